@@ -51,12 +51,12 @@ export const NOBODY_APPROVES =
   'say "approves": true for this project, or set TARGETING_MCP_CONFIRM=ask (docs/guides/run-for-a-team.md).';
 
 /** What an agent can do if nobody opened the page and no other channel is left. */
-export const NOBODY_CAME =
+export const PAGE_NOT_OPENED_REMEDY =
   "Ask the person to run targeting-mcp page on this machine, with the settings of this server, and to decide there; " +
   "or use a client that can ask (elicitation).";
 
 /** Why another channel than the page was used. */
-export const NOBODY_CAME_HINT = "a page was opened for the person, but nobody looked at it";
+export const PAGE_NOT_OPENED_HINT = "a page was opened for the person, but nobody looked at it";
 
 /** The note that the person declined, with the effect that they were shown. */
 export function declinedNote(effect: string | undefined): string {
@@ -206,26 +206,26 @@ function describeLoss({ kind, count, ownContextIds = 0, empties }: Loss): string
   }
 }
 
-const MOST_LETTERS = 1000;
+const MAX_LETTERS = 1000;
 
 /** A name as it is stored for people: cut after 1,000 characters. */
 export function shortName(name: string): string {
-  return name.length <= MOST_LETTERS ? name : `${name.slice(0, MOST_LETTERS)}…`;
+  return name.length <= MAX_LETTERS ? name : `${name.slice(0, MAX_LETTERS)}…`;
 }
 
 /** The maximum number of names in a question, for each kind. */
-const MOST_NAMED = 20;
+const MAX_NAMED = 20;
 /** The maximum number of names for an agent, for each kind. It is lower to save tokens. */
-const MOST_FOR_AGENT = 10;
+const MAX_FOR_AGENT = 10;
 /** The maximum number of tokens of the names, for an agent: with IDs and details, and names alone. */
 const DETAILED_TOKENS = 350;
 const NAMES_TOKENS = 450;
 /** How many names of each kind are shown to an agent: the first of these numbers that fits the tokens. */
-const NAMED_TO_AGENT = [MOST_FOR_AGENT, 6, 4, 2] as const;
+const NAMED_TO_AGENT = [MAX_FOR_AGENT, 6, 4, 2] as const;
 
 /** The effect as a question to a person in their client: each kind with its total, and its first and last names. */
 export function questionText({ sentence, parts }: Effect): string {
-  return [sentence, ...parts.flatMap((part) => partLines(part, MOST_NAMED, parts.length > 1))].join("\n");
+  return [sentence, ...parts.flatMap((part) => partLines(part, MAX_NAMED, parts.length > 1))].join("\n");
 }
 
 /**
@@ -235,8 +235,8 @@ export function questionText({ sentence, parts }: Effect): string {
 export function effectText(effect: Effect): string {
   const { sentence, parts } = effect;
   if (parts.length === 0) return sentence;
-  const isFew = parts.every(({ count }) => count <= MOST_FOR_AGENT);
-  const detailed = parts.flatMap((part) => partLines(part, MOST_FOR_AGENT, parts.length > 1));
+  const isFew = parts.every(({ count }) => count <= MAX_FOR_AGENT);
+  const detailed = parts.flatMap((part) => partLines(part, MAX_FOR_AGENT, parts.length > 1));
   if (isFew && tokensOf(detailed.join("\n")) <= DETAILED_TOKENS) return [sentence, fenced(detailed)].join("\n");
   const namesOf = (most: number): readonly string[] => parts.map((part) => namesLine(part, most));
   const named = fullest(NAMED_TO_AGENT, namesOf, (lines) => tokensOf(lines.join("\n")), NAMES_TOKENS);
@@ -274,7 +274,7 @@ export function changedEffect(before: string, { sentence }: Effect): string {
 }
 
 /** The maximum number of changed objects that are named. */
-const MOST_DIFFERING = 20;
+const MAX_DIFFERING = 20;
 
 /** Describes for the person, in one sentence each, the objects whose changes differ from those that the person saw. */
 export function differingObjects(before: readonly EffectPart[], now: readonly EffectPart[]): readonly string[] {
@@ -288,8 +288,8 @@ export function differingObjects(before: readonly EffectPart[], now: readonly Ef
     if (old.name !== present.name) return [`“${old.name}” is now called “${present.name}”`];
     return old.says === present.says ? [] : [`“${old.name}”: ${present.says}; it was ${old.says}`];
   });
-  const more = sentences.length - MOST_DIFFERING;
-  return more > 0 ? [...sentences.slice(0, MOST_DIFFERING), `${thousands(more)} more have changed`] : sentences;
+  const more = sentences.length - MAX_DIFFERING;
+  return more > 0 ? [...sentences.slice(0, MAX_DIFFERING), `${thousands(more)} more have changed`] : sentences;
 }
 
 const DELETED: ReadonlySet<string> = new Set([LOSS_TITLES.targeting, LOSS_TITLES.optionGroup, LOSS_TITLES.option]);

@@ -8,7 +8,7 @@ import { nearestName } from "../events/spelling.ts";
 import { thousands } from "../platform/text.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
 import { ROUTES } from "../spec/routes.ts";
-import { type Row, takeMade, tokensOf, withinTokens } from "./budget.ts";
+import { type Row, takeFittingRows, tokensOf, withinTokens } from "./budget.ts";
 import { fenced, plain, quoteUntrusted, seen } from "./fence.ts";
 
 const FINDINGS_SHOWN = 5;
@@ -112,7 +112,7 @@ function wrong(events: Readonly<Record<string, WrongEvents>>): readonly string[]
   });
 }
 
-const UNSUPPORTED_TOLD = 5;
+const MAX_UNSUPPORTED_SHOWN = 5;
 
 /**
  * Describes each arrived event in one line: how often it came, how many were not recorded and why, and its platforms
@@ -138,7 +138,7 @@ export function eventCoverageText(events: readonly EventCoverage[], coverage: Co
       ...part("never", missing),
     ].join("; ");
   });
-  const strange = Object.entries(coverage.unsupported).slice(0, UNSUPPORTED_TOLD).map(unsupportedWords);
+  const strange = Object.entries(coverage.unsupported).slice(0, MAX_UNSUPPORTED_SHOWN).map(unsupportedWords);
   return [
     `Coverage: ${coverage.summary}`,
     ...(lines.length === 0 ? [] : [fenced(lines)]),
@@ -180,7 +180,7 @@ interface Said {
 }
 
 /** Reports expectations, one row each. If not all of them fit, unmet ones come first. */
-export function toldExpectations(results: readonly ExpectationRow[]): Said {
+export function reportExpectations(results: readonly ExpectationRow[]): Said {
   if (results.length === 0) return { facts: { expectations: [] }, text: [] };
   const rows = results.map((result, position) => ({
     data: { ...result, ...(result.uid !== undefined && { uid: cutUid(result.uid) }) },
@@ -207,7 +207,7 @@ function expectationLine({ uid, index, met, found, reason }: ExpectationRow, pos
 }
 
 /** Reports the check of order or time, by user if users were checked separately. Empty if it was not requested. */
-export function toldCheck(name: "order" | "within", results: readonly CheckRow[] | undefined): Said {
+export function reportCheck(name: "order" | "within", results: readonly CheckRow[] | undefined): Said {
   if (results === undefined) return { facts: {}, text: [] };
   const what = name === "order" ? "order" : "time";
   const rows = results.map(({ uid, ...result }) => ({
@@ -249,7 +249,7 @@ function reasonOf(reason: string | undefined) {
 }
 
 /** Reports why events were not recorded, or may not be recorded: each reason once. */
-export function toldFindings(kinds: readonly WrongKind[]): Said & { readonly bases: readonly RuleBasis[] } {
+export function reportFindings(kinds: readonly WrongKind[]): Said & { readonly bases: readonly RuleBasis[] } {
   if (kinds.length === 0) return { facts: {}, text: [], bases: [] };
   const rows = kinds.slice(0, FINDINGS_LOOKED_AT).map((kind) => {
     const { eventName, path, code, basis, message, fix, count, of, verdict } = kind;
@@ -285,10 +285,10 @@ interface CheckedRow extends Pick<Row, "line"> {
 
 /** Takes the rows that fit a number of tokens. If all fit, they keep their order; otherwise unmet ones come first. */
 function fitting<Checked extends CheckedRow>(rows: readonly Checked[], tokens: number) {
-  const all = takeMade(rows, { left: tokens, least: 1 });
+  const all = takeFittingRows(rows, { left: tokens, least: 1 });
   if (all.length === rows.length) return { picked: rows, omitted: 0 };
   const sorted = rows.toSorted((one, other) => Number(one.met) - Number(other.met));
-  const picked = takeMade(sorted, { left: tokens, least: 1 });
+  const picked = takeFittingRows(sorted, { left: tokens, least: 1 });
   return { picked, omitted: rows.length - picked.length };
 }
 
@@ -302,7 +302,7 @@ function cutUid(text: string): string {
   return withinTokens(text, UID_TOKENS);
 }
 
-const MOST_REASONS = 20;
+const MAX_REASONS = 20;
 const INDENT = " ".repeat(9);
 
 /** What a sandbox found in an event. */
@@ -335,8 +335,8 @@ function reasons(findings: Findings, body: unknown): readonly string[] {
     .filter(({ isDecisive }) => isDecisive)
     // A sentence about an entry of a list does not say which entry it is about.
     .map(({ path, message, fix }) => plain(`${path.includes("[") ? `${path}: ` : ""}${message}; ${fix}`));
-  if (sentences.length <= MOST_REASONS) return sentences;
-  return [...sentences.slice(0, MOST_REASONS), `and ${sentences.length - MOST_REASONS} more`];
+  if (sentences.length <= MAX_REASONS) return sentences;
+  return [...sentences.slice(0, MAX_REASONS), `and ${sentences.length - MAX_REASONS} more`];
 }
 
 /** A failed request that left no event, as one line: `12:00:00 404 POST /events: did you mean /event?` */

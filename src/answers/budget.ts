@@ -31,7 +31,7 @@ export const ANSWER_TOKENS = 2500;
 const PAGE_TOKENS = 3500;
 
 /** How many tokens a page of random IDs can have above its estimate. The maximum in 9,000 such pages was 29. */
-const UNLUCKY_TOKENS = 50;
+const RANDOM_ID_TOKENS = 50;
 
 /** The assumed maximum of tokens for the sentences and fields around the rows, unless they are measured. */
 const AROUND_TOKENS = 350;
@@ -54,7 +54,7 @@ export function pageBudget({
   readonly around?: number;
 } = {}): Budget {
   const other = beside === undefined ? 0 : tokensOf(JSON.stringify(beside));
-  return { left: PAGE_TOKENS - UNLUCKY_TOKENS - around - other, least: 1 };
+  return { left: PAGE_TOKENS - RANDOM_ID_TOKENS - around - other, least: 1 };
 }
 
 /**
@@ -81,7 +81,7 @@ export function takeRows<Item>(
 }
 
 /** Takes the first rows that fit a budget, and subtracts their tokens from it. */
-export function takeMade<Made extends Pick<Row, "line"> & { readonly data: unknown }>(
+export function takeFittingRows<Made extends Pick<Row, "line"> & { readonly data: unknown }>(
   rows: readonly Made[],
   budget: Budget,
 ): readonly Made[] {
@@ -155,7 +155,7 @@ const SPLIT_PAIRS = new Set(
 const WORD_LETTER = 0.17;
 const LONGEST_WORD = 14;
 const FEWEST_VOWELS = 0.15;
-const MOST_VOWELS = 0.75;
+const MAX_VOWELS = 0.75;
 const JSON_SIGNS_OF_A_TOKEN = 3;
 const FURTHER_SIGN = 0.7;
 const OUTSIDE_BMP = 0xffff;
@@ -217,7 +217,7 @@ function tokensOfLetters(letters: string, isRepeated = false): number {
   const { length } = letters;
   let pairs = 0;
   for (let at = 0; at < length; pairs += 1) at += isPair(letters, at) ? 2 : 1;
-  return pairs * 2 === length ? pairs + (length - 2) * BETWEEN_PAIRS : pairs;
+  return pairs * 2 === length ? pairs + (length - 2) * EXTRA_TOKENS_PER_LETTER : pairs;
 }
 
 /** Returns the highest number of tokens among all ways to pair the letters that leave no possible pair unused. */
@@ -239,7 +239,7 @@ function mostTokensOfLetters(letters: string): number {
 const isPair = (letters: string, at: number): boolean => !SPLIT_PAIRS.has(letters.slice(at, at + 2));
 
 /** The measured average of extra tokens per letter if all letters are paired, because another pairing may be used. */
-const BETWEEN_PAIRS = 0.1;
+const EXTRA_TOKENS_PER_LETTER = 0.1;
 
 /**
  * Whether letters can be pronounced and start where words start. Other letters, and letters after a digit, are
@@ -249,7 +249,7 @@ function isWord(letters: string, before: string): boolean {
   if (letters.length > LONGEST_WORD || !/[a-z]$/.test(letters)) return false;
   if (/[0-9]/.test(before) || (/[A-Za-z]/.test(before) && letters.length < SHORTEST_INSIDE)) return false;
   const vowels = letters.replace(/[^aeiouy]/gi, "").length / letters.length;
-  return vowels >= FEWEST_VOWELS && vowels <= MOST_VOWELS;
+  return vowels >= FEWEST_VOWELS && vowels <= MAX_VOWELS;
 }
 
 /** The minimum length of a word that follows another one without a sign in between, such as `Cart` in `addToCart`. */

@@ -6,7 +6,7 @@ import type { ReportedObject } from "../runs/outcome.ts";
 import { basisNote } from "./event-suites.ts";
 import { placesWords, placeWords, plain, rangesOf } from "./fence.ts";
 import { type Detail, type Message, type Sentence, texts } from "./message-words.ts";
-import { knownOf, rateLimitWords, refusalWords, remedyOf } from "./request-messages.ts";
+import { rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
 
 /** The finding of the validator, in its own words. The validator has already shortened the names that it quotes. */
 function found({ finding, section }: Detail): string {
@@ -24,7 +24,7 @@ function fixWords({ fix }: Detail, otherwise: string): string {
 
 /** What a failed request means, from the details that a run stored. Uses the same words as for any other request. */
 function requestWords({ kind, ...detail }: Detail, statusCode: number | undefined): Message {
-  const known = knownOf(detail, statusCode);
+  const known = storedRequestDetails(detail, statusCode);
   if (kind === "rateLimited")
     return { message: rateLimitWords(known), remedy: "Send it again when that time is over." };
   const refused = typeof kind === "string" ? refusalWords(kind, { operation: "trackEvent", ...known }) : undefined;
@@ -50,7 +50,10 @@ export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
     remedy: fixWords(detail, "Check the types and lengths of its parameters."),
   }),
   EVENT_REQUEST_REJECTED: (detail, { statusCode }) => {
-    const refused = refusalWords(String(detail.kind), { operation: "trackEvent", ...knownOf(detail, statusCode) });
+    const refused = refusalWords(String(detail.kind), {
+      operation: "trackEvent",
+      ...storedRequestDetails(detail, statusCode),
+    });
     return {
       message: `${refused?.message ?? `the service refused the request (status ${statusCode ?? "unknown"})`}: the event was not recorded`,
       remedy: refused?.remedy ?? "Check EVENT_API_URL and EVENT_APP_KEY.",
@@ -74,7 +77,7 @@ export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
   EVENT_BUSY: (detail, { statusCode }) => ({
     message:
       statusCode === RATE_LIMITED
-        ? `${rateLimitWords(knownOf(detail))}; it was not recorded`
+        ? `${rateLimitWords(storedRequestDetails(detail))}; it was not recorded`
         : "the service was busy until the retries ended: it was not recorded",
     remedy: statusCode === RATE_LIMITED ? "Send it again when that time is over." : "Try again later.",
   }),
@@ -150,10 +153,10 @@ export function verdictLine(row: VerdictRow): string {
   return `${place}: expected ${predicted} (${BASIS_WORDS[basis]})${seen}${found.length > 0 ? `. ${found.join(" | ")}${first}` : ""}`;
 }
 
-const MENDED_NAMED = 10;
+const MAX_CORRECTIONS_SHOWN = 10;
 
 /** Notes the corrected names, each with the number of events and the first of them. */
-export function mendedNotes(objects: readonly ReportedObject[]): readonly string[] {
+export function correctionNotes(objects: readonly ReportedObject[]): readonly string[] {
   const kinds = new Map<string, { count: number; readonly first: ReportedObject }>();
   for (const object of objects) {
     for (const one of new Set((object.mended ?? []).map((name) => name.replaceAll(/\[\d+\]/g, "[]")))) {
@@ -163,7 +166,7 @@ export function mendedNotes(objects: readonly ReportedObject[]): readonly string
     }
   }
   const most = [...kinds].sort(([, one], [, other]) => other.count - one.count);
-  const named = most.slice(0, MENDED_NAMED).map(([one, { count, first }]) => {
+  const named = most.slice(0, MAX_CORRECTIONS_SHOWN).map(([one, { count, first }]) => {
     return `corrected: ${plain(one)} (${count === 1 ? placeWords(first) : `${thousands(count)} events, first ${placeWords(first)}`})`;
   });
   const more = most.length - named.length;

@@ -42,7 +42,7 @@ export function withForeignLast(lines: readonly string[], rows: readonly string[
 }
 
 /** Marks lines that belong together if one of them contains foreign text. */
-export function fencedWhereForeign(lines: readonly string[]): readonly string[] {
+export function fenceIfForeign(lines: readonly string[]): readonly string[] {
   return lines.length === 0 || lines.every(isOurs) ? lines : [fenced(lines)];
 }
 

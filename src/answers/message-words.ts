@@ -133,12 +133,12 @@ function plannedAndThere(planned: unknown, one: string, there: unknown): string 
   return `it was expected to have ${many(planned, one)}, but has ${number(there)}`;
 }
 
-const MOST_STALE = 5;
+const MAX_STALE = 5;
 
 /** Describes what has changed since planning, object by object. Names are escaped. */
 export function staleText(fields: readonly StaleField[]): string {
   const picked = fields
-    .slice(0, MOST_STALE)
+    .slice(0, MAX_STALE)
     .map((field) => `${quoteUntrusted(field.name)}: ${staleWords({ ...field })}`);
   return picked.join("; ") + (fields.length > picked.length ? `; and ${fields.length - picked.length} more` : "");
 }

@@ -1,5 +1,5 @@
 import { RATE_LIMITED } from "../api/errors.ts";
-import type { StrandedName } from "../changes/settle/take-back.ts";
+import type { LeftoverName } from "../changes/settle/take-back.ts";
 import { thousands } from "../platform/text.ts";
 import type { PlaceRange } from "../runs/report.ts";
 import type { SummarizedFailure } from "./failures.ts";
@@ -114,16 +114,16 @@ function lookUpStep(runId: string): string {
   );
 }
 
-const MOST_STRANDED = 3;
+const MAX_STRANDED = 3;
 
 /** Returns the next step of a run that left temporary names behind, with the first of them. Empty if there are none. */
-function leftoverSteps(runId: string, stranded: readonly StrandedName[]): readonly string[] {
+function leftoverSteps(runId: string, stranded: readonly LeftoverName[]): readonly string[] {
   if (stranded.length === 0) return [];
-  const named = stranded.slice(0, MOST_STRANDED).map(({ _id, temporaryName, formerName, isSure }) => {
+  const named = stranded.slice(0, MAX_STRANDED).map(({ _id, temporaryName, formerName, isSure }) => {
     const has = isSure ? "has" : "may have";
     return `${plain(_id)} ${has} the temporary name ${quoteUntrusted(temporaryName)} (before: ${quoteUntrusted(formerName)})`;
   });
-  const more = stranded.length > MOST_STRANDED ? [`${stranded.length - MOST_STRANDED} more have one, too`] : [];
+  const more = stranded.length > MAX_STRANDED ? [`${stranded.length - MAX_STRANDED} more have one, too`] : [];
   return [
     `${callOf("resume_run", { runId })} gives each option its new or its old name: ${[...named, ...more].join("; ")}`,
   ];
@@ -180,10 +180,10 @@ function failedPlaces(failed: readonly SummarizedFailure[]): string {
   const [first] = failed;
   if (first === undefined || failed.some(({ placesOmitted }) => placesOmitted)) return "what failed";
   const places = joined(failed.flatMap((failure) => failure.places).toSorted(([one], [other]) => one - other));
-  return places.length > MOST_PLACES ? "what failed" : placesWords(places, { byLine: first.byLine });
+  return places.length > MAX_PLACES ? "what failed" : placesWords(places, { byLine: first.byLine });
 }
 
-const MOST_PLACES = 5;
+const MAX_PLACES = 5;
 
 /** Merges adjacent ranges. They must be sorted. */
 function joined(places: readonly PlaceRange[]): readonly PlaceRange[] {
@@ -216,7 +216,7 @@ function waiting({ counts, failures, tool }: ReportedRun): number {
 }
 
 /** What is known about undoing a run. */
-export interface KnownWayBack {
+export interface UndoFacts {
   readonly runId: string;
   readonly isUndone: boolean;
   readonly hasChanged: boolean;
@@ -227,7 +227,7 @@ export interface KnownWayBack {
 }
 
 /** States whether a run can be undone, and until when. */
-export function wayBackWords({ runId, isUndone, hasChanged, until, mostRuns }: KnownWayBack): string {
+export function undoNote({ runId, isUndone, hasChanged, until, mostRuns }: UndoFacts): string {
   if (isUndone) return "this run was undone and cannot be resumed";
   if (!hasChanged) return "there is nothing to undo";
   const date = new Date(until).toISOString().slice(0, 10);

@@ -24,7 +24,7 @@ import {
   texts,
   WHERE_SET,
 } from "./message-words.ts";
-import { knownOf, planningFailure, rateLimitWords, refusalWords, remedyOf } from "./request-messages.ts";
+import { planningFailure, rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
 
 const NAME_RULE = "Allowed: 2-36 Korean or English letters, digits, spaces, ~ % & + -; no leading or trailing space.";
 
@@ -106,7 +106,7 @@ function nameNotFound({ field, of, value, now, near, groups }: Detail): Entry {
 /** The message of a refusal that every further request would get. Nothing of its request was applied. */
 function refusal(kind: string): Sentence {
   return (detail, { operation, statusCode }) => {
-    const words = refusalWords(kind, { operation, ...knownOf(detail, statusCode) });
+    const words = refusalWords(kind, { operation, ...storedRequestDetails(detail, statusCode) });
     if (words === undefined) throw new RangeError(`there are no words for the refusal ${kind}`);
     return { message: `${words.message}; nothing was applied`, remedy: thenResume(`${words.remedy} ${WHERE_SET}`) };
   };
@@ -216,14 +216,14 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   }),
   NOT_SENT: (detail) => ({
     message: `the service could not be reached${because(detail)}`,
-    remedy: thenResume(remedyOf(knownOf(detail))),
+    remedy: thenResume(remedyOf(storedRequestDetails(detail))),
   }),
   BUSY: {
     message: "the service stayed busy until the retries ended",
     remedy: resuming((resume) => `${resume} ${MORE_PATIENT}`),
   },
   RATE_LIMITED: (detail) => ({
-    message: rateLimitWords(knownOf(detail)),
+    message: rateLimitWords(storedRequestDetails(detail)),
     remedy: resuming((resume) => `When that time is over: ${resume} ${MORE_PATIENT}`),
   }),
   CANCELLED: { message: "the run was cancelled before this was sent", remedy: RESUME },

@@ -20,11 +20,11 @@ import {
   type Row,
   renderAnswer,
   sizeOf,
-  takeMade,
+  takeFittingRows,
   writeCursor,
 } from "./budget.ts";
 import { OPERATION_WORDS } from "./failures.ts";
-import { fencedWhereForeign, quoteUntrusted } from "./fence.ts";
+import { fenceIfForeign, quoteUntrusted } from "./fence.ts";
 import {
   changeLine,
   contextIds,
@@ -40,7 +40,7 @@ import {
 } from "./plan-words.ts";
 
 /** How many entries of each list are shown: the first of these numbers that fits the answer. */
-const MOST_SHOWN = [20, 12, 8, 5, 3, 1, 0] as const;
+const MAX_SHOWN = [20, 12, 8, 5, 3, 1, 0] as const;
 
 /** A plan as a tool answers it. */
 export interface AnsweredPlan {
@@ -64,7 +64,7 @@ export function planAnswer(plan: AnsweredPlan): RenderedReport {
  * Returns the answer that shows the most entries of its lists within the token limit. `make` gets the number of entries
  * per list, from `counts`.
  */
-function fitted(make: (most: number) => RenderedReport, counts: readonly number[] = MOST_SHOWN): RenderedReport {
+function fitted(make: (most: number) => RenderedReport, counts: readonly number[] = MAX_SHOWN): RenderedReport {
   return fullest(counts, make, sizeOf, ANSWER_TOKENS);
 }
 
@@ -153,7 +153,7 @@ function textOf({ environment, runId, document, requests, nextSteps }: AnsweredP
   ];
   return [
     `Planned for ${quoteUntrusted(targeting.name)} (${where}): ${planCounts(changes, plan)}; nothing was sent. ${ran}`,
-    ...fencedWhereForeign(sections),
+    ...fenceIfForeign(sections),
     ...requestLines(requests),
     ...(isApplicable(plan) ? [] : ["This plan cannot be applied as it is."]),
     ...nextSteps.map((step) => `Next: ${step}`),
@@ -194,7 +194,7 @@ export function problemsAnswer(
       },
       [
         `The desired state has ${amount(problems.length, "problem")} and was not planned; nothing was sent.`,
-        ...fencedWhereForeign(picked.map((problem) => `- ${problemLine("file", problem)}`)),
+        ...fenceIfForeign(picked.map((problem) => `- ${problemLine("file", problem)}`)),
         omitted > 0 && `- and ${count(omitted)} more`,
         ...steps.map((step) => `Next: ${step}`),
       ],
@@ -220,7 +220,7 @@ function firstCursor(runId: string): string {
  */
 export function rowsOfPlan(document: PlanDocument): readonly Row[] {
   const { plan, wayBack } = document;
-  if (wayBack !== undefined) return inOrder(wayBack.rows).map((row) => rowOfWayBack(row, document));
+  if (wayBack !== undefined) return inOrder(wayBack.rows).map((row) => undoPlanRow(row, document));
   const changes = changesOf(plan, groupNamesOf(document));
   const { conflicts, drift, onlyThere } = plan;
   const row = (data: Row["data"], kind: string, text: string): Row => ({ data, line: `${kind}: ${text}` });
@@ -245,7 +245,7 @@ function inOrder(rows: readonly UndoRow[]): readonly UndoRow[] {
 const RANK: readonly string[] = ["unresolved", "impossible", "notOurs", "caveat", "exact"];
 
 /** Converts a row of an undo plan. `document` is its plan, absent if nothing is restored. */
-function rowOfWayBack(row: UndoRow, document: PlanDocument | undefined): Row {
+function undoPlanRow(row: UndoRow, document: PlanDocument | undefined): Row {
   const { at, ...data } = row;
   return { data, line: undoLine(row, changesOfRow(row, document)) };
 }
@@ -269,7 +269,7 @@ interface PageAsked {
 
 /** A page of everything in a plan. */
 export function planPage(rows: readonly Row[], { environment, runId, tool, from, limit }: PageAsked): RenderedReport {
-  const picked = takeMade(rows.slice(from, from + limit), pageBudget());
+  const picked = takeFittingRows(rows.slice(from, from + limit), pageBudget());
   const end = from + picked.length;
   const cursor = end < rows.length ? writeCursor(pagesOf(runId), end) : undefined;
   return renderAnswer(
@@ -279,7 +279,7 @@ export function planPage(rows: readonly Row[], { environment, runId, tool, from,
     },
     [
       `Plan ${runId}, ${count(Math.min(from + 1, rows.length))} to ${count(end)} of ${count(rows.length)}:`,
-      ...fencedWhereForeign(picked.map(({ line }) => `- ${line}`)),
+      ...fenceIfForeign(picked.map(({ line }) => `- ${line}`)),
       cursor !== undefined && `More: the same call with cursor ${cursor}`,
     ],
   );
@@ -289,7 +289,7 @@ export function planPage(rows: readonly Row[], { environment, runId, tool, from,
 const UNDO_ROWS = [50, 30, 20, 12, 8, 5, 3, 1, 0] as const;
 
 /** An undo plan as a tool answers it. */
-export interface AnsweredWayBack {
+export interface AnsweredUndo {
   readonly environment: "live" | "sandbox";
   readonly undoes: string;
   readonly rows: readonly UndoRow[];
@@ -306,16 +306,16 @@ export interface AnsweredWayBack {
  * The answer with an undo plan, within 2,500 tokens. Objects that are not restored come first. The resource of its run
  * contains all of it.
  */
-export function undoAnswer(answer: AnsweredWayBack): RenderedReport {
+export function undoAnswer(answer: AnsweredUndo): RenderedReport {
   const rows = inOrder(answer.rows);
   return fitted((most) => renderAnswer(undoData(answer, rows, most), undoWords(answer, rows, most)), UNDO_ROWS);
 }
 
-function undoData(answer: AnsweredWayBack, rows: readonly UndoRow[], most: number): RenderedReport["structured"] {
+function undoData(answer: AnsweredUndo, rows: readonly UndoRow[], most: number): RenderedReport["structured"] {
   const { environment, undoes, planned } = answer;
   const plans = planned === undefined ? [] : plansOf(planned.document);
   const items = plans.reduce((sum, plan) => sum + itemCount(plan), 0);
-  const picked = rows.slice(0, most).map((row) => rowOfWayBack(row, planned?.document).data);
+  const picked = rows.slice(0, most).map((row) => undoPlanRow(row, planned?.document).data);
   return {
     environment,
     runId: planned?.runId,
@@ -336,20 +336,20 @@ function undoData(answer: AnsweredWayBack, rows: readonly UndoRow[], most: numbe
   };
 }
 
-function undoWords(answer: AnsweredWayBack, rows: readonly UndoRow[], most: number): readonly (string | false)[] {
+function undoWords(answer: AnsweredUndo, rows: readonly UndoRow[], most: number): readonly (string | false)[] {
   const { environment, undoes, planned } = answer;
   const picked = rows.slice(0, most);
   const more = rows.length - picked.length;
   return [
     `Planned the undo of run ${undoes}: ${undoCounts(rows)}; nothing was sent.${planned === undefined ? "" : ` Run ${planned.runId}, ${environment}.`}`,
-    ...fencedWhereForeign(picked.map((row) => `- ${rowOfWayBack(row, planned?.document).line}`)),
+    ...fenceIfForeign(picked.map((row) => `- ${undoPlanRow(row, planned?.document).line}`)),
     more > 0 && `- and ${count(more)} more${allAt(planned?.runId)}`,
     planned !== undefined && `Requests: ${count(planned.requests.length)}.`,
     ...nextStepsOf(answer).map((step) => `Next: ${step}`),
   ];
 }
 
-function nextStepsOf({ planned, readOnly, rows }: AnsweredWayBack): readonly string[] {
+function nextStepsOf({ planned, readOnly, rows }: AnsweredUndo): readonly string[] {
   if (planned === undefined || readOnly) return [];
   const apply = `apply_plan ${JSON.stringify({ runId: planned.runId })}`;
   const { unresolved } = countsOfRows(rows);

@@ -196,7 +196,7 @@ function line(text: string): TonedLine {
 }
 
 /** The maximum number of changes in a comment of a pull request, whose length is limited. */
-const MOST_ROWS = 500;
+const MAX_ROWS = 500;
 
 /** Formats a plan as Markdown for a pull request: obstacles first, then a table of changes. */
 export function planMarkdown({ plan, file, digest, groupName }: ShownPlan): string {
@@ -204,7 +204,7 @@ export function planMarkdown({ plan, file, digest, groupName }: ShownPlan): stri
   const { targeting } = plan;
   const lines = linesOf(plan, file);
   const rows = changes
-    .slice(0, MOST_ROWS)
+    .slice(0, MAX_ROWS)
     .map((change) => `| ${KIND_WORDS[change.kind]} | ${cell(changeLine(change))} |`);
   const more = changes.length - rows.length;
   return `${[
@@ -223,7 +223,7 @@ export function planMarkdown({ plan, file, digest, groupName }: ShownPlan): stri
 
 function list(title: string, lines: readonly string[]): readonly string[] {
   if (lines.length === 0) return [];
-  const shownLines = lines.slice(0, MOST_ROWS).map((line) => `- ${cell(line)}`);
+  const shownLines = lines.slice(0, MAX_ROWS).map((line) => `- ${cell(line)}`);
   const more = lines.length - shownLines.length;
   return [
     "",

@@ -2,7 +2,7 @@ import { amount, thousands } from "../platform/text.ts";
 import type { SeenTargeting } from "../runs/backend.ts";
 import type { Saved } from "../saves/save-state.ts";
 import type { OptionRecord, TargetingRecord } from "../spec/records.ts";
-import { fenced, fencedWhereForeign, quoteUntrusted, quoteUntrustedLast, withForeignLast } from "./fence.ts";
+import { fenced, fenceIfForeign, quoteUntrusted, quoteUntrustedLast, withForeignLast } from "./fence.ts";
 import { many } from "./message-words.ts";
 
 /** The fields of an option in answers, concise and detailed. Undocumented fields are omitted. */
@@ -60,7 +60,7 @@ export function optionsText(page: OptionsPage): string {
   const cut = brief?.beginning ? ` Each ID begins with ${brief.beginning}, left out here.` : "";
   return lines([
     `${counted}${about}${columns}${cut}`,
-    ...fencedWhereForeign(rows.map(listLines(brief))),
+    ...fenceIfForeign(rows.map(listLines(brief))),
     note,
     cursor !== undefined && goOn(cursor),
   ]);
@@ -156,7 +156,7 @@ export function targetingText(
 ): string {
   return lines([
     "The targeting:",
-    ...fencedWhereForeign([fieldWords(row).join(" ")]),
+    ...fenceIfForeign([fieldWords(row).join(" ")]),
     summary !== undefined &&
       `It holds ${many(summary.topLevel, "top-level option")} (${many(summary.groups, "group")}), ` +
         `${many(summary.subOptions, "sub-option")} and ${many(summary.contextIds, "Context ID")} (summed over the options). ` +

@@ -47,7 +47,7 @@ export function requestFailure(error: ApiError): Failure {
 }
 
 /** Returns the details of a request that a run stored. Everything is omitted if they are invalid. */
-export function knownOf(detail: Readonly<Record<string, unknown>>, statusCode?: number): Known {
+export function storedRequestDetails(detail: Readonly<Record<string, unknown>>, statusCode?: number): Known {
   const known = requestProblem.partial().safeParse(detail).data ?? {};
   return { ...known, ...(statusCode !== undefined && { statusCode }) };
 }
@@ -242,7 +242,7 @@ const HOSTS: Readonly<Record<string, readonly [word: string, title: string]>> = 
 };
 
 /** A request for a file outside of the allowed folders. */
-export interface FolderAsked {
+export interface FolderRequest {
   /** The name that the client reported. Undefined over HTTP, where each token has its own folders. */
   readonly client: string | undefined;
   readonly path: string;
@@ -250,7 +250,7 @@ export interface FolderAsked {
 }
 
 /** How a person allows a file to be used, for the host that requested it. */
-export function allowingWords({ client, path, allowedDirs }: FolderAsked, delimiter: string): string {
+export function allowFolderRemedy({ client, path, allowedDirs }: FolderRequest, delimiter: string): string {
   if (client === undefined) {
     return "Over HTTP each token has its folders: `folders` of its entry in TARGETING_MCP_ACCESS_FILE. Or give the data in the call.";
   }

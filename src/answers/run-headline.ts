@@ -201,13 +201,13 @@ export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[
   return [parts.join("; ")];
 }
 
-const TAKEN_TOLD = 5;
+const MAX_MATCHES_SHOWN = 5;
 
 /** Which names matched other names approximately, because none matched exactly. */
 export function fuzzyMatchNote({ takenFor = [] }: ReportedRun): readonly string[] {
   if (takenFor.length === 0) return [];
   const named = takenFor
-    .slice(0, TAKEN_TOLD)
+    .slice(0, MAX_MATCHES_SHOWN)
     .map(({ given, name }) => `${quoteUntrusted(given)} matched ${quoteUntrusted(name)}`);
   const more = takenFor.length - named.length;
   return [`${named.join(", ")}${more > 0 ? `, and ${more} more` : ""}, which differs in case or outer spaces`];
@@ -234,12 +234,12 @@ export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string
   return [`${options} not read before the change, so an undo leaves their added Context IDs`];
 }
 
-const COUNTS_TOLD = 5;
+const MAX_COUNTS_SHOWN = 5;
 
 /** Which options have a different number of Context IDs than expected. */
 export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[] {
   if (otherCounts.length === 0) return [];
-  const picked = otherCounts.slice(0, COUNTS_TOLD).map(({ name, _id = "?", expected, found }) => {
+  const picked = otherCounts.slice(0, MAX_COUNTS_SHOWN).map(({ name, _id = "?", expected, found }) => {
     const which = name === undefined ? _id : `${quoteUntrusted(name)} (${_id})`;
     return `${which} holds ${thousands(found)} Context IDs; ${thousands(expected)} were expected`;
   });
@@ -373,15 +373,15 @@ function fitWords(room: number): string {
   return `${number(left)} more ${left === 1 ? "fits" : "fit"}`;
 }
 
-const MOST_NAMED = 3;
+const MAX_NAMED = 3;
 
 /** Why a call continued an earlier run. */
-export function goesOnHint(): string {
+export function resumedRunHint(): string {
   return "this call was made before and had not finished: its run was resumed";
 }
 
 /** The note that the same call was made before and left something undone, and that this is nevertheless a new run. */
-export function endedHint({ runId, status }: EndedRun): string {
+export function newRunHint({ runId, status }: EndedRun): string {
   return (
     `the same call was made before and ended ${status} (run ${runId}); this is a new run of all its items. ` +
     `resume_run {"runId":"${runId}"} would have done only what was left`
@@ -390,7 +390,7 @@ export function endedHint({ runId, status }: EndedRun): string {
 
 /** The note on interrupted runs that nothing has resumed. */
 export function interruptedHint(runs: readonly Interrupted[]): readonly string[] {
-  const named = runs.slice(0, MOST_NAMED).map(({ runId, tool }) => `${runId} (${tool})`);
+  const named = runs.slice(0, MAX_NAMED).map(({ runId, tool }) => `${runId} (${tool})`);
   const more = runs.length - named.length;
   if (named.length === 0) return [];
   const [noun, it] = runs.length === 1 ? ["an earlier run was", "it"] : ["earlier runs were", "each"];
@@ -401,7 +401,7 @@ export function interruptedHint(runs: readonly Interrupted[]): readonly string[]
 }
 
 /** The note that a run stops after the request in flight is answered. */
-export function stopAskedHint(runId: string): string {
+export function stopRequestedHint(runId: string): string {
   return `the run stops after the request in flight and sends nothing more; get_run {"runId":"${runId}"} shows when it has stopped`;
 }
 

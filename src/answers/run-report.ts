@@ -7,7 +7,7 @@ import {
   type RenderedReport,
   type Row,
   renderAnswer,
-  takeMade,
+  takeFittingRows,
   tokensOf,
 } from "./budget.ts";
 import { type VerdictRow, verdictLine } from "./event-messages.ts";
@@ -45,13 +45,13 @@ const AROUND_TOKENS = 500;
 /** Tokens reserved for the token of a confirmation and how to use it. The effect is counted separately. */
 const CONFIRMATION_TOKENS = 250;
 /** The maximum number of shown verdicts, and of shown requests of a plan. */
-const MOST_GROUPS = 10;
-const MOST_GROUPS_BESIDE_PAGE = 3;
-const MOST_REASONS = 25;
-const MOST_RESULTS = 50;
+const MAX_GROUPS = 10;
+const MAX_GROUPS_BESIDE_PAGE = 3;
+const MAX_REASONS = 25;
+const MAX_RESULTS = 50;
 /** The maximum number of results for each reason that is shown with its count. */
-const MOST_OF_A_REASON = 5;
-const MOST_EXAMPLES = 3;
+const MAX_OF_A_REASON = 5;
+const MAX_EXAMPLES = 3;
 
 /**
  * Builds the answer about a run within 2,500 tokens, for any number of items. It contains counts, failures grouped by
@@ -69,18 +69,18 @@ export function renderReport(run: ReportedRun): RenderedReport {
 
 function sectionsOf(run: ReportedRun, budget: Budget, nextSteps: readonly string[]) {
   const { page, verdicts = [], plan = [] } = run;
-  const most = page === undefined ? MOST_GROUPS : MOST_GROUPS_BESIDE_PAGE;
+  const most = page === undefined ? MAX_GROUPS : MAX_GROUPS_BESIDE_PAGE;
   const eventPlan = eventPlanRows(run);
   const failures = failureRows(
     run,
     budget,
     nextSteps.some((step) => step.includes("resume_run {")),
   );
-  const requests = takeMade([...plan.slice(0, MOST_GROUPS).map(planRow), ...eventPlan], budget);
-  const judged = takeMade(verdicts.slice(0, most).map(verdictRow), budget);
+  const requests = takeFittingRows([...plan.slice(0, MAX_GROUPS).map(planRow), ...eventPlan], budget);
+  const judged = takeFittingRows(verdicts.slice(0, most).map(verdictRow), budget);
   const some = page === undefined ? fewOfEachReason(run) : run.results;
   const rows = some.map(resultRow);
-  const results = page === undefined ? takeMade(rows.slice(0, MOST_RESULTS), budget) : rows;
+  const results = page === undefined ? takeFittingRows(rows.slice(0, MAX_RESULTS), budget) : rows;
   const matching = results.length > 0 ? (page?.matching ?? run.counts.items) : 0;
   return {
     plan: sectionOf(requests, plan.length + eventPlan.length),
@@ -104,12 +104,12 @@ function isOfEvents({ tool }: ReportedRun): boolean {
 /** Returns the results with at most five objects for each reason that is shown with the failures. */
 function fewOfEachReason({ results, failures }: ReportedRun): ReportedRun["results"] {
   const seen = new Map<string, number>();
-  const codes = new Set(failures.slice(0, MOST_REASONS).map(({ errorCode }) => errorCode));
+  const codes = new Set(failures.slice(0, MAX_REASONS).map(({ errorCode }) => errorCode));
   return results.filter(({ outcome, reason }) => {
     if (reason === undefined || !codes.has(reason.code)) return true;
     const kind = `${outcome} ${reason.code}`;
     seen.set(kind, (seen.get(kind) ?? 0) + 1);
-    return (seen.get(kind) ?? 0) <= MOST_OF_A_REASON;
+    return (seen.get(kind) ?? 0) <= MAX_OF_A_REASON;
   });
 }
 
@@ -259,7 +259,7 @@ const DETAILS_SHARE = 0.6;
  */
 function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readonly FailureRow[] {
   const mayCut = run.confirmation !== undefined;
-  const failures = run.failures.slice(0, MOST_REASONS).toSorted(byShared);
+  const failures = run.failures.slice(0, MAX_REASONS).toSorted(byShared);
   const forms = failures.map((failure, at) => {
     const alike = failures.filter((other) => isAlike(failure, other));
     const beside = { examples: examplesOf(failure, run), resumes, isBelowShared: alike.length > 1 };
@@ -306,7 +306,7 @@ function examplesOf(
         indexes.includes(result.index) &&
         messageFor(result.reason).remedy === remedy,
     )
-    .slice(0, MOST_EXAMPLES)
+    .slice(0, MAX_EXAMPLES)
     .flatMap(({ name, _id }) => (name === undefined ? [] : [{ name, _id: outcome === "skipped" ? _id : undefined }]));
 }
 

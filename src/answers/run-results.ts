@@ -1,9 +1,9 @@
 import type { PlannedRequest, StaleField } from "../changes/rows/entries.ts";
-import type { StrandedName } from "../changes/settle/take-back.ts";
+import type { LeftoverName } from "../changes/settle/take-back.ts";
 import type { InputFile } from "../files/input-file.ts";
 import { thousands } from "../platform/text.ts";
 import type { Refusal } from "../runs/kind.ts";
-import type { Counts, Did, KnownChange, NearIds, OtherCount, RowCounts, TakenName } from "../runs/outcome.ts";
+import type { Counts, Did, KnownChange, MatchedName, NearIds, OtherCount, RowCounts } from "../runs/outcome.ts";
 import type { ObjectResult, ReportCounts, RunStatus } from "../runs/report.ts";
 import type { Approval } from "./approvals.ts";
 import type { Row } from "./budget.ts";
@@ -38,7 +38,7 @@ export interface ReportedRun {
   readonly verdicts?: readonly VerdictRow[];
   readonly confirmation?: { readonly token?: string; readonly effect: string; readonly expiresAt: string };
   readonly nextSteps?: readonly string[];
-  readonly strandedNames?: readonly StrandedName[];
+  readonly strandedNames?: readonly LeftoverName[];
   readonly hasRejects?: boolean;
   readonly did?: Readonly<Record<Did, number>>;
   /** Who approved or declined the run, and where. Reported if the tool asks. */
@@ -48,7 +48,7 @@ export interface ReportedRun {
   readonly totals?: { readonly targetingId: string; readonly name: string; readonly optionCount: number };
   readonly file?: InputFile | undefined;
   readonly rows?: RowCounts;
-  readonly takenFor?: readonly TakenName[];
+  readonly takenFor?: readonly MatchedName[];
   readonly nearIds?: NearIds;
   readonly unread?: number;
   readonly otherCounts?: readonly OtherCount[];
@@ -112,7 +112,7 @@ function objectWords(result: ObjectResult): string {
   return [named, _id && plain(_id), ...changeWords(result)].filter((part) => part !== undefined).join(" ");
 }
 
-const MOST_NAMED = 20;
+const MAX_NAMED = 20;
 const FEW_NAMED = 3;
 
 /** The kinds of results with their titles. Objects that did not succeed are shown with the failures. */
@@ -145,11 +145,11 @@ export function changeLines(
     left = left.filter((result) => !isOne(result));
     const count = Math.max(all[title] ?? 0, own.length);
     if (own.length === 0) continue;
-    const named = count <= MOST_NAMED ? own : own.slice(0, FEW_NAMED);
+    const named = count <= MAX_NAMED ? own : own.slice(0, FEW_NAMED);
     const more = count - named.length;
     const words = named.map(objectWords).join(", ");
     lines.push(
-      `${titleOf(title, own, done)} (${spotsWords(named)}): ${words}${more > 0 ? ` and ${thousands(more)} more${allAt}` : ""}`,
+      `${titleOf(title, own, done)} (${positionWords(named)}): ${words}${more > 0 ? ` and ${thousands(more)} more${allAt}` : ""}`,
     );
   }
   return lines;
@@ -164,7 +164,7 @@ function titleOf(title: string, results: readonly ObjectResult[], done: string):
 }
 
 /** The positions of objects, nested ones by their position in their parent: `items 1-3, 3.1, 3.2`. */
-function spotsWords(results: readonly ObjectResult[]): string {
+function positionWords(results: readonly ObjectResult[]): string {
   const byLine = results.some(({ line }) => line !== undefined);
   const spots: { first: number; last: number; within: string }[] = [];
   for (const { index, line, child, grandchild } of results) {
@@ -207,7 +207,7 @@ function placeIn({ parent, parentName }: Exclude<NonNullable<KnownChange["from"]
 }
 
 const LONGEST_TEXT = 300;
-const MOST_ENTRIES = 20;
+const MAX_ENTRIES = 20;
 const DEEPEST = 6;
 
 /** Shortens a value. Long texts and lists are cut, with their full length. */
@@ -217,10 +217,10 @@ export function shortened(value: unknown, depth = 0): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (depth === DEEPEST) return "…";
   if (Array.isArray(value)) {
-    const first = value.slice(0, MOST_ENTRIES).map((entry) => shortened(entry, depth + 1));
-    return value.length > MOST_ENTRIES ? [...first, `… (${value.length} entries)`] : first;
+    const first = value.slice(0, MAX_ENTRIES).map((entry) => shortened(entry, depth + 1));
+    return value.length > MAX_ENTRIES ? [...first, `… (${value.length} entries)`] : first;
   }
   const entries = Object.entries(value).filter(([, entry]) => entry !== undefined);
-  const cut = entries.slice(0, MOST_ENTRIES * 2).map(([field, entry]) => [field, shortened(entry, depth + 1)] as const);
+  const cut = entries.slice(0, MAX_ENTRIES * 2).map(([field, entry]) => [field, shortened(entry, depth + 1)] as const);
   return Object.fromEntries(cut);
 }

@@ -129,13 +129,13 @@ function rowWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string 
   ].map((words) => (typeof words === "string" ? words : undefined));
 }
 
-const MOST_TOTALS = 10;
+const MAX_TOTALS = 10;
 
 function totalWords(lines: readonly number[]): string | undefined {
   const [first, ...others] = lines.map(thousands);
   if (first === undefined) return undefined;
   if (others.length === 0) return `line ${first} skipped as a row of totals`;
-  const named = others.slice(0, MOST_TOTALS - 1);
+  const named = others.slice(0, MAX_TOTALS - 1);
   const more = others.length - named.length;
   const last = more > 0 ? `${more} more` : named.pop();
   return `lines ${[first, ...named].join(", ")} and ${last} skipped as rows of totals`;
@@ -166,9 +166,9 @@ export interface Preview {
 /** The number of rows in a preview. */
 export const PREVIEW_ROWS = 3;
 
-const MOST_COLUMNS = 12;
-const MOST_IDS = 3;
-const MOST_FIELDS = 8;
+const MAX_COLUMNS = 12;
+const MAX_IDS = 3;
+const MAX_FIELDS = 8;
 const OPS = { add: "add", remove: "remove", set: "exactly" } as const;
 
 /** The notes of a preview: how the file was read, if no other note says it, its columns, and its first rows. */
@@ -176,10 +176,10 @@ export function previewNotes(file: InputFile | undefined, { columns, rows }: Pre
   const isSheet = file?.format === "csv" || file?.format === "xlsx";
   const isPlain = isSheet && !sheetNotes(file).some((note) => note.startsWith("read "));
   const each = columns.map(({ heading, column }) => `${quoteShort(heading)} as ${headingOf(column)}`);
-  const more = each.length > MOST_COLUMNS ? ` and ${each.length - MOST_COLUMNS} more` : "";
+  const more = each.length > MAX_COLUMNS ? ` and ${each.length - MAX_COLUMNS} more` : "";
   return [
     ...(isPlain ? ["read as UTF-8, separated by commas"] : []),
-    ...(each.length === 0 ? [] : [`columns: ${each.slice(0, MOST_COLUMNS).join(", ")}${more}`]),
+    ...(each.length === 0 ? [] : [`columns: ${each.slice(0, MAX_COLUMNS).join(", ")}${more}`]),
     ...(rows.length === 0
       ? []
       : [`first rows as understood: ${rows.slice(0, PREVIEW_ROWS).map(previewRow).join("; ")}`]),
@@ -205,13 +205,13 @@ function eventWords(event: unknown): string {
     const words = isPlain ? String(value) : quoteShort(typeof value === "string" ? value : JSON.stringify(value));
     return `${/^\w{1,60}$/.test(name) ? name : quoteShort(name)} ${words}`;
   });
-  return `${fields.slice(0, MOST_FIELDS).join(", ")}${fields.length > MOST_FIELDS ? ", …" : ""}`;
+  return `${fields.slice(0, MAX_FIELDS).join(", ")}${fields.length > MAX_FIELDS ? ", …" : ""}`;
 }
 
 function idWords(ids: readonly string[]): string {
   if (ids.length === 0) return "no Context IDs";
-  const first = ids.slice(0, MOST_IDS).map(quoteShort).join(", ");
-  return `${many(ids.length, "Context ID")} (${first}${ids.length > MOST_IDS ? ", …" : ""})`;
+  const first = ids.slice(0, MAX_IDS).map(quoteShort).join(", ");
+  return `${many(ids.length, "Context ID")} (${first}${ids.length > MAX_IDS ? ", …" : ""})`;
 }
 
 const CONTEXTS = ["contexts", "contextId"];

@@ -30,7 +30,7 @@ export function jsonIn(body: Buffer): unknown {
 /** The maximum length of a text from the service, in characters. Names have at most 36; codes and times are shorter. */
 const LONGEST_TEXT = 256;
 /** The maximum number of entries kept of a list or object in an error. Section 7.3 shows at most 20 conflicts. */
-const MOST_ENTRIES = 100;
+const MAX_ENTRIES = 100;
 const DEEPEST_DETAIL = 6;
 
 /**
@@ -46,12 +46,12 @@ export function cut(text: string): string {
 function cutDetail(value: unknown, depth = 0): unknown {
   if (typeof value === "string") return cut(value);
   if (depth === DEEPEST_DETAIL) return null;
-  if (Array.isArray(value)) return value.slice(0, MOST_ENTRIES).map((entry) => cutDetail(entry, depth + 1));
+  if (Array.isArray(value)) return value.slice(0, MAX_ENTRIES).map((entry) => cutDetail(entry, depth + 1));
   return isObject(value) ? cutFields(value, depth) : value;
 }
 
 function cutFields(fields: JsonObject, depth: number): Record<string, unknown> {
-  const some = Object.entries(fields).slice(0, MOST_ENTRIES);
+  const some = Object.entries(fields).slice(0, MAX_ENTRIES);
   return Object.fromEntries(some.map(([field, value]) => [cut(field), cutDetail(value, depth + 1)]));
 }
 
@@ -104,7 +104,7 @@ export function messagesOf(body: unknown): readonly string[] {
   if (!Array.isArray(message)) return [];
   return message
     .filter((one) => typeof one === "string")
-    .slice(0, MOST_ENTRIES)
+    .slice(0, MAX_ENTRIES)
     .map(cut);
 }
 

@@ -55,9 +55,9 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
   },
   rename_targetings: {
     async plan(input, context) {
-      const { namesNow, planRenameTargetings } = await planners();
+      const { readCurrentNames, planRenameTargetings } = await planners();
       const named = input.items.flatMap(({ _id, currentName }) => (currentName === undefined ? [] : (_id ?? [])));
-      return planRenameTargetings(input, await namesNow(named, context));
+      return planRenameTargetings(input, await readCurrentNames(named, context));
     },
     objects: async (input) => (await planners()).planRenameTargetings(input).objects,
     targets: ({ items }) => ({ targetings: items.flatMap(({ _id }) => _id ?? []), options: [] }),
@@ -170,9 +170,9 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
       const plan = await kind.plan(input, context);
       const look = await lookAt(tool, { input }, context.bytes);
       if (look !== undefined) plan.facts = { ...plan.facts, look };
-      const { noteFormerValues } = await planners();
+      const { notePreviousValues } = await planners();
       // These planners have already recorded the previous values.
-      if (tool !== "update_contexts" && tool !== "apply_plan") await noteFormerValues(plan, context);
+      if (tool !== "update_contexts" && tool !== "apply_plan") await notePreviousValues(plan, context);
       return plan;
     },
     objects: (bytes: ByteSource | undefined) => kind.objects(input, bytes),

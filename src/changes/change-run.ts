@@ -8,7 +8,16 @@ import type { Clock } from "../platform/clock.ts";
 import { inPieces } from "../platform/durable-files.ts";
 import { placedOptions, savedOption, withContexts } from "../reads/saved-options.ts";
 import type { ProjectLock, TargetingMemory } from "../runs/backend.ts";
-import type { Driving, ExecutableRun, Finishing, KeptParts, ReadBack, Run, RunForm, RunKind } from "../runs/kind.ts";
+import type {
+  ExecutableRun,
+  ReadBack,
+  Run,
+  RunAccess,
+  RunExecution,
+  RunForm,
+  RunKind,
+  StoredParts,
+} from "../runs/kind.ts";
 import { isUnstarted } from "../runs/lifecycle.ts";
 import { ownReason, type Reason } from "../runs/outcome.ts";
 import type { OptionRecord } from "../spec/records.ts";
@@ -16,7 +25,7 @@ import type { RouteTable } from "../spec/routes.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf, fileOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
 import { isGoing, type Plan, type Planning } from "./plan/plan.ts";
-import { areAlike, plannedRequests, type Requests } from "./plan/requests.ts";
+import { canSendInAnyOrder, plannedRequests, type Requests } from "./plan/requests.ts";
 import { type JournalEntry, journalEntry, journalLine, type RunFacts, type Step } from "./rows/entries.ts";
 import { RowBlock } from "./rows/row-block.ts";
 import { rowOf } from "./rows/steps.ts";
@@ -27,7 +36,7 @@ import {
   mayBeTakenUp,
   mayGoOn,
   objectEntries,
-  unmadeState,
+  unfinishedPlanState,
   unplannedState,
 } from "./run-rules.ts";
 import type { ChangeDriver } from "./settle/change-driver.ts";
@@ -57,11 +66,11 @@ export function isChangeRun(run: Run): run is ChangeRun {
 }
 
 /** Like `isChangeRun`, for a run whose state was not read. */
-export function isOfChanges(run: ExecutableRun): run is Pick<ChangeRun, "kind" | "header"> {
+export function isChangeKind(run: ExecutableRun): run is Pick<ChangeRun, "kind" | "header"> {
   return run.kind === CHANGE_FORM.name;
 }
 
-type DrivenChange = Driving<WriteCall, JournalEntry, RunState>;
+type DrivenChange = RunExecution<WriteCall, JournalEntry, RunState>;
 
 export const CHANGE_FORM: RunForm<WriteCall, JournalEntry> = {
   name: "changes",
@@ -76,10 +85,10 @@ const TURN_MS = 10_000;
 /** How many entries of a plan may be in memory before they are written to disk. */
 const ENTRIES_PER_FLUSH = 64;
 
-export type AgreedAnew = Pick<RunFacts, "asked" | "decided">;
+export type NewApproval = Pick<RunFacts, "asked" | "decided">;
 
 /** Runs that change targetings and options. They start with a finished plan, or with one that is still being made. */
-type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning, AgreedAnew>;
+type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning, NewApproval>;
 
 interface Undone {
   /** Ends the run that is being undone, so that nobody resumes it meanwhile. */
@@ -162,7 +171,7 @@ async function readBack({
   entries,
   proposed,
   part,
-}: KeptParts<WriteCall, JournalEntry>): Promise<ReadBack<JournalEntry, RunState>> {
+}: StoredParts<WriteCall, JournalEntry>): Promise<ReadBack<JournalEntry, RunState>> {
   const { status } = record;
   const state = isUnstarted(status) ? new RunState() : await stateFrom(entries);
   if (state.planned) return { state };
@@ -178,10 +187,10 @@ async function readBack({
 
 function unplanned(
   isPlanning: boolean,
-  { call, unplanned }: KeptParts<WriteCall, JournalEntry>["header"],
-  part: KeptParts<WriteCall, JournalEntry>["part"],
+  { call, unplanned }: StoredParts<WriteCall, JournalEntry>["header"],
+  part: StoredParts<WriteCall, JournalEntry>["part"],
 ): RunState | Promise<RunState> {
-  if (call.tool === "apply_plan") return unmadeState(call);
+  if (call.tool === "apply_plan") return unfinishedPlanState(call);
   // The run is only stored; it is about to be planned, or to be started with its plan.
   return isPlanning && unplanned === undefined ? new RunState() : unplannedState(call, part("input"));
 }
@@ -244,10 +253,10 @@ async function recordPlan(
   }
   // The work continues while the disk writes; the first request waits for the disk.
   run.write();
-  await keepFormer(plan, run, { api, clock });
+  await storePreviousValues(plan, run, { api, clock });
   const requests = plannedRequests(plan.steps);
   run.record({ t: "planned", requests: requests.length, at: clock.now() });
-  return driver.apartBy === undefined && areAlike(plan.steps, requests) ? requests : undefined;
+  return driver.apartBy === undefined && canSendInAnyOrder(plan.steps, requests) ? requests : undefined;
 }
 
 async function madeBy({ plan, stop }: Planning, signal: AbortSignal): Promise<Plan> {
@@ -314,7 +323,7 @@ const FRESH_MS = 60_000;
  * a file. Stores the previous values as the part `former`. Reads deleted options for this, each once, unless they were
  * just read for the plan. Throws the ApiError of a failed read; nothing may be deleted then.
  */
-async function keepFormer(
+async function storePreviousValues(
   plan: Pick<Plan, "removed" | "former" | "madeAt">,
   { lease, keep, signal }: Keeping,
   { api, clock }: { readonly api: ManagementApi; readonly clock: Pick<Clock, "now"> },
@@ -327,7 +336,7 @@ async function keepFormer(
   if (plan.former.size > 0) await keep("former", inPieces(plan.former.lines()));
 }
 
-type Keeping = Pick<Driving<unknown, unknown, unknown>, "lease" | "keep" | "signal">;
+type Keeping = Pick<RunExecution<unknown, unknown, unknown>, "lease" | "keep" | "signal">;
 
 /** Writes the lines of the part `removed`. Options that are read for it are also recorded as previous values. */
 async function* removedLines(
@@ -412,7 +421,7 @@ interface FinishingWorld {
  * that the run applied.
  */
 async function finishChange(
-  { header: { call }, state, part, keep }: Finishing<WriteCall, RunState>,
+  { header: { call }, state, part, keep }: RunAccess<WriteCall, RunState>,
   { words, memory, renewBase, api, retryBudgetMs }: FinishingWorld,
 ): Promise<void> {
   const { rejects } = changeOf(call);

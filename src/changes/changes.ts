@@ -7,12 +7,12 @@ import type { RunsContext } from "../runs/kind.ts";
 import { KindRuns, type Requested, type RunInput, type RunMarks, startOrJoin } from "../runs/kind-runs.ts";
 import { isUnstarted } from "../runs/lifecycle.ts";
 import { ownReason } from "../runs/outcome.ts";
-import { DamagedRunError, orUnreadable, type RunHeader, RunStoreError } from "../runs/store.ts";
+import { DamagedRunError, type RunHeader, RunStoreError, undefinedIfUnreadable } from "../runs/store.ts";
 import type { Lease } from "../runs/turn.ts";
 import type { BaseFile, PlanningTool, WriteCall } from "./call.ts";
 import { changeOf, fileOf } from "./change-kinds.ts";
-import { type AgreedAnew, type ChangeRun, type ChangeWorld, changeRunKind } from "./change-run.ts";
-import { doneBy } from "./done.ts";
+import { type ChangeRun, type ChangeWorld, changeRunKind, type NewApproval } from "./change-run.ts";
+import { effectsOfRun } from "./done.ts";
 import type { Loss, Plan, Planning } from "./plan/plan.ts";
 import { plannedRequests, weighed } from "./plan/requests.ts";
 import { preparingRun } from "./planned-later.ts";
@@ -24,7 +24,7 @@ import {
   isWithdrawn,
   needsConfirmation,
   UNREADABLE_FILE,
-  unmadeState,
+  unfinishedPlanState,
 } from "./run-rules.ts";
 import { RunState } from "./state/change-state.ts";
 
@@ -57,7 +57,7 @@ export type StartPlanned = (plan: Plan) => Promise<ChangeRun | undefined>;
 
 /** Plans changes, and starts the runs that apply them. */
 export class Changes {
-  readonly runs: KindRuns<WriteCall, JournalEntry, RunState, Plan | Planning, AgreedAnew>;
+  readonly runs: KindRuns<WriteCall, JournalEntry, RunState, Plan | Planning, NewApproval>;
   readonly #context: RunsContext & ChangeWorld;
   /**
    * By run ID: what the run would remove. Contains runs that were planned after their call was answered and now wait
@@ -91,8 +91,8 @@ export class Changes {
     const resolve = this.#resolveUndone(call, signal);
     const plan = await changeOf(call).plan({ api: this.api(), signal, bytes, lookAgain, resolve });
     if (call.tool !== "apply_plan" && needsConfirmation(plan)) {
-      const { noteOptionsThere } = await import("./plan/planners.ts");
-      await noteOptionsThere(plan, { api: this.api(), signal });
+      const { noteTargetingFacts } = await import("./plan/planners.ts");
+      await noteTargetingFacts(plan, { api: this.api(), signal });
     }
     plan.madeAt = this.#context.clock.now();
     return plan;
@@ -123,7 +123,7 @@ export class Changes {
     const [last] = await store.list({ lastOf: this.runs.fingerprint(call, caller) });
     // The record is small, but the run of a long import is not, so the record is read first.
     if (last === undefined || (await store.record(last))?.status !== "waiting") return undefined;
-    const run = await orUnreadable(this.runs.find(last));
+    const run = await undefinedIfUnreadable(this.runs.find(last));
     if (run?.status() !== "needs_confirmation") return undefined;
     const { until = Number.POSITIVE_INFINITY } = run.state.facts.waits ?? {};
     return until > clock.now() ? run : undefined;
@@ -136,7 +136,7 @@ export class Changes {
    */
   async keepPlan(
     changes: PlannedChanges,
-    kept: KeptPlan,
+    kept: StoredPlan,
     earlier?: ChangeHeader,
   ): Promise<{ readonly header: ChangeHeader; readonly plan: Plan }> {
     const { planDesired } = await import("./plan/planners.ts");
@@ -149,7 +149,7 @@ export class Changes {
     return { header, plan };
   }
 
-  async planGoing(unmade: UnmadePlan): Promise<ChangeRun | undefined> {
+  async planGoing(unmade: UnfinishedPlan): Promise<ChangeRun | undefined> {
     const { call } = await plannedCall(unmade, unmade.targetings);
     return this.runs.drivenLike(this.runs.fingerprint(call, unmade.caller));
   }
@@ -159,8 +159,8 @@ export class Changes {
    * ready, the run has one object: the targeting. If planning fails, that object has the reason.
    */
   async planLater(
-    unmade: UnmadePlan,
-    { plan: making, stop }: Planning<MadeText>,
+    unmade: UnfinishedPlan,
+    { plan: making, stop }: Planning<FinishedPlan>,
     earlier?: ChangeHeader,
   ): Promise<ChangeRun> {
     // Planning may fail before the run waits for it. The run then reports the reason.
@@ -174,14 +174,14 @@ export class Changes {
     });
     plan.catch(() => undefined);
     return this.prepare(header, { plan, stop }, async () => undefined, {
-      meanwhile: unmadeState(header.call),
+      meanwhile: unfinishedPlanState(header.call),
       isForKeeping: true,
     });
   }
 
   async #keepPlanned(
     call: WriteCall,
-    { caller, sheet, requested }: KeptPlan,
+    { caller, sheet, requested }: StoredPlan,
     input: RunInput,
     marks?: RunMarks,
   ): Promise<ChangeHeader> {
@@ -275,7 +275,7 @@ export class Changes {
       },
       giveUp: (thrown) => this.#giveUp(header, thrown, isForKeeping),
       // If this cannot be written, the run remains one that was not started.
-      withdraw: () => orUnreadable(this.runs.withdraw(runId)),
+      withdraw: () => undefinedIfUnreadable(this.runs.withdraw(runId)),
       // A started run releases its lease itself. A lease that cannot be released expires.
       over: async () => (isStarted ? undefined : lease.release().catch(() => undefined)),
     });
@@ -355,7 +355,7 @@ export class Changes {
     const ending = { cause: "cancelled", reason: ownReason("UNDONE") } as const;
     try {
       const isThere = (await this.runs.stored(undoes)) !== undefined;
-      if (isThere && !(await this.runs.endForGood(undoes, ending))) throw wasResumed();
+      if (isThere && !(await this.runs.endForGood(undoes, ending))) throw resumedError();
     } catch (thrown) {
       // A damaged run cannot be resumed anyway.
       if (!(thrown instanceof DamagedRunError)) throw thrown;
@@ -373,7 +373,7 @@ export class Changes {
     return async () => {
       const { store, clock, requestTimeoutMs } = this.#context;
       const run = await this.runs.lookAt(undoes);
-      if (run === undefined || run.status() === "running") throw wasResumed();
+      if (run === undefined || run.status() === "running") throw resumedError();
       const { state } = run;
       // Loaded late: few calls undo a run.
       const { resolveDoubts } = await import("./resolve-doubts.ts");
@@ -385,7 +385,7 @@ export class Changes {
         found = await resolveDoubts(state, reading);
       }
       const former = store.part(undoes, "former");
-      return { known: await doneBy(state, former()), done: await doneBy(state, former(), found) };
+      return { known: await effectsOfRun(state, former()), done: await effectsOfRun(state, former(), found) };
     };
   }
 
@@ -399,8 +399,8 @@ export class Changes {
     const ending = endingOf(thrown) ?? ({ cause: "interrupted", reason } as const);
     const detail = { ...ending.reason?.detail, isOver };
     const over = { cause: "ended", reason: { code: "NOT_PLANNED", ...ending.reason, detail } } as const;
-    await orUnreadable(this.runs.withdraw(runId, isOver ? over : ending));
-    return orUnreadable(this.runs.lookAt(runId));
+    await undefinedIfUnreadable(this.runs.withdraw(runId, isOver ? over : ending));
+    return undefinedIfUnreadable(this.runs.lookAt(runId));
   }
 
   /** Stores what a run would remove for as long as a confirmation token for it is valid. */
@@ -420,7 +420,7 @@ function undoneBy({ tool, input }: WriteCall): string | undefined {
   return tool === "apply_plan" ? input.undoes : undefined;
 }
 
-function wasResumed(): FileError {
+function resumedError(): FileError {
   return new FileError("the run that this undoes was resumed, and goes on", "Wait for it, and call undo_run again.");
 }
 
@@ -431,7 +431,7 @@ type PlanText = string | ByteSource;
  * A plan to store: its text in the format that `lookAgain` reads, the tool that made it, and the base of its file or
  * the run that it undoes.
  */
-export interface KeptPlan {
+export interface StoredPlan {
   readonly text: PlanText;
   readonly plannedBy: PlanningTool;
   readonly base?: BaseFile | undefined;
@@ -445,17 +445,17 @@ export interface KeptPlan {
  * A plan that takes long to make. `text` is the input that it is made from; `targetings` are the targetings that it is
  * about.
  */
-interface UnmadePlan extends KeptPlan {
+interface UnfinishedPlan extends StoredPlan {
   readonly targetings: readonly string[];
 }
 
-export interface MadeText {
+export interface FinishedPlan {
   readonly changes: PlannedChanges;
   readonly text: PlanText;
 }
 
 async function plannedCall(
-  { text, plannedBy, base, undoes, sheet }: KeptPlan,
+  { text, plannedBy, base, undoes, sheet }: StoredPlan,
   targetings: readonly (string | undefined)[],
 ): Promise<{ readonly call: WriteCall<"apply_plan">; readonly input: RunInput }> {
   const bytes = inOne(text);

@@ -1,14 +1,14 @@
 import * as z from "zod";
 import { parseJson } from "../platform/json.ts";
-import type { Done, DoneOption, DoneTargeting, DoubtedObject, OptionState } from "../runs/kind.ts";
+import type { Done, OptionEffect, OptionState, TargetingEffect, UncertainObject } from "../runs/kind.ts";
 import { wholeLines } from "../runs/lifecycle.ts";
 import type { OptionChanges } from "../spec/records.ts";
 import type { OptionItem, Step, StepOf } from "./rows/entries.ts";
-import { type FormerOption, type FormerTargeting, formerLine } from "./rows/former.ts";
+import { type PreviousOption, type PreviousTargeting, previousValueLine } from "./rows/former.ts";
 import { StepMaker } from "./rows/steps.ts";
 import type { RunState } from "./state/change-state.ts";
 
-type Former = ReadonlyMap<string, FormerOption | FormerTargeting>;
+type Former = ReadonlyMap<string, PreviousOption | PreviousTargeting>;
 
 /** What is known about the in-doubt steps of a run, once none of them can be applied any more. */
 export interface Resolved {
@@ -24,8 +24,12 @@ export interface Resolved {
  * objects are listed as unresolved. With `resolved`, in-doubt steps count as applied; the current state then shows which
  * of them were.
  */
-export async function doneBy(state: RunState, former: AsyncIterable<Uint8Array>, resolved?: Resolved): Promise<Done> {
-  const before = await readFormer(former);
+export async function effectsOfRun(
+  state: RunState,
+  former: AsyncIterable<Uint8Array>,
+  resolved?: Resolved,
+): Promise<Done> {
+  const before = await readPreviousValues(former);
   const inDoubt = state.inDoubt();
   const idOf = (object: number): string | undefined => state.idOf(object) ?? resolved?.made.get(object);
   const tracks = new Tracks(before, state.facts.within, idOf);
@@ -58,14 +62,14 @@ export async function doneBy(state: RunState, former: AsyncIterable<Uint8Array>,
  * anything. Everything in them counts as removed; a comparison with the current state of the service shows what really
  * was. `isGone` returns whether a targeting no longer exists. Returns undefined if `former` is incomplete.
  */
-export async function takenAwayBy(
+export async function possibleRemovals(
   former: AsyncIterable<Uint8Array>,
   removed: AsyncIterable<Uint8Array>,
   isGone: (targetingId: string) => Promise<boolean>,
 ): Promise<Done | undefined> {
-  const before = new Map<string, FormerOption | FormerTargeting>();
+  const before = new Map<string, PreviousOption | PreviousTargeting>();
   for await (const line of wholeLines(former)) {
-    const read = formerLine.safeParse(parseJson(line)).data;
+    const read = previousValueLine.safeParse(parseJson(line)).data;
     if (read === undefined) return undefined;
     before.set(read._id, read);
   }
@@ -93,7 +97,7 @@ const removedRow = z.looseObject({
   add: z.array(z.string()).optional(),
 });
 
-function doubtedObject(state: RunState, object: number, step: Step | undefined, former: Former): DoubtedObject {
+function doubtedObject(state: RunState, object: number, step: Step | undefined, former: Former): UncertainObject {
   const bound = (field: "_id" | "targeting"): string | undefined => {
     const binding = step?.bindings.find((one) => one.field === field);
     return binding === undefined ? undefined : state.boundId(binding);
@@ -112,10 +116,10 @@ function doubtedObject(state: RunState, object: number, step: Step | undefined, 
 }
 
 /** Reads the part `former` of a run: the previous values, by ID. */
-export async function readFormer(pieces: AsyncIterable<Uint8Array>): Promise<Former> {
-  const former = new Map<string, FormerOption | FormerTargeting>();
+export async function readPreviousValues(pieces: AsyncIterable<Uint8Array>): Promise<Former> {
+  const former = new Map<string, PreviousOption | PreviousTargeting>();
   for await (const line of wholeLines(pieces)) {
-    const read = formerLine.safeParse(parseJson(line)).data;
+    const read = previousValueLine.safeParse(parseJson(line)).data;
     if (read !== undefined) former.set(read._id, read);
   }
   return former;
@@ -312,7 +316,7 @@ class Tracks {
   #doneTargeting(
     _id: string,
     { created, name, isDeleted }: { readonly created?: string; readonly name?: string; readonly isDeleted: boolean },
-  ): readonly DoneTargeting[] {
+  ): readonly TargetingEffect[] {
     const former = this.#former.get(_id);
     const before = former?.kind === "targeting" ? former.name : undefined;
     if (created !== undefined) return isDeleted ? [] : [{ did: "created", _id, name: name ?? created }];
@@ -320,7 +324,7 @@ class Tracks {
     return name === undefined || name === before ? [] : [{ did: "changed", _id, name: { from: before, to: name } }];
   }
 
-  #doneOption(_id: string, track: Track): readonly DoneOption[] {
+  #doneOption(_id: string, track: Track): readonly OptionEffect[] {
     const { created, isDeleted } = track;
     if (created !== undefined) {
       const { targeting, ...left } = leftOf(created, track);
@@ -358,7 +362,7 @@ function leftOf(created: OptionState & { readonly targeting: string }, { name, p
 }
 
 /** Returns the previous state of a deleted option, if all of it was stored. */
-function stateOf({ name, type, parent, exposeChildren, held }: FormerOption): OptionState | undefined {
+function stateOf({ name, type, parent, exposeChildren, held }: PreviousOption): OptionState | undefined {
   if (name === undefined || type === undefined || parent === undefined || held === undefined) return undefined;
   return { name, type, parent, ...(exposeChildren !== undefined && { exposeChildren }), contexts: held };
 }
@@ -366,8 +370,8 @@ function stateOf({ name, type, parent, exposeChildren, held }: FormerOption): Op
 function changedOf(
   about: { readonly _id: string; readonly targeting: string | undefined },
   track: Track,
-  former: FormerOption | undefined,
-): readonly DoneOption[] {
+  former: PreviousOption | undefined,
+): readonly OptionEffect[] {
   const { name, parent, exposeChildren, wasIn } = track;
   const place = former?.parent === undefined ? wasIn?.parent : former.parent;
   const contexts = contextsOf(track, former?.held);

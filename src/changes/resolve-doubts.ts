@@ -32,7 +32,7 @@ export async function resolveDoubts(state: RunState, reading: Reading): Promise<
       for (const [position, name] of namesOf(step).entries()) {
         const object = step.objects[position] ?? -1;
         const id = there.get(name);
-        const whose = id === undefined ? "nobody's" : whoseIs(id, step, state, ownNewest);
+        const whose = id === undefined ? "nobody's" : creatorOfOption(id, step, state, ownNewest);
         if (id !== undefined && whose === "ours") made.set(object, id);
         else if (id !== undefined && whose === "unclear") unclear.set(object, id);
         areApplied &&= whose === "ours";
@@ -59,7 +59,7 @@ function namesOf({ operation, item }: Step): readonly string[] {
  * before, because a sub-option can be newer than every top-level option. It is this run's if it is newer than what the
  * run created before.
  */
-function whoseIs(
+function creatorOfOption(
   id: string,
   step: Step,
   state: RunState,

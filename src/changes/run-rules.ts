@@ -16,7 +16,7 @@ import { RunState } from "./state/change-state.ts";
 /** How long a person has to decide, in milliseconds. */
 export const CONFIRMATION_MS = 600_000;
 /** An `update_contexts` that removes more Context IDs than this needs approval. */
-const UNASKED_CONTEXT_IDS = 100;
+const MAX_UNCONFIRMED_REMOVALS = 100;
 
 /**
  * Whether a plan removes so much that a person must approve it. This depends on what the plan does, not only on the
@@ -28,7 +28,7 @@ export function needsConfirmation({ losses }: Pick<Plan, "losses">): boolean {
     if (kind !== "contextIds" || empties) return true;
     contextIds += count;
   }
-  return contextIds > UNASKED_CONTEXT_IDS;
+  return contextIds > MAX_UNCONFIRMED_REMOVALS;
 }
 
 /** Returns a digest of what a plan removes. A confirmation is valid only for the same digest. */
@@ -38,7 +38,7 @@ export function lossDigest(losses: readonly Loss[]): string {
 }
 
 /** Counts the steps that delete, or remove Context IDs, and that are not known to be done. */
-export function leftToTakeAway(state: Pick<RunState, "steps" | "standing">): number {
+export function countOpenRemovals(state: Pick<RunState, "steps" | "standing">): number {
   let left = 0;
   for (const step of state.steps.parts()) {
     if (step instanceof RowBlock || !takesAway(step)) continue;
@@ -98,7 +98,7 @@ export async function unplannedState(call: WriteCall, bytes: ByteSource | undefi
 export const UNREADABLE_FILE: JournalEntry = { t: "objects", objects: [{ index: 0 }] };
 
 /** Returns the state of a plan that is still being made: one object, the targeting that it is about. */
-export function unmadeState({ tool, input }: WriteCall): RunState {
+export function unfinishedPlanState({ tool, input }: WriteCall): RunState {
   const state = new RunState();
   if (tool !== "apply_plan") return state;
   const { targetingId, plannedBy } = input;

@@ -1,6 +1,6 @@
 import { unmarked } from "../answers/fence.ts";
 import type { ChangeRun } from "../changes/change-run.ts";
-import type { ChangeHeader, KeptPlan } from "../changes/changes.ts";
+import type { ChangeHeader, StoredPlan } from "../changes/changes.ts";
 import { needsConfirmation } from "../changes/run-rules.ts";
 import type { MadePlan } from "../plans/plan-document.ts";
 import { asPlanned } from "../plans/planned-undo.ts";
@@ -9,7 +9,7 @@ import { changesOf } from "../tools/apis.ts";
 import { ToolError } from "../tools/define-tool.ts";
 import { reportedRun } from "../tools/run-reports.ts";
 import { type Decision, startDecided } from "../tools/write/decide.ts";
-import { personHere } from "../web/browser.ts";
+import { localUserName } from "../web/browser.ts";
 import { confirmInTerminal, type PlanContext, tell } from "./project.ts";
 
 /** Asks the person whether to continue, unless `yes` already says so. Without a terminal nothing is asked. */
@@ -26,7 +26,7 @@ export async function kept(
   { document, there }: MadePlan,
   plannedBy: "plan_targeting" | "undo_run",
   context: PlanContext,
-  { base, sheet }: Pick<KeptPlan, "base" | "sheet"> = {},
+  { base, sheet }: Pick<StoredPlan, "base" | "sheet"> = {},
 ): Promise<ChangeHeader> {
   const { caller } = context;
   const text = JSON.stringify(document);
@@ -43,7 +43,7 @@ export async function carriedOut(header: ChangeHeader, context: PlanContext): Pr
   const bytes = context.runs.part(header.runId, "input");
   await changes.runs.checkExecutable(header);
   const plan = await changes.plan(header.call, context.signal, bytes);
-  const person = { who: personHere(process.env), caller: header.caller };
+  const person = { who: localUserName(process.env), caller: header.caller };
   const decision: Decision = { answer: "approved", channel: "terminal", person, saw: () => true };
   const run = await startDecided(header, plan, needsConfirmation(plan) ? decision : undefined, context);
   if (run === undefined) throw new ToolError("the planned run is gone", "Plan it again.");

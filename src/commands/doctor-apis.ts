@@ -1,4 +1,4 @@
-import { knownOf, rateLimitWords, refusalWords, remedyOf } from "../answers/request-messages.ts";
+import { rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "../answers/request-messages.ts";
 import {
   type AmbiguousError,
   BusyError,
@@ -155,7 +155,7 @@ async function outcomeOf(probe: Probe): Promise<ProbeOutcome> {
     if (thrown instanceof BusyError) return { probe, ...busyMeans(thrown) };
     if (thrown instanceof RejectedError) return { probe, ...rejectionMeans(thrown) };
     const silent = thrown instanceof NotSentError || thrown.statusCode === undefined;
-    const remedy = remedyOf(knownOf(problemOf(thrown)));
+    const remedy = remedyOf(storedRequestDetails(problemOf(thrown)));
     return { probe, kind: silent ? "unreached" : "trouble", words: failureReason(thrown), remedy };
   }
 }
@@ -175,7 +175,7 @@ function busyMeans({ statusCode, retryAfterMs }: BusyError): Omit<ProbeOutcome, 
 function rejectionMeans(error: RejectedError): Omit<ProbeOutcome, "probe"> {
   const { kind, statusCode, errorCode, route } = error;
   if (kind === "redirect" || kind === "foreign") {
-    const words = refusalWords(kind, knownOf(problemOf(error)));
+    const words = refusalWords(kind, storedRequestDetails(problemOf(error)));
     if (words !== undefined) return { kind: "unreached", words: words.message, remedy: words.remedy };
   }
   const said = errorCode === undefined ? String(statusCode) : `${statusCode} ${errorCode}`;

@@ -10,7 +10,7 @@ import type { CommandLine } from "../settings/command-line.ts";
 import { SETTING_LIST, SETTINGS } from "../settings/registry.ts";
 import { type Settings, type SettingsInput, type Source, settingText } from "../settings/settings.ts";
 import { type Setting, SettingsError } from "../settings/value-types.ts";
-import { ownCaller } from "../web/browser.ts";
+import { localCaller } from "../web/browser.ts";
 import { checkEvents, checkManagement } from "./doctor-apis.ts";
 import { exposures } from "./doctor-exposures.ts";
 import {
@@ -27,7 +27,7 @@ import {
 /** A person waits for the result, so no probe takes longer, and none is retried. */
 const PROBE_TIMEOUT_MS = 10_000;
 /** The maximum number of listed runs: more do not help a reader. */
-const MOST_RUNS = 20;
+const MAX_RUNS = 20;
 
 /** Checks the configuration, prints the findings, and returns the exit code: 1 if something must be fixed. */
 export async function runDoctor(line: CommandLine): Promise<number> {
@@ -68,7 +68,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
     ];
     // A store that cannot be used contains no runs either: that is reported once.
     const { unfinishedRuns, problem: ofRuns } = store.ok
-      ? await findUnfinished(connected, ownCaller(settings))
+      ? await findUnfinished(connected, localCaller(settings))
       : { unfinishedRuns: [] };
     const doubt = store.ok ? await connected.services.runs.retentionDoubt() : undefined;
     const ofClock =
@@ -206,7 +206,7 @@ async function findUnfinished({ services }: ServerProcess, caller: string) {
   try {
     for await (const { runId, tool, status, open } of services.runs.list(caller)) {
       if (open || status === "interrupted") unfinishedRuns.push({ runId, tool, status });
-      if (unfinishedRuns.length === MOST_RUNS) break;
+      if (unfinishedRuns.length === MAX_RUNS) break;
     }
     return { unfinishedRuns };
   } catch (thrown) {

@@ -9,7 +9,7 @@ import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import type { Settings } from "../settings/settings.ts";
 import { SettingsError, wholeNumber } from "../settings/value-types.ts";
 import type { ToolServices } from "../tools/context.ts";
-import { openBrowser, ownCaller, personHere } from "../web/browser.ts";
+import { localCaller, localUserName, openBrowser } from "../web/browser.ts";
 import { shownEnvironment } from "../web/seen.ts";
 
 /** The page ends if it has not been open for this time, in milliseconds. */
@@ -36,8 +36,8 @@ export async function runPage(line: CommandLine): Promise<number> {
   });
   const { project } = services;
   const shown = {
-    services: { ...drivable(services, settings), noteDecision: audit, person: personHere(input.environment) },
-    caller: ownCaller(settings),
+    services: { ...drivable(services, settings), noteDecision: audit, person: localUserName(input.environment) },
+    caller: localCaller(settings),
     project,
   };
   const environment = shownEnvironment(services, project);

@@ -124,14 +124,14 @@ export async function isThere(path: string): Promise<boolean> {
 }
 
 /** The maximum size of a file in memory, in bytes. */
-const MOST_BYTES = 268_435_456;
+const MAX_BYTES = 268_435_456;
 
 /** The content of a file that a person named. Throws a FileError if it cannot be read. */
 export async function bytesAtPath(path: string): Promise<Buffer> {
   try {
     const found = await stat(path);
     if (!found.isFile()) throw new FileError(`${JSON.stringify(path)} is no file`, "Give the path of a file.");
-    if (found.size > MOST_BYTES) {
+    if (found.size > MAX_BYTES) {
       throw new FileError(
         `${JSON.stringify(path)} has more than 256 MB`,
         "Put Context IDs into files of their own (contextsFile).",

@@ -19,7 +19,7 @@ import { SETTINGS } from "../settings/registry.ts";
 import { type Settings, settingText } from "../settings/settings.ts";
 import { SettingsError } from "../settings/value-types.ts";
 import type { ToolContext } from "../tools/context.ts";
-import { ownCaller } from "../web/browser.ts";
+import { localCaller } from "../web/browser.ts";
 
 /** The context of tools for the person at the terminal: the same caller as over stdio. */
 export interface PlanContext extends ToolContext {
@@ -44,7 +44,7 @@ export async function withProject(
   return withServices(settings, async ({ services, log, redactor }) => {
     const { management, clock } = services;
     const { signal } = new AbortController();
-    const call = { caller: ownCaller(settings), arrivedAt: clock.now(), signal, canAsk: () => false };
+    const call = { caller: localCaller(settings), arrivedAt: clock.now(), signal, canAsk: () => false };
     try {
       if (management === undefined) throw new Error("the settings name a management API, and none is connected");
       return await work({ ...services, ...call, management, waitMs: ANY_TIME_MS });
@@ -90,7 +90,7 @@ export async function withRuns<Result>(
     const { management, clock } = services;
     if (management === undefined) throw new Error("there is no management API beside the sandbox");
     const { signal } = new AbortController();
-    const call = { caller: ownCaller(settings), arrivedAt: clock.now(), signal, canAsk: () => false };
+    const call = { caller: localCaller(settings), arrivedAt: clock.now(), signal, canAsk: () => false };
     const environment = isLive ? "live" : settings.environment.kind;
     return work({ ...services, ...call, environment, management, waitMs: ANY_TIME_MS }, { log, redactor });
   });

@@ -21,7 +21,7 @@ import { type CommandLine, oneTooMany } from "../settings/command-line.ts";
 import type { Settings, SettingsInput } from "../settings/settings.ts";
 import type { ToolServices } from "../tools/context.ts";
 import { once } from "../tools/define-tool.ts";
-import { ownCaller } from "../web/browser.ts";
+import { localCaller } from "../web/browser.ts";
 
 /**
  * A host ends the process soon after a signal: calls in progress get this long to end, and connections that long to
@@ -72,7 +72,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     redactor,
     log,
     calls,
-    caller: ownCaller(settings),
+    caller: localCaller(settings),
     audit: (line: Parameters<Audit>[0]) => connecting.now()?.audit(line),
     ...(settings.allowedDirs.length === 0 && { rootGuard: () => rootGuardOf(settings, input) }),
     writingTools: toolsThatWrite(tools),

@@ -129,7 +129,7 @@ export function finding(rule: RuleName, path: string, message: string, fix: stri
 }
 
 /** Derives the verdict from the findings (precedence: rejected, ignored, uncertain, recorded). */
-export function conclude(findings: readonly Finding[]): Validation {
+export function deriveVerdict(findings: readonly Finding[]): Validation {
   if (findings.length === 0) return PLAIN;
   const ordered = findings.toSorted((one, other) => strength(other.rule) - strength(one.rule));
   const verdict = PRECEDENCE[Math.max(0, strength(ordered[0]?.rule))] ?? "recorded";

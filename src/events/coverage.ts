@@ -177,7 +177,7 @@ const OTHER_PLATFORMS = "(others)";
 /**
  * Fields that are not counted as parameters: all events have `uid` and `eventName`, and platforms are counted apart.
  */
-const GIVEN_WITH_ALL: ReadonlySet<string> = new Set(["uid", "eventName", "platform"]);
+const SEPARATE_FIELDS: ReadonlySet<string> = new Set(["uid", "eventName", "platform"]);
 
 /**
  * Reports the coverage of each of the 13 events, in the order of the document (event-tracking-api 2.2). Events that
@@ -188,7 +188,7 @@ export function eventCoverageOf({ seen }: CountedEvents): readonly EventCoverage
   return EVENT_NAMES.map((eventName) => {
     const { count, wrong, parameters, platforms } = seen.get(eventName) ?? newSeen();
     const names = count === 0 ? [] : (EVENT_SHAPES.get(eventName)?.names ?? []);
-    const own = names.filter((name) => !GIVEN_WITH_ALL.has(name));
+    const own = names.filter((name) => !SEPARATE_FIELDS.has(name));
     const isOnAny = [...platforms.keys()].some((name) => name !== NO_PLATFORM);
     return {
       eventName,

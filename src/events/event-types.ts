@@ -43,10 +43,10 @@ export function describeEventType(eventName: string): EventTypeDetail {
   const spec: EventSpec = EVENTS[eventName];
   const detail = {
     ...summaryAtRest(eventName, spec),
-    fields: inFull(EVENT_FIELDS),
-    parameters: inFull(spec.parameters),
+    fields: parameterTypes(EVENT_FIELDS),
+    parameters: parameterTypes(spec.parameters),
   };
-  return spec.parameters.items === undefined ? detail : { ...detail, itemFields: inFull(ITEM_FIELDS) };
+  return spec.parameters.items === undefined ? detail : { ...detail, itemFields: parameterTypes(ITEM_FIELDS) };
 }
 
 /** Thrown for a name that is not a supported event. The message suggests the nearest name, or lists all. */
@@ -64,7 +64,7 @@ function summaryAtRest(eventName: string, { meaning, parameters }: EventSpec): E
   return { eventName, meaning, required: namesThat(true), optional: namesThat(false) };
 }
 
-function inFull(parameters: Readonly<Record<string, Parameter>>): readonly ParameterType[] {
+function parameterTypes(parameters: Readonly<Record<string, Parameter>>): readonly ParameterType[] {
   return Object.entries(parameters).map(([name, { type, required }]) => {
     const maximum = maximumOf(name, type);
     return { name, type, required, ...(maximum !== undefined && { maximum }) };

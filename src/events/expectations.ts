@@ -235,7 +235,7 @@ export function checkOrder(arrived: readonly ArrivedEvent[], expect: readonly Ex
     const tooEarly = firstFrom(wanted, after);
     const last = wanted[tooEarly + needed - 1];
     if (last === undefined)
-      return { met: false, reason: whyBroken({ name, needed, wanted, tooEarly }, before, events) };
+      return { met: false, reason: orderProblem({ name, needed, wanted, tooEarly }, before, events) };
     after = last + 1;
     before = { name, position: last, arrivedAt: events[last]?.arrivedAt ?? 0 };
   }
@@ -255,7 +255,7 @@ interface Broken extends Pick<Found, "wanted"> {
   readonly tooEarly: number;
 }
 
-function whyBroken(
+function orderProblem(
   { name, needed, wanted, tooEarly }: Broken,
   before: Before | undefined,
   events: readonly ArrivedEvent[],
@@ -275,7 +275,7 @@ function whyBroken(
 }
 
 /** Whether all expected events arrived within the allowed time, and how long they took. */
-export interface TookResult {
+export interface DurationResult {
   readonly met: boolean;
   /** Milliseconds from the first expected event to the last; absent if not all of them arrived. */
   readonly tookMs?: number;
@@ -285,11 +285,11 @@ export interface TookResult {
  * Returns the shortest time in which all expected events arrived. Each expectation needs `count` events, or one. With
  * `inOrder`, only sequences in the order of `expect` count, unless there is no such sequence.
  */
-export function checkTook(
+export function checkDuration(
   arrived: readonly ArrivedEvent[],
   expect: readonly Expectation[],
   { inOrder = false, withinMs }: { readonly inOrder?: boolean | undefined; readonly withinMs: number },
-): TookResult {
+): DurationResult {
   const events = sortedByTime(arrived);
   const all = expect.filter(({ count }) => count !== 0).map((expectation) => foundOf(events, expectation));
   if (all.length === 0) return { met: true, tookMs: 0 };

@@ -17,7 +17,7 @@ type Arrived = Pick<SandboxEvent, "body" | "text"> & {
 };
 
 /** The findings of a sandbox about the headers of an event. */
-const OF_HEADERS: ReadonlyMap<string, ArrivedFinding> = new Map([
+const HEADER_FINDINGS: ReadonlyMap<string, ArrivedFinding> = new Map([
   [
     "headers.authorization",
     {
@@ -56,10 +56,13 @@ export function arrivedFindings(
   { body, text, findings }: Arrived,
   nearest: NearestName = nearestName,
 ): readonly ArrivedFinding[] {
-  return [...findings.flatMap(({ path }) => OF_HEADERS.get(path) ?? []), ...ofBody({ body, text, findings }, nearest)];
+  return [
+    ...findings.flatMap(({ path }) => HEADER_FINDINGS.get(path) ?? []),
+    ...bodyFindings({ body, text, findings }, nearest),
+  ];
 }
 
-function ofBody({ body, text, findings }: Arrived, nearest: NearestName): readonly ArrivedFinding[] {
+function bodyFindings({ body, text, findings }: Arrived, nearest: NearestName): readonly ArrivedFinding[] {
   if (body !== undefined) {
     return validateEvent(body, nearest).findings.map(({ rule, severity, path, basis, message, fix }) => ({
       ...{ path, code: rule, basis, message, fix },
@@ -73,11 +76,11 @@ function ofBody({ body, text, findings }: Arrived, nearest: NearestName): readon
   }
   // The body is too large for the sandbox's answer, so only the sandbox's own findings are known.
   return findings.flatMap(({ path, rule, effect }) =>
-    OF_HEADERS.has(path) ? [] : [ofSandbox({ path, rule, isDecisive: effect !== "unused" })],
+    HEADER_FINDINGS.has(path) ? [] : [sandboxFinding({ path, rule, isDecisive: effect !== "unused" })],
   );
 }
 
-function ofSandbox({
+function sandboxFinding({
   path,
   rule,
   isDecisive,

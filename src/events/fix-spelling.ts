@@ -6,7 +6,7 @@ type JsonObject = Readonly<Record<string, unknown>>;
 /**
  * An event after its clearly misspelt names were corrected, and the corrections: `eventName addToCart → add_to_cart`.
  */
-export interface MendedEvent {
+export interface EventCorrection {
   readonly event: unknown;
   readonly mended: readonly string[];
 }
@@ -15,22 +15,22 @@ export interface MendedEvent {
  * Corrects clearly misspelt names of an event and of its parameters (event-tracking-api 2.2, 2.3). A parameter keeps
  * its name if the event already has the correct one. Values never change. `spelt` finds the correct name.
  */
-export function fixSpelling(event: unknown, spelt: NearestName = closestSpelling): MendedEvent {
+export function fixSpelling(event: unknown, spelt: NearestName = closestSpelling): EventCorrection {
   if (!isJsonObject(event)) return { event, mended: [] };
   const mended: string[] = [];
-  const named = withRightName(event, spelt, mended);
+  const named = correctEventName(event, spelt, mended);
   const { eventName } = named;
   const shape = typeof eventName === "string" ? EVENT_SHAPES.get(eventName) : undefined;
   if (shape === undefined) return { event: named, mended };
-  const whole = withRightParameters(named, shape, "", { spelt, mended });
+  const whole = correctParameterNames(named, shape, "", { spelt, mended });
   if (!shape.parameters.has("items") || !Array.isArray(whole.items)) return { event: whole, mended };
   const items = whole.items.map((item, position) =>
-    isJsonObject(item) ? withRightParameters(item, ITEM_SHAPE, `items[${position}].`, { spelt, mended }) : item,
+    isJsonObject(item) ? correctParameterNames(item, ITEM_SHAPE, `items[${position}].`, { spelt, mended }) : item,
   );
   return { event: { ...whole, items }, mended };
 }
 
-function withRightName(event: JsonObject, spelt: NearestName, mended: string[]): JsonObject {
+function correctEventName(event: JsonObject, spelt: NearestName, mended: string[]): JsonObject {
   const { eventName } = event;
   if (typeof eventName !== "string" || EVENT_SHAPES.has(eventName)) return event;
   const right = spelt(eventName, EVENT_NAMES);
@@ -39,7 +39,7 @@ function withRightName(event: JsonObject, spelt: NearestName, mended: string[]):
   return { ...event, eventName: right };
 }
 
-function withRightParameters(
+function correctParameterNames(
   holder: JsonObject,
   { parameters, names }: Shape,
   prefix: string,

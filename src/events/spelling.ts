@@ -173,12 +173,12 @@ export function parseNestedJson(event: JsonObject): JsonObject {
   const { items } = event;
   const list = typeof items === "string" ? parseJson(items) : items;
   if (!Array.isArray(list)) return event;
-  const entries = list.map(entryAsMeant);
+  const entries = list.map(parseItemEntry);
   const isAsGiven = list === items && entries.every((entry, place) => entry === list[place]);
   return isAsGiven ? event : { ...event, items: entries };
 }
 
-function entryAsMeant(entry: unknown): unknown {
+function parseItemEntry(entry: unknown): unknown {
   const held = typeof entry === "string" ? parseJson(entry) : undefined;
   return isJsonObject(held) ? held : entry;
 }

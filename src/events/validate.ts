@@ -3,7 +3,7 @@ import { EVENT_LIMITS } from "../spec/limits.ts";
 import { codePoints } from "../spec/names.ts";
 import {
   COMMON_SHAPE,
-  conclude,
+  deriveVerdict,
   EVENT_NAMES,
   EVENT_SHAPES,
   type Finding,
@@ -39,7 +39,7 @@ export function validateEvent(event: unknown, nearest: NearestName = nearestName
   const check: Check = { findings: [], nearest };
   if (isJsonObject(event)) checkEvent(check, event);
   else note(check, "bodyNotObject", "", "an event must be a JSON object", 'send an object with "uid" and "eventName"');
-  return conclude(check.findings);
+  return deriveVerdict(check.findings);
 }
 
 function checkEvent(check: Check, event: JsonObject): void {

@@ -61,13 +61,13 @@ export interface SplitCells {
 }
 
 /** The maximum length of a Context ID, plus a few spaces around it. */
-const MOST_LETTERS = LIMITS.contextIdBytes.value + 16;
+const MAX_LETTERS = LIMITS.contextIdBytes.value + 16;
 
 /** The Context IDs of split cells. An ID that the option already holds with a separator in it stays whole. */
 export function splitBeside({ cells, separator }: SplitCells, held: Iterable<string>): readonly string[] {
   const between = separatorsOf(separator);
   const whole = new Set([...held].filter((id) => between.test(id)));
-  const longest = whole.size === 0 ? 0 : MOST_LETTERS;
+  const longest = whole.size === 0 ? 0 : MAX_LETTERS;
   return cells.flatMap((cell) => {
     const text = cell.trim();
     const starts = [0];

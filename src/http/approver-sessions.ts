@@ -49,7 +49,7 @@ export interface Viewers {
 /** Finds people in the current access file. */
 export function approverSessions(of: ApproversOf & { readonly all: Projects }): Viewers {
   const { settings, access } = of;
-  const shownTo = { one: shownOfOne(of), all: shownOfAll(of) };
+  const shownTo = { one: viewOfProject(of), all: viewOfAllProjects(of) };
   /** Returns what a person sees. `who` is their name on the page; `caller` is their name when they call tools. */
   const viewer = ({ approves, ...its }: ShownApprover, who: string, caller: string, where?: string) => {
     const except = access().requireOtherApprover ? caller : undefined;
@@ -89,7 +89,7 @@ export function approverSessions(of: ApproversOf & { readonly all: Projects }): 
 type ShownApprover = PageScope & Required<Pick<PageScope, "approves">>;
 
 /** Returns the view for one project. Undefined is the project of the configured keys. */
-function shownOfOne(of: ApproversOf & { readonly all: Projects }) {
+function viewOfProject(of: ApproversOf & { readonly all: Projects }) {
   const { settings, access, all } = of;
   const { ofKeys, ofRun } = placesOf(of);
   return (name: string | undefined): ShownApprover => {
@@ -103,7 +103,7 @@ function shownOfOne(of: ApproversOf & { readonly all: Projects }) {
 const NO_KEY: ProjectKeys = { targetingApiKey: "no-key-of-any-project" };
 
 /** Returns the view for all projects. Each project uses its keys that this process has. */
-function shownOfAll(of: ApproversOf & { readonly all: Projects }) {
+function viewOfAllProjects(of: ApproversOf & { readonly all: Projects }) {
   const { settings, access, all } = of;
   const { ofKeys, ofRun } = placesOf(of);
   const named = (): readonly (readonly [string | undefined, ProjectKeys | undefined])[] => [

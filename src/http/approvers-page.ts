@@ -3,10 +3,17 @@ import type { EndedSessions } from "../runs/backend.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { ToolServices } from "../tools/context.ts";
 import { once } from "../tools/define-tool.ts";
-import { dataAnswer, pageAsset, pageDocument, refusalAnswer, refusedPost, refusedScheme } from "../web/answers.ts";
+import {
+  dataAnswer,
+  pageAsset,
+  pageDocument,
+  refusalAnswer,
+  rejectForeignPost,
+  rejectForeignScheme,
+} from "../web/answers.ts";
 import { postedTexts } from "../web/linked-page.ts";
-import { endingWith, runsRoutes } from "../web/runs-page.ts";
-import { sandboxBeside, whileFound } from "../web/sandbox-beside.ts";
+import { runsRoutes, watchSession } from "../web/runs-page.ts";
+import { findOnce, findPageSandbox } from "../web/sandbox-beside.ts";
 import { type PageSession, pageSessions } from "../web/sessions.ts";
 import { type LoginWays, type OpenedSession, PATHS } from "../web/wire.ts";
 import { type IssuerPerson, type Person, personForm, type Viewers } from "./approver-sessions.ts";
@@ -100,31 +107,31 @@ export function approversPage(parts: PageParts) {
   };
   return async (request: Request, peer: string): Promise<Response> => {
     const { pathname } = new URL(request.url);
-    const answer = refusedScheme(request, address) ?? (await withoutSession(request, pathname, peer));
+    const answer = rejectForeignScheme(request, address) ?? (await withoutSession(request, pathname, peer));
     if (answer !== undefined) return answer;
     const session = await sessions.of(request);
     const viewer = session && viewers.viewerOf(session.person);
     if (session === undefined || viewer === undefined) return dataAnswer(ways, 401);
     if (request.method === "POST" && (pathname === PATHS.renew || pathname === PATHS.logout)) {
-      return refusedPost(request) ?? (pathname === PATHS.logout ? logOut(session) : renewed(session));
+      return rejectForeignPost(request) ?? (pathname === PATHS.logout ? logOut(session) : renewed(session));
     }
     if (isDue(session)) return dataAnswer({ ...ways, renews: true } satisfies LoginWays, 401);
     const isIn = async () =>
       !isDue(session) && viewers.viewerOf(session.person) !== undefined && (await sessions.of(request)) !== undefined;
     const sandbox = await sandboxOf(viewer.shown.services);
     const about = { environment: viewer.environment, returns: true, logsOut: true, sandbox };
-    return runsRoutes(request, viewer, about, endingWith(isIn, { signal: stopping }));
+    return runsRoutes(request, viewer, about, watchSession(isIn, { signal: stopping }));
   };
 }
 
 /** Finds the sandbox of a person's project. Each project has its own sandbox if the sandbox runs in this process. */
 function projectSandboxes() {
-  const known = new WeakMap<object, ReturnType<typeof whileFound>>();
+  const known = new WeakMap<object, ReturnType<typeof findOnce>>();
   return async (services: ToolServices) => {
     const { testBench, environment, apiUrl } = services;
     // A sandbox at a separate address may contain events and targetings of other projects.
     if (testBench === undefined || environment !== "sandbox" || URL.canParse(apiUrl)) return undefined;
-    const finder = known.get(testBench) ?? whileFound(() => sandboxBeside(services, "reads"));
+    const finder = known.get(testBench) ?? findOnce(() => findPageSandbox(services, "reads"));
     known.set(testBench, finder);
     return finder();
   };
@@ -136,9 +143,9 @@ function projectSandboxes() {
  */
 function issuerRoutes({ settings, address, key, log, now }: PageParts & Required<Pick<PageParts, "now">>) {
   const login = once(async () => {
-    const { issuerLogin, LoginRefused, TooMuch } = await import("./issuer-login.ts");
+    const { issuerLogin, LoginRefused, TooManyLogins } = await import("./issuer-login.ts");
     const problem = (what: string, reason: string): void => log.warn(what, { reason });
-    return { ...issuerLogin({ settings, address, key, problem, now }), LoginRefused, TooMuch };
+    return { ...issuerLogin({ settings, address, key, problem, now }), LoginRefused, TooManyLogins };
   });
   type Login = Awaited<ReturnType<typeof login>>;
   const orRefusal = async <Done>(work: (login: Login) => Promise<Done>): Promise<Done | Response> => {
@@ -150,7 +157,7 @@ function issuerRoutes({ settings, address, key, log, now }: PageParts & Required
       const reason = reasonOf(error);
       log.warn("a login through the authorization server failed", { reason });
       if (error instanceof its.LoginRefused) return refusalAnswer(403, error.message);
-      if (error instanceof its.TooMuch) return refusalAnswer(503, error.message, { "Retry-After": "60" });
+      if (error instanceof its.TooManyLogins) return refusalAnswer(503, error.message, { "Retry-After": "60" });
       const message =
         error instanceof IssuerUnreachable
           ? "The authorization server cannot be read now. Try again in a moment."
@@ -160,7 +167,7 @@ function issuerRoutes({ settings, address, key, log, now }: PageParts & Required
   };
   return {
     async begin(request: Request): Promise<Response> {
-      const refused = refusedPost(request);
+      const refused = rejectForeignPost(request);
       if (refused !== undefined) return refused;
       const begun = await orRefusal((its) => its.begin());
       return begun instanceof Response ? begun : dataAnswer(begun);

@@ -19,7 +19,7 @@ const SOON_MS = 100;
 
 /** For all callers together: unfinished bodies, and bytes of bodies that wait for their answers. */
 const MOST_UNFINISHED = 64;
-const MOST_BYTES = 8 * LARGEST_BODY;
+const MAX_BYTES = 8 * LARGEST_BODY;
 const MOST_KEPT_VALUES = 8 * MOST_VALUES;
 
 const CLOSING = { connection: "close" } as const;
@@ -58,7 +58,7 @@ export type BodyReader = (request: Request, at: HttpBindings, caller: string) =>
 export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number): BodyReader {
   const large = largeBodies(MOST_LARGE_BYTES);
   const unfinished = callerQuota(MOST_UNFINISHED);
-  const bytesKept = callerQuota(MOST_BYTES);
+  const bytesKept = callerQuota(MAX_BYTES);
   const valuesKept = callerQuota(MOST_KEPT_VALUES);
   return async (request, { incoming, outgoing }, caller) => {
     if (request.method !== "POST") return { body: undefined, messages: [] };

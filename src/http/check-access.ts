@@ -2,10 +2,10 @@ import { originOf } from "../runtime/listening.ts";
 import { type Access, ALL_PROJECTS, callsTools } from "../settings/access-file.ts";
 import type { Settings } from "../settings/settings.ts";
 import { isLoopback, SettingsError } from "../settings/value-types.ts";
-import { mayOpen } from "../web/browser.ts";
+import { mayOpenBrowser } from "../web/browser.ts";
 
 /** The settings about access tokens, which have no effect without an issuer. */
-const OF_AN_ISSUER = [
+const ISSUER_SETTINGS = [
   "TARGETING_MCP_OAUTH_AUDIENCE",
   "TARGETING_MCP_OAUTH_JWKS_URL",
   "TARGETING_MCP_OAUTH_PROJECT_CLAIM",
@@ -16,7 +16,7 @@ const OF_AN_ISSUER = [
 /** Refuses settings that would allow every caller, or no caller, on a host. Throws a SettingsError. */
 export function checkAccess({ http, environment, sources }: Settings, access: Access, host: string): void {
   const { oauth, ownKeys, accessFile } = http;
-  const alone = OF_AN_ISSUER.find((variable) => sources.get(variable) !== "default");
+  const alone = ISSUER_SETTINGS.find((variable) => sources.get(variable) !== "default");
   if (oauth === undefined && alone !== undefined) {
     throw new SettingsError(
       `TARGETING_MCP_OAUTH_ISSUER is missing: ${alone} is set, and says nothing without it`,
@@ -77,12 +77,12 @@ export function checkAccess({ http, environment, sources }: Settings, access: Ac
 export function projectsWithoutApprover(
   settings: Settings,
   access: Access,
-  { asksWho, environment }: { readonly asksWho: boolean; readonly environment: Parameters<typeof mayOpen>[1] },
+  { asksWho, environment }: { readonly asksWho: boolean; readonly environment: Parameters<typeof mayOpenBrowser>[1] },
 ): { readonly found: string; readonly remedy: string } | undefined {
   const { confirm, readOnly, page } = settings;
   if (confirm !== "strict" || readOnly) return undefined;
-  const without = page === "off" ? [] : projectsWithout(settings, access);
-  if (page !== "off" && (asksWho ? without.length === 0 : mayOpen(page, environment))) return undefined;
+  const without = page === "off" ? [] : projectNamesWithoutApprover(settings, access);
+  if (page !== "off" && (asksWho ? without.length === 0 : mayOpenBrowser(page, environment))) return undefined;
   const named = without.filter((name) => name !== undefined);
   return {
     found:
@@ -95,7 +95,7 @@ export function projectsWithoutApprover(
 }
 
 /** Returns the projects in which callers work but nobody approves. Undefined is the project of the configured keys. */
-function projectsWithout(
+function projectNamesWithoutApprover(
   { http: { oauth, ownKeys } }: Settings,
   { tokens, projects }: Access,
 ): readonly (string | undefined)[] {

@@ -35,7 +35,7 @@ const NO_LOGIN = "This login was not begun in this tab, was used before, or took
 export class LoginRefused extends Error {}
 
 /** Thrown if too many requests go to the authorization server at the same time. The person may try again. */
-export class TooMuch extends Error {
+export class TooManyLogins extends Error {
   constructor() {
     super("Too many people log in at once. Try again in a minute.");
   }
@@ -117,7 +117,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
       const code_challenge = await oauth.calculatePKCECodeChallenge(verifier);
       const asked = { ...client, redirect_uri: redirect, state, nonce, code_challenge };
       const login = logins.seal({ state, nonce, verifier }, now() + LOGIN_MS);
-      return { location: placeToGo(server, asked), login };
+      return { location: authorizationUrl(server, asked), login };
     },
     /**
      * Returns the person who came back from an address (`peer`) with a query. `login` is the encrypted state of their
@@ -169,7 +169,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
 }
 
 /** Returns the address at which a person logs in (RFC 6749, 4.1.1; RFC 7636, 4.3). */
-function placeToGo(server: oauth.AuthorizationServer, asked: Readonly<Record<string, string>>): string {
+function authorizationUrl(server: oauth.AuthorizationServer, asked: Readonly<Record<string, string>>): string {
   const to = new URL(endpointOf(server, "authorization_endpoint"));
   const always = { response_type: "code", scope: `openid ${APPROVE}`, code_challenge_method: "S256" };
   for (const [name, value] of Object.entries({ ...always, ...asked })) to.searchParams.set(name, value);
@@ -218,7 +218,7 @@ interface Cap {
   readonly ofOneAMinute: number;
 }
 
-/** Limits the work of peers. Throws a TooMuch if a limit is exceeded. */
+/** Limits the work of peers. Throws a TooManyLogins if a limit is exceeded. */
 function capped({ atOnce, aMinute, ofOne, ofOneAMinute }: Cap, now: () => number) {
   let begun: readonly { readonly peer: string; readonly at: number }[] = [];
   let running: readonly string[] = [];
@@ -226,7 +226,7 @@ function capped({ atOnce, aMinute, ofOne, ofOneAMinute }: Cap, now: () => number
     begun = begun.filter(({ at }) => Math.abs(now() - at) < 60_000);
     const isFull = running.length >= atOnce || running.filter((one) => one === peer).length >= ofOne;
     const isBusy = begun.length >= aMinute || begun.filter((one) => one.peer === peer).length >= ofOneAMinute;
-    if (isFull || isBusy) throw new TooMuch();
+    if (isFull || isBusy) throw new TooManyLogins();
     if (aMinute !== Number.POSITIVE_INFINITY) begun = [...begun, { peer, at: now() }];
     running = [...running, peer];
     try {

@@ -8,7 +8,7 @@ import { proxyFor } from "../settings/environment.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { DecisionPage, ToolServices } from "../tools/context.ts";
 import { once } from "../tools/define-tool.ts";
-import { personHere } from "../web/browser.ts";
+import { localUserName } from "../web/browser.ts";
 import { type ApproversOf, hasApprover } from "./approvers.ts";
 import type { Caller } from "./auth.ts";
 import type { Project, Projects } from "./projects.ts";
@@ -90,7 +90,7 @@ function approversWithLogin({
       settings,
     });
   });
-  const told = toldRuns(settings, log);
+  const told = webhookCaller(settings, log);
   return {
     serve: async (request, peer) => (await page())(request, peer),
     pageFor: ({ name, owner, keys }, { id }) => ({
@@ -112,7 +112,7 @@ function approversWithLogin({
 function localApprover({ settings, all, address, stopping, environment }: PeopleParts): ApproverAccess {
   const { services, audit } = all.of(undefined);
   const { project } = services;
-  const person = personHere(environment);
+  const person = localUserName(environment);
   const linked = once(async () => {
     const [{ linkedPage }, { shownEnvironment }] = await Promise.all([
       import("../web/linked-page.ts"),
@@ -130,14 +130,14 @@ function localApprover({ settings, all, address, stopping, environment }: People
 
 const WEBHOOK_MS = 10_000;
 /** The maximum number of remembered runs that the webhook was called for. */
-const MOST_TOLD = 1000;
+const MAX_REMEMBERED_RUNS = 1000;
 
 /** Calls the webhook once for each waiting run. Failures are only logged. */
-function toldRuns({ http: { approvalWebhook: address }, proxies }: Settings, log: Log) {
+function webhookCaller({ http: { approvalWebhook: address }, proxies }: Settings, log: Log) {
   const told = new Set<string>();
   return (run: Readonly<Record<"runId" | "tool" | "project" | "url", string>>): void => {
     if (address === undefined || told.has(run.runId)) return;
-    if (told.size >= MOST_TOLD) told.clear();
+    if (told.size >= MAX_REMEMBERED_RUNS) told.clear();
     told.add(run.runId);
     const http = openHttp({
       url: new URL(address).origin,

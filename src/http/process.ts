@@ -133,7 +133,7 @@ function projectsById({ all, input, settings, access }: Started): ReadonlyMap<st
 }
 
 /** Headers that a proxy adds. A request with one of them comes from elsewhere. */
-const OF_A_PROXY = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
+const PROXY_HEADERS = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 
 /**
  * Serves metrics to programs on this machine, and to callers with a token of the access file. The rights of the token
@@ -159,5 +159,5 @@ export function servedFigures(text: () => string, access: Access): ServedFigures
 /** Whether a request was sent on this machine and to it, and not through a proxy that runs here. */
 function isFromHere({ url, headers }: Request, from: string | undefined): boolean {
   const isLocal = from === "::1" || /^(?:::ffff:)?127\./.test(from ?? "");
-  return isLocal && isLoopback(url) && !OF_A_PROXY.some((name) => headers.has(name));
+  return isLocal && isLoopback(url) && !PROXY_HEADERS.some((name) => headers.has(name));
 }

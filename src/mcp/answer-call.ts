@@ -12,7 +12,7 @@ import {
 import * as z from "zod";
 import { UNDECIDED_WORDS } from "../answers/approvals.ts";
 import type { Redactor } from "../answers/redact.ts";
-import { allowingWords } from "../answers/request-messages.ts";
+import { allowFolderRemedy } from "../answers/request-messages.ts";
 import { isObject } from "../api/answers.ts";
 import { type RootGuard, usableRoots } from "../files/folders.ts";
 import { auditCall, isAudited } from "../observe/audit.ts";
@@ -20,7 +20,7 @@ import type { Log } from "../observe/log.ts";
 import { duringCall } from "../platform/clock.ts";
 import { FolderRefused } from "../platform/files.ts";
 import type { Requested } from "../runs/kind-runs.ts";
-import { checkNotHalf } from "../tools/apis.ts";
+import { checkSettingsComplete } from "../tools/apis.ts";
 import { LEAST_READ_MS, type Reply, type ToolContext, type ToolServices, timeLeft } from "../tools/context.ts";
 import {
   failureAnswer,
@@ -34,7 +34,7 @@ import {
   type UndecidedAnswer,
 } from "../tools/define-tool.ts";
 import { mayDecideInView } from "../tools/write/confirmation-token.ts";
-import { atMostOneWait } from "../tools/write/follow-run.ts";
+import { waitWithinCall } from "../tools/write/follow-run.ts";
 import { cutAtIssueLimit, describeIssues, unknownArguments, unknownWords } from "./argument-errors.ts";
 import {
   asking,
@@ -125,7 +125,7 @@ export async function answerCall(
     if (isAudited(tool)) auditCall(audit, { tool, caller, requestId, services }, answer?.structured);
   };
   try {
-    checkNotHalf(tool.toolset, services);
+    checkSettingsComplete(tool.toolset, services);
     const prepared = await checked(listed, given, redactor);
     if (!prepared.fits) {
       return failed({ message: `${tool.name}: ${prepared.words}` });
@@ -185,7 +185,7 @@ export async function answerCall(
       const client = call.http === undefined ? (server.server.getClientVersion()?.name ?? "") : undefined;
       const { path, message, remedy } = thrown;
       const { allowedDirs } = services;
-      const words = allowingWords({ client, path, allowedDirs }, delimiter);
+      const words = allowFolderRemedy({ client, path, allowedDirs }, delimiter);
       return failed({ message, remedy: allowedDirs.length === 0 ? words : `${remedy} ${words}` });
     }
     return failed(failureOf(thrown, tool.name, toldToClient(log.with({ requestId }), call)));
@@ -193,7 +193,7 @@ export async function answerCall(
 }
 
 /** The maximum length of a stored name of a client or file. */
-const MOST_LETTERS = { client: 40, fileName: 120 } as const;
+const MAX_LETTERS = { client: 40, fileName: 120 } as const;
 
 /** Who made a call, for people: the client's name for itself, which proves nothing, and the name of the input file. */
 function requestedBy(server: McpServer, input: unknown): Requested {
@@ -201,8 +201,8 @@ function requestedBy(server: McpServer, input: unknown): Requested {
   const file = isObject(input) ? input.file : undefined;
   const fileName = typeof file === "string" ? file.split(/[\\/]/).at(-1) : undefined;
   return {
-    ...(client && { client: client.slice(0, MOST_LETTERS.client) }),
-    ...(fileName && { fileName: fileName.slice(0, MOST_LETTERS.fileName) }),
+    ...(client && { client: client.slice(0, MAX_LETTERS.client) }),
+    ...(fileName && { fileName: fileName.slice(0, MAX_LETTERS.fileName) }),
   };
 }
 
@@ -339,7 +339,7 @@ export async function askDuringCall(question: ToolQuestion, asking: Asking): Pro
   const noted = open.said.then((decision) => {
     said = decision;
   });
-  await atMostOneWait(noted, context);
+  await waitWithinCall(noted, context);
   call.mcpReq.signal.removeEventListener("abort", open.end);
   call.mcpReq.signal.throwIfAborted();
   if (said === "yes" || said === "no") {

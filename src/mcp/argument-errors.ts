@@ -3,7 +3,7 @@ import { quoteShort } from "../answers/fence.ts";
 import { nearestName } from "../events/spelling.ts";
 import { isSchema, type JsonSchema, schemaAlternatives } from "./json-schema.ts";
 
-const MOST_SHOWN = 3;
+const MAX_SHOWN = 3;
 /** The maximum total length of the texts, so that the answer stays short for any arguments. */
 const LONGEST_WORDS = 1500;
 
@@ -27,7 +27,7 @@ export function describeIssues(
   isCut = false,
 ): string {
   const words: string[] = [];
-  for (const issue of issues.slice(0, MOST_SHOWN)) {
+  for (const issue of issues.slice(0, MAX_SHOWN)) {
     if (words.join().length < LONGEST_WORDS) words.push(wordsOf(issue, given, schema));
   }
   const more = issues.length - words.length;
@@ -69,12 +69,12 @@ function wordsOf(issue: z.core.$ZodIssue, given: unknown, schema: JsonSchema): s
 export function unknownWords(keys: readonly string[], path: readonly PropertyKey[], schema: JsonSchema): string {
   const valid = validKeys(path, schema);
   const what = path.length === 0 ? "argument" : "field";
-  const words = keys.slice(0, MOST_SHOWN).map((key) => {
+  const words = keys.slice(0, MAX_SHOWN).map((key) => {
     const nearest = nearestName(key, valid);
     const meant = nearest === undefined ? "" : `, did you mean ${nearest}?`;
     return `unknown ${what} ${quoteShort(pathText([...path, key]))}${meant}`;
   });
-  const more = keys.length > MOST_SHOWN ? ` and ${keys.length - MOST_SHOWN} more` : "";
+  const more = keys.length > MAX_SHOWN ? ` and ${keys.length - MAX_SHOWN} more` : "";
   const list = valid.length === 0 ? "there are none" : `valid ${what}s: ${valid.join(", ")}`;
   return `${words.join("; ")}${more} (${list})`;
 }

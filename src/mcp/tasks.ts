@@ -24,9 +24,9 @@ import type { ToolAnswer } from "../tools/define-tool.ts";
 import { failureAnswer } from "../tools/define-tool.ts";
 import { followResumedRun } from "../tools/get-run.ts";
 import { reportRun } from "../tools/run-reports.ts";
-import { atMostOneWait, progressWords } from "../tools/write/follow-run.ts";
+import { progressWords, waitWithinCall } from "../tools/write/follow-run.ts";
 import { decideInClient, type RunQuestion, runQuestion } from "../tools/write/opened.ts";
-import { endedWhereTooLate, waitsForDecision } from "../tools/write/waiting.ts";
+import { endIfExpired, waitsForDecision } from "../tools/write/waiting.ts";
 import { needsOther, resultFor, servicesOfCall } from "./answer-call.ts";
 import { canAsk, canOpen, elicitationResult, followsTasks, formRequest, TASKS } from "./elicitation.ts";
 import { failureOf } from "./failures.ts";
@@ -167,7 +167,7 @@ async function answered(method: TaskMethod, params: unknown, request: TaskReques
       key === undefined ? "closed" : elicitationResult(inputResponse(request.call.mcpReq.inputResponses, key));
     // The run may have to be planned again, which continues without the client.
     if (question !== undefined && said !== "closed") {
-      await atMostOneWait(decideInClient(question, said === "yes", context), context);
+      await waitWithinCall(decideInClient(question, said === "yes", context), context);
     }
   }
   return {};
@@ -242,7 +242,7 @@ async function taskOf(named: Named, taskId: string, context: ToolContext, reques
 /** The run of a task, or the one that it was approved to resume; undefined if the caller has none. */
 async function runOf(runId: string, context: ToolContext): Promise<Run | undefined> {
   const run = await context.runs.findOwn(runId, context.caller);
-  return run && followResumedRun(await endedWhereTooLate(run, context), context);
+  return run && followResumedRun(await endIfExpired(run, context), context);
 }
 
 /**

@@ -120,7 +120,7 @@ function itemFor(
     (left.parent === null || work.model.options.has(left.parent)) &&
     (option.parent === null || batch.mayLeave(option.parent));
   const add = option.group ? left.add.filter((id) => batch.mayOwn(id, ref)) : left.add;
-  const remove = option.group ? removable(work, ref, option, { ...left, add }, batch) : left.remove;
+  const remove = option.group ? removableContextIds(work, ref, option, { ...left, add }, batch) : left.remove;
   const isWhole =
     hasName === (left.name !== undefined) &&
     mayMove === (left.parent !== undefined) &&
@@ -141,7 +141,7 @@ function itemFor(
  * Returns the own Context IDs that a group may lose now. Its placeholder is one of them as soon as the group has
  * lasting content.
  */
-function removable(work: Work, ref: Ref, option: KnownOption, left: Left, batch: Batch): readonly string[] {
+function removableContextIds(work: Work, ref: Ref, option: KnownOption, left: Left, batch: Batch): readonly string[] {
   const placeholder = work.options.placeholders.contextIdOf(ref);
   const isFilled = work.held.has(ref) && hasContent(work, ref, option, left);
   const remove = isFilled ? [...left.remove, placeholder] : left.remove;
@@ -290,12 +290,12 @@ function fillNewGroups(work: Work, batch: Batch): void {
 }
 
 /** If there are more options and changes than this, the first candidate is taken without comparing the candidates. */
-const LOOKED_AHEAD = 2000;
+const MAX_LOOKAHEAD_SIZE = 2000;
 /** A sequence of requests that is longer than this is not followed any further. */
-const LONGEST_LOOK = 200;
+const MAX_LOOKAHEAD_REQUESTS = 200;
 
 /** The requests that make the wanted changes. If no further request is possible, they end early. */
-export interface PlannedWay {
+export interface RequestSequence {
   readonly requests: readonly (readonly Item[])[];
   /** Whether all wanted changes are made after these requests. */
   readonly isWhole: boolean;
@@ -305,9 +305,9 @@ export interface PlannedWay {
  * Returns the requests that make all changes of `work`, in order, if the service accepts each of them. If several
  * requests may be next, it chooses the one that needs the fewest requests after it. Changes the model of `work`.
  */
-export function planRequests(work: Work): PlannedWay {
+export function planRequests(work: Work): RequestSequence {
   const requests: (readonly Item[])[] = [];
-  const looksAhead = work.model.options.size + work.changes.size <= LOOKED_AHEAD;
+  const looksAhead = work.model.options.size + work.changes.size <= MAX_LOOKAHEAD_SIZE;
   // Each change needs at most a placeholder before it and one after it.
   const most = 3 * work.changes.size + 3;
   while (!work.isOver() && requests.length < most) {
@@ -328,7 +328,7 @@ function nearest(work: Work): readonly Item[] | undefined {
   for (const candidate of found) {
     const trial = work.copy();
     trial.done(candidate);
-    const requests = requestsToEnd(trial);
+    const requests = countRemainingRequests(trial);
     if (best !== undefined && requests >= fewest) continue;
     best = candidate;
     fewest = requests;
@@ -337,8 +337,8 @@ function nearest(work: Work): readonly Item[] | undefined {
 }
 
 /** Returns how many requests are left if the first candidate is taken each time; infinity if the end is not reached. */
-function requestsToEnd(work: Work): number {
-  for (let sent = 0; sent < LONGEST_LOOK; sent += 1) {
+function countRemainingRequests(work: Work): number {
+  for (let sent = 0; sent < MAX_LOOKAHEAD_REQUESTS; sent += 1) {
     if (work.isOver()) return sent;
     const [first] = candidates(work);
     if (first === undefined) break;

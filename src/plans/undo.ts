@@ -1,4 +1,4 @@
-import type { Done, DoneOption, DoneTargeting, DoubtedObject } from "../runs/kind.ts";
+import type { Done, OptionEffect, TargetingEffect, UncertainObject } from "../runs/kind.ts";
 import { digestOfContexts } from "./base.ts";
 import {
   itemCount,
@@ -64,13 +64,13 @@ export function undoPlan(done: Done, present: ReadonlyMap<string, Present>): Way
   return { targetings, rows };
 }
 
-function doubted({ _id, name, targeting }: DoubtedObject): Pick<UndoRow, "targeting" | "_id" | "name"> {
+function doubted({ _id, name, targeting }: UncertainObject): Pick<UndoRow, "targeting" | "_id" | "name"> {
   const about = { name: name ?? _id ?? "", ...(_id !== undefined && { _id }) };
   return targeting === undefined ? about : { ...about, targeting };
 }
 
 /** Returns the row for an option that was not read before the run changed it. */
-function unplaced(option: DoneOption): UndoRow {
+function unplaced(option: OptionEffect): UndoRow {
   const { _id } = option;
   const unsure = option.did === "changed" ? (option.contexts?.unsure ?? 0) : 0;
   if (unsure > 0)
@@ -79,9 +79,9 @@ function unplaced(option: DoneOption): UndoRow {
 }
 
 function targetingGone(
-  own: DoneTargeting | undefined,
+  own: TargetingEffect | undefined,
   targeting: string,
-  options: readonly DoneOption[],
+  options: readonly OptionEffect[],
   targetings: TargetingBack[],
 ): readonly UndoRow[] {
   const rows: UndoRow[] = [];
@@ -111,8 +111,8 @@ function targetingGone(
 }
 
 function targetingThere(
-  own: Exclude<DoneTargeting, { readonly did: "deleted" }> | undefined,
-  options: readonly DoneOption[],
+  own: Exclude<TargetingEffect, { readonly did: "deleted" }> | undefined,
+  options: readonly OptionEffect[],
   there: Present,
   targetings: TargetingBack[],
 ): readonly UndoRow[] {

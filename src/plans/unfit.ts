@@ -1,6 +1,6 @@
 import { type Conflict, conflicts } from "../model/conflicts.ts";
 import type { Change } from "../model/work.ts";
-import type { ChangedOption, DoneOption, OptionState, Went } from "../runs/kind.ts";
+import type { ChangedOption, FieldChange, OptionEffect, OptionState } from "../runs/kind.ts";
 import type { DifferingField, ShownValue } from "./diff/plan.ts";
 import { knownOption } from "./modelled.ts";
 import type { Intent, Present, PresentOption, UndoReason, UndoRow } from "./way-back.ts";
@@ -118,7 +118,7 @@ export interface Intended {
 }
 
 /** Compares what a run left in a targeting with its current state, field by field. */
-export function intended(options: readonly DoneOption[], present: Present): Intended {
+export function intended(options: readonly OptionEffect[], present: Present): Intended {
   const all: Intended = { intents: new Map(), rows: [] };
   for (const option of options) {
     const there = present.options.get(option._id);
@@ -187,7 +187,7 @@ function changed(
   };
   const field = <Value extends string | boolean | null>(
     key: DifferingField,
-    went: Went<Value> | undefined,
+    went: FieldChange<Value> | undefined,
     now: Value,
     shown: (value: Value) => ShownValue = (value) => value,
   ): Back<Value> | undefined => {
@@ -223,7 +223,7 @@ function isEmptyChange({ name, parent, exposeChildren, add, remove }: Intent): b
 
 /** Plans to create an option again that the run deleted. */
 function deleted(
-  { _id, before }: Extract<DoneOption, { readonly did: "deleted" }>,
+  { _id, before }: Extract<OptionEffect, { readonly did: "deleted" }>,
   present: Present,
   { intents, rows }: Intended,
 ): void {

@@ -1,7 +1,7 @@
 import type { Pieces } from "../platform/durable-files.ts";
 import { NameIndex, type NameMatch } from "../spec/names.ts";
 import { isUnstarted } from "./lifecycle.ts";
-import { type CallerScope, orUnreadable, type RunHeader, type RunStore, RunStoreError } from "./store.ts";
+import { type CallerScope, type RunHeader, type RunStore, RunStoreError, undefinedIfUnreadable } from "./store.ts";
 import type { Turn } from "./turn.ts";
 
 /**
@@ -122,7 +122,7 @@ export interface SeenTargeting {
 }
 
 /** The maximum number of remembered targetings of a project. */
-export const MOST_REMEMBERED = 2000;
+export const MAX_REMEMBERED_TARGETINGS = 2000;
 const CANDIDATES = 5;
 
 /** The targetings of one project that were seen before. The service has no operation that lists them. */
@@ -138,7 +138,7 @@ export interface TargetingMemory {
 }
 
 /** Finds a targeting by its name among those that were seen. `seen` has the last seen first. */
-export function namedAmong(seen: readonly SeenTargeting[], name: string): NameMatch<SeenTargeting> {
+export function findSeenTargeting(seen: readonly SeenTargeting[], name: string): NameMatch<SeenTargeting> {
   const found = new NameIndex(seen).find(name);
   if (found.kind !== "unknown") return found;
   const near = new Set([...found.candidates, ...seen]);
@@ -166,7 +166,7 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
   /** Returns the caller's other dry runs that were not started, the oldest first. */
   const otherDryRuns = async ({ runId, caller, project, environment }: RunHeader): Promise<readonly string[]> => {
     const ids = (await runs.list({ unfinished: { caller, project, environment } })).filter((id) => id !== runId);
-    const stored = await Promise.all(ids.map((id) => orUnreadable(runs.read(id))));
+    const stored = await Promise.all(ids.map((id) => undefinedIfUnreadable(runs.read(id))));
     return stored
       .flatMap((run) => (run?.header.dryRun && isUnstarted(run.record.status) ? [run.header.runId] : []))
       .reverse();

@@ -1,5 +1,5 @@
 import { beyondCall } from "../platform/clock.ts";
-import type { Driving, Finishing, Run, RunKind, RunsContext, RunView, RunWatcher, ToolCall } from "./kind.ts";
+import type { Run, RunAccess, RunExecution, RunKind, RunsContext, RunView, RunWatcher, ToolCall } from "./kind.ts";
 import { type HeldRecord, moveRun, type RunRecord, type Transition } from "./lifecycle.ts";
 import { ownReason, type Reason } from "./outcome.ts";
 import { countsOf, type ReportedState, restingStatus, statusAtRest, summaryOf } from "./report.ts";
@@ -13,7 +13,7 @@ import {
 } from "./store.ts";
 import { type Lease, LeaseLostError, RECENT_MS } from "./turn.ts";
 
-export interface DrivenParts<Call, Entry, State> {
+export interface ExecutionParts<Call, Entry, State> {
   readonly header: RunHeader<Call>;
   readonly state: State;
   /** The state that is shown while `state` has no objects. */
@@ -21,11 +21,11 @@ export interface DrivenParts<Call, Entry, State> {
   /** The first entries of the journal. `state` contains them already. */
   readonly first?: readonly Entry[] | undefined;
   readonly open: () => Promise<HeldRecord>;
-  readonly carryOut: (run: Driving<Call, Entry, State>) => Promise<void>;
+  readonly carryOut: (run: RunExecution<Call, Entry, State>) => Promise<void>;
 }
 
 interface HeldRun<Call, State> {
-  readonly files: Finishing<Call, State>;
+  readonly files: RunAccess<Call, State>;
   readonly stopRequests: StopRequests;
   lease?: Lease;
   /** The record of the run, as this process last read or wrote it. */
@@ -40,7 +40,7 @@ interface HeldRun<Call, State> {
   isLeft?: true;
 }
 
-export interface DrivenRun<Call extends ToolCall, State extends ReportedState> extends Run<Call, State> {
+export interface ExecutedRun<Call extends ToolCall, State extends ReportedState> extends Run<Call, State> {
   /** Whether another process has taken the run over, or it was left to others, as far as this process knows. */
   readonly isTakenOver: () => boolean;
   /** Whether `state` is current. Asks the store whether another process has taken the run over. */
@@ -48,11 +48,11 @@ export interface DrivenRun<Call extends ToolCall, State extends ReportedState> e
 }
 
 /** Executes a run in the background. It never rejects: a local error stops the run and becomes its reason. */
-export function drivenRun<Call extends ToolCall, Entry, State extends RunView<Entry>>(
+export function executeRun<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
   context: Pick<RunsContext, "store" | "clock" | "around" | "onRest">,
-  parts: DrivenParts<Call, Entry, State>,
-): DrivenRun<Call, State> {
+  parts: ExecutionParts<Call, Entry, State>,
+): ExecutedRun<Call, State> {
   const { header, state, meanwhile } = parts;
   const watchers = new Set<RunWatcher>();
   const stateNow = (): State => (meanwhile === undefined || state.objects.length > 0 ? state : meanwhile);
@@ -109,10 +109,10 @@ export function drivenRun<Call extends ToolCall, Entry, State extends RunView<En
  * Returns a run that this process executes, and that is followed by its journal if another process takes it over.
  * `find` then returns the stored run. `ended` is called when this process no longer executes it.
  */
-export function followedBeyond<Call extends ToolCall, State extends RunView<never>>(
-  run: DrivenRun<Call, State>,
+export function followIfTakenOver<Call extends ToolCall, State extends RunView<never>>(
+  run: ExecutedRun<Call, State>,
   { find, ended }: { readonly find: () => Promise<Run<Call, State> | undefined>; readonly ended: () => void },
-): DrivenRun<Call, State> {
+): ExecutedRun<Call, State> {
   let other: Run<Call, State> | undefined;
   let isLookedFor = true;
   const rest = run.rest.then(async () => {
@@ -145,7 +145,7 @@ function isLost({ lease }: Pick<HeldRun<unknown, unknown>, "lease">): boolean {
 async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
   { store }: Pick<RunsContext, "store">,
-  { header: { runId }, state, meanwhile, first = [], open, carryOut: work }: DrivenParts<Call, Entry, State>,
+  { header: { runId }, state, meanwhile, first = [], open, carryOut: work }: ExecutionParts<Call, Entry, State>,
   held: HeldRun<Call, State>,
 ): Promise<void> {
   const { stopRequests, files, progress } = held;
@@ -193,7 +193,7 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
 async function bringToRest<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
   context: Pick<RunsContext, "store" | "clock">,
-  parts: DrivenParts<Call, Entry, State>,
+  parts: ExecutionParts<Call, Entry, State>,
   held: HeldRun<Call, State>,
 ): Promise<void> {
   const { store, clock } = context;
@@ -207,7 +207,7 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
     ifHeld((lease) => lease.check(RECENT_MS)),
     ifHeld(async () => {
       // A run that is `running` and has no lease is continued by other processes.
-      if (isToBeLeft(store, held, state)) held.isLeft = true;
+      if (shouldLeaveToOthers(store, held, state)) held.isLeft = true;
       const rest = summaryAtRest(kind, header, state);
       if (!held.isLeft) await moved(store, header.runId, held, { status: statusAtRest(state), rest });
     }),
@@ -244,7 +244,7 @@ function moved(
 }
 
 /** Whether a run stopped only because its process ends, or because its process executes no runs. */
-function isToBeLeft<Call, State extends RunView<never>>(
+function shouldLeaveToOthers<Call, State extends RunView<never>>(
   { left }: Pick<RunStore, "left">,
   { stopRequests }: HeldRun<Call, State>,
   state: State,
@@ -275,7 +275,7 @@ export function filesOf<Call, State>(
   store: Pick<RunStore, "part" | "keep">,
   header: RunHeader<Call>,
   state: State,
-): Finishing<Call, State> {
+): RunAccess<Call, State> {
   const { runId } = header;
   return {
     header,
@@ -300,9 +300,9 @@ function machineError(thrown: unknown): Reason {
 }
 
 /** How often the executor of a run checks for requests to stop it, also while it waits, in milliseconds. */
-const STOP_LOOK_MS = 100;
+const STOP_CHECK_MS = 100;
 /** The same interval if the store notifies of such requests. */
-const STOP_LOOK_IF_TOLD_MS = 1000;
+const STOP_CHECK_IF_NOTIFIED_MS = 1000;
 
 type StopRequests = ReturnType<typeof stopRequestsOf>;
 
@@ -337,7 +337,7 @@ function stopRequestsOf(
   // A failed check is repeated by the timer, and again before each request.
   const lookNow = (): void => void look().catch(() => undefined);
   const notWatched = stops.watch?.(runId, lookNow);
-  const timer = setInterval(lookNow, notWatched === undefined ? STOP_LOOK_MS : STOP_LOOK_IF_TOLD_MS).unref();
+  const timer = setInterval(lookNow, notWatched === undefined ? STOP_CHECK_MS : STOP_CHECK_IF_NOTIFIED_MS).unref();
   return {
     /** Aborted when nothing new may start. */
     signal: controller.signal,

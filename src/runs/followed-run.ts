@@ -5,13 +5,13 @@ import { countsOf, type ReportedState } from "./report.ts";
 /** How often this process checks whether another one still executes a run, in milliseconds. */
 const LOOK_MS = 100;
 /** The same interval if the other process notifies of changes. */
-const LOOK_IF_TOLD_MS = 500;
+const CHECK_IF_NOTIFIED_MS = 500;
 /**
  * Reading a run takes at most one tenth of the time, unless that needs a pause longer than `PAUSE_MS.most`. After a
  * hint that the run has changed, it may take one fourth.
  */
 const READ_SHARE = 10;
-const READ_SHARE_IF_TOLD = 4;
+const READ_SHARE_IF_NOTIFIED = 4;
 const PAUSE_MS = { told: 250, least: 1000, most: 2000 } as const;
 
 /** The input of `followedRun`. */
@@ -51,7 +51,7 @@ export function followedRun<S extends ReportedState>(
     let due = clock.now();
     let soonest = due;
     for (;;) {
-      const pause = changes === undefined ? LOOK_MS : LOOK_IF_TOLD_MS;
+      const pause = changes === undefined ? LOOK_MS : CHECK_IF_NOTIFIED_MS;
       await hint.orSleep(hint.isGiven ? Math.min(pause, soonest - clock.now()) : pause);
       const now = clock.now();
       const isDue = now >= due || (hint.isGiven && now >= soonest);
@@ -59,7 +59,7 @@ export function followedRun<S extends ReportedState>(
       hint.isGiven = false;
       if (!(await look())) return;
       const tookMs = clock.now() - now;
-      soonest = clock.now() + Math.max(PAUSE_MS.told, READ_SHARE_IF_TOLD * tookMs);
+      soonest = clock.now() + Math.max(PAUSE_MS.told, READ_SHARE_IF_NOTIFIED * tookMs);
       due = now + Math.max(PAUSE_MS.least, Math.min(PAUSE_MS.most, READ_SHARE * tookMs), 2 * tookMs);
     }
   };

@@ -14,7 +14,14 @@ import {
 } from "./lifecycle.ts";
 import { ownReason } from "./outcome.ts";
 import { countsOf, reportedStatus, restingStatus, statusAtRest } from "./report.ts";
-import { orUnreadable, type Revision, type RunHeader, type RunStore, RunStoreError, type StoredRun } from "./store.ts";
+import {
+  type Revision,
+  type RunHeader,
+  type RunStore,
+  RunStoreError,
+  type StoredRun,
+  undefinedIfUnreadable,
+} from "./store.ts";
 import { type Lease, releaseOnError } from "./turn.ts";
 
 /** How a run ends that is cancelled before it was started. */
@@ -24,7 +31,7 @@ const CANCELLED: Ending = { cause: "cancelled", reason: ownReason("CANCELLED") }
 /** How often a process checks whether another one has started a run, in milliseconds. */
 const LOOK_AGAIN_MS = 20;
 
-export interface KeptRun<Call, Entry, State> extends ReadBack<Entry, State> {
+export interface LoadedRun<Call, Entry, State> extends ReadBack<Entry, State> {
   readonly header: RunHeader<Call>;
   readonly record: RunRecord;
 }
@@ -35,10 +42,10 @@ interface Followed<Call extends ToolCall, State extends RunView<never>> {
 }
 
 /** The runs of a kind that this process does not execute. Reads them, and ends those that no process executes. */
-export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>> {
+export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entry>> {
   readonly #kind: RunKind<Call, Entry, State, never>;
   readonly #of: Pick<RunsContext, "store" | "clock" | "onRest">;
-  readonly #lastRead = new LastRead<KeptRun<Call, Entry, State>>();
+  readonly #lastRead = new RunCache<LoadedRun<Call, Entry, State>>();
   /** The runs that other processes execute and that a call in this process waits for. */
   readonly #followed = new Map<string, Followed<Call, State>>();
   readonly #ending = new AbortController();
@@ -76,7 +83,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
    * Reads a run. Returns undefined if this kind has no such run, or if another process is just starting it.
    * `isDrivenHere` is true if this process holds its lease.
    */
-  async read(runId: string, isDrivenHere = false): Promise<KeptRun<Call, Entry, State> | undefined> {
+  async read(runId: string, isDrivenHere = false): Promise<LoadedRun<Call, Entry, State> | undefined> {
     const stored = await this.stored(runId);
     return stored && this.#readFrom(stored, isDrivenHere);
   }
@@ -85,7 +92,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
    * Reads the rest of a run that another process left, with its lease. Throws a RunStoreError if only a call may resume
    * it.
    */
-  async readLeft(stored: StoredRun<Call, Entry>): Promise<KeptRun<Call, Entry, State> | undefined> {
+  async readLeft(stored: StoredRun<Call, Entry>): Promise<LoadedRun<Call, Entry, State> | undefined> {
     const found = await this.#readFrom(stored, true);
     if (found === undefined || (this.#kind.mayBeTakenUp?.(found, this.#of.clock.now()) ?? true)) return found;
     throw new RunStoreError(`run ${stored.header.runId} waits until a call resumes it`, "Call resume_run.");
@@ -94,7 +101,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   async #readFrom(
     stored: StoredRun<Call, Entry>,
     isDrivenHere: boolean,
-  ): Promise<KeptRun<Call, Entry, State> | undefined> {
+  ): Promise<LoadedRun<Call, Entry, State> | undefined> {
     const { store } = this.#of;
     const { header, record } = stored;
     const { runId } = header;
@@ -168,7 +175,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     if (isUnstarted(stored.record.status) && this.#kind.isPlannedFirst) {
       if (!(await this.#of.store.isDriven(runId)) || (await this.withdraw(runId))) return;
     }
-    await cancelKept(this.#of.store, runId, async (lease) => {
+    await cancelStored(this.#of.store, runId, async (lease) => {
       const found = await this.read(runId, true);
       if (found === undefined) return;
       const lost = this.#asLeft(found.state);
@@ -201,7 +208,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   /** Brings runs to rest that crashed processes left, so that nothing is stored longer than needed. */
   async recoverOrphans(isDrivenHere: (runId: string) => boolean): Promise<void> {
     for (const runId of await this.#of.store.list({ unfinished: "all" })) {
-      if (!isDrivenHere(runId)) await orUnreadable(this.#tidy(runId));
+      if (!isDrivenHere(runId)) await undefinedIfUnreadable(this.#tidy(runId));
     }
   }
 
@@ -230,7 +237,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
 
   /** Ends a run in its journal and its state. If its plan is not in the journal yet, the plan is written first. */
   async #end(
-    { header, state, first = [], unwritten }: KeptRun<Call, Entry, State>,
+    { header, state, first = [], unwritten }: LoadedRun<Call, Entry, State>,
     ending: Ending,
     lease: Lease,
     lost: readonly Entry[] = [],
@@ -248,18 +255,18 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     }
   }
 
-  async #bringToRest(run: KeptRun<Call, Entry, State>, lease: Lease): Promise<void> {
+  async #bringToRest(run: LoadedRun<Call, Entry, State>, lease: Lease): Promise<void> {
     await this.#kind.finish(filesOf(this.#of.store, run.header, run.state));
     await this.#putToRest(run, lease, { status: statusAtRest(run.state) });
   }
 
-  #noteRest({ header, state }: KeptRun<Call, Entry, State>): void {
+  #noteRest({ header, state }: LoadedRun<Call, Entry, State>): void {
     const status = restingStatus(state);
     this.#of.onRest?.({ kind: this.#kind.name, header, status, counts: countsOf(state) });
   }
 
   async #putToRest(
-    { header, state, record }: KeptRun<Call, Entry, State>,
+    { header, state, record }: LoadedRun<Call, Entry, State>,
     lease: Lease,
     to: Pick<RunRecord, "status" | "isFinal">,
   ): Promise<void> {
@@ -274,11 +281,11 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return lost;
   }
 
-  async #lastReadOf(runId: string): Promise<KeptRun<Call, Entry, State> | undefined> {
+  async #lastReadOf(runId: string): Promise<LoadedRun<Call, Entry, State> | undefined> {
     return this.#lastRead.get(runId, await this.#of.store.revision(runId), () => this.read(runId));
   }
 
-  #atRest(found: KeptRun<Call, Entry, State>): Run<Call, State> {
+  #atRest(found: LoadedRun<Call, Entry, State>): Run<Call, State> {
     const { header, state } = found;
     this.#asLeft(state);
     const status = reportedStatus(found.record, state);
@@ -291,7 +298,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /** Returns a run that another process executes. All calls that wait for it share one follower. */
-  #follow(found: KeptRun<Call, Entry, State>, isDriven: () => Promise<boolean>): Run<Call, State> {
+  #follow(found: LoadedRun<Call, Entry, State>, isDriven: () => Promise<boolean>): Run<Call, State> {
     const { header } = found;
     const { runId } = header;
     let last = found;
@@ -333,12 +340,12 @@ function endedAs({ cause, reason }: Ending): Status {
   return reason?.code === "NOT_DECIDED" ? "expired" : "cancelled";
 }
 
-const MOST_RUNS = 4;
+const MAX_RUNS = 4;
 /** Bytes on the disk. In memory a run takes several times as much. */
-const MOST_BYTES = 24 * 1024 * 1024;
+const MAX_BYTES = 24 * 1024 * 1024;
 
 /** Caches the last few runs that were read, so that the next page of a run does not read all of it again. */
-export class LastRead<T> {
+export class RunCache<T> {
   /** In the order of their last use, the latest last. */
   readonly #kept = new Map<string, Revision & { readonly found: T }>();
 
@@ -351,7 +358,7 @@ export class LastRead<T> {
       return known.found;
     }
     const found = await read();
-    if (found === undefined || revision === undefined || revision.bytes > MOST_BYTES) return found;
+    if (found === undefined || revision === undefined || revision.bytes > MAX_BYTES) return found;
     this.#kept.delete(runId);
     this.#kept.set(runId, { ...revision, found });
     this.#leaveOutOldest();
@@ -362,7 +369,7 @@ export class LastRead<T> {
     let bytes = 0;
     for (const one of this.#kept.values()) bytes += one.bytes;
     for (const [runId, one] of this.#kept) {
-      if (this.#kept.size <= MOST_RUNS && bytes <= MOST_BYTES) return;
+      if (this.#kept.size <= MAX_RUNS && bytes <= MAX_BYTES) return;
       this.#kept.delete(runId);
       bytes -= one.bytes;
     }
@@ -373,7 +380,7 @@ export class LastRead<T> {
  * Cancels a run that this process does not execute. If any process executes it, that process is asked to stop.
  * Otherwise `end` ends it with its lease.
  */
-async function cancelKept(
+async function cancelStored(
   store: Pick<RunStore, "stops" | "lease" | "isDriven">,
   runId: string,
   end: (lease: Lease) => Promise<void>,

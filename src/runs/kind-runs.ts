@@ -1,18 +1,18 @@
 import { createHash } from "node:crypto";
 import { type ByteSource, unchanged } from "../platform/held-folder.ts";
-import { type DrivenParts, type DrivenRun, drivenRun, followedBeyond } from "./driving.ts";
-import { type KeptRun, KeptRuns } from "./kept-runs.ts";
+import { type ExecutedRun, type ExecutionParts, executeRun, followIfTakenOver } from "./driving.ts";
+import { type LoadedRun, LoadedRuns } from "./kept-runs.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
 import { ExecutionRefusedError, type Refusal, understood } from "./kind.ts";
 import { CREATED, type HeldRecord, inLines, isUnstarted, moveRun, type RunRecord } from "./lifecycle.ts";
 import {
-  orUnreadable,
   type RunHeader,
   type RunStore,
   RunStoreError,
   type RunSummary,
   type StoredRun,
-  unlessNothingKept,
+  undefinedIfNothingStored,
+  undefinedIfUnreadable,
 } from "./store.ts";
 import { type Lease, releaseOnError } from "./turn.ts";
 
@@ -40,15 +40,15 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   readonly kind: RunKind<Call, Entry, State, Given, Again>;
   readonly #context: RunsContext;
   /** The runs that this process executes or is about to execute. */
-  readonly #driven = new Map<string, Run<Call, State> & Partial<Pick<DrivenRun<Call, State>, "isCurrent">>>();
+  readonly #driven = new Map<string, Run<Call, State> & Partial<Pick<ExecutedRun<Call, State>, "isCurrent">>>();
   readonly #starting = new Map<string, Promise<Run<Call, State> | undefined>>();
-  readonly #kept: KeptRuns<Call, Entry, State>;
+  readonly #kept: LoadedRuns<Call, Entry, State>;
   readonly #tidyOnce = onceDone(() => this.#kept.recoverOrphans((runId) => this.#driven.has(runId)));
 
   constructor(kind: RunKind<Call, Entry, State, Given, Again>, context: RunsContext) {
     this.kind = kind;
     this.#context = context;
-    this.#kept = new KeptRuns(kind, context);
+    this.#kept = new LoadedRuns(kind, context);
   }
 
   get isDriving(): boolean {
@@ -190,7 +190,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
 
   async #resume(
     lease: Lease,
-    read: () => Promise<KeptRun<Call, Entry, State> | undefined>,
+    read: () => Promise<LoadedRun<Call, Entry, State> | undefined>,
     given?: Again,
   ): Promise<Run<Call, State>> {
     const parts = await releaseOnError(lease, async () => {
@@ -235,9 +235,9 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       const told = record.rest;
       const isRecent = told !== undefined && clock.now() - told.updatedAt < SAME_CALL_MS;
       const isMeant = told === undefined || this.kind.isMeant(told, isRecent);
-      const stored = isMeant ? await orUnreadable(store.read(runId)) : undefined;
+      const stored = isMeant ? await undefinedIfUnreadable(store.read(runId)) : undefined;
       if (stored?.header.fingerprint === fingerprint) {
-        const resumed = await unlessNothingKept(this.takeUp(runId));
+        const resumed = await undefinedIfNothingStored(this.takeUp(runId));
         if (resumed !== undefined) return { going: resumed };
       }
       if (isRecent) ended ??= { runId, status: told.status, open: told.open };
@@ -358,9 +358,9 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return { runId: newRunId(), kind: this.kind.name, call, ...about };
   }
 
-  #drive(parts: DrivenParts<Call, Entry, State>): Run<Call, State> {
+  #drive(parts: ExecutionParts<Call, Entry, State>): Run<Call, State> {
     const { runId } = parts.header;
-    const known = followedBeyond(drivenRun(this.kind, this.#context, parts), {
+    const known = followIfTakenOver(executeRun(this.kind, this.#context, parts), {
       find: () => this.#kept.find(runId),
       ended: () => {
         this.#driven.delete(runId);
@@ -409,7 +409,7 @@ export function startOrJoin<R>(
     const [last] = await store.list({ lastOf: fingerprint });
     if (last !== undefined && (await isOfSameTime(store, last, arrivedAt))) {
       // A run that cannot be read was never started: its process died while the run was being written.
-      const found = await orUnreadable(attach(last));
+      const found = await undefinedIfUnreadable(attach(last));
       if (found !== undefined) return found;
     }
     return make();

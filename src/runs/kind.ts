@@ -63,13 +63,13 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
    * Reads a run. Returns undefined if another process is starting it now. Throws a RunStoreError if it can be neither
    * shown nor resumed.
    */
-  readBack(kept: KeptParts<Call, Entry>): Promise<ReadBack<Entry, State> | undefined>;
+  readBack(kept: StoredParts<Call, Entry>): Promise<ReadBack<Entry, State> | undefined>;
   /** Returns the state of a run of which only the call and its input are known. If absent, there is no such state. */
   initialState?(call: Call, input: ByteSource): Promise<State>;
   /** Starts a run whose journal is open, executes it until it stops, and records the stop. */
-  start(run: Driving<Call, Entry, State>, given: Given): Promise<void>;
+  start(run: RunExecution<Call, Entry, State>, given: Given): Promise<void>;
   /** Does the same as `start` for a run that continues where it stopped. */
-  resume(run: Driving<Call, Entry, State>, given: Again | undefined): Promise<void>;
+  resume(run: RunExecution<Call, Entry, State>, given: Again | undefined): Promise<void>;
   /**
    * Called when a run was taken over from a process that may still be alive, before the run is read. It starts early
    * what the kind has to wait for in this case.
@@ -84,7 +84,7 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
    */
   reasonOf?(thrown: unknown): Reason | undefined;
   /** Stores the parts of a run at rest that may still be needed, and updates the memory of names. */
-  finish(run: Finishing<Call, State>): Promise<void>;
+  finish(run: RunAccess<Call, State>): Promise<void>;
   /** Whether `resume_run` could continue a run at rest. If absent, it can if any object is not known to be done. */
   isOpen?(header: RunHeader<Call>, state: State): boolean;
   /** Returns the entry about requests that were sent too late, for the process that has taken the run over. */
@@ -97,13 +97,13 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
    */
   isMeant(told: RunSummary, isRecent: boolean): boolean;
   /** Whether a process may continue a run that another one left, without a call. If absent, it always may. */
-  mayBeTakenUp?(run: Pick<Finishing<Call, State>, "header" | "state">, now: number): boolean;
+  mayBeTakenUp?(run: Pick<RunAccess<Call, State>, "header" | "state">, now: number): boolean;
   /** Whether a run may be resumed for the same call. If absent, it always may. */
-  mayGoOn?(run: Pick<Finishing<Call, State>, "header" | "state">): boolean;
+  mayGoOn?(run: Pick<RunAccess<Call, State>, "header" | "state">): boolean;
 }
 
 /** A stored run, for its kind to read. */
-export interface KeptParts<Call, Entry> extends StoredRun<Call, Entry> {
+export interface StoredParts<Call, Entry> extends StoredRun<Call, Entry> {
   part(name: RunPart): ByteSource;
   isDriven(): Promise<boolean>;
 }
@@ -122,15 +122,15 @@ export interface ReadBack<Entry, State> {
   readonly unwritten?: () => AsyncIterable<Entry> | Iterable<Entry>;
 }
 
-export interface Finishing<Call, State> {
+export interface RunAccess<Call, State> {
   readonly header: RunHeader<Call>;
   readonly state: State;
   part(name: RunPart): ByteSource;
   keep(name: RunPart, pieces: AsyncIterable<string | Uint8Array>): Promise<void>;
 }
 
-export interface Driving<Call, Entry, State>
-  extends Finishing<Call, State>,
+export interface RunExecution<Call, Entry, State>
+  extends RunAccess<Call, State>,
     Pick<RunJournal, "flush" | "intend" | "write"> {
   /** Aborted when nothing new may start. */
   readonly signal: AbortSignal;
@@ -209,36 +209,36 @@ export interface RunsContext {
  * Wraps the execution of a run, to observe it. The result is the status of the run, or undefined if another process has
  * it now.
  */
-export type AroundRun = Wrapper<Pick<Finishing<ToolCall, ReportedState>, "header" | "state">, RunStatus | undefined>;
+export type AroundRun = Wrapper<Pick<RunAccess<ToolCall, ReportedState>, "header" | "state">, RunStatus | undefined>;
 
 /**
  * The changes that a run made in the service, as plain data: what is known to have been applied, with the previous
  * values. The undo plan is made from it.
  */
 export interface Done {
-  readonly targetings: readonly DoneTargeting[];
-  readonly options: readonly DoneOption[];
+  readonly targetings: readonly TargetingEffect[];
+  readonly options: readonly OptionEffect[];
   /** Objects for which it cannot be determined whether the run changed them. */
-  readonly unknown: readonly DoubtedObject[];
+  readonly unknown: readonly UncertainObject[];
   /** Objects whose requests were announced but not answered. Whether the run changed them can still be determined. */
-  readonly unresolved: readonly DoubtedObject[];
+  readonly unresolved: readonly UncertainObject[];
 }
 
 /** An object that a run may have changed. `targeting` is absent if it is unknown. */
-export interface DoubtedObject {
+export interface UncertainObject {
   readonly _id?: string;
   readonly name?: string;
   readonly targeting?: string;
 }
 
-export type DoneTargeting =
+export type TargetingEffect =
   | { readonly did: "created"; readonly _id: string; readonly name: string }
-  | { readonly did: "changed"; readonly _id: string; readonly name: Went<string> }
+  | { readonly did: "changed"; readonly _id: string; readonly name: FieldChange<string> }
   /** `name` is absent if it was not stored. */
   | { readonly did: "deleted"; readonly _id: string; readonly name?: string | undefined };
 
 /** A field that a run wrote, with its new value and, if known, its previous value. */
-export interface Went<Value> {
+export interface FieldChange<Value> {
   readonly from?: Value | undefined;
   readonly to: Value;
 }
@@ -252,7 +252,7 @@ export interface OptionState {
 }
 
 /** What a run did to one option. `targeting` is absent if it is unknown. */
-export type DoneOption =
+export type OptionEffect =
   /** `left` is the state after the run. */
   | { readonly did: "created"; readonly _id: string; readonly targeting: string; readonly left: OptionState }
   | ChangedOption
@@ -269,9 +269,9 @@ export interface ChangedOption {
   readonly did: "changed";
   readonly _id: string;
   readonly targeting?: string | undefined;
-  readonly name?: Went<string> | undefined;
-  readonly parent?: Went<string | null> | undefined;
-  readonly exposeChildren?: Went<boolean> | undefined;
+  readonly name?: FieldChange<string> | undefined;
+  readonly parent?: FieldChange<string | null> | undefined;
+  readonly exposeChildren?: FieldChange<boolean> | undefined;
   /**
    * Context IDs that the run added and removed, and the number for which it is unknown whether they were present
    * before.

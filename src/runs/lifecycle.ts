@@ -9,7 +9,7 @@ export type Line = readonly (string | Uint8Array)[];
 export const VERSION = 1;
 
 /** The header of a run as every store stores it: everything that is needed to finish the run without its caller. */
-export const keptHeader = z.object({
+export const runHeaderSchema = z.object({
   version: z.number(),
   runId: z.string(),
   /** The name of its kind. */
@@ -35,7 +35,7 @@ export const keptHeader = z.object({
 });
 
 /** The summary of a run as every store stores it. */
-export const keptSummary = z.object({
+export const runSummarySchema = z.object({
   tool: z.string(),
   caller: z.string(),
   fingerprint: z.string(),
@@ -73,8 +73,8 @@ export const keptSummary = z.object({
 });
 
 /** Parses a stored header. Returns undefined if it is damaged. */
-export function headerIn(value: unknown) {
-  const { data } = keptHeader.safeParse(value);
+export function parseRunHeader(value: unknown) {
+  const { data } = runHeaderSchema.safeParse(value);
   if (data === undefined) return undefined;
   const { version: _, ...header } = data;
   return header;
@@ -86,7 +86,7 @@ export function isRunId(text: string): boolean {
 }
 
 /** Whether a run with this summary at rest is unfinished: a later call may continue it or ask about its outcome. */
-function isUnfinished({ open, status, counts }: z.infer<typeof keptSummary>): boolean {
+function isUnfinished({ open, status, counts }: z.infer<typeof runSummarySchema>): boolean {
   // A run that was interrupted before it was planned has nothing open, but is not done either. The same call can ask
   // about unknown outcomes, even if the run cannot be resumed.
   return open || status === "interrupted" || (counts.unknown ?? 0) > 0;
@@ -158,7 +158,7 @@ export const runRecord = z.object({
   /** The run never continues, whatever is left of it. */
   isFinal: z.literal(true).exactOptional(),
   /** The summary of the run, if it is at rest. */
-  rest: keptSummary.exactOptional(),
+  rest: runSummarySchema.exactOptional(),
 });
 export interface RunRecord extends Readonly<z.infer<typeof runRecord>> {}
 

@@ -9,7 +9,7 @@ import { type OrphanedRun, type OrphanedRuns, StoreUnavailableError } from "./st
  */
 const LOOK_MS = 250;
 /** The minimum time between two looks, in milliseconds, even after a notification. */
-const SOONEST_MS = 20;
+const MIN_PAUSE_MS = 20;
 /**
  * The pause after a look is at least this many times as long as the look took, because a look costs the store much if
  * many runs wait.
@@ -31,7 +31,7 @@ interface ProjectRuns {
   leaveToCalls(runId: string): Promise<void>;
 }
 
-export interface TakingUp {
+export interface ClaimOptions {
   readonly left: OrphanedRuns;
   /** By project ID. */
   readonly projects: ReadonlyMap<string, () => ProjectRuns>;
@@ -44,7 +44,7 @@ export interface TakingUp {
 }
 
 /** Continues orphaned runs until it is stopped. Resolves once other processes count this one as a worker. */
-export async function claimOrphans(of: TakingUp): Promise<void> {
+export async function claimOrphans(of: ClaimOptions): Promise<void> {
   const { left, projects, clock, stopping, onProblem } = of;
   let woken = new AbortController();
   await left.takesUp([...projects.keys()], () => woken.abort());
@@ -81,7 +81,7 @@ export async function claimOrphans(of: TakingUp): Promise<void> {
     }
   };
   const pause = async (ms: number, lookedMs: number): Promise<void> => {
-    const soonest = Math.max(SOONEST_MS, Math.ceil(PAUSE_PER_LOOK * lookedMs));
+    const soonest = Math.max(MIN_PAUSE_MS, Math.ceil(PAUSE_PER_LOOK * lookedMs));
     // Being woken during the look counts, too: the run may have been left after the look had read the store.
     const awake = AbortSignal.any([woken.signal, stopping]);
     await clock.sleep(soonest, stopping).catch(() => undefined);

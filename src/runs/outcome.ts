@@ -90,7 +90,7 @@ export type Standing = Outcome | "pending";
 export type Reason = Readonly<z.infer<typeof reason>>;
 
 /** The position of an option: its group, or null at the top level. */
-export interface OptionPlace {
+export interface OptionPosition {
   /** Absent if the ID of the group is unknown. */
   readonly parent?: string | null;
   readonly parentName?: string | null;
@@ -104,7 +104,7 @@ export type Did = "created" | "changed" | "deleted" | "same";
 export type Asked = z.infer<typeof asked>;
 
 /** A name as the caller sent it, and the name that it was matched with. Case and outer spaces may differ. */
-export type TakenName = Fixed<z.infer<typeof takenName>>;
+export type MatchedName = Fixed<z.infer<typeof takenName>>;
 
 /** How many Context IDs are similar to one that their option already has, and the first of them. */
 export type NearIds = Fixed<z.infer<typeof nearIds>>;

@@ -8,12 +8,12 @@ import { summaryOf } from "./report.ts";
 import {
   DamagedRunError,
   type OrphanedRuns,
-  orUnreadable,
   type RunHeader,
   type RunPart,
   type RunStore,
   type RunSummary,
   type StoredRun,
+  undefinedIfUnreadable,
 } from "./store.ts";
 import { releaseOnError } from "./turn.ts";
 
@@ -124,7 +124,7 @@ export class Runs {
   }
 
   async #headerOf(runId: string): Promise<RunHeader | undefined> {
-    return (await orUnreadable(this.#store.read(runId)))?.header;
+    return (await undefinedIfUnreadable(this.#store.read(runId)))?.header;
   }
 
   async #holdsWholeRemoved(runId: string): Promise<boolean> {
@@ -207,7 +207,7 @@ export class Runs {
       const { status, rest } = (await this.#store.record(runId)) ?? {};
       if (rest?.isDamaged || this.#drivenKind(runId) !== undefined) continue;
       if (status !== "running" && status !== "interrupted") continue;
-      const tool = rest?.tool ?? toolOf((await orUnreadable(this.#store.read(runId)))?.header.call);
+      const tool = rest?.tool ?? toolOf((await undefinedIfUnreadable(this.#store.read(runId)))?.header.call);
       if (tool !== undefined && this.#knows(tool) && !(await this.#store.isDriven(runId))) found.push({ runId, tool });
     }
     return found;
@@ -306,7 +306,7 @@ async function unlessDamaged<T>(reading: Promise<T>): Promise<T | undefined> {
     return await reading;
   } catch (thrown) {
     if (thrown instanceof DamagedRunError) throw thrown;
-    return orUnreadable(Promise.reject(thrown));
+    return undefinedIfUnreadable(Promise.reject(thrown));
   }
 }
 

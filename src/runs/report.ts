@@ -176,7 +176,7 @@ export function objectResult(state: ReportedState, object: number): ObjectResult
 /**
  * Returns up to `most` objects of a run: first those that failed or are unknown, then the others, both in their order.
  */
-export function tellingResults(state: ReportedState, most: number): readonly ObjectResult[] {
+export function failuresFirst(state: ReportedState, most: number): readonly ObjectResult[] {
   const { failed, unknown } = state.counts();
   const wanted: number[] = [];
   const add = (areTelling: boolean, until: number): void => {
@@ -307,7 +307,7 @@ export function summaryOf(
 }
 
 /** The maximum length of a name in a summary. */
-const MOST_LETTERS = 120;
+const MAX_LETTERS = 120;
 
 /** Returns what lists show about a run besides its counts. */
 function aboutOf(
@@ -322,26 +322,26 @@ function aboutOf(
   const plannedBy = inputText(call, "plannedBy");
   return {
     ...("created" in did && { did }),
-    ...(only !== undefined && { only: only.slice(0, MOST_LETTERS) }),
-    ...(isRenamed && { to: to.slice(0, MOST_LETTERS) }),
+    ...(only !== undefined && { only: only.slice(0, MAX_LETTERS) }),
+    ...(isRenamed && { to: to.slice(0, MAX_LETTERS) }),
     ...(client !== undefined && { client }),
     ...(fileName !== undefined && { fileName }),
     ...(plannedBy !== undefined && { plannedBy }),
     ...(state.facts?.decided !== undefined && { beganAt: state.facts.decided.at }),
-    ...(state.facts?.withinName !== undefined && { within: state.facts.withinName.slice(0, MOST_LETTERS) }),
+    ...(state.facts?.withinName !== undefined && { within: state.facts.withinName.slice(0, MAX_LETTERS) }),
     ...decisionIn(state),
   };
 }
 
 /** Reasons after which a run neither continues nor can be undone. */
-const OVER: ReadonlySet<string> = new Set(["WITHDRAWN", "NOT_DECIDED", "DECLINED", "UNDONE"]);
+const FINAL_REASON_CODES: ReadonlySet<string> = new Set(["WITHDRAWN", "NOT_DECIDED", "DECLINED", "UNDONE"]);
 
 /** Returns who approved or declined a run, and where, and whether the run is over for good. */
 function decisionIn({ facts, stopped }: ReportedState): Pick<NonNullable<RunSummary["about"]>, "decided" | "isOver"> {
   const { code = "", detail: { who, where } = {} } = stopped?.reason ?? {};
   const approved = facts?.decided && { is: "approved" as const, who: facts.decided.who, where: facts.decided.where };
   const decided = code === "DECLINED" ? { is: "declined" as const, who: String(who), where: String(where) } : approved;
-  return { ...(decided && { decided }), ...(OVER.has(code) && { isOver: true as const }) };
+  return { ...(decided && { decided }), ...(FINAL_REASON_CODES.has(code) && { isOver: true as const }) };
 }
 
 /** Returns the only targeting that a call of any kind names. */

@@ -37,7 +37,11 @@ export interface Judged {
  * long as runs are retained (`keepMs`, at least a day). So each run stays at least that long, even if the clock was
  * wrong.
  */
-export function judgedClock(before: SeenClock | undefined, { now, others, newest }: Readings, keepMs: number): Judged {
+export function checkRetentionClock(
+  before: SeenClock | undefined,
+  { now, others, newest }: Readings,
+  keepMs: number,
+): Judged {
   const other = others.find((time) => Math.abs(time - now) > DAY_MS);
   // The stored reading stays, so that the wrong time leaves no trace once the clock is right again.
   if (other !== undefined) return { seen: before, doubt: disagreement(now, other) };
@@ -53,7 +57,7 @@ export function judgedClock(before: SeenClock | undefined, { now, others, newest
 }
 
 /** Whether a reading must be stored. The clock is read often, so small differences are not stored. */
-function isToBeStored(before: SeenClock | undefined, seen: SeenClock): boolean {
+function shouldStoreReading(before: SeenClock | undefined, seen: SeenClock): boolean {
   const { at = Number.NEGATIVE_INFINITY, ...rest } = before ?? {};
   const { at: now, ...others } = seen;
   return now - at > DAY_MS / 24 || now < at || JSON.stringify(rest) !== JSON.stringify(others);
@@ -107,7 +111,7 @@ export function retentionWatch(of: {
     const now = of.clock.now();
     const others = [...stored, ...(said === undefined ? [] : [said.time + of.clock.monotonic() - said.at])];
     const newest = before === undefined && others.length === 0 ? await of.newest() : undefined;
-    return { before, ...judgedClock(before, { now, others, newest }, of.keepMs) };
+    return { before, ...checkRetentionClock(before, { now, others, newest }, of.keepMs) };
   };
   return {
     noteService: (time) => {
@@ -116,7 +120,7 @@ export function retentionWatch(of: {
     peek: async () => (await judged()).doubt,
     async doubt() {
       const { before, seen, doubt } = await judged();
-      if (seen !== undefined && isToBeStored(before, seen)) await of.store(seen);
+      if (seen !== undefined && shouldStoreReading(before, seen)) await of.store(seen);
       if (doubt !== undefined && doubt !== told) tell(doubt);
       told = doubt ?? "";
       return doubt;

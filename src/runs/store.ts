@@ -2,7 +2,7 @@ import type * as z from "zod";
 import type { Pieces } from "../platform/durable-files.ts";
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
-import type { keptHeader, keptSummary, Line, RunRecord } from "./lifecycle.ts";
+import type { Line, RunRecord, runHeaderSchema, runSummarySchema } from "./lifecycle.ts";
 import type { RetentionWatch } from "./retention-clock.ts";
 import type { Intent, Lease, Turn } from "./turn.ts";
 
@@ -48,12 +48,12 @@ interface KeptOfDamaged {
 export class StoreUnavailableError extends RunStoreError {}
 
 /** The header of a run, with its call as its kind parses it. It is written before the run starts. */
-export interface RunHeader<Call = unknown> extends Readonly<Omit<z.infer<typeof keptHeader>, "version" | "call">> {
+export interface RunHeader<Call = unknown> extends Readonly<Omit<z.infer<typeof runHeaderSchema>, "version" | "call">> {
   readonly call: Call;
 }
 
 /** The summary of a run, a part of its record at rest. */
-export interface RunSummary extends Readonly<z.infer<typeof keptSummary>> {}
+export interface RunSummary extends Readonly<z.infer<typeof runSummarySchema>> {}
 
 /** The journal of one run, open for writing with the lease of the run. */
 export interface RunJournal {
@@ -243,7 +243,7 @@ export interface CallerScope {
  * Returns the result of `reading`, or undefined if the run cannot be read: it has a newer version, is damaged, or is
  * being removed.
  */
-export async function orUnreadable<T>(reading: Promise<T>): Promise<T | undefined> {
+export async function undefinedIfUnreadable<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;
   } catch (thrown) {
@@ -254,14 +254,14 @@ export async function orUnreadable<T>(reading: Promise<T>): Promise<T | undefine
 }
 
 /** Only the call of a run was stored: its process died before it wrote more. Nothing was sent. */
-export class NothingKeptError extends RunStoreError {}
+export class NothingStoredError extends RunStoreError {}
 
 /** Returns the result of `taking`, or undefined if only the call of the run was stored. */
-export async function unlessNothingKept<T>(taking: Promise<T>): Promise<T | undefined> {
+export async function undefinedIfNothingStored<T>(taking: Promise<T>): Promise<T | undefined> {
   try {
     return await taking;
   } catch (thrown) {
-    if (thrown instanceof NothingKeptError) return undefined;
+    if (thrown instanceof NothingStoredError) return undefined;
     throw thrown;
   }
 }

@@ -189,7 +189,7 @@ export abstract class HeldLease implements Lease {
 }
 
 /** Returns the `Turn` of a process that shares nothing with others. It is never lost. */
-export function soleTurn(clock: Clock): Turn {
+export function permitWithoutLease(clock: Clock): Turn {
   return {
     epoch: 0n,
     renew: async () => readClocks(clock),
@@ -202,7 +202,7 @@ export function soleTurn(clock: Clock): Turn {
  * Returns the fence of one request that needs all given `turns` and was announced with `intent`. `renew` returns new
  * readings for the last slice of a large body. `onLate` is called if the request was sent too late.
  */
-export function fenceOf(
+export function requestFence(
   turns: readonly Turn[],
   intent: Intent,
   { renew, onLate }: { readonly renew: () => Promise<Intent>; readonly onLate: () => void },

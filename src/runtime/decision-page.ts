@@ -1,7 +1,7 @@
 import type { Settings } from "../settings/settings.ts";
 import type { DecisionPage, ToolServices } from "../tools/context.ts";
 import { once } from "../tools/define-tool.ts";
-import { mayOpen, openBrowser, ownCaller, personHere } from "../web/browser.ts";
+import { localCaller, localUserName, mayOpenBrowser, openBrowser } from "../web/browser.ts";
 import type { LinkedPage } from "../web/linked-page.ts";
 import type { ServerProcess } from "./connect.ts";
 
@@ -22,11 +22,11 @@ export function withPage(
       import("../web/seen.ts"),
     ]);
     const shown = shownEnvironment(services, project);
-    return localPage({ services: all, caller: ownCaller({ store }), project }, { log, environment: shown });
+    return localPage({ services: all, caller: localCaller({ store }), project }, { log, environment: shown });
   };
   const all: ToolServices = {
     ...services,
-    person: personHere(environment),
+    person: localUserName(environment),
     noteDecision: audit,
     page: decisionPage({ page, serve, environment }),
   };
@@ -61,7 +61,7 @@ export function decisionPage({ page, serve, environment }: Parts): DecisionPage 
     return mine;
   };
   return {
-    isOffered: once(() => mayOpen(page, environment)),
+    isOffered: once(() => mayOpenBrowser(page, environment)),
     async show({ runId }) {
       const local = await serving();
       if (local.open() > 0) return true;

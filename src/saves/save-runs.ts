@@ -1,7 +1,7 @@
 import type { ManagementApi } from "../api/management.ts";
 import { endingOf } from "../changes/run-rules.ts";
 import type { ContentsStore } from "../runs/backend.ts";
-import type { Driving, ExecutableRun, Run, RunKind, RunsContext } from "../runs/kind.ts";
+import type { ExecutableRun, Run, RunExecution, RunKind, RunsContext } from "../runs/kind.ts";
 import { KindRuns } from "../runs/kind-runs.ts";
 import { SAVE_FORM, type SaveCall, type SaveEntry, SaveState } from "./save-state.ts";
 
@@ -77,7 +77,7 @@ function saveKind(world: RunsContext & SaveWorld): RunKind<SaveCall, SaveEntry, 
 
 /** Reads and saves, and records the result in the journal. */
 async function save(
-  run: Driving<SaveCall, SaveEntry, SaveState>,
+  run: RunExecution<SaveCall, SaveEntry, SaveState>,
   { api, contents, clock }: RunsContext & SaveWorld,
   onError: OnError,
 ): Promise<void> {

@@ -14,7 +14,7 @@ import { ToolError, type Toolset } from "./define-tool.ts";
  * Throws a ToolError if the address or the key of the tool's API is missing or invalid. For a tool of either API,
  * throws only if no API remains. Throws for every tool if a setting blocks all of them.
  */
-export function checkNotHalf(toolset: Toolset, { half, blocked, management, events }: ToolServices): void {
+export function checkSettingsComplete(toolset: Toolset, { half, blocked, management, events }: ToolServices): void {
   const whole = management ?? events;
   const ofEither = whole === undefined ? (half?.targeting ?? half?.events) : undefined;
   const pair = blocked ?? (toolset === "either" ? ofEither : half?.[toolset]);
@@ -175,7 +175,7 @@ export async function fileWithinWait<Value>(
 }
 
 /** Returns what is read from a file, or undefined if that takes longer than the call may. The read then continues. */
-export async function unlessLate<Value>({ arrivedAt, waitMs, clock }: Waiting, read: Promise<Value>) {
+export async function undefinedIfLate<Value>({ arrivedAt, waitMs, clock }: Waiting, read: Promise<Value>) {
   const over = new AbortController();
   const late = clock.sleep(Math.max(0, arrivedAt + waitMs - clock.now()), over.signal).then(() => undefined);
   late.catch(() => undefined);

@@ -18,7 +18,14 @@ import { ownRun, reportRun } from "./run-reports.ts";
 import { confirmationArgument, confirmed } from "./write/confirmed.ts";
 import { beginPlanned, decided, inClient, isDecidedElsewhere, startDecided } from "./write/decide.ts";
 import { askLater, decidePlanOnPage, tokenInstead } from "./write/on-page.ts";
-import { answerWithToken, notDone, planInTime, toldUnstarted, tookTooLong, undecided } from "./write/planned.ts";
+import {
+  answerWithToken,
+  declinedAnswer,
+  planInTime,
+  tookTooLong,
+  undecided,
+  unstartedReport,
+} from "./write/planned.ts";
 import { effectOf, tokenLater } from "./write/waiting.ts";
 import { dryRunArgument, runOutput } from "./write/write.ts";
 
@@ -61,7 +68,7 @@ export async function plannedRun(runId: string, context: ToolContext): Promise<C
 export async function applyPlanned(runId: string, dryRun: boolean, context: ToolContext): Promise<ToolOutcome> {
   const run = await plannedRun(runId, context);
   if (run.status() !== "planned" && run.status() !== "needs_confirmation") {
-    if (run.status() === "running" && run.state.facts.tool !== undefined) throw stillMade();
+    if (run.status() === "running" && run.state.facts.tool !== undefined) throw stillPlanning();
     return dryRun ? alreadyStarted() : reportRun(run, context);
   }
   const { header } = run;
@@ -77,7 +84,7 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
   const bytes = context.runs.part(runId, "input");
   const plan = await planInTime((signal) => changes.plan(header.call, signal, bytes), context);
   if (isGoing(plan)) return goesOn(run, plan, dryRun, context);
-  if (dryRun) return lookedAgain(run, await documentOf(runId, context), plan, context);
+  if (dryRun) return reportCheckedPlan(run, await documentOf(runId, context), plan, context);
   return carryOut(run, plan, changes, context);
 }
 
@@ -119,7 +126,7 @@ async function carryOut(
           tokenInstead(effectText(effect), context, (hint) => answerWithToken(header, plan, context, [hint])),
         ),
       start,
-      declined: () => notDone(header.call, plan, context, effect),
+      declined: () => declinedAnswer(header.call, plan, context, effect),
       token: () => answerWithToken(header, plan, context),
       described: () => effectText(effect),
     },
@@ -136,7 +143,7 @@ async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, contex
   if (isDry || context.reply !== undefined) {
     planning.plan.catch(() => undefined);
     planning.stop();
-    throw isDry ? lookTookTooLong() : tookTooLong();
+    throw isDry ? checkTookTooLong() : tookTooLong();
   }
   const begin = (plan: Plan, start: StartPlanned) =>
     beginPlanned(run.header, plan, { decision: undefined, start }, context);
@@ -146,14 +153,14 @@ async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, contex
   return reportRun(going, context);
 }
 
-function lookTookTooLong(): ToolError {
+function checkTookTooLong(): ToolError {
   return new ToolError(
     "looking at this plan again took longer than a call may take; nothing was sent, and the plan stays as it was",
     "apply_plan without dryRun looks at it again in the background, and sends nothing where something has changed.",
   );
 }
 
-function stillMade(): ToolError {
+function stillPlanning(): ToolError {
   return new ToolError(
     "this plan is still being made; nothing was sent",
     "Wait for it with get_run and waitMs, and look at it before it is applied.",
@@ -165,12 +172,12 @@ function alreadyStarted(): never {
 }
 
 /** Reports whether a plan is still valid, and sends nothing. */
-function lookedAgain(run: ChangeRun, document: PlanDocument, plan: Plan, context: ToolContext): ToolAnswer {
+function reportCheckedPlan(run: ChangeRun, document: PlanDocument, plan: Plan, context: ToolContext): ToolAnswer {
   const { runId } = run.header;
   const state = new RunState(plan);
   const { environment } = context;
   if (state.counts().failed > 0) {
-    const picked = toldUnstarted(run.header.call, state, context);
+    const picked = unstartedReport(run.header.call, state, context);
     return renderReport({
       ...picked,
       runId,

@@ -1,8 +1,8 @@
 import * as z from "zod";
-import { stopAskedHint } from "../answers/run-headline.ts";
+import { stopRequestedHint } from "../answers/run-headline.ts";
 import type { ToolDefinition } from "./define-tool.ts";
 import { ownRun, reportedRun } from "./run-reports.ts";
-import { restOrTime } from "./write/follow-run.ts";
+import { waitForEnd } from "./write/follow-run.ts";
 import { runOutput } from "./write/write.ts";
 
 const input = () => z.strictObject({ runId: z.string() });
@@ -30,8 +30,8 @@ export const cancelRun = {
     if (run.status() !== "running") run = (await runs.withdraw(runId)) ?? (await ownRun(runId, context));
     if (run.status() === "running" || run.status() === "interrupted") {
       run = (await runs.cancel(runId)) ?? run;
-      await restOrTime(run, REST_MS, context);
+      await waitForEnd(run, REST_MS, context);
     }
-    return reportedRun(run, context, run.status() === "running" ? [stopAskedHint(runId)] : []);
+    return reportedRun(run, context, run.status() === "running" ? [stopRequestedHint(runId)] : []);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -1,19 +1,19 @@
 import * as z from "zod";
 import type { RenderedReport } from "../answers/budget.ts";
-import { basisNotes, mendedNotes, predictedNotes, verdictRow } from "../answers/event-messages.ts";
+import { basisNotes, correctionNotes, predictedNotes, verdictRow } from "../answers/event-messages.ts";
 import { groupFailures, type SummarizedFailure } from "../answers/failures.ts";
 import { renderReport } from "../answers/run-report.ts";
 import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../answers/sheets.ts";
 import { isJsonObject } from "../events/catalogue.ts";
 import type { EventRun } from "../events/run/event-runs.ts";
-import { EventRunState, resends, settledEntry } from "../events/run/run-state.ts";
-import { type EventSource, type GivenEvent, objectOf } from "../events/run/source.ts";
+import { EventRunState, resendsUnknown, settledEntry } from "../events/run/run-state.ts";
+import { type EventSource, objectOf, type SourceEvent } from "../events/run/source.ts";
 import { verdictOf } from "../events/run/verdicts.ts";
 import { rememberingNearestName } from "../events/spelling.ts";
 import { validateEvent } from "../events/validate.ts";
 import type { InputFile } from "../files/input-file.ts";
-import { countsOf, failureGroups, type ObjectResult, type RunStatus, tellingResults } from "../runs/report.ts";
-import { unlessLate } from "./apis.ts";
+import { countsOf, failureGroups, failuresFirst, type ObjectResult, type RunStatus } from "../runs/report.ts";
+import { undefinedIfLate } from "./apis.ts";
 import { LEAST_READ_MS, type ToolContext } from "./context.ts";
 import { ToolError } from "./define-tool.ts";
 import { eventsAt, originalItemsOf } from "./original-items.ts";
@@ -50,7 +50,7 @@ function eventReport(about: {
   const { runId, status } = rest;
   // Events that were not sent were not corrected either.
   const verdicts = state.verdicts().map((group) => verdictRow(group, state.objects));
-  const mended = mendedNotes(state.objects.filter((_, object) => state.standing(object) !== "failed"));
+  const mended = correctionNotes(state.objects.filter((_, object) => state.standing(object) !== "failed"));
   return renderReport({
     ...rest,
     counts: countsOf(state),
@@ -74,7 +74,7 @@ function eventReport(about: {
 /** Predicts what would happen to events, without sending them. */
 export async function plannedEventReport(
   about: { readonly environment: "live" | "sandbox"; readonly tool: string; readonly file?: InputFile | undefined },
-  events: AsyncIterable<readonly GivenEvent[]>,
+  events: AsyncIterable<readonly SourceEvent[]>,
 ): Promise<RenderedReport> {
   const state = new EventRunState();
   const nearest = rememberingNearestName();
@@ -133,7 +133,7 @@ export async function eventRunReport(
 ): Promise<RenderedReport> {
   const { header, state, status } = run;
   const first = failureGroups(state).flatMap(({ indexes }) => indexes.slice(0, UIDS_NAMED));
-  const rows = tellingResults(state, RESULTS_READ).flatMap(({ index, outcome }) =>
+  const rows = failuresFirst(state, RESULTS_READ).flatMap(({ index, outcome }) =>
     outcome === "failed" || outcome === "unknown" || outcome === "notApplied" ? [index] : [],
   );
   const wanted = [...new Set([...first, ...rows])];
@@ -141,10 +141,11 @@ export async function eventRunReport(
   // The original events are shown if they can be read soon. A large file is not read to its end after the call has
   // waited.
   const given =
-    (await unlessLate({ ...context, waitMs: context.waitMs + LEAST_READ_MS }, events)) ?? new Map<number, unknown>();
+    (await undefinedIfLate({ ...context, waitMs: context.waitMs + LEAST_READ_MS }, events)) ??
+    new Map<number, unknown>();
   const { tool, input } = header.call;
   const hasRejects = input.events.file !== undefined && status() !== "running" && state.counts().failed > 0;
-  const unknownIsFinal = !resends(header.call, state);
+  const unknownIsFinal = !resendsUnknown(header.call, state);
   return eventReport({
     environment: context.environment,
     tool,
@@ -185,7 +186,7 @@ function withUids(failure: SummarizedFailure, uidOf: UidOf): SummarizedFailure {
  * because the caller knows the event and the verdict contains the rest.
  */
 function firstResults(state: EventRunState, tool: string, uidOf: UidOf): readonly ObjectResult[] {
-  const results = tellingResults(state, RESULTS_READ).map((result): ObjectResult => {
+  const results = failuresFirst(state, RESULTS_READ).map((result): ObjectResult => {
     const uid = uidOf(result.index);
     const { uid: hash, ...rest } = result;
     return uid === undefined ? rest : { ...rest, uid };

@@ -3,7 +3,7 @@ import { isApiError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { WriteCall } from "../changes/call.ts";
 import { fileOf } from "../changes/change-kinds.ts";
-import { isOfChanges } from "../changes/change-run.ts";
+import { isChangeKind } from "../changes/change-run.ts";
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import type { ExecutableRun, MayExecute, Refusal } from "../runs/kind.ts";
@@ -56,7 +56,7 @@ export function executionGuard(parts: GuardParts): MayExecute {
       bySettings(run, parts) ??
       byRights(run, rights) ??
       outsideFolders(run, rights, parts) ??
-      (isOfChanges(run) ? await byChange(run.header, parts, plans) : undefined)
+      (isChangeKind(run) ? await byChange(run.header, parts, plans) : undefined)
     );
   };
 }
@@ -106,7 +106,7 @@ function byRights(run: ExecutableRun, rights: CallerRights): Refusal | undefined
 /** Refuses a run that would write files in folders that its caller may no longer use. */
 function outsideFolders(run: ExecutableRun, rights: CallerRights, { allowedDirs }: GuardParts): Refusal | undefined {
   const ofCaller = "folders" in rights ? rights.folders : undefined;
-  const used = isOfSaves(run) ? run.header.call.input.folders : isOfChanges(run) && ofCaller ? baseFolder(run) : [];
+  const used = isOfSaves(run) ? run.header.call.input.folders : isChangeKind(run) && ofCaller ? baseFolder(run) : [];
   const folders = ofCaller ?? allowedDirs;
   const outside = used.find((folder) => !folders.some((allowed) => isInside(folder, allowed)));
   if (outside === undefined) return undefined;

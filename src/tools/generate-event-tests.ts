@@ -3,7 +3,7 @@ import { basisNote, suiteUri } from "../answers/event-suites.ts";
 import { pageTestNote, previewOf, suiteText } from "../answers/suite-reports.ts";
 import { contentsOf, emitSuite, type SuiteFormat } from "../events/suites/emit.ts";
 import { generateEventTests } from "../events/suites/generate.ts";
-import { CASE_KINDS, MOST_SEED } from "../events/suites/suite.ts";
+import { CASE_KINDS, MAX_SEED } from "../events/suites/suite.ts";
 import { findFreePlace } from "../files/folders.ts";
 import { inOnePiece, saveFile } from "../files/save-file.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
@@ -17,7 +17,7 @@ const input = () =>
     eventNames: z.array(z.string()).min(1).optional().describe("Default: all"),
     kinds: z.array(z.enum(CASE_KINDS)).min(1).optional().describe("Default: all"),
     uid: z.string().min(1).max(EVENT_LIMITS.stringLength.value).optional().describe("User of the test events"),
-    seed: z.int().min(0).max(MOST_SEED).optional().describe("The same seed gives the same tests"),
+    seed: z.int().min(0).max(MAX_SEED).optional().describe("The same seed gives the same tests"),
     format: z
       .enum(FORMATS)
       .default("json")

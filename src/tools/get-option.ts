@@ -11,7 +11,7 @@ import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.ts";
 import { saveArguments } from "./input-file.ts";
 import { findTargeting, optionsNamed, targetingArguments, ulidArgument, withNote } from "./names.ts";
-import { type AskedOption, type PageAsked, placeOf, savedContexts } from "./option-page.ts";
+import { type PageAsked, placeOf, type RequestedOption, savedContexts } from "./option-page.ts";
 
 const input = () =>
   z.strictObject({
@@ -84,7 +84,7 @@ async function optionAsked(
   { optionId, name, ...reference }: Pick<GetOption, "optionId" | "name" | "targetingId" | "targetingName">,
   api: ManagementApi,
   context: ToolContext,
-): Promise<AskedOption> {
+): Promise<RequestedOption> {
   if (optionId && name) throw new ToolError("optionId and name were both given", "Give one of the two.");
   const targeting = await findTargeting(reference, context);
   const targetingId = targeting?._id;
@@ -128,10 +128,10 @@ async function pageOf(
  */
 export async function otherOption(
   given: string,
-  { _id, targetingId }: AskedOption,
+  { _id, targetingId }: RequestedOption,
   api: ManagementApi,
   { signal }: ToolContext,
-): Promise<AskedOption> {
+): Promise<RequestedOption> {
   if (isUlid(given)) return { _id: given };
   const own = targetingId ?? (await api.getOption(_id, { limit: 1 }, { signal })).option.targeting;
   if (own !== undefined) return optionsNamed(own, api, signal)(given);

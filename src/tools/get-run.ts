@@ -15,7 +15,7 @@ import { saveArguments } from "./input-file.ts";
 import { planPageOf, shownPlan } from "./kept-plan.ts";
 import { originalItemsOf } from "./original-items.ts";
 import { ownRun, reportOf, savedAnswer, wayBackOf } from "./run-reports.ts";
-import { restOrTime } from "./write/follow-run.ts";
+import { waitForEnd } from "./write/follow-run.ts";
 import { untilDecided } from "./write/on-page.ts";
 import { waitsForDecision } from "./write/waiting.ts";
 import { runOutput } from "./write/write.ts";
@@ -91,7 +91,7 @@ export function showRunOrList(
 
 async function showRun(runId: string, query: Asked, context: ToolContext): Promise<ToolAnswer> {
   const { outcome, includeInput = false } = query;
-  const run = await atRestOrTime(await followResumedRun(await ownRun(runId, context), context), query.waitMs, context);
+  const run = await waitForRun(await followResumedRun(await ownRun(runId, context), context), query.waitMs, context);
   if (query.saveTo) {
     const { savedResults } = await import("./result-sheet.ts");
     return savedResults(run, { saveTo: query.saveTo, delimiter: query.delimiter || undefined }, context);
@@ -116,7 +116,7 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   };
   const wanted: number[] = [];
   for (let object = from; object < state.objects.length; object += 1) if (isWanted(object)) wanted.push(object);
-  const page = wanted.slice(0, query.limit ?? (includeInput ? MOST_WITH_INPUT : MOST_SHOWN));
+  const page = wanted.slice(0, query.limit ?? (includeInput ? MOST_WITH_INPUT : MAX_SHOWN));
   const bodies = includeInput ? await originalItemsOf(run, page, context) : undefined;
   const rows = page.map((object) => rowOf(objectResult(state, object), shortened(bodies?.get(object)), includeInput));
   const picked = await reportOf(run, context);
@@ -136,11 +136,11 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
 /**
  * Waits until a run is decided on and has ended, but no longer than the caller wants. Returns the run as it is then.
  */
-async function atRestOrTime(run: Run, waitMs: number | undefined, context: ToolContext): Promise<Run> {
+async function waitForRun(run: Run, waitMs: number | undefined, context: ToolContext): Promise<Run> {
   if (waitMs === undefined) return run;
   const { clock } = context;
   const until = clock.now() + Math.min(waitMs, timeLeft(context));
-  const restOf = (some: Run): Promise<void> => restOrTime(some, Math.max(0, until - clock.now()), context);
+  const restOf = (some: Run): Promise<void> => waitForEnd(some, Math.max(0, until - clock.now()), context);
   if (run.status() === "running") await restOf(run);
   let found = run;
   if (waitsForDecision(run)) {
@@ -160,7 +160,7 @@ export async function followResumedRun(run: Run, context: ToolContext): Promise<
 const PLACES_BESIDE = 3;
 
 /** The default number of rows on a page, without and with their input. With input, fewer may fit. */
-const MOST_SHOWN = 20;
+const MAX_SHOWN = 20;
 const MOST_WITH_INPUT = 50;
 const CURSOR_LETTERS = 110;
 /** The size of the heading of the rows and of the marks around them. */
@@ -179,7 +179,7 @@ function rowOf(
 
 async function listRuns(
   asked: Pick<GetRun, "status" | "tool" | "targetingId">,
-  { limit = MOST_SHOWN, cursor }: Asked,
+  { limit = MAX_SHOWN, cursor }: Asked,
   context: ToolContext,
 ): Promise<ToolAnswer> {
   const { environment } = context;
@@ -195,7 +195,7 @@ async function listRuns(
   const runs: RunRow[] = [];
   let more = false;
   for await (const run of context.runs.list(context.caller)) {
-    const listed = run.status === "needs_confirmation" ? await asItStands(run, context) : run;
+    const listed = run.status === "needs_confirmation" ? await currentRow(run, context) : run;
     if (!isWanted(listed) || (isDryRun(listed) && status !== "planned")) continue;
     more = runs.length === limit;
     if (more) break;
@@ -208,7 +208,7 @@ async function listRuns(
 }
 
 /** The row of a waiting run. If it has waited too long, it is ended first. */
-async function asItStands(listed: ListedRun, context: ToolContext): Promise<ListedRun> {
+async function currentRow(listed: ListedRun, context: ToolContext): Promise<ListedRun> {
   const run = await ownRun(listed.runId, context);
   return { ...listed, status: run.status(), counts: countsOf(run.state), updatedAt: changedAt(run.header, run.state) };
 }

@@ -3,7 +3,7 @@ import { isChangeRun } from "../changes/change-run.ts";
 import type { Run } from "../runs/kind.ts";
 import { changesOf, eventsOf } from "./apis.ts";
 import type { ToolContext, ToolServices } from "./context.ts";
-import { checkStarted, confirmationToResume } from "./resume-run.ts";
+import { approvalToResume, checkStarted } from "./resume-run.ts";
 import { ownRun } from "./run-reports.ts";
 import { type Approved, type Decision, decide, type Person } from "./write/decide.ts";
 
@@ -46,13 +46,13 @@ async function workOf(
   const { about, saveTo } = call.input;
   if (call.tool === "run_event_tests") {
     eventsOf(context);
-    const { runAgreed } = await import("./run-event-tests.ts");
-    return (signal) => runAgreed(runId, { suiteId: about, saveTo }, { ...context, signal });
+    const { runApprovedTests } = await import("./run-event-tests.ts");
+    return (signal) => runApprovedTests(runId, { suiteId: about, saveTo }, { ...context, signal });
   }
   const run = await ownRun(about, context);
   if (!isChangeRun(run) || run.status() === "running") return undefined;
   await checkStarted(run, context);
-  if ((await confirmationToResume(run, context))?.sentence !== approval.state.facts.effect) return undefined;
+  if ((await approvalToResume(run, context))?.sentence !== approval.state.facts.effect) return undefined;
   await context.runs.checkExecutable(run);
   return async () => {
     await changesOf(context).runs.resume(about, approved);
@@ -73,7 +73,7 @@ export async function resumeFor(run: Run, person: Person, services: ToolServices
   await checkStarted(run, context);
   await services.runs.checkExecutable(run);
   const { runs } = changesOf(services);
-  if ((await confirmationToResume(run, context)) === undefined) {
+  if ((await approvalToResume(run, context)) === undefined) {
     await runs.resume(runId);
     return;
   }

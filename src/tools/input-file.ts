@@ -3,7 +3,7 @@ import type { ValidColumns } from "../files/columns.ts";
 import type { SheetArguments } from "../files/detect-sheet.ts";
 import { ENCODINGS, type Encoding } from "../files/input-file.ts";
 import type { OpenedFile } from "../files/rows.ts";
-import { fileWithinWait, unlessLate } from "./apis.ts";
+import { fileWithinWait, undefinedIfLate } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
 import { ToolError } from "./define-tool.ts";
 
@@ -117,7 +117,7 @@ export async function openedFile(
   const rules = { allowedDirs: await readableDirs(context), maxLineBytes };
   const opened = await fileWithinWait(context, openFile(file, sheetArguments(given), rules));
   const look = lookedAt(opened.bytes, opened.file, shape);
-  return { ...opened, file: (await unlessLate(context, look)) ?? opened.file };
+  return { ...opened, file: (await undefinedIfLate(context, look)) ?? opened.file };
 }
 
 /**

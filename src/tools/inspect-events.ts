@@ -6,9 +6,9 @@ import {
   type CheckRow,
   type ExpectationRow,
   eventCoverageText,
-  toldCheck,
-  toldExpectations,
-  toldFindings,
+  reportCheck,
+  reportExpectations,
+  reportFindings,
 } from "../answers/arrived-events.ts";
 import { pageBudget, readCursor, renderAnswer, takeRows, writeCursor } from "../answers/budget.ts";
 import { basisNote } from "../answers/event-suites.ts";
@@ -17,7 +17,7 @@ import { many } from "../answers/message-words.ts";
 import type { SandboxEvent, SandboxEvents, SandboxQuery } from "../api/events.ts";
 import { isJsonObject } from "../events/catalogue.ts";
 import { countArrived, coverageOf, eventCoverageOf } from "../events/coverage.ts";
-import { type ArrivedEvent, checkExpectations, checkOrder, checkTook } from "../events/expectations.ts";
+import { type ArrivedEvent, checkDuration, checkExpectations, checkOrder } from "../events/expectations.ts";
 import { wrongKinds } from "../events/findings.ts";
 import { thousands } from "../platform/text.ts";
 import { sandboxOf } from "./apis.ts";
@@ -126,7 +126,7 @@ export async function inspection(given: InspectInput, context: ToolContext): Pro
 }
 
 /** How many unsupported event names are shown, the most frequent first. */
-const UNSUPPORTED_TOLD = 5;
+const MAX_UNSUPPORTED_SHOWN = 5;
 
 /** Reports on all received events: their coverage, what is wrong with them, and the result of each check. */
 function checkedOf(arrived: readonly SandboxEvent[], given: InspectInput) {
@@ -134,9 +134,14 @@ function checkedOf(arrived: readonly SandboxEvent[], given: InspectInput) {
   const { expectations, order, within, notes } = checksOf(arrived, given);
   const summary = coverageOf(counted);
   const coverage = given.coverage ? eventCoverageOf(counted) : undefined;
-  const unsupported = Object.fromEntries(Object.entries(summary.unsupported).slice(0, UNSUPPORTED_TOLD));
-  const findings = toldFindings(wrongKinds(arrived));
-  const picked = [findings, toldExpectations(expectations), toldCheck("order", order), toldCheck("within", within)];
+  const unsupported = Object.fromEntries(Object.entries(summary.unsupported).slice(0, MAX_UNSUPPORTED_SHOWN));
+  const findings = reportFindings(wrongKinds(arrived));
+  const picked = [
+    findings,
+    reportExpectations(expectations),
+    reportCheck("order", order),
+    reportCheck("within", within),
+  ];
   return {
     facts: {
       ...Object.assign({}, ...picked.map(({ facts }) => facts)),
@@ -269,7 +274,7 @@ export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput):
     }
     if (inOrder) order.push({ ...of, ...checkOrder(events, expect) });
     if (withinMs !== undefined) {
-      const took = checkTook(events, expect, { inOrder, withinMs });
+      const took = checkDuration(events, expect, { inOrder, withinMs });
       within.push({ ...of, ...took, ...(!took.met && { reason: whyLate(took.tookMs, withinMs) }) });
     }
   }

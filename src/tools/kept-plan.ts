@@ -29,7 +29,7 @@ export async function documentOf(runId: string, { runs }: Pick<ToolContext, "run
  */
 export async function planPageOf(
   { header, state }: ChangeRun,
-  { cursor, limit = MOST_ROWS }: { readonly cursor: string; readonly limit: number | undefined },
+  { cursor, limit = MAX_ROWS }: { readonly cursor: string; readonly limit: number | undefined },
   context: ToolContext,
 ): Promise<ToolAnswer> {
   const { runId, call } = header;
@@ -41,7 +41,7 @@ export async function planPageOf(
 }
 
 /** The maximum number of rows on a page. Fewer may fit. */
-const MOST_ROWS = 1000;
+const MAX_ROWS = 1000;
 
 /** The answer of `get_run` about a planned run that was not started. */
 export async function shownPlan(run: ChangeRun, context: ToolContext): Promise<ToolAnswer> {
@@ -154,7 +154,7 @@ export function notApplicable(
  * Returns what a stored plan takes away, as seen when it was made, if that needs approval; otherwise nothing. Throws a
  * ToolError if the plan may not be applied, and a FileError if it cannot be read.
  */
-export async function lossesOfKept(runId: string, context: ToolContext): Promise<readonly Loss[]> {
+export async function lossesOfStoredPlan(runId: string, context: ToolContext): Promise<readonly Loss[]> {
   const document = await documentOf(runId, context);
   checkApplicable(document, context);
   const losses = [document.plan, ...(document.wayBack?.further ?? [])].flatMap(lossesOf);

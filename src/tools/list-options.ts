@@ -107,7 +107,7 @@ function wantedContextIds({
 }
 
 /** The maximum number of rows whose Context IDs are read for one answer. */
-const MOST_ROWS = 100;
+const MAX_ROWS = 100;
 /** How many Context IDs `detailed` shows of each option. */
 const FIRST_CONTEXT_IDS = 5;
 
@@ -192,10 +192,10 @@ function digestOf({ items, total }: OptionPage): string {
 
 /** The name of a group. Returns undefined if it cannot be read; the list is useful without it. */
 async function nameOf(groupId: string, api: ManagementApi, signal: AbortSignal): Promise<string | undefined> {
-  return (await unlessItFails(api.getOption(groupId, { limit: 1 }, { signal })))?.option.name;
+  return (await undefinedIfFailed(api.getOption(groupId, { limit: 1 }, { signal })))?.option.name;
 }
 
-async function unlessItFails<Value>(read: Promise<Value>): Promise<Value | undefined> {
+async function undefinedIfFailed<Value>(read: Promise<Value>): Promise<Value | undefined> {
   try {
     return await read;
   } catch (thrown) {
@@ -265,14 +265,14 @@ async function firstContextIds<P>(
 ): Promise<ReadonlyMap<string, readonly string[]>> {
   const first = new Map<string, readonly string[]>();
   const read = sideBySide({
-    source: () => hits.slice(0, MOST_ROWS),
+    source: () => hits.slice(0, MAX_ROWS),
     map: async ({ step: { option } }, within, withoutRead) => {
       if (option.contextCount === 0) {
         withoutRead();
         return [];
       }
       const query = { limit: FIRST_CONTEXT_IDS };
-      return (await unlessItFails(api.getOption(option._id, query, { signal: within })))?.contexts;
+      return (await undefinedIfFailed(api.getOption(option._id, query, { signal: within })))?.contexts;
     },
     unreadAhead: MANY_UNREAD,
     signal,

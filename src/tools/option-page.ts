@@ -118,7 +118,7 @@ export interface PageAsked {
 }
 
 /** The option that a call refers to, by ID or by name. */
-export interface AskedOption extends FoundByName {
+export interface RequestedOption extends FoundByName {
   readonly targetingId?: string | undefined;
 }
 
@@ -169,7 +169,7 @@ export async function savedList(
 
 /** Saves all Context IDs of an option to a file, as a run. Throws as `savedList` does. */
 export async function savedContexts(
-  { _id: optionId, targetingId }: AskedOption,
+  { _id: optionId, targetingId }: RequestedOption,
   { saveTo, delimiter }: SaveArguments,
   context: ToolContext,
 ): Promise<ToolAnswer> {

@@ -3,7 +3,7 @@ import { fileOf } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { contextRows, optionRows } from "../changes/rows/input-rows.ts";
 import { type EventRun, isEventRun } from "../events/run/event-runs.ts";
-import { type EventSource, eventsAsGiven, rowsOfEvents } from "../events/run/source.ts";
+import { type EventSource, readUncorrected, rowsOfEvents } from "../events/run/source.ts";
 import type { InputFile } from "../files/input-file.ts";
 import { type RowShape, rowsOf } from "../files/rows.ts";
 import { FileError } from "../platform/files.ts";
@@ -67,7 +67,7 @@ export async function eventsAt(source: EventSource, indexes: readonly number[]):
   const open = new Set(indexes);
   if (open.size === 0) return given;
   try {
-    for await (const batch of eventsAsGiven(source)) {
+    for await (const batch of readUncorrected(source)) {
       for (const { index, event } of batch) if (open.delete(index) && !isGone(event)) given.set(index, event);
       if (open.size === 0) break;
     }

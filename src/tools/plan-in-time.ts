@@ -1,5 +1,5 @@
 import type { PlanningTool } from "../changes/call.ts";
-import type { ChangeHeader, KeptPlan, MadeText } from "../changes/changes.ts";
+import type { ChangeHeader, FinishedPlan, StoredPlan } from "../changes/changes.ts";
 import { isGoing } from "../changes/plan/plan.ts";
 import { changesOf } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
@@ -7,13 +7,13 @@ import type { ToolAnswer } from "./define-tool.ts";
 import { reportRun } from "./run-reports.ts";
 import { planInTime } from "./write/planned.ts";
 
-interface PlanWork<Made> extends Pick<KeptPlan, "base" | "undoes" | "sheet"> {
+interface PlanWork<Made> extends Pick<StoredPlan, "base" | "undoes" | "sheet"> {
   readonly plannedBy: PlanningTool;
   /** The source of the plan: the arguments of the call, which are needed to plan again, and the digest of its file. */
   readonly from: { readonly given: object; readonly fileDigest?: string };
   readonly targetings: readonly string[];
   readonly make: (signal: AbortSignal) => Promise<Made>;
-  readonly textOf: (made: Made) => MadeText;
+  readonly textOf: (made: Made) => FinishedPlan;
   readonly answer: (made: Made) => Promise<ToolAnswer>;
 }
 

@@ -9,7 +9,7 @@ import { problemsAnswer } from "../answers/plan-answers.ts";
 import { nearNote } from "../answers/run-headline.ts";
 import { PREVIEW_ROWS, type PreviewRow, previewNotes, sheetNotes } from "../answers/sheets.ts";
 import type { ManagementApi } from "../api/management.ts";
-import type { ChangeHeader, KeptPlan } from "../changes/changes.ts";
+import type { ChangeHeader, StoredPlan } from "../changes/changes.ts";
 import { findFile, findFileIfThere, type Place } from "../files/folders.ts";
 import type { InputFile } from "../files/input-file.ts";
 import { unreadBytes } from "../files/open-file.ts";
@@ -26,7 +26,7 @@ import { FileError } from "../platform/files.ts";
 import { bytesAt, wholeOf } from "../platform/held-folder.ts";
 import { RunStoreError } from "../runs/store.ts";
 import { nearContextIds } from "../spec/context-ids.ts";
-import { changesOf, DeadlineExceeded, fileWithinWait, unlessLate } from "./apis.ts";
+import { changesOf, DeadlineExceeded, fileWithinWait, undefinedIfLate } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.ts";
 import { readableDirs, sheetArguments, sheetReadingArguments } from "./input-file.ts";
@@ -84,20 +84,20 @@ export async function planDesiredState(
   const { base, place } = await fileWithinWait(context, baseOf(given, context));
   const api = changesOf(context).api();
   const { memory } = context;
-  const targeting = targetingAsked(given);
+  const targeting = targetingArgument(given);
   // An explicit base belongs to another file, or to none. The roots of a client are read, and never written to.
   const isKept = place !== undefined && !given.base && context.allowedDirs.length > 0;
   const beside = isKept ? { root: place.root, steps: place.steps } : undefined;
-  const unread = await fileWithinWait(context, unreadSheet(bytes, source, context)).catch(unlessTooLong);
+  const unread = await fileWithinWait(context, unreadSheet(bytes, source, context)).catch(ignoreDeadline);
   const reading = readState(bytes, source, context);
   // If the call no longer waits for this, its errors become those of the run.
   reading.catch(() => undefined);
-  const read = await unlessLate(context, reading);
+  const read = await undefinedIfLate(context, reading);
   const notes = read === undefined ? [] : readNotes(read);
   const file = read?.file ?? unread;
   const sheet = file && { file, bytes: () => Readable.from([bytes]) };
   if (read !== undefined && read.problems.length > 0) {
-    const runId = sheet && (await keptProblems(given, { ...read, digest }, sheet, context, earlier));
+    const runId = sheet && (await storeProblems(given, { ...read, digest }, sheet, context, earlier));
     return withNotes(problemsAnswer(context.environment, read.problems, runId), notes);
   }
   // If the state is not read yet, only the call can identify its targeting.
@@ -150,7 +150,7 @@ export async function planDesiredState(
 }
 
 /** The targeting in the arguments of a call, by ID or by name. Undefined if only the state can identify it. */
-function targetingAsked({ targetingId, targetingName }: DesiredArguments): string | undefined {
+function targetingArgument({ targetingId, targetingName }: DesiredArguments): string | undefined {
   if (targetingId && targetingName) {
     throw new ToolError("targetingId and targetingName were both given", "Give one of the two.");
   }
@@ -231,19 +231,19 @@ function nearNotes(items: readonly PlanItem[], there: ServiceTargeting | undefin
       ? nearContextIds(item.contexts.add, held.get(item._id) ?? [])
       : [],
   );
-  return nearNote(near.length === 0 ? {} : { nearIds: { count: near.length, first: near.slice(0, MOST_NEAR) } });
+  return nearNote(near.length === 0 ? {} : { nearIds: { count: near.length, first: near.slice(0, MAX_NEAR) } });
 }
 
-const MOST_NEAR = 3;
+const MAX_NEAR = 3;
 
 /**
  * Stores a sheet that has problems as an empty plan, so that the sheet can be returned with the problems marked.
  * Returns its run ID; undefined if its targeting is unknown or nothing can be stored now.
  */
-async function keptProblems(
+async function storeProblems(
   given: DesiredArguments,
   read: ProblemsRead,
-  sheet: NonNullable<KeptPlan["sheet"]>,
+  sheet: NonNullable<StoredPlan["sheet"]>,
   context: ToolContext,
   earlier: ChangeHeader | undefined,
 ): Promise<string | undefined> {
@@ -268,7 +268,7 @@ async function problemsPlan(
   { memory, environment, apiUrl }: Pick<ToolContext, "memory" | "environment" | "apiUrl">,
 ): Promise<MadePlan | undefined> {
   const { byName = false, prune = false } = given;
-  const targeting = targetingAsked(given);
+  const targeting = targetingArgument(given);
   const _id = await whichTargeting({ given: targeting, file: desired.targeting, base: undefined, byName, memory });
   if (_id === undefined) return undefined;
   const plan = { targeting: { _id, name: desired.targeting?.name ?? "" }, ...NOTHING_PLANNED, problems };
@@ -279,7 +279,7 @@ async function problemsPlan(
 }
 
 /** Ignores a DeadlineExceeded, because planning continues without this result. Throws all other errors again. */
-function unlessTooLong(thrown: unknown): undefined {
+function ignoreDeadline(thrown: unknown): undefined {
   if (!(thrown instanceof DeadlineExceeded)) throw thrown;
 }
 

@@ -16,7 +16,7 @@ import { changeOf } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import type { ChangeHeader } from "../changes/changes.ts";
 import type { EffectObject } from "../changes/rows/entries.ts";
-import { CONFIRMATION_MS, isUndone, isWithdrawn, leftToTakeAway } from "../changes/run-rules.ts";
+import { CONFIRMATION_MS, countOpenRemovals, isUndone, isWithdrawn } from "../changes/run-rules.ts";
 import { textOf } from "../plans/look-again.ts";
 import { readPlan } from "../plans/plan-document.ts";
 import { parseJson } from "../platform/json.ts";
@@ -33,14 +33,14 @@ import {
   type Undecided,
   type UndecidedAnswer,
 } from "./define-tool.ts";
-import { changesOfDocument, lossesOfKept, shownPlan } from "./kept-plan.ts";
+import { changesOfDocument, lossesOfStoredPlan, shownPlan } from "./kept-plan.ts";
 import { planDesiredState } from "./plan-targeting.ts";
 import { ownRun, reported, reportedRun, reportRun } from "./run-reports.ts";
 import { startUndoPlan } from "./undo-run.ts";
 import { askFor, checkCounts, confirmationIn } from "./write/confirmation-token.ts";
 import { confirmationArgument } from "./write/confirmed.ts";
 import { type Approved, type Decision, decide, decided, inClient, personOf, refusedError } from "./write/decide.ts";
-import { atMostOneWait, followRun } from "./write/follow-run.ts";
+import { followRun, waitWithinCall } from "./write/follow-run.ts";
 import { decideApprovalOnPage, tokenInstead } from "./write/on-page.ts";
 import { checkNoDryRun } from "./write/planned.ts";
 import { effectOf } from "./write/waiting.ts";
@@ -77,14 +77,14 @@ export async function resumeChange(
   confirmation: string | undefined,
   context: ToolContext,
 ): Promise<ToolOutcome> {
-  if (await isUnmadePlan(run, context)) return resumePlanning(run.header, context);
+  if (await isUnfinishedPlan(run, context)) return resumePlanning(run.header, context);
   await checkStarted(run, context);
   const counts = run.state.counts();
   const left = counts.pending + counts.notApplied + counts.unknown + counts.failed;
   // A run that ended abruptly after its last answer has nothing left to send, but its end is not recorded yet.
   const open = left > 0 || run.status() === "interrupted";
   if (!open) return reportRun(run, context);
-  const goOn: GoOn = async (decision) => {
+  const goOn: ResumeWith = async (decision) => {
     const { approved, resumed } = await resumedBy(run, decision, context);
     // If no new approval was needed, the earlier approval counts.
     const approval = approvalOf(approved ?? { asked: "not_needed", ...run.state.facts });
@@ -92,11 +92,11 @@ export async function resumeChange(
   };
   if (run.status() === "running") return goOn(undefined);
   await context.runs.checkExecutable(run);
-  return askedAgain(run, { confirmation, effect: await confirmationToResume(run, context) }, context, goOn);
+  return resumeOrAsk(run, { confirmation, effect: await approvalToResume(run, context) }, context, goOn);
 }
 
 /** Resumes a run: with a decision, or without one if it needs none. */
-type GoOn = (decision: Decision | undefined) => Promise<ToolAnswer>;
+type ResumeWith = (decision: Decision | undefined) => Promise<ToolAnswer>;
 
 /** Resumes a run. A new approval is stored with the run, so that later reports show it. */
 async function resumedBy(
@@ -125,7 +125,7 @@ function resumeDigest(runId: string): string {
 }
 
 /** Whether a run is a plan whose process ended before the plan was made or stored completely. */
-async function isUnmadePlan({ header, status }: ChangeRun, context: ToolContext): Promise<boolean> {
+async function isUnfinishedPlan({ header, status }: ChangeRun, context: ToolContext): Promise<boolean> {
   if (header.call.tool !== "apply_plan" || status() !== "interrupted") return false;
   return (await context.runs.isUnstarted(header.runId)) === true;
 }
@@ -165,13 +165,13 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
  * than ten minutes ago. Returns undefined if no approval is needed. Throws a ToolError if a plan may no longer be
  * applied, and a FileError if it cannot be read.
  */
-export async function confirmationToResume(run: ChangeRun, context: ToolContext): Promise<Effect | undefined> {
+export async function approvalToResume(run: ChangeRun, context: ToolContext): Promise<Effect | undefined> {
   const { header, state } = run;
   const { tool } = header.call;
   const { clock } = context;
   const { deletes, mayTakeAway } = changeOf(header.call);
   if (!state.planned && tool === "apply_plan") {
-    const losses = await lossesOfKept(header.runId, context);
+    const losses = await lossesOfStoredPlan(header.runId, context);
     return losses.length === 0
       ? undefined
       : effectOf(header, { losses, objects: state.objects, facts: state.facts }, context);
@@ -189,7 +189,7 @@ export async function confirmationToResume(run: ChangeRun, context: ToolContext)
     return open === 0 ? undefined : { sentence, parts: leftParts(state) };
   }
   const { asked = "not_needed" } = state.facts;
-  const left = asked === "not_needed" ? 0 : leftToTakeAway(state);
+  const left = asked === "not_needed" ? 0 : countOpenRemovals(state);
   if (left === 0) return undefined;
   const [take, are] = left === 1 ? ["takes", "is"] : ["take", "are"];
   const sentence = `This goes on with ${tool}: ${amount(left, "change")} of this run that ${take} something away ${are} not known to be done.`;
@@ -212,11 +212,11 @@ function leftParts(state: ChangeRun["state"]): Effect["parts"] {
 const LEFT: ReadonlySet<Standing> = new Set(["pending", "notApplied", "unknown"]);
 
 /** Resumes a run. Asks again for an approval that is more than ten minutes old, if the run takes something away. */
-async function askedAgain(
+async function resumeOrAsk(
   run: ChangeRun,
   { confirmation, effect }: { readonly confirmation: string | undefined; readonly effect: Effect | undefined },
   context: ToolContext,
-  goOn: GoOn,
+  goOn: ResumeWith,
 ): Promise<ToolOutcome> {
   const { runId } = run.header;
   const asks = effect !== undefined;
@@ -243,7 +243,7 @@ async function askedAgain(
       {
         call: { tool: "resume_run", input: { about: runId, saveTo: "" } },
         ...{ name: runId, effect: { sentence, parts } },
-        after: (decision) => reportGoneOn(decision, runId, context),
+        after: (decision) => reportResumed(decision, runId, context),
         otherwise: async () => tokenInstead(text, context, (hint) => token([hint])),
       },
       context,
@@ -273,8 +273,8 @@ async function askedAgain(
 }
 
 /** Reports the run to resume, once a person has decided about that on the page. */
-async function reportGoneOn(decision: Run, runId: string, context: ToolContext): Promise<ToolAnswer> {
-  await atMostOneWait(decision.rest, context);
+async function reportResumed(decision: Run, runId: string, context: ToolContext): Promise<ToolAnswer> {
+  await waitWithinCall(decision.rest, context);
   if (decision.status() !== "succeeded") return reportRun(decision, context);
   const approval = isApproval(decision) ? approvalOf(decision.state.facts) : undefined;
   return reportRun(await context.runs.find(runId), context, [], { approval, tellsAsked: true });

@@ -25,7 +25,7 @@ import { reportRun } from "./run-reports.ts";
 import { askFor, checkCounts, confirmationIn } from "./write/confirmation-token.ts";
 import { confirmationArgument } from "./write/confirmed.ts";
 import { decided, personOf, readQuestion } from "./write/decide.ts";
-import { atMostOneWait } from "./write/follow-run.ts";
+import { waitWithinCall } from "./write/follow-run.ts";
 import { decideApprovalOnPage, tokenInstead } from "./write/on-page.ts";
 
 const input = () =>
@@ -163,7 +163,7 @@ async function runLive(
       {
         call: { tool: "run_event_tests", input: { about: kept.suiteId, saveTo: saveTo ?? "" } },
         ...{ name: kept.suiteId, effect },
-        after: (approval) => reportAgreed(approval, { kept, place }, context),
+        after: (approval) => reportApprovedTests(approval, { kept, place }, context),
         otherwise: async () => tokenInstead(text, context, (hint) => token([hint])),
       },
       context,
@@ -185,12 +185,12 @@ async function runLive(
 }
 
 /** Answers after a person's decision on the page with the report of the tests, which any process may have sent. */
-async function reportAgreed(
+async function reportApprovedTests(
   approval: Run,
   { kept, place }: Pick<Reported, "kept" | "place">,
   context: ToolContext,
 ): Promise<ToolAnswer> {
-  await atMostOneWait(approval.rest, context);
+  await waitWithinCall(approval.rest, context);
   if (approval.status() !== "succeeded") return reportRun(approval, context);
   const found = await context.suites.runOnce(approval.header.runId, () => reportOf(kept, "configured", context));
   const facts = isApproval(approval) ? approvalOf(approval.state.facts) : undefined;
@@ -199,7 +199,7 @@ async function reportAgreed(
 }
 
 /** Sends the tests that a person approved on the page. `yes` is the ID of the run that waited for the approval. */
-export async function runAgreed(
+export async function runApprovedTests(
   yes: string,
   { suiteId, saveTo }: { readonly suiteId: string; readonly saveTo: string },
   context: ToolContext,
@@ -296,7 +296,7 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
     onProgress: (done, cases) => context.progress?.(done, cases, undefined),
   });
   // The tests cannot continue after the answer.
-  await atMostOneWait(running, context);
+  await waitWithinCall(running, context);
   late.abort();
   const report = await running;
   await suites.keepReport(caller, kept, report);

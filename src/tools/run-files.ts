@@ -2,7 +2,7 @@ import * as z from "zod";
 import { messageFor } from "../answers/failures.ts";
 import { fileOf } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
-import { readFormer } from "../changes/done.ts";
+import { readPreviousValues } from "../changes/done.ts";
 import type { Step } from "../changes/rows/entries.ts";
 import type { RunState } from "../changes/state/change-state.ts";
 import { type EventRun, isEventRun } from "../events/run/event-runs.ts";
@@ -70,7 +70,7 @@ const keptRow = z.object({ _id: z.string().optional(), name: z.string().optional
 async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Promise<(line: string) => Taken> {
   const byId = takenById(state);
   const byName = new Map<string, Set<Taken>>();
-  for (const before of (await readFormer(former)).values()) {
+  for (const before of (await readPreviousValues(former)).values()) {
     const taken = byId.get(before._id) ?? (before.kind === "option" ? byId.get(before.targeting ?? "") : undefined);
     if (taken === undefined || before.name === undefined) continue;
     byName.set(before.name, (byName.get(before.name) ?? new Set()).add(taken));

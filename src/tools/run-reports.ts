@@ -2,7 +2,7 @@ import { type Approval, approvalOf, declinedIn, declinedNote, effectText, staleN
 import { suiteReportUri } from "../answers/event-suites.ts";
 import { groupFailures } from "../answers/failures.ts";
 import type { Reader } from "../answers/message-words.ts";
-import { wayBackWords } from "../answers/next-steps.ts";
+import { undoNote } from "../answers/next-steps.ts";
 import { savedText } from "../answers/reading.ts";
 import { limitNotes } from "../answers/run-headline.ts";
 import { confirmationStep, renderReport } from "../answers/run-report.ts";
@@ -11,13 +11,13 @@ import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
 import { fileOf } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { isUndone, isWithdrawn, lossDigest } from "../changes/run-rules.ts";
-import { strandedNames } from "../changes/settle/take-back.ts";
+import { leftoverNames } from "../changes/settle/take-back.ts";
 import { isEventRun } from "../events/run/event-runs.ts";
 import type { InputFile } from "../files/input-file.ts";
 import { isUnread } from "../files/looked-at.ts";
 import type { Run } from "../runs/kind.ts";
 import { changedAt, type Reason } from "../runs/outcome.ts";
-import { countsOf, didCounts, tellingResults } from "../runs/report.ts";
+import { countsOf, didCounts, failuresFirst } from "../runs/report.ts";
 import { StoreUnavailableError } from "../runs/store.ts";
 import { isSaveRun } from "../saves/save-runs.ts";
 import { isUlid, ulidTime } from "../spec/ulid.ts";
@@ -27,7 +27,7 @@ import { eventRunReport } from "./event-report.ts";
 import { askFor } from "./write/confirmation-token.ts";
 import { followRun, interruptedHints, totalsAfter } from "./write/follow-run.ts";
 import { dryRunSteps } from "./write/planned.ts";
-import { effectOf, endedWhereTooLate } from "./write/waiting.ts";
+import { effectOf, endIfExpired } from "./write/waiting.ts";
 
 const RESULTS_READ = 50;
 
@@ -37,12 +37,12 @@ export async function ownRun(
   { runs, caller, clock }: Pick<ToolContext, "runs" | "caller" | "clock">,
 ): Promise<Run> {
   const run = await runs.findOwn(runId, caller);
-  if (run !== undefined) return endedWhereTooLate(run, { runs, clock });
+  if (run !== undefined) return endIfExpired(run, { runs, clock });
   throw new ToolError("there is no run with this ID", "get_run without arguments lists the recent runs.");
 }
 
 /** Additional parts of a report: who approved resuming the run, and notes on what happened before. */
-type MoreTold = Pick<ReportedRun, "approval" | "tellsAsked"> & {
+type ReportExtras = Pick<ReportedRun, "approval" | "tellsAsked"> & {
   readonly notes?: readonly string[] | undefined;
   /** The reader of the report. If absent, an agent. */
   readonly reader?: Reader;
@@ -56,14 +56,14 @@ export async function reportRun(
   run: Run | undefined,
   context: ToolContext,
   nextSteps: readonly string[] = [],
-  more: MoreTold = {},
+  more: ReportExtras = {},
 ): Promise<ToolAnswer> {
   if (run === undefined) throw new ToolError("there is no such run", "get_run without runId lists the runs.");
   // This is read meanwhile: after its wait, a call is answered with what is already known.
   const interrupted = orNone(interruptedHints(context, run.header.runId));
   interrupted.catch(() => undefined);
   await followRun(run, context);
-  const steps = [...nextSteps, ...wayBackSteps(run, context), ...(await interrupted)];
+  const steps = [...nextSteps, ...undoSteps(run, context), ...(await interrupted)];
   return reportedRun(run, context, steps, { ...more, withTotals: true });
 }
 
@@ -82,7 +82,7 @@ export async function reportedRun(
   run: Run,
   context: ToolContext,
   nextSteps: readonly string[] = [],
-  { withTotals = false, reader, ...more }: MoreTold & { readonly withTotals?: boolean } = {},
+  { withTotals = false, reader, ...more }: ReportExtras & { readonly withTotals?: boolean } = {},
 ): Promise<ToolAnswer> {
   if (!isChangeRun(run)) {
     if (isEventRun(run)) return eventRunReport(run, context, { nextSteps, notes: more.notes });
@@ -144,7 +144,7 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
     approval: approvalOf(state.facts),
     otherCounts: state.unexpectedCounts(),
     neverPlanned: isNeverPlanned(run),
-    ...(isAtRest && { strandedNames: strandedNames(state), temporaryNames: state.temporaryNames() }),
+    ...(isAtRest && { strandedNames: leftoverNames(state), temporaryNames: state.temporaryNames() }),
   };
   const onPage = pageReport(run);
   const losses = context.changes?.asks(run);
@@ -218,7 +218,7 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
     counts: countsOf(state),
     requests: state.requests,
     failures: groupFailures(state, reader),
-    results: tellingResults(state, RESULTS_READ),
+    results: failuresFirst(state, RESULTS_READ),
     lastAt: changedAt(header, state),
     ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
     ...(did !== undefined && { did }),
@@ -250,7 +250,7 @@ export function wayBackOf(run: Run, { keep }: Pick<ToolContext, "keep">): string
   }
   const { created = 0, changed = 0, deleted = 0 } = didCounts(run.state) ?? {};
   const { runId, createdAt } = run.header;
-  return wayBackWords({
+  return undoNote({
     runId,
     isUndone: isUndone(run.state),
     hasChanged: created + changed + deleted + run.state.inDoubt().size > 0,
@@ -276,7 +276,7 @@ export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep"
 }
 
 /** The same text as a next step in the answer of a deletion. */
-function wayBackSteps(run: Run, context: Pick<ToolContext, "keep">): readonly string[] {
+function undoSteps(run: Run, context: Pick<ToolContext, "keep">): readonly string[] {
   const picked = DELETIONS.has(run.header.call.tool) ? wayBackOf(run, context) : undefined;
   return picked === undefined || run.state.counts().succeeded === 0 ? [] : [picked];
 }

@@ -3,15 +3,15 @@ import type { EventRun } from "../events/run/event-runs.ts";
 import {
   countEvents,
   eventsIn,
-  type GivenEvent,
   rowsOfEvents,
+  type SourceEvent,
   sourceOfEvents,
   sourceOfFile,
 } from "../events/run/source.ts";
 import { parseNestedJson } from "../events/spelling.ts";
 import { thousands } from "../platform/text.ts";
 import type { EarlierRuns } from "../runs/kind-runs.ts";
-import { fileWithinWait, sendingOf, unlessLate } from "./apis.ts";
+import { fileWithinWait, sendingOf, undefinedIfLate } from "./apis.ts";
 import { type ToolContext, timeLeft } from "./context.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
 import { checkJsonValues, eventRunReport, onUnknownArgument, openObject, plannedEventReport } from "./event-report.ts";
@@ -61,7 +61,7 @@ export const trackEvents = {
       return fileWithinWait(context, plannedEventReport(about, inTime()));
     }
     const counting = opened === undefined ? undefined : countEvents(eventsIn(source));
-    const counts = counting === undefined ? { items: meant.length } : await unlessLate(context, counting);
+    const counts = counting === undefined ? { items: meant.length } : await undefinedIfLate(context, counting);
     if (counts?.items === 0) throw noEvents();
     // If counting takes longer than the call may, the run continues to count.
     counting?.catch(() => undefined);
@@ -70,11 +70,11 @@ export const trackEvents = {
     const { run, before } = await sendingOf(context).once({ ...planned, onUnknown, requested }, caller, arrivedAt);
     await followRun(run, context);
     const nextSteps = await interruptedHints(context, run.header.runId);
-    return eventRunReport(run, context, { nextSteps, notes: beforeWords(before) }, source);
+    return eventRunReport(run, context, { nextSteps, notes: earlierCallNotes(before) }, source);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-function beforeWords({ going, ended }: EarlierRuns<EventRun>): readonly string[] {
+function earlierCallNotes({ going, ended }: EarlierRuns<EventRun>): readonly string[] {
   if (going !== undefined) {
     return ["this call was made before and had not finished: its run was resumed, and only what was left is sent"];
   }
@@ -102,9 +102,9 @@ function noEvents(): ToolError {
  * may.
  */
 async function* checked(
-  events: AsyncIterable<readonly GivenEvent[]>,
+  events: AsyncIterable<readonly SourceEvent[]>,
   waiting: Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">,
-): AsyncGenerator<readonly GivenEvent[]> {
+): AsyncGenerator<readonly SourceEvent[]> {
   let count = 0;
   for await (const batch of events) {
     if (count > 0 && timeLeft(waiting) === 0) throw tooManyToRead(count);

@@ -3,7 +3,7 @@ import { undoAnswer } from "../answers/plan-answers.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import type { ChangeHeader } from "../changes/changes.ts";
-import { doneBy, takenAwayBy } from "../changes/done.ts";
+import { effectsOfRun, possibleRemovals } from "../changes/done.ts";
 import type { Plan } from "../changes/plan/plan.ts";
 import { isUndone, isWithdrawn } from "../changes/run-rules.ts";
 import type { PlanDocument } from "../plans/plan-document.ts";
@@ -38,7 +38,7 @@ export const undoRun = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 /** A stored undo plan: the result for each object, and its run if the plan changes anything. */
-interface KeptWayBack extends Pick<WayBack, "rows"> {
+interface StoredUndoPlan extends Pick<WayBack, "rows"> {
   readonly kept?: { readonly header: ChangeHeader; readonly plan: Plan; readonly document: PlanDocument };
 }
 
@@ -55,7 +55,7 @@ export async function startUndoPlan(runId: string, context: ToolContext, earlier
       textOf: (made) => made,
       async answer(made) {
         const { environment, readOnly } = context;
-        const { rows, kept } = await keptWayBack(runId, made, context, earlier);
+        const { rows, kept } = await storeUndoPlan(runId, made, context, earlier);
         if (kept === undefined) return undoAnswer({ environment, undoes: runId, rows, readOnly });
         return renderKeptPlan(kept.document, kept.header, kept.plan, context);
       },
@@ -66,9 +66,9 @@ export async function startUndoPlan(runId: string, context: ToolContext, earlier
 }
 
 /** Plans the undo of a run of the caller, and stores the plan as a run. Throws as `startUndoPlan` does. */
-export async function keepUndoPlan(runId: string, context: ToolContext): Promise<KeptWayBack> {
+export async function keepUndoPlan(runId: string, context: ToolContext): Promise<StoredUndoPlan> {
   const { make } = await wayBackOf(runId, context);
-  return keptWayBack(runId, await make(context.signal), context);
+  return storeUndoPlan(runId, await make(context.signal), context);
 }
 
 /** The targetings that an undo plan changes, and the function that makes the plan. */
@@ -94,7 +94,7 @@ async function doneOf(runId: string, api: ManagementApi, context: ToolContext): 
   const former = context.runs.part(runId, "former");
   try {
     const run = await undoable(runId, context);
-    return () => doneBy(run.state, former());
+    return () => effectsOfRun(run.state, former());
   } catch (thrown) {
     if (!(thrown instanceof DamagedRunError && thrown.holdsRemoved)) throw thrown;
     const { header } = thrown;
@@ -103,7 +103,7 @@ async function doneOf(runId: string, api: ManagementApi, context: ToolContext): 
     const isGone = async (_id: string): Promise<boolean> =>
       header !== undefined && (await unlessMissing(api.getTargeting(_id, { signal: context.signal }))) === undefined;
     return async () => {
-      const done = await takenAwayBy(former(), context.runs.part(runId, "removed")(), isGone);
+      const done = await possibleRemovals(former(), context.runs.part(runId, "removed")(), isGone);
       if (done === undefined) throw thrown;
       return done;
     };
@@ -124,12 +124,12 @@ function byUndo(runId: string) {
 }
 
 /** Stores an undo plan. An empty plan is stored only if a run waits for it. */
-async function keptWayBack(
+async function storeUndoPlan(
   runId: string,
   { rows, isEmpty, document, changes, text }: PlannedUndo,
   context: ToolContext,
   earlier?: ChangeHeader,
-): Promise<KeptWayBack> {
+): Promise<StoredUndoPlan> {
   if (earlier === undefined && isEmpty) return { rows };
   const kept = { ...byUndo(runId), text, caller: context.caller, requested: context.requested };
   return { rows, kept: { ...(await changesOf(context).keepPlan(changes, kept, earlier)), document } };

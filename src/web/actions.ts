@@ -15,7 +15,7 @@ import { waitingAnywhere } from "../tools/write/waiting.ts";
 import { dataAnswer, refusalAnswer } from "./answers.ts";
 import { canBeDriven, DAMAGED, ENDED, STALE, targetingOf } from "./rows.ts";
 import { OWN_REQUEST, type PageScope, unlessDamaged, visibleRun } from "./seen.ts";
-import { isTyped, typedFor } from "./waiting.ts";
+import { isTyped, textToType } from "./waiting.ts";
 
 const DECIDED = "This was decided already.";
 const ELSEWHERE = "This is approved in the client of the agent, not here.";
@@ -31,7 +31,7 @@ const CHANGED = "This page showed another effect than the run has now. Look at i
 const decision = z.object({ digest: z.string().optional(), typed: z.string().optional() });
 
 /** A button press for a run, with the data that the page sent. */
-interface Pressed {
+interface PageAction {
   readonly runId: string;
   readonly action: string;
   readonly data: unknown;
@@ -40,7 +40,7 @@ interface Pressed {
 }
 
 /** Executes a person's action on a run. Returns 404 if the person may not see the run. */
-export async function actOn({ runId, action, data, who }: Pressed, shown: PageScope): Promise<Response> {
+export async function actOn({ runId, action, data, who }: PageAction, shown: PageScope): Promise<Response> {
   const seen = await unlessDamaged(visibleRun(runId, shown));
   if (seen === "damaged") return refusalAnswer(409, DAMAGED);
   // For the runs of other callers, only decisions are allowed.
@@ -63,7 +63,7 @@ export async function actOn({ runId, action, data, who }: Pressed, shown: PageSc
     if (!isDecision(action)) return refusalAnswer(404, "The page has nothing here.");
     const answer = action === "approve" ? "approved" : "declined";
     const { digest, typed } = decision.safeParse(data).data ?? {};
-    const wanted = answer === "approved" ? await wantedOf(runId, seen.shown) : undefined;
+    const wanted = answer === "approved" ? await requiredTextOf(runId, seen.shown) : undefined;
     if (wanted !== undefined && !isTyped(typed, wanted)) return refusalAnswer(409, NOT_TYPED);
     const saw = (seen: string): boolean => seen === digest;
     return answerOf(
@@ -80,11 +80,11 @@ export async function actOn({ runId, action, data, who }: Pressed, shown: PageSc
 /**
  * Returns the text that a person must type to approve a run; undefined if none is required or the run does not wait.
  */
-async function wantedOf(runId: string, shown: PageScope): Promise<string | undefined> {
+async function requiredTextOf(runId: string, shown: PageScope): Promise<string | undefined> {
   const run = await waitingAnywhere(runId, shown.services);
   const { parts } = run?.state.facts.waits ?? {};
   if (run === undefined || parts === undefined) return undefined;
-  return typedFor(parts, await targetingOf(run, shown));
+  return textToType(parts, await targetingOf(run, shown));
 }
 
 function isDecision(action: string): action is "approve" | "decline" {

@@ -105,14 +105,14 @@ function contentOf(file: keyof typeof FILES): Promise<string> {
 }
 
 /** The maximum size of a POST body in bytes: the page sends decisions and short forms. */
-const MOST_BYTES = 65_536;
+const MAX_BYTES = 65_536;
 
 /**
  * Returns an error response if a POST does not come from the page itself: `Origin` is missing or names another server,
  * or the body is not JSON. Returns undefined if the POST is allowed. Callers have checked `Host` and, if needed, the
  * session.
  */
-export function refusedPost(request: Request): Response | undefined {
+export function rejectForeignPost(request: Request): Response | undefined {
   if (!isSameOrigin(request)) return notOfPage();
   const isJson = /^application\/json\s*(;|$)/i.test(request.headers.get("content-type") ?? "");
   return isJson ? undefined : refusalAnswer(415, "the page sends JSON");
@@ -133,7 +133,7 @@ function isSameOrigin({ headers }: Request): boolean {
  * is `http` if the request was sent to a loopback address that is not the host of `address`, and the scheme of
  * `address` in all other cases.
  */
-export function refusedScheme({ method, headers }: Request, address: string): Response | undefined {
+export function rejectForeignScheme({ method, headers }: Request, address: string): Response | undefined {
   if (method !== "POST") return undefined;
   const { protocol, host } = new URL(address);
   const to = addressed(headers, protocol);
@@ -165,7 +165,7 @@ export async function bodyOf(request: Request): Promise<{ readonly data: unknown
   let bytes = 0;
   for await (const chunk of request.body ?? []) {
     bytes += chunk.byteLength;
-    if (bytes > MOST_BYTES) return refusalAnswer(413, "that is more than the page ever sends");
+    if (bytes > MAX_BYTES) return refusalAnswer(413, "that is more than the page ever sends");
     text += decoder.decode(chunk, { stream: true });
   }
   try {

@@ -12,7 +12,11 @@ const FAILS_WITHIN_MS = 2000;
 const CONTAINER_MARKS = ["/.dockerenv", "/run/.containerenv"];
 
 /** Returns whether a page may be opened in a person's browser, by the setting and, for `auto`, the environment. */
-export function mayOpen(page: "auto" | "on" | "off", environment: Variables, platform = process.platform): boolean {
+export function mayOpenBrowser(
+  page: "auto" | "on" | "off",
+  environment: Variables,
+  platform = process.platform,
+): boolean {
   const { BROWSER, DISPLAY, WAYLAND_DISPLAY, CI, SSH_CONNECTION, KUBERNETES_SERVICE_HOST, container } = environment;
   if (page === "off" || BROWSER === "none") return false;
   if (page === "on") return true;
@@ -64,7 +68,7 @@ function started(program: string, args: readonly string[]): Promise<boolean> {
 }
 
 /** Returns the name of this machine's user, for the audit log. */
-export function personHere(environment: Readonly<Record<string, string | undefined>>): string {
+export function localUserName(environment: Readonly<Record<string, string | undefined>>): string {
   try {
     return userInfo().username;
   } catch {
@@ -74,6 +78,6 @@ export function personHere(environment: Readonly<Record<string, string | undefin
 }
 
 /** Returns the caller of a command that has no callers: with a shared store, the user and host of this machine. */
-export function ownCaller({ store }: Pick<Settings, "store">): string {
+export function localCaller({ store }: Pick<Settings, "store">): string {
   return store === undefined ? "local" : `local:${userInfo().username}@${hostname()}`;
 }

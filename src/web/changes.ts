@@ -1,13 +1,13 @@
 import { many } from "../answers/message-words.ts";
 import type { WriteCall } from "../changes/call.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
-import { doneBy } from "../changes/done.ts";
+import { effectsOfRun } from "../changes/done.ts";
 import type { EffectObject, EffectPart } from "../changes/rows/entries.ts";
 import type { RunState } from "../changes/state/change-state.ts";
 import type { ParentRef, PlanItem, StatePlan } from "../plans/diff/plan.ts";
 import { type PlanDocument, plansOf } from "../plans/plan-document.ts";
 import { cutText } from "../platform/text.ts";
-import type { ChangedOption, Done, DoneOption, DoneTargeting, Run } from "../runs/kind.ts";
+import type { ChangedOption, Done, OptionEffect, Run, TargetingEffect } from "../runs/kind.ts";
 import type { ToolServices } from "../tools/context.ts";
 import { documentOf } from "../tools/kept-plan.ts";
 import { type Lost, type LostOption, readLost } from "./lost.ts";
@@ -19,10 +19,10 @@ import type { ChangeList, ChangeRow, ChangeSide } from "./wire.ts";
 // Context IDs that a deletion removes, so the objects to delete are read from the service.
 
 /** The maximum rows of one answer, Context IDs of one side, and length of a name. */
-const MOST_ROWS = 100;
-const MOST_IDS = 5;
-const MOST_LETTERS = 300;
-const cut = (name: string): string => cutText(name, MOST_LETTERS);
+const MAX_ROWS = 100;
+const MAX_IDS = 5;
+const MAX_LETTERS = 300;
+const cut = (name: string): string => cutText(name, MAX_LETTERS);
 /** How long an answer waits for reads from the service, in milliseconds. After that it reports that they continue. */
 const READING_MS = 1500;
 
@@ -51,7 +51,7 @@ export async function changeList(run: Run, query: URLSearchParams, services: Too
   const text = (query.get("search") ?? "").toLowerCase();
   const found = rows.filter((row) => (kind === "" || row.kind === kind) && (text === "" || holds(row, text)));
   const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
-  const limit = Math.min(MOST_ROWS, Math.trunc(Number(query.get("limit"))) || MOST_ROWS);
+  const limit = Math.min(MAX_ROWS, Math.trunc(Number(query.get("limit"))) || MAX_ROWS);
   const shown = found.slice(from, from + limit).map(({ _id, lacksIds, before, after, ...row }) => ({
     ...row,
     ...(before && { before: shownSide(before, text) }),
@@ -63,13 +63,13 @@ export async function changeList(run: Run, query: URLSearchParams, services: Too
 /** Returns a side with its first Context IDs. Those that match the search come first. */
 function shownSide({ all, ...side }: WholeSide, text: string): ChangeSide {
   if (all === undefined) return side;
-  const found = text === "" ? [] : all.filter((id) => id.toLowerCase().includes(text)).slice(0, MOST_IDS);
-  return { ...side, contextIds: [...new Set([...found, ...all.slice(0, MOST_IDS)])].slice(0, MOST_IDS).map(cut) };
+  const found = text === "" ? [] : all.filter((id) => id.toLowerCase().includes(text)).slice(0, MAX_IDS);
+  return { ...side, contextIds: [...new Set([...found, ...all.slice(0, MAX_IDS)])].slice(0, MAX_IDS).map(cut) };
 }
 
 /** The last computed changes of recent runs, by run ID: the page requests one page after another of the same run. */
 const last = new Map<string, Made>();
-const MOST_KEPT = 4;
+const MAX_KEPT = 4;
 
 /** The changes of a run as stored (`changes`), and with the deleted objects read from the service (`whole`). */
 interface Made {
@@ -84,11 +84,11 @@ async function changesOfRun(run: Run, services: ToolServices): Promise<AllChange
   const known = last.get(runId);
   if (known?.mark !== mark) {
     const changes = allChanges(run, services);
-    const whole = changes.then((stored) => (isUnstarted(run) ? withLost(stored, services) : stored));
+    const whole = changes.then((stored) => (isUnstarted(run) ? addDeleted(stored, services) : stored));
     last.delete(runId);
     last.set(runId, { mark, changes, whole });
     const [oldest] = last.keys();
-    if (last.size > MOST_KEPT && oldest !== undefined) last.delete(oldest);
+    if (last.size > MAX_KEPT && oldest !== undefined) last.delete(oldest);
   }
   const made = last.get(runId) ?? { whole: allChanges(run, services), changes: allChanges(run, services) };
   const late = new Promise<undefined>((resolve) => {
@@ -107,11 +107,11 @@ async function allChanges(run: Run, services: ToolServices): Promise<AllChanges>
   const document = call.tool === "apply_plan" ? await documentOf(runId, services) : undefined;
   const there = document?.plan.optionsThere ?? run.state.facts.optionsThere;
   if (isUnstarted(run)) {
-    if (document !== undefined) return withCounts(ofDocument(document), there);
-    return withCounts(ofParts(run.state.facts.waits?.parts ?? [], run), there);
+    if (document !== undefined) return withCounts(changesOfPlan(document), there);
+    return withCounts(rowsOfEffect(run.state.facts.waits?.parts ?? [], run), there);
   }
   const names = new Map(Object.entries(document?.groups ?? {}));
-  return withCounts(await ofDone(run, names, services), there);
+  return withCounts(await rowsOfEndedRun(run, names, services), there);
 }
 
 function withCounts(rows: readonly Placed[], there?: number): AllChanges {
@@ -123,7 +123,7 @@ function withCounts(rows: readonly Placed[], there?: number): AllChanges {
 }
 
 /** Adds the Context IDs of deleted options, and the options of deleted targetings. */
-async function withLost(stored: AllChanges, services: ToolServices): Promise<AllChanges> {
+async function addDeleted(stored: AllChanges, services: ToolServices): Promise<AllChanges> {
   const deleted = stored.rows.filter(({ kind, _id }) => kind === "deleted" && _id !== undefined);
   if (deleted.length === 0) return withSearch(stored);
   const idsOf = (areTargetings: boolean) =>
@@ -135,7 +135,7 @@ async function withLost(stored: AllChanges, services: ToolServices): Promise<All
   const inside = new Set(stored.rows.map(({ _id }) => _id));
   const rows = [
     ...stored.rows.map((row) => withIds(row, lost)),
-    ...lost.within.filter(({ _id }) => !inside.has(_id)).map((option) => ofLost(option)),
+    ...lost.within.filter(({ _id }) => !inside.has(_id)).map((option) => deletedRow(option)),
   ];
   const { unchanged } = stored;
   return withSearch({ ...withCounts(rows), unchanged });
@@ -149,10 +149,12 @@ function withSearch(all: AllChanges): AllChanges {
 
 function withIds(row: Placed, { options }: Lost): Placed {
   const found = row.kind === "deleted" ? options.get(row._id ?? "") : undefined;
-  return found === undefined ? row : { ...row, ...ofLost(found), before: { ...row.before, ...ofLost(found).before } };
+  return found === undefined
+    ? row
+    : { ...row, ...deletedRow(found), before: { ...row.before, ...deletedRow(found).before } };
 }
 
-function ofLost({ _id, name, isGroup, group, count, contextIds }: LostOption): Placed & { before: WholeSide } {
+function deletedRow({ _id, name, isGroup, group, count, contextIds }: LostOption): Placed & { before: WholeSide } {
   const before = { name: cut(name), isGroup: isGroup || undefined, count, all: contextIds };
   return { kind: "deleted", _id, group: group === null ? null : cut(group), before };
 }
@@ -192,7 +194,7 @@ function ids(all: readonly string[]): Pick<WholeSide, "count" | "all"> {
 const ITSELF = "the targeting itself";
 
 /** Returns the changes of a plan or an undo plan. */
-function ofDocument(document: PlanDocument): readonly Placed[] {
+function changesOfPlan(document: PlanDocument): readonly Placed[] {
   return plansOf(document).flatMap((plan) => [
     ...ofPlannedTargeting(plan),
     ...plan.items.map((item) => ofItem(plan, item, (id) => cut(document.groups[id] ?? id))),
@@ -253,8 +255,8 @@ function renamed({ items }: StatePlan, id: string): string | undefined {
 }
 
 /** Returns the changes of a call that waits: the effect to approve, with the Context IDs from the call's input. */
-function ofParts(parts: readonly EffectPart[], { header: { call } }: ChangeRun): readonly Placed[] {
-  const given = givenIds(call);
+function rowsOfEffect(parts: readonly EffectPart[], { header: { call } }: ChangeRun): readonly Placed[] {
+  const given = inputIds(call);
   const rows = new Map<string, Placed>();
   for (const { title, objects } of parts) {
     const kind = kindOfPart(title);
@@ -264,7 +266,7 @@ function ofParts(parts: readonly EffectPart[], { header: { call } }: ChangeRun):
       const before = rows.get(key);
       rows.set(key, {
         ...before,
-        ...(kind === "changed" ? ofChangedPart(object, given, before) : ofPart(object, title)),
+        ...(kind === "changed" ? changedRow(object, given, before) : ofPart(object, title)),
       });
     }
   }
@@ -282,7 +284,7 @@ function ofPart({ name, _id, says, contextIds }: EffectObject, title: string): P
 /**
  * Returns the row of an option that loses or gets Context IDs. `earlier` is the row from another part of the effect.
  */
-function ofChangedPart(
+function changedRow(
   { name, _id = "", says, contextIds }: EffectObject,
   given: GivenIds,
   earlier: Placed | undefined,
@@ -305,7 +307,7 @@ function ofChangedPart(
 /** The Context IDs that a call adds and removes, by the ID or name of the option. */
 type GivenIds = ReadonlyMap<string, Partial<Record<"add" | "remove", readonly string[] | undefined>>>;
 
-function givenIds({ tool, input }: WriteCall): GivenIds {
+function inputIds({ tool, input }: WriteCall): GivenIds {
   if (tool !== "update_contexts") return new Map();
   return new Map(
     input.items.flatMap(({ _id, _ids = [], name, names = [], add, remove }) =>
@@ -315,12 +317,12 @@ function givenIds({ tool, input }: WriteCall): GivenIds {
 }
 
 /** Returns the changes of a run that are known to have been applied. */
-async function ofDone(
+async function rowsOfEndedRun(
   { header: { runId }, state }: ChangeRun,
   groups: Map<string, string>,
   { runs }: ToolServices,
 ): Promise<readonly Placed[]> {
-  const done = await doneBy(state, runs.part(runId, "former")());
+  const done = await effectsOfRun(state, runs.part(runId, "former")());
   for (const option of done.options) {
     const name = nameAfter(option) ?? nameBefore(option);
     if (name !== undefined) groups.set(option._id, name);
@@ -340,15 +342,15 @@ function namesOf(state: RunState): ReadonlyMap<string, string> {
   return names;
 }
 
-function nameAfter(option: DoneOption): string | undefined {
+function nameAfter(option: OptionEffect): string | undefined {
   return option.did === "created" ? option.left.name : option.did === "changed" ? option.name?.to : undefined;
 }
 
-function nameBefore(option: DoneOption): string | undefined {
+function nameBefore(option: OptionEffect): string | undefined {
   return option.did === "deleted" ? option.before?.name : undefined;
 }
 
-function ofTargeting(targeting: DoneTargeting): Placed {
+function ofTargeting(targeting: TargetingEffect): Placed {
   const { _id } = targeting;
   const says = ITSELF;
   if (targeting.did === "created") return { kind: "created", _id, after: { name: cut(targeting.name), says } };
@@ -358,7 +360,7 @@ function ofTargeting(targeting: DoneTargeting): Placed {
 }
 
 function ofOption(
-  option: DoneOption,
+  option: OptionEffect,
   groups: ReadonlyMap<string, string>,
   names: ReadonlyMap<string, string>,
   { options }: Done,

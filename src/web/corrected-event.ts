@@ -11,7 +11,7 @@ type JsonObject = Readonly<Record<string, unknown>>;
 
 const SEED = 1;
 /** Texts with more lines than this are not compared line by line. */
-const MOST_LINES = 400;
+const MAX_LINES = 400;
 
 /**
  * Returns the event with its mistakes corrected: names are fixed, missing required fields get an example value, and
@@ -26,7 +26,7 @@ export function correctedEvent(body: unknown): CorrectedEvent | undefined {
   const event = filled(shortened(named), examples);
   if (!["recorded", "uncertain"].includes(validateEvent(event).verdict)) return undefined;
   const text = JSON.stringify(event, null, 2);
-  const lines = comparedLines(JSON.stringify(body, null, 2).split("\n"), text.split("\n"));
+  const lines = diffLines(JSON.stringify(body, null, 2).split("\n"), text.split("\n"));
   return { text, lines, examples, renamed: mended.filter((one) => !one.startsWith("eventName ")) };
 }
 
@@ -87,8 +87,8 @@ function withShortTexts(holder: JsonObject): JsonObject {
 }
 
 /** Returns the lines of two texts as one list. Each line is unchanged, removed, added or partly changed. */
-export function comparedLines(before: readonly string[], after: readonly string[]): readonly BodyLine[] {
-  if (before.length > MOST_LINES || after.length > MOST_LINES) {
+export function diffLines(before: readonly string[], after: readonly string[]): readonly BodyLine[] {
+  if (before.length > MAX_LINES || after.length > MAX_LINES) {
     return after.map((text) => [{ is: "same", text }]);
   }
   const lines: BodyLine[] = [];

@@ -38,8 +38,8 @@ import type {
 const MINUTE_MS = 60_000;
 
 /** The maximum rows of one answer, and the maximum length of a value. */
-const MOST_ROWS = 100;
-const MOST_LETTERS = 300;
+const MAX_ROWS = 100;
+const MAX_LETTERS = 300;
 
 /** Returns the history of a run in its order: requested, decided, checked again, applied. */
 export function storyOf(run: Run, row: RunRow): readonly StoryStep[] {
@@ -106,12 +106,12 @@ export function problemList({ state }: Run, query: URLSearchParams): ProblemList
     const reason = state.reason(object);
     if (outcome === undefined || reason === undefined) continue;
     total += 1;
-    if (total <= from || rows.length === MOST_ROWS) continue;
+    if (total <= from || rows.length === MAX_ROWS) continue;
     const result = objectResult(state, object);
     const { message: problem, remedy: suggestion } = messageFor(reason, "page");
     const value = result.name ?? result._id ?? "";
     rows.push({
-      ...{ outcome, place: placeWords(result), value: value.slice(0, MOST_LETTERS) },
+      ...{ outcome, place: placeWords(result), value: value.slice(0, MAX_LETTERS) },
       ...{ problem, suggestion },
     });
   }
@@ -123,8 +123,8 @@ function outcomeOf(standing: string): FailureRow["outcome"] | undefined {
 }
 
 /** The maximum length of each list. The page shows how many more there are. */
-const MOST_OF_KIND = 50;
-const MOST_DIFFERENCES = 70;
+const MAX_OF_KIND = 50;
+const MAX_DIFFERENCES = 70;
 
 /** Returns a plan for the page. */
 export function planView(document: PlanDocument, services: ToolServices): PlanView {
@@ -143,7 +143,7 @@ export function planView(document: PlanDocument, services: ToolServices): PlanVi
     first(
       kind,
       all.filter((change) => change.kind === kind),
-      MOST_OF_KIND,
+      MAX_OF_KIND,
     ),
   );
   const { _id, name, rename } = plan.targeting;
@@ -151,13 +151,13 @@ export function planView(document: PlanDocument, services: ToolServices): PlanVi
   return {
     targeting: { name, _id, rename },
     changes,
-    conflicts: first("conflicts", plan.conflicts, MOST_DIFFERENCES).map(shownDifference),
-    drift: first("drift", plan.drift, MOST_DIFFERENCES).map(shownDifference),
+    conflicts: first("conflicts", plan.conflicts, MAX_DIFFERENCES).map(shownDifference),
+    drift: first("drift", plan.drift, MAX_DIFFERENCES).map(shownDifference),
     refused: [...whyNotApplied(document, services), ...plan.problems.map(({ message }) => message)].slice(
       0,
-      MOST_DIFFERENCES,
+      MAX_DIFFERENCES,
     ),
-    differs: first("differs", others, MOST_DIFFERENCES).map((row) => undoLine(row)),
+    differs: first("differs", others, MAX_DIFFERENCES).map((row) => undoLine(row)),
     omitted,
   };
 }

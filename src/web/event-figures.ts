@@ -26,10 +26,10 @@ import type {
 const BAR_MS = 10_000;
 const BARS = 60;
 /** The maximum number of unknown event names that are counted separately, and the number in one update. */
-const MOST_UNKNOWN = 1000;
+const MAX_UNKNOWN = 1000;
 const UNKNOWN_ROWS = 20;
 /** The maximum length of an event name in figures, and of a name or user ID in a list. */
-const MOST_LETTERS = 200;
+const MAX_LETTERS = 200;
 const LISTED_LETTERS = 1000;
 
 const EVENT_NAMES = Object.keys(EVENTS);
@@ -136,7 +136,7 @@ function coverageCounter() {
       const entry = counted.get(eventName ?? "");
       if (entry === undefined) {
         const name = eventName ?? "";
-        if (name !== "" && (unknown.has(name) || unknown.size < MOST_UNKNOWN))
+        if (name !== "" && (unknown.has(name) || unknown.size < MAX_UNKNOWN))
           unknown.set(name, (unknown.get(name) ?? 0) + 1);
         return;
       }
@@ -163,7 +163,7 @@ function unknownRows(unknown: ReadonlyMap<string, number>): readonly UnknownName
   const rows = [...unknown].toSorted(([, one], [, other]) => other - one).slice(0, UNKNOWN_ROWS);
   return rows.map(([name, count]) => {
     const nearest = nearestName(name, EVENT_NAMES);
-    return { name: name.slice(0, MOST_LETTERS), count, ...(nearest !== undefined && { nearest }) };
+    return { name: name.slice(0, MAX_LETTERS), count, ...(nearest !== undefined && { nearest }) };
   });
 }
 
@@ -171,13 +171,13 @@ type Finding = ArrivedEvent["findings"][number];
 type Rule = Finding["rule"];
 
 /** The maximum number of fields that one cause names. */
-const MOST_FIELDS = 6;
+const MAX_FIELDS = 6;
 /** The maximum number of causes that are counted separately. Events with other causes are counted together. */
-const MOST_CAUSES = 200;
+const MAX_CAUSES = 200;
 /** The maximum number of causes in one update. */
-const MOST_ROWS = 50;
+const MAX_ROWS = 50;
 /** The maximum number of event names and platforms that are stored for one cause. */
-const MOST_NAMES = 20;
+const MAX_NAMES = 20;
 
 /**
  * Rules that do not depend on the event name. Events that break only these have the same cause, whatever their names.
@@ -237,7 +237,7 @@ function unsupported(eventName: string | null): Words {
 }
 
 function listed(paths: readonly string[]): Words {
-  const shown = paths.slice(0, MOST_FIELDS).map((path) => ({ code: cutText(path, MOST_LETTERS) }));
+  const shown = paths.slice(0, MAX_FIELDS).map((path) => ({ code: cutText(path, MAX_LETTERS) }));
   const rest = paths.length - shown.length;
   const words = shown.flatMap((code, at) => (at === 0 ? [code] : [", ", code]));
   return rest === 0 ? words : [...words, ` and ${rest} more`];
@@ -270,7 +270,7 @@ function problemCounter() {
   let others = 0;
   const counterOf = (cause: Cause, verdict: EventCause["verdict"], at: number): CountedCause | undefined => {
     const known = counted.get(cause.key);
-    if (known !== undefined || counted.size >= MOST_CAUSES) return known;
+    if (known !== undefined || counted.size >= MAX_CAUSES) return known;
     made += 1;
     const fresh = { id: made, cause, verdict, count: 0, firstAt: at, lastAt: at, latest: 0 };
     const counter = { ...fresh, names: new Set<string>(), platforms: new Map<string, number>() };
@@ -291,10 +291,10 @@ function problemCounter() {
       counter.count += 1;
       counter.lastAt = at;
       counter.latest = seq;
-      if (event.eventName !== null && counter.names.size < MOST_NAMES)
-        counter.names.add(cutText(event.eventName, MOST_LETTERS));
+      if (event.eventName !== null && counter.names.size < MAX_NAMES)
+        counter.names.add(cutText(event.eventName, MAX_LETTERS));
       const name = platform ?? "no platform";
-      if (counter.platforms.has(name) || counter.platforms.size < MOST_NAMES)
+      if (counter.platforms.has(name) || counter.platforms.size < MAX_NAMES)
         counter.platforms.set(name, (counter.platforms.get(name) ?? 0) + 1);
     },
     clear(): void {
@@ -304,8 +304,8 @@ function problemCounter() {
     /** Returns the most frequent causes, and the number of events with other causes. */
     rows(): { readonly problems: readonly EventCause[]; readonly otherProblems: number } {
       const all = [...counted.values()].toSorted((one, other) => other.count - one.count);
-      const rest = all.slice(MOST_ROWS).reduce((sum, { count }) => sum + count, others);
-      return { problems: all.slice(0, MOST_ROWS).map(rowOf), otherProblems: rest };
+      const rest = all.slice(MAX_ROWS).reduce((sum, { count }) => sum + count, others);
+      return { problems: all.slice(0, MAX_ROWS).map(rowOf), otherProblems: rest };
     },
     /** Returns the key of the cause with this ID; undefined if the cause is no longer counted. */
     keyOf: (id: number): string | undefined => [...counted.values()].find((one) => one.id === id)?.cause.key,
@@ -330,11 +330,11 @@ function rowOf({ id, cause, verdict, count, firstAt, lastAt, latest, names, plat
 }
 
 /** The maximum number of events in one update or list. */
-const MOST_EVENTS = 100;
+const MAX_EVENTS = 100;
 /** The maximum number of problems of one event. */
-const MOST_PROBLEMS = 20;
+const MAX_PROBLEMS = 20;
 /** Bodies larger than this number of characters are not corrected. */
-const MOST_CORRECTED = 100_000;
+const MAX_CORRECTED = 100_000;
 
 /** Returns an event as a row of the page's list. */
 function eventRow(event: ArrivedEvent, seq: number): EventRow {
@@ -360,7 +360,7 @@ function eventRow(event: ArrivedEvent, seq: number): EventRow {
 /** Returns the newest events after number `from`, oldest first, at most 100. */
 export function rowsAfter(log: EventLog, from: number): readonly EventRow[] {
   const rows: EventRow[] = [];
-  const first = Math.max(from, log.newest() - MOST_EVENTS, log.cleared()) + 1;
+  const first = Math.max(from, log.newest() - MAX_EVENTS, log.cleared()) + 1;
   for (let seq = first; seq <= log.newest(); seq += 1) {
     const event = log.at(seq);
     if (event !== undefined) rows.push(eventRow(event, seq));
@@ -378,7 +378,7 @@ interface Wanted {
 }
 
 /** Returns the newest matching events before number `before`, oldest first. */
-export function fittingEvents(
+export function matchingEvents(
   log: EventLog,
   { filter, verdict, cause }: Wanted,
   before = Number.POSITIVE_INFINITY,
@@ -391,12 +391,12 @@ export function fittingEvents(
     patterns.every((pattern) => fits(event, pattern));
   const rows: EventRow[] = [];
   let seq = Math.min(before, log.newest() + 1) - 1;
-  for (; seq > log.cleared() && rows.length <= MOST_EVENTS; seq -= 1) {
+  for (; seq > log.cleared() && rows.length <= MAX_EVENTS; seq -= 1) {
     const event = log.at(seq);
     if (event === undefined) break;
     if (isWanted(event)) rows.push(eventRow(event, seq));
   }
-  return { events: rows.slice(0, MOST_EVENTS).reverse(), older: rows.length > MOST_EVENTS };
+  return { events: rows.slice(0, MAX_EVENTS).reverse(), older: rows.length > MAX_EVENTS };
 }
 
 /** The page's word for events that the API calls ignored. */
@@ -414,7 +414,7 @@ export function eventDetail(log: EventLog, seq: number, figures: Figures): Event
   const event = log.at(seq);
   if (event === undefined) return undefined;
   const { text, forwarded } = event;
-  const body = text.length <= MOST_CORRECTED ? bodyOf(event) : undefined;
+  const body = text.length <= MAX_CORRECTED ? bodyOf(event) : undefined;
   const problem = problemOf(event, figures);
   const corrected = event.verdict === "recorded" ? undefined : correctedEvent(body);
   return {
@@ -434,7 +434,7 @@ function problemOf(event: ArrivedEvent, figures: Figures) {
 function problemsOf(event: ArrivedEvent): readonly EventProblem[] {
   const body = bodyOf(event);
   const found = arrivedFindings({ body, findings: event.findings, ...(body === undefined && { text: "" }) });
-  return found.slice(0, MOST_PROBLEMS).map(({ code, path, message, fix, isDecisive }) => ({
+  return found.slice(0, MAX_PROBLEMS).map(({ code, path, message, fix, isDecisive }) => ({
     message: plain(`${path.includes("[") ? `${path}: ` : ""}${message}`),
     fix: plain(fix),
     isDecisive,

@@ -21,7 +21,7 @@ interface Update<Message> {
 /** At most four updates per second. Changes within the interval are sent together, so that browsers draw only once. */
 const EVERY_MS = 250;
 /** The interval of keep-alive comments, in milliseconds. They let both sides notice a broken connection. */
-const SIGN_OF_LIFE_MS = 10_000;
+const KEEP_ALIVE_EVERY_MS = 10_000;
 
 /** The options of a stream. */
 interface StreamOptions<Message> {
@@ -105,7 +105,7 @@ function changesOf<Message>(source: StreamSource<Message>, signal: AbortSignal |
   return {
     /** Waits for a change or the next keep-alive comment. Returns false if the stream has ended. */
     async next(): Promise<boolean> {
-      if (!isChanged && !isOver) await woken(SIGN_OF_LIFE_MS);
+      if (!isChanged && !isOver) await woken(KEEP_ALIVE_EVERY_MS);
       const early = last + EVERY_MS - Date.now();
       if (early > 0 && !isOver) await delay(early, undefined, { ref: false });
       last = Date.now();

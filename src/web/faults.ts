@@ -5,10 +5,10 @@ import { ROUTES } from "../spec/routes.ts";
 import type { FaultField, FaultKind, FaultRow, FaultsMessage } from "./sandbox-wire.ts";
 
 /** The maximum delay that can be set on the page, in milliseconds. */
-const MOST_MS = 600_000;
+const MAX_MS = 600_000;
 
 const applied: FaultField = { name: "applied", label: "After the request was carried out", value: false };
-const delay: FaultField = { name: "delayMs", label: "Delay in ms", value: 1000, least: 0, most: MOST_MS };
+const delay: FaultField = { name: "delayMs", label: "Delay in ms", value: 1000, least: 0, most: MAX_MS };
 const retryAfter: FaultField = {
   ...{ name: "retryAfterMs", label: "Retry after, in ms", value: 100 },
   ...{ least: 0, most: LIMITS.retryAfterMs.value },
@@ -90,7 +90,7 @@ function timesOf({ nth, times, probability }: Fault): string {
 const newFault = z.looseObject({
   operation: z.string(),
   kind: z.string(),
-  forMs: z.int().min(1).max(MOST_MS).optional(),
+  forMs: z.int().min(1).max(MAX_MS).optional(),
 });
 
 /** Adds a fault from the page's form data. Returns an error text if the data is invalid. */

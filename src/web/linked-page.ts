@@ -7,11 +7,11 @@ import {
   pageAsset,
   pageDocument,
   refusalAnswer,
-  refusedPost,
-  refusedScheme,
+  rejectForeignPost,
+  rejectForeignScheme,
 } from "./answers.ts";
-import { endingWith, runsRoutes, type StreamWatch } from "./runs-page.ts";
-import { sandboxBeside, whileFound } from "./sandbox-beside.ts";
+import { runsRoutes, type StreamWatch, watchSession } from "./runs-page.ts";
+import { findOnce, findPageSandbox } from "./sandbox-beside.ts";
 import type { PageScope } from "./seen.ts";
 import { pageSessions } from "./sessions.ts";
 import { type LoginWays, type OpenedSession, PATHS, type ShownEnvironment } from "./wire.ts";
@@ -86,7 +86,7 @@ interface Parts {
 function router(shown: PageScope, { links, watch, environment, address, triedAgain }: Parts): LinkedPage["serve"] {
   const sessions = pageSessions({ person: z.string(), now: () => shown.services.clock.now() });
   const who = shown.services.person ?? shown.caller;
-  const sandbox = whileFound(() => sandboxBeside(shown.services, "all"));
+  const sandbox = findOnce(() => findPageSandbox(shown.services, "all"));
   const redeem = async (request: Request): Promise<Response> => {
     const posted = await postedTexts(request, ["code"]);
     if (posted instanceof Response) return posted;
@@ -97,7 +97,7 @@ function router(shown: PageScope, { links, watch, environment, address, triedAga
     return dataAnswer(opened);
   };
   return async (request) => {
-    const refused = refusedScheme(request, address);
+    const refused = rejectForeignScheme(request, address);
     if (refused !== undefined) return refused;
     const { pathname } = new URL(request.url);
     const isHead = request.method === "HEAD";
@@ -112,7 +112,7 @@ function router(shown: PageScope, { links, watch, environment, address, triedAga
     if (session === undefined) return dataAnswer(NO_SESSION, 401);
     const isIn = async () => (await sessions.of(request)) !== undefined;
     const about = { environment, returns: false, sandbox: await sandbox() };
-    return runsRoutes(request, { who: session.person, shown }, about, endingWith(isIn, watch));
+    return runsRoutes(request, { who: session.person, shown }, about, watchSession(isIn, watch));
   };
 }
 
@@ -121,7 +121,7 @@ export async function postedTexts<Name extends string>(
   request: Request,
   names: readonly Name[],
 ): Promise<Record<Name, string> | Response> {
-  const refused = refusedPost(request);
+  const refused = rejectForeignPost(request);
   if (refused !== undefined) return refused;
   const body = await bodyOf(request);
   if (body instanceof Response) return body;

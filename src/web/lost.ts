@@ -7,10 +7,10 @@ import type { ToolServices } from "../tools/context.ts";
 // has only counts.
 
 /** The maximum number of options whose Context IDs are read. Above that, only names and counts are shown. */
-const MOST_READ = 2000;
+const MAX_READ = 2000;
 /** The maximum number of options that are listed. */
-const MOST_LISTED = 20_000;
-const MOST_MS = 60_000;
+const MAX_LISTED = 20_000;
+const MAX_MS = 60_000;
 
 /** An option that would be deleted. */
 export interface LostOption {
@@ -43,9 +43,9 @@ export async function readLost(
   { options, targetings }: { readonly options: readonly string[]; readonly targetings: readonly string[] },
   { management }: Pick<ToolServices, "management">,
 ): Promise<Lost | undefined> {
-  if (management === undefined || options.length > MOST_LISTED) return undefined;
+  if (management === undefined || options.length > MAX_LISTED) return undefined;
   const api = management.forCall?.() ?? management;
-  const signal = AbortSignal.timeout(MOST_MS);
+  const signal = AbortSignal.timeout(MAX_MS);
   try {
     const { found } = await findOptions(api, options, signal);
     const groups = [...found.values()].flatMap(({ parent }) => parent ?? []).filter((id) => !found.has(id));
@@ -55,11 +55,11 @@ export async function readLost(
     const inside: PlacedOption[] = [];
     for (const id of targetings) {
       for await (const placed of placedOptions(api, id, signal)) {
-        if (inside.push(placed) > MOST_LISTED) return undefined;
+        if (inside.push(placed) > MAX_LISTED) return undefined;
       }
     }
     const all = [...alone, ...inside];
-    const isWhole = all.length <= MOST_READ;
+    const isWhole = all.length <= MAX_READ;
     const read = new Map<string, readonly string[]>();
     if (isWhole) {
       for await (const { option, contexts } of withContexts(api, all, signal)) read.set(option._id, contexts);

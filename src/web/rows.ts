@@ -8,7 +8,7 @@ import { thousands } from "../platform/text.ts";
 import type { ListedRun, Run } from "../runs/kind.ts";
 import { changedAt } from "../runs/outcome.ts";
 import { countsOf, didCounts, summaryOf } from "../runs/report.ts";
-import { orUnreadable } from "../runs/store.ts";
+import { undefinedIfUnreadable } from "../runs/store.ts";
 import { callerName } from "../tools/context.ts";
 import { isDryRun } from "../tools/get-run.ts";
 import { documentOf } from "../tools/kept-plan.ts";
@@ -16,7 +16,7 @@ import { approvalOfRun } from "../tools/run-reports.ts";
 import { waitingAnywhere } from "../tools/write/waiting.ts";
 import { changeList } from "./changes.ts";
 import { planView, problemList, storyOf } from "./detail.ts";
-import { notApproved, type PageScope, type SeenRun, unlessDamaged, visibleRun } from "./seen.ts";
+import { type PageScope, type SeenRun, unlessDamaged, visibleRun, whyNotApprovable } from "./seen.ts";
 import {
   countsOfWaiting,
   objectsOf,
@@ -39,7 +39,7 @@ import {
 } from "./wire.ts";
 
 /** The maximum number of recent runs: the default number of ended runs that are stored. */
-const MOST_RUNS = 500;
+const MAX_RUNS = 500;
 /** The reason why this process cannot execute a person's action on a run. */
 export const ENDED = "The server that requested this is no longer running: ask the agent to make the change again.";
 /** The reason why a run that waits can no longer be approved. */
@@ -49,7 +49,7 @@ export const DAMAGED =
   "The journal of this run is damaged: it may have sent all, some or none of its requests. It can be neither resumed nor " +
   "undone. Compare the targeting with what was wanted.";
 /** The reasons why a started run makes no progress. */
-const STANDS_STILL = {
+const STALLED = {
   onStore:
     "No server or worker executes this run now. It continues by itself once one with the key of its project runs: start " +
     "targeting-mcp worker, or a server without TARGETING_MCP_DRIVE=off.",
@@ -62,16 +62,16 @@ export async function runRows(shown: PageScope, ofOthers: readonly SeenRun[]): P
   const names = new Map((await shown.services.memory.recent()).map(({ _id, name }) => [_id, name]));
   for await (const listed of shown.services.runs.list(shown.caller)) {
     if (!isDryRun(listed)) rows.push(await listedRow(listed, names, shown));
-    if (rows.length >= MOST_RUNS) return [...rows, ...(await openBeside(rows, shown))];
+    if (rows.length >= MAX_RUNS) return [...rows, ...(await otherOpenRuns(rows, shown))];
   }
   return rows;
 }
 
 /** Returns the runs that may be unfinished or wait for an approval and are not in `rows`. */
-async function openBeside(rows: readonly RunRow[], shown: PageScope): Promise<readonly RunRow[]> {
+async function otherOpenRuns(rows: readonly RunRow[], shown: PageScope): Promise<readonly RunRow[]> {
   const known = new Set(rows.map(({ runId }) => runId));
   const more = (await shown.services.runs.open()).filter((runId) => !known.has(runId));
-  const seen = await Promise.all(more.map((runId) => orUnreadable(visibleRun(runId, shown))));
+  const seen = await Promise.all(more.map((runId) => undefinedIfUnreadable(visibleRun(runId, shown))));
   return (await Promise.all(seen.flatMap((one) => (one?.isOwn ? [foundRow(one, shown)] : [])))).filter(
     (row) => !isDryRun(row),
   );
@@ -93,7 +93,7 @@ async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, 
     ...{ runId, title, tool: tool === "" ? "unknown tool" : tool, caller: callerName(caller), startedAt, updatedAt },
     ...{ status, counts, targeting, did, client, fileName, beganAt },
     decided: decided && decisionWords(decided),
-    ...(run ? await waitingParts(run, { targeting }, shown, shown) : idleActions(listed, status, shown)),
+    ...(run ? await waitingFields(run, { targeting }, shown, shown) : idleActions(listed, status, shown)),
     ...(isDamaged && { standsStill: DAMAGED, actions: [], undoUntil: undefined }),
   };
 }
@@ -205,9 +205,13 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
     decided: approval && approvalWords(approval),
     standsStill: await stalledReason(run, shown),
     ...(waiting
-      ? await waitingParts(waiting, { targeting }, shown, to)
+      ? await waitingFields(waiting, { targeting }, shown, to)
       : isOwn
-        ? await withUndo(run, actionsOf(status, !about?.isOver && unknown + notApplied + pending > 0, shown), shown)
+        ? await actionsWithUndo(
+            run,
+            actionsOf(status, !about?.isOver && unknown + notApplied + pending > 0, shown),
+            shown,
+          )
         : { actions: [] }),
   };
 }
@@ -231,8 +235,8 @@ async function stalledReason(run: Run, { services: { runs } }: PageScope): Promi
   if (run.status() !== "interrupted") return undefined;
   const refusal = await runs.refusal(run);
   if (refusal !== undefined) return `It cannot go on here: ${refusal.message}.`;
-  if (await runs.isToBeTakenUp(run.header.runId)) return STANDS_STILL.onStore;
-  return run.state.stopped === undefined ? STANDS_STILL.onMachine : undefined;
+  if (await runs.isToBeTakenUp(run.header.runId)) return STALLED.onStore;
+  return run.state.stopped === undefined ? STALLED.onMachine : undefined;
 }
 
 /**
@@ -247,14 +251,14 @@ export async function canBeDriven({ header }: Pick<Run, "header">, { services, p
 }
 
 /** Returns the actions for a run, with Undo if some of its changes can be undone. */
-async function withUndo(
+async function actionsWithUndo(
   run: Run,
   actions: readonly RunAction[],
   shown: PageScope,
 ): Promise<Pick<RunRow, "actions" | "disabled" | "undoUntil">> {
   const isDriven = await canBeDriven(run, shown);
   const refusal = await shown.services.runs.refusal(run);
-  const goesBack = mayGoBack(run);
+  const goesBack = canBeUndone(run);
   const all = goesBack && !shown.services.readOnly ? [...actions, "undo" as const] : actions;
   const why = (action: RunAction): string | undefined => {
     if (action !== "undo" && action !== "resume") return undefined;
@@ -268,7 +272,7 @@ async function withUndo(
   };
 }
 
-function mayGoBack(run: Run): boolean {
+function canBeUndone(run: Run): boolean {
   if (!isChangeRun(run) || UNSTARTED.has(run.status()) || isUndone(run.state) || isWithdrawn(run.state)) return false;
   const { created = 0, changed = 0, deleted = 0 } = didCounts(run.state) ?? {};
   return created + changed + deleted > 0;
@@ -277,7 +281,7 @@ function mayGoBack(run: Run): boolean {
 const UNSTARTED: ReadonlySet<string> = new Set(["running", "planned", "needs_confirmation"]);
 
 /** Returns the part of a row that describes a waiting decision, for the person `to`. */
-async function waitingParts(
+async function waitingFields(
   run: ChangeRun | ApprovalRun,
   { targeting }: Pick<RunRow, "targeting">,
   shown: PageScope,
@@ -287,7 +291,7 @@ async function waitingParts(
   if (waits === undefined) return { actions: [] };
   const isDriven = await canBeDriven(run, shown);
   const refusal = isDriven ? await shown.services.runs.refusal(run) : undefined;
-  const mayNot = isDriven ? (notApproved(run, to) ?? (refusal && `${refusal.message}.`)) : ENDED;
+  const mayNot = isDriven ? (whyNotApprovable(run, to) ?? (refusal && `${refusal.message}.`)) : ENDED;
   const why = waits.stale === undefined ? mayNot : STALE;
   const { elsewhere } = waits;
   const ended = isDriven || elsewhere !== undefined ? undefined : (true as const);

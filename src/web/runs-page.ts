@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { actOn } from "./actions.ts";
-import { bodyOf, dataAnswer, refusalAnswer, refusedPost } from "./answers.ts";
+import { bodyOf, dataAnswer, refusalAnswer, rejectForeignPost } from "./answers.ts";
 import { eventStream, type StreamSource } from "./event-stream.ts";
 import { changesOf, downloaded, effectObjects, problemsOf, runDetail, runRows } from "./rows.ts";
-import { bothOf, type SandboxBeside } from "./sandbox-beside.ts";
+import { mergeSources, type PageSandbox } from "./sandbox-beside.ts";
 import { type PageScope, runsOfOthers } from "./seen.ts";
 import { type Hello, type Message, PATHS } from "./wire.ts";
 
@@ -16,7 +16,7 @@ export interface Viewer {
 /** The server's facts that the page shows. */
 interface About extends Pick<Hello, "environment" | "returns" | "logsOut"> {
   /** The sandbox whose views are shown with the runs; absent if there is none. */
-  readonly sandbox?: SandboxBeside | undefined;
+  readonly sandbox?: PageSandbox | undefined;
 }
 
 /** The connection between a session and its open streams. */
@@ -33,7 +33,7 @@ export interface StreamWatch {
 const LOOK_MS = 500;
 
 /** Returns a watch that ends streams with the session. The session is checked while a stream is open. */
-export function endingWith(
+export function watchSession(
   isIn: () => Promise<boolean>,
   { opened, signal, ...watch }: Partial<StreamWatch>,
 ): StreamWatch {
@@ -67,7 +67,7 @@ export async function runsRoutes(
   const { shown } = viewer;
   const [, runId, action] = new RegExp(`^${PATHS.runs}/([0-9A-Z]{26})(?:/([a-z]+))?$`).exec(pathname) ?? [];
   if (request.method === "POST") {
-    const refused = refusedPost(request);
+    const refused = rejectForeignPost(request);
     if (refused !== undefined) return refused;
     const body = await bodyOf(request);
     if (body instanceof Response) return body;
@@ -81,7 +81,7 @@ export async function runsRoutes(
     const closed = watch.opened();
     const first: readonly Message[] = [helloOf(shown, about)];
     const runs = runUpdates(shown, watch.notice);
-    const source = about.sandbox === undefined ? runs : bothOf(runs, about.sandbox.updates());
+    const source = about.sandbox === undefined ? runs : mergeSources(runs, about.sandbox.updates());
     return eventStream(request, source, { first, signal: watch.signal, ended: closed });
   }
   const ofSandbox = await about.sandbox?.answer(request, undefined);

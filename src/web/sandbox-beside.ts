@@ -9,7 +9,7 @@ import { type Message, PATHS, TOKEN_HEADER, type ViewName } from "./wire.ts";
 export type SandboxRights = "all" | "reads";
 
 /** A sandbox whose views are shown with the runs. */
-export interface SandboxBeside {
+export interface PageSandbox {
   /** Its host and port. */
   readonly address: string;
   readonly views: readonly ViewName[];
@@ -27,16 +27,16 @@ const READS = [PATHS.events, PATHS.targetings];
 const CHANGES = [...READS, PATHS.faults, PATHS.reset];
 
 /** The parts of a server that lead to its sandbox. */
-interface SandboxOf {
+interface SandboxAccess {
   readonly sandbox?: unknown;
   readonly testBench?: { readonly url: () => Promise<string> } | undefined;
 }
 
 /** Returns the sandbox of a server; undefined if there is none or it cannot be reached. */
-export async function sandboxBeside(
-  { sandbox, testBench }: SandboxOf,
+export async function findPageSandbox(
+  { sandbox, testBench }: SandboxAccess,
   rights: SandboxRights,
-): Promise<SandboxBeside | undefined> {
+): Promise<PageSandbox | undefined> {
   if (sandbox === undefined || testBench === undefined) return undefined;
   try {
     const url = await testBench.url();
@@ -54,10 +54,10 @@ export async function sandboxBeside(
 }
 
 /** Returns a function that finds the sandbox once. If that fails, it tries again after some time. */
-export function whileFound(find: () => Promise<SandboxBeside | undefined>, now = Date.now) {
-  let finding: Promise<SandboxBeside | undefined> | undefined;
+export function findOnce(find: () => Promise<PageSandbox | undefined>, now = Date.now) {
+  let finding: Promise<PageSandbox | undefined> | undefined;
   let at = 0;
-  return async (): Promise<SandboxBeside | undefined> => {
+  return async (): Promise<PageSandbox | undefined> => {
     const found = await finding;
     if (found !== undefined || (finding !== undefined && now() - at < FIND_AGAIN_MS)) return found;
     at = now();
@@ -149,7 +149,7 @@ async function answerOf(
 /** The pause before the stream of the sandbox is opened again, in milliseconds. */
 const AGAIN_MS = 1000;
 /** The maximum number of messages that wait for a page that does not read. After that, it receives everything again. */
-const MOST_WAITING = 50;
+const MAX_WAITING = 50;
 
 /** Returns the updates of the sandbox's page. Follows its stream as long as this page is open. */
 function updatesOf(page: SandboxPage, rights: SandboxRights): StreamSource<Message> {
@@ -167,7 +167,7 @@ function updatesOf(page: SandboxPage, rights: SandboxRights): StreamSource<Messa
         waiting.push(...messages.flatMap((message) => passedOn(message, rights)));
         count += 1;
         changed();
-        return waiting.length < MOST_WAITING;
+        return waiting.length < MAX_WAITING;
       };
       void follow(page, take, ending.signal);
       return () => ending.abort();
@@ -217,7 +217,7 @@ async function* updatesIn({ body }: Response): AsyncGenerator<readonly Message[]
 }
 
 /** Combines two sources into one. */
-export function bothOf(one: StreamSource<Message>, other: StreamSource<Message>): StreamSource<Message> {
+export function mergeSources(one: StreamSource<Message>, other: StreamSource<Message>): StreamSource<Message> {
   return {
     async since(position) {
       const [first, second] = (position ?? "").split("|");

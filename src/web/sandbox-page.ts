@@ -12,15 +12,15 @@ import {
   pageAsset,
   pageDocument,
   refusalAnswer,
-  refusedPost,
-  refusedScheme,
+  rejectForeignPost,
+  rejectForeignScheme,
 } from "./answers.ts";
-import { eventDetail, eventFigures, type Figures, fittingEvents, rowsAfter } from "./event-figures.ts";
+import { eventDetail, eventFigures, type Figures, matchingEvents, rowsAfter } from "./event-figures.ts";
 import { eventStream, type StreamSource } from "./event-stream.ts";
 import { addFault, faultsMessage } from "./faults.ts";
 import type { CoverageRow, EventsMessage, SandboxMessage, TestFormat } from "./sandbox-wire.ts";
 import { pageSessions } from "./sessions.ts";
-import { contextIdsOf, foundOptions, optionsIn, type Part, targetingSizes } from "./tree.ts";
+import { contextIdsOf, findMatchingOptions, optionsIn, type Part, targetingSizes } from "./tree.ts";
 import { type Hello, type Message, PATHS } from "./wire.ts";
 
 const ROWS = 150;
@@ -55,7 +55,9 @@ export function sandboxPage(world: World, url: string): (request: Request) => Pr
     if (asset !== undefined) return asset;
     if ((await sessions.of(request)) === undefined) return refusalAnswer(401, `open ${url}/ first`);
     if (method === "POST")
-      return refusedScheme(request, url) ?? refusedPost(request) ?? change(world, address.pathname, request);
+      return (
+        rejectForeignScheme(request, url) ?? rejectForeignPost(request) ?? change(world, address.pathname, request)
+      );
     if (!isRead) return notAllowed();
     if (address.pathname === PATHS.stream) return eventStream(request, updates, { first });
     return data({ world, figures, url }, address);
@@ -109,7 +111,7 @@ async function data({ world, figures, url }: Read, { pathname, searchParams: que
     return detail === undefined ? refusalAnswer(404, "This event is not stored any more.") : dataAnswer(detail);
   }
   const part: Part = { from: countIn(query, "from", 0), limit: countIn(query, "limit", ROWS) };
-  if (pathname === PATHS.targetings) return dataAnswer(foundOptions(world, query.get("search") ?? "", part));
+  if (pathname === PATHS.targetings) return dataAnswer(findMatchingOptions(world, query.get("search") ?? "", part));
   if (!pathname.startsWith(`${PATHS.targetings}/`)) return nothingHere();
   const targetingId = pathname.slice(PATHS.targetings.length + 1);
   const option = query.get("option");
@@ -127,7 +129,7 @@ function eventList({ world, figures }: Pick<Read, "world" | "figures">, query: U
     verdict: query.get("verdict") ?? undefined,
     ...(problem !== null && { cause: figures.keyOf(Number(problem)) ?? null }),
   };
-  return dataAnswer(fittingEvents(world.events, wanted, before === null ? undefined : Number(before)));
+  return dataAnswer(matchingEvents(world.events, wanted, before === null ? undefined : Number(before)));
 }
 
 function countIn(query: URLSearchParams, name: string, otherwise: number): number {

@@ -1,7 +1,7 @@
 import { isApproval } from "../approvals/approvals.ts";
 import { isChangeRun } from "../changes/change-run.ts";
 import type { Run } from "../runs/kind.ts";
-import { DamagedRunError, orUnreadable, type RunHeader } from "../runs/store.ts";
+import { DamagedRunError, type RunHeader, undefinedIfUnreadable } from "../runs/store.ts";
 import { ulidTime } from "../spec/ulid.ts";
 import { callerName, type ToolServices } from "../tools/context.ts";
 import { waitingOfAnyKind } from "../tools/write/waiting.ts";
@@ -15,11 +15,11 @@ export interface PageScope {
   /** The project whose runs this process could execute, with its display name. */
   readonly project: { readonly id: string; readonly name: string };
   /** The runs of other callers that are decided on here; absent if there are none. */
-  readonly approves?: Approving;
+  readonly approves?: ApproverScope;
 }
 
 /** The runs of other callers that a person decides on. */
-interface Approving {
+interface ApproverScope {
   /** Returns the scope that could execute a run; undefined if this person may not decide on the run. */
   readonly of: (run: Pick<RunHeader, "project" | "caller">) => PageScope | undefined;
   /** The name of the caller whose runs this person may not approve, because the person requested them. */
@@ -51,7 +51,7 @@ export async function visibleRun(runId: string, shown: PageScope): Promise<SeenR
   const run = await shown.services.runs.find(runId);
   if (run === undefined) return undefined;
   if (run.header.caller === shown.caller) return { run, shown, isOwn: true };
-  const its = waitedForPerson(run) ? shown.approves?.of(run.header) : undefined;
+  const its = isDecidedOnPage(run) ? shown.approves?.of(run.header) : undefined;
   return its && { run, shown: its, isOwn: false };
 }
 
@@ -66,7 +66,7 @@ export async function unlessDamaged<T>(reading: Promise<T>): Promise<T | "damage
 }
 
 /** Returns whether a run waits, or has waited, for a decision outside the client that requested it. */
-function waitedForPerson(run: Run): boolean {
+function isDecidedOnPage(run: Run): boolean {
   if (!(isChangeRun(run) || isApproval(run))) return false;
   const { waits, decided } = run.state.facts;
   return (
@@ -78,7 +78,10 @@ function waitedForPerson(run: Run): boolean {
 export const OWN_REQUEST = "You asked for this yourself: another person has to approve it.";
 
 /** Returns the reason why this person may not approve a run; undefined if they may. */
-export function notApproved({ header: { caller } }: Pick<Run, "header">, { approves }: PageScope): string | undefined {
+export function whyNotApprovable(
+  { header: { caller } }: Pick<Run, "header">,
+  { approves }: PageScope,
+): string | undefined {
   if (approves?.except === undefined || callerName(caller) !== approves.except) return undefined;
   return OWN_REQUEST;
 }
@@ -104,11 +107,11 @@ export function runsOfOthers(shown: PageScope): () => Promise<readonly SeenRun[]
     for (const [runId, at] of others) if (now - at > LOOK_AGAIN_MS) others.delete(runId);
     for (const runId of await services.runs.open()) {
       if (waited.has(runId) || others.has(runId)) continue;
-      const isWaiting = (await orUnreadable(waitingOfAnyKind(runId, services))) !== undefined;
+      const isWaiting = (await undefinedIfUnreadable(waitingOfAnyKind(runId, services))) !== undefined;
       if (isWaiting && (await visibleRun(runId, shown))?.isOwn === false) waited.add(runId);
       else if (now - ulidTime(runId) > NEW_MS) others.set(runId, now);
     }
-    const seen = await Promise.all([...waited].map((runId) => orUnreadable(visibleRun(runId, shown))));
+    const seen = await Promise.all([...waited].map((runId) => undefinedIfUnreadable(visibleRun(runId, shown))));
     return seen.filter((run) => run !== undefined);
   };
 }

@@ -4,10 +4,10 @@ import type { World } from "../sandbox/world.ts";
 import type { OptionDetail, OptionList, OptionRow, TargetingRow } from "./sandbox-wire.ts";
 
 /** The maximum rows of one answer, Context IDs of one option, and length of a name. */
-const MOST_ROWS = 500;
-const MOST_CONTEXTS = 1000;
-const MOST_LETTERS = 1000;
-const cut = (name: string): string => cutText(name, MOST_LETTERS);
+const MAX_ROWS = 500;
+const MAX_CONTEXTS = 1000;
+const MAX_LETTERS = 1000;
+const cut = (name: string): string => cutText(name, MAX_LETTERS);
 
 /** The requested part of a list. */
 export interface Part {
@@ -64,7 +64,7 @@ export function optionsIn(
     const targeting = project.targetings.get(targetingId);
     const ids = parent === undefined ? targeting?.topLevel : project.options.get(parent)?.children;
     if (targeting === undefined || ids === undefined) continue;
-    const options = ids.page(from, Math.min(limit, MOST_ROWS)).flatMap((id) => project.options.get(id) ?? []);
+    const options = ids.page(from, Math.min(limit, MAX_ROWS)).flatMap((id) => project.options.get(id) ?? []);
     return { options: options.map((option) => optionRow(option, world)), total: ids.size };
   }
   return undefined;
@@ -75,7 +75,7 @@ export function contextIdsOf(world: World, targetingId: string, optionId: string
   for (const { options } of world.projects.values()) {
     const option = options.get(optionId);
     if (option === undefined || option.targeting !== targetingId) continue;
-    const contextIds = [...option.contexts].slice(0, MOST_CONTEXTS).map(cut);
+    const contextIds = [...option.contexts].slice(0, MAX_CONTEXTS).map(cut);
     return { contextIds, total: option.contexts.size };
   }
   return undefined;
@@ -84,7 +84,7 @@ export function contextIdsOf(world: World, targetingId: string, optionId: string
 /**
  * Returns the options of all targetings whose name contains a text (case-insensitive) or that have it as a Context ID.
  */
-export function foundOptions(world: World, search: string, { from, limit }: Part): OptionList {
+export function findMatchingOptions(world: World, search: string, { from, limit }: Part): OptionList {
   const wanted = search.toLowerCase();
   const options: OptionRow[] = [];
   let total = 0;
@@ -92,7 +92,7 @@ export function foundOptions(world: World, search: string, { from, limit }: Part
     for (const option of project.options.values()) {
       if (!option.name.toLowerCase().includes(wanted) && !option.contexts.has(search)) continue;
       total += 1;
-      const isWanted = total > from && options.length < Math.min(limit, MOST_ROWS);
+      const isWanted = total > from && options.length < Math.min(limit, MAX_ROWS);
       if (isWanted)
         options.push({ ...optionRow(option, world), targeting: option.targeting, group: positionOf(project, option) });
     }

@@ -5,15 +5,15 @@ import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import type { EffectPart } from "../changes/rows/entries.ts";
 import { cutText, thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
-import type { DidCounts, EffectObjects, RunRow, EffectPart as ShownPart, Waiting } from "./wire.ts";
+import type { ChangeCounts, EffectObjects, RunRow, EffectPart as ShownPart, Waiting } from "./wire.ts";
 
 /** The maximum number of objects of one kind in a row, or in a page of objects. */
-const MOST_OBJECTS = 100;
+const MAX_OBJECTS = 100;
 /** From this number of deletions on, a person must type the targeting's name to approve them. */
 const LARGE = 100;
 /** Names that a person can type: letters, marks, digits, punctuation, symbols and single spaces, of limited length. */
 const TYPED = /^[\p{L}\p{M}\p{N}\p{P}\p{S}]+(?: [\p{L}\p{M}\p{N}\p{P}\p{S}]+)*$/u;
-const MOST_TYPED = 60;
+const MAX_TYPED = 60;
 
 /** Describes a run that waits for an approval; undefined if the run does not wait. */
 export function waitingOf(
@@ -31,7 +31,7 @@ export function waitingOf(
     counts: countsOfWaiting(run),
     magnitude: magnitudeOf(run, parts),
     contextIds: contextIds > 0 ? contextIds : undefined,
-    typed: elsewhere === undefined ? typedFor(parts, targeting) : undefined,
+    typed: elsewhere === undefined ? textToType(parts, targeting) : undefined,
     stale: stale === undefined ? undefined : (differs ?? [stale]),
   };
 }
@@ -99,13 +99,13 @@ function magnitudeOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[])
  * if
  * the name cannot be typed; otherwise the number of deletions. Returns undefined if the deletion is not large.
  */
-export function typedFor(parts: readonly EffectPart[], targeting: RunRow["targeting"]): string | undefined {
+export function textToType(parts: readonly EffectPart[], targeting: RunRow["targeting"]): string | undefined {
   const { deleted } = countsOfEffect(parts);
   const whole = parts.find(({ title }) => title === "Targetings deleted")?.objects[0];
   if (deleted < LARGE && whole === undefined) return undefined;
   const { name, _id } = whole ?? targeting ?? {};
   const composed = name?.normalize("NFC");
-  if (composed !== undefined && composed.length <= MOST_TYPED && TYPED.test(composed)) return composed;
+  if (composed !== undefined && composed.length <= MAX_TYPED && TYPED.test(composed)) return composed;
   return _id ?? thousands(deleted);
 }
 
@@ -117,7 +117,7 @@ export function isTyped(typed: string | undefined, wanted: string): boolean {
 /** Returns the first objects of one kind, for a row. The page requests the others. */
 function firstObjects({ title, count, objects }: EffectPart): ShownPart {
   const isBeside = kindOfPart(title) === undefined ? (true as const) : undefined;
-  return { title, count, objects: objects.slice(0, MOST_OBJECTS).map(shownObject), isBeside };
+  return { title, count, objects: objects.slice(0, MAX_OBJECTS).map(shownObject), isBeside };
 }
 
 function shownObject({ name, says }: EffectPart["objects"][number]): ShownPart["objects"][number] {
@@ -131,7 +131,7 @@ export function objectsOf(part: EffectPart, query: URLSearchParams): EffectObjec
     ({ name, _id }) => name.toLowerCase().includes(text) || _id === query.get("search"),
   );
   const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
-  return { objects: found.slice(from, from + MOST_OBJECTS).map(shownObject), total: found.length };
+  return { objects: found.slice(from, from + MAX_OBJECTS).map(shownObject), total: found.length };
 }
 
 /** The facts that the title of a run is made of. Unknown facts are absent. */
@@ -140,7 +140,7 @@ export interface TitleParts {
   readonly status: string;
   readonly items: number;
   readonly done: number;
-  readonly did?: DidCounts | undefined;
+  readonly did?: ChangeCounts | undefined;
   /** The name of its only targeting. */
   readonly targeting?: string | undefined;
   /** The name of its only object. */
@@ -151,11 +151,11 @@ export interface TitleParts {
   readonly to?: string | undefined;
   readonly fileName?: string | undefined;
   /** For a plan: whether it is an undo plan, and how many changes it contains. */
-  readonly plan?: { readonly isUndo: boolean; readonly changes: DidCounts } | undefined;
+  readonly plan?: { readonly isUndo: boolean; readonly changes: ChangeCounts } | undefined;
 }
 
 /** The maximum length of a name in a title. */
-const MOST_LETTERS = 80;
+const MAX_LETTERS = 80;
 
 /** The first word of a title: in the past tense if the run succeeded at least partly, otherwise the base form. */
 const VERBS = {
@@ -175,7 +175,7 @@ const VERBS = {
 
 /** Returns the title of a run. It begins with a verb and has no full stop: `Added 3,000 options to Footwear KR`. */
 export function titleOf({ tool, status, items, done, did, plan, ...names }: TitleParts): string {
-  const cut = (name: string | undefined) => (name === undefined ? undefined : cutText(name, MOST_LETTERS));
+  const cut = (name: string | undefined) => (name === undefined ? undefined : cutText(name, MAX_LETTERS));
   const [targeting, only, to, file] = [names.targeting, names.only, names.to, names.fileName].map(cut);
   const isPartial = status === "partial";
   const verb = (name: keyof typeof VERBS): string => VERBS[name][isPartial || status === "succeeded" ? 0 : 1];
@@ -233,7 +233,7 @@ function withOptions(only: string | undefined, options = 0): string {
 }
 
 /** Returns counts of changes as text: `1 new, 3 changed, 1 deleted`. */
-function changeCounts(counts: DidCounts | undefined): string {
+function changeCounts(counts: ChangeCounts | undefined): string {
   if (counts === undefined) return "";
   const words = { created: "new", changed: "changed", deleted: "deleted" } as const;
   const parts = (["created", "changed", "deleted"] as const).flatMap((kind) =>
@@ -254,7 +254,7 @@ export function onlyObject(run: Run): Pick<TitleParts, "only" | "to"> {
 }
 
 /** Returns how many objects a waiting run would create, change and delete. For a plan, all listed objects count. */
-export function countsOfWaiting(run: Run): DidCounts {
+export function countsOfWaiting(run: Run): ChangeCounts {
   if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return countsOfEffect(partsOf(run));
   const counts = { created: 0, changed: 0, deleted: 0 };
   const { state } = run;
@@ -277,7 +277,7 @@ export function optionsWithin(parts: readonly EffectPart[]): number {
 }
 
 /** Returns how many objects an effect creates, changes and deletes. An object in several parts counts once. */
-function countsOfEffect(parts: readonly EffectPart[]): DidCounts {
+function countsOfEffect(parts: readonly EffectPart[]): ChangeCounts {
   const counts = { created: 0, changed: 0, deleted: 0 };
   const changed = new Set<string>();
   for (const { title, count, objects } of parts) {
@@ -288,7 +288,7 @@ function countsOfEffect(parts: readonly EffectPart[]): DidCounts {
   return { ...counts, changed: changed.size };
 }
 
-const KINDS_OF_PARTS: Readonly<Record<string, keyof DidCounts>> = {
+const KINDS_OF_PARTS: Readonly<Record<string, keyof ChangeCounts>> = {
   "Targetings deleted": "deleted",
   "Option groups deleted": "deleted",
   "Options deleted": "deleted",
@@ -303,6 +303,6 @@ const KINDS_OF_PARTS: Readonly<Record<string, keyof DidCounts>> = {
 };
 
 /** Returns the kind of change of an effect part; undefined if the part is a note about an undo. */
-export function kindOfPart(title: string): keyof DidCounts | undefined {
+export function kindOfPart(title: string): keyof ChangeCounts | undefined {
   return Object.hasOwn(KINDS_OF_PARTS, title) ? KINDS_OF_PARTS[title] : undefined;
 }

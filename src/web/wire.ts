@@ -81,7 +81,7 @@ export const RUN_STATUSES = [
 ];
 
 /** How many objects a run created, changed and deleted. */
-export type DidCounts = Readonly<Record<"created" | "changed" | "deleted", number>>;
+export type ChangeCounts = Readonly<Record<"created" | "changed" | "deleted", number>>;
 
 /** A run in a list. */
 export interface RunRow {
@@ -97,7 +97,7 @@ export interface RunRow {
   readonly counts: RunCounts;
   readonly environment?: "live" | "sandbox";
   /** What it changed, if runs of its kind change something. */
-  readonly did?: DidCounts | undefined;
+  readonly did?: ChangeCounts | undefined;
   /** The caller of the tool, e.g. `local` or `token:ci`. */
   readonly caller?: string;
   /** The client's name for itself, which proves nothing; at most 40 characters. */
@@ -127,7 +127,7 @@ export interface Waiting {
   readonly digest: string;
   /** The label of the button, e.g. `Delete 260 options`. */
   readonly act: string;
-  readonly counts: DidCounts;
+  readonly counts: ChangeCounts;
   /** How many options it deletes or changes, and the total if known. */
   readonly magnitude?: Magnitude | undefined;
   /** How many Context IDs are deleted or removed. */
@@ -197,7 +197,7 @@ export interface ChangeList {
   readonly rows: readonly ChangeRow[];
   /** How many rows match the search and kind. */
   readonly total: number;
-  readonly counts: DidCounts;
+  readonly counts: ChangeCounts;
   /** How many options of the targeting stay unchanged, if known. */
   readonly unchanged?: number | undefined;
   /** How many Context IDs are deleted with their options, or removed. */
@@ -212,7 +212,7 @@ export interface ChangeList {
  * The change of one object, in the order of the targeting. `before` is absent if it is new, `after` if it is deleted.
  */
 export interface ChangeRow {
-  readonly kind: keyof DidCounts;
+  readonly kind: keyof ChangeCounts;
   /** The group that it is in afterwards; null: the top level; absent: unknown, or the object is a targeting. */
   readonly group?: string | null | undefined;
   readonly before?: ChangeSide | undefined;

@@ -3,7 +3,7 @@ import type { JournalEntry, StepChange } from "../../src/changes/rows/entries.ts
 import type { ChangeDriver } from "../../src/changes/settle/change-driver.ts";
 import { ServerClock } from "../../src/changes/settle/service-clock.ts";
 import { RunState } from "../../src/changes/state/change-state.ts";
-import { soleTurn } from "../../src/runs/turn.ts";
+import { permitWithoutLease } from "../../src/runs/turn.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import { VirtualTime } from "../faults/virtual-time.ts";
 import { type HeldOption, readingApi } from "../support/tool-context.ts";
@@ -55,7 +55,7 @@ export function fakeDriver(entries: readonly JournalEntry[], given: Given = {}) 
     },
     mayAnnounce: () => !stop.signal.aborted,
     mayLeave: async () => !stop.signal.aborted,
-    lease: soleTurn(time),
+    lease: permitWithoutLease(time),
     connect: async () => {},
     send: async (operation, steps) => {
       log.push(`${operation} ${steps.join(" ")}`);

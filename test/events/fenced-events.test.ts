@@ -3,7 +3,7 @@ import { NotSentError } from "../../src/api/errors.ts";
 import type { EventApi } from "../../src/api/events.ts";
 import { fencedEvents } from "../../src/events/run/drive.ts";
 import { HeldBackError } from "../../src/platform/fence.ts";
-import { LeaseLostError, readClocks, soleTurn, type Turn } from "../../src/runs/turn.ts";
+import { LeaseLostError, permitWithoutLease, readClocks, type Turn } from "../../src/runs/turn.ts";
 
 /** An event API behind a fence, whose time stands still until it is moved, and what came of each event. */
 function fenced({ standsFor = 0, more = {} }: { readonly standsFor?: number; readonly more?: Partial<Turn> } = {}) {
@@ -11,7 +11,7 @@ function fenced({ standsFor = 0, more = {} }: { readonly standsFor?: number; rea
   const clock = { now: () => time.now, monotonic: () => time.now, sleep: async () => {} };
   const counts = { renewals: 0, arrived: 0, connections: 0 };
   const turn: Turn = {
-    ...soleTurn(clock),
+    ...permitWithoutLease(clock),
     renew: async () => {
       counts.renewals += 1;
       return readClocks(clock);

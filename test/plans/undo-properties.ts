@@ -2,14 +2,14 @@ import * as fc from "fast-check";
 import { expect } from "vitest";
 import { undoPlan } from "../../src/plans/undo.ts";
 import type { Present, UndoRow } from "../../src/plans/way-back.ts";
-import type { Done, DoneOption } from "../../src/runs/kind.ts";
+import type { Done, OptionEffect } from "../../src/runs/kind.ts";
 import { isPossible, type Thing, type World } from "./meaning.ts";
 import { applied, comparable, TARGETING } from "./plan-properties.ts";
 import { editedWorld, randomOf, randomWorld } from "./random-edits.ts";
 
 /** What a run did that made one targeting of the other. */
 function doneBetween(before: World, after: World): Done {
-  const options = [...after.values()].flatMap((thing): DoneOption[] => {
+  const options = [...after.values()].flatMap((thing): OptionEffect[] => {
     const was = before.get(thing.id);
     const about = { _id: thing.id, targeting: TARGETING._id };
     if (was === undefined) return [{ did: "created", ...about, left: stateOf(thing) }];
@@ -24,7 +24,7 @@ function doneBetween(before: World, after: World): Done {
     return Object.keys(fields).length === 0 ? [] : [{ did: "changed", ...about, ...fields }];
   });
   const gone = [...before.values()].filter(({ id }) => !after.has(id));
-  const deleted = gone.map((thing): DoneOption => {
+  const deleted = gone.map((thing): OptionEffect => {
     return { did: "deleted", _id: thing.id, targeting: TARGETING._id, before: stateOf(thing) };
   });
   return { targetings: [], options: [...options, ...deleted], unknown: [], unresolved: [] };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { WriteCall } from "../../src/changes/call.ts";
-import { doneBy } from "../../src/changes/done.ts";
+import { effectsOfRun } from "../../src/changes/done.ts";
 import { readPresent } from "../../src/plans/planned-undo.ts";
 import { undoPlan } from "../../src/plans/undo.ts";
 import { countsOfRows } from "../../src/plans/way-back.ts";
@@ -21,7 +21,7 @@ async function started() {
     return run;
   };
   const back = async ({ header, state }: Awaited<ReturnType<typeof made>>) => {
-    const done = await doneBy(state, runs.part(header.runId, "former")());
+    const done = await effectsOfRun(state, runs.part(header.runId, "former")());
     const back = undoPlan(done, await readPresent(api, done, signal));
     const { unresolved, ...counts } = countsOfRows(back.rows);
     expect(unresolved).toBe(0);

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { sourceOfEvents } from "../../src/events/run/source.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { fileRunStore } from "../../src/runs/files/run-store.ts";
-import { LastRead } from "../../src/runs/kept-runs.ts";
+import { RunCache } from "../../src/runs/kept-runs.ts";
 import type { RunStore } from "../../src/runs/store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import { sentEvents } from "../support/sent-events.ts";
@@ -70,7 +70,7 @@ test("only a few are kept, the last ones", async () => {
 });
 
 test("what is too large to keep is read each time, and makes no room for itself", async () => {
-  const kept = new LastRead<string>();
+  const kept = new RunCache<string>();
   let reads = 0;
   const read = async () => {
     reads += 1;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { systemClock } from "../../src/platform/clock.ts";
-import type { Driving, RunKind, RunView } from "../../src/runs/kind.ts";
+import type { RunExecution, RunKind, RunView } from "../../src/runs/kind.ts";
 import { KindRuns } from "../../src/runs/kind-runs.ts";
 import type { Counts, Standing, StopCause } from "../../src/runs/outcome.ts";
 import { Runs } from "../../src/runs/registry.ts";
@@ -48,9 +48,9 @@ class Counted implements RunView<Entry> {
   idOf(): undefined {}
 }
 
-function counting(tool: string, step: (run: Driving<Call, Entry, Counted>) => void = () => {}) {
+function counting(tool: string, step: (run: RunExecution<Call, Entry, Counted>) => void = () => {}) {
   const finished: string[] = [];
-  const drive = async (run: Driving<Call, Entry, Counted>): Promise<void> => {
+  const drive = async (run: RunExecution<Call, Entry, Counted>): Promise<void> => {
     const at = 1;
     if (run.state.objects.length === 0) run.record({ t: "begin", items: run.header.call.to, at });
     while (run.state.counts().pending > 0 && !run.signal.aborted) {

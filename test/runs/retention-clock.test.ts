@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { judgedClock, retentionWatch, type SeenClock } from "../../src/runs/retention-clock.ts";
+import { checkRetentionClock, retentionWatch, type SeenClock } from "../../src/runs/retention-clock.ts";
 
 const DAY_MS = 86_400_000;
 const NOW = 1_800_000_000_000;
 const KEEP_MS = 30 * DAY_MS;
 
 const judge = (before: SeenClock | undefined, now: number, others: readonly number[] = [], newest?: number) =>
-  judgedClock(before, { now, others, newest }, KEEP_MS);
+  checkRetentionClock(before, { now, others, newest }, KEEP_MS);
 
 describe("runs are removed by the clock of this machine", () => {
   test("where it goes on from what was seen of it, or from the newest stored run", () => {

@@ -1,6 +1,13 @@
 import { expect, test } from "vitest";
 import { HeldBackError } from "../../src/platform/fence.ts";
-import { checkFresh, fenceOf, LeaseLostError, readClocks, soleTurn, type Turn } from "../../src/runs/turn.ts";
+import {
+  checkFresh,
+  LeaseLostError,
+  permitWithoutLease,
+  readClocks,
+  requestFence,
+  type Turn,
+} from "../../src/runs/turn.ts";
 
 /** A clock of two hands that are set one by one. */
 function handSet() {
@@ -29,7 +36,7 @@ test("a request that left too late after all is told, and only that one", () => 
   const { hands, clock } = handSet();
   const late: string[] = [];
   const fence = (name: string) =>
-    fenceOf([soleTurn(clock)], readClocks(clock), {
+    requestFence([permitWithoutLease(clock)], readClocks(clock), {
       renew: async () => readClocks(clock),
       onLate: () => late.push(name),
     });
@@ -44,7 +51,7 @@ test("a request that left too late after all is told, and only that one", () => 
 
 test("what is renewed before the last slice counts from then on", async () => {
   const { hands, clock } = handSet();
-  const fence = fenceOf([soleTurn(clock)], readClocks(clock), {
+  const fence = requestFence([permitWithoutLease(clock)], readClocks(clock), {
     renew: async () => readClocks(clock),
     onLate: () => {},
   });
@@ -58,11 +65,13 @@ test("what is renewed before the last slice counts from then on", async () => {
 test("a request leaves only while all that it leaves by is held", () => {
   const { clock } = handSet();
   const lost: Turn = {
-    ...soleTurn(clock),
+    ...permitWithoutLease(clock),
     mayLeave: () => {
       throw new LeaseLostError("lost");
     },
   };
   const more = { renew: async () => readClocks(clock), onLate: () => {} };
-  expect(() => fenceOf([soleTurn(clock), lost], readClocks(clock), more).mayLeave()).toThrow(LeaseLostError);
+  expect(() => requestFence([permitWithoutLease(clock), lost], readClocks(clock), more).mayLeave()).toThrow(
+    LeaseLostError,
+  );
 });

@@ -5,7 +5,7 @@ import { processLock } from "../../src/runs/files/lease.ts";
 import { targetingMemory } from "../../src/runs/files/side-stores.ts";
 import { CREATED, type Line, type RunRecord } from "../../src/runs/lifecycle.ts";
 import type { RunHeader, RunPart, RunStore, Unfinished } from "../../src/runs/store.ts";
-import { type Lease, soleTurn } from "../../src/runs/turn.ts";
+import { type Lease, permitWithoutLease } from "../../src/runs/turn.ts";
 
 interface Kept {
   readonly header: RunHeader;
@@ -182,7 +182,7 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
 
 function leaseOf(clock: Clock, released: () => void): Lease {
   return {
-    ...soleTurn(clock),
+    ...permitWithoutLease(clock),
     isTakenOver: false,
     settled: async () => {},
     check: async () => {},

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { timeLeft } from "../../src/tools/context.ts";
-import { atMostOneWait, followRun } from "../../src/tools/write/follow-run.ts";
+import { followRun, waitWithinCall } from "../../src/tools/write/follow-run.ts";
 import { readingApi, toolContext } from "../support/tool-context.ts";
 
 test.each([
@@ -12,7 +12,7 @@ test.each([
   pass(takenMs);
   expect(timeLeft(context)).toBe(leftMs);
   const before = context.clock.now();
-  await atMostOneWait(new Promise(() => {}), context);
+  await waitWithinCall(new Promise(() => {}), context);
   expect(context.clock.now() - before).toBe(leftMs);
 });
 

@@ -5,10 +5,10 @@ import { ownReason } from "../../runs/outcome.ts";
 import { NameIndex } from "../../spec/names.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import type { AddOptionInput, Inputs, OnExisting } from "../call.ts";
-import { leftAsItIs } from "../rows/former.ts";
+import { unchangedOption } from "../rows/former.ts";
 import type { RowRange } from "../rows/row-block.ts";
 import { badId, parts } from "./checks.ts";
-import { noteNear } from "./former-values.ts";
+import { noteSimilarIds } from "./former-values.ts";
 import { found, isOption } from "./names.ts";
 import { type NewOption, type OptionCandidate, OptionDrafts, planOption } from "./option-drafts.ts";
 import { Plan, type PlanningContext } from "./plan.ts";
@@ -49,8 +49,8 @@ async function placeAll(
   context: PlanningContext,
 ): Promise<void> {
   const { targetingId, onExisting = "fail" } = input;
-  const candidates = await planKnown(plan, input, drafts.candidates(), context);
-  const placed = await intoGroups(plan, targetingId, candidates, context);
+  const candidates = await planRowsWithIds(plan, input, drafts.candidates(), context);
+  const placed = await assignToGroups(plan, targetingId, candidates, context);
   const existing = onExisting === "fail" ? undefined : await readExisting(input, onExisting, context);
   const further = placed.values();
   let next = further.next();
@@ -70,7 +70,7 @@ function place(plan: Plan, targetingId: string, { option, parent }: Placed, exis
   const there = existing?.names.get(option.name);
   if (there !== undefined && existing !== undefined) planExisting(plan, option, there, existing);
   else if (option.isGroup) {
-    const fresh = { ...option, children: onlyNew(plan, option.children, existing) };
+    const fresh = { ...option, children: newSubOptions(plan, option.children, existing) };
     if (fresh.children.length > 0 || fresh.contexts.length > 0) planOption(plan, fresh, { targeting });
     else plan.fail(option.object, ownReason("EMPTY_GROUP"));
   } else planOption(plan, option, parent === undefined ? { targeting } : { targeting, parent: { id: parent } });
@@ -94,7 +94,7 @@ function placePlain(plan: Plan, { block, from, to }: RowRange, existing: Existin
  * Assigns sub-options to the groups that they name. Sub-options of the call's new groups become their children; the
  * other options are returned, with the ID of their group if they have one.
  */
-async function intoGroups(
+async function assignToGroups(
   plan: Plan,
   targetingId: string,
   candidates: readonly OptionCandidate[],
@@ -144,7 +144,7 @@ function atomic(option: Pick<NewOption, "object" | "name" | "contexts">): NewOpt
 /** Plans an option that exists. It stays unchanged or gets the Context IDs, and its new sub-options are added to it. */
 function planExisting(plan: Plan, option: NewOption, there: string, existing: Existing): void {
   const add = existing.onExisting === "addContexts" ? option.contexts : [];
-  if (add.length === 0) plan.settlements.push(leftAsItIs(option.object, there, existing.onExisting));
+  if (add.length === 0) plan.settlements.push(unchangedOption(option.object, there, existing.onExisting));
   else planAdding(plan, option.object, there, add);
   const place = { targeting: { id: existing.targetingId }, parent: { id: there } };
   for (const child of option.children) {
@@ -158,7 +158,7 @@ function planExisting(plan: Plan, option: NewOption, there: string, existing: Ex
  * Returns the sub-options of a new group whose names are new. The others already exist, so they cannot be created
  * inside it.
  */
-function onlyNew(
+function newSubOptions(
   plan: Plan,
   children: readonly NewOption["children"][number][],
   existing: Existing | undefined,
@@ -203,7 +203,7 @@ interface Adding {
  * the row fails here, unless `onExisting` is `skip`. An ID that the targeting does not contain is ignored. Returns the
  * other candidates. Reads List Options, and the Context IDs of these options.
  */
-async function planKnown(
+async function planRowsWithIds(
   plan: Plan,
   { targetingId, onExisting = "fail" }: Adding,
   candidates: readonly OptionCandidate[],
@@ -230,7 +230,7 @@ async function planKnown(
     const { object, item } = candidate;
     const fields = differingFields(candidate, option, groupOf(option));
     const held = await heldContexts(candidate, option, (id) => readOptionContents(api, id, signal));
-    const missing = contextsBeside(candidate, held);
+    const missing = missingContextIds(candidate, held);
     const { _id, name } = option;
     if (onExisting === "skip" || (fields.length === 0 && missing.length === 0)) {
       plan.settlements.push({ object, outcome: "alreadyDone", _id });
@@ -242,7 +242,7 @@ async function planKnown(
       }
     } else {
       if (missing.length > 0) fields.push("Context IDs");
-      noteNear(plan, missing, held);
+      noteSimilarIds(plan, missing, held);
       plan.fail(object, ownReason("INVALID_ROW", { problem: "edited", _id, name, value: item.name, fields }));
     }
   });
@@ -274,7 +274,7 @@ async function heldContexts(
 }
 
 /** Returns the Context IDs of a row that its option does not hold. */
-function contextsBeside({ option: { contexts } }: OptionCandidate, held: readonly string[]): readonly string[] {
+function missingContextIds({ option: { contexts } }: OptionCandidate, held: readonly string[]): readonly string[] {
   const known = new Set(held);
   return contexts.filter((id) => !known.has(id));
 }

@@ -4,15 +4,15 @@ import { LIMITS } from "../../spec/limits.ts";
 import type { ContextChanges } from "../../spec/records.ts";
 import { parts, tooManyForOption } from "./checks.ts";
 import { type ContextWork, contextParts, type Growth } from "./context-parts.ts";
-import { noteHeld } from "./former-values.ts";
+import { notePreviousContents } from "./former-values.ts";
 import type { Plan } from "./plan.ts";
 
 /** The changes that a call requests for one option, over all its items. */
-export interface ContextWish {
+export interface RequestedContextChange {
   readonly optionId: string;
   readonly objects: number[];
   /** The changes that each of its items requests, in their order. */
-  readonly asked: AskedChange[];
+  readonly asked: ItemContextChange[];
   add: Set<string>;
   remove: Set<string>;
   set: Set<string> | undefined;
@@ -20,7 +20,7 @@ export interface ContextWish {
 
 /** A requested change, compared with the Context IDs that the option holds if these were read. */
 interface PlannedChange {
-  readonly wish: ContextWish;
+  readonly wish: RequestedContextChange;
   readonly contents: OptionContents | undefined;
   readonly held: ReadonlySet<string>;
   readonly add: readonly string[];
@@ -33,7 +33,7 @@ interface PlannedChange {
  */
 export function planContextChanges(
   plan: Plan,
-  wishes: readonly ContextWish[],
+  wishes: readonly RequestedContextChange[],
   contents: ReadonlyMap<string, OptionContents | Reason>,
 ): void {
   const changes = wishes.flatMap((wish) => {
@@ -47,7 +47,7 @@ export function planContextChanges(
   for (const change of changes) {
     if (change.contents !== undefined) {
       noteRows(plan, change.wish.asked, change.contents);
-      noteHeld(plan, change.contents, changedIn(change.wish, change.held));
+      notePreviousContents(plan, change.contents, changedIn(change.wish, change.held));
     }
     noteLoss(plan, change);
     planChange(plan, change, { room, moving });
@@ -55,11 +55,11 @@ export function planContextChanges(
 }
 
 /** Returns the Context IDs that a change may affect. For a `set`, they include all that the option holds. */
-function changedIn({ set, add, remove }: ContextWish, held: ReadonlySet<string>): ReadonlySet<string> {
+function changedIn({ set, add, remove }: RequestedContextChange, held: ReadonlySet<string>): ReadonlySet<string> {
   return new Set(set === undefined ? [...add, ...remove] : [...set, ...held]);
 }
 
-function changeOf(wish: ContextWish, contents: OptionContents | undefined): PlannedChange {
+function changeOf(wish: RequestedContextChange, contents: OptionContents | undefined): PlannedChange {
   const held = new Set(contents?.contexts ?? []);
   const wanted = wish.set;
   return {
@@ -184,7 +184,7 @@ function noteLoss(plan: Plan, { wish, contents, held, add, remove }: PlannedChan
 }
 
 /** The change that one item requests: `set`, or Context IDs to add and remove. */
-interface AskedChange {
+interface ItemContextChange {
   readonly object: number;
   readonly add: readonly string[];
   readonly remove: readonly string[];
@@ -195,7 +195,7 @@ interface AskedChange {
  * Notes for the report what each item about an option changes. The items apply one after the other to the Context IDs
  * that the option holds.
  */
-export function noteRows(plan: Plan, asked: readonly AskedChange[], { option, contexts }: OptionContents): void {
+export function noteRows(plan: Plan, asked: readonly ItemContextChange[], { option, contexts }: OptionContents): void {
   const held = new Set(contexts);
   for (const { object, add, remove, set } of asked) {
     const wanted = set ?? add;

@@ -3,14 +3,14 @@ import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../
 import { readOptions } from "../../reads/option-lists.ts";
 import { isEmpty } from "../../reads/option-scan.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";
-import { ownReason, type TakenName } from "../../runs/outcome.ts";
+import { type MatchedName, ownReason } from "../../runs/outcome.ts";
 import { NameIndex } from "../../spec/names.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import type { Inputs } from "../call.ts";
 import { requestReason } from "../state/api-reasons.ts";
 import { badId } from "./checks.ts";
-import { noteWithin } from "./former-values.ts";
-import { found, isOption, noteTaken, renamedSince, unnamed } from "./names.ts";
+import { noteCommonTargeting } from "./former-values.ts";
+import { found, isOption, noteMatchedName, reasonIfRenamed, unnamed } from "./names.ts";
 import { type Loss, Plan, type PlanningContext } from "./plan.ts";
 
 /** Something to delete, and the object that reports it. */
@@ -34,7 +34,7 @@ export async function planDeleteTargetings(input: Inputs["delete_targeting"], co
   const read = await mapConcurrently([...validIds(plan, objects)], async ([_id, about]) => {
     try {
       const targeting = await api.getTargeting(_id, { signal });
-      const another = renamedSince(input.ids.includes(_id) ? undefined : nameOf.get(_id), targeting.name);
+      const another = reasonIfRenamed(input.ids.includes(_id) ? undefined : nameOf.get(_id), targeting.name);
       if (another === undefined) return { about, targeting };
       for (const object of about) plan.fail(object, another);
       return undefined;
@@ -92,7 +92,7 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
     const held = ownReason("NOT_EMPTY", { contextCount, ...(childCount !== undefined && { childCount }) });
     for (const object of objects.get(_id) ?? []) plan.skip(object, held);
   }
-  const ordered = groupsBeforeTheirLast(there);
+  const ordered = orderDeletions(there);
   for (const option of ordered) {
     const about = { objects: objects.get(option._id) ?? [] };
     for (const object of about.objects) plan.objects.amend(object, { name: option.name });
@@ -103,7 +103,7 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
     if (subOptions !== undefined) plan.former.option({ _id, subOptions: [...subOptions] });
   }
   if (ordered.length > 0) plan.removed.push({ kind: "options", options: placed(ordered) });
-  noteWithin(
+  noteCommonTargeting(
     plan,
     ordered.map(({ targeting }) => targeting),
   );
@@ -164,10 +164,10 @@ async function wantedOptions(
     index.add(record);
     known.set(option._id, record);
   }
-  const takenFor: TakenName[] = [];
+  const takenFor: MatchedName[] = [];
   for (const [position, name] of names.entries()) {
     const option = found(index, name, "names");
-    if (isOption(option)) noteTaken(takenFor, name, option);
+    if (isOption(option)) noteMatchedName(takenFor, name, option);
     const about = isOption(option) ? { name: option.name, _id: option._id } : { name };
     const object = plan.object({ index: ids.length + position, ...about });
     if (isOption(option)) wanted.push({ _id: option._id, object });
@@ -185,7 +185,7 @@ function isSubOption({ parent }: OptionRecord): boolean {
   return typeof parent === "string";
 }
 
-function groupsBeforeTheirLast(options: readonly OptionRecord[]): readonly OptionRecord[] {
+function orderDeletions(options: readonly OptionRecord[]): readonly OptionRecord[] {
   const groups = new Map(options.filter(isGroup).map((group) => [group._id, group]));
   const children = new Map<string, OptionRecord[]>();
   const others: OptionRecord[] = [];

@@ -27,13 +27,13 @@ import type { Plan } from "./plan.ts";
  * The positions of a targeting's objects: `own` is the object of the targeting, if it has one, and `first` the object
  * of its first item.
  */
-export interface ObjectPlace {
+export interface TargetingObjects {
   readonly own: number;
   readonly first: number;
 }
 
 /** The data from which the steps of a desired state are made. */
-interface Making extends ObjectPlace {
+interface StepContext extends TargetingObjects {
   readonly plan: Plan;
   readonly changes: PlannedChanges;
   /** The item about an option, by option. */
@@ -50,7 +50,7 @@ interface Making extends ObjectPlace {
  * the limit of options leaves no room for a temporary state that the changes need, all items fail before anything is
  * sent.
  */
-export function addSteps(plan: Plan, changes: PlannedChanges, place: ObjectPlace): void {
+export function addSteps(plan: Plan, changes: PlannedChanges, place: TargetingObjects): void {
   const { items, alreadyDone } = changes;
   const open = items.flatMap((item, at) => (alreadyDone.has(at) ? [] : [{ at, item }]));
   const groupOf = groupFinder(changes);
@@ -58,7 +58,7 @@ export function addSteps(plan: Plan, changes: PlannedChanges, place: ObjectPlace
   const itemOf = new Map(wishes.map(({ at, change }) => [change.ref, at]));
   const wanted = new Map(wishes.map(({ change }) => [change.ref, change]));
   const placeholders = placeholdersOf(changes);
-  const making: Making = { plan, changes, ...place, itemOf, groupOf, placeholders, last: [] };
+  const making: StepContext = { plan, changes, ...place, itemOf, groupOf, placeholders, last: [] };
   addTargeting(making);
   const { model, others } = modelOf(changes, wanted);
   const room = LIMITS.targetingOptions.value - others;
@@ -77,7 +77,7 @@ export function addSteps(plan: Plan, changes: PlannedChanges, place: ObjectPlace
   }
 }
 
-function addTargeting({ plan, own, changes: { targeting } }: Making): void {
+function addTargeting({ plan, own, changes: { targeting } }: StepContext): void {
   const { _id, name, rename } = targeting;
   if (_id === undefined) plan.add(plan.make.createTargeting({ name }, { objects: [own] }));
   else if (rename !== undefined) plan.add(plan.make.renameTargeting(_id, rename, { objects: [own] }));
@@ -99,7 +99,7 @@ function placeholdersOf({ targeting }: PlannedChanges): Placeholders {
  * Returns a function that finds the group of a parent reference. A group that the run no longer needs to create is
  * found by its name.
  */
-function groupFinder({ alreadyDone, items, there }: PlannedChanges): Making["groupOf"] {
+function groupFinder({ alreadyDone, items, there }: PlannedChanges): StepContext["groupOf"] {
   const byName = new Map(alreadyDone.size === 0 ? [] : [...there].map(([ref, { name }]) => [name, ref]));
   return (place) => {
     const made = place !== null && "item" in place && alreadyDone.has(place.item) ? items[place.item] : undefined;
@@ -149,7 +149,7 @@ function modelOf({ there, items }: PlannedChanges, wanted: ReadonlyMap<Ref, Chan
 }
 
 /** Adds the steps of one request. If they do not fit into one request, its parts are sent one after another. */
-function addRequest(making: Making, request: readonly Item[], before: TargetingModel): void {
+function addRequest(making: StepContext, request: readonly Item[], before: TargetingModel): void {
   const { plan } = making;
   let { last: after } = making;
   let filled = MEASURES.map(() => 0);
@@ -176,7 +176,7 @@ function addRequest(making: Making, request: readonly Item[], before: TargetingM
 }
 
 /** Adds the steps that create an option. Returns the ID of the first one. */
-function addCreation(making: Making, item: CreateItem, after: readonly number[]): number {
+function addCreation(making: StepContext, item: CreateItem, after: readonly number[]): number {
   const { plan, own, changes } = making;
   const targeting = changes.targeting._id === undefined ? { object: own } : { id: changes.targeting._id };
   const parent = item.parent === null ? undefined : boundTo(making, item.parent);
@@ -186,7 +186,7 @@ function addCreation(making: Making, item: CreateItem, after: readonly number[])
 }
 
 function newOption(
-  { changes, first }: Making,
+  { changes, first }: StepContext,
   { ref, name, contexts }: Pick<CreateItem, "ref" | "name" | "contexts">,
   isGroup: boolean,
 ): NewOption {
@@ -197,12 +197,12 @@ function newOption(
 }
 
 /** Refers to an option by its ID, or by the object that the run creates. */
-function boundTo({ first }: Making, ref: Ref): Omit<Binding, "field"> {
+function boundTo({ first }: StepContext, ref: Ref): Omit<Binding, "field"> {
   const at = positionOf(ref);
   return at === undefined ? { id: ref } : { object: first + at };
 }
 
-function deletion(making: Making, { ref }: DeleteItem, after: readonly number[]): Step {
+function deletion(making: StepContext, { ref }: DeleteItem, after: readonly number[]): Step {
   const { plan, changes, itemOf, first } = making;
   const at = itemOf.get(ref) ?? 0;
   const item = changes.items[at];
@@ -215,7 +215,7 @@ function deletion(making: Making, { ref }: DeleteItem, after: readonly number[])
  * ones.
  */
 function update(
-  making: Making,
+  making: StepContext,
   item: UpdateItem,
   { before, after }: { readonly before: TargetingModel; readonly after: readonly number[] },
 ): Step {
@@ -242,7 +242,12 @@ function update(
  * Adds the further parts of a long change of Context IDs, each after the previous one. Returns the ID of the last part,
  * if there is any.
  */
-function addContextParts(making: Making, item: UpdateItem, first: number, before: TargetingModel): readonly number[] {
+function addContextParts(
+  making: StepContext,
+  item: UpdateItem,
+  first: number,
+  before: TargetingModel,
+): readonly number[] {
   const { plan } = making;
   let last = first;
   for (const contexts of contextsOf(item, before.options.get(item.ref)).slice(1)) {
@@ -265,7 +270,11 @@ function contextsOf({ add, remove }: UpdateItem, known: KnownOption | undefined)
  * Returns the object that an update counts for: that of its own item. If a group only gets or loses a placeholder, it
  * is the object of an item that leaves or enters the group.
  */
-function objectOf({ itemOf, changes, groupOf, first }: Making, { ref }: UpdateItem, before: TargetingModel): number {
+function objectOf(
+  { itemOf, changes, groupOf, first }: StepContext,
+  { ref }: UpdateItem,
+  before: TargetingModel,
+): number {
   const own = itemOf.get(ref);
   if (own !== undefined) return first + own;
   const leaving = [...before.inside(ref)].flatMap((child) => itemOf.get(child) ?? []);

@@ -13,7 +13,7 @@ import { requestReason } from "../state/api-reasons.ts";
 import type { Plan } from "./plan.ts";
 
 /** The read access that predictions may use. */
-interface Foreseeing {
+interface PredictionContext {
   readonly api: ManagementApi;
   readonly signal: AbortSignal;
   /** The service cannot list targetings, so only the names of targetings that were seen before are known. */
@@ -25,9 +25,9 @@ interface Foreseeing {
  * targetings that do not exist, parents that are not groups, and exceeded limits with their current use. Throws the
  * ApiError of a read that fails.
  */
-export async function foresee({ steps }: Plan, context: Foreseeing): Promise<readonly Settlement[]> {
+export async function foresee({ steps }: Plan, context: PredictionContext): Promise<readonly Settlement[]> {
   const { api, signal } = context;
-  const reader = readingTargetings(api, signal);
+  const reader = contentsReader(api, signal);
   const adds = new Map<string, StepOf<"addOptions">[]>();
   const updates: Step[] = [];
   const targetings: StepOf<"createTargetings" | "renameTargetings">[] = [];
@@ -42,9 +42,9 @@ export async function foresee({ steps }: Plan, context: Foreseeing): Promise<rea
     else if (step?.operation === "createTargetings" || step?.operation === "renameTargetings") targetings.push(step);
   }
   const found: Settlement[] = [];
-  for (const [targetingId, some] of adds) found.push(...(await foreseeAdds(targetingId, some, reader)));
-  found.push(...(await foreseeUpdates(updates, reader, context)));
-  found.push(...(await foreseeNames(targetings, context)));
+  for (const [targetingId, some] of adds) found.push(...(await predictAddFailures(targetingId, some, reader)));
+  found.push(...(await predictUpdateFailures(updates, reader, context)));
+  found.push(...(await predictNameFailures(targetings, context)));
   return found;
 }
 
@@ -52,7 +52,7 @@ function idIn({ bindings }: Step, field: "targeting" | "parent" | "_id"): string
   return bindings.find((binding) => binding.field === field)?.id;
 }
 
-async function foreseeAdds(
+async function predictAddFailures(
   targetingId: string,
   steps: readonly StepOf<"addOptions">[],
   reader: ContentsReader,
@@ -67,11 +67,11 @@ async function foreseeAdds(
     options: LIMITS.targetingOptions.value - held.options.size,
     contextIds: LIMITS.projectContextIds.value - held.contextIds,
   };
-  for (const step of steps) settlements.push(...foreseeAdd(step, targetingId, held, room));
+  for (const step of steps) settlements.push(...predictAddFailure(step, targetingId, held, room));
   return settlements;
 }
 
-function foreseeAdd(
+function predictAddFailure(
   step: StepOf<"addOptions">,
   targetingId: string,
   held: TargetingContents,
@@ -129,9 +129,9 @@ function overLimit(
  * Predicts failures from the names of targetings. They are compared with targetings that were seen before, which are
  * read again.
  */
-async function foreseeNames(
+async function predictNameFailures(
   steps: readonly StepOf<"createTargetings" | "renameTargetings">[],
-  { api, signal, memory }: Foreseeing,
+  { api, signal, memory }: PredictionContext,
 ): Promise<readonly Settlement[]> {
   if (steps.length === 0) return [];
   const seen = await memory.recent();
@@ -175,7 +175,7 @@ interface Update {
 }
 
 /** Returns the failures that reads can predict for changes to options. Throws the ApiError of a read that fails. */
-async function foreseeUpdates(
+async function predictUpdateFailures(
   steps: readonly Step[],
   reader: ContentsReader,
   context: { readonly api: ManagementApi; readonly signal: AbortSignal },
@@ -261,16 +261,16 @@ type ContentsReader = (targetingId: string) => Promise<TargetingContents | Rejec
  * Returns a reader of whole targetings. The reader throws the ApiError of a read that fails for a reason other than a
  * missing targeting.
  */
-function readingTargetings(api: ManagementApi, signal: AbortSignal): ContentsReader {
+function contentsReader(api: ManagementApi, signal: AbortSignal): ContentsReader {
   const known = new Map<string, Promise<TargetingContents | RejectedError>>();
   return (targetingId) => {
-    const held = known.get(targetingId) ?? readHeld(api, targetingId, signal);
+    const held = known.get(targetingId) ?? readTargetingContents(api, targetingId, signal);
     known.set(targetingId, held);
     return held;
   };
 }
 
-async function readHeld(
+async function readTargetingContents(
   api: ManagementApi,
   targetingId: string,
   signal: AbortSignal,

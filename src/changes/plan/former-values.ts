@@ -15,7 +15,7 @@ type ChangingStep = { readonly step: Step; readonly id: string };
  * IDs that it adds are already present, and the targeting if there is only one. If a read fails, the plan stays as it
  * is.
  */
-export async function noteFormerValues(plan: Plan, context: PlanningContext): Promise<void> {
+export async function notePreviousValues(plan: Plan, context: PlanningContext): Promise<void> {
   const changes = [...changesIn(plan)];
   if (changes.length === 0) return;
   const reads = optionalReads(context);
@@ -78,7 +78,7 @@ async function noteOptions(plan: Plan, changes: readonly ChangingStep[], reads: 
     } else if (name === undefined) amend(plan, step, { from: place(before), to: placeAfter(parent) });
     else amend(plan, step, { from: { name: record.name, ...place(before) }, to: { name, ...placeAfter(parent) } });
   }
-  noteWithin(
+  noteCommonTargeting(
     plan,
     updates.map(({ id }) => there.get(id)?.targeting),
   );
@@ -116,8 +116,8 @@ async function noteAdded(plan: Plan, changes: readonly ChangingStep[], reads: Op
   for (const [id, contents] of there) {
     const ofOption = adds.filter((one) => one.id === id);
     const added = new Set(ofOption.flatMap(({ add }) => add));
-    noteHeld(plan, contents, added);
-    noteNear(plan, added, contents.contexts);
+    notePreviousContents(plan, contents, added);
+    noteSimilarIds(plan, added, contents.contexts);
     const [object, ...others] = new Set(ofOption.flatMap(({ step }) => step.objects));
     if (object === undefined || others.length > 0) continue;
     const contextCount = contents.contexts.length + (change.get(object)?.added ?? 0);
@@ -130,20 +130,24 @@ function amend(plan: Plan, { objects }: Step, change: KnownChange): void {
 }
 
 /** Notes an option that was read, and which of the changed Context IDs it holds. */
-export function noteHeld(plan: Plan, { option, contexts }: OptionContents, changed: ReadonlySet<string>): void {
+export function notePreviousContents(
+  plan: Plan,
+  { option, contexts }: OptionContents,
+  changed: ReadonlySet<string>,
+): void {
   plan.former.record(option);
   plan.former.option({ _id: option._id, held: contexts.filter((id) => changed.has(id)) });
 }
 
 /** The maximum number of noted Context IDs that are similar to one that their option holds. */
-const MOST_NEAR = 3;
+const MAX_NEAR = 3;
 
 /** Notes the Context IDs of a call that differ from one that their option holds only in case, width or composition. */
-export function noteNear(plan: Plan, given: Iterable<string>, held: readonly string[]): void {
+export function noteSimilarIds(plan: Plan, given: Iterable<string>, held: readonly string[]): void {
   const near = nearContextIds([...given], held);
   if (near.length === 0) return;
   const { count = 0, first = [] } = plan.facts.nearIds ?? {};
-  const nearIds = { count: count + near.length, first: [...first, ...near].slice(0, MOST_NEAR) };
+  const nearIds = { count: count + near.length, first: [...first, ...near].slice(0, MAX_NEAR) };
   plan.facts = { ...plan.facts, nearIds };
 }
 
@@ -153,23 +157,23 @@ export function noteUnread(plan: Plan, unread: number): void {
 }
 
 /** Notes the targeting of all changed options if it is known for each and the same for all. */
-export function noteWithin(plan: Plan, targetings: readonly (string | undefined)[]): void {
+export function noteCommonTargeting(plan: Plan, targetings: readonly (string | undefined)[]): void {
   const [within, ...others] = new Set(targetings);
   if (within !== undefined && others.length === 0) plan.facts = { ...plan.facts, within };
 }
 
 /** The maximum length of a stored targeting name. */
-const MOST_LETTERS = 300;
+const MAX_LETTERS = 300;
 
 /**
  * Notes the name of the targeting of all changed options, and its number of options. Notes nothing if it cannot be
  * read.
  */
-export async function noteOptionsThere(plan: Plan, context: PlanningContext): Promise<void> {
+export async function noteTargetingFacts(plan: Plan, context: PlanningContext): Promise<void> {
   const { within } = plan.facts;
   if (within === undefined) return;
   const { name, optionCount } = (await optionalReads(context).targetings([within])).get(within) ?? {};
-  if (name !== undefined) plan.facts = { ...plan.facts, withinName: name.slice(0, MOST_LETTERS) };
+  if (name !== undefined) plan.facts = { ...plan.facts, withinName: name.slice(0, MAX_LETTERS) };
   if (optionCount !== undefined) plan.facts = { ...plan.facts, optionsThere: optionCount };
 }
 
@@ -177,9 +181,9 @@ export async function noteOptionsThere(plan: Plan, context: PlanningContext): Pr
  * If a call changes more options than this, their previous values are not read. `alone` limits the reads of single
  * objects, `listed` the reads of names and groups through lists.
  */
-const MOST_READ = { alone: 500, listed: 5000 } as const;
+const MAX_READ = { alone: 500, listed: 5000 } as const;
 /** One retry and a short timeout, because the change continues without these reads. */
-const GENTLY = { mostTries: 2, timeoutMs: 5000 } as const;
+const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 5000 } as const;
 
 /** Reads of previous values. Each returns what could be read, and omits the rest. */
 export interface OptionalReads {
@@ -195,15 +199,15 @@ export interface OptionalReads {
 export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
   const gently: ManagementApi = {
     ...api,
-    getTargeting: (id, options) => api.getTargeting(id, { ...options, ...GENTLY }),
-    listOptions: (id, query, options) => api.listOptions(id, query, { ...options, ...GENTLY }),
-    getOption: (id, query, options) => api.getOption(id, query, { ...options, ...GENTLY }),
+    getTargeting: (id, options) => api.getTargeting(id, { ...options, ...OPTIONAL_READ_LIMITS }),
+    listOptions: (id, query, options) => api.listOptions(id, query, { ...options, ...OPTIONAL_READ_LIMITS }),
+    getOption: (id, query, options) => api.getOption(id, query, { ...options, ...OPTIONAL_READ_LIMITS }),
   };
   const fails = { one: false };
   const each = async <Value>(ids: readonly string[], read: (id: string) => Promise<Value>) => {
-    if (ids.length > MOST_READ.alone) return new Map<string, Value>();
+    if (ids.length > MAX_READ.alone) return new Map<string, Value>();
     const known = await mapConcurrently([...new Set(ids)], async (id) => {
-      const value = fails.one ? undefined : await unlessItFails(() => read(id), fails);
+      const value = fails.one ? undefined : await undefinedIfFailed(() => read(id), fails);
       return value === undefined ? undefined : ([id, value] as const);
     });
     return new Map(known);
@@ -212,8 +216,8 @@ export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
     contents: (ids) => each(ids, (id) => readOptionContents(gently, id, signal)),
     targetings: (ids) => each(ids, (id) => gently.getTargeting(id, { signal })),
     async records(ids) {
-      if (ids.length === 0 || ids.length > MOST_READ.listed || fails.one) return new Map();
-      const found = await unlessItFails(() => findOptions(gently, [...new Set(ids)], signal), fails);
+      if (ids.length === 0 || ids.length > MAX_READ.listed || fails.one) return new Map();
+      const found = await undefinedIfFailed(() => findOptions(gently, [...new Set(ids)], signal), fails);
       return found?.found ?? new Map();
     },
   };
@@ -223,7 +227,10 @@ export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
  * Returns undefined if a read fails. A read that the service rejects, for example of a missing object, does not stop
  * further reads; any other failure does.
  */
-async function unlessItFails<Value>(read: () => Promise<Value>, fails: { one: boolean }): Promise<Value | undefined> {
+async function undefinedIfFailed<Value>(
+  read: () => Promise<Value>,
+  fails: { one: boolean },
+): Promise<Value | undefined> {
   try {
     return await read();
   } catch (thrown) {

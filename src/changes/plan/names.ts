@@ -1,7 +1,7 @@
 import type { RejectedError } from "../../api/errors.ts";
 import { isMissing, mapConcurrently } from "../../reads/option-contents.ts";
 import { readOptions } from "../../reads/option-lists.ts";
-import { ownReason, type Reason, type TakenName } from "../../runs/outcome.ts";
+import { type MatchedName, ownReason, type Reason } from "../../runs/outcome.ts";
 import { folded, NameIndex } from "../../spec/names.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import type { NamedTargeting } from "../call.ts";
@@ -15,11 +15,11 @@ export type FindOption = (name: string, field: string) => OptionRecord | Reason;
 
 /** A function that finds options, with the names that did not match exactly. */
 interface OptionFinder extends FindOption {
-  readonly takenFor: TakenName[];
+  readonly takenFor: MatchedName[];
 }
 
 /** The maximum number of such names in the report. */
-const MOST_TAKEN = 20;
+const MAX_MATCHED_NAMES = 20;
 
 /**
  * Returns a function that finds options of a targeting by name, including sub-options (see `NameIndex`). Reads the
@@ -30,7 +30,7 @@ export async function optionFinder(
   isNeeded: boolean,
   { api, signal }: PlanningContext,
 ): Promise<OptionFinder> {
-  const takenFor: TakenName[] = [];
+  const takenFor: MatchedName[] = [];
   if (targetingId === undefined) {
     const unnamed = (value: string) => ownReason("INVALID_ITEM", { problem: "nameWithoutTargeting", value });
     return Object.assign(unnamed, { takenFor });
@@ -41,15 +41,15 @@ export async function optionFinder(
   }
   const find: FindOption = (name, field) => {
     const option = found(index, name, field);
-    if (isOption(option)) noteTaken(takenFor, name, option);
+    if (isOption(option)) noteMatchedName(takenFor, name, option);
     return option;
   };
   return Object.assign(find, { takenFor });
 }
 
 /** Notes the name in the call if it differs from the name of the option that was found. */
-export function noteTaken(takenFor: TakenName[], given: string, { name }: OptionRecord): void {
-  if (name === given || takenFor.length >= MOST_TAKEN || takenFor.some((taken) => taken.given === given)) return;
+export function noteMatchedName(takenFor: MatchedName[], given: string, { name }: OptionRecord): void {
+  if (name === given || takenFor.length >= MAX_MATCHED_NAMES || takenFor.some((taken) => taken.given === given)) return;
   takenFor.push({ given, name });
 }
 
@@ -78,13 +78,16 @@ export function unnamed({ currentName: value, ids = [], near = [] }: NamedTarget
 }
 
 /** The current names of targetings, by ID. For a deleted targeting: the error of the service. */
-export type NamesNow = ReadonlyMap<string, string | RejectedError>;
+export type CurrentNames = ReadonlyMap<string, string | RejectedError>;
 
 /**
  * Reads the current names of targetings. Throws the ApiError of a read that fails for a reason other than a missing
  * targeting.
  */
-export async function namesNow(ids: readonly string[], { api, signal }: PlanningContext): Promise<NamesNow> {
+export async function readCurrentNames(
+  ids: readonly string[],
+  { api, signal }: PlanningContext,
+): Promise<CurrentNames> {
   const read = await mapConcurrently(
     [...new Set(ids)],
     async (_id): Promise<readonly [string, string | RejectedError]> => {
@@ -102,7 +105,7 @@ export async function namesNow(ids: readonly string[], { api, signal }: Planning
 /**
  * Returns a reason if the name of a targeting has changed since the call referred to it by name, otherwise undefined.
  */
-export function renamedSince(currentName: string | undefined, now: string): Reason | undefined {
+export function reasonIfRenamed(currentName: string | undefined, now: string): Reason | undefined {
   if (currentName === undefined || folded(now) === folded(currentName)) return undefined;
   return ownReason("NAME_NOT_FOUND", { field: "currentName", of: "targetings", value: currentName, now });
 }

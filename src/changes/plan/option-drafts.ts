@@ -136,7 +136,7 @@ export class OptionDrafts {
   /** Yields the plain options in their order. */
   *plain(): Generator<RowRange> {
     for (const block of this.#blocks)
-      yield* rangesWithout({ block, from: 0, to: block.length }, (row) => this.#grown.has(block.firstObject + row));
+      yield* excludeRows({ block, from: 0, to: block.length }, (row) => this.#grown.has(block.firstObject + row));
   }
 
   /** Adds a checked option. Returns whether it is valid. */
@@ -172,7 +172,7 @@ export class OptionDrafts {
   ): void {
     const { object } = place;
     if (item.parentName !== undefined) this.#groupNames.add(item.parentName);
-    const misplaced = badPlace(item);
+    const misplaced = badParentField(item);
     if (misplaced !== undefined) {
       this.#plan.fail(object, misplaced);
       const left = ownReason("NEEDS_FAILED", { needs: object });
@@ -201,7 +201,7 @@ export class OptionDrafts {
 }
 
 /** Yields the rows of a range without those for which `isLeftOut` returns true. */
-function* rangesWithout({ block, from, to }: RowRange, isLeftOut: (row: number) => boolean): Generator<RowRange> {
+function* excludeRows({ block, from, to }: RowRange, isLeftOut: (row: number) => boolean): Generator<RowRange> {
   let first = from;
   for (let row = from; row <= to; row += 1) {
     if (row < to && !isLeftOut(row)) continue;
@@ -223,7 +223,7 @@ function isPlain(item: AddOptionInput): boolean {
 }
 
 /** Returns the rule about `parent` that an item breaks, or undefined (management-api 7.4, case 3). */
-function badPlace(item: AddOptionInput): Reason | undefined {
+function badParentField(item: AddOptionInput): Reason | undefined {
   const { parent, parentName } = item;
   if (parent === undefined && parentName === undefined) return undefined;
   if (parent !== undefined && parentName !== undefined) {

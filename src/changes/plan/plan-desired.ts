@@ -2,14 +2,14 @@ import type { ChangeItem, ParentRef, PlanItem } from "../../plans/diff/plan.ts";
 import { groupedBy } from "../../plans/modelled.ts";
 import type { PlannedChanges } from "../../plans/planned-undo.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";
-import { type KnownChange, type OptionPlace, ownReason } from "../../runs/outcome.ts";
+import { type KnownChange, type OptionPosition, ownReason } from "../../runs/outcome.ts";
 import type { PlannedRequest } from "../rows/entries.ts";
-import { addSteps, type ObjectPlace } from "./desired-steps.ts";
+import { addSteps, type TargetingObjects } from "./desired-steps.ts";
 import { Plan } from "./plan.ts";
 import { plannedRequests, weighed } from "./requests.ts";
 
 /** The maximum number of changes since planning that are stored for the report. */
-const MOST_STALE = 20;
+const MAX_STALE = 20;
 
 /**
  * Plans the changes of a desired state as one run. Every item is an object, in the order of the items. The targeting is
@@ -29,7 +29,7 @@ export function planDesired(changes: PlannedChanges, purpose: "start" | "show" =
   }
   const stale = placed.flatMap(({ one }) => one.stale);
   if (stale.length > 0) {
-    plan.facts = { ...plan.facts, stale: stale.slice(0, MOST_STALE) };
+    plan.facts = { ...plan.facts, stale: stale.slice(0, MAX_STALE) };
     for (const { one, from } of placed) failStale(plan, one, from);
   } else for (const { one, from } of placed) addChanges(plan, one, from, keeps);
   return plan;
@@ -41,7 +41,7 @@ export function requestsOf(changes: PlannedChanges): readonly PlannedRequest[] {
   return weighed(steps, plannedRequests(steps));
 }
 
-function addObjects(plan: Plan, changes: PlannedChanges): ObjectPlace {
+function addObjects(plan: Plan, changes: PlannedChanges): TargetingObjects {
   const { _id, name, rename, delete: isDeleted } = changes.targeting;
   const own = plan.objects.length;
   if (_id === undefined) plan.object({ index: own, name });
@@ -52,7 +52,7 @@ function addObjects(plan: Plan, changes: PlannedChanges): ObjectPlace {
   return { own, first };
 }
 
-function addChanges(plan: Plan, changes: PlannedChanges, { own, first }: ObjectPlace, keeps: boolean): void {
+function addChanges(plan: Plan, changes: PlannedChanges, { own, first }: TargetingObjects, keeps: boolean): void {
   const { items, alreadyDone, targeting } = changes;
   const { _id, name } = targeting;
   if (keeps && _id !== undefined && (targeting.rename !== undefined || targeting.delete))
@@ -83,7 +83,7 @@ function objectOf(item: PlanItem, index: number, changes: PlannedChanges) {
 
 /** Returns what the report says about a change. */
 function changeOf({ name, parent, contexts, seen }: ChangeItem, changes: PlannedChanges): KnownChange {
-  const placeNow = (id: string | null): OptionPlace => ({
+  const placeNow = (id: string | null): OptionPosition => ({
     parent: id,
     parentName: id === null ? null : (changes.there.get(id)?.name ?? null),
   });
@@ -101,7 +101,7 @@ function changeOf({ name, parent, contexts, seen }: ChangeItem, changes: Planned
  * Returns the future group of an option, with the group's new name if it is renamed. The ID of a group that is still to
  * be created is unknown.
  */
-function placeOf(place: ParentRef, { items, there }: PlannedChanges): OptionPlace {
+function placeOf(place: ParentRef, { items, there }: PlannedChanges): OptionPosition {
   if (place === null) return { parent: null, parentName: null };
   if ("_id" in place) {
     const group = items.find((item) => item.kind === "change" && item._id === place._id);
@@ -112,7 +112,7 @@ function placeOf(place: ParentRef, { items, there }: PlannedChanges): OptionPlac
   return group?.kind === "create" ? { parentName: group.name } : {};
 }
 
-function failStale(plan: Plan, { items, stale }: PlannedChanges, { own, first }: ObjectPlace): void {
+function failStale(plan: Plan, { items, stale }: PlannedChanges, { own, first }: TargetingObjects): void {
   const byId = new Map(stale.flatMap((one) => (one._id === undefined ? [] : [[one._id, one]])));
   const byName = new Map(stale.map((one) => [one.name, one]));
   for (let object = own; object < first + items.length; object += 1) {

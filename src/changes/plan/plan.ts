@@ -7,7 +7,7 @@ import type { PlacedOption } from "../../reads/saved-options.ts";
 import type { Asked, Reason, ReportedObject } from "../../runs/outcome.ts";
 import type { UpdateContextsItem } from "../call.ts";
 import type { Decided, JournalEntry, RunFacts, Settlement, Step } from "../rows/entries.ts";
-import { FormerValues } from "../rows/former.ts";
+import { PreviousValues } from "../rows/former.ts";
 import { RowBlock, type RowRange } from "../rows/row-block.ts";
 import { ObjectList, StepList, StepMaker } from "../rows/steps.ts";
 
@@ -62,7 +62,7 @@ export class Plan {
   readonly losses: Loss[] = [];
   readonly removed: Removed[] = [];
   /** The previous values of what the run changes. */
-  readonly former = new FormerValues();
+  readonly former = new PreviousValues();
   readonly make = new StepMaker(() => this.steps.length);
   /** Facts about the run as a whole. The flow that starts the run adds who approved it. */
   facts: RunFacts = {};

@@ -1,8 +1,8 @@
 export { planAddOptions } from "./add-options.ts";
 export { planCreateTargetings } from "./create-targetings.ts";
 export { planDeleteOptions, planDeleteTargetings } from "./deletes.ts";
-export { noteFormerValues, noteOptionsThere } from "./former-values.ts";
-export { namesNow, optionFinder } from "./names.ts";
+export { notePreviousValues, noteTargetingFacts } from "./former-values.ts";
+export { optionFinder, readCurrentNames } from "./names.ts";
 export { OptionDrafts } from "./option-drafts.ts";
 export { Plan } from "./plan.ts";
 export { planDesired } from "./plan-desired.ts";

@@ -3,7 +3,7 @@ import type { OptionChanges, OptionRecord } from "../../spec/records.ts";
 import type { Inputs } from "../call.ts";
 import { requestReason } from "../state/api-reasons.ts";
 import { badId, badName } from "./checks.ts";
-import { type FindOption, isOption, type NamesNow, renamedSince, unnamed } from "./names.ts";
+import { type CurrentNames, type FindOption, isOption, reasonIfRenamed, unnamed } from "./names.ts";
 import { Plan } from "./plan.ts";
 
 type GivenTargeting = Omit<Inputs["rename_targetings"]["items"][number], "name">;
@@ -12,7 +12,7 @@ type GivenTargeting = Omit<Inputs["rename_targetings"]["items"][number], "name">
  * Plans renaming targetings. Names that one targeting frees and another takes, and swapped names, are resolved while
  * sending. `now` contains the current names of targetings that the call refers to by name.
  */
-export function planRenameTargetings(input: Inputs["rename_targetings"], now: NamesNow = new Map()): Plan {
+export function planRenameTargetings(input: Inputs["rename_targetings"], now: CurrentNames = new Map()): Plan {
   const plan = new Plan();
   const byId = new Map<string, { readonly index: number; readonly name: string; readonly objects: number[] }>();
   const names = new Map<string, number>();
@@ -37,10 +37,10 @@ export function planRenameTargetings(input: Inputs["rename_targetings"], now: Na
 }
 
 /** Returns why a targeting cannot be renamed, if that is already known, or undefined. */
-function badTargeting({ _id, currentName }: GivenTargeting, now: NamesNow): Reason | undefined {
+function badTargeting({ _id, currentName }: GivenTargeting, now: CurrentNames): Reason | undefined {
   if (_id === undefined) return undefined;
   const name = currentName === undefined ? undefined : now.get(_id);
-  if (typeof name === "string") return badId("_id", _id) ?? renamedSince(currentName, name);
+  if (typeof name === "string") return badId("_id", _id) ?? reasonIfRenamed(currentName, name);
   return name === undefined ? badId("_id", _id) : requestReason("renameTargetings", name);
 }
 

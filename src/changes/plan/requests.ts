@@ -89,7 +89,7 @@ export function plannedRequests(steps: Steps): Requests {
  * Returns whether all steps have the same operation and none waits for another. Their requests may then be sent in any
  * order.
  */
-export function areAlike(steps: Steps, requests: Requests): boolean {
+export function canSendInAnyOrder(steps: Steps, requests: Requests): boolean {
   return steps.areIndependent() && operationOf(steps, requests[0]) === operationOf(steps, requests.at(-1));
 }
 

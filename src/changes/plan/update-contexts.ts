@@ -9,8 +9,15 @@ import { isUlid } from "../../spec/ulid.ts";
 import type { Inputs, UpdateContextsItem } from "../call.ts";
 import { requestReason } from "../state/api-reasons.ts";
 import { badId, checkContextIds, tooManyForOption } from "./checks.ts";
-import { type ContextWish, noteRows, planContextChanges } from "./context-changes.ts";
-import { noteHeld, noteNear, noteUnread, noteWithin, type OptionalReads, optionalReads } from "./former-values.ts";
+import { noteRows, planContextChanges, type RequestedContextChange } from "./context-changes.ts";
+import {
+  noteCommonTargeting,
+  notePreviousContents,
+  noteSimilarIds,
+  noteUnread,
+  type OptionalReads,
+  optionalReads,
+} from "./former-values.ts";
 import { optionFinder } from "./names.ts";
 import { Plan, type PlanningContext } from "./plan.ts";
 
@@ -30,8 +37,8 @@ export async function planUpdateContexts(
   const find = await optionFinder(input.targetingId, isNamed, context);
   const sources = await readSources(items, context);
   const reads = optionalReads(context);
-  const beside = await readBeside(items, find, reads, context);
-  const wishes = new Map<string, ContextWish>();
+  const beside = await readSplitOptions(items, find, reads, context);
+  const wishes = new Map<string, RequestedContextChange>();
   const called = new Map<string, string>();
   for (const one of given) {
     if ("reason" in one) {
@@ -43,12 +50,12 @@ export async function planUpdateContexts(
     const objects = targets.map((target) => ({ target, object: plan.object({ ...placeOf(one), ...target }) }));
     for (const { target, object } of objects) {
       const found = "_id" in target ? target : find(target.name, "name");
-      const wanted = contextsOf("_id" in found ? splitAsHeld(item, beside.get(found._id)) : item, sources);
+      const wanted = contextsOf("_id" in found ? joinHeldContextIds(item, beside.get(found._id)) : item, sources);
       if ("code" in wanted) plan.fail(object, wanted);
       else if (!("_id" in found)) plan.fail(object, found);
       else {
         const invalid = badId("_id", found._id);
-        if (invalid === undefined) addWish(wishes, found._id, object, wanted);
+        if (invalid === undefined) mergeItemChange(wishes, found._id, object, wanted);
         else plan.fail(object, invalid);
         if (invalid === undefined && item.calledName !== undefined) called.set(found._id, item.calledName);
       }
@@ -57,7 +64,7 @@ export async function planUpdateContexts(
       plan.fail(plan.object(placeOf(one)), ownReason("INVALID_ITEM", { problem: "noOption" }));
     }
   }
-  const contents = await readWhereNeeded([...wishes.values()], beside, context);
+  const contents = await readNeededContents([...wishes.values()], beside, context);
   const open = [...wishes.keys()].filter((optionId) => !contents.has(optionId));
   const there = new Map(await reads.contents(open.filter((optionId) => !beside.has(optionId))));
   for (const optionId of open) {
@@ -70,7 +77,7 @@ export async function planUpdateContexts(
   planContextChanges(plan, all, contents);
   for (const { optionId, add, set } of all) {
     const read = contents.get(optionId) ?? there.get(optionId);
-    if (read !== undefined && !("code" in read)) noteNear(plan, set ?? add, read.contexts);
+    if (read !== undefined && !("code" in read)) noteSimilarIds(plan, set ?? add, read.contexts);
   }
   const unread = all.filter(({ optionId }) => !contents.has(optionId));
   noteUnread(plan, unread.length - there.size);
@@ -78,10 +85,10 @@ export async function planUpdateContexts(
     const held = there.get(optionId);
     if (held === undefined) continue;
     noteRows(plan, asked, held);
-    noteHeld(plan, held, add);
+    notePreviousContents(plan, held, add);
   }
   const onlyNames = items.every(({ _id, _ids }) => (_id ?? _ids) === undefined);
-  noteWithin(
+  noteCommonTargeting(
     plan,
     all.flatMap(({ optionId }) => {
       const read = contents.get(optionId) ?? there.get(optionId);
@@ -121,7 +128,7 @@ async function namesOf(
 /** Fails the rows about an option if they call it by a name that it does not have. */
 function failMisnamed(
   plan: Plan,
-  wishes: Map<string, ContextWish>,
+  wishes: Map<string, RequestedContextChange>,
   called: { readonly optionId: string; readonly name: string; readonly is: string | undefined },
 ): void {
   const { optionId, name, is } = called;
@@ -135,7 +142,7 @@ function failMisnamed(
  * Reads options if the cells of their Context IDs were split, because a Context ID that they hold may contain the
  * separator.
  */
-async function readBeside(
+async function readSplitOptions(
   items: readonly UpdateContextsItem[],
   find: Awaited<ReturnType<typeof optionFinder>>,
   reads: OptionalReads,
@@ -156,7 +163,7 @@ async function readBeside(
 }
 
 /** Returns an item in which a Context ID stays whole if the option holds it with a separator in it. */
-function splitAsHeld(item: UpdateContextsItem, held: OptionContents | Reason | undefined): UpdateContextsItem {
+function joinHeldContextIds(item: UpdateContextsItem, held: OptionContents | Reason | undefined): UpdateContextsItem {
   const { split, add, remove, set } = item;
   if (split === undefined || held === undefined || "code" in held) return item;
   const taken = new Set(splitBeside(split, []));
@@ -221,7 +228,12 @@ function contextsOf(
 }
 
 /** Merges an item into the requested changes of its option. A later item about the same Context ID wins. */
-function addWish(wishes: Map<string, ContextWish>, optionId: string, object: number, wanted: Contexts): void {
+function mergeItemChange(
+  wishes: Map<string, RequestedContextChange>,
+  optionId: string,
+  object: number,
+  wanted: Contexts,
+): void {
   const wish = wishes.get(optionId) ?? {
     optionId,
     objects: [],
@@ -259,8 +271,8 @@ async function readSources(
   return readAll([...ids], context, field);
 }
 
-async function readWhereNeeded(
-  wishes: readonly ContextWish[],
+async function readNeededContents(
+  wishes: readonly RequestedContextChange[],
   known: ReadContents,
   context: PlanningContext,
 ): Promise<ReadContents> {

@@ -328,10 +328,10 @@ export function journalLine(entry: JournalEntry): readonly (string | Uint8Array)
     return [`${JSON.stringify(rest).slice(0, -1)},"items":[`, items, "]}"];
   }
   const steps =
-    "steps" in entry && entry.t !== "send" && entry.t !== "late" ? { steps: entry.steps?.map(keptStep) } : {};
+    "steps" in entry && entry.t !== "send" && entry.t !== "late" ? { steps: entry.steps?.map(storedStep) } : {};
   return [JSON.stringify({ ...entry, ...steps })];
 }
 
-function keptStep({ item, ...step }: Step) {
+function storedStep({ item, ...step }: Step) {
   return { ...step, json: item === undefined ? "" : JSON.stringify(item) };
 }

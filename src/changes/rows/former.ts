@@ -22,22 +22,22 @@ const formerOption = z.object({
   subOptions: ids.exactOptional(),
 });
 
-export type FormerTargeting = z.infer<typeof formerTargeting>;
+export type PreviousTargeting = z.infer<typeof formerTargeting>;
 
-export type FormerOption = z.infer<typeof formerOption>;
+export type PreviousOption = z.infer<typeof formerOption>;
 
-export const formerLine = z.discriminatedUnion("kind", [formerTargeting, formerOption]);
+export const previousValueLine = z.discriminatedUnion("kind", [formerTargeting, formerOption]);
 
 /** The values before a run changed them. Undo plans are made from them. */
-export class FormerValues {
-  readonly #lines = new Map<string, FormerOption | FormerTargeting>();
+export class PreviousValues {
+  readonly #lines = new Map<string, PreviousOption | PreviousTargeting>();
 
   get size(): number {
     return this.#lines.size;
   }
 
   /** Records facts about an option, in addition to those recorded before. */
-  option(more: Omit<FormerOption, "kind">): void {
+  option(more: Omit<PreviousOption, "kind">): void {
     const before = this.#lines.get(more._id);
     this.#lines.set(more._id, { ...(before?.kind === "option" && before), kind: "option", ...more });
   }
@@ -67,7 +67,7 @@ const EXISTS = ownReason("EXISTS");
  * Returns the outcome of an option that exists and is not changed: it is skipped by choice, or there is nothing to add
  * to it.
  */
-export function leftAsItIs(object: number, _id: string, onExisting: OnExisting): Settlement {
+export function unchangedOption(object: number, _id: string, onExisting: OnExisting): Settlement {
   if (onExisting === "skip") return { object, outcome: "skipped", reason: EXISTS, _id };
   return { object, outcome: "alreadyDone", _id };
 }

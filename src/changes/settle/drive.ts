@@ -96,9 +96,9 @@ function endReason(reason: Reason): Reason {
 function retryDeferred(driver: ChangeDriver): Turns | undefined {
   const deferred = driver.state.deferredSteps();
   if (deferred.length === 0) return undefined;
-  const temporary = breakCircles(driver, deferred);
+  const temporary = breakCycles(driver, deferred);
   if (temporary.length > 0) driver.change([], { steps: temporary });
-  const turns = turnsOf(driver.state);
+  const turns = retryOrderOf(driver.state);
   const again = temporary.length > 0 ? deferred : deferred.filter(({ changedSince }) => changedSince);
   if (again.length > 0) {
     driver.change(again.map(({ step }) => ({ step: step.id, to: "pending" })));
@@ -123,7 +123,7 @@ export type Turns = ReadonlyMap<number, number>;
  * Returns an order for refused changes. Within one request a rename may take a name that an earlier item frees
  * (management-api 4.1), so each change follows the one whose name it wants. A chain of any length is sent at once.
  */
-export function turnsOf(state: RunState): Turns {
+export function retryOrderOf(state: RunState): Turns {
   const deferred = state.deferredSteps();
   // The member of a cycle that has a temporary name comes last, because its old name is already free.
   const isLast = ({ step }: Deferred) => state.stepsChanging(targetOf(step) ?? "").some(({ prepares }) => prepares);
@@ -152,7 +152,7 @@ function otherChanges({ step }: Deferred): OptionChanges {
  * temporary name. That step also contains the member's other changes, so that it is refused before any name has
  * changed. A cycle in which several members change more than their names is therefore not broken.
  */
-export function breakCircles(driver: ChangeDriver, deferred: readonly Deferred[]): readonly Step[] {
+export function breakCycles(driver: ChangeDriver, deferred: readonly Deferred[]): readonly Step[] {
   const maker = StepMaker.after(driver.state.steps);
   const newId = ulidSource(() => driver.clock.now(), driver.random);
   return pathsIn(deferred, deferred).flatMap(({ members, circleFrom }) => {

@@ -88,7 +88,7 @@ async function newestIn(
   { api }: ChangeDriver,
   targeting: string,
 ): Promise<{ readonly _id: string | null } | undefined> {
-  const at = (offset: number) => orOnceMore(() => api.listOptions(targeting, { limit: 1, offset }));
+  const at = (offset: number) => readWithRetry(() => api.listOptions(targeting, { limit: 1, offset }));
   const first = await at(0);
   const { total } = first ?? {};
   if (total === undefined) return undefined;
@@ -104,7 +104,7 @@ const CLOCK_READINGS = 12;
  * Reads the service's clock until it proves every provable claim to be newer than its first attempt, or until no
  * further reading helps. Returns `unread` if a reading failed or the run was stopped; a later reading may then decide.
  */
-export async function sharpen(
+export async function readServiceClock(
   driver: ChangeDriver,
   given: readonly Claim[],
   order: typeof orderOf = orderOf,
@@ -151,7 +151,7 @@ async function waited({ clock, signal }: ChangeDriver, ms: number): Promise<bool
  * Repeats a read once if no answer came, because the proof for the first write of a process may depend on this read
  * alone.
  */
-async function orOnceMore<T>(read: () => Promise<T>): Promise<T | undefined> {
+async function readWithRetry<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read();
   } catch (thrown) {

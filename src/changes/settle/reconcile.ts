@@ -11,7 +11,7 @@ import { ulidTime } from "../../spec/ulid.ts";
 import type { Step, StepChange } from "../rows/entries.ts";
 import type { RunState } from "../state/change-state.ts";
 import type { ChangeDriver } from "./change-driver.ts";
-import { type Claim, clockOrderOf, isNewer, orderOf, orUndefined, sharpen } from "./evidence.ts";
+import { type Claim, clockOrderOf, isNewer, orderOf, orUndefined, readServiceClock } from "./evidence.ts";
 
 const nameTaken = z.looseObject({ existingId: z.string().optional(), existingIds: z.array(z.string()).optional() });
 
@@ -24,12 +24,12 @@ export function existingIds(reason: Reason): readonly string[] {
 }
 
 /** A create whose first attempt was not answered, and whose resend found its name taken. */
-export interface MetItsName {
+export interface InDoubtNameConflict {
   readonly step: Step;
   readonly reason: Reason;
 }
 
-interface OpenCreate extends MetItsName {
+interface OpenCreate extends InDoubtNameConflict {
   /** The IDs that may be ours: they have the name, and are not older than the first attempt. */
   readonly ids: readonly string[];
 }
@@ -43,14 +43,14 @@ interface OpenCreate extends MetItsName {
  */
 export async function reconcileCreates(
   driver: ChangeDriver,
-  met: readonly MetItsName[],
+  met: readonly InDoubtNameConflict[],
   madeNow: boolean,
   namesIn: OptionNames,
 ): Promise<readonly StepChange[]> {
-  const ids = ({ step, reason }: MetItsName): readonly string[] =>
+  const ids = ({ step, reason }: InDoubtNameConflict): readonly string[] =>
     existingIds(reason).filter((id) => orderOf(driver, { id, step }) !== "before");
   const claims = met.flatMap((each) => ids(each).map((id) => ({ id, step: each.step })));
-  const readings = await sharpen(driver, claims);
+  const readings = await readServiceClock(driver, claims);
   const changes: StepChange[] = [];
   const open: OpenCreate[] = [];
   for (const each of met) {
@@ -62,7 +62,7 @@ export async function reconcileCreates(
   }
   const { found, unread } = await withSameContexts(driver, open, await lookUp(driver, open));
   const elsewhere = open.filter(({ ids: candidates }) => !candidates.some((id) => found.has(id) || unread.has(id)));
-  await sharpen(driver, elsewhere.flatMap(claimsOf), clockOrderOf);
+  await readServiceClock(driver, elsewhere.flatMap(claimsOf), clockOrderOf);
   observeOwn(driver, open, found);
   for (const each of open) {
     const { step, reason, ids: candidates } = each;

@@ -3,14 +3,14 @@ import type { BulkAnswer } from "../../api/management.ts";
 import { retryAfterIn } from "../../api/rejections.ts";
 import { HeldBackError } from "../../platform/fence.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
-import { fenceOf, type Intent, LeaseLostError, type Turn } from "../../runs/turn.ts";
+import { type Intent, LeaseLostError, requestFence, type Turn } from "../../runs/turn.ts";
 import { type BulkResult, type ItemError, itemError } from "../../spec/records.ts";
 import { APPLIED_AS, type BulkOperation } from "../../spec/routes.ts";
 import { isUlid, ulidTime } from "../../spec/ulid.ts";
 import type { MadeRows, Step, StepChange } from "../rows/entries.ts";
 import { itemReason, requestReason } from "../state/api-reasons.ts";
 import type { ChangeDriver } from "./change-driver.ts";
-import { type Answered, metOwnName, settleAnswers } from "./settle-items.ts";
+import { type Answered, isInDoubtNameConflict, settleAnswers } from "./settle-items.ts";
 
 type Attempt =
   | { readonly kind: "answer"; readonly answer: BulkAnswer }
@@ -103,14 +103,14 @@ async function attemptOnce(
   const unconnected = await failureToConnect(driver, operation);
   const sentAt = driver.clock.now();
   driver.record({ t: "send", steps, at: sentAt, again });
-  const intent = await intendOrUndo(driver, turn);
+  const intent = await announceOrWithhold(driver, turn);
   if (intent === undefined) return { kind: "turnLost" };
   if (!(await driver.mayLeave(intent))) {
     driver.withhold();
     return { kind: "withheld" };
   }
   if (unconnected !== undefined) return { kind: "error", error: unconnected };
-  const fence = fenceOf([turn, driver.lease], intent, {
+  const fence = requestFence([turn, driver.lease], intent, {
     renew: () => driver.intend(turn),
     onLate: () => driver.record({ t: "late", steps, at: driver.clock.now() }),
   });
@@ -144,7 +144,7 @@ async function failureToConnect(driver: ChangeDriver, operation: BulkOperation):
 }
 
 /** Returns undefined if the write lock is lost. The recorded request is then marked as withheld. */
-async function intendOrUndo(driver: ChangeDriver, turn: Turn): Promise<Intent | undefined> {
+async function announceOrWithhold(driver: ChangeDriver, turn: Turn): Promise<Intent | undefined> {
   try {
     return await driver.intend(turn);
   } catch (thrown) {
@@ -177,7 +177,7 @@ function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly 
  */
 function giveUp(driver: ChangeDriver, ids: readonly number[], reason: Reason): Reason {
   driver.change(
-    stepsOf(driver, ids).map((step) => unlessSuspect(driver, step, { step: step.id, to: "notApplied", reason })),
+    stepsOf(driver, ids).map((step) => unknownIfSuspect(driver, step, { step: step.id, to: "notApplied", reason })),
   );
   return reason;
 }
@@ -228,7 +228,7 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
     } else if (!result.success && (code === "UNCATCHED" || (code === undefined && isServerFault(result.error)))) {
       uncatched.push(step);
     } else {
-      (metOwnName(driver, step, result) ? met : answered).push({ step, result });
+      (isInDoubtNameConflict(driver, step, result) ? met : answered).push({ step, result });
     }
   }
   const isWhole = busy.length + uncatched.length === 0;
@@ -319,7 +319,7 @@ async function giveUpOnUncatched(
   const because = ownReason("PARTLY_APPLIED", { because: error.errorCode });
   const asUnknown = (step: Step) => ({ step: step.id, to: "unknown", reason: because }) as const;
   driver.change(
-    open.map((step) => (addsAndRemoves(step) ? asUnknown(step) : unlessSuspect(driver, step, asUnknown(step)))),
+    open.map((step) => (addsAndRemoves(step) ? asUnknown(step) : unknownIfSuspect(driver, step, asUnknown(step)))),
   );
   const failed = uncatched.filter((step) => !open.includes(step));
   const answered = failed.map((step, index) => ({ step, result: { index, success: false, error } }));
@@ -367,19 +367,19 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
       return resend(backoff(driver, failures), { failures });
     case "rejected":
       if (endsTheRun(error)) {
-        driver.change(steps.map((step) => unlessSuspect(driver, step, { step: step.id, to: "refused", reason })));
+        driver.change(steps.map((step) => unknownIfSuspect(driver, step, { step: step.id, to: "refused", reason })));
         return { kind: "end", reason };
       }
       if (steps.length > 1) {
         driver.change([]);
         return { kind: "halve", ids: batch.ids };
       }
-      if (isLeftInDoubt(driver, first)) {
+      if (staysInDoubt(driver, first)) {
         const refused = batch.refused + 1;
         driver.change([]);
         if (refused < REFUSED_TRIES) return resend(backoff(driver, refused), { refused });
         const because = { ...reason, detail: { ...reason.detail, refused: true } };
-        driver.change([unlessSuspect(driver, first, { step: first.id, to: "failed", reason: because })]);
+        driver.change([unknownIfSuspect(driver, first, { step: first.id, to: "failed", reason: because })]);
       } else await settleAnswers(driver, [first], [{ step: first, result: asResult(error) }]);
       return { kind: "settled" };
   }
@@ -389,7 +389,7 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
  * Whether the refusal of a request leaves the outcome of an earlier attempt open. If a resumed run gets the same
  * refusal, the item itself is the reason, so the earlier attempt was refused, too.
  */
-function isLeftInDoubt({ state }: ChangeDriver, { id }: Step): boolean {
+function staysInDoubt({ state }: ChangeDriver, { id }: Step): boolean {
   return state.suspectSince(id) !== undefined && !state.wasRefusedInDoubt(id);
 }
 
@@ -456,7 +456,7 @@ function idsOf(steps: readonly Step[]): readonly number[] {
  * Returns the change for a step that was not applied this time, or `unknown` if an earlier attempt may have been
  * applied.
  */
-function unlessSuspect(
+function unknownIfSuspect(
   driver: ChangeDriver,
   step: Step,
   change: Extract<

@@ -4,12 +4,12 @@ import { ownReason, type Reason } from "../../runs/outcome.ts";
 import type { BulkResult } from "../../spec/records.ts";
 import { contextParts } from "../plan/context-parts.ts";
 import type { Binding, OptionItem, Settlement, Step, StepChange, StepOf, UnexpectedCount } from "../rows/entries.ts";
-import { leftAsItIs } from "../rows/former.ts";
+import { unchangedOption } from "../rows/former.ts";
 import { StepMaker, sentFields } from "../rows/steps.ts";
 import { itemReason, requestReason } from "../state/api-reasons.ts";
 import type { ChangeDriver, Consequences } from "./change-driver.ts";
 import { type MadeStep, withInsideIds } from "./evidence.ts";
-import { existingIds, type MetItsName, mayWorkLater, reconcileCreates, targetOf } from "./reconcile.ts";
+import { existingIds, type InDoubtNameConflict, mayWorkLater, reconcileCreates, targetOf } from "./reconcile.ts";
 import { takeBack } from "./take-back.ts";
 
 /** An item of an answered request that needs no resend: it succeeded, or the service refused it. */
@@ -36,7 +36,7 @@ export async function settleAnswers(
   const changes: StepChange[] = [];
   const steps: Step[] = [];
   const settlements: Settlement[] = [];
-  const met: MetItsName[] = [];
+  const met: InDoubtNameConflict[] = [];
   const made: MadeStep[] = [];
   const maker = StepMaker.after(driver.state.steps);
   const namesIn = optionNamesOnce(driver.api, driver.signal);
@@ -54,13 +54,13 @@ export async function settleAnswers(
       if (driver.state.suspectSince(step.id) !== undefined) madeNow = true;
       continue;
     }
-    const reason = inCallersTerms(driver, request, whatWasSent(step, itemReason(step.operation, result.error)));
+    const reason = withCallerPositions(driver, request, withSentFields(step, itemReason(step.operation, result.error)));
     if (isCreate(step) && isSuspect(driver, step) && NAME_TAKEN.has(reason.code) && existingIds(reason).length > 0) {
       met.push({ step, reason });
       continue;
     }
     const findEarlierRun =
-      isCreate(step) && isSuspect(driver, step) ? await nameMeanwhile(driver, step, reason, namesIn) : "free";
+      isCreate(step) && isSuspect(driver, step) ? await findInDoubtName(driver, step, reason, namesIn) : "free";
     if (findEarlierRun === "unreadable") changes.push({ step: step.id, to: "unknown", reason: inDoubt(reason) });
     else if (findEarlierRun !== "free") met.push(findEarlierRun);
     if (findEarlierRun !== "free") continue;
@@ -87,7 +87,7 @@ export async function settleAnswers(
 /**
  * Whether an in-doubt create found its name taken. Its own earlier attempt may have created the object with that name.
  */
-export function metOwnName(driver: ChangeDriver, step: Step, { success, error }: BulkResult): boolean {
+export function isInDoubtNameConflict(driver: ChangeDriver, step: Step, { success, error }: BulkResult): boolean {
   return !success && isCreate(step) && isSuspect(driver, step) && NAME_TAKEN.has(error?.errorCode ?? "");
 }
 
@@ -96,12 +96,12 @@ export function metOwnName(driver: ChangeDriver, step: Step, { success, error }:
  * name proves nothing, because an earlier attempt may have created the object. Targetings cannot be listed. Their names
  * count as free, because the service checks the name of a targeting first.
  */
-async function nameMeanwhile(
+async function findInDoubtName(
   driver: ChangeDriver,
   step: Create,
   reason: Reason,
   namesIn: OptionNames,
-): Promise<MetItsName | "free" | "unreadable"> {
+): Promise<InDoubtNameConflict | "free" | "unreadable"> {
   const place = step.bindings.find(({ field }) => field === "targeting");
   const targetingId = place === undefined ? undefined : driver.state.boundId(place);
   if (NAME_TAKEN.has(reason.code) || targetingId === undefined) return "free";
@@ -135,7 +135,7 @@ async function refused(
     if (then !== undefined) return then;
   }
   if (isCreate(step) && step.objects.length > 1) return unbundle(driver, step, reason, { maker, namesIn });
-  const parts = cutAgain(driver, step, reason, maker);
+  const parts = splitFurther(driver, step, reason, maker);
   if (parts !== undefined) return parts;
   if (mayWorkLater(driver.state, step, reason)) return { changes: [{ step: step.id, to: "deferred", reason }] };
   return takeBack(driver, step, reason, maker) ?? { changes: [{ step: step.id, to: "failed", reason }] };
@@ -188,7 +188,7 @@ function unexpectedCount(
  * Adds what was sent to the reason. One code covers the nine cases of management-api 7.4, and one covers three limits
  * of 8.1; the sent fields distinguish them.
  */
-function whatWasSent(step: Step, reason: Reason): Reason {
+function withSentFields(step: Step, reason: Reason): Reason {
   if (reason.code === "TARGETING_CONTEXT_LIMIT_EXCEEDED") {
     const { contextIds } = step.weight;
     return { ...reason, detail: { ...reason.detail, contextIds }, sent: sentFields(step) };
@@ -197,7 +197,7 @@ function whatWasSent(step: Step, reason: Reason): Reason {
 }
 
 /** Converts `duplicateOfIndex` from a position in the request to a position in the caller's items. */
-function inCallersTerms(driver: ChangeDriver, request: readonly Step[], reason: Reason): Reason {
+function withCallerPositions(driver: ChangeDriver, request: readonly Step[], reason: Reason): Reason {
   const at = reason.detail?.duplicateOfIndex;
   const [first] = typeof at === "number" ? (request[at]?.objects ?? []) : [];
   const about = first === undefined ? undefined : driver.state.objects.at(first);
@@ -226,7 +226,7 @@ const NO_GROWTH = { ids: 0, bytes: 0 };
  * add. If one of these is refused, it is split into parts that only remove or only add. Returns undefined if that would
  * not help.
  */
-function cutAgain(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
+function splitFurther(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
   const id = targetOf(step);
   const isLimit = reason.code === "TARGETING_CONTEXT_LIMIT_EXCEEDED" && step.operation === "updateOptions";
@@ -273,7 +273,7 @@ export function existingOption(
   }
   return {
     changes: [{ step: step.id, to: "replaced" }],
-    settlements: [leftAsItIs(object, existing, driver.onExisting)],
+    settlements: [unchangedOption(object, existing, driver.onExisting)],
   };
 }
 
@@ -367,7 +367,7 @@ async function nameTaken(
   const settlements: Settlement[] = taken.map((candidate) => {
     const id = names?.get(candidate.name);
     const object = objectOf(group, candidate);
-    if (driver.onExisting === "skip" && id !== undefined) return leftAsItIs(object, id, "skip");
+    if (driver.onExisting === "skip" && id !== undefined) return unchangedOption(object, id, "skip");
     return { object, outcome: "failed", reason: { ...reason, detail: { existingIds: [id] } } };
   });
   const free = children.filter((candidate) => !taken.includes(candidate));
@@ -415,7 +415,7 @@ function groupExists(
     steps.push(maker.updateOption({ id: existing }, { contexts: { add: contexts } }, { objects: [object] }));
     return { changes: [{ step: step.id, to: "replaced" }], steps };
   }
-  const settlements = [leftAsItIs(object, existing, driver.onExisting)];
+  const settlements = [unchangedOption(object, existing, driver.onExisting)];
   return { changes: [{ step: step.id, to: "replaced" }], steps, settlements };
 }
 

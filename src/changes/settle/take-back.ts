@@ -17,11 +17,11 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
   const [object] = step.objects;
   if (object === undefined || step.prepares) return undefined;
   const done = driver.state.doneSteps(object).filter((earlier) => earlier.undoes === undefined);
-  if (step.undoes !== undefined) return stillThere(driver, step, step.undoes);
+  if (step.undoes !== undefined) return afterFailedReversal(driver, step, step.undoes);
   if (done.length === 0) return undefined;
   const renamed = done.find((earlier) => earlier.formerName !== undefined);
   if (renamed !== undefined)
-    return nameBack(step, renamed, { reason, hasMore: [step, ...done].some(wantsMore) }, maker);
+    return restoreName(step, renamed, { reason, hasMore: [step, ...done].some(changesMoreThanName) }, maker);
   const { objects } = step;
   const id = driver.state.idOf(object);
   if (id === undefined || driver.state.isNeeded(object)) return partly(step, reason);
@@ -32,7 +32,7 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
     return { changes: [failed], steps: [maker.deleteOption({ id }, inTree, { objects, undoes: reason })] };
   }
   // The values before a move, a rename or a setting are not known here.
-  if (done.some(wantsMoreThanContexts)) return partly(step, reason);
+  if (done.some(changesMoreThanContexts)) return partly(step, reason);
   const steps: Step[] = [];
   for (const earlier of done.reverse()) {
     const last = earlier === done.at(-1);
@@ -49,7 +49,7 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
  * Restores the old name after the second step of a swap was refused. Other changes that were applied with the name
  * remain.
  */
-function nameBack(
+function restoreName(
   step: Step,
   renamed: Step,
   { reason, hasMore }: { readonly reason: Reason; readonly hasMore: boolean },
@@ -70,16 +70,16 @@ function nameBack(
  * Whether a step changes more than the name. Such changes were applied with the temporary name or before it, and
  * remain.
  */
-function wantsMore({ item, bindings }: Step): boolean {
+function changesMoreThanName({ item, bindings }: Step): boolean {
   return bindings.some(({ field }) => field === "parent") || Object.keys(item ?? {}).some((field) => field !== "name");
 }
 
-function wantsMoreThanContexts({ item, bindings }: Step): boolean {
+function changesMoreThanContexts({ item, bindings }: Step): boolean {
   return bindings.some(({ field }) => field === "parent") || Object.keys(item ?? {}).some((one) => one !== "contexts");
 }
 
 /** Handles a failed reversal. A resumed run tries it again, or continues if only the name is missing. */
-function stillThere(driver: ChangeDriver, undoing: Step, reason: Reason): Consequences {
+function afterFailedReversal(driver: ChangeDriver, undoing: Step, reason: Reason): Consequences {
   const steps = driver.state.stepsChanging(targetOf(undoing) ?? "");
   const wanted = steps.find((step) => step.prepares === undefined && step.undoes === undefined);
   const isRenamed = steps.some((step) => step.formerName !== undefined);
@@ -98,7 +98,7 @@ function inverseOf({ add, remove }: ContextChanges): ContextChanges {
 }
 
 /** An option or targeting that still has a temporary name from a run. */
-export interface StrandedName {
+export interface LeftoverName {
   readonly _id: string;
   readonly temporaryName: string;
   readonly formerName: string;
@@ -110,7 +110,7 @@ export interface StrandedName {
  * Returns the objects that have a temporary name at this moment. If the run is not executing, `resume_run` must resolve
  * them.
  */
-export function strandedNames(state: RunState): readonly StrandedName[] {
+export function leftoverNames(state: RunState): readonly LeftoverName[] {
   return state.preparingSteps().flatMap(({ step, isSure }) => {
     const [_id, temporaryName, { formerName }] = [targetOf(step), wantedName(step), step];
     if (_id === undefined || temporaryName === undefined || formerName === undefined) return [];

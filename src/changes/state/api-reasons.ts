@@ -7,7 +7,7 @@ import type { BulkOperation } from "../../spec/routes.ts";
  * Returns the code of the service. A code that equals one of ours, or one of the events, does not count: the service
  * cannot say that a person declined.
  */
-function codeGiven(errorCode: string | undefined): string | undefined {
+function serviceCode(errorCode: string | undefined): string | undefined {
   if (errorCode === undefined || Object.hasOwn(OWN_CODES, errorCode) || errorCode.startsWith("EVENT")) return undefined;
   return errorCode;
 }
@@ -16,7 +16,7 @@ function codeGiven(errorCode: string | undefined): string | undefined {
 export function itemReason(operation: BulkOperation, error: ItemError | null | undefined): Reason {
   const { statusCode, errorCode, detail } = error ?? {};
   return {
-    code: codeGiven(errorCode) ?? (statusCode === 400 ? "VALIDATION" : "REJECTED"),
+    code: serviceCode(errorCode) ?? (statusCode === 400 ? "VALIDATION" : "REJECTED"),
     operation,
     ...(statusCode === undefined ? {} : { statusCode }),
     ...(detail === undefined ? {} : { detail }),
@@ -36,7 +36,7 @@ const REJECTION_CODES = {
 } as const satisfies Record<string, OwnCode>;
 
 /** Rejections that come from the address or from a machine on the way to it. */
-const OF_THE_WAY: ReadonlySet<RejectionKind> = new Set(["wrongRoute", "redirect", "foreign"]);
+const ADDRESS_REJECTIONS: ReadonlySet<RejectionKind> = new Set(["wrongRoute", "redirect", "foreign"]);
 
 /** Returns the reason for every item of a failed request. */
 export function requestReason(operation: BulkOperation, error: ApiError): Reason {
@@ -52,10 +52,10 @@ export function requestReason(operation: BulkOperation, error: ApiError): Reason
     const detail = { reason, ...given({ network, setBy, messages }) };
     return { code: error.effect === "notSent" ? "NOT_SENT" : "NO_ANSWER", ...about, detail };
   }
-  const way = OF_THE_WAY.has(error.kind) ? { route, setBy } : {};
+  const way = ADDRESS_REJECTIONS.has(error.kind) ? { route, setBy } : {};
   const detail = { ...error.detail, ...given({ messages, ...way }) };
   return {
-    code: codeGiven(error.errorCode) ?? REJECTION_CODES[error.kind],
+    code: serviceCode(error.errorCode) ?? REJECTION_CODES[error.kind],
     ...about,
     ...(Object.keys(detail).length > 0 && { detail }),
   };

@@ -2,10 +2,10 @@ import { isApiError, NotSentError } from "../../api/errors.ts";
 import type { EventApi } from "../../api/events.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { HeldBackError } from "../../platform/fence.ts";
-import type { Driving } from "../../runs/kind.ts";
+import type { RunExecution } from "../../runs/kind.ts";
 import type { Reason } from "../../runs/outcome.ts";
 import { RunStoreError } from "../../runs/store.ts";
-import { fenceOf, type Intent, SEND_WINDOW_MS, type Turn } from "../../runs/turn.ts";
+import { type Intent, requestFence, SEND_WINDOW_MS, type Turn } from "../../runs/turn.ts";
 import type { Verdict } from "../catalogue.ts";
 import { type EventCall, type EventEntry, type EventRunState, settledEntry } from "./run-state.ts";
 import { type IndexedEvent, sendEvents } from "./send.ts";
@@ -25,10 +25,10 @@ export interface EventWorld {
 }
 
 /** A run of events that this process executes. */
-export type DrivenEvents = Driving<EventCall, EventEntry, EventRunState>;
+export type DrivenEvents = RunExecution<EventCall, EventEntry, EventRunState>;
 
 /** Watchers are notified after this many events. */
-const TELL_EVERY = 100;
+const PROGRESS_INTERVAL = 100;
 /** How many events are recorded in one journal line: few, because requests are sent in between. */
 const READ_AT_ONCE = 100;
 
@@ -43,10 +43,10 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
   const { record, settle, flush, end } = recorder(run, clock);
   let settled = 0;
   const look = async (object: number, settlement: EventSettlement, event: unknown): Promise<void> => {
-    const verdict = await verdictSeen(world, event, settlement);
+    const verdict = await observedVerdict(world, event, settlement);
     if (verdict !== undefined) record({ t: "predicted", object, verdict, at: clock.now() });
   };
-  const sending = sendEvents(eventsLeft(run, { record, now: clock.now }), {
+  const sending = sendEvents(remainingEvents(run, { record, now: clock.now }), {
     api,
     clock,
     onUnknown: run.state.isResent ? "resend" : header.call.input.onUnknown,
@@ -63,7 +63,7 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
       if (settlement.reason === "stopped" || settlement.reason === "runEnded") return;
       settle(settledEntry(object, settlement, clock.now()));
       settled += 1;
-      if (settled % TELL_EVERY === 0) run.progress();
+      if (settled % PROGRESS_INTERVAL === 0) run.progress();
       return header.call.tool === "track_event" ? look(object, settlement, event) : undefined;
     },
   });
@@ -85,7 +85,7 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
  * Yields the events of a run that have no outcome yet. Calls `record` for events that are read for the first time, and
  * for rows that fail because they are not events.
  */
-async function* eventsLeft(
+async function* remainingEvents(
   { header: { runId, call }, state, part }: DrivenEvents,
   { record, now }: { readonly record: (entry: EventEntry) => void; readonly now: () => number },
 ): AsyncGenerator<IndexedEvent> {
@@ -110,7 +110,7 @@ async function* eventsLeft(
 }
 
 /** Returns the verdict on an event, including the sandbox's verdict; undefined if that cannot be observed. */
-async function verdictSeen(
+async function observedVerdict(
   { observe }: EventWorld,
   event: unknown,
   { outcome, predicted, observed }: EventSettlement,
@@ -143,7 +143,7 @@ interface EventRecorder {
 const SETTLED_WAIT_MS = 50;
 
 /** Creates a recorder that writes one line for many events that were simply accepted. */
-function recorder(run: Driving<EventCall, EventEntry, EventRunState>, clock: Clock): EventRecorder {
+function recorder(run: RunExecution<EventCall, EventEntry, EventRunState>, clock: Clock): EventRecorder {
   const ended = new AbortController();
   let accepted: number[] = [];
   /** The time of the first outcome that is not on the disk yet. */
@@ -163,7 +163,7 @@ function recorder(run: Driving<EventCall, EventEntry, EventRunState>, clock: Clo
     while (settledAt !== undefined) {
       const left = settledAt + SETTLED_WAIT_MS - clock.now();
       if (left > 0) {
-        await sleepUnless(ended.signal, clock, left);
+        await sleepUntilAborted(ended.signal, clock, left);
         if (ended.signal.aborted) return;
         continue;
       }
@@ -195,7 +195,7 @@ function recorder(run: Driving<EventCall, EventEntry, EventRunState>, clock: Clo
   };
 }
 
-async function sleepUnless(stopped: AbortSignal, clock: Clock, ms: number): Promise<void> {
+async function sleepUntilAborted(stopped: AbortSignal, clock: Clock, ms: number): Promise<void> {
   try {
     await clock.sleep(ms, stopped);
   } catch (thrown) {
@@ -239,7 +239,7 @@ export function fencedEvents(api: EventApi, lease: Turn, monotonic: () => number
     async track(body, options) {
       for (let tries = 1; ; tries += 1) {
         const intent = await latest();
-        const fence = fenceOf([lease], intent, { renew: () => lease.renew(), onLate: () => {} });
+        const fence = requestFence([lease], intent, { renew: () => lease.renew(), onLate: () => {} });
         try {
           return await api.track(body, { ...options, fence });
         } catch (thrown) {

@@ -1,9 +1,9 @@
 import type { Run, RunsContext } from "../../runs/kind.ts";
 import { type EarlierRuns, KindRuns, type Requested, startOrJoin } from "../../runs/kind-runs.ts";
-import { unlessNothingKept } from "../../runs/store.ts";
+import { undefinedIfNothingStored } from "../../runs/store.ts";
 import type { EventWorld } from "./drive.ts";
 import { beginOf, eventKind } from "./run-kind.ts";
-import { type EventCall, type EventEntry, type EventRunState, resends } from "./run-state.ts";
+import { type EventCall, type EventEntry, type EventRunState, resendsUnknown } from "./run-state.ts";
 import type { EventCounts, EventSource } from "./source.ts";
 
 /** Events to send: their source, and their number if it is known yet. */
@@ -83,8 +83,8 @@ export class EventRuns {
       { fingerprint, arrivedAt },
       {
         attach: async (runId) => {
-          const run = await unlessNothingKept(this.runs.find(runId));
-          const going = run?.status() === "interrupted" ? await unlessNothingKept(this.runs.resume(runId)) : run;
+          const run = await undefinedIfNothingStored(this.runs.find(runId));
+          const going = run?.status() === "interrupted" ? await undefinedIfNothingStored(this.runs.resume(runId)) : run;
           return going && { run: going, before: { going } };
         },
         make: async () => {
@@ -124,7 +124,7 @@ export class EventRuns {
     const isEqual = ({ header }: EventRun): boolean =>
       header.fingerprint === fingerprint && clock.now() - header.createdAt < SAME_EVENT_MS;
     for (const runId of (await store.list({ unfinished: { fingerprint } })).slice(0, RECENT_RUNS)) {
-      const run = await unlessNothingKept(this.runs.find(runId));
+      const run = await undefinedIfNothingStored(this.runs.find(runId));
       if (run === undefined || !isEqual(run)) continue;
       if (run.status() === "running") return { run, repeat: "attached" };
       const isUnknown = run.state.counts().unknown > 0;
@@ -139,7 +139,7 @@ export class EventRuns {
 
   /** Ends a run whose process died while the outcome of its event was unknown. Sends nothing. */
   async #endOf(run: EventRun): Promise<EventRun> {
-    if (run.status() !== "interrupted" || resends(run.header.call, run.state)) return run;
+    if (run.status() !== "interrupted" || resendsUnknown(run.header.call, run.state)) return run;
     return (await this.runs.resume(run.header.runId)) ?? run;
   }
 }

@@ -1,9 +1,9 @@
 import type { Clock } from "../../platform/clock.ts";
 import { FileError } from "../../platform/files.ts";
 import { type ByteSource, unchanged } from "../../platform/held-folder.ts";
-import type { Driving, Finishing, KeptParts, ReadBack, RunForm, RunKind } from "../../runs/kind.ts";
+import type { ReadBack, RunAccess, RunExecution, RunForm, RunKind, StoredParts } from "../../runs/kind.ts";
 import { ownReason } from "../../runs/outcome.ts";
-import { DamagedRunError, NothingKeptError } from "../../runs/store.ts";
+import { DamagedRunError, NothingStoredError } from "../../runs/store.ts";
 import { type EventWorld, sendPending } from "./drive.ts";
 import {
   ANSWER_LOST,
@@ -12,9 +12,9 @@ import {
   EventRunState,
   eventCall,
   eventEntry,
-  resends,
+  resendsUnknown,
 } from "./run-state.ts";
-import { countEvents, type EventCounts, type EventSource, eventsIn, onlyKept, rowsOfEvents } from "./source.ts";
+import { countEvents, type EventCounts, type EventSource, eventsIn, filterEvents, rowsOfEvents } from "./source.ts";
 
 /**
  * The kind of runs that send events. A run is resumed with its events (`EventSource`) if unknown ones are to be sent
@@ -41,7 +41,7 @@ export function eventKind(world: EventWorld): EventKind {
     async resume(run, again) {
       for (const entry of entriesAfterCrash(run.state)) run.record(entry);
       if (again !== undefined) await run.keep("input", unchanged(again.bytes, again.kept.digest));
-      const resend = again !== undefined || resends(run.header.call, run.state);
+      const resend = again !== undefined || resendsUnknown(run.header.call, run.state);
       run.record({ t: "resume", resend, at: clock.now() });
       await run.flush();
       await run.markStarted();
@@ -66,7 +66,7 @@ const NO_ROWS = { message: "there are no events to send", remedy: "Give a file w
 
 /** Begins a run when its events are counted. A file that is unreadable or empty is recorded as one failed event. */
 async function begin(
-  run: Driving<EventCall, EventEntry, EventRunState>,
+  run: RunExecution<EventCall, EventEntry, EventRunState>,
   counting: Promise<EventCounts>,
   clock: Pick<Clock, "now">,
 ): Promise<void> {
@@ -91,20 +91,20 @@ async function begin(
  * DamagedRunError if the journal is lost.
  */
 async function readBack(
-  kept: KeptParts<EventCall, EventEntry>,
+  kept: StoredParts<EventCall, EventEntry>,
 ): Promise<ReadBack<EventEntry, EventRunState> | undefined> {
   const state = new EventRunState();
   for await (const entry of kept.entries) state.apply(entry);
   if (state.objects.length > 0) return { state };
   const { runId } = kept.header;
-  const begin = await beginAnew(kept);
+  const begin = await restoreBeginEntry(kept);
   if (begin !== undefined) {
     const begun = new EventRunState();
     begun.apply(begin);
     return { state: begun, first: [begin] };
   }
   if (await kept.isDriven()) return undefined;
-  throw new NothingKeptError(
+  throw new NothingStoredError(
     `run ${runId} was never started: its server ended before its events were kept, and nothing was sent`,
     "Make the call again.",
   );
@@ -113,17 +113,17 @@ async function readBack(
 /**
  * Creates the first journal entry for a run with an empty journal from its stored events; undefined if there are none.
  */
-async function beginAnew({
+async function restoreBeginEntry({
   header: { runId, call, createdAt },
   record: { rest },
   part,
-}: KeptParts<EventCall, EventEntry>): Promise<EventEntry | undefined> {
+}: StoredParts<EventCall, EventEntry>): Promise<EventEntry | undefined> {
   const { succeeded = 0, unknown = 0 } = rest?.counts ?? {};
   if (succeeded + unknown > 0) {
     throw new DamagedRunError(runId);
   }
   const kept = { kept: call.input.events, bytes: part("input") };
-  const counts: EventCounts = (await holdsAnything(kept.bytes)) ? await countEvents(eventsIn(kept)) : { items: 0 };
+  const counts: EventCounts = (await hasBytes(kept.bytes)) ? await countEvents(eventsIn(kept)) : { items: 0 };
   return counts.items > 0 ? beginOf(counts, createdAt) : undefined;
 }
 
@@ -144,7 +144,7 @@ function entriesAfterCrash(state: EventRunState): readonly EventEntry[] {
 /** Returns how many events may still have to be sent. */
 function leftOf(call: EventCall, state: EventRunState): number {
   const { pending, notApplied, unknown } = state.counts();
-  return pending + notApplied + (resends(call, state) ? unknown : 0);
+  return pending + notApplied + (resendsUnknown(call, state) ? unknown : 0);
 }
 
 /**
@@ -153,14 +153,14 @@ function leftOf(call: EventCall, state: EventRunState): number {
  * Users of all other events remain only as hashes.
  */
 async function finish(
-  { header, state, part, keep }: Finishing<EventCall, EventRunState>,
+  { header, state, part, keep }: RunAccess<EventCall, EventRunState>,
   words: EventWorld["words"],
 ): Promise<void> {
   const { events } = header.call.input;
   const { file } = events;
   const bytes = part("input");
   // After a crash between these steps, the events may already be deleted.
-  if (!(await holdsAnything(bytes))) return;
+  if (!(await hasBytes(bytes))) return;
   const { failed, unknown } = state.counts();
   if (file !== undefined && failed > 0 && state.reason(0)?.code !== "FILE_UNREADABLE") {
     const { failedRows, rejectedRows } = await import("../../files/rejects.ts");
@@ -176,10 +176,10 @@ async function finish(
     return standing === "pending" || standing === "notApplied" || standing === "unknown";
   };
   const keepsAny = hasLeft || unknown > 0 || (failed > 0 && keepsFailed);
-  await keep("input", keepsAny ? onlyKept({ kept: events, bytes }, isKept) : nothing());
+  await keep("input", keepsAny ? filterEvents({ kept: events, bytes }, isKept) : nothing());
 }
 
-async function holdsAnything(bytes: ByteSource): Promise<boolean> {
+async function hasBytes(bytes: ByteSource): Promise<boolean> {
   for await (const chunk of bytes()) if (chunk.length > 0) return true;
   return false;
 }

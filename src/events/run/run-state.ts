@@ -274,7 +274,7 @@ export class EventRunState implements RunView<EventEntry> {
 }
 
 /** Whether unknown events of a run are sent again when the run is resumed. */
-export function resends({ input }: EventCall, state: EventRunState): boolean {
+export function resendsUnknown({ input }: EventCall, state: EventRunState): boolean {
   return input.onUnknown === "resend" || state.isResent;
 }
 

@@ -8,11 +8,11 @@ import {
   type Attempts,
   type EventOutcome,
   type EventSettlement,
+  noAnswerEnd,
   type RunEnd,
   runEndOf,
   settleByAnswer,
   settleByError,
-  silentEnd,
 } from "./verdicts.ts";
 
 /** An event of a batch with its position in the caller's list. */
@@ -115,7 +115,7 @@ export async function sendEvents(
   const answeredAt = Number.NEGATIVE_INFINITY;
   const run: SenderState = { options, counts, nearest, answeredAt, ended: undefined, waiting: waits };
   const concurrency = options.concurrency ?? DEFAULT_CONCURRENCY;
-  const queue = keyedQueue<PreparedEvent>(concurrency, (event) => sendInTurn(run, event));
+  const queue = keyedQueue<PreparedEvent>(concurrency, (event) => sendQueued(run, event));
   const waiting = fairBuffer<PreparedEvent>();
   try {
     for await (const group of groupsOf(events, READ_AT_ONCE)) {
@@ -173,7 +173,7 @@ function uidOf({ event }: PreparedEvent): string {
   return isJsonObject(event) && typeof event.uid === "string" ? event.uid : "";
 }
 
-async function sendInTurn(run: SenderState, prepared: PreparedEvent): Promise<void> {
+async function sendQueued(run: SenderState, prepared: PreparedEvent): Promise<void> {
   const settlement = isOver(run) ? notApplied(run, prepared.predicted) : await sendUntilSettled(run, prepared);
   return settle(run, prepared, settlement);
 }
@@ -199,8 +199,8 @@ async function sendUntilSettled(
       run.ended ??= runEndOf(error);
       if (!isRepeatable(error, run.options)) return settleByError(attempts, error);
       attempts.lost ||= error.effect === "ambiguous";
-      if (await pausedFor(run, pauseAfter(error, attempts.count), giveUpAt)) continue;
-      if (!isOver(run) && run.answeredAt < firstAt) run.ended = silentEnd(error);
+      if (await pauseBeforeRetry(run, pauseAfter(error, attempts.count), giveUpAt)) continue;
+      if (!isOver(run) && run.answeredAt < firstAt) run.ended = noAnswerEnd(error);
       return settleByError(attempts, error);
     }
   }
@@ -220,7 +220,7 @@ function pauseAfter(error: ApiError, attempt: number): number {
 }
 
 /** Waits before a retry. Returns false if the retry budget does not allow it or the run is over. */
-async function pausedFor(run: SenderState, ms: number, giveUpAt: number): Promise<boolean> {
+async function pauseBeforeRetry(run: SenderState, ms: number, giveUpAt: number): Promise<boolean> {
   if (isOver(run) || run.options.clock.now() + ms > giveUpAt) return false;
   const { waiting } = run;
   const { clock, signal } = run.options;

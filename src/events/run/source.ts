@@ -34,7 +34,7 @@ export interface EventCounts {
 export type KeptEvents = EventCall["input"]["events"];
 
 /** An event with its position in the call or the file. */
-export interface GivenEvent {
+export interface SourceEvent {
   readonly index: number;
   /** The line number in the file. */
   readonly line?: number;
@@ -63,25 +63,25 @@ export function sourceOfEvents(events: readonly object[], mend = false): EventSo
     chunks.push(chunk);
   }
   const size = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
-  return { kept: { digest: hash.digest("hex"), ...(mend && MEND) }, bytes: () => each(chunks), size };
+  return { kept: { digest: hash.digest("hex"), ...(mend && CORRECTING) }, bytes: () => each(chunks), size };
 }
 
 /** Creates a source from the events of a file. */
 export function sourceOfFile({ file, bytes, size }: OpenedFile, mend = false): EventSource {
-  return { kept: { digest: file.digest, file, ...(mend && MEND) }, bytes, size };
+  return { kept: { digest: file.digest, file, ...(mend && CORRECTING) }, bytes, size };
 }
 
-const MEND = { mend: true } as const;
+const CORRECTING = { mend: true } as const;
 
 /** Reads events in order, in batches. Throws a FileError if the file as a whole cannot be read. */
-export async function* eventsIn(source: EventSource): AsyncGenerator<readonly GivenEvent[]> {
+export async function* eventsIn(source: EventSource): AsyncGenerator<readonly SourceEvent[]> {
   if (!source.kept.mend) {
-    yield* eventsAsGiven(source);
+    yield* readUncorrected(source);
     return;
   }
   const { fixSpelling } = await import("../fix-spelling.ts");
   const spelt = remembering(closestSpelling);
-  for await (const batch of eventsAsGiven(source)) {
+  for await (const batch of readUncorrected(source)) {
     yield batch.map((given) => {
       const { event, mended } = fixSpelling(given.event, spelt);
       if (mended.length === 0) return given;
@@ -93,14 +93,14 @@ export async function* eventsIn(source: EventSource): AsyncGenerator<readonly Gi
 
 /** Returns the rules for reading the rows of a file of events. */
 export function rowsOfEvents({ mend }: Pick<KeptEvents, "mend">): RowShape<EventRow> {
-  return mend ? mendedEventRows : eventRows;
+  return mend ? correctingEventRows : eventRows;
 }
 
 /**
  * Reads events in order, without corrections except those of column names. Throws a FileError if the file as a whole
  * cannot be read.
  */
-export async function* eventsAsGiven({ kept, bytes }: EventSource): AsyncGenerator<readonly GivenEvent[]> {
+export async function* readUncorrected({ kept, bytes }: EventSource): AsyncGenerator<readonly SourceEvent[]> {
   if (kept.file !== undefined) {
     const shape = rowsOfEvents(kept);
     let corrected: readonly CorrectedColumn[] = [];
@@ -140,12 +140,12 @@ function correctedColumns({ names, cells }: SheetHeader): readonly CorrectedColu
  * Converts an event to the form in which runs report it. The user's identifier appears only as the hash that the
  * service also stores.
  */
-export function objectOf({ index, line, event, mended }: GivenEvent): ReportedObject {
+export function objectOf({ index, line, event, mended }: SourceEvent): ReportedObject {
   const at = line === undefined ? { index } : { index, line };
   const place =
     mended === undefined
       ? at
-      : { ...at, mended: mended.slice(0, MENDED_KEPT).map((one) => one.slice(0, LONGEST_MENDED)) };
+      : { ...at, mended: mended.slice(0, MAX_STORED_CORRECTIONS).map((one) => one.slice(0, MAX_CORRECTION_LENGTH)) };
   if (!isJsonObject(event)) return place;
   const { eventName, uid } = event;
   return {
@@ -156,8 +156,8 @@ export function objectOf({ index, line, event, mended }: GivenEvent): ReportedOb
 }
 
 const LONGEST_NAME = 100;
-const MENDED_KEPT = 10;
-const LONGEST_MENDED = 160;
+const MAX_STORED_CORRECTIONS = 10;
+const MAX_CORRECTION_LENGTH = 160;
 
 /** Replaces an event that is no longer stored, so that the others keep their positions. */
 const GONE = { cells: ["-"], text: "{}" } as const;
@@ -166,7 +166,7 @@ const GONE = { cells: ["-"], text: "{}" } as const;
  * Writes a content in its own form with only those events for which `isKept` returns true. Line numbers may change; the
  * indexes of events do not.
  */
-export async function* onlyKept(
+export async function* filterEvents(
   { kept, bytes }: EventSource,
   isKept: (index: number) => boolean,
 ): AsyncGenerator<string | Uint8Array> {
@@ -201,7 +201,7 @@ export async function* onlyKept(
 }
 
 /** Counts the events, and the empty rows that were skipped between them. */
-export async function countEvents(events: AsyncIterable<readonly GivenEvent[]>): Promise<EventCounts> {
+export async function countEvents(events: AsyncIterable<readonly SourceEvent[]>): Promise<EventCounts> {
   const counts = { items: 0, skipped: 0 };
   for await (const batch of events) {
     counts.items += batch.length;
@@ -241,7 +241,7 @@ const eventRows: RowShape<EventRow> = {
       item: Object.fromEntries(
         readers.flatMap(({ column, read }) => {
           const cell = read(cells);
-          return cell === "" ? [] : [[column, meantBy(column, cell)]];
+          return cell === "" ? [] : [[column, cellValue(column, cell)]];
         }),
       ),
     });
@@ -252,7 +252,7 @@ const eventRows: RowShape<EventRow> = {
 };
 
 /** The same rules with spelling correction: columns with clearly misspelt names are read under their correct names. */
-const mendedEventRows: RowShape<EventRow> = {
+const correctingEventRows: RowShape<EventRow> = {
   ...eventRows,
   spelt: (name) => closestSpelling(name, EVENT_COLUMNS),
 };
@@ -261,7 +261,7 @@ const mendedEventRows: RowShape<EventRow> = {
  * Converts a cell to the value of its parameter: a number, or items. Any other text stays a string and is validated as
  * one.
  */
-function meantBy(column: string, cell: string): unknown {
+function cellValue(column: string, cell: string): unknown {
   const type = PARAMETERS.get(column)?.type;
   if (type === "items") return parseJson(cell) ?? cell;
   const number = Number(cell);

@@ -38,11 +38,11 @@ interface VerdictKind {
  * The maximum number of kinds that are distinguished by all their findings. Further kinds are distinguished only by
  * their first rule.
  */
-const MOST_KINDS = 200;
+const MAX_VERDICT_KINDS = 200;
 const OBJECTS_NAMED = 20;
 const FINDINGS_KEPT = 5;
 
-const NOTHING_TO_SAY: EventVerdict = { predicted: "recorded", basis: "documented", findings: [] };
+const PLAINLY_RECORDED: EventVerdict = { predicted: "recorded", basis: "documented", findings: [] };
 
 /** The verdicts on all events of a run. Stores one number per event, and the findings once per kind of verdict. */
 export class VerdictKinds {
@@ -60,7 +60,7 @@ export class VerdictKinds {
   /** Stores the verdict on an event and replaces an earlier one. Undefined means recorded without findings. */
   keep(object: number, verdict: EventVerdict | undefined): void {
     if (verdict === undefined) {
-      if (this.#plain === 0) this.#plain = this.#numberOf(NOTHING_TO_SAY);
+      if (this.#plain === 0) this.#plain = this.#numberOf(PLAINLY_RECORDED);
       this.#kindOf[object] = this.#plain;
     } else {
       this.#kindOf[object] = this.#numberOf(verdict);
@@ -94,12 +94,12 @@ export class VerdictKinds {
     const { predicted, observed, findings } = verdict;
     const rules = findings.map(ruleAt);
     const exact = [predicted, observed, ...rules].join(" ");
-    const isRoom = this.#kinds.length < MOST_KINDS;
+    const isRoom = this.#kinds.length < MAX_VERDICT_KINDS;
     const key = isRoom || this.#byKey.has(exact) ? exact : [predicted, observed, findings[0]?.rule].join(" ");
     const known = this.#byKey.get(key);
     if (known !== undefined) {
       const kind = this.#kinds[known - 1];
-      if (kind !== undefined && !kind.isOfFirst) kind.isOfFirst = !saysTheSame(kind.verdict.findings, findings);
+      if (kind !== undefined && !kind.isOfFirst) kind.isOfFirst = !haveEqualMessages(kind.verdict.findings, findings);
       return known;
     }
     const rule = key === exact ? rules[0] : findings[0]?.rule;
@@ -111,7 +111,7 @@ export class VerdictKinds {
   }
 }
 
-function saysTheSame(one: readonly Finding[], other: readonly Finding[]): boolean {
+function haveEqualMessages(one: readonly Finding[], other: readonly Finding[]): boolean {
   if (one === other) return true;
   return (
     one.length === other.length &&
@@ -228,18 +228,18 @@ export function settleByError({ predicted, count, lost }: Attempts, error: ApiEr
   }
 }
 
-const ENDS_THE_RUN: ReadonlySet<RejectionKind> = new Set([
+const RUN_ENDING_KINDS: ReadonlySet<RejectionKind> = new Set([
   ...(["unauthorized", "forbidden", "wrongRoute", "redirect", "foreign"] as const),
 ]);
 
 /** Returns how the run ends if an error shows that no event at all can be sent; otherwise undefined. */
 export function runEndOf(error: ApiError): RunEnd | undefined {
-  if (error.effect !== "rejected" || !ENDS_THE_RUN.has(error.kind)) return undefined;
+  if (error.effect !== "rejected" || !RUN_ENDING_KINDS.has(error.kind)) return undefined;
   return { kind: error.kind, statusCode: error.statusCode, problem: problemOf(error) };
 }
 
 /** Returns the end of a run whose requests had no answer for a whole retry budget. */
-export function silentEnd(error: ApiError): RunEnd {
+export function noAnswerEnd(error: ApiError): RunEnd {
   const kind = error.effect === "busy" ? "rateLimited" : "unreachable";
   return { kind, statusCode: error.statusCode, problem: problemOf(error) };
 }

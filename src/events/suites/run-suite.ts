@@ -104,7 +104,7 @@ async function runCase(one: EventCase, options: RunSuiteOptions): Promise<CaseRe
   const startedAt = options.clock.now();
   const observations: Observation[] = [];
   for (const event of eventsOf(one)) observations.push(await observeEvent(event, options));
-  const telling = mostTelling(expected, observations);
+  const telling = decisiveObservation(expected, observations);
   return {
     ...{ id, title, kind, expected, basis },
     ...(rule !== undefined && { rule }),
@@ -118,7 +118,7 @@ async function runCase(one: EventCase, options: RunSuiteOptions): Promise<CaseRe
  * Returns the observation that decides a case with several events: a mismatch first, then an unobservable event, then
  * any.
  */
-function mostTelling(expected: Verdict, observations: readonly Observation[]): Observation {
+function decisiveObservation(expected: Verdict, observations: readonly Observation[]): Observation {
   const withStatus = (status: CaseStatus) =>
     observations.find(({ observed }) => statusOf(expected, observed) === status);
   return withStatus("mismatched") ?? withStatus("unobservable") ?? observations[0] ?? {};

@@ -62,7 +62,7 @@ const plannedOf = (caller: string): string => `planned ${caller}`;
 /** Creates a store of suites in texts that several processes may share. */
 export function suiteStore(texts: SuiteTexts): SuiteStore {
   const find: SuiteStore["find"] = async (caller, suiteId) =>
-    isSuiteId(suiteId) ? readAs(await texts.get(caller, suiteId), keptSuite) : undefined;
+    isSuiteId(suiteId) ? parseStored(await texts.get(caller, suiteId), keptSuite) : undefined;
   const put = (caller: string, kept: KeptSuite) => texts.put(caller, kept.suiteId, JSON.stringify(kept));
   return {
     find,
@@ -78,7 +78,7 @@ export function suiteStore(texts: SuiteTexts): SuiteStore {
     keepReport: (caller, kept, given) => put(caller, { ...kept, report: given }),
     async runOnce(yes, run) {
       if (!(await texts.claim(yes))) {
-        const given = readAs(await texts.settled(yes), suiteReport);
+        const given = parseStored(await texts.settled(yes), suiteReport);
         if (given !== undefined) return given;
         throw new RunStoreError(
           "these tests were begun with this confirmation before, and there is no report of them yet; nothing was sent",
@@ -90,10 +90,10 @@ export function suiteStore(texts: SuiteTexts): SuiteStore {
       return given;
     },
     keepPlanned: (caller, yes, tests) => texts.put(plannedOf(caller), hashOf(yes), JSON.stringify(tests)),
-    planned: async (caller, yes) => readAs(await texts.get(plannedOf(caller), hashOf(yes)), plannedTests),
+    planned: async (caller, yes) => parseStored(await texts.get(plannedOf(caller), hashOf(yes)), plannedTests),
     wasRun: async (yes) => (await texts.settled(yes)) !== undefined,
     list: async (caller) =>
-      (await texts.list(caller)).map((text) => readAs(text, keptSuite)).filter((one) => one !== undefined),
+      (await texts.list(caller)).map((text) => parseStored(text, keptSuite)).filter((one) => one !== undefined),
   };
 }
 
@@ -106,6 +106,6 @@ function hashOf(text: string): string {
 }
 
 /** Parses a text with a schema. Returns undefined if the text is absent, empty or does not match. */
-function readAs<T>(text: string | undefined, form: z.ZodType<T>): T | undefined {
+function parseStored<T>(text: string | undefined, form: z.ZodType<T>): T | undefined {
   return text === undefined ? undefined : form.safeParse(parseJson(text)).data;
 }

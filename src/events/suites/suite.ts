@@ -25,7 +25,7 @@ export const BASES = ["documented", "assumed", "notShown"] as const;
 export type CaseKind = (typeof CASE_KINDS)[number];
 
 /** The maximum seed: seeds are 32-bit numbers. */
-export const MOST_SEED = 0xffff_ffff;
+export const MAX_SEED = 0xffff_ffff;
 
 const verdicts = ["recorded", "ignored", "rejected", "uncertain"] as const satisfies readonly Verdict[];
 const body = z.record(z.string(), z.unknown()).describe("An event, as it is sent.");
@@ -47,7 +47,7 @@ const sequenceCase = z.strictObject({
 
 /** The schema of a suite of event tests, which is also published as JSON Schema. */
 export const eventSuite = z.strictObject({
-  seed: z.int().min(0).max(MOST_SEED).describe("The same seed and choice of cases give the same suite."),
+  seed: z.int().min(0).max(MAX_SEED).describe("The same seed and choice of cases give the same suite."),
   uid: z.string(),
   cases: z.array(z.union([singleCase, sequenceCase])),
 });

@@ -15,7 +15,7 @@ export interface SheetParts {
 const MEGABYTE = 1_048_576;
 /** A sheet is unpacked while it is read; only the current rows are in memory. */
 const MOST_SHEET_BYTES = 256 * MEGABYTE;
-const MOST_COLUMNS = 512;
+const MAX_COLUMNS = 512;
 const MOST_CELLS = 5_000_000;
 const MOST_MERGED_RANGES = 100_000;
 
@@ -163,9 +163,9 @@ class RowReader {
   #endCell(): void {
     const text = this.#shownText();
     if (text !== "") {
-      if (this.#column >= MOST_COLUMNS) {
+      if (this.#column >= MAX_COLUMNS) {
         throw new FileError(
-          `row ${this.#line} of the sheet has a filled cell beyond column ${MOST_COLUMNS}`,
+          `row ${this.#line} of the sheet has a filled cell beyond column ${MAX_COLUMNS}`,
           "Take the columns out that are not meant, or save the sheet as CSV UTF-8.",
         );
       }

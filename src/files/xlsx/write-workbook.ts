@@ -4,7 +4,7 @@ import { thousands } from "../../platform/text.ts";
 import { type CellMark, VALUES_SHEET, type WrittenRow, type WrittenSheet } from "../written-rows.ts";
 
 /** The limit of Excel. */
-const MOST_ROWS = 1_048_576;
+const MAX_ROWS = 1_048_576;
 const MOST_CHARACTERS = 32_767;
 /**
  * Beyond this number, cells are marked without a comment: spreadsheet programs keep a shape in memory for each comment.
@@ -108,7 +108,7 @@ async function* sheetXml(
   let piece = `${DECLARATION}<worksheet xmlns="${MAIN}" xmlns:r="${OFFICE}"><sheetViews><sheetView workbookViewId="0"><pane ySplit="${frozen}" topLeftCell="A${frozen + 1}" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews><sheetFormatPr defaultRowHeight="15"/>${columnsXml(sample, above)}<sheetData>`;
   let count = 0;
   const take = (row: WrittenRow): void => {
-    if (count >= MOST_ROWS) throw tooMany(`more than ${thousands(MOST_ROWS)} rows`);
+    if (count >= MAX_ROWS) throw tooMany(`more than ${thousands(MAX_ROWS)} rows`);
     piece += rowXml(row, count, count === above ? HEADING : TEXT);
     for (const mark of row.marks ?? []) {
       if (comments !== undefined && comments.length < MOST_COMMENTS) comments.push({ ...mark, row: count });

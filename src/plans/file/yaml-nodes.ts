@@ -4,7 +4,7 @@ import { type Spot, UnreadableFile } from "./desired.ts";
 import { type Entry, MOST_DEPTH, MOST_NODES, type Node, tooDeep, tooMany } from "./node.ts";
 
 /** The maximum size of YAML, which is read with its comments and places in memory. Larger files need another form. */
-const MOST_BYTES = 16_000_000;
+const MAX_BYTES = 16_000_000;
 /** Two to five times what the options and Context IDs of a whole project need. Each lexeme costs 200 bytes of memory. */
 const MOST_LEXEMES = 1_500_000;
 /** Other calls get their turn after this many lexemes, which take about 10 ms. */
@@ -22,8 +22,8 @@ type Yaml = typeof import("yaml");
  * documents), and beyond the limits of depth, number and size.
  */
 export async function yamlNodes(text: string): Promise<Node> {
-  if (text.length > MOST_BYTES) {
-    const line = linesIn(text, MOST_BYTES);
+  if (text.length > MAX_BYTES) {
+    const line = linesIn(text, MAX_BYTES);
     throw new UnreadableFile({ line, column: 1 }, "the YAML file has more than 16 MB, from this line on", OTHER_FORMS);
   }
   const yaml = await import("yaml");

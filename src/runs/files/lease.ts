@@ -7,7 +7,7 @@ import type { Clock } from "../../platform/clock.ts";
 import { isCreated, makeFolder } from "../../platform/durable-files.ts";
 import { hasCode, moveIntoPlace, removeFile } from "../../platform/files.ts";
 import type { ProjectLock } from "../backend.ts";
-import { HeldLease, type Lease, RECENT_MS, soleTurn } from "../turn.ts";
+import { HeldLease, type Lease, permitWithoutLease, RECENT_MS } from "../turn.ts";
 import { namesIn, readText, unlessMissing } from "./run-folder.ts";
 
 /** The time after the last renewal when another process may take over, in milliseconds. */
@@ -380,7 +380,7 @@ async function lastAsked(folder: string): Promise<number> {
 
 /** A queue within this process only. Callers take turns; the work of each caller keeps its order. */
 export function processLock(clock: Clock): ProjectLock {
-  const turn = soleTurn(clock);
+  const turn = permitWithoutLease(clock);
   const queues = new Map<string, Queue>();
   return {
     async hold(project, work, signal, caller = "") {

@@ -6,7 +6,7 @@ import { makeFolder, type Pieces, replaceFile, syncFolder } from "../../platform
 import { hasCode, moveIntoPlace, removeFile } from "../../platform/files.ts";
 import { type ByteSource, bytesOf } from "../../platform/held-folder.ts";
 import { parseJson } from "../../platform/json.ts";
-import { CREATED, isRunId, isUnstarted, keptHeader, type RunRecord, runRecord } from "../lifecycle.ts";
+import { CREATED, isRunId, isUnstarted, type RunRecord, runHeaderSchema, runRecord } from "../lifecycle.ts";
 import { RunStoreError, type RunSummary, type Unfinished } from "../store.ts";
 
 export const FILES = {
@@ -30,7 +30,7 @@ function versionsIn(names: readonly string[]): number[] {
   return versions.sort((one, other) => other - one);
 }
 
-const partOfHeader = keptHeader
+const partOfHeader = runHeaderSchema
   .pick({ createdAt: true, fingerprint: true, caller: true, project: true, environment: true })
   .partial();
 /** Returns the runs below a folder, newest first. */

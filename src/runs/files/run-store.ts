@@ -8,7 +8,7 @@ import { removeFile } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
 import { ulidAt, ulidTime } from "../../spec/ulid.ts";
 import { onceDone } from "../kind-runs.ts";
-import { groupOf, headerIn, isRunId, isUnstarted, mayBeUnfinished, VERSION } from "../lifecycle.ts";
+import { groupOf, isRunId, isUnstarted, mayBeUnfinished, parseRunHeader, VERSION } from "../lifecycle.ts";
 import { type RetentionWatch, retentionWatch, seenClock } from "../retention-clock.ts";
 import {
   DamagedRunError,
@@ -162,7 +162,7 @@ async function readRun(folder: string, runId: string): Promise<StoredRun | undef
   const text = await readText(join(folder, runId, FILES.header));
   const { rest } = record ?? {};
   if (rest === undefined ? await isDamaged(folder, runId) : rest.isDamaged) {
-    throw new DamagedRunError(runId, { header: headerIn(parseJson(text ?? "")) });
+    throw new DamagedRunError(runId, { header: parseRunHeader(parseJson(text ?? "")) });
   }
   if (record === undefined || text === undefined) return undefined;
   const header = parseHeader(runId, text);
@@ -178,7 +178,7 @@ function parseHeader(runId: string, text: string): RunHeader {
   if (data !== undefined && data.version > VERSION) {
     throw new RunStoreError(`run ${runId} was made by a newer version of this server`, "Use that version for it.");
   }
-  const header = headerIn(value);
+  const header = parseRunHeader(value);
   if (header === undefined) throw new DamagedRunError(runId);
   return header;
 }

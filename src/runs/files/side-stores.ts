@@ -9,9 +9,9 @@ import { hasCode, moveIntoPlace } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
 import {
   type ContentsStore,
-  MOST_REMEMBERED,
+  findSeenTargeting,
+  MAX_REMEMBERED_TARGETINGS,
   type NamesOptions,
-  namedAmong,
   type SeenOption,
   type SeenTargeting,
   type TargetingMemory,
@@ -32,7 +32,7 @@ interface ContentsFile {
 /**
  * A project holds at most 200,000 Context IDs of at most 256 bytes (management-api 8.1), so most projects fit entirely.
  */
-const MOST_BYTES = 64 * 1_048_576;
+const MAX_BYTES = 64 * 1_048_576;
 const PIECE = 1_048_576;
 /** Lines are read together with their neighbours, because lists are read in the order in which they were stored. */
 const NEIGHBOURS = 65_536;
@@ -62,7 +62,7 @@ const line = z.object({ k: z.string(), c: z.array(z.string()) });
  * Stores contents as lines of a file to which all processes append. Once the file has half the maximum size, it
  * replaces the file that was set aside before. A damaged line counts as not stored.
  */
-export function fileContentsStore({ file, onProblem, mostBytes = MOST_BYTES }: ContentsFile): ContentsStore {
+export function fileContentsStore({ file, onProblem, mostBytes = MAX_BYTES }: ContentsFile): ContentsStore {
   const files = [linesOf(file), linesOf(`${file}.before`)] as const;
   let turn: Promise<unknown> = Promise.resolve();
   let waiting = "";
@@ -247,13 +247,15 @@ export function targetingMemory(options: MemoryOptions): TargetingMemory {
       change((next) => {
         for (const id of ids) next.delete(id);
       }),
-    resolve: async (name) => namedAmong(await recent(), name),
+    resolve: async (name) => findSeenTargeting(await recent(), name),
   };
 }
 
 function newest(targetings: ReadonlyMap<string, SeenTargeting>): ReadonlyMap<string, SeenTargeting> {
-  if (targetings.size <= MOST_REMEMBERED) return targetings;
-  const kept = [...targetings.values()].sort((one, other) => other.seenAt - one.seenAt).slice(0, MOST_REMEMBERED);
+  if (targetings.size <= MAX_REMEMBERED_TARGETINGS) return targetings;
+  const kept = [...targetings.values()]
+    .sort((one, other) => other.seenAt - one.seenAt)
+    .slice(0, MAX_REMEMBERED_TARGETINGS);
   return new Map(kept.map((one) => [one._id, one]));
 }
 

@@ -6,10 +6,10 @@ import type { ProjectLock } from "../backend.ts";
 import {
   CREATED,
   groupOf,
-  headerIn,
   isRunId,
   lineBytes,
   mayBeUnfinished,
+  parseRunHeader,
   type RunRecord,
   runRecord,
   VERSION,
@@ -194,7 +194,7 @@ async function readRun(database: Database, runId: string): Promise<StoredRun | u
     [runId],
   );
   if (found === undefined) return undefined;
-  const header = headerIn(parseJson(found.header));
+  const header = parseRunHeader(parseJson(found.header));
   if (header === undefined || !found.whole) throw new DamagedRunError(runId, { header });
   return {
     header,

@@ -3,8 +3,8 @@ import * as z from "zod";
 import { parseJson } from "../../platform/json.ts";
 import {
   type ContentsStore,
-  MOST_REMEMBERED,
-  namedAmong,
+  findSeenTargeting,
+  MAX_REMEMBERED_TARGETINGS,
   type SeenOption,
   type SeenTargeting,
   type SuiteTexts,
@@ -107,7 +107,7 @@ export function storedNames(database: Database, project: string, now: () => numb
   const recent = async (): Promise<readonly SeenTargeting[]> => {
     const rows = await database.rows<{ id: string; name: string; seen_at: string }>(
       "select id, name, seen_at from targeting_mcp.name where project = $1 order by seen_at desc, id limit $2",
-      [project, MOST_REMEMBERED],
+      [project, MAX_REMEMBERED_TARGETINGS],
     );
     return rows.map(({ id, name, seen_at }) => ({ _id: id, name, seenAt: Number(seen_at) }));
   };
@@ -124,7 +124,7 @@ export function storedNames(database: Database, project: string, now: () => numb
     async forget(ids) {
       await database.rows("delete from targeting_mcp.name where project = $1 and id = any($2)", [project, ids]);
     },
-    resolve: async (name) => namedAmong(await recent(), name),
+    resolve: async (name) => findSeenTargeting(await recent(), name),
   };
 }
 

@@ -38,7 +38,7 @@ export async function confirmed(given: GivenConfirmation, context: ToolContext):
   const confirmation = await confirmationIn(given.token, context);
   const stored = await changes.runs.stored(confirmation.run);
   if (stored === undefined) throw new ToolError("the planned run is gone", "Call again without confirmation.");
-  checkBeside(given, stored.header);
+  checkSameArguments(given, stored.header);
   if (!isUnstarted(stored.record.status)) return reportStarted(await changes.runs.find(confirmation.run), context);
   return startConfirmed(stored.header, confirmation, changes, context);
 }
@@ -109,7 +109,7 @@ function reportStarted(run: ChangeRun | undefined, context: ToolContext): Promis
 }
 
 /** Checks that the arguments sent with a confirmation are the planned ones. Throws a ToolError if they are not. */
-function checkBeside(
+function checkSameArguments(
   { tool, call, targetingId, runId, dryRun }: GivenConfirmation,
   { runId: plannedRun, call: planned }: ChangeHeader,
 ): void {

@@ -21,11 +21,11 @@ import type { SheetHeader } from "../../files/sheet-rows.ts";
 import { FileError } from "../../platform/files.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { StoreUnavailableError } from "../../runs/store.ts";
-import { DeadlineExceeded, unlessLate, withinWait } from "../apis.ts";
+import { DeadlineExceeded, undefinedIfLate, withinWait } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../define-tool.ts";
 import { reportRun } from "../run-reports.ts";
-import { applyStep, type Given, planInTime, toldUnstarted } from "./planned.ts";
+import { applyStep, type Given, planInTime, unstartedReport } from "./planned.ts";
 
 interface Shown {
   /** The plan. Its settlements also contain the predicted outcomes. */
@@ -45,7 +45,7 @@ export async function dryRun(given: Given, changes: Changes, context: ToolContex
   if ("stop" in shown) return reportRun(await goOn(given, shown, changes, context), context);
   const { plan } = shown;
   // Finding the first rows of a large sheet may take long.
-  const notes = [...((await unlessLate(context, previewOf(call, bytes))) ?? []), ...shown.notes];
+  const notes = [...((await undefinedIfLate(context, previewOf(call, bytes))) ?? []), ...shown.notes];
   try {
     const { runId } = await changes.keep(call, context.caller, bytes, { ...context.requested, dryRun: true });
     await propose(runId, plan, changes, context);
@@ -74,7 +74,7 @@ export async function dryRunToApply(
   const { runId, call } = header;
   const given = { call, bytes: context.runs.part(runId, "input") };
   const shown = await planToShow(given, changes, context);
-  if ("stop" in shown) return { going: unlessChanged(shown, state, changes, context) };
+  if ("stop" in shown) return { going: checkWhenPlanned(shown, state, changes, context) };
   const { plan, notes } = shown;
   const isSame = state.facts.shown === planDigest(plan);
   if (isSame && !isDry) return { plan: shown.withoutPredictions() };
@@ -91,7 +91,7 @@ export async function dryRunToApply(
 }
 
 /** The continuing plan of a dry run. Its promise rejects with a FileError if the plan differs from what was shown. */
-function unlessChanged(
+function checkWhenPlanned(
   { plan: making, stop }: Planning,
   { facts }: ChangeRun["state"],
   changes: Changes,
@@ -189,7 +189,7 @@ function answerOf(
         ]
       : [];
   return renderReport({
-    ...toldUnstarted(call, new RunState(plan), context),
+    ...unstartedReport(call, new RunState(plan), context),
     ...(runId !== undefined && { runId, nextSteps: [applyStep(runId)] }),
     status: "planned",
     plan: weighed(plan.steps, plannedRequests(plan.steps)),

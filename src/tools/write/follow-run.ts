@@ -6,7 +6,7 @@ import type { ChangeRun } from "../../changes/change-run.ts";
 import { thousands } from "../../platform/text.ts";
 import type { Interrupted } from "../../runs/registry.ts";
 import type { ReportCounts } from "../../runs/report.ts";
-import { unlessNothingKept } from "../../runs/store.ts";
+import { undefinedIfNothingStored } from "../../runs/store.ts";
 import { DeadlineExceeded, managementOf } from "../apis.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 
@@ -27,19 +27,19 @@ export async function followRun(run: Followed, context: ToolContext): Promise<vo
     return run.kept;
   }
   const stop = (): boolean => run.stop(context.stopping.aborted ? "interrupted" : "cancelled");
-  const unwatch = tellProgress(run, context);
+  const unwatch = reportProgress(run, context);
   context.signal.addEventListener("abort", stop, { once: true });
   if (context.signal.aborted) stop();
   context.goesOn?.(run.rest);
   try {
-    await atMostOneWait(run.rest, context);
+    await waitWithinCall(run.rest, context);
   } finally {
     unwatch();
     context.signal.removeEventListener("abort", stop);
   }
 }
 
-function tellProgress(run: Pick<Followed, "watch">, { progress }: Pick<ToolContext, "progress">): () => void {
+function reportProgress(run: Pick<Followed, "watch">, { progress }: Pick<ToolContext, "progress">): () => void {
   return run.watch(({ items, pending }, waitingMs = 0) => {
     progress?.(items - pending, items, progressWords(items - pending, items, waitingMs));
   });
@@ -53,14 +53,14 @@ export function progressWords(done: number, items: number, waitingMs = 0): strin
 }
 
 /** Resolves when the work has ended, or when the call has used its time. Rejects if the work rejects. */
-export function atMostOneWait(work: Promise<unknown>, context: ToolContext): Promise<void> {
-  return endOrTime(work, timeLeft(context), context);
+export function waitWithinCall(work: Promise<unknown>, context: ToolContext): Promise<void> {
+  return waitAtMost(work, timeLeft(context), context);
 }
 
 /**
  * Resolves when the work has ended, after `ms` milliseconds, or when `gaveUp` is aborted. Rejects if the work rejects.
  */
-async function endOrTime(
+async function waitAtMost(
   work: Promise<unknown>,
   ms: number,
   { clock }: Pick<ToolContext, "clock">,
@@ -79,13 +79,13 @@ async function endOrTime(
 }
 
 /** Resolves when a run ends, or after `ms` milliseconds. Reports progress to the client meanwhile. */
-export async function restOrTime(
+export async function waitForEnd(
   run: Pick<Followed, "rest" | "watch">,
   ms: number,
   context: ToolContext,
 ): Promise<void> {
-  const unwatch = tellProgress(run, context);
-  await endOrTime(run.rest, ms, context, context.signal).finally(unwatch);
+  const unwatch = reportProgress(run, context);
+  await waitAtMost(run.rest, ms, context, context.signal).finally(unwatch);
 }
 
 /** Names the caller's other interrupted runs, for the answer about run `runId`. */
@@ -95,14 +95,14 @@ export async function interruptedHints(
 ): Promise<readonly string[]> {
   const others = (await runs.interrupted(caller)).filter((one) => one.runId !== runId);
   if (others.length === 0) return [];
-  const helped = await Promise.all(others.map((one) => isHelped(one, runs)));
+  const helped = await Promise.all(others.map((one) => isWorthResuming(one, runs)));
   return interruptedHint(others.filter((_, index) => helped[index]));
 }
 
 /** Whether resuming a run has any effect. An event that may have been recorded is not sent again. */
-async function isHelped({ runId, tool }: Interrupted, runs: ToolContext["runs"]): Promise<boolean> {
+async function isWorthResuming({ runId, tool }: Interrupted, runs: ToolContext["runs"]): Promise<boolean> {
   if (tool !== "track_event") return true;
-  const counts = (await unlessNothingKept(runs.find(runId)))?.state.counts();
+  const counts = (await undefinedIfNothingStored(runs.find(runId)))?.state.counts();
   return counts !== undefined && counts.pending + counts.notApplied > 0;
 }
 
@@ -115,7 +115,7 @@ const OPTION_TOOLS: ReadonlySet<string> = new Set([
 ]);
 
 /** One retry, and a short timeout. */
-const GENTLY = { mostTries: 2, timeoutMs: 3000 } as const;
+const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 3000 } as const;
 
 /**
  * Reads how many options the targeting contains after a run that changed its options. Returns undefined if the options
@@ -130,18 +130,18 @@ export async function totalsAfter(
   const hasChanged = state.counts().succeeded > 0;
   if (targetingId === undefined || !isOver || !hasChanged || !OPTION_TOOLS.has(header.call.tool)) return undefined;
   const { signal } = context;
-  const read = () => gentleReads(context).getTargeting(targetingId, { signal });
-  const { name, optionCount } = (await unlessItFails(read, context)) ?? {};
+  const read = () => shortReads(context).getTargeting(targetingId, { signal });
+  const { name, optionCount } = (await undefinedIfFailed(read, context)) ?? {};
   return name === undefined || optionCount === undefined ? undefined : { targetingId, name, optionCount };
 }
 
 /** The management API with reads that give up early, for facts that an answer can omit. */
-export function gentleReads(context: ToolContext): ManagementApi {
-  return aroundReads(managementOf(context), (read, options) => read({ ...options, ...GENTLY }));
+export function shortReads(context: ToolContext): ManagementApi {
+  return aroundReads(managementOf(context), (read, options) => read({ ...options, ...OPTIONAL_READ_LIMITS }));
 }
 
 /** Returns the result of a read, or undefined if it fails or the call's time is over. */
-export async function unlessItFails<Value>(
+export async function undefinedIfFailed<Value>(
   read: () => Promise<Value>,
   { signal }: ToolContext,
 ): Promise<Value | undefined> {

@@ -14,7 +14,7 @@ interface NotAllowed {
 }
 
 const SETTING = "TARGETING_MCP_ALLOWED_TARGETINGS lists the targetings that may change.";
-const MOST_NAMED = 5;
+const MAX_NAMED = 5;
 /** The maximum number of options that are remembered as allowed. An option never moves to another targeting. */
 const MOST_KNOWN = 100_000;
 
@@ -75,8 +75,8 @@ export async function notAllowed(
 }
 
 function refusal(kind: "targeting" | "option", ids: readonly string[]): NotAllowed {
-  const named = ids.slice(0, MOST_NAMED).join(", ");
-  const more = ids.length > MOST_NAMED ? ` and ${ids.length - MOST_NAMED} more` : "";
+  const named = ids.slice(0, MAX_NAMED).join(", ");
+  const more = ids.length > MAX_NAMED ? ` and ${ids.length - MAX_NAMED} more` : "";
   const why = kind === "targeting" ? "may not be changed here" : "belong to targetings that may not be changed here";
   return { message: `${ids.length} ${kind}(s) ${why}: ${named}${more}`, remedy: SETTING };
 }

@@ -5,7 +5,7 @@ import { type OptionContents, readOptionContents } from "../../reads/option-cont
 import { readOptions } from "../../reads/option-lists.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { ToolContext } from "../context.ts";
-import { gentleReads, unlessItFails } from "./follow-run.ts";
+import { shortReads, undefinedIfFailed } from "./follow-run.ts";
 
 const OF_OPTIONS = "TARGETING_CATEGORY_LIMIT_EXCEEDED";
 const OF_CONTEXT_IDS = "TARGETING_CONTEXT_LIMIT_EXCEEDED";
@@ -13,19 +13,19 @@ const OF_CONTEXT_IDS = "TARGETING_CONTEXT_LIMIT_EXCEEDED";
 /** The maximum number of full options whose Context IDs are read for an answer. */
 const OPTIONS_READ = 3;
 /** The maximum number of options of a targeting whose list is read for an answer. */
-const MOST_LISTED = 5000;
+const MAX_LISTED = 5000;
 
 /**
  * Collects the facts to report about a finished run that reached a limit of management-api 8.1: where it stopped, which
  * limit it was, and how much is stored now. Omits what cannot be read.
  */
 export async function limitsMet(run: ChangeRun, context: ToolContext): Promise<LimitsMet> {
-  const api = gentleReads(context);
+  const api = shortReads(context);
   const { signal } = context;
-  const { targetingIds, optionIds, isNew, ...where } = whereItStopped(run);
+  const { targetingIds, optionIds, isNew, ...where } = stoppedAtLimit(run);
   const options: FullOption[] = [];
   for (const id of optionIds.slice(0, OPTIONS_READ)) {
-    const contents = await unlessItFails(() => readOptionContents(api, id, signal), context);
+    const contents = await undefinedIfFailed(() => readOptionContents(api, id, signal), context);
     if (contents !== undefined) options.push(fullOption(contents, run));
   }
   const within = run.state.facts.within ?? targetingOf(run);
@@ -33,14 +33,14 @@ export async function limitsMet(run: ChangeRun, context: ToolContext): Promise<L
   const targetings: FullTargeting[] = [];
   for (const id of new Set([...targetingIds, ...(isProject && within !== undefined ? [within] : [])])) {
     const read = () => fullTargeting(api, id, { isFull: targetingIds.includes(id), isProject, signal });
-    const found = await unlessItFails(read, context);
+    const found = await undefinedIfFailed(read, context);
     if (found !== undefined) targetings.push(found);
   }
   return { ...where, options, optionsOmitted: optionIds.length - options.length, targetings, isProject };
 }
 
 /** The first object that a limit stopped, how many objects before and after it were applied, and what is full. */
-function whereItStopped({ state }: ChangeRun) {
+function stoppedAtLimit({ state }: ChangeRun) {
   const sides = { before: { count: 0, isIn: 0 }, after: { count: 0, isIn: 0 } };
   const targetingIds = new Set<string>();
   const optionIds = new Set<string>();
@@ -100,7 +100,7 @@ async function fullTargeting(
 ): Promise<FullTargeting> {
   const { _id, name, optionCount } = await api.getTargeting(targetingId, { signal });
   const about = { _id, name, ...(isFull && optionCount !== undefined && { options: optionCount }) };
-  if (!isProject || optionCount === undefined || optionCount > MOST_LISTED) return about;
+  if (!isProject || optionCount === undefined || optionCount > MAX_LISTED) return about;
   let contextIds = 0;
   for await (const { contextCount = 0 } of readOptions(api, targetingId, signal)) contextIds += contextCount;
   return { ...about, contextIds };

@@ -1,8 +1,8 @@
 import {
   type Effect,
   effectText,
-  NOBODY_CAME,
-  NOBODY_CAME_HINT,
+  PAGE_NOT_OPENED_HINT,
+  PAGE_NOT_OPENED_REMEDY,
   waitsInView,
   waitsOnPage,
 } from "../../answers/approvals.ts";
@@ -17,7 +17,7 @@ import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../define-tool.ts";
 import { ownRun, reportedRun, reportRun } from "../run-reports.ts";
 import { decisionFor } from "./confirmation-token.ts";
-import { atMostOneWait } from "./follow-run.ts";
+import { waitWithinCall } from "./follow-run.ts";
 import type { Given } from "./planned.ts";
 import { effectOf, waitingRun } from "./waiting.ts";
 
@@ -27,8 +27,8 @@ export function tokenInstead(
   { confirm }: Pick<ToolContext, "confirm">,
   token: (hint: string) => Promise<ToolAnswer>,
 ): Promise<ToolAnswer> {
-  if (confirm !== "strict") return token(NOBODY_CAME_HINT);
-  throw new ToolError(`this needs approval, and nobody came to the page. ${effect}`, NOBODY_CAME);
+  if (confirm !== "strict") return token(PAGE_NOT_OPENED_HINT);
+  throw new ToolError(`this needs approval, and nobody came to the page. ${effect}`, PAGE_NOT_OPENED_REMEDY);
 }
 
 /** How long a run waits for a decision on the page, in milliseconds. */
@@ -146,7 +146,7 @@ async function askOnPage(
   const coming = (context.page?.show({ runId, tool }) ?? Promise.resolve(false)).then((shown) => {
     came = shown;
   });
-  await atMostOneWait(Promise.race([coming, untilDecided(runId, context)]), context);
+  await waitWithinCall(Promise.race([coming, untilDecided(runId, context)]), context);
   if (came === false && !(await isDecided(runId, context))) return otherwise();
   return waitOnPage(runId, context, after);
 }
@@ -165,7 +165,7 @@ async function openedByClient(
   const opening = context.opens?.(runId, context).then((next) => {
     opened = next;
   });
-  await atMostOneWait(Promise.race([opening, untilDecided(runId, context)]), context);
+  await waitWithinCall(Promise.race([opening, untilDecided(runId, context)]), context);
   if (opened === "view") return shownInView(runId, context);
   if (opened !== "asked") return waitOnPage(runId, context, after);
   return { ...(await reportedRun(await ownRun(runId, context), context)), opens: runId };
@@ -175,7 +175,7 @@ async function openedByClient(
  * Waits for the decision on a run as long as the call may, and reports the run. A client with a task waits by itself.
  */
 export async function waitOnPage(runId: string, context: ToolContext, after?: After): Promise<ToolAnswer> {
-  if (!context.asTask) await atMostOneWait(untilDecided(runId, context), context);
+  if (!context.asTask) await waitWithinCall(untilDecided(runId, context), context);
   const isWaiting = !(await isDecided(runId, context));
   const run = await context.runs.find(runId);
   if (after !== undefined && run !== undefined && !isWaiting) return after(run);

@@ -16,8 +16,8 @@ import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type Undecided, type UndecidedAnswer } from "../define-tool.ts";
 import { askFor } from "./confirmation-token.ts";
 import { beginPlanned, decide, personOf } from "./decide.ts";
-import { atMostOneWait, interruptedHints } from "./follow-run.ts";
-import { effectOf, keepElsewhere, tokenLater } from "./waiting.ts";
+import { interruptedHints, waitWithinCall } from "./follow-run.ts";
+import { effectOf, storeWaitingElsewhere, tokenLater } from "./waiting.ts";
 
 export interface Given {
   readonly call: WriteCall;
@@ -25,7 +25,7 @@ export interface Given {
 }
 
 /** The report of a call that is planned and not started. Only items that failed in planning have an outcome. */
-export function toldUnstarted(call: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
+export function unstartedReport(call: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
   const { takenFor, nearIds, stale, rows } = state.facts;
   const picked = {
     environment,
@@ -62,9 +62,14 @@ export async function answerWithToken(
   const { runId, call } = header;
   const effect = await effectOf(header, plan, context);
   const confirmation = await askFor({ run: runId, digest: lossDigest(plan.losses) }, effectText(effect), context);
-  await keepElsewhere(header, plan, { effect, elsewhere: "token", until: Date.parse(confirmation.expiresAt) }, context);
+  await storeWaitingElsewhere(
+    header,
+    plan,
+    { effect, elsewhere: "token", until: Date.parse(confirmation.expiresAt) },
+    context,
+  );
   return renderReport({
-    ...toldUnstarted(call, new RunState(plan), context),
+    ...unstartedReport(call, new RunState(plan), context),
     runId,
     status: "needs_confirmation",
     confirmation,
@@ -74,11 +79,11 @@ export async function answerWithToken(
 }
 
 /** The answer after the client declined. Nothing is sent, and this is no error. */
-export function notDone(call: WriteCall, plan: Plan, context: ToolContext, effect?: Effect): ToolAnswer {
+export function declinedAnswer(call: WriteCall, plan: Plan, context: ToolContext, effect?: Effect): ToolAnswer {
   const state = new RunState(plan);
   state.apply({ t: "stop", cause: "cancelled", at: 0, reason: ownReason("DECLINED") });
   return renderReport({
-    ...toldUnstarted(call, state, context),
+    ...unstartedReport(call, state, context),
     status: "cancelled",
     approval: declinedIn("client"),
     notes: [
@@ -115,7 +120,7 @@ export async function planInTime<Made>(
     made = ready;
   });
   try {
-    await atMostOneWait(noted, context);
+    await waitWithinCall(noted, context);
   } catch (thrown) {
     throw isApiError(thrown) ? new PlanningError(thrown) : thrown;
   } finally {
@@ -166,11 +171,11 @@ export async function undecided(
   const effect = await effectOf({ runId: (header ?? kept)?.runId, call }, plan, context);
   if (header !== undefined) {
     const until = context.clock.now() + CONFIRMATION_MS;
-    await keepElsewhere(header, plan, { effect, elsewhere: "client", until }, context);
+    await storeWaitingElsewhere(header, plan, { effect, elsewhere: "client", until }, context);
   }
   const state = new RunState(plan);
   const answer = renderReport({
-    ...toldUnstarted(call, state, context),
+    ...unstartedReport(call, state, context),
     ...(header && { runId: header.runId }),
     status: "needs_confirmation",
     notes: [effectText(effect), undecidedNote(why)],

@@ -8,7 +8,7 @@ import type { RunFacts } from "../../changes/rows/entries.ts";
 import { CONFIRMATION_MS, lossDigest } from "../../changes/run-rules.ts";
 import type { Run } from "../../runs/kind.ts";
 import { ownReason } from "../../runs/outcome.ts";
-import { orUnreadable } from "../../runs/store.ts";
+import { undefinedIfUnreadable } from "../../runs/store.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext, ToolServices } from "../context.ts";
 
@@ -40,7 +40,7 @@ export async function waitingAnywhere(
 ): Promise<ChangeRun | ApprovalRun | undefined> {
   const run = await runs.find(runId);
   if (run === undefined || !waits(run)) return undefined;
-  return (await endedWhereTooLate(run, { runs, clock })) === run ? run : undefined;
+  return (await endIfExpired(run, { runs, clock })) === run ? run : undefined;
 }
 
 /** Whether a run waits for a person's decision in a view or on the page. */
@@ -54,7 +54,7 @@ function waits(run: Run): run is ChangeRun | ApprovalRun {
 }
 
 /** Ends a run if nobody decided on it in time. Returns the ended run, or the same run if it need not be ended. */
-export async function endedWhereTooLate(run: Run, { runs, clock }: Pick<ToolServices, "runs" | "clock">): Promise<Run> {
+export async function endIfExpired(run: Run, { runs, clock }: Pick<ToolServices, "runs" | "clock">): Promise<Run> {
   const { until = Number.POSITIVE_INFINITY, elsewhere } = (waits(run) && run.state.facts.waits) || {};
   if (until > clock.now()) return run;
   const { runId } = run.header;
@@ -74,7 +74,7 @@ interface Planned {
 }
 
 async function toolOf(runId: string | undefined, { runs }: Pick<ToolContext, "runs">): Promise<string | undefined> {
-  const run = runId === undefined ? undefined : await orUnreadable(runs.find(runId));
+  const run = runId === undefined ? undefined : await undefinedIfUnreadable(runs.find(runId));
   return run?.state.facts?.tool ?? run?.header.call.tool;
 }
 
@@ -108,7 +108,7 @@ interface Elsewhere {
  * and the time limit. A run that already waits for the page continues to do so. Of another plan, only the effect is
  * stored, because it is listed as a plan.
  */
-export async function keepElsewhere(
+export async function storeWaitingElsewhere(
   header: ChangeHeader,
   plan: Plan,
   { effect, elsewhere, until }: Elsewhere,
@@ -133,7 +133,7 @@ export function tokenLater(context: ToolContext) {
     // A token can be requested until the last of these minutes, and is then valid for the same time again.
     const until = clock.now() + (isToken ? 2 : 1) * CONFIRMATION_MS;
     const effect = await effectOf(header, plan, context);
-    await keepElsewhere(header, plan, { effect, elsewhere: isToken ? "token" : "client", until }, context);
+    await storeWaitingElsewhere(header, plan, { effect, elsewhere: isToken ? "token" : "client", until }, context);
     if (isToken) changesOf(context).remember(header.runId, plan.losses);
   };
 }

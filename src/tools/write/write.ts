@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { changedEffect, type Effect, effectOfCall, effectText, questionText } from "../../answers/approvals.ts";
-import { endedHint, goesOnHint } from "../../answers/run-headline.ts";
+import { newRunHint, resumedRunHint } from "../../answers/run-headline.ts";
 import type { WriteCall } from "../../changes/call.ts";
 import { changeOf } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
@@ -24,7 +24,7 @@ import {
 } from "./decide.ts";
 import { checkAllowed, tooManyDeletes } from "./guards.ts";
 import { askLater, decideOnPage, tokenInstead } from "./on-page.ts";
-import { answerWithToken, type Given, notDone, planInTime, tookTooLong, undecided } from "./planned.ts";
+import { answerWithToken, declinedAnswer, type Given, planInTime, tookTooLong, undecided } from "./planned.ts";
 import { tokenLater } from "./waiting.ts";
 
 /** The schema of every answer about a run. Nested objects stay open to save tokens. */
@@ -76,8 +76,8 @@ type RunOrOutcome =
 async function runOrQuestion(given: Given, changes: Changes, context: ToolContext): Promise<RunOrOutcome> {
   const { call, bytes } = given;
   const { going, ended } = await changes.runs.findEarlierRun(call, context.caller);
-  if (going !== undefined) return { run: going, hints: [goesOnHint()] };
-  const hints = ended?.open ? [endedHint(ended)] : [];
+  if (going !== undefined) return { run: going, hints: [resumedRunHint()] };
+  const hints = ended?.open ? [newRunHint(ended)] : [];
   const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
   if (isGoing(plan)) return withHints(await goOn(given, plan, changes, context), hints);
   /** Executes the call, or attaches to the run of an identical call that was made at the same time. */
@@ -130,7 +130,7 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
   }
   if (chooseChannel(changeOf(call).mayTakeAway, context) === "start") {
     const made = await changes.once({ ...context, call, bytes }, async (keep) => ({
-      run: await changes.start(await keep(), { ...planning, plan: planning.plan.then(unasked) }),
+      run: await changes.start(await keep(), { ...planning, plan: planning.plan.then(approvalNotNeeded) }),
       isOurs: true,
     }));
     if (!("isOurs" in made)) planning.stop();
@@ -163,10 +163,10 @@ async function declined(
   if (waiting !== undefined) {
     await decide(waiting.header.runId, { ...inClient(context), answer: "declined" }, context);
   }
-  return notDone(call, plan, context, effect);
+  return declinedAnswer(call, plan, context, effect);
 }
 
-function unasked(plan: Plan): Plan {
+function approvalNotNeeded(plan: Plan): Plan {
   plan.askedBy("not_needed");
   return plan;
 }

@@ -9,10 +9,10 @@ import { Ago, Ask, Bar, Empty, Figure, Sentences, Text } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 import { actOnRun, detail, look } from "./requests.ts";
 import { onlyNameOf, Requester, Status, Title } from "./run-words.tsx";
-import { isConnected, MOST_ROWS, route, runs, waitingRuns } from "./state.ts";
+import { isConnected, MAX_ROWS, route, runs, waitingRuns } from "./state.ts";
 
 /** The maximum number of runs in the queue. More runs are shown once these are decided and the page is loaded again. */
-const MOST_RUNS = MOST_ROWS / 5;
+const MAX_RUNS = MAX_ROWS / 5;
 
 /**
  * The queue of runs that wait for an approval, with the chosen run in a pane. A decided run keeps its place in the
@@ -23,7 +23,7 @@ export function Approvals() {
   const chosen = useRef<string | undefined>(undefined);
   const all = waitingRuns.value;
   for (const run of all) {
-    if (queue.current.size < MOST_RUNS || queue.current.has(run.runId)) queue.current.set(run.runId, run);
+    if (queue.current.size < MAX_RUNS || queue.current.has(run.runId)) queue.current.set(run.runId, run);
   }
   const shown = [...queue.current].flatMap(([runId, run]): readonly Decided[] => {
     const now = runs.value.get(runId);
@@ -280,7 +280,13 @@ function MagnitudeFigure({ of: { count, whole, verb, within } }: { readonly of: 
 }
 
 /** The reasons why a run cannot be approved now. */
-function Hindrance({ run: { runId, disabled = {} }, waiting }: { readonly run: RunRow; readonly waiting: Waiting }) {
+function ApprovalObstacles({
+  run: { runId, disabled = {} },
+  waiting,
+}: {
+  readonly run: RunRow;
+  readonly waiting: Waiting;
+}) {
   const { stale, ended, elsewhere } = waiting;
   const why = disabled.approve;
   return (
@@ -334,7 +340,7 @@ function Foot({ run, waiting }: { readonly run: RunRow; readonly waiting: Waitin
   return (
     <div class="foot">
       <Confirm run={run} act={act} typed={typed.value} />
-      <Hindrance run={run} waiting={waiting} />
+      <ApprovalObstacles run={run} waiting={waiting} />
       {waiting.typed !== undefined && actions.includes("approve") && !cannotApprove && (
         <label class="row small">
           <span>

@@ -24,7 +24,7 @@ interface Message {
 }
 
 /** The view's handlers of the host's messages, by method. */
-type Hears = Readonly<Record<string, (params: HostParams) => void>>;
+type HostHandlers = Readonly<Record<string, (params: HostParams) => void>>;
 
 const waiting = new Map<number, (answer: Message) => void>();
 let last = 0;
@@ -50,7 +50,7 @@ export function callTool(name: string, args: object): Promise<ToolResult> {
 }
 
 /** Starts the connection. From then on, the host is notified of the view's height. */
-export async function connectToHost(hears: Hears): Promise<void> {
+export async function connectToHost(hears: HostHandlers): Promise<void> {
   addEventListener("message", ({ source, data }: MessageEvent<Message | null>) => {
     if (source !== parent || data?.jsonrpc !== "2.0") return;
     const { id, method, params = {} } = data;

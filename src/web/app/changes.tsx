@@ -10,7 +10,7 @@ import {
   type ShownValue,
 } from "../wire.ts";
 import { Filters, SCROLLS, Search, Sentences, Steps, Table, Text } from "./parts.tsx";
-import { differingWords, number } from "./plain-words.ts";
+import { diffWords, number } from "./plain-words.ts";
 import { read } from "./requests.ts";
 import { outcome } from "./state.ts";
 
@@ -339,7 +339,7 @@ function Marked({
   readonly other: string;
   readonly as: "ins" | "del";
 }) {
-  const { before, middle, after } = differingWords(name, other);
+  const { before, middle, after } = diffWords(name, other);
   return (
     <>
       <Text of={before} />
@@ -354,14 +354,14 @@ function Marked({
 }
 
 /** The maximum number of differences in a list. */
-const MOST_DIFFERENCES = 70;
+const MAX_DIFFERENCES = 70;
 
 /** The objects that a plan skips because others changed them, and those that an undo cannot restore exactly. */
 export function Differences({ plan }: { readonly plan: PlanView }) {
   const { conflicts, drift, differs, omitted = {} } = plan;
   return (
     <>
-      {drift.slice(0, MOST_DIFFERENCES).map((one) => (
+      {drift.slice(0, MAX_DIFFERENCES).map((one) => (
         <p key={`${one.field} ${one.name}`} class="card note small">
           <strong>
             <Text of={one.name} /> has changed since the file was saved
@@ -369,9 +369,9 @@ export function Differences({ plan }: { readonly plan: PlanView }) {
           : {one.field} <Value of={one.base} />, now <Value of={one.service} />. The plan leaves it alone.
         </p>
       ))}
-      <More than={MOST_DIFFERENCES} of={drift.length + (omitted.drift ?? 0)} />
-      {conflicts.length > 0 && <Conflicts of={conflicts.slice(0, MOST_DIFFERENCES)} />}
-      <More than={MOST_DIFFERENCES} of={conflicts.length + (omitted.conflicts ?? 0)} />
+      <More than={MAX_DIFFERENCES} of={drift.length + (omitted.drift ?? 0)} />
+      {conflicts.length > 0 && <Conflicts of={conflicts.slice(0, MAX_DIFFERENCES)} />}
+      <More than={MAX_DIFFERENCES} of={conflicts.length + (omitted.conflicts ?? 0)} />
       <Sentences title="What does not come back as it was" of={differs} />
       {omitted.differs !== undefined && <p>and {number(omitted.differs)} more</p>}
     </>

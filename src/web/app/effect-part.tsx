@@ -7,7 +7,7 @@ import { read } from "./requests.ts";
 import { outcome } from "./state.ts";
 
 /** The maximum number of names that are shown at once. */
-const MOST_OBJECTS = 100;
+const MAX_OBJECTS = 100;
 const SEARCH_AFTER_MS = 250;
 
 interface PartProps {
@@ -75,7 +75,7 @@ function Found({ isAll, from, total, shown }: FoundProps) {
     return total === 0 ? (
       <p>Nothing has this in its name.</p>
     ) : (
-      <Steps from={from} first={Math.max(0, from.value)} total={total} rows={MOST_OBJECTS} of="found" />
+      <Steps from={from} first={Math.max(0, from.value)} total={total} rows={MAX_OBJECTS} of="found" />
     );
   }
   if (shown >= total) return null;

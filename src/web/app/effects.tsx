@@ -4,8 +4,8 @@ import { number } from "./plain-words.ts";
 import { Progress } from "./run-words.tsx";
 
 /** The maximum number of names, changes and failures in the view. The page shows all. */
-const MOST_NAMES = 100;
-const MOST_FAILURES = 20;
+const MAX_NAMES = 100;
+const MAX_FAILURES = 20;
 
 /** The effect of an approval: its size, the names, what cannot be restored, and what can be undone. */
 export function Effects({ waiting, plan }: { readonly waiting: Waiting; readonly plan: PlanView | undefined }) {
@@ -35,7 +35,7 @@ export function Effects({ waiting, plan }: { readonly waiting: Waiting; readonly
                 {title} {number(count)}
               </li>
             ),
-            ...objects.slice(0, MOST_NAMES).map(({ name, says = "" }, at) => (
+            ...objects.slice(0, MAX_NAMES).map(({ name, says = "" }, at) => (
               <li key={`${title} ${at}`}>
                 <span class={toneOf(title)}>{MARKS[toneOf(title)]}</span> <Text of={name} most={120} />
                 <small>
@@ -44,9 +44,9 @@ export function Effects({ waiting, plan }: { readonly waiting: Waiting; readonly
                 </small>
               </li>
             )),
-            count > Math.min(objects.length, MOST_NAMES) && (
+            count > Math.min(objects.length, MAX_NAMES) && (
               <li key={`${title} more`} class="quiet">
-                and {number(count - Math.min(objects.length, MOST_NAMES))} more
+                and {number(count - Math.min(objects.length, MAX_NAMES))} more
               </li>
             ),
           ])}
@@ -132,7 +132,7 @@ export function PlanRows({ plan }: { readonly plan: PlanView }) {
     ...changes.filter(({ kind }) => kind === "deleted"),
     ...changes.filter(({ kind }) => kind !== "deleted"),
   ];
-  const shown = sorted.slice(0, MOST_NAMES);
+  const shown = sorted.slice(0, MAX_NAMES);
   const more = Object.values(omitted).reduce((sum, count) => sum + count, changes.length - shown.length);
   return (
     <>
@@ -244,7 +244,7 @@ const DAY = new Intl.DateTimeFormat("en", { day: "numeric", month: "long" });
 /** The result of a run so far: its progress, its failures, and who decided. */
 export function Done({ run, failures }: { readonly run: RunRow; readonly failures: readonly FailureRow[] }) {
   const { requests, decided, standsStill, undoUntil } = run;
-  const shown = failures.slice(0, MOST_FAILURES);
+  const shown = failures.slice(0, MAX_FAILURES);
   return (
     <>
       <Progress run={run} />

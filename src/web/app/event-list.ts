@@ -94,14 +94,14 @@ async function readEvents(position?: number): Promise<EventList | undefined> {
 let isLooking = false;
 
 /** Requests matching events from the server after a short pause. */
-function lookSoon(): void {
+function readEventsSoon(): void {
   if (isLooking) return;
   isLooking = true;
   setTimeout(async () => {
     const asked = wanted.peek();
     const list = isNarrowed.peek() ? await readEvents() : undefined;
     isLooking = false;
-    if (asked !== wanted.peek()) lookSoon();
+    if (asked !== wanted.peek()) readEventsSoon();
     else if (list !== undefined) found.value = list;
   }, GATHER_MS);
 }
@@ -109,7 +109,7 @@ function lookSoon(): void {
 effect(() => {
   // The list is read again if the filter changes, events arrive, or the log is reset.
   const isLive = arrived.value >= 0 && !isPaused.value && !isOlder.value;
-  if (isNarrowed.value && wanted.value && isLive) lookSoon();
+  if (isNarrowed.value && wanted.value && isLive) readEventsSoon();
 });
 
 /** Changes the filter, and shows the newest matching events. */
@@ -123,6 +123,6 @@ export function want(change: Partial<Wanted>): void {
 }
 
 /** Removes the filter. */
-export function wantAll(): void {
+export function clearFilter(): void {
   want(ALL);
 }

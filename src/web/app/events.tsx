@@ -4,6 +4,7 @@ import type { EventCause, EventRow, Verdict } from "../sandbox-wire.ts";
 import { PATHS } from "../wire.ts";
 import { Coverage } from "./coverage.tsx";
 import {
+  clearFilter,
   hasOlder,
   isNarrowed,
   isOlder,
@@ -13,7 +14,6 @@ import {
   shownEvents,
   showOlder,
   want,
-  wantAll,
   wanted,
 } from "./event-list.ts";
 import { EventPane } from "./event-pane.tsx";
@@ -349,7 +349,7 @@ function problemNote(id: number) {
   return (
     <>
       Events with the problem {problem === undefined ? "that you chose" : <WordsOf of={problem.cause} />}.{" "}
-      <button type="button" class="plain" onClick={wantAll}>
+      <button type="button" class="plain" onClick={clearFilter}>
         Show all events
       </button>
     </>

@@ -17,7 +17,7 @@ import { useKeys } from "./keys.ts";
 import { Overview } from "./overview.tsx";
 import { Empty, Text } from "./parts.tsx";
 import { number } from "./plain-words.ts";
-import { keepLogin, keepSession, logOut, send } from "./requests.ts";
+import { keepSession, logOut, send, storeLogin } from "./requests.ts";
 import { Runs } from "./runs.tsx";
 import {
   announced,
@@ -265,7 +265,7 @@ function Login({ ways }: { readonly ways: LoginWays }) {
       refusal.value = answer.message;
       return;
     }
-    keepLogin(answer.data.login);
+    storeLogin(answer.data.login);
     location.assign(answer.data.location);
   };
   return (

@@ -5,7 +5,7 @@ import type { RunAction, RunRow } from "../wire.ts";
 import { outcome } from "./state.ts";
 
 /** The message if a person presses a button that has just appeared or moved. */
-const MOVED = "The page changed a moment ago, so nothing was decided. Look again, then press the button.";
+const PAGE_MOVED = "The page changed a moment ago, so nothing was decided. Look again, then press the button.";
 
 interface GuardedProps {
   readonly action: RunAction;
@@ -23,14 +23,14 @@ interface GuardedProps {
  * message.
  */
 export function Guarded({ action, run, isOff, describedBy, press, className = "", children }: GuardedProps) {
-  useLayoutEffect(noteMoves);
+  useLayoutEffect(recordPositions);
   // Runs after the button is removed, so that a button that returns to the same place counts as new.
-  useLayoutEffect(() => () => queueMicrotask(noteMoves), []);
+  useLayoutEffect(() => () => queueMicrotask(recordPositions), []);
   const pressed = (): void => {
     // Detects moves since the last frame.
-    noteMoves();
+    recordPositions();
     if (isAtRest.peek()) press();
-    else outcome.value = MOVED;
+    else outcome.value = PAGE_MOVED;
   };
   return (
     <button
@@ -62,9 +62,9 @@ let timer: ReturnType<typeof setTimeout> | undefined;
 let observer: ResizeObserver | undefined;
 
 /** Records the positions of the decision buttons. If one is new or has moved, decisions are ignored for one second. */
-function noteMoves(): void {
+function recordPositions(): void {
   if (observer === undefined) {
-    observer = new ResizeObserver(noteMoves);
+    observer = new ResizeObserver(recordPositions);
     observer.observe(document.body);
   }
   const now = new Map<string, string>();

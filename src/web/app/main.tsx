@@ -3,7 +3,7 @@ import { render } from "preact";
 import type { EventsMessage } from "../sandbox-wire.ts";
 import { type LoginWays, type Message, type OpenedSession, PATHS, type RunsMessage } from "../wire.ts";
 import { Frame } from "./frame.tsx";
-import { keepSession, send, sessionToken, takeLogin, takePlace, withSession, written } from "./requests.ts";
+import { keepSession, popLogin, popLoginView, send, sessionToken, withSession, written } from "./requests.ts";
 import {
   clockAhead,
   events,
@@ -11,7 +11,7 @@ import {
   faults,
   hello,
   link,
-  MOST_EVENTS,
+  MAX_EVENTS,
   metrics,
   noteAddress,
   notice,
@@ -22,10 +22,10 @@ import {
 } from "./state.ts";
 
 /** Opens a session with a link's code or a log-in's query. Both work once, so they are removed from the address. */
-async function openWith(path: string, brought: unknown): Promise<void> {
+async function openSessionWith(path: string, brought: unknown): Promise<void> {
   const answer = await send<OpenedSession>(path, brought);
   // The address may name the view that the person came for.
-  const place = takePlace();
+  const place = popLoginView();
   history.replaceState(null, "", PATHS.page + (location.hash || place));
   noteAddress();
   if ("message" in answer) {
@@ -62,7 +62,7 @@ export async function follow(): Promise<void> {
       failures = 0;
       link.value = { is: "live" };
       position = await readUpdates(answer, position);
-    } else if (answer?.status === 401 && !(await canComeBackIn(answer))) {
+    } else if (answer?.status === 401 && !(await resumeSession(answer))) {
       return;
     }
     if (failures >= TRIES && hello.value?.returns !== true) {
@@ -87,7 +87,7 @@ async function opened(position: string | undefined): Promise<Response | undefine
 /**
  * Returns whether the page can continue after its session has ended: by renewing it, or with a new one of a sandbox.
  */
-async function canComeBackIn(answer: Response): Promise<boolean> {
+async function resumeSession(answer: Response): Promise<boolean> {
   const ways: LoginWays = await answer.json();
   if (ways.renews && sessionToken() !== undefined) return true;
   keepSession(undefined);
@@ -169,7 +169,7 @@ function applyRuns({ whole, runs: changed, gone = [] }: RunsMessage): void {
 
 function applyEvents(message: EventsMessage): void {
   const { whole, events: arrived, counts, histogram } = message;
-  events.value = [...arrived.toReversed(), ...(whole ? [] : events.value)].slice(0, MOST_EVENTS);
+  events.value = [...arrived.toReversed(), ...(whole ? [] : events.value)].slice(0, MAX_EVENTS);
   if (whole) eventsAge.value += 1;
   verdicts.value = counts;
   metrics.value = message;
@@ -179,6 +179,7 @@ function applyEvents(message: EventsMessage): void {
 // At the end of the file, because it uses the constants above.
 const { pathname, search } = location;
 render(<Frame />, document.body);
-if (pathname.startsWith(PATHS.open)) await openWith(PATHS.redeem, { code: pathname.slice(PATHS.open.length) });
-else if (pathname === PATHS.callback) await openWith(PATHS.callback, { query: search.slice(1), login: takeLogin() });
+if (pathname.startsWith(PATHS.open)) await openSessionWith(PATHS.redeem, { code: pathname.slice(PATHS.open.length) });
+else if (pathname === PATHS.callback)
+  await openSessionWith(PATHS.callback, { query: search.slice(1), login: popLogin() });
 else await start();

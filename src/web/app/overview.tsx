@@ -12,12 +12,12 @@ import { RESULTS, WordsOf } from "./words.tsx";
 const HOUR = 3_600_000;
 const HOURS = 24;
 /** The maximum number of entries in each list. The other entries are in their own view. */
-const MOST_WAITING = 5;
-const MOST_ATTENTION = 5;
-const MOST_PROBLEMS = 3;
-const MOST_RECENT = 6;
+const MAX_WAITING = 5;
+const MAX_ATTENTION = 5;
+const MAX_PROBLEMS = 3;
+const MAX_RECENT = 6;
 /** The maximum number of causes that are shown for a run. */
-const MOST_CAUSES = 2;
+const MAX_CAUSES = 2;
 const DISMISSED = "dismissed";
 
 /** The IDs of the problems that the person has dismissed in this tab. */
@@ -76,7 +76,7 @@ function Waiting() {
   const all = waitingRuns.value;
   return (
     <ul class="card items waiting">
-      {all.slice(0, MOST_WAITING).map((run, at) => (
+      {all.slice(0, MAX_WAITING).map((run, at) => (
         <li key={run.runId} class="item">
           <i class="dot accent" />
           <div>
@@ -93,10 +93,10 @@ function Waiting() {
           </a>
         </li>
       ))}
-      {all.length > MOST_WAITING && (
+      {all.length > MAX_WAITING && (
         <li class="item">
           <i />
-          <a href="#/approvals">and {number(all.length - MOST_WAITING)} more</a>
+          <a href="#/approvals">and {number(all.length - MAX_WAITING)} more</a>
         </li>
       )}
     </ul>
@@ -199,18 +199,18 @@ function Attention() {
       <h2>Needs attention</h2>
       {runs.length + causes.length === 0 && <p class="quiet">Nothing failed in the last 24 hours.</p>}
       <ul class="items">
-        {failed.slice(0, MOST_ATTENTION).map((run) => (
+        {failed.slice(0, MAX_ATTENTION).map((run) => (
           <RunProblem key={run.runId} run={run} />
         ))}
-        <MoreItems of={failed.length - MOST_ATTENTION} what="runs with failures" at="#/runs" />
-        {causes.slice(0, MOST_PROBLEMS).map((problem) => (
+        <MoreItems of={failed.length - MAX_ATTENTION} what="runs with failures" at="#/runs" />
+        {causes.slice(0, MAX_PROBLEMS).map((problem) => (
           <EventProblem key={problem.id} problem={problem} />
         ))}
-        <MoreItems of={causes.length - MOST_PROBLEMS} what="problems of events" at="#/events" />
-        {others.slice(0, MOST_ATTENTION).map((run) => (
+        <MoreItems of={causes.length - MAX_PROBLEMS} what="problems of events" at="#/events" />
+        {others.slice(0, MAX_ATTENTION).map((run) => (
           <RunProblem key={run.runId} run={run} />
         ))}
-        <MoreItems of={others.length - MOST_ATTENTION} what="runs" at="#/runs" />
+        <MoreItems of={others.length - MAX_ATTENTION} what="runs" at="#/runs" />
       </ul>
     </div>
   );
@@ -262,7 +262,7 @@ function RunProblem({ run }: { readonly run: RunRow }) {
       <div>
         {problemOf(run)}
         <span class="line quiet small">
-          {causes.value.slice(0, MOST_CAUSES).map(({ count, message }) => (
+          {causes.value.slice(0, MAX_CAUSES).map(({ count, message }) => (
             <span key={message}>
               {number(count)} × <Text of={message} most={100} /> ·{" "}
             </span>
@@ -364,7 +364,7 @@ function PerHour() {
 }
 
 function Recent() {
-  const some = runList.value.filter(({ status }) => status !== "needs_confirmation").slice(0, MOST_RECENT);
+  const some = runList.value.filter(({ status }) => status !== "needs_confirmation").slice(0, MAX_RECENT);
   return (
     <>
       <h2>Recent runs</h2>

@@ -60,7 +60,7 @@ export function counted(count: number, one: string, many = `${one}s`): string {
 }
 
 /** Compares two texts by words. Splits the first into its common beginning, the different middle and its common end. */
-export function differingWords(text: string, other: string) {
+export function diffWords(text: string, other: string) {
   const [words, others] = [text.split(/(?<= )/), other.split(/(?<= )/)];
   let first = 0;
   while (first < words.length && first < others.length && words[first]?.trimEnd() === others[first]?.trimEnd())

@@ -154,20 +154,20 @@ export function keepSession(token: string | undefined): void {
 }
 
 /** Stores the state of a login and the current view, until the person returns to this tab. */
-export function keepLogin(login: string): void {
+export function storeLogin(login: string): void {
   sessionStorage.setItem(LOGIN, login);
   sessionStorage.setItem(PLACE, location.hash);
 }
 
 /** Returns the view in which the login of this tab began, and removes it from the storage. */
-export function takePlace(): string {
+export function popLoginView(): string {
   const place = sessionStorage.getItem(PLACE) ?? "";
   sessionStorage.removeItem(PLACE);
   return place;
 }
 
 /** Returns the state of this tab's login, and removes it from the storage. */
-export function takeLogin(): string {
+export function popLogin(): string {
   const login = sessionStorage.getItem(LOGIN) ?? "";
   sessionStorage.removeItem(LOGIN);
   return login;
@@ -221,7 +221,7 @@ const DONE = {
   resume: "The run is being resumed",
 } as const;
 
-const MOST_LETTERS = 120;
+const MAX_LETTERS = 120;
 
 /**
  * Executes the action of a run's button, and shows the result with the run's title. An undo opens its plan, which waits
@@ -232,7 +232,7 @@ export async function actOnRun(run: RunRow, action: RunAction, typed?: string): 
   const said = { ...(waiting && { digest: waiting.digest }), ...(waiting?.typed !== undefined && { typed }) };
   const body = action === "approve" || action === "decline" ? said : {};
   const path = `${PATHS.runs}/${encodeURIComponent(runId)}/${action}`;
-  const done = `${DONE[action]}: ${visible(title.slice(0, MOST_LETTERS))}.`;
+  const done = `${DONE[action]}: ${visible(title.slice(0, MAX_LETTERS))}.`;
   const answer = await acted<{ readonly runId?: string }>(path, body, done);
   const planned = action === "undo" ? answer?.data.runId : undefined;
   if (planned !== undefined) go(`#/approvals/${planned}`, done);

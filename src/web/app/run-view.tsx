@@ -14,7 +14,7 @@ import { outcome } from "./state.ts";
 const EVERY_MS = 1000;
 const WAIT_MS = 20_000;
 /** The maximum length of a text that is shown instead of a run. */
-const MOST_SAID = 4000;
+const MAX_SAID = 4000;
 
 /** The run that the host shows, and the text that is shown if there is none. */
 const detail = signal<RunDetail | undefined>(undefined);
@@ -126,7 +126,7 @@ function RunView() {
       <main class="view">
         <h1 class="spoken">Run</h1>
         <p class="said scroll" {...SCROLLS}>
-          {visibleLines(said.value.slice(0, MOST_SAID))}
+          {visibleLines(said.value.slice(0, MAX_SAID))}
         </p>
       </main>
     );

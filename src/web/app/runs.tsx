@@ -5,7 +5,7 @@ import { Ago, Empty, Filters, now, SCROLLS, Search, Steps } from "./parts.tsx";
 import { dayWords, durationWords } from "./plain-words.ts";
 import { OneRun } from "./run-detail.tsx";
 import { Progress, Requester, STATUSES, Status, Title } from "./run-words.tsx";
-import { MOST_ROWS, route, runList } from "./state.ts";
+import { MAX_ROWS, route, runList } from "./state.ts";
 
 /** Running and past runs, or the run that the address names. */
 export function Runs() {
@@ -44,7 +44,7 @@ function RunTable() {
   const all = runList.value;
   const found = all.filter(fits);
   const first = Math.min(from.value, Math.max(0, found.length - 1));
-  const shown = found.slice(first, first + MOST_ROWS);
+  const shown = found.slice(first, first + MAX_ROWS);
   if (all.length === 0) {
     return (
       <Empty title="There are no runs yet.">
@@ -85,7 +85,7 @@ function RunTable() {
         </span>
       </div>
       {shown.length === 0 ? <p>No run fits.</p> : <Table rows={shown} />}
-      <Steps from={from} first={first} total={found.length} rows={MOST_ROWS} of="runs" />
+      <Steps from={from} first={first} total={found.length} rows={MAX_ROWS} of="runs" />
     </>
   );
 }

@@ -61,8 +61,8 @@ export const targetings = signal<TargetingsMessage>({ kind: "targetings", target
 export const faults = signal<FaultsMessage>({ kind: "faults", faults: [], operations: [], kinds: [] });
 
 /** The maximum rows of a list. The event list has fewer, because it changes four times a second. */
-export const MOST_ROWS = 500;
-export const MOST_EVENTS = 100;
+export const MAX_ROWS = 500;
+export const MAX_EVENTS = 100;
 
 /** The views' names as people read them, in the order of the navigation. */
 export const VIEW_TITLES = {

@@ -25,7 +25,7 @@ const search = signal("");
 
 /** The tree of the sandbox with sizes, a search, and a pane with the Context IDs of the chosen object. */
 export function Targetings() {
-  const wanted = useLater(search, SEARCH_AFTER_MS);
+  const wanted = useDebounced(search, SEARCH_AFTER_MS);
   const all = targetings.value.targetings;
   const options = all.reduce((sum, one) => sum + one.options, 0);
   const contexts = all.reduce((sum, one) => sum + one.contexts, 0);
@@ -68,7 +68,7 @@ export function Targetings() {
 }
 
 /** Returns a copy of a text that follows it after `ms` milliseconds without changes. */
-function useLater(text: ReadonlySignal<string>, ms: number): ReadonlySignal<string> {
+function useDebounced(text: ReadonlySignal<string>, ms: number): ReadonlySignal<string> {
   const later = useSignal(text.peek());
   useSignalEffect(() => {
     const current = text.value;
@@ -307,19 +307,19 @@ function Found({ search }: { readonly search: string }) {
 }
 
 /** The maximum length of a name in a list. */
-const MOST_SHOWN = 120;
+const MAX_SHOWN = 120;
 
 /** A name with the search text marked. */
 function Marked({ text, search }: { readonly text: string; readonly search: string }) {
   const at = text.toLowerCase().indexOf(search.toLowerCase());
   const end = at + search.length;
-  if (at < 0 || end > MOST_SHOWN) return <Text of={text} most={MOST_SHOWN} />;
+  if (at < 0 || end > MAX_SHOWN) return <Text of={text} most={MAX_SHOWN} />;
   return (
     <bdi>
       {visible(text.slice(0, at))}
       <mark>{visible(text.slice(at, end))}</mark>
-      {visible(text.slice(end, MOST_SHOWN))}
-      {text.length > MOST_SHOWN && "…"}
+      {visible(text.slice(end, MAX_SHOWN))}
+      {text.length > MAX_SHOWN && "…"}
     </bdi>
   );
 }

@@ -5,7 +5,7 @@ import type { BulkAnswer } from "../../../src/api/management.ts";
 import { StepMaker } from "../../../src/changes/rows/steps.ts";
 import type { ChangeDriver } from "../../../src/changes/settle/change-driver.ts";
 import { sendBatch, sendingOf } from "../../../src/changes/settle/send-request.ts";
-import { LeaseLostError, soleTurn } from "../../../src/runs/turn.ts";
+import { LeaseLostError, permitWithoutLease } from "../../../src/runs/turn.ts";
 import { changesIn, fakeDriver, idAt, START } from "../fake-driver.ts";
 
 const operation = "renameTargetings" as const;
@@ -40,7 +40,7 @@ function renaming(count: number, given: Given) {
     driver,
     steps.map(({ id }) => id),
   );
-  return { ...faked, sending, send: () => sendBatch(driver, sending, soleTurn(driver.clock)) };
+  return { ...faked, sending, send: () => sendBatch(driver, sending, permitWithoutLease(driver.clock)) };
 }
 
 test("a request is announced on the disk before it leaves, and its answer is journaled before the next one", async () => {
@@ -141,7 +141,10 @@ describe("a lost turn", () => {
 
   test("ends in an error where the run itself is another process's", async () => {
     const gone = new AbortController();
-    const lease = { ...soleTurn({ now: () => 0, monotonic: () => 0, sleep: async () => {} }), lost: gone.signal };
+    const lease = {
+      ...permitWithoutLease({ now: () => 0, monotonic: () => 0, sleep: async () => {} }),
+      lost: gone.signal,
+    };
     const { send } = renaming(1, { intend: loses(), lease });
     gone.abort();
     await expect(send()).rejects.toThrow(LeaseLostError);

@@ -5,7 +5,7 @@ import type { JournalEntry, Step } from "../../../src/changes/rows/entries.ts";
 import { StepMaker } from "../../../src/changes/rows/steps.ts";
 import { mayWorkLater } from "../../../src/changes/settle/reconcile.ts";
 import { existingOption } from "../../../src/changes/settle/settle-items.ts";
-import { strandedNames, takeBack } from "../../../src/changes/settle/take-back.ts";
+import { leftoverNames, takeBack } from "../../../src/changes/settle/take-back.ts";
 import { fakeDriver, idAt } from "../fake-driver.ts";
 
 const [A, B, OTHER, TARGETING] = [idAt(1), idAt(2), idAt(3), idAt(4)];
@@ -132,8 +132,8 @@ test("a temporary name is stranded until its thing has the wanted name, or its o
   const send = (step: number): JournalEntry => ({ t: "send", steps: [step], at: 10, again: false });
   const done = (step: number): JournalEntry => ({ t: "answer", at: 11, changes: [{ step, to: "done" }] });
   const { state } = planned([temporary, wanted], send(0), done(0));
-  expect(strandedNames(state)).toEqual([{ _id: A, temporaryName: "tmp 1", formerName: "One", isSure: true }]);
+  expect(leftoverNames(state)).toEqual([{ _id: A, temporaryName: "tmp 1", formerName: "One", isSure: true }]);
   state.apply(send(1));
   state.apply(done(1));
-  expect(strandedNames(state)).toEqual([]);
+  expect(leftoverNames(state)).toEqual([]);
 });

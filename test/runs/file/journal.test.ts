@@ -7,7 +7,7 @@ import { journalLines, openJournal, partJournal } from "../../../src/runs/files/
 import type { RunForm } from "../../../src/runs/kind.ts";
 import { understood } from "../../../src/runs/kind.ts";
 import { RunStoreError } from "../../../src/runs/store.ts";
-import { type Lease, LeaseLostError, soleTurn } from "../../../src/runs/turn.ts";
+import { type Lease, LeaseLostError, permitWithoutLease } from "../../../src/runs/turn.ts";
 
 const FORM: RunForm<unknown, { readonly n: number }> = {
   name: "numbers",
@@ -30,7 +30,7 @@ async function newFile(): Promise<string> {
 
 function lease(lost: AbortSignal, check: () => Promise<void> = async () => {}): Lease {
   const held = { isTakenOver: false, settled: async () => {}, stillHeld: async () => true, release: async () => {} };
-  return { ...soleTurn(clock), ...held, lost, check };
+  return { ...permitWithoutLease(clock), ...held, lost, check };
 }
 
 async function opened(file: string, held: Lease = lease(new AbortController().signal)) {

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { startSandbox } from "../../../src/sandbox/index.ts";
 import type { StreamSource } from "../../../src/web/event-stream.ts";
-import { bothOf, type SandboxRights, sandboxBeside, whileFound } from "../../../src/web/sandbox-beside.ts";
+import { findOnce, findPageSandbox, mergeSources, type SandboxRights } from "../../../src/web/sandbox-beside.ts";
 import { sandboxPage } from "../../../src/web/sandbox-page.ts";
 import type { Message } from "../../../src/web/wire.ts";
 
@@ -13,7 +13,7 @@ async function served(rights: SandboxRights, options: { readonly forward?: strin
   onTestFinished(() => sandbox.close());
   const events = () => Promise.resolve({ events: [], total: 0, dropped: 0 });
   const services = { sandbox: { events }, testBench: { url: async () => sandbox.url } };
-  const beside = await sandboxBeside(services, rights);
+  const beside = await findPageSandbox(services, rights);
   if (beside === undefined) throw new Error("the sandbox was not found");
   const send = (event: unknown) =>
     fetch(`${sandbox.url}/event`, { method: "POST", headers: HEADERS, body: JSON.stringify(event) });
@@ -91,15 +91,15 @@ test("a sandbox that ends says so on the page, and one that is not there has no 
   const { url } = sandbox;
   const events = () => Promise.resolve({ events: [], total: 0, dropped: 0 });
   const gone = { sandbox: { events }, testBench: { url: async () => url } };
-  expect(await sandboxBeside(gone, "all")).toBeUndefined();
-  expect(await sandboxBeside({ sandbox: undefined, testBench: gone.testBench }, "all")).toBeUndefined();
+  expect(await findPageSandbox(gone, "all")).toBeUndefined();
+  expect(await findPageSandbox({ sandbox: undefined, testBench: gone.testBench }, "all")).toBeUndefined();
 });
 
 test("a sandbox that was not found is looked for again after a while, and no longer once it was", async () => {
   let tries = 0;
   const clock = { now: 0 };
   const { beside } = await served("all");
-  const find = whileFound(
+  const find = findOnce(
     async () => {
       tries += 1;
       return tries > 1 ? beside : undefined;
@@ -120,7 +120,7 @@ test("two sources are told as one, each from its own position", async () => {
     },
     watch: () => () => undefined,
   });
-  const both = bothOf(source("a"), source("b"));
+  const both = mergeSources(source("a"), source("b"));
   const first = await both.since(undefined);
   expect(first.messages).toHaveLength(2);
   await both.since(first.position);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { agoWords, dayWords, differingWords, durationWords } from "../../../src/web/app/plain-words.ts";
-import { isTyped, type TitleParts, titleOf, typedFor } from "../../../src/web/waiting.ts";
+import { agoWords, dayWords, diffWords, durationWords } from "../../../src/web/app/plain-words.ts";
+import { isTyped, type TitleParts, textToType, titleOf } from "../../../src/web/waiting.ts";
 
 const PART: TitleParts = { tool: "bulk_add_options", status: "succeeded", items: 3000, done: 3000 };
 
@@ -51,15 +51,15 @@ describe("what a person types to approve something large", () => {
   ];
   test("nothing below 100 deletions, and the targeting's name from there on", () => {
     const targeting = { _id: "01T", name: "Footwear KR" };
-    expect([99, 100].map((count) => typedFor(deleted(count), targeting))).toEqual([undefined, "Footwear KR"]);
-    expect(typedFor(whole("가을 세일"), undefined)).toBe("가을 세일");
+    expect([99, 100].map((count) => textToType(deleted(count), targeting))).toEqual([undefined, "Footwear KR"]);
+    expect(textToType(whole("가을 세일"), undefined)).toBe("가을 세일");
   });
 
   test("the ID where nobody could type the name, or how much it deletes where there is none", () => {
     for (const name of ["safe\u202Egnp.exe", "a  b", " a", "n".repeat(200), ""]) {
-      expect([name, typedFor(whole(name), undefined)]).toEqual([name, "01T"]);
+      expect([name, textToType(whole(name), undefined)]).toEqual([name, "01T"]);
     }
-    expect(typedFor(deleted(1260), undefined)).toBe("1,260");
+    expect(textToType(deleted(1260), undefined)).toBe("1,260");
   });
 
   test("it is compared exactly, but for spaces around it and decomposed letters", () => {
@@ -70,12 +70,12 @@ describe("what a person types to approve something large", () => {
 });
 
 test("only the words of a name are marked that differ", () => {
-  expect(differingWords("Bags and Backpacks", "Bags")).toEqual({ before: "Bags ", middle: "and Backpacks", after: "" });
-  expect(differingWords("Bags", "Bags and Backpacks")).toEqual({ before: "Bags", middle: "", after: "" });
-  expect(differingWords("Winter Sale 2026", "Winter Sale 2025")).toEqual({
+  expect(diffWords("Bags and Backpacks", "Bags")).toEqual({ before: "Bags ", middle: "and Backpacks", after: "" });
+  expect(diffWords("Bags", "Bags and Backpacks")).toEqual({ before: "Bags", middle: "", after: "" });
+  expect(diffWords("Winter Sale 2026", "Winter Sale 2025")).toEqual({
     ...{ before: "Winter Sale ", middle: "2026", after: "" },
   });
-  expect(differingWords("a", "a")).toEqual({ before: "a", middle: "", after: "" });
+  expect(diffWords("a", "a")).toEqual({ before: "a", middle: "", after: "" });
 });
 
 test("times and durations in words", () => {

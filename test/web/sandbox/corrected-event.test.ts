@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { validateEvent } from "../../../src/events/validate.ts";
-import { comparedLines, correctedEvent } from "../../../src/web/corrected-event.ts";
+import { correctedEvent, diffLines } from "../../../src/web/corrected-event.ts";
 import type { BodyLine } from "../../../src/web/sandbox-wire.ts";
 
 const MARKS = { same: "", removed: "-", added: "+" } as const;
@@ -56,8 +56,8 @@ test.each([
 });
 
 test("lines that were removed and added are told apart, and a comma is no change", () => {
-  const lines = comparedLines(["{", '  "a": 1,', '  "b": 2', "}"], ["{", '  "b": 2,', '  "c": 3', "}"]);
+  const lines = diffLines(["{", '  "a": 1,', '  "b": 2', "}"], ["{", '  "b": 2,', '  "c": 3', "}"]);
   expect(lines.map(text).join("\n")).toContain('"b": 2');
-  expect(comparedLines(['  "a": 1'], ['  "a": 1,']).map(text)).toEqual(['  "a": 1,']);
-  expect(comparedLines(["same"], ["same"]).map(text)).toEqual(["same"]);
+  expect(diffLines(['  "a": 1'], ['  "a": 1,']).map(text)).toEqual(['  "a": 1,']);
+  expect(diffLines(["same"], ["same"]).map(text)).toEqual(["same"]);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { arrivedEvent, eventLog } from "../../../src/sandbox/event-log.ts";
 import { eventFindings, finding } from "../../../src/sandbox/event-verdict.ts";
-import { eventDetail, eventFigures, fittingEvents } from "../../../src/web/event-figures.ts";
+import { eventDetail, eventFigures, matchingEvents } from "../../../src/web/event-figures.ts";
 import type { Words } from "../../../src/web/sandbox-wire.ts";
 
 const START = Date.UTC(2026, 0, 2, 12);
@@ -57,10 +57,10 @@ test("the events of one cause are found by its ID, and those of a forgotten one 
   add({ uid: "vera", eventName: "Purchase" });
   const [first] = figures.now().problems;
   const listed = (id: number) =>
-    fittingEvents(log, { filter: "", cause: figures.keyOf(id) ?? null }).events.map(({ seq }) => seq);
+    matchingEvents(log, { filter: "", cause: figures.keyOf(id) ?? null }).events.map(({ seq }) => seq);
   expect(listed(first?.id ?? 0)).toEqual([1, 3]);
-  expect(fittingEvents(log, { filter: "VERA", verdict: "ignored" }).events.map(({ seq }) => seq)).toEqual([3]);
-  expect(fittingEvents(log, { filter: "DROPPED vera" }).events.map(({ seq }) => seq)).toEqual([3]);
+  expect(matchingEvents(log, { filter: "VERA", verdict: "ignored" }).events.map(({ seq }) => seq)).toEqual([3]);
+  expect(matchingEvents(log, { filter: "DROPPED vera" }).events.map(({ seq }) => seq)).toEqual([3]);
   log.clear();
   add({ uid: "u", eventName: "purchase" });
   expect(listed(first?.id ?? 0)).toEqual([]);

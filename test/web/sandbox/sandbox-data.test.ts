@@ -3,7 +3,7 @@ import { plantSeed, seedSchema } from "../../../src/sandbox/seed.ts";
 import { newWorld } from "../../../src/sandbox/world.ts";
 import { addFault, faultsMessage } from "../../../src/web/faults.ts";
 import { isTestFormat, testsForUnseen } from "../../../src/web/sandbox-page.ts";
-import { contextIdsOf, foundOptions, optionsIn, targetingSizes } from "../../../src/web/tree.ts";
+import { contextIdsOf, findMatchingOptions, optionsIn, targetingSizes } from "../../../src/web/tree.ts";
 
 const START = Date.UTC(2026, 0, 2);
 const TARGETING = "01HZZZZZZZZZZZZZZZZZZZZZZZ";
@@ -46,7 +46,7 @@ test("the Context IDs of an option are read one option at a time, at most 1,000 
   const [one = ""] = options;
   expect(contextIdsOf(sandbox, TARGETING, one)).toEqual({ contextIds: ids.slice(0, 1000), total: 1200 });
   expect(contextIdsOf(sandbox, "01HYYYYYYYYYYYYYYYYYYYYYYY", one)).toBeUndefined();
-  expect(foundOptions(sandbox, "sku-1199", { from: 0, limit: 10 }).options).toMatchObject([
+  expect(findMatchingOptions(sandbox, "sku-1199", { from: 0, limit: 10 }).options).toMatchObject([
     { name: "one", group: "Brands", targeting: TARGETING },
   ]);
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { bodyOf, refusedPost, refusedScheme } from "../../../src/web/answers.ts";
+import { bodyOf, rejectForeignPost, rejectForeignScheme } from "../../../src/web/answers.ts";
 import { pageSessions, sealFor } from "../../../src/web/sessions.ts";
 
 const OURS = {
@@ -17,9 +17,9 @@ function post(headers: Readonly<Record<string, string | undefined>>, body = "{}"
 }
 
 test("a POST of the page itself is carried out", () => {
-  expect(refusedPost(post({}))).toBeUndefined();
-  expect(refusedPost(post({ "sec-fetch-site": "same-origin" }))).toBeUndefined();
-  expect(refusedPost(post({ host: "shop.example", origin: "https://shop.example" }))).toBeUndefined();
+  expect(rejectForeignPost(post({}))).toBeUndefined();
+  expect(rejectForeignPost(post({ "sec-fetch-site": "same-origin" }))).toBeUndefined();
+  expect(rejectForeignPost(post({ host: "shop.example", origin: "https://shop.example" }))).toBeUndefined();
 });
 
 test.each([
@@ -38,7 +38,7 @@ test.each([
   ["another site by what the browser says", { "sec-fetch-site": "cross-site" }, 403],
   ["a form", { "content-type": "text/plain" }, 415],
 ])("a POST with %s is refused with a sentence and the headers of the page", async (_, headers, status) => {
-  const refused = refusedPost(post(headers));
+  const refused = rejectForeignPost(post(headers));
   expect(refused?.status).toBe(status);
   expect(await refused?.json()).toEqual({ message: expect.any(String) });
   expect(refused?.headers.get("content-security-policy")).toBe(
@@ -64,7 +64,7 @@ test.each([
   ["http://127.0.0.1:3000/mcp", "127.0.0.1:3000", "https://127.0.0.1:3000", false],
   ["http://127.0.0.1:3000/mcp", "[::1]:3000", "http://[::1]:3000", true],
 ] as const)("of a server at %s, a POST to %s from %s is that of its page: %s", (address, host, origin, isOurs) => {
-  const refused = refusedScheme(post({ host, origin }), address) ?? refusedPost(post({ host, origin }));
+  const refused = rejectForeignScheme(post({ host, origin }), address) ?? rejectForeignPost(post({ host, origin }));
   expect(refused === undefined).toBe(isOurs);
 });
 
