@@ -1,7 +1,7 @@
 import { isApiError } from "../api/errors.ts";
 import type { BulkItems, ManagementApi } from "../api/management.ts";
 import type { InputFile } from "../files/input-file.ts";
-import type { lookAgainAt } from "../plans/look-again.ts";
+import type { checkStoredPlan } from "../plans/look-again.ts";
 import type { ResolvedRun } from "../plans/planned-undo.ts";
 import type { AppliedObjects, renewBaseAt } from "../plans/renew-base.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -55,7 +55,7 @@ export interface ChangeWorld extends FinishingWorld {
   /** The timeout of one request, in milliseconds. After that a request can no longer be in progress. */
   readonly requestTimeoutMs: number;
   /** Reads the plan that a run applies, and checks whether it is still valid. Absent if there are no such runs. */
-  readonly lookAgain?: typeof lookAgainAt;
+  readonly lookAgain?: typeof checkStoredPlan;
 }
 
 export type ChangeRun = Run<WriteCall, RunState>;

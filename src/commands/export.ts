@@ -5,7 +5,7 @@ import { baseOf, basePathOf, baseText, type ServiceTargeting } from "../plans/ba
 import { driftSince } from "../plans/diff/match.ts";
 import { type DesiredFormat, formatOfDesired } from "../plans/file/read-desired.ts";
 import { desiredText, sheetOf } from "../plans/file/write-desired.ts";
-import { givenTargeting } from "../plans/read-targeting.ts";
+import { resolveTargetingArgument } from "../plans/read-targeting.ts";
 import { FileError } from "../platform/files.ts";
 import { amount } from "../platform/text.ts";
 import { isOn } from "../runtime/settings-input.ts";
@@ -24,7 +24,7 @@ export async function runExport(line: CommandLine): Promise<number> {
   const delimiter = optionOf(line, "delimiter", text);
   const form = to === undefined ? ({ format: "yaml" } as const) : formOrUsage(to, delimiter);
   return withProject(line, "export", async (context) => {
-    const targetingId = await givenTargeting(given, context.memory);
+    const targetingId = await resolveTargetingArgument(given, context.memory);
     const there = await readShowing(context, targetingId, fresh);
     if (to === undefined) {
       for (const piece of desiredText(there, "yaml")) process.stdout.write(piece);

@@ -108,9 +108,9 @@ const readOptions: ResourceDefinition["read"] = async ({ targetingId = "", from 
   const { managementOf } = await import("../tools/apis.ts");
   const api = managementOf({ management, clock, waitMs, arrivedAt: clock.now() });
   const { walkOptions } = await import("../reads/option-walk.ts");
-  const { steadily } = await import("../reads/pages.ts");
+  const { untilStable } = await import("../reads/pages.ts");
   const { optionRow } = await import("../answers/reading.ts");
-  const text = await steadily(async (walk) => {
+  const text = await untilStable(async (walk) => {
     const lines: string[] = [];
     let size = 0;
     const list = { targetingId, signal: stopping, ...walk };

@@ -81,7 +81,7 @@ function noBase(path: string, line: number): FileError {
 }
 
 /** What an apply wrote to an option: some of its fields, or the whole option if it was created or deleted. */
-export interface Wrote {
+export interface WrittenOption {
   readonly _id: string;
   readonly fields: readonly BaseField[] | "created" | "deleted";
 }
@@ -97,7 +97,7 @@ type BaseField = "name" | "parent" | "exposeChildren" | "contexts";
 export function renewedBase(
   base: Base,
   there: ServiceTargeting,
-  wrote: readonly Wrote[],
+  wrote: readonly WrittenOption[],
   targetingRenamed: boolean,
 ): Base {
   const now = new Map(there.options.map((option) => [option._id, option]));

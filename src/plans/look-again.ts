@@ -11,7 +11,7 @@ import { type HowToRead, readTargeting } from "./read-targeting.ts";
  * undoes a run with unanswered requests, `resolve` first determines their outcomes. Throws a FileError if the plan
  * cannot be read or others changed what it would undo, and the ApiError of a read.
  */
-export async function lookAgainAt(
+export async function checkStoredPlan(
   bytes: ByteSource,
   {
     api,

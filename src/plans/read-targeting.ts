@@ -155,7 +155,7 @@ export async function whichTargeting({
 }: TargetingHints): Promise<string | undefined> {
   // When planning by names, the ID in the file may be that of another targeting.
   const ofFile = byName ? undefined : file?._id;
-  const asked = given === undefined ? undefined : await givenTargeting(given, memory);
+  const asked = given === undefined ? undefined : await resolveTargetingArgument(given, memory);
   if (asked !== undefined && ofFile !== undefined && asked !== ofFile) {
     throw new FileError(
       `the file is of the targeting ${ofFile}, and ${asked} was asked for`,
@@ -184,7 +184,10 @@ export async function whichTargeting({
 }
 
 /** Returns the ID for a caller's ID or name of a targeting. Throws a FileError if a name is unknown or ambiguous. */
-export async function givenTargeting(given: string, memory: Pick<TargetingMemory, "resolve">): Promise<string> {
+export async function resolveTargetingArgument(
+  given: string,
+  memory: Pick<TargetingMemory, "resolve">,
+): Promise<string> {
   const id = given.trim().toUpperCase();
   if (isUlid(id)) return id;
   const found = await memory.resolve(given);

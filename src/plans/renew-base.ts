@@ -3,7 +3,7 @@ import type { ManagementApi } from "../api/management.ts";
 import { inOnePiece, replaceFile } from "../files/save-file.ts";
 import { type ByteSource, bytesAt } from "../platform/held-folder.ts";
 import { mapConcurrently, readOptionContents } from "../reads/option-contents.ts";
-import { baseText, readBase, renewedBase, type ServiceTargeting, type Wrote } from "./base.ts";
+import { baseText, readBase, renewedBase, type ServiceTargeting, type WrittenOption } from "./base.ts";
 import type { PlanItem, StatePlan } from "./diff/plan.ts";
 import type { Desired } from "./file/desired.ts";
 import { readKeptPlan, textOf } from "./look-again.ts";
@@ -20,7 +20,7 @@ export async function renewBaseAt(
 ): Promise<void> {
   const { plan } = await readKeptPlan(kept);
   const targetingId = plan.targeting._id;
-  const wrote = wroteBy(plan, objects);
+  const wrote = writtenByPlan(plan, objects);
   const isRenamed = renamedTargeting(plan, objects);
   if (targetingId === undefined || (wrote.length === 0 && !isRenamed)) return;
   const place = { root, steps, path: join(root, ...steps) };
@@ -34,7 +34,7 @@ export async function renewBaseAt(
 /** Reads a targeting with the current state of the options that were written. */
 async function written(
   targetingId: string,
-  wrote: readonly Wrote[],
+  wrote: readonly WrittenOption[],
   api: ManagementApi,
   signal: AbortSignal,
 ): Promise<ServiceTargeting> {
@@ -60,16 +60,16 @@ function firstObject({ targeting }: StatePlan): 0 | 1 {
 }
 
 /** Returns what an applied plan wrote, for the base. Includes only objects that are as planned. */
-export function wroteBy(plan: StatePlan, objects: AppliedObjects): readonly Wrote[] {
+export function writtenByPlan(plan: StatePlan, objects: AppliedObjects): readonly WrittenOption[] {
   const first = firstObject(plan);
-  return plan.items.flatMap((item, index): Wrote[] => {
+  return plan.items.flatMap((item, index): WrittenOption[] => {
     const object = first + index;
     const _id = item.kind === "create" ? objects.idOf(object) : item._id;
     return _id === undefined || !objects.isDone(object) ? [] : [{ _id, fields: fieldsOf(item) }];
   });
 }
 
-function fieldsOf(item: PlanItem): Wrote["fields"] {
+function fieldsOf(item: PlanItem): WrittenOption["fields"] {
   if (item.kind === "create") return "created";
   if (item.kind === "delete") return "deleted";
   return (["name", "parent", "exposeChildren", "contexts"] as const).filter((field) => item[field] !== undefined);

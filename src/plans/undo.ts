@@ -9,8 +9,8 @@ import {
   type StatePlan,
 } from "./diff/plan.ts";
 import { groupedBy } from "./modelled.ts";
-import { type Intended, intended, leaveOutUnfit } from "./unfit.ts";
-import type { Intent, Present, PresentOption, TargetingBack, UndoRow, WayBack } from "./way-back.ts";
+import { type IntendedUndo, intended, removeConflictingChanges } from "./unfit.ts";
+import type { Intent, Present, PresentOption, TargetingUndo, UndoPlan, UndoRow } from "./way-back.ts";
 
 /** Returns the targetings that a run changed or may have changed, including changes of their options. */
 export function targetingsIn({ targetings, options, unresolved }: Done): readonly string[] {
@@ -44,7 +44,7 @@ export function contentsNeeded(done: Done, { targeting, options }: Present): rea
  * that still has the value the run wrote is restored. A field that others changed since stays, and its row has both
  * values.
  */
-export function undoPlan(done: Done, present: ReadonlyMap<string, Present>): WayBack {
+export function undoPlan(done: Done, present: ReadonlyMap<string, Present>): UndoPlan {
   const rows: UndoRow[] = [
     ...done.unresolved.map((object) => ({ ...doubted(object), undo: "unresolved" }) as const),
     ...done.unknown.map(
@@ -53,7 +53,7 @@ export function undoPlan(done: Done, present: ReadonlyMap<string, Present>): Way
   ];
   const byTargeting = groupedBy(done.options, ({ targeting }) => targeting);
   for (const option of byTargeting.get(undefined) ?? []) rows.push(unplaced(option));
-  const targetings: TargetingBack[] = [];
+  const targetings: TargetingUndo[] = [];
   for (const _id of targetingsIn(done)) {
     const own = done.targetings.find((one) => one._id === _id);
     const options = byTargeting.get(_id) ?? [];
@@ -82,7 +82,7 @@ function targetingGone(
   own: TargetingEffect | undefined,
   targeting: string,
   options: readonly OptionEffect[],
-  targetings: TargetingBack[],
+  targetings: TargetingUndo[],
 ): readonly UndoRow[] {
   const rows: UndoRow[] = [];
   if (own?.did === "created") return rows;
@@ -92,7 +92,7 @@ function targetingGone(
   if (own?.did === "deleted" && own.name !== undefined) {
     const empty: Present = { targeting: { _id: targeting, name: own.name }, options: new Map() };
     const all = intended(options, empty);
-    leaveOutUnfit(all, empty);
+    removeConflictingChanges(all, empty);
     rows.push({ targeting, _id: targeting, name: own.name, undo: "caveat", reasons: ["newId"] });
     return [...rows, ...assembled(all, empty, { name: own.name }, targetings)];
   }
@@ -114,13 +114,13 @@ function targetingThere(
   own: Exclude<TargetingEffect, { readonly did: "deleted" }> | undefined,
   options: readonly OptionEffect[],
   there: Present,
-  targetings: TargetingBack[],
+  targetings: TargetingUndo[],
 ): readonly UndoRow[] {
   const { _id, name } = there.targeting;
   const about = { targeting: _id, _id, name };
   const rows: UndoRow[] = [];
   const all = intended(options, there);
-  leaveOutUnfit(all, there);
+  removeConflictingChanges(all, there);
   let planned: PlannedTargeting = { _id, name };
   if (own?.did === "created") {
     const staying = [...there.options.keys()].filter((id) => all.intents.get(id)?.kind !== "delete").length;
@@ -144,10 +144,10 @@ function targetingThere(
 
 /** Adds the plan of a targeting if anything is undone in it. Returns the rows. */
 function assembled(
-  { intents, rows }: Intended,
+  { intents, rows }: IntendedUndo,
   present: Present,
   targeting: PlannedTargeting,
-  targetings: TargetingBack[],
+  targetings: TargetingUndo[],
 ): readonly UndoRow[] {
   const ordered = inOrder([...intents.values()]);
   const positions = new Map(ordered.map(({ key }, item) => [key, item]));

@@ -10,7 +10,7 @@ import type { Intent, Present, PresentOption, UndoReason, UndoRow } from "./way-
  * option has, a Context ID that two groups would have, or a group that would be empty. A removed change may be needed
  * by another one, so this repeats until nothing more is removed.
  */
-export function leaveOutUnfit(all: Intended, present: Present): void {
+export function removeConflictingChanges(all: IntendedUndo, present: Present): void {
   const options = new Map([...present.options].map(([id, there]) => [id, knownOption(there)]));
   for (;;) {
     const changes = new Map([...all.intents].map(([key, intent]) => [key, changeBack(intent)]));
@@ -41,13 +41,13 @@ function changeBack({ key: ref, kind, name, type, parent, add, remove }: Intent)
 }
 
 /** Resolves a conflict by removing its change. Returns false if the change was already removed. */
-function settle(conflict: Conflict, found: readonly Conflict[], all: Intended, present: Present): boolean {
+function settle(conflict: Conflict, found: readonly Conflict[], all: IntendedUndo, present: Present): boolean {
   const intent = all.intents.get(conflict.ref);
-  const takeOut = (one: Intent, row: LeftOut): true => {
+  const takeOut = (one: Intent, row: RemovedChange): true => {
     leave(all, present, one, row);
     return true;
   };
-  if (conflict.kind === "empty") return settleEmpty(conflict, all, takeOut);
+  if (conflict.kind === "empty") return resolveEmptyGroup(conflict, all, takeOut);
   if (intent === undefined) return false;
   switch (conflict.kind) {
     case "inUse":
@@ -79,10 +79,10 @@ function settle(conflict: Conflict, found: readonly Conflict[], all: Intended, p
 }
 
 /** Lets a group retain the Context IDs that it would lose, or else the last sub-option that would leave it. */
-function settleEmpty(
+function resolveEmptyGroup(
   { ref, leaving }: Extract<Conflict, { readonly kind: "empty" }>,
-  { intents }: Intended,
-  takeOut: (intent: Intent, row: LeftOut) => true,
+  { intents }: IntendedUndo,
+  takeOut: (intent: Intent, row: RemovedChange) => true,
 ): boolean {
   const intent = intents.get(ref);
   const last = intents.get(leaving.at(-1) ?? "");
@@ -98,10 +98,10 @@ function settleEmpty(
 }
 
 /** The part of a row that describes a removed change. */
-type LeftOut = Pick<UndoRow, "undo" | "reasons" | "field" | "left" | "now" | "contextIds">;
+type RemovedChange = Pick<UndoRow, "undo" | "reasons" | "field" | "left" | "now" | "contextIds">;
 
 /** Removes the change of an option, or only its conflicting field, and adds a row with the reason. */
-function leave({ intents, rows }: Intended, present: Present, intent: Intent, row: LeftOut): void {
+function leave({ intents, rows }: IntendedUndo, present: Present, intent: Intent, row: RemovedChange): void {
   const { key, there, kind, name = "" } = intent;
   rows.push({ targeting: present.targeting._id, _id: key, name: there?.name ?? name, ...row });
   if (kind !== "change" || isEmptyChange(intent)) intents.delete(key);
@@ -112,14 +112,14 @@ function impossible(reason: UndoReason): { readonly undo: "impossible"; readonly
 }
 
 /** The planned changes of an undo in one targeting, by key, and rows for what stays unchanged. */
-export interface Intended {
+export interface IntendedUndo {
   readonly intents: Map<string, Intent>;
   readonly rows: UndoRow[];
 }
 
 /** Compares what a run left in a targeting with its current state, field by field. */
-export function intended(options: readonly OptionEffect[], present: Present): Intended {
-  const all: Intended = { intents: new Map(), rows: [] };
+export function intended(options: readonly OptionEffect[], present: Present): IntendedUndo {
+  const all: IntendedUndo = { intents: new Map(), rows: [] };
   for (const option of options) {
     const there = present.options.get(option._id);
     if (option.did === "created") created(option._id, option.left, there, present, all);
@@ -140,7 +140,7 @@ function created(
   left: OptionState,
   there: PresentOption | undefined,
   present: Present,
-  { intents, rows }: Intended,
+  { intents, rows }: IntendedUndo,
 ): void {
   if (there === undefined) return;
   const differs = (field: DifferingField, was: ShownValue, now: ShownValue): void => {
@@ -174,7 +174,7 @@ function changed(
   option: ChangedOption,
   there: PresentOption | undefined,
   present: Present,
-  { intents, rows }: Intended,
+  { intents, rows }: IntendedUndo,
 ): void {
   const { _id, name, parent, exposeChildren, contexts } = option;
   if (there === undefined) {
@@ -225,7 +225,7 @@ function isEmptyChange({ name, parent, exposeChildren, add, remove }: Intent): b
 function deleted(
   { _id, before }: Extract<OptionEffect, { readonly did: "deleted" }>,
   present: Present,
-  { intents, rows }: Intended,
+  { intents, rows }: IntendedUndo,
 ): void {
   if (present.options.has(_id)) return;
   if (before === undefined) {

@@ -52,15 +52,15 @@ export const undoRow = z.strictObject({
 export type UndoRow = Fixed<z.infer<typeof undoRow>>;
 
 /** The undo in one targeting. */
-export interface TargetingBack {
+export interface TargetingUndo {
   readonly plan: StatePlan;
   /** For each item that creates an option again: its position, and the ID of the deleted option. */
   readonly standsFor: readonly { readonly item: number; readonly _id: string }[];
 }
 
 /** The undo plan of a run. */
-export interface WayBack {
-  readonly targetings: readonly TargetingBack[];
+export interface UndoPlan {
+  readonly targetings: readonly TargetingUndo[];
   readonly rows: readonly UndoRow[];
 }
 

@@ -3,7 +3,7 @@ import type { ManagementApi } from "../api/management.ts";
 import type { ContentsStore, SeenOption } from "../runs/backend.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { OptionRecord } from "../spec/records.ts";
-import { listPages, steadily } from "./pages.ts";
+import { listPages, untilStable } from "./pages.ts";
 import { pagesAhead, sideBySide } from "./side-by-side.ts";
 
 export interface OptionContents {
@@ -21,7 +21,7 @@ export interface OptionContents {
  * Throws the ApiError of a page, and a ListError if pages repeat or the option changed during each read.
  */
 export function readOptionContents(api: ManagementApi, optionId: string, signal: AbortSignal): Promise<OptionContents> {
-  return steadily(({ totalMayChange: mayBeShort = false }) => readOnce(api, optionId, { signal, mayBeShort }));
+  return untilStable(({ totalMayChange: mayBeShort = false }) => readOnce(api, optionId, { signal, mayBeShort }));
 }
 
 /** `mayBeShort`: accept a list that ends before the option's own count. */
@@ -118,7 +118,7 @@ function seenOption(targetingId: string, { _id, updatedAt, contextCount }: Optio
 }
 
 /** How many options are compared one by one if there is no sign of another writer. */
-const LOOKED_INTO = 100;
+const COMPARED_SAMPLE_SIZE = 100;
 
 interface Expected {
   readonly _id: string;
@@ -140,7 +140,7 @@ export async function compareContexts(
   expected: readonly Expected[],
   { isAlone, signal }: { readonly isAlone: boolean; readonly signal: AbortSignal },
 ): Promise<Compared> {
-  const step = isAlone ? Math.max(1, Math.ceil(expected.length / LOOKED_INTO)) : 1;
+  const step = isAlone ? Math.max(1, Math.ceil(expected.length / COMPARED_SAMPLE_SIZE)) : 1;
   const [different, unread] = [new Set<string>(), new Set<string>()];
   const compare = async ({ _id, contexts }: Expected): Promise<undefined> => {
     try {

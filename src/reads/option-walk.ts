@@ -42,7 +42,7 @@ interface Stretch<Option> {
 
 /**
  * Walks options in the service's order, each group followed by its sub-options, and each option once. Reads lists
- * concurrently. Throws ApiErrors, and a ListError if a list shifts meanwhile; `steadily` then starts again.
+ * concurrently. Throws ApiErrors, and a ListError if a list shifts meanwhile; `untilStable` then starts again.
  */
 export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPosition): AsyncGenerator<Step> {
   const read = sideBySide({

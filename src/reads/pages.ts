@@ -33,7 +33,7 @@ interface WalkOptions {
 
 const LIMIT = LIMITS.listLimit.value;
 /** How often a list that shifts is walked at most. */
-const MOST_WALKS = 4;
+const MAX_WALKS = 4;
 
 /**
  * Walks a list page by page (management-api 8.1 for the page size). Each page begins with the last option of the page
@@ -92,13 +92,13 @@ export function isLastPage({ items, total }: OptionPage, end: number, limit: num
  * option. In the last try the total may change, and only the order of the options is checked. Throws the errors of the
  * work: a ListError if a list shifted each time.
  */
-export async function steadily<T>(work: (walk: Pick<WalkOptions, "totalMayChange">) => Promise<T>): Promise<T> {
+export async function untilStable<T>(work: (walk: Pick<WalkOptions, "totalMayChange">) => Promise<T>): Promise<T> {
   for (let walks = 1; ; walks += 1) {
     try {
-      return await work({ totalMayChange: walks === MOST_WALKS });
+      return await work({ totalMayChange: walks === MAX_WALKS });
     } catch (thrown) {
       const isShift = thrown instanceof ListError && thrown.problem === "shifts";
-      if (!isShift || walks === MOST_WALKS) throw thrown;
+      if (!isShift || walks === MAX_WALKS) throw thrown;
     }
   }
 }
@@ -113,7 +113,7 @@ export function readList<T>(
   pick: (option: OptionRecord) => T,
   from = 0,
 ): Promise<readonly T[]> {
-  return steadily(async (walk) => {
+  return untilStable(async (walk) => {
     const picked: T[] = [];
     for await (const { options } of listPages(api, list, { ...walk, from })) {
       for (const option of options) picked.push(pick(option));

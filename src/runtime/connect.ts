@@ -12,7 +12,7 @@ import type { ToolAvailability } from "../mcp/tool-list.ts";
 import { type Audit, auditInto, auditRun } from "../observe/audit.ts";
 import type { Log } from "../observe/log.ts";
 import type { Observer } from "../observe/observer.ts";
-import type { lookAgainAt } from "../plans/look-again.ts";
+import type { checkStoredPlan } from "../plans/look-again.ts";
 import type { renewBaseAt } from "../plans/renew-base.ts";
 import { systemClock } from "../platform/clock.ts";
 import type { Backend } from "../runs/backend.ts";
@@ -139,8 +139,8 @@ interface Below extends Pick<RunsContext, "around" | "onRest">, Pick<Shared, "ri
   readonly log: Log;
 }
 
-const lookAgain: typeof lookAgainAt = async (...given) =>
-  (await import("../plans/look-again.ts")).lookAgainAt(...given);
+const lookAgain: typeof checkStoredPlan = async (...given) =>
+  (await import("../plans/look-again.ts")).checkStoredPlan(...given);
 const renewBase: typeof renewBaseAt = async (...given) =>
   (await import("../plans/renew-base.ts")).renewBaseAt(...given);
 /** What runs of changes need from plans. It is loaded only when a plan is applied. */

@@ -9,7 +9,7 @@ import type { Clock } from "../platform/clock.ts";
 import { inPieces } from "../platform/durable-files.ts";
 import { readOptionContents } from "../reads/option-contents.ts";
 import { isEmpty, scanOptions } from "../reads/option-scan.ts";
-import { steadily } from "../reads/pages.ts";
+import { untilStable } from "../reads/pages.ts";
 import { contextLines, optionLines, type PlacedOption, type ReadOption, withContexts } from "../reads/saved-options.ts";
 import type { ContentsStore } from "../runs/backend.ts";
 import type { OptionRecord } from "../spec/records.ts";
@@ -124,7 +124,7 @@ async function placed(
   { api, contents: store, signal }: SavingWorld,
 ): Promise<readonly PlacedOption[]> {
   const { targetingId, parent, fresh } = asked;
-  const steps = await steadily(async (options) => {
+  const steps = await untilStable(async (options) => {
     const walk = { targetingId, parent, signal, ...options };
     const job = { walk, from: { top: 0 }, wanted: asked, contents: { store, fresh } };
     const found: PlacedOption[] = [];

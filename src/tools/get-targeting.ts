@@ -13,7 +13,7 @@ import { RejectedError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { isEmpty } from "../reads/option-scan.ts";
 import { type WalkPosition, walkOptions } from "../reads/option-walk.ts";
-import { steadily } from "../reads/pages.ts";
+import { untilStable } from "../reads/pages.ts";
 import type { SeenTargeting } from "../runs/backend.ts";
 import { folded } from "../spec/names.ts";
 import { DeadlineExceeded, managementOf } from "./apis.ts";
@@ -176,7 +176,7 @@ export function summaryOf(
     summary: { ...counts, complete: false },
     cursor: writeCursor(query, { top, ...(inside !== undefined && { inside }), counted: counts }),
   });
-  return steadily(async (walk) => {
+  return untilStable(async (walk) => {
     const counts = { ...before };
     let behind: WalkPosition = start;
     try {

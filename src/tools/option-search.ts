@@ -4,7 +4,7 @@ import type { ManagementApi } from "../api/management.ts";
 import { thousands } from "../platform/text.ts";
 import { type Hit, scanOptions } from "../reads/option-scan.ts";
 import type { Walked, WalkPosition } from "../reads/option-walk.ts";
-import { steadily } from "../reads/pages.ts";
+import { untilStable } from "../reads/pages.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { DeadlineExceeded, managementOf } from "./apis.ts";
 import { type ToolContext, timeLeft } from "./context.ts";
@@ -53,7 +53,7 @@ export function searchOptions(
   const { clock, signal, contents: store } = context;
   const { targetingId, parent } = query;
   const end = clock.now() + timeLeft(context);
-  return steadily(async (mayChange) => {
+  return untilStable(async (mayChange) => {
     const hits: FoundOption[] = [];
     let counted = before;
     let next: WalkPosition | undefined;

@@ -10,7 +10,7 @@ import type { PlanDocument } from "../plans/plan-document.ts";
 import { type PlannedUndo, planUndo } from "../plans/planned-undo.ts";
 import { unlessMissing } from "../plans/read-targeting.ts";
 import { targetingsIn } from "../plans/undo.ts";
-import type { WayBack } from "../plans/way-back.ts";
+import type { UndoPlan } from "../plans/way-back.ts";
 import type { Done } from "../runs/kind.ts";
 import { DamagedRunError, type RunHeader } from "../runs/store.ts";
 import { changesOf } from "./apis.ts";
@@ -38,7 +38,7 @@ export const undoRun = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 /** A stored undo plan: the result for each object, and its run if the plan changes anything. */
-interface StoredUndoPlan extends Pick<WayBack, "rows"> {
+interface StoredUndoPlan extends Pick<UndoPlan, "rows"> {
   readonly kept?: { readonly header: ChangeHeader; readonly plan: Plan; readonly document: PlanDocument };
 }
 

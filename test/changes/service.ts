@@ -5,7 +5,7 @@ import { managementOver } from "../../src/api/management.ts";
 import type { WriteCall } from "../../src/changes/call.ts";
 import type { ChangeRun } from "../../src/changes/change-run.ts";
 import { Changes } from "../../src/changes/changes.ts";
-import { lookAgainAt } from "../../src/plans/look-again.ts";
+import { checkStoredPlan } from "../../src/plans/look-again.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { TargetingMemory } from "../../src/runs/backend.ts";
 import { processLock } from "../../src/runs/files/lease.ts";
@@ -50,7 +50,7 @@ export async function startService(requestTimeoutMs = 20_000) {
     ...{ retryBudgetMs: 20_000, requestTimeoutMs: 1000 },
     words: ({ code }: { readonly code: string }) => code,
     memory: noMemory(),
-    lookAgain: lookAgainAt,
+    lookAgain: checkStoredPlan,
   } as const;
   const changes = new Changes(world);
   const control = async (method: string, path: string, body?: unknown): Promise<unknown> => {

@@ -1,6 +1,12 @@
 import * as fc from "fast-check";
 import { expect } from "vitest";
-import { baseOf, digestOfContexts, renewedBase, type ServiceTargeting, type Wrote } from "../../src/plans/base.ts";
+import {
+  baseOf,
+  digestOfContexts,
+  renewedBase,
+  type ServiceTargeting,
+  type WrittenOption,
+} from "../../src/plans/base.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
 import { isApplicable, itemCount, type PlanItem, type StatePlan } from "../../src/plans/diff/plan.ts";
 import { lookAgain } from "../../src/plans/diff/stale.ts";
@@ -101,8 +107,8 @@ export function comparable(world: World) {
 }
 
 /** What an apply of all items writes, for the base. */
-function wroteOf({ items }: StatePlan): readonly Wrote[] {
-  return items.map((item): Wrote => {
+function wroteOf({ items }: StatePlan): readonly WrittenOption[] {
+  return items.map((item): WrittenOption => {
     if (item.kind === "create") return { _id: `new ${item.name}`, fields: "created" };
     if (item.kind === "delete") return { _id: item._id, fields: "deleted" };
     const fields = (["name", "parent", "exposeChildren", "contexts"] as const).filter(

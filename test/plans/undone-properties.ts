@@ -9,7 +9,7 @@ import type { Desired } from "../../src/plans/file/desired.ts";
 import { planDocument } from "../../src/plans/plan-document.ts";
 import { asPlanned } from "../../src/plans/planned-undo.ts";
 import { readTargeting } from "../../src/plans/read-targeting.ts";
-import { wroteBy } from "../../src/plans/renew-base.ts";
+import { writtenByPlan } from "../../src/plans/renew-base.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { ToolContext } from "../../src/tools/context.ts";
 import { randomCall } from "../faults/calls.ts";
@@ -154,7 +154,7 @@ export async function checkPlanUndone(seed: number, withTrouble: boolean, servic
   expect(run.status(), toldOf(run)).toBe("succeeded");
   expect(comparable(asModel(worldIn(project, targetingId), before))).toEqual(comparable(wanted));
   const now = await readTargeting(api, targetingId, { signal });
-  const renewed = renewedBase(base, now, wroteBy(plan, endingsOf(run.state)), false);
+  const renewed = renewedBase(base, now, writtenByPlan(plan, endingsOf(run.state)), false);
   const again = planOf({ desired, base: renewed, there: now, prune, byName: false, thresholds: LOOSE });
   expect(itemCount(again), JSON.stringify(again.items)).toBe(0);
   await checkUndone(run, { before: first, after: byNames(project) }, scene, trouble);

@@ -1,6 +1,6 @@
 import type { ManagementApi } from "../../api/management.ts";
 import { placeOf } from "../../files/rows.ts";
-import type { lookAgainAt } from "../../plans/look-again.ts";
+import type { checkStoredPlan } from "../../plans/look-again.ts";
 import type { ResolvedRun } from "../../plans/planned-undo.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";
@@ -18,7 +18,7 @@ export interface PlanningContext {
   /** The file of a call, or the stored plan that a run applies. */
   readonly bytes?: ByteSource | undefined;
   /** Reads the plan that a run applies, and compares it with the current targeting. */
-  readonly lookAgain?: typeof lookAgainAt | undefined;
+  readonly lookAgain?: typeof checkStoredPlan | undefined;
   /** Finds the outcomes of the unanswered requests of the run that is undone. */
   readonly resolve?: (() => Promise<ResolvedRun>) | undefined;
 }

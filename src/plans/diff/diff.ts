@@ -174,7 +174,7 @@ function compareRow(row: DesiredRow, there: ServiceOption, wanted: WantedPlaces,
   const { service, conflicts, groupName } = sides;
   const { option, base } = row;
   const changes: FieldChanges = {};
-  const tell = tellerOf(row, there, sides);
+  const tell = fieldComparer(row, there, sides);
   const isNamed = tell("name", {
     file: option.name === undefined ? undefined : side(option.name),
     base: base && side(base.name),
@@ -205,7 +205,7 @@ function compareRow(row: DesiredRow, there: ServiceOption, wanted: WantedPlaces,
     });
     if (isSet && option.exposeChildren !== undefined) changes.exposeChildren = option.exposeChildren;
   }
-  const contexts = compareContexts(wishBeside(option.contexts, there), row, there, tell);
+  const contexts = compareContexts(keepUnsplitIds(option.contexts, there), row, there, tell);
   if (contexts !== undefined) changes.contexts = contexts;
   return changes;
 }
@@ -214,7 +214,7 @@ function compareRow(row: DesiredRow, there: ServiceOption, wanted: WantedPlaces,
 type Teller = (field: DifferingField, values: Sided) => boolean;
 
 /** Compares a field of the file with the base and the service, and records drift and conflicts. */
-function tellerOf({ option }: DesiredRow, { _id, name }: ServiceOption, { drift, conflicts }: Sides): Teller {
+function fieldComparer({ option }: DesiredRow, { _id, name }: ServiceOption, { drift, conflicts }: Sides): Teller {
   return (field, { file, base, service }) => {
     if (file?.key === service.key) return false;
     if (base === undefined || base.key === service.key) return file !== undefined;
@@ -251,7 +251,7 @@ function placeSide(place: WantedPlace, groupName: (id: string) => string): Side 
 }
 
 /** Corrects the wanted Context IDs of a row: an ID of the option that contains a separator is not split. */
-function wishBeside(wish: ContextsWish | undefined, { contexts }: ServiceOption): ContextsWish | undefined {
+function keepUnsplitIds(wish: ContextsWish | undefined, { contexts }: ServiceOption): ContextsWish | undefined {
   if (wish?.split === undefined) return wish;
   const taken = new Set(splitBeside(wish.split, []));
   const whole = splitBeside(wish.split, contexts);

@@ -38,7 +38,7 @@ export function compareOthers(rows: readonly DesiredRow[], sides: Sides): Unname
   const others = service.options.filter(({ _id }) => !named.has(_id));
   if (base === undefined) return { deleted: [], onlyThere: byName ? others : [] };
   const deleted: ServiceOption[] = [];
-  const since = givenSince(sides);
+  const since = subOptionsAddedSince(sides);
   for (const there of others) {
     const { _id, name } = there;
     const before = base.options.get(_id);
@@ -80,7 +80,7 @@ export function removedByRows(rows: readonly DesiredRow[], sides: Sides): readon
     return [];
   }
   const deleted: ServiceOption[] = [];
-  const since = givenSince(sides);
+  const since = subOptionsAddedSince(sides);
   for (const row of rows) {
     const { option, there } = row;
     if (option.isRemoved !== true || there === undefined) continue;
@@ -107,7 +107,7 @@ export function removedByRows(rows: readonly DesiredRow[], sides: Sides): readon
 }
 
 /** Returns how many sub-options each group received since the base. */
-function givenSince({ base, service }: Sides): ReadonlyMap<string, number> {
+function subOptionsAddedSince({ base, service }: Sides): ReadonlyMap<string, number> {
   const given = new Map<string, number>();
   for (const { _id, parent } of service.options) {
     if (parent !== null && base?.options.get(_id)?.parent !== parent) given.set(parent, (given.get(parent) ?? 0) + 1);

@@ -39,12 +39,12 @@ export function checkResult(result: Result): readonly ExceededLimit[] {
 }
 
 /** What messages about conflicts need: the row of an option, and its name. */
-interface Saying extends Pick<Result, "problems"> {
+interface ConflictContext extends Pick<Result, "problems"> {
   readonly rowOf: (ref: Ref) => DesiredRow | undefined;
   readonly nameOf: (ref: Ref) => string;
 }
 
-function addProblem(conflict: Conflict, { rowOf, nameOf, problems }: Saying): void {
+function addProblem(conflict: Conflict, { rowOf, nameOf, problems }: ConflictContext): void {
   const row = rowOf(conflict.ref);
   if (conflict.kind === "name" && row !== undefined) {
     const holder = rowOf(conflict.holder);

@@ -6,7 +6,7 @@ import { appendLine, createFile, makeFolder, replaceFile } from "../../platform/
 import { removeFile } from "../../platform/files.ts";
 import type { Backend, CallerTexts, EndedSessions, SuiteTexts } from "../backend.ts";
 import { machineLock } from "./lease.ts";
-import { namesIn, readText, unlessMissing, usable } from "./run-folder.ts";
+import { namesIn, readText, unlessMissing, withStoreErrors } from "./run-folder.ts";
 import { fileRunStore, type Retention } from "./run-store.ts";
 import { fileContentsStore, sealKeyIn, targetingMemory } from "./side-stores.ts";
 
@@ -49,7 +49,7 @@ export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Back
 const SESSION_ID = /^[\w-]{1,64}$/;
 
 function endedSessionsIn(folder: string, clock: Pick<Clock, "now">): EndedSessions {
-  const inUse = <T>(work: () => Promise<T>): Promise<T> => usable(folder, work, "ended sessions", "");
+  const inUse = <T>(work: () => Promise<T>): Promise<T> => withStoreErrors(folder, work, "ended sessions", "");
   return {
     add: (id, until) =>
       inUse(async () => {
@@ -67,7 +67,7 @@ function endedSessionsIn(folder: string, clock: Pick<Clock, "now">): EndedSessio
 
 function callerTextsIn(folder: string): CallerTexts {
   const fileOf = (caller: string): string => join(folder, createHash("sha256").update(caller).digest("hex"));
-  const inUse = <T>(work: () => Promise<T>): Promise<T> => usable(folder, work, "rights of callers");
+  const inUse = <T>(work: () => Promise<T>): Promise<T> => withStoreErrors(folder, work, "rights of callers");
   return {
     keep: (caller, text) =>
       inUse(async () => {
@@ -79,8 +79,8 @@ function callerTextsIn(folder: string): CallerTexts {
 }
 
 /** The maximum numbers of stored suites per caller, and of stored confirmations. */
-const MOST_SUITES = 100;
-const MOST_YES = 1000;
+const MAX_SUITES = 100;
+const MAX_STORED_CONFIRMATIONS = 1000;
 const YES = "yes";
 
 /**
@@ -89,14 +89,14 @@ const YES = "yes";
  */
 export function fileSuites(folder: string): SuiteTexts {
   const folderOf = (caller: string) => join(folder, hashOf(caller).slice(0, 32));
-  const kept = <T>(work: () => Promise<T>) => usable(folder, work, "suites", "");
+  const kept = <T>(work: () => Promise<T>) => withStoreErrors(folder, work, "suites", "");
   const yesFile = (yes: string) => join(folder, YES, `${hashOf(yes)}.json`);
   return {
     put: (caller, id, text) =>
       kept(async () => {
         await makeFolder(folderOf(caller));
         await replaceFile(join(folderOf(caller), `${id}.json`), text);
-        await removeOldest(folderOf(caller), MOST_SUITES, `${id}.json`);
+        await removeOldest(folderOf(caller), MAX_SUITES, `${id}.json`);
       }),
     get: (caller, id) => kept(() => readText(join(folderOf(caller), `${id}.json`))),
     list: (caller) =>
@@ -108,7 +108,7 @@ export function fileSuites(folder: string): SuiteTexts {
     claim: (yes) =>
       kept(async () => {
         await makeFolder(join(folder, YES));
-        await removeOldest(join(folder, YES), MOST_YES);
+        await removeOldest(join(folder, YES), MAX_STORED_CONFIRMATIONS);
         return createFile(yesFile(yes), "");
       }),
     settle: (yes, text) => kept(() => replaceFile(yesFile(yes), text)),

@@ -88,7 +88,7 @@ export async function openJournal(
  * Replaces a journal by a copy. Lines that other processes append to the old open file are lost. The copy omits an
  * incomplete last line.
  */
-export async function partJournal(file: string): Promise<void> {
+export async function detachJournal(file: string): Promise<void> {
   const fresh = `${file}.new`;
   const isThere = await unlessMissing(copyFile(file, fresh).then(() => true));
   if (!isThere) return;

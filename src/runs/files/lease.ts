@@ -385,7 +385,7 @@ export function processLock(clock: Clock): ProjectLock {
   return {
     async hold(project, work, signal, caller = "") {
       const queue = queues.get(project) ?? { waiting: new Map(), served: new Map(), turns: 0 };
-      if (queues.has(project)) await myTurn(queue, caller, signal);
+      if (queues.has(project)) await waitForTurn(queue, caller, signal);
       else {
         signal.throwIfAborted();
         queues.set(project, queue);
@@ -420,7 +420,7 @@ function beginNext({ waiting, served }: Queue): boolean {
 }
 
 /** Resolves when it is the caller's turn. Rejects with the signal's reason as soon as the signal is aborted. */
-function myTurn({ waiting }: Queue, caller: string, signal: AbortSignal): Promise<void> {
+function waitForTurn({ waiting }: Queue, caller: string, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const begin = (): void => {

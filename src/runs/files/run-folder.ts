@@ -148,7 +148,7 @@ async function inFolder(folder: string, write: () => Promise<void>): Promise<voi
  * Does work in a folder that stores `what`. Throws a RunStoreError with `effect` in its message if the operating system
  * refuses something.
  */
-export async function usable<T>(
+export async function withStoreErrors<T>(
   folder: string,
   work: () => Promise<T>,
   what = "runs",

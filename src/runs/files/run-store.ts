@@ -20,7 +20,7 @@ import {
   type StoredRun,
 } from "../store.ts";
 import { type Lease, RECENT_MS, releaseOnError } from "../turn.ts";
-import { journalLines, openJournal, partJournal, wholeBytes } from "./journal.ts";
+import { detachJournal, journalLines, openJournal, wholeBytes } from "./journal.ts";
 import { isLeased, machineLock, tryLease } from "./lease.ts";
 import {
   callerFolder,
@@ -40,7 +40,7 @@ import {
   runIndex,
   runsIn,
   unlessMissing,
-  usable,
+  withStoreErrors,
 } from "./run-folder.ts";
 
 const NEVER = new AbortController().signal;
@@ -63,17 +63,17 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
   const turns = machineLock((turn) => join(folder, INDEX_FOLDER, "turns", turn), systemClock);
   /** The index is complete once this process has searched for runs without a mark. */
   const known = onceDone(() => adoptRuns(folder, index));
-  const withIndex = <T>(work: () => Promise<T>) => usable(folder, () => known().then(work));
+  const withIndex = <T>(work: () => Promise<T>) => withStoreErrors(folder, () => known().then(work));
   return {
     async create(given) {
-      await usable(folder, async () => {
+      await withStoreErrors(folder, async () => {
         await index.add(given);
         await makeFolder(join(folder, given.runId));
         await replaceFile(at(given.runId, FILES.header), JSON.stringify({ version: VERSION, ...given }));
       });
     },
     update: (runId, record, lease) =>
-      usable(folder, async () => {
+      withStoreErrors(folder, async () => {
         await lease?.check(RECENT_MS);
         const { rest } = record;
         const before = record.version === 1 ? undefined : await readRecord(folder, runId);
@@ -91,34 +91,37 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
       }),
     record: (runId) => (isRunId(runId) ? readRecord(folder, runId) : Promise.resolve(undefined)),
     journal: (runId, lease) =>
-      usable(folder, () =>
+      withStoreErrors(folder, () =>
         openJournal(at(runId, FILES.journal), lease, async () => (await stopsAsked(folder, runId)).length > 0),
       ),
-    keep: (runId, part, pieces) => usable(folder, () => keepPart(at(runId, FILES[part]), pieces)),
+    keep: (runId, part, pieces) => withStoreErrors(folder, () => keepPart(at(runId, FILES[part]), pieces)),
     part: (runId, part) => partIn(at(runId, FILES[part])),
     read: (runId) => (isRunId(runId) ? readRun(folder, runId) : Promise.resolve(undefined)),
-    discard: (runId) => usable(folder, () => removeRun(folder, index, runId)),
+    discard: (runId) => withStoreErrors(folder, () => removeRun(folder, index, runId)),
     revision: (runId) => (isRunId(runId) ? revisionOf(join(folder, runId)) : Promise.resolve(undefined)),
     list: (query) => withIndex(() => listed(index, query)),
     async withCallLock(fingerprint, work) {
       const hold = () => turns.hold(groupOf(fingerprint), () => Promise.allSettled([work()]), NEVER);
-      const [done] = await usable(folder, hold);
+      const [done] = await withStoreErrors(folder, hold);
       if (done.status === "rejected") throw done.reason;
       return done.value;
     },
-    lease: (runId) => usable(folder, () => driverLease(join(folder, runId), clock)),
+    lease: (runId) => withStoreErrors(folder, () => driverLease(join(folder, runId), clock)),
     isDriven: (runId) => isLeased(join(folder, runId), "driver", () => clock.now()),
     stops: {
-      ask: (runId) => usable(folder, () => replaceFile(at(runId, `${STOP_ASKED}${randomUUID()}`), "")),
+      ask: (runId) => withStoreErrors(folder, () => replaceFile(at(runId, `${STOP_ASKED}${randomUUID()}`), "")),
       asked: (runId) => stopsAsked(folder, runId),
       async forget(runId, asked) {
-        await usable(folder, () => Promise.all(asked.map((name) => removeFile(at(runId, name)))));
+        await withStoreErrors(folder, () => Promise.all(asked.map((name) => removeFile(at(runId, name)))));
       },
     },
     sizes: {
       async of(runIds) {
         const files = runIds.flatMap((runId) => COUNTED.map((file) => unlessMissing(stat(at(runId, file)))));
-        return (await usable(folder, () => Promise.all(files))).reduce((sum, file) => sum + (file?.size ?? 0), 0);
+        return (await withStoreErrors(folder, () => Promise.all(files))).reduce(
+          (sum, file) => sum + (file?.size ?? 0),
+          0,
+        );
       },
     },
     tidy: () => withIndex(() => old.sweepAll()),
@@ -152,7 +155,7 @@ async function driverLease(place: string, clock: Clock): Promise<Lease | undefin
   const lease = await tryLease(place, "driver", clock);
   if (!lease?.isTakenOver) return lease;
   return releaseOnError(lease, async () => {
-    await partJournal(join(place, FILES.journal));
+    await detachJournal(join(place, FILES.journal));
     return lease;
   });
 }

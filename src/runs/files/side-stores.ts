@@ -83,7 +83,7 @@ export function fileContentsStore({ file, onProblem, mostBytes = MAX_BYTES }: Co
       await moveIntoPlace(file, files[1].path);
   };
   return {
-    refresh: () => inTurn(() => Promise.all(files.map(lookThrough))),
+    refresh: () => inTurn(() => Promise.all(files.map(scanNewLines))),
     async get(option) {
       const key = keyOf(option);
       for (const lines of files) {
@@ -119,7 +119,7 @@ function keyOf({ targetingId, optionId, updatedAt, contextCount }: SeenOption): 
 }
 
 /** Scans what was added to a file since the last scan, or all of it if the file was replaced. */
-async function lookThrough(lines: Lines): Promise<void> {
+async function scanNewLines(lines: Lines): Promise<void> {
   const handle = await open(lines.path).catch((thrown: unknown) => {
     if (hasCode(thrown, "ENOENT")) return undefined;
     throw thrown;

@@ -10,7 +10,7 @@ import { memberOf } from "./member.ts";
 import { checkTables, tablesOf } from "./migrations.ts";
 import { sweeper } from "./retention.ts";
 import { storedRuns } from "./run-store.ts";
-import { keptSealKey, storedContents, storedNames, storedSuites } from "./side-stores.ts";
+import { storedContents, storedNames, storedSealKey, storedSuites } from "./side-stores.ts";
 
 /** How often a process that waits for the write lock tries again, in milliseconds. */
 const LOOK_AGAIN_MS = 50;
@@ -42,7 +42,7 @@ export function postgresBackend(options: PostgresOptions): Backend {
     async audit(line) {
       await beyondCall(() => database.rows("insert into targeting_mcp.audit (line) values ($1)", [line]));
     },
-    sealKey: () => keptSealKey(database),
+    sealKey: () => storedSealKey(database),
     endedSessions: {
       async add(id, until) {
         await database.rows(FORGET_ENDED, [clock.now()]);

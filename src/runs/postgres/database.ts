@@ -68,13 +68,13 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
     async rows<Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = [], until?: AbortSignal) {
       const begin = clock.monotonic();
       const isOver = () => closing.signal.aborted || (until?.aborted ?? clock.monotonic() - begin > PATIENCE_MS);
-      const made = untilThere(clock, isOver, async () => {
+      const made = retryWhileAway(clock, isOver, async () => {
         const left = PATIENCE_MS + LAST_ANSWER_MS - (clock.monotonic() - begin);
         const answerMs = until === undefined ? Math.max(LAST_ANSWER_MS, Math.min(ANSWER_MS, left)) : ANSWER_MS;
         const statement = { text, values: [...values], query_timeout: answerMs };
         return (await pool.query<Row>(statement)).rows;
       });
-      return until === undefined ? inCallTime(made, clock) : unlessAborted(made, until);
+      return until === undefined ? inCallTime(made, clock) : rejectOnAbort(made, until);
     },
     async direct() {
       const client = new pg.Client({ ...common, connectionString: listenUrl ?? url });
@@ -122,7 +122,7 @@ export async function inCallTime<T>(work: Promise<T>, clock: Clock): Promise<T> 
  * Returns the result of work, unless the signal is aborted meanwhile. If the signal is already aborted, waits for the
  * work.
  */
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) return work;
   return new Promise((resolve, reject) => {
     const leave = (): void => reject(unavailable(signal.reason));
@@ -135,7 +135,7 @@ function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
  * Repeats work while the database is away. Throws a StoreUnavailableError if it is still away when `isOver` returns
  * true, and a RunStoreError if the database refuses the work.
  */
-export async function untilThere<T>(
+export async function retryWhileAway<T>(
   clock: Clock,
   isOver: () => boolean,
   work: () => Promise<T>,

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { beyondCall, type Clock } from "../../platform/clock.ts";
-import { AGAIN_MS, type Database, inCallTime, ONCE, untilThere } from "./database.ts";
+import { AGAIN_MS, type Database, inCallTime, ONCE, retryWhileAway } from "./database.ts";
 
 /** The first half of the keys of this server's advisory locks. `is_gone` in the migrations uses it, too. */
 const LOCKS = 1953325936;
@@ -9,7 +9,7 @@ const SEEN_EVERY_MS = 5000;
 /** A session without an answer for this time counts as broken, in milliseconds. */
 const ANSWER_MS = 4000;
 /** How long an ending process tries to announce its end, in milliseconds. */
-const LAST_WORDS_MS = 1500;
+const CLOSING_TIMEOUT_MS = 1500;
 /** The notifications between processes. A process that misses one checks by itself a little later. */
 const LEFT = "targeting_mcp_left";
 const CHANGED = "targeting_mcp_changed";
@@ -105,14 +105,14 @@ export function memberOf(database: Database, clock: Clock): Member {
   /** Uses the session itself, so that a silently broken session is replaced. */
   const showLife = async (): Promise<void> => {
     const client = await connected();
-    await inTime(client, () => client.query(SEEN, [shown.number, toldProjects(shown)]));
+    await inTime(client, () => client.query(SEEN, [shown.number, announcedProjects(shown)]));
   };
   const tell = teller(database);
   return {
     async number() {
       const since = clock.monotonic();
       const isOver = () => clock.monotonic() - since > READY_MS || closing.signal.aborted;
-      const numbered = untilThere(clock, isOver, async () => {
+      const numbered = retryWhileAway(clock, isOver, async () => {
         await beyondCall(connected);
         if (shown.number === undefined) throw new TypeError("the database gave no number");
         return shown.number;
@@ -184,7 +184,7 @@ const HOLDER = `
   where locktype = 'advisory' and classid = ${LOCKS} and objid = $1::int and objsubid = 2 and mode = 'ExclusiveLock' and granted
     and database = (select oid from pg_database where datname = current_database())`;
 
-function toldProjects({ projects, refused }: Shown): readonly string[] {
+function announcedProjects({ projects, refused }: Shown): readonly string[] {
   return [...projects, ...refused.map(refusedRun)];
 }
 
@@ -228,7 +228,7 @@ async function showMember(database: Database, client: Session, shown: Shown): Pr
   await client.query(
     `insert into targeting_mcp.worker values ($1, $2, clock_timestamp(), $3)
      on conflict (number) do update set seen_at = excluded.seen_at, projects = excluded.projects`,
-    [shown.number, `${hostname()}:${process.pid}`, toldProjects(shown)],
+    [shown.number, `${hostname()}:${process.pid}`, announcedProjects(shown)],
   );
 }
 
@@ -255,7 +255,7 @@ async function ended(client: Session, number: number | undefined): Promise<void>
 /** Waits a short time for the last statements of a process. If they are lost, others only lose time. */
 async function shortly(clock: Clock, said: Promise<unknown>): Promise<void> {
   const isSaid = new AbortController();
-  await Promise.race([said, clock.sleep(LAST_WORDS_MS, isSaid.signal).catch(() => undefined)]);
+  await Promise.race([said, clock.sleep(CLOSING_TIMEOUT_MS, isSaid.signal).catch(() => undefined)]);
   isSaid.abort();
 }
 

@@ -8,7 +8,7 @@ import type { Database } from "./database.ts";
 const DAY_MS = 86_400_000;
 /** A small number, so that nothing waits for the removal. Rows that another process is removing are skipped. */
 const AT_ONCE = 50;
-const MOST_YES = 1000;
+const MAX_STORED_CONFIRMATIONS = 1000;
 const CONTENTS_AT_ONCE = 500;
 /** The maximum stored Context IDs of all projects together, in characters. */
 const MOST_CONTENTS = 1_073_741_824;
@@ -138,7 +138,7 @@ export function sweeper(database: Database, keep: Retention, clock: Clock) {
     await oldRuns();
     await database.rows(
       "delete from targeting_mcp.yes where id in (select id from targeting_mcp.yes order by taken_at desc offset $1)",
-      [MOST_YES],
+      [MAX_STORED_CONFIRMATIONS],
     );
     await inSteps(LEASES);
     await inSteps(CONTENTS, [sweptAt - keep.days * DAY_MS, MOST_CONTENTS], CONTENTS_AT_ONCE);

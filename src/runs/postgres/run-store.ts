@@ -93,7 +93,7 @@ export function storedRuns(
       const [told] = await database.rows<{ driven: boolean }>(IS_DRIVEN, values);
       return told?.driven === true;
     },
-    stops: { ...stopWishes(database), watch: (runId, listener) => of.member.watchStops(runId, listener) },
+    stops: { ...stopRequestStore(database), watch: (runId, listener) => of.member.watchStops(runId, listener) },
     sizes: {
       async of(runIds) {
         const [sum] = await database.rows<{ bytes: string }>(STORED_BYTES, [runIds]);
@@ -136,7 +136,7 @@ const IS_DRIVEN = `
       and w.seen_at > clock_timestamp() - $3::interval
   ) as driven`;
 
-function stopWishes(database: Database): StopStore {
+function stopRequestStore(database: Database): StopStore {
   return {
     async ask(runId) {
       // An append to the run either sees the request, or was committed before this resolves.

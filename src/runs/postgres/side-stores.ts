@@ -128,7 +128,7 @@ export function storedNames(database: Database, project: string, now: () => numb
   };
 }
 
-const MOST_SUITES = 100;
+const MAX_SUITES = 100;
 
 /** Stores suites, and the result of each confirmation, in the database. */
 export function storedSuites(database: Database): SuiteTexts {
@@ -142,7 +142,7 @@ export function storedSuites(database: Database): SuiteTexts {
       await database.rows(
         `delete from targeting_mcp.suite where caller = $1 and id in
          (select id from targeting_mcp.suite where caller = $1 order by kept_at desc offset $2)`,
-        [caller, MOST_SUITES],
+        [caller, MAX_SUITES],
       );
     },
     get: (caller, id) =>
@@ -186,7 +186,7 @@ const KEY_BYTES = 32;
  * Returns the key that the processes of a store share. Creates it at the first use. Throws a RunStoreError if they use
  * another key.
  */
-export async function keptSealKey(database: Database): Promise<Uint8Array> {
+export async function storedSealKey(database: Database): Promise<Uint8Array> {
   const key = Buffer.from(await kept(database, "seal key", randomBytes(KEY_BYTES).toString("base64")), "base64");
   await checkSealKey(database, key);
   return key;

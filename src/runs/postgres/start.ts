@@ -1,6 +1,6 @@
 import { systemClock } from "../../platform/clock.ts";
 import { RunStoreError } from "../store.ts";
-import { type Database, type DatabaseOptions, openDatabase, RIGHTS_REMEDY, untilThere } from "./database.ts";
+import { type Database, type DatabaseOptions, openDatabase, RIGHTS_REMEDY, retryWhileAway } from "./database.ts";
 import { checkTables, migrate, type Tables, tablesOf } from "./migrations.ts";
 import { checkSealKey } from "./side-stores.ts";
 
@@ -46,7 +46,7 @@ async function opened<T>(where: DatabaseOptions, work: (database: Database) => P
 
 function answered<T>(work: () => Promise<T>, waitMs: number): Promise<T> {
   const begin = systemClock.monotonic();
-  return untilThere(systemClock, () => systemClock.monotonic() - begin >= waitMs, work, AGAIN_MS);
+  return retryWhileAway(systemClock, () => systemClock.monotonic() - begin >= waitMs, work, AGAIN_MS);
 }
 
 interface StoredTables extends Tables {

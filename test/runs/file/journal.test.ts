@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
-import { journalLines, openJournal, partJournal } from "../../../src/runs/files/journal.ts";
+import { detachJournal, journalLines, openJournal } from "../../../src/runs/files/journal.ts";
 import type { RunForm } from "../../../src/runs/kind.ts";
 import { understood } from "../../../src/runs/kind.ts";
 import { RunStoreError } from "../../../src/runs/store.ts";
@@ -129,7 +129,7 @@ describe("a lost lease", () => {
     const journal = await opened(file);
     journal.append(FORM.line({ n: 1 }));
     await journal.flush();
-    await partJournal(file);
+    await detachJournal(file);
     journal.append(FORM.line({ n: 2 }));
     await journal.flush();
     expect(await entriesOf(file)).toEqual([1]);
@@ -141,9 +141,9 @@ describe("a lost lease", () => {
 
 test("a journal that does not exist yet needs no parting, and one that is parted loses its cut-off line", async () => {
   const file = await newFile();
-  await partJournal(file);
+  await detachJournal(file);
   await writeFile(file, '{"n":1}\n');
   await appendFile(file, '{"n":2');
-  await partJournal(file);
+  await detachJournal(file);
   expect(await readFile(file, "utf8")).toBe('{"n":1}\n');
 });
