@@ -195,6 +195,7 @@ describe("a run is cancelled from any process", () => {
     const release = await service.hold("trackEvent", { nth: 100 });
     const { runId, status } = await first.call("track_events", { events: events(3000) });
     expect(status).toBe("running");
+    await expect.poll(() => service.control("GET", "/faults")).not.toMatchObject({ faults: [{ struck: 0 }] });
     const asked = await second.call("cancel_run", { runId });
     expect(asked.status).toBe("running");
     await release();
