@@ -189,14 +189,6 @@ export function setting<Value, Fallback extends Value | undefined>(
   return { variable, flag, secret: false, form, fallback, otherwise, meaning };
 }
 
-/** A setting of this program alone; its variable is the name with our prefix. */
-export function ours<Value, Fallback extends Value | undefined>(
-  name: string,
-  ...about: [form: Form<Value>, fallback: Fallback, meaning: string, otherwise?: string]
-): Setting<Value, Fallback> {
-  return setting(OWN_PREFIX + name, ...about);
-}
-
 /** Defines a secret, which has no flag. */
 export function key(
   variable: string,
@@ -205,11 +197,6 @@ export function key(
   otherwise = "none",
 ): Setting<string, undefined> {
   return { variable, secret: true, form, fallback: undefined, otherwise, meaning };
-}
-
-/** A secret of this program alone. */
-export function ourKey(name: string, ...about: [meaning: string, form: Form<string>, otherwise?: string]) {
-  return key(OWN_PREFIX + name, ...about);
 }
 
 /** Defines a variable that other programs read too, without a flag. */
