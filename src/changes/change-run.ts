@@ -20,6 +20,7 @@ import type {
 } from "../runs/kind.ts";
 import { isUnstarted } from "../runs/lifecycle.ts";
 import { ownReason, type Reason } from "../runs/outcome.ts";
+import type { Turn } from "../runs/turn.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import type { RouteTable } from "../spec/routes.ts";
 import type { WriteCall } from "./call.ts";
@@ -108,7 +109,17 @@ export function changeRunKind(world: ChangeWorld, undone: Undone): ChangeRunKind
     const beginning = await begun(run, () => begin(driver), world.clock);
     if (beginning === "stopped") return;
     const { signal, header } = run;
-    await drive(driver, (work) => world.lock.hold(world.project, work, signal, header.caller), run.cause, beginning);
+    const hold = <T>(work: (turn: Turn) => Promise<T>): Promise<T> =>
+      world.lock.hold(
+        world.project,
+        async (turn) => {
+          await turn.settled(signal);
+          return work(turn);
+        },
+        signal,
+        header.caller,
+      );
+    await drive(driver, hold, run.cause, beginning);
   };
   return {
     ...CHANGE_FORM,
@@ -138,8 +149,10 @@ export function changeRunKind(world: ChangeWorld, undone: Undone): ChangeRunKind
       }),
     // Acquires the lock and releases it at once: the wait for its previous holder is then over before the lock is
     // needed.
-    takenOver: () =>
-      void world.lock.hold(world.project, async () => {}, AbortSignal.timeout(TURN_MS)).catch(() => undefined),
+    takenOver() {
+      const signal = AbortSignal.timeout(TURN_MS);
+      void world.lock.hold(world.project, (turn) => turn.settled(signal), signal).catch(() => undefined);
+    },
     stop: (ending, at) => ({ t: "stop", ...ending, at }),
     reasonOf,
     finish: (run) => finishChange(run, world),

@@ -82,10 +82,10 @@ export interface ContentsStore {
 /** Lets only one write request of a project be sent at a time (management-api 4.2). */
 export interface ProjectLock {
   /**
-   * Runs `work` while this process holds the write lock of the project, and returns its result. If the lock is lost
-   * during the work, only requests are stopped: each request checks the lock before it is sent. Rejects with the
-   * signal's reason if the signal is aborted while waiting. Callers take turns, even if one of them has much work
-   * waiting.
+   * Runs `work` while this process holds the write lock of the project, and returns its result. Work that sends
+   * requests first waits for those of the previous holder, with `settled`. If the lock is lost during the work, only
+   * requests are stopped: each request checks the lock before it is sent. Rejects with the signal's reason if the signal
+   * is aborted while waiting. Callers take turns, even if one of them has much work waiting.
    */
   hold<T>(project: string, work: (turn: Turn) => Promise<T>, signal: AbortSignal, caller?: string): Promise<T>;
 }

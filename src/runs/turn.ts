@@ -34,6 +34,8 @@ export interface Intent {
 export interface Turn {
   /** Increases with every new holder of the lease. */
   readonly epoch: bigint;
+  /** Resolves when no request of the previous holder can be sent any more. Rejects with the signal's reason. */
+  settled(signal?: AbortSignal): Promise<void>;
   /**
    * Reads both clocks, renews the lease, and verifies that this holder still has it. Waits first until no request of
    * the previous holder can be sent any more. Throws a LeaseLostError if another process holds the lease.
@@ -49,8 +51,6 @@ export interface Turn {
 export interface Lease extends Turn {
   /** Whether the lease was taken from a holder that may still be alive and write. */
   readonly isTakenOver: boolean;
-  /** Resolves when no request of the previous holder can be sent any more. Rejects with the signal's reason. */
-  settled(signal?: AbortSignal): Promise<void>;
   /**
    * Verifies that the lease is still held. A renewal within the last `recentMs` milliseconds is enough. Throws a
    * LeaseLostError if it is lost.
@@ -192,6 +192,7 @@ export abstract class HeldLease implements Lease {
 export function permitWithoutLease(clock: Clock): Turn {
   return {
     epoch: 0n,
+    settled: async () => {},
     renew: async () => readClocks(clock),
     mayLeave: (intent) => checkFresh(intent, clock),
     lost: new AbortController().signal,

@@ -325,7 +325,6 @@ export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Cloc
           const { lease } = mine;
           kept.set(project, mine);
           try {
-            await lease.settled(signal);
             return await work(lease);
           } finally {
             if (lease.lost.aborted) kept.delete(project);

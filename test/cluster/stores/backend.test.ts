@@ -1,6 +1,6 @@
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { systemClock } from "../../../src/platform/clock.ts";
+import { duringCall, systemClock } from "../../../src/platform/clock.ts";
 import type { Backend } from "../../../src/runs/backend.ts";
 import { postgresBackend } from "../../../src/runs/postgres/backend.ts";
 import { openDatabase } from "../../../src/runs/postgres/database.ts";
@@ -112,4 +112,20 @@ test("who asks to stop a run is answered after an append that did not see it is 
   expect(events).toEqual(["durable", "asked"]);
   await client.end();
   await lease.release();
+});
+
+test("a call takes over the turn of a dead process, however often callers gave up before", async () => {
+  const url = await migrated();
+  const { runs } = backendIn(url);
+  await runs.withCallLock("same", async () => "made");
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const released = async () => (await client.query("select released from targeting_mcp.lease")).rows;
+  await expect.poll(released).toEqual([{ released: true }]);
+  // A process died with it, and the next holder gave it back before the last request of that one was surely over.
+  await client.query("update targeting_mcp.lease set unsettled = true");
+  // Shorter than the wait for that request.
+  const until = systemClock.monotonic() + 2000;
+  expect(await duringCall(until, () => runs.withCallLock("same", async () => "made again"))).toBe("made again");
+  await client.end();
 });
