@@ -126,6 +126,8 @@ function rowWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string 
       `${counted(seen.blankGroups, "row")} with a blank Group below a filled one, which are not in that group; fillDown ["Group"] continues it`,
     seen.repeated && `${counted(seen.repeated, "row")} skipped, equal to the header`,
     totalWords([...(sheet.subtotals ?? []), ...(seen.total === undefined ? [] : [seen.total])]),
+    seen.notTotal &&
+      `line ${thousands(seen.notTotal)} read as an option, not as a row of totals: its numbers do not add up the rows above`,
   ].map((words) => (typeof words === "string" ? words : undefined));
 }
 

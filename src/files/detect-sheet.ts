@@ -57,7 +57,7 @@ export async function detectSheet(
     ...(given.fillDown !== undefined && given.fillDown.length > 0 && { fillDown: [...given.fillDown] }),
   };
   const place = await (format === "xlsx" ? sheetOf(looked, given) : delimiterOf(looked, form));
-  const notes: SheetNotes = { continued: 0, filled: 0, composed: 0, repeated: 0, total: 0 };
+  const notes: SheetNotes = { continued: 0, filled: 0, composed: 0, repeated: 0, notTotal: 0 };
   const subtotals: number[] = [];
   let facts: Facts | undefined;
   const file: Pick<InputFile, "format" | "encoding" | "sheet"> = {

@@ -33,7 +33,7 @@ const sheetForm = z.object({
   separator: z.string().exactOptional(),
   /** Columns whose blank cells repeat the cell above. */
   fillDown: z.array(z.string()).exactOptional(),
-  /** The lines of total rows above the last row, which are skipped. */
+  /** The lines of total rows, which are skipped. */
   subtotals: z.array(z.number()).exactOptional(),
 });
 export type SheetForm = Fixed<z.infer<typeof sheetForm>>;
@@ -66,8 +66,10 @@ const sheetSeen = z.object({
   shorter: count,
   /** The number of rows that repeat the header, as multi-page sheets do. They were skipped. */
   repeated: count,
-  /** The line of a total row at the end, which was skipped. */
+  /** The line of a total row at the end, in runs of earlier versions. */
   total: count,
+  /** The line of the first row that begins as a total row does and is an option. */
+  notTotal: count,
   /** Other sheets of the workbook. */
   otherSheets: count,
   /** Whether links, macros or formulas of the workbook were ignored. */

@@ -11,19 +11,12 @@ import {
   plainHeading,
   type ValidColumns,
 } from "./columns.ts";
-import { composedHangul, NO_VALUE } from "./damage.ts";
-import {
-  type CellPlace,
-  type Delimited,
-  DelimitedReader,
-  QUOTES,
-  QuoteFault,
-  type SheetRecord,
-  SUM_FORMULA,
-} from "./delimited.ts";
+import { composedHangul } from "./damage.ts";
+import { type CellPlace, type Delimited, DelimitedReader, QUOTES, QuoteFault, type SheetRecord } from "./delimited.ts";
 import type { Encoding, InputFile, SheetForm } from "./input-file.ts";
 import { uninertCell } from "./sheet-writing.ts";
 import { textOf } from "./text.ts";
+import { isNumber, type RowKind, TotalRows } from "./total-rows.ts";
 
 /** The header of a sheet: its cells, and the positions of its columns. */
 export interface SheetHeader extends Header {
@@ -51,22 +44,19 @@ export interface SheetNotes {
   filled: number;
   composed: number;
   repeated: number;
-  total: number;
+  notTotal: number;
 }
 
 /** How a sheet is to be read. */
 export interface SheetReading {
   readonly bytes: ByteSource;
-  readonly file: Pick<InputFile, "format" | "encoding" | "sheet">;
+  readonly file: Pick<InputFile, "format" | "encoding" | "sheet" | "seen">;
   readonly shape: ValidColumns;
   /** Whether rows contain the places of their cells. */
   readonly withPlaces?: boolean;
   readonly maxBytes?: number | undefined;
   readonly notes?: SheetNotes;
-  /**
-   * Receives the lines of total rows above the last row, which are skipped; absent: the lines stored with the file are
-   * skipped.
-   */
+  /** Receives the lines of total rows, which are skipped; absent: the lines stored with the file are skipped. */
   readonly subtotals?: number[];
 }
 
@@ -167,7 +157,7 @@ function isSepLine([first = "", ...others]: readonly string[]): boolean {
 
 /** How much a row looks like a header: by its known columns, then by its texts. */
 function likeness({ cells }: SheetRecord, read: (cells: readonly string[]) => Header): number {
-  const texts = cells.filter((cell) => cell.trim() !== "" && !NUMBER.test(cell.trim()));
+  const texts = cells.filter((cell) => cell.trim() !== "" && !isNumber(cell.trim()));
   return columnCount(read(cells)) * LARGEST_HEADER + Math.min(texts.length, LARGEST_HEADER - 1);
 }
 
@@ -177,19 +167,10 @@ function isBlank({ cells }: SheetRecord): boolean {
   return cells.every((cell) => cell.trim() === "");
 }
 
-const TOTAL_WORDS =
-  "(?:grand |sub[- ]?)?totals?|sum|합계|총계|총합계?|소계|부분합|계|(?:gesamt|zwischen|teil)?summe|gesamt";
-/**
- * The beginning of a total row. With a formula that sums, also what spreadsheet programs write, such as "Nike Total".
- */
-const TOTAL = new RegExp(`^(?:${TOTAL_WORDS}):?$`, "i");
-const TOTAL_OF = new RegExp(`(?:^|\\s)(?:${TOTAL_WORDS}|(?:gesamt|teil)?ergebnis|요약):?$`, "i");
-const NUMBER = /^[\d.,'\s%₩$€-]*\d[\d.,'\s%₩$€-]*$/;
-
 /** Columns of an option that are repeated in rows without them. */
 const CONTINUED = ["_id", "name", "op", "action"];
 
-/** Reads rows below a header one by one. It holds back the last one, which may be a total row. */
+/** Reads rows below a header one by one. Holds back the last one, which may be a total row. */
 class RowReader {
   readonly #header: SheetHeader;
   readonly #notes: SheetNotes;
@@ -198,37 +179,32 @@ class RowReader {
   readonly #filled: readonly number[];
   readonly #continued: readonly number[];
   readonly #contextId: number;
-  /** The columns of IDs. */
-  readonly #ids: readonly number[];
   /** The columns that are read, by position. */
   readonly #read: readonly boolean[];
-  /** The lines of total rows above the last row; undefined for the reader that detects them. */
-  readonly #known: ReadonlySet<number> | undefined;
+  /** Recognizes total rows; undefined if the lines of total rows are known. */
+  readonly #totals: TotalRows | undefined;
+  /** The lines of total rows. */
+  readonly #skipped: ReadonlySet<number>;
   readonly #found: number[];
-  /** The line of a total row that may be the last row. */
-  #total: number | undefined;
   #held: SheetRow | undefined;
-  #last: SheetRecord | undefined;
+  #heldKind: RowKind = "option";
   #before: readonly string[] = [];
   #blank = 0;
-  /** The number of rows so far, and since the last total row. */
-  #count = 0;
-  #countBelow = 0;
-  #hasDigits = false;
 
   constructor(header: SheetHeader, { file, shape, notes, subtotals }: SheetReading) {
     const { fillDown = [], columns, subtotals: known = [] }: SheetForm = file.sheet ?? {};
     this.#header = header;
-    this.#notes = notes ?? { continued: 0, filled: 0, composed: 0, repeated: 0, total: 0 };
-    this.#found = subtotals ?? [];
-    this.#known = subtotals === undefined ? new Set(known) : undefined;
+    this.#notes = notes ?? { continued: 0, filled: 0, composed: 0, repeated: 0, notTotal: 0 };
     this.#headings = headerReader(shape, columns);
     this.#isStrict = shape.isStrict === true;
     this.#filled = fillDown.map((column) => positionOf(column, header));
     this.#contextId = header.at("contextId");
-    this.#ids = ["_id", "contextId", "contexts"].map(header.at).filter((at) => at >= 0);
     this.#continued = this.#contextId < 0 ? [] : CONTINUED.map(header.at).filter((at) => at >= 0);
     this.#read = header.names.map((name) => name !== "");
+    const ids = ["_id", "contextId", "contexts"].map(header.at).filter((at) => at >= 0);
+    this.#totals = subtotals === undefined || this.#isStrict ? undefined : new TotalRows(this.#read, ids);
+    this.#skipped = new Set(subtotals === undefined ? [...known, file.seen?.total ?? 0] : []);
+    this.#found = subtotals ?? [];
   }
 
   take(record: SheetRecord, ready: SheetRow[]): void {
@@ -240,33 +216,30 @@ class RowReader {
       this.#notes.repeated += 1;
       return;
     }
-    if (this.#total !== undefined) this.#found.push(this.#total);
-    this.#total = undefined;
-    if (this.#known?.has(record.line) ?? (!this.#isStrict && this.#isTotal(record, false))) {
-      this.#total = record.line;
-      this.#countBelow = 0;
+    const { line, places } = record;
+    if (this.#skipped.has(line)) return;
+    const kind = this.#totals?.take(record, this.#blank > 0) ?? "option";
+    if (kind === "total") {
+      this.#found.push(line);
       return;
     }
     if (this.#held !== undefined) ready.push(this.#held);
-    this.#hasDigits ||= this.#ids.some((at) => NUMBER.test(this.#last?.cells[at] ?? ""));
+    if (this.#heldKind === "totalIfLast") this.#notes.notTotal ||= this.#held?.line ?? 0;
+    if (kind === "notTotal") this.#notes.notTotal ||= line;
     const raw = this.#filledDown(record.cells);
-    const { line, places } = record;
     const row = { line, raw, cells: raw.map((cell, at) => this.#meant(cell, at)), ...(places && { places }) };
     this.#held = this.#blank === 0 ? row : { ...row, skipped: this.#blank };
-    this.#last = record;
+    this.#heldKind = kind;
     this.#before = raw;
     this.#blank = 0;
-    this.#count += 1;
-    this.#countBelow += 1;
   }
 
   /** The last row, unless it is a total row. */
   end(): readonly SheetRow[] {
-    const [held, last] = [this.#held, this.#last];
-    if (held === undefined || last === undefined) return [];
-    if (this.#total !== undefined) this.#notes.total = this.#total;
-    else if (!this.#isStrict && this.#isTotal(last, true)) {
-      this.#notes.total = held.line;
+    const held = this.#held;
+    if (held === undefined) return [];
+    if (this.#heldKind === "totalIfLast") {
+      this.#found.push(held.line);
       return [];
     }
     return [this.#blank === 0 ? held : { ...held, skipped: (held.skipped ?? 0) + this.#blank }];
@@ -308,27 +281,6 @@ class RowReader {
     const composed = composedHangul(text);
     if (composed !== text) this.#notes.composed += 1;
     return composed;
-  }
-
-  /**
-   * Whether a row adds up others: it begins with a word for that, and has nothing but numbers. What would be a Context ID,
-   * or a field of an option above the last row, is a formula that adds up, or the number of rows.
-   */
-  #isTotal({ cells, hasSum }: SheetRecord, isLast: boolean): boolean {
-    const filled = cells.flatMap((cell, at) => (cell.trim() === "" ? [] : [{ cell: cell.trim(), at }]));
-    const [first, ...others] = filled;
-    const isSum = hasSum === true || others.some(({ cell }) => SUM_FORMULA.test(cell));
-    // A formula whose value was not stored adds up something, too.
-    const isNumber = ({ cell }: { readonly cell: string }): boolean =>
-      cell === NO_VALUE || NUMBER.test(cell) || SUM_FORMULA.test(cell);
-    if (isSum && filled.every((one) => this.#read[one.at] !== true && isNumber(one))) return true;
-    if (first === undefined || others.length === 0 || !(isSum ? TOTAL_OF : TOTAL).test(first.cell)) return false;
-    const own = isLast ? 1 : 0;
-    const counts = [...(isLast ? [this.#count] : []), ...(this.#hasDigits ? [] : [this.#count, this.#countBelow])];
-    return others.every((one) => {
-      const isField = this.#ids.includes(one.at) || (!isLast && this.#read[one.at] === true);
-      return isNumber(one) && (!isField || isSum || counts.includes(Number(one.cell) + own));
-    });
   }
 }
 

@@ -120,7 +120,7 @@ test.each<readonly [string, string, SheetSeen]>([
   [
     "korean-title-and-total.csv",
     "utf-8 ,",
-    { headerLine: 4, above: 2, ignored: 1, ignoredHeadings: ["Clicks"], severalIds: 2, total: 9 },
+    { headerLine: 4, above: 2, ignored: 1, ignoredHeadings: ["Clicks"], severalIds: 2 },
   ],
 ])("%s is read as %j", async (name, form, seen) => {
   const { file } = await read(name, optionRows);
@@ -157,31 +157,68 @@ test("German headings of a sheet with one Context ID a row are known", async () 
   expect(["Hinzufügen", "Setzen", "Entfernen"].map(contextActionIn)).toEqual(["add", "set", "remove"]);
 });
 
-test.each<readonly [row: string, isKept: boolean]>([
-  ["Total,[],no,goal,5", true],
-  ["Total,,no,,5", true],
-  ["Total,,,3,5", true],
-  ["Total,,,2,5", false],
-  ["Total,,,,5", false],
-  ["Total,,,=SUM(D2:D3),5", false],
-  ["Sum of all,,,,5", true],
-  ["Nike Total,,,,=SUBTOTAL(9;E2:E3)", false],
-  ["Total", true],
-])("%j in the middle of a sheet is kept: %s", async (row, isKept) => {
+const AS_OPTION = (line: number) =>
+  `line ${line} read as an option, not as a row of totals: its numbers do not add up the rows above`;
+const SKIPPED = (line: number) => `line ${line} skipped as a row of totals`;
+
+/** What is noted about a sheet of two options, one row, and another option if the row is not the last one. */
+async function noteOn(row: string, { isLast }: { readonly isLast: boolean }) {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
-  const rows = ["Option,Group,Is Group,Context IDs,Price", "One,,,a,1", "Two,,,b,2", row, "Three,,,c,3"];
-  await writeFile(join(folder, "prices.csv"), rows.join("\n"));
+  const rows = ["Option,Group,Is Group,Context IDs,Price,Share", "One,,,a,1,40%", "Two,,,b,2,60%", row];
+  await writeFile(join(folder, "prices.csv"), [...rows, ...(isLast ? [] : ["Three,,,c,3,10%"])].join("\n"));
   const { file, bytes } = await openFile("prices.csv", {}, { ...RULES, allowedDirs: [folder] });
-  const read = await lookedAt(bytes, file, optionRows);
-  expect(await itemsIn(bytes, file, optionRows)).toHaveLength(isKept ? 4 : 3);
-  expect(sheetNotes({ ...file, ...read }).some((note) => note === "line 4 skipped as a row of totals")).toBe(!isKept);
+  const read = { ...file, ...(await lookedAt(bytes, file, optionRows)) };
+  const options = await itemsIn(bytes, read, optionRows);
+  const notes = sheetNotes(read).filter((note) => note.startsWith("line "));
+  return { notes, isKept: options.length === (isLast ? 3 : 4) };
+}
+
+test.each<readonly [row: string, inMiddle: "option" | "named" | "skipped", last: "option" | "named" | "skipped"]>([
+  ["Total,[],no,goal,5", "option", "option"],
+  ["Total,,no,,5", "option", "option"],
+  ["Total,,,3,5", "option", "option"],
+  ["Total,,,2,3", "skipped", "skipped"],
+  ["Total,,,2,5", "named", "named"],
+  ["Total,,,,3", "skipped", "skipped"],
+  ["Summe:,,,,3.00", "skipped", "skipped"],
+  // A brand of this name, with a price.
+  ["Total,,,,5", "named", "named"],
+  ["합계,,,,5", "named", "named"],
+  ["Total,,,,3,100%", "skipped", "skipped"],
+  // Percentages do not add up, so only the place tells.
+  ["Total,,,,,50%", "named", "skipped"],
+  ["\nTotal,,,,5", "named", "skipped"],
+  ["Total,,,=SUM(D2:D3),5", "skipped", "skipped"],
+  ["Sum of all,,,,5", "option", "option"],
+  ["Nike Total,,,,=SUBTOTAL(9;E2:E3)", "skipped", "skipped"],
+  ["Total", "option", "option"],
+])("%j is read in the middle of a sheet as %s, at its end as %s", async (row, inMiddle, last) => {
+  const line = row.startsWith("\n") ? 5 : 4;
+  const notes = { option: [], named: [AS_OPTION(line)], skipped: [SKIPPED(line)] };
+  for (const [kind, isLast] of [[inMiddle, false] as const, [last, true] as const]) {
+    expect(await noteOn(row, { isLast })).toEqual({ notes: notes[kind], isKept: kind !== "skipped" });
+  }
+});
+
+test("a European price list with an option called Total, subtotals and a total", async () => {
+  const { file, items: options, notes } = await read("german-total-brand.csv", optionRows);
+  expect(file.sheet?.subtotals).toEqual([6, 9, 10]);
+  expect(items(options)).toMatchObject([
+    { name: "Shell", contexts: ["4711"] },
+    { name: "Total", contexts: [] },
+    { name: "Aral", contexts: ["4713"] },
+    { name: "Castrol", contexts: ["5001"] },
+    { name: "Motul", contexts: ["5002"] },
+  ]);
+  expect(notes).toContain("lines 6, 9 and 10 skipped as rows of totals");
+  expect(notes).toContain(AS_OPTION(4));
 });
 
 test("a workbook: the sheet with a header, merged cells, numbers as they are shown, the row of totals", async () => {
   const { file, notes } = await read("korean-merged.xlsx", optionRows);
-  expect(file.sheet).toEqual({ sheet: "Options" });
+  expect(file.sheet).toEqual({ sheet: "Options", subtotals: [9] });
   expect(file.seen).toEqual({
-    ...{ otherSheets: 1, headerLine: 3, above: 1, ignored: 1, ignoredHeadings: ["Clicks"], total: 9 },
+    ...{ otherSheets: 1, headerLine: 3, above: 1, ignored: 1, ignoredHeadings: ["Clicks"] },
   });
   expect(notes.join("\n")).toContain('read from the sheet "Options" (the workbook has 1 other sheet)');
   await expect(read("korean-merged.xlsx", optionRows, { sheet: "Nothing" })).rejects.toThrow('no sheet "Nothing"');

@@ -1,0 +1,131 @@
+import { NO_VALUE } from "./damage.ts";
+import { type SheetRecord, SUM_FORMULA } from "./delimited.ts";
+
+const TOTAL_WORDS =
+  "(?:grand |sub[- ]?)?totals?|sum|합계|총계|총합계?|소계|부분합|계|(?:gesamt|zwischen|teil)?summe|gesamt";
+/**
+ * The beginning of a total row. With a formula that sums, also what spreadsheet programs write, such as "Nike Total".
+ */
+const TOTAL = new RegExp(`^(?:${TOTAL_WORDS}):?$`, "i");
+const TOTAL_OF = new RegExp(`(?:^|\\s)(?:${TOTAL_WORDS}|(?:gesamt|teil)?ergebnis|요약):?$`, "i");
+const CURRENCIES = /\p{Sc}|원|\b(?:EUR|USD|GBP|CHF|KRW)\b/gu;
+const NUMBER = /^[\d.,'\s%-]*\d[\d.,'\s%-]*$/;
+
+/** Whether a cell is a number as people write it, with separators, a percent sign or a currency. */
+export function isNumber(cell: string): boolean {
+  return NUMBER.test(cell) || NUMBER.test(cell.replace(CURRENCIES, ""));
+}
+
+/**
+ * What a row is: an option, a row of totals, one if it is the last row, or an option although it begins with a word for
+ * totals.
+ */
+export type RowKind = "option" | "total" | "totalIfLast" | "notTotal";
+
+/** Recognizes rows that add up the rows above them. Receives all rows of a sheet in their order. */
+export class TotalRows {
+  readonly #read: readonly boolean[];
+  /** The columns of IDs. */
+  readonly #ids: readonly number[];
+  readonly #columns = new Map<number, ColumnSum>();
+  /** The number of options so far, and since the last total row. */
+  #count = 0;
+  #countBelow = 0;
+  #hasDigits = false;
+
+  /** `read` tells which columns are read, by position. */
+  constructor(read: readonly boolean[], ids: readonly number[]) {
+    this.#read = read;
+    this.#ids = ids;
+  }
+
+  /** Returns what a row is. `isApart` tells whether a blank row is above it. */
+  take(record: SheetRecord, isApart: boolean): RowKind {
+    const kind = this.#kindOf(record, isApart);
+    if (kind === "total") {
+      this.#countBelow = 0;
+      for (const column of this.#columns.values()) column.endBlock();
+      return kind;
+    }
+    this.#count += 1;
+    this.#countBelow += 1;
+    for (const [at, cell] of record.cells.entries()) {
+      if (cell.trim() === "" || !isNumber(cell.trim())) continue;
+      if (this.#ids.includes(at)) this.#hasDigits = true;
+      if (this.#read[at] === true) continue;
+      const column = this.#columns.get(at) ?? new ColumnSum();
+      this.#columns.set(at, column);
+      column.add(cell);
+    }
+    return kind;
+  }
+
+  /**
+   * A row of totals begins with a word for that, has nothing but numbers, and one of them is a formula that sums, or the
+   * sum of its column. Where a Context ID or another field would be, it has such a formula, or the number of rows. The
+   * last row counts as well if no number can be compared, or if a blank row is above it.
+   */
+  #kindOf({ cells, hasSum }: SheetRecord, isApart: boolean): RowKind {
+    const filled = cells.flatMap((cell, at) => (cell.trim() === "" ? [] : [{ cell: cell.trim(), at }]));
+    const [first, ...others] = filled;
+    const isSum = hasSum === true || others.some(({ cell }) => SUM_FORMULA.test(cell));
+    // A formula whose value was not stored adds up something, too.
+    const isFigure = ({ cell }: { readonly cell: string }): boolean =>
+      cell === NO_VALUE || SUM_FORMULA.test(cell) || isNumber(cell);
+    if (isSum && filled.every((one) => this.#read[one.at] !== true && isFigure(one))) return "total";
+    if (first === undefined || others.length === 0 || !(isSum ? TOTAL_OF : TOTAL).test(first.cell)) return "option";
+    if (!others.every(isFigure)) return "option";
+    if (isSum) return "total";
+    const counts = others.filter(({ at }) => this.#read[at] === true).map(({ cell }) => Number(cell));
+    if (!counts.every((count) => count === this.#count || (!this.#hasDigits && count === this.#countBelow))) {
+      return "option";
+    }
+    const sums = others.map(({ cell, at }) => this.#columns.get(at)?.compare(cell));
+    const isCounted = counts.length === 0 || !this.#hasDigits;
+    if (isCounted && sums.includes("equal")) return "total";
+    return isApart || !sums.includes("different") || sums.includes("equal") ? "totalIfLast" : "notTotal";
+  }
+}
+
+/** The decimal signs of numbers. Which one a sheet uses shows only where the numbers add up. */
+const DECIMALS = [",", "."] as const;
+
+/** The sums of a column, for either decimal sign: of all options, and of those since the last total row. */
+class ColumnSum {
+  readonly #sums = DECIMALS.map((decimal) => ({ decimal, all: 0, below: 0, digits: 0 }));
+  #count = 0;
+
+  add(cell: string): void {
+    this.#count += 1;
+    for (const sum of this.#sums) {
+      const { value, digits } = readNumber(cell, sum.decimal);
+      sum.all += value;
+      sum.below += value;
+      sum.digits = Math.max(sum.digits, digits);
+    }
+  }
+
+  /** Compares a number with the sums. Returns undefined if the column cannot be summed, as with percentages. */
+  compare(cell: string): "equal" | "different" | undefined {
+    const compared = this.#sums.flatMap(({ decimal, all, below, digits }) => {
+      const { value } = readNumber(cell, decimal);
+      // The numbers may be rounded as they are shown.
+      const isNear = (sum: number): boolean =>
+        Math.abs(sum - value) <= Math.min(0.5 * (this.#count + 1) * 10 ** -digits, 0.005 * Math.abs(sum)) + 1e-6;
+      return Number.isNaN(value + all) ? [] : [isNear(all) || isNear(below)];
+    });
+    if (compared.length === 0) return undefined;
+    return compared.includes(true) ? "equal" : "different";
+  }
+
+  endBlock(): void {
+    for (const sum of this.#sums) sum.below = 0;
+  }
+}
+
+/** A number with a decimal sign, and its digits after the sign. NaN if it is none, or a percentage. */
+function readNumber(cell: string, decimal: "," | "."): { readonly value: number; readonly digits: number } {
+  const plain = cell.replace(CURRENCIES, "").replaceAll(decimal === "," ? /[.'\s]/g : /[,'\s]/g, "");
+  const text = plain.replace(",", ".");
+  return { value: Number(text), digits: text.includes(".") ? text.length - text.indexOf(".") - 1 : 0 };
+}
