@@ -15,8 +15,11 @@ export interface Message {
 /** The details of a reason besides its code. */
 export type Detail = Readonly<Record<string, unknown>>;
 
-/** Who reads a text: an agent, which calls tools, or a person, who presses buttons on the page or types commands. */
-export type Reader = "agent" | "page" | "terminal";
+/**
+ * Who reads a text: an agent, which calls tools, or a person, who presses buttons on the page, types commands, or fixes a
+ * returned sheet.
+ */
+export type Reader = "agent" | "page" | "terminal" | "sheet";
 /** A text that is the same for every reader, or one for each reader. */
 export type Text = string | Readonly<Record<Reader, string>>;
 
@@ -31,7 +34,7 @@ export type Sentence = Entry | ((detail: Detail, reason: Reason) => Entry);
 
 /** Combines a text for agents, which names tools and arguments, with one for people, who do not know them. */
 export function texts(agent: string, people: string): Text {
-  return { agent, page: people, terminal: people };
+  return { agent, page: people, terminal: people, sheet: people };
 }
 
 /** Builds a text that says how to resume the run. */
@@ -40,6 +43,7 @@ export function resuming(write: (resume: string) => string): Text {
     agent: write("Call resume_run with this runId."),
     page: write("Press Resume run."),
     terminal: write("Run targeting-mcp apply with the ID of the run."),
+    sheet: write("Give this sheet again."),
   };
 }
 
@@ -49,6 +53,7 @@ export function startingOver(write: (again: string) => string): Text {
     agent: write("make the call again."),
     page: write("ask the agent to make the change again."),
     terminal: write("run the command again."),
+    sheet: write("give this sheet again."),
   };
 }
 

@@ -53,7 +53,10 @@ const ITEM_PROBLEMS: Readonly<Record<string, Entry>> = {
   },
   exposeChildrenOfAtomic: {
     message: "exposeChildren was given for a regular option",
-    remedy: "Leave it out, or make it a group with type collection or children.",
+    remedy: texts(
+      "Leave it out, or make it a group with type collection or children.",
+      "Leave it out, or make the option a group: in a sheet, write yes in Is Group.",
+    ),
   },
   idAndCurrentName: { message: "_id and currentName were both given", remedy: "Give one of the two." },
   noTargeting: { message: "the item names no targeting", remedy: "Give _id, or currentName." },
@@ -73,7 +76,10 @@ const ITEM_PROBLEMS: Readonly<Record<string, Entry>> = {
   },
   nameWithoutTargeting: {
     message: "an option is given by name, and its targeting is not given",
-    remedy: "Give targetingId (or targetingName) beside items, or the option's _id.",
+    remedy: texts(
+      "Give targetingId (or targetingName) beside items, or the option's _id.",
+      "Give the ID of the option, or say which targeting it is in.",
+    ),
   },
   setWithAddOrRemove: {
     message: "set was given beside add or remove",
@@ -315,7 +321,10 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
   }),
   otherTargeting: ({ value }) => ({
     message: `the row is about another targeting, ${given(value)}`,
-    remedy: "A call is about one targeting: send the rows of the other one in another call.",
+    remedy: texts(
+      "A call is about one targeting: send the rows of the other one in another call.",
+      "Move the rows of the other targeting into a sheet of their own.",
+    ),
   }),
   action: ({ value }) => ({
     message: `Action is ${given(value)}`,
@@ -370,10 +379,16 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     message: `op is ${given(value)}`,
     remedy: "Write add, remove or set, or leave the cell empty.",
   }),
-  noOption: { message: "the row names no option", remedy: "Give _id, or name with targetingId in the call." },
+  noOption: {
+    message: "the row names no option",
+    remedy: texts("Give _id, or name with targetingId in the call.", "Fill Option or Option ID, or delete the row."),
+  },
   noContextId: {
     message: "the row has no Context ID",
-    remedy: "Fill contextId or contexts (`[]` means none), or take the row out.",
+    remedy: texts(
+      "Fill contextId or contexts (`[]` means none), or take the row out.",
+      "Fill Context ID or Context IDs ([] means none), or delete the row.",
+    ),
   },
   rowsDisagree: ({ column }) => ({
     message: `an earlier row about the same option differs in ${String(column)}`,

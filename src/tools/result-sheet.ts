@@ -182,7 +182,7 @@ function cellOf({ cells }: SheetRow, header: SheetHeader, column: string): strin
 
 function reasonCells(reason: Reason | undefined): Partial<RowResult> {
   if (reason === undefined) return {};
-  const { message, remedy } = messageFor(reason);
+  const { message, remedy } = messageFor(reason, "sheet");
   return { problem: sentence(message), howToFix: remedy, columns: columnsOf(reason) };
 }
 

@@ -41,12 +41,17 @@ describe("each code has its own sentence and remedy", () => {
   });
 
   test("people read which button to press or which command to type, and no name of a tool or an argument of one", async () => {
-    const forAgents = /\b(?:[a-z]+_[a-z_]+|runId|onExisting|onlyEmpty|onUnknown|make the call|the call again)\b/;
+    const forAgents = /\b(?:[a-z]+_[a-z_]+|runId|onExisting|onlyEmpty|onUnknown|targetingId|make the call|(?:the|another) call)\b/;
     const differ = [...API_REASONS, ...OWN_REASONS].flatMap((reason) => {
       const agent = messageFor(reason);
-      const [page, terminal] = [messageFor(reason, "page"), messageFor(reason, "terminal")];
-      for (const { remedy } of [page, terminal]) expect(remedy).not.toMatch(forAgents);
-      const texts = { agent: agent.remedy, page: page.remedy, terminal: terminal.remedy };
+      const [page, terminal, sheet] = [
+        messageFor(reason, "page"),
+        messageFor(reason, "terminal"),
+        messageFor(reason, "sheet"),
+      ];
+      for (const { remedy } of [page, terminal, sheet]) expect(remedy).not.toMatch(forAgents);
+      expect(sheet.remedy).not.toMatch(/Press|targeting-mcp (?:apply|runs)/);
+      const texts = { agent: agent.remedy, page: page.remedy, terminal: terminal.remedy, sheet: sheet.remedy };
       return new Set(Object.values(texts)).size === 1
         ? []
         : [[reason.code, ...Object.entries(texts).map(([who, text]) => `  ${who}: ${text}`)]];

@@ -428,6 +428,12 @@ test("a workbook comes back with results, and fixed rows alone are tried when it
   expect(edited.structuredContent).toMatchObject({ counts: { alreadyDone: 1, failed: 2, succeeded: 1 } });
   expect(textOf(edited)).toContain("differs in Context IDs");
   expect(textOf(edited)).toContain("Use plan_targeting to edit options");
+  const editedRun = z.object({ runId: z.string() }).parse(edited.structuredContent).runId;
+  await client.callTool("get_run", { runId: editedRun, saveTo: "edited-results.xlsx" });
+  // The sheet is for people, who do not know the tools.
+  expect((await sheetRowsOf(join(folder, "edited-results.xlsx"))).map((row) => row["How to fix"])).toContain(
+    "To edit options, ask the agent to plan this sheet.",
+  );
 });
 
 test("a planned sheet comes back with semicolons and results, and does nothing when it is planned again", async () => {
