@@ -195,10 +195,13 @@ export async function answerCall(
 /** The maximum length of a stored name of a client or file. */
 const MAX_LETTERS = { client: 40, fileName: 120 } as const;
 
-/** Who made a call, for people: the client's name for itself, which proves nothing, and the name of the input file. */
+/**
+ * Who made a call, for people: the client's name for itself, which proves nothing, and the name of the file that the
+ * call reads or saves.
+ */
 function requestedBy(server: McpServer, input: unknown): Requested {
   const client = server.server.getClientVersion()?.name;
-  const file = isObject(input) ? input.file : undefined;
+  const file = isObject(input) ? (input.file ?? input.saveTo) : undefined;
   const fileName = typeof file === "string" ? file.split(/[\\/]/).at(-1) : undefined;
   return {
     ...(client && { client: client.slice(0, MAX_LETTERS.client) }),

@@ -38,10 +38,23 @@ export function dataAnswer(data: unknown, status = 200, headers: Readonly<Record
   return pageAnswer(JSON.stringify(data), { status, headers: { ...type, ...headers } });
 }
 
-/** Returns a file as a download. The browser never displays it, whatever it contains. */
+/** Characters that are not allowed in file names, or are drawn as nothing. */
+const NOT_IN_FILE_NAMES = /[\\/:*?"<>|\p{C}]+/gu;
+
+/**
+ * Returns a file as a download. The browser never displays it, whatever it contains. A name that is not ASCII is given
+ * a second time, as RFC 8187 encodes it.
+ */
 export function fileAnswer(name: string, content: string | AsyncIterable<Uint8Array>): Response {
+  const safe = name.replaceAll(NOT_IN_FILE_NAMES, "_");
+  const ascii = safe.replaceAll(/[^ -~]+|%/g, "_");
+  const encoded = encodeURIComponent(safe).replaceAll(/['()*]/g, (one) => `%${one.charCodeAt(0).toString(16)}`);
+  const more = ascii === safe ? "" : `; filename*=UTF-8''${encoded}`;
   return pageAnswer(typeof content === "string" ? content : ReadableStream.from(content), {
-    headers: { "Content-Type": "application/octet-stream", "Content-Disposition": `attachment; filename="${name}"` },
+    headers: {
+      "Content-Type": "application/octet-stream",
+      "Content-Disposition": `attachment; filename="${ascii}"${more}`,
+    },
   });
 }
 

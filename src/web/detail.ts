@@ -211,12 +211,18 @@ export async function downloadOf(run: Run, file: string, services: ToolServices)
   const known = (await filesOf(run, services)).find((one) => one === file);
   if (known === undefined) return undefined;
   const { runId } = run.header;
+  const name = downloadName(run);
   if (known === "sheet") return savedSheet(run, services);
-  if (known === "plan") return fileAnswer(`${runId}-plan.json`, (await planTextOf(run, services)) ?? "");
-  if (known === "results") return fileAnswer(`${runId}-results.ndjson`, resultsOf(run));
-  if (known === "removed") return fileAnswer(`${runId}-removed.ndjson`, removedLines(run, known, services));
+  if (known === "plan") return fileAnswer(`${name}-plan.json`, (await planTextOf(run, services)) ?? "");
+  if (known === "results") return fileAnswer(`${name}-results.ndjson`, resultsOf(run));
+  if (known === "removed") return fileAnswer(`${name}-removed.ndjson`, removedLines(run, known, services));
   const isTable = known === "rejects" && JSON.stringify(run.header.call).includes('"format":"csv"');
-  return fileAnswer(`${runId}-${known}.${isTable ? "csv" : "ndjson"}`, services.runs.part(runId, known)());
+  return fileAnswer(`${name}-not-done.${isTable ? "csv" : "ndjson"}`, services.runs.part(runId, known)());
+}
+
+/** Returns how the names of a run's downloads begin: with the name of the input file, otherwise with the run ID. */
+function downloadName({ header: { runId, fileName } }: Run): string {
+  return fileName?.replace(/\.[^.]*$/, "") || runId;
 }
 
 /** Returns the run's input sheet, in its original format, with the result of each row. */
@@ -233,7 +239,7 @@ async function savedSheet(run: Run, services: ToolServices): Promise<Response | 
       yield typeof piece === "string" ? Buffer.from(piece) : piece;
     }
   };
-  return fileAnswer(`${run.header.runId}-sheet.${ending}`, bytes());
+  return fileAnswer(`${downloadName(run)}-results.${ending}`, bytes());
 }
 
 /** The number of lines that are sent at once. */

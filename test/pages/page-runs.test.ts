@@ -176,7 +176,7 @@ describe("a run on the page", () => {
     const { runId } = z.object({ runId: z.string() }).parse(made.structuredContent);
     expect((await detailOf(person, runId)).downloads).toEqual(["sheet", "results", "rejects"]);
     const { status, headers, text } = await download(person, runId, "sheet");
-    expect([status, headers.get("content-disposition")]).toEqual([200, `attachment; filename="${runId}-sheet.tsv"`]);
+    expect([status, headers.get("content-disposition")]).toEqual([200, 'attachment; filename="prices-results.tsv"']);
     const [header, done, failed] = text.split("\r\n");
     expect(header?.replace("\uFEFF", "")).toBe("Option\tOwner\tOption ID\tAction\tResult\tProblem\tHow to fix");
     expect(done).toMatch(/^Summer Shoes\tAnn\t\w{26}\tAdd\tDone\t\t$/);

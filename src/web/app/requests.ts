@@ -96,10 +96,11 @@ export async function save(path: string): Promise<void> {
   try {
     const response = await withSession(path);
     if (!response.ok) return failed(messageOf(await response.json(), response.status));
-    const [, name = "download"] = /filename="([^"]+)"/.exec(response.headers.get("content-disposition") ?? "") ?? [];
+    const header = response.headers.get("content-disposition") ?? "";
+    const [, name = "download"] = /filename\*=UTF-8''(\S+)/.exec(header) ?? /filename="([^"]+)"/.exec(header) ?? [];
     const link = document.createElement("a");
     link.href = URL.createObjectURL(await response.blob());
-    link.download = name;
+    link.download = decodeURIComponent(name);
     link.click();
     // Browsers read the file some time after the click.
     setTimeout(() => URL.revokeObjectURL(link.href), KEPT_MS);
