@@ -67,6 +67,38 @@ function shownSide({ all, ...side }: WholeSide, text: string): ChangeSide {
   return { ...side, contextIds: [...new Set([...found, ...all.slice(0, MAX_IDS)])].slice(0, MAX_IDS).map(cut) };
 }
 
+const COLUMNS = ["Change", "Group", "Name", "New name", "Context IDs removed", "Context IDs added", "Note"];
+const WORDS = { deleted: "Deleted", changed: "Changed", created: "New" } as const;
+
+/** Returns all changes of a run as a CSV file, with all Context IDs that are known. */
+export async function* changeLines(run: Run, services: ToolServices): AsyncGenerator<Uint8Array> {
+  const { rows } = await madeChanges(run, services).whole;
+  const { csvLine, BYTE_ORDER_MARK } = await import("../files/delimited.ts");
+  const { inertCell } = await import("../files/sheet-writing.ts");
+  const line = (cells: readonly string[]) => csvLine(cells.map(inertCell));
+  yield Buffer.from(BYTE_ORDER_MARK + line(COLUMNS));
+  for (let from = 0; from < rows.length; from += MAX_ROWS) {
+    yield Buffer.from(
+      rows
+        .slice(from, from + MAX_ROWS)
+        .map((row) => line(cellsOf(row)))
+        .join(""),
+    );
+  }
+}
+
+function cellsOf({ kind, group, before, after }: Placed): readonly string[] {
+  const name = (before ?? after)?.name ?? "";
+  const isRenamed = after !== undefined && after.name !== name;
+  const moved = before?.within === after?.within ? [] : [`moved from ${before?.within ?? "the top level"}`];
+  const unread = [before, after].flatMap((side) =>
+    side?.all === undefined && side?.count ? [`${many(side.count, "Context ID")}, not read`] : [],
+  );
+  const notes = [...new Set([before?.says, after?.says].filter((says) => says !== undefined)), ...moved, ...unread];
+  const lists = [before, after].map((side) => (side?.all ?? []).join("|"));
+  return [WORDS[kind], group ?? "", name, isRenamed ? after.name : "", ...lists, notes.join("; ")];
+}
+
 /** The last computed changes of recent runs, by run ID: the page requests one page after another of the same run. */
 const last = new Map<string, Made>();
 const MAX_KEPT = 4;
@@ -79,22 +111,27 @@ interface Made {
 }
 
 async function changesOfRun(run: Run, services: ToolServices): Promise<AllChanges> {
-  const { runId } = run.header;
-  const mark = `${run.state.updatedAt} ${run.status()} ${run.state.requests.sent}`;
-  const known = last.get(runId);
-  if (known?.mark !== mark) {
-    const changes = allChanges(run, services);
-    const whole = changes.then((stored) => (isUnstarted(run) ? addDeleted(stored, services) : stored));
-    last.delete(runId);
-    last.set(runId, { mark, changes, whole });
-    const [oldest] = last.keys();
-    if (last.size > MAX_KEPT && oldest !== undefined) last.delete(oldest);
-  }
-  const made = last.get(runId) ?? { whole: allChanges(run, services), changes: allChanges(run, services) };
+  const made = madeChanges(run, services);
   const late = new Promise<undefined>((resolve) => {
     setTimeout(() => resolve(undefined), READING_MS).unref();
   });
   return (await Promise.race([made.whole, late])) ?? { ...(await made.changes), isReading: true };
+}
+
+/** Returns the changes of a run: the last computed ones if the run is unchanged. */
+function madeChanges(run: Run, services: ToolServices): Made {
+  const { runId } = run.header;
+  const mark = `${run.state.updatedAt} ${run.status()} ${run.state.requests.sent}`;
+  const known = last.get(runId);
+  if (known?.mark === mark) return known;
+  const changes = allChanges(run, services);
+  const whole = changes.then((stored) => (isUnstarted(run) ? addDeleted(stored, services) : stored));
+  const made: Made = { mark, changes, whole };
+  last.delete(runId);
+  last.set(runId, made);
+  const [oldest] = last.keys();
+  if (last.size > MAX_KEPT && oldest !== undefined) last.delete(oldest);
+  return made;
 }
 
 function isUnstarted(run: Run): boolean {

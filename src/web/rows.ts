@@ -14,7 +14,8 @@ import { isDryRun } from "../tools/get-run.ts";
 import { documentOf } from "../tools/kept-plan.ts";
 import { approvalOfRun } from "../tools/run-reports.ts";
 import { waitingAnywhere } from "../tools/write/waiting.ts";
-import { changeList } from "./changes.ts";
+import { fileAnswer } from "./answers.ts";
+import { changeLines, changeList } from "./changes.ts";
 import { planView, problemList, storyOf } from "./detail.ts";
 import { type PageScope, type SeenRun, unlessDamaged, visibleRun, whyNotApprovable } from "./seen.ts";
 import {
@@ -176,8 +177,17 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
 
 /** Returns a file of a run as a download; undefined if this person may see no such file. */
 export async function downloaded(runId: string, file: string, shown: PageScope): Promise<Response | undefined> {
+  if (file === "list") return listedChanges(runId, shown);
   const run = await unlessDamaged(shown.services.runs.findOwn(runId, shown.caller));
   return run === undefined || run === "damaged" ? undefined : (await files()).downloadOf(run, file, shown.services);
+}
+
+/** Returns all changes of a run as a CSV file that is named after the run's title. */
+async function listedChanges(runId: string, shown: PageScope): Promise<Response | undefined> {
+  const seen = await unlessDamaged(visibleRun(runId, shown));
+  if (seen === undefined || seen === "damaged") return undefined;
+  const { title } = await foundRow(seen, shown);
+  return fileAnswer(`${title}.csv`, changeLines(seen.run, seen.shown.services));
 }
 
 /** Returns the row of a run for the person `to`. */

@@ -350,8 +350,8 @@ export const PATHS = {
   /** The event stream of Messages. */
   stream: "/page/stream",
   /**
-   * `/page/runs/{runId}` returns a RunDetail, `/page/runs/{runId}/{file}` a download. A POST to `…/{action}` executes
-   * it.
+   * `/page/runs/{runId}` returns a RunDetail, `/page/runs/{runId}/{file}` a download, and `…/list` all its changes as a
+   * CSV file. A POST to `…/{action}` executes it.
    */
   runs: "/page/runs",
   /** `/open/{code}` serves the page. Its script redeems the code with a POST of `{code}` to `redeem`. */

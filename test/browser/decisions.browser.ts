@@ -77,6 +77,11 @@ test("all of many deletions are shown by pages, and found by their names", async
       await page.getByText("201 to 230 of 230").waitFor();
       const names = page.getByText(/^Model \d+$/);
       await expect.poll(() => names.last().innerText()).toBe("Model 0230");
+      const downloading = page.waitForEvent("download");
+      await page.getByRole("button", { name: "Download list" }).click();
+      const list = await downloading;
+      expect(list.suggestedFilename()).toMatch(/^Delete 230 options from .*\.csv$/);
+      expect((await readFile(await list.path(), "utf8")).trim().split("\r\n")).toHaveLength(231);
       await page.getByLabel("Search names and Context IDs").fill("model 0217");
       await expect.poll(() => page.getByText(/^Model \d+$/).allInnerTexts()).toEqual(["Model 0217"]);
       await page.getByLabel("Search names and Context IDs").fill("nothing like it");

@@ -128,6 +128,32 @@ describe("a deletion that waits", () => {
     await expect.poll(() => row()?.decided).toMatch(/^Declined on the page by /);
   });
 
+  test("is downloaded as a list with all Context IDs, which a spreadsheet does not run", async () => {
+    const { client, control, sandbox, person } = await shared();
+    const targeting = await sandbox.targeting("신발");
+    const contexts = Array.from({ length: 9 }, (_, at) => `sku-${at}`);
+    const [SHOES, BELTS] = ["01HZZZZZZZZZZZZZZZZZZZZZT0", "01HZZZZZZZZZZZZZZZZZZZZZT1"] as const;
+    const options = [
+      { _id: SHOES, targeting, name: "Shoes, red", contexts },
+      { _id: BELTS, targeting, name: "Belts", contexts: ["=1+1"] },
+    ];
+    await control("/seed", { options });
+    const answer = client.callTool("delete_options", { ids: [SHOES, BELTS] });
+    const { runId } = await newlyWaiting(person);
+    const { status, headers, text } = await download(person, runId, "list");
+    expect(status).toBe(200);
+    const [, name = ""] = /filename\*=UTF-8''(\S+)$/.exec(headers.get("content-disposition") ?? "") ?? [];
+    expect(decodeURIComponent(name)).toBe("Delete 2 options from 신발.csv");
+    expect(text.replace("\uFEFF", "").trim().split("\r\n")).toEqual([
+      "Change,Group,Name,New name,Context IDs removed,Context IDs added,Note",
+      `Deleted,,"Shoes, red",,${contexts.join("|")},,`,
+      "Deleted,,Belts,,'=1+1,,",
+    ]);
+    expect((await fetch(`${person.origin}/page/runs/${runId}/list`)).status).toBe(401);
+    await person.press(runId, "decline");
+    await answer;
+  });
+
   test("of a whole targeting lists every option with its Context IDs", async () => {
     const { client, control, sandbox, person } = await shared();
     const targeting = await sandbox.targeting("Winter Sale");

@@ -11,7 +11,7 @@ import {
 } from "../wire.ts";
 import { Filters, SCROLLS, Search, Sentences, Steps, Table, Text } from "./parts.tsx";
 import { diffWords, number } from "./plain-words.ts";
-import { read } from "./requests.ts";
+import { read, save } from "./requests.ts";
 import { outcome } from "./state.ts";
 
 /** The number of rows at first and per page, and the pause after typing before a search starts. */
@@ -64,8 +64,17 @@ export function Changes({ runId, version, title, isRunning = false, read: whole 
             ...KINDS.filter(({ name }) => counts[name] > 0).map((one) => ({ ...one, count: counts[one.name] })),
           ]}
         />
-        <span class="push">
+        <span class="push row">
           <Search label={`Search ${where}`} value={search.value} change={find} />
+          {all > FIRST_ROWS && (
+            <button
+              type="button"
+              class="plain"
+              onClick={() => void save(`${PATHS.runs}/${encodeURIComponent(runId)}/list`)}
+            >
+              Download list
+            </button>
+          )}
         </span>
       </div>
       <ChangeTable rows={rows} title={title} unchanged={isWhole(list.value, from.value) ? unchanged : undefined} />
