@@ -41,7 +41,8 @@ describe("each code has its own sentence and remedy", () => {
   });
 
   test("people read which button to press or which command to type, and no name of a tool or an argument of one", async () => {
-    const forAgents = /\b(?:[a-z]+_[a-z_]+|runId|onExisting|onlyEmpty|onUnknown|targetingId|make the call|(?:the|another) call)\b/;
+    const forAgents =
+      /\b(?:[a-z]+_[a-z_]+|runId|onExisting|onlyEmpty|onUnknown|targetingId|make the call|(?:the|another) call)\b/;
     const differ = [...API_REASONS, ...OWN_REASONS].flatMap((reason) => {
       const agent = messageFor(reason);
       const [page, terminal, sheet] = [
