@@ -1,25 +1,22 @@
-import { Batch, type Item, type KnownOption, type Ref, type TargetingModel } from "./targeting-model.ts";
+import {
+  Batch,
+  type CreateItem,
+  type Item,
+  type KnownOption,
+  type Ref,
+  type TargetingModel,
+  type UpdateItem,
+} from "./targeting-model.ts";
 
 /** An option to create. */
-export interface Creation {
+export interface Creation extends Omit<CreateItem, "op" | "children"> {
   readonly kind: "create";
-  readonly ref: Ref;
-  readonly name: string;
-  readonly group: boolean;
-  readonly parent: Ref | null;
-  readonly expose: boolean;
-  readonly contexts: readonly string[];
 }
 
 /** An option to change. Unchanged fields are absent. */
-interface Update {
+interface Update extends Omit<Partial<UpdateItem>, "op" | "ref"> {
   readonly kind: "update";
   readonly ref: Ref;
-  readonly name?: string;
-  readonly parent?: Ref | null;
-  readonly expose?: boolean;
-  readonly add?: readonly string[];
-  readonly remove?: readonly string[];
 }
 
 /** An option to delete. */
@@ -32,13 +29,7 @@ interface Deletion {
 export type Change = Creation | Update | Deletion;
 
 /** The remaining changes of an option that exists. */
-export interface Left {
-  readonly name?: string;
-  readonly parent?: Ref | null;
-  readonly expose?: boolean;
-  readonly add: readonly string[];
-  readonly remove: readonly string[];
-}
+export type Left = Omit<UpdateItem, "op" | "ref">;
 
 /** Temporary names and Context IDs of options. Each call for the same option returns the same value. */
 export interface Placeholders {

@@ -213,11 +213,17 @@ export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<Ma
   const targetingId = await whichTargeting({ given: targeting, file: desired.targeting, base, byName, memory });
   const there = targetingId === undefined ? undefined : await scene.read(targetingId);
   const plan = planOf({ desired, base, there, prune, byName, thresholds });
-  return { document: planDocument(plan, { environment, apiUrl, fileDigest, prune, byName }, groupsIn(there)), there };
+  return {
+    document: planDocument(plan, { environment, apiUrl, fileDigest, prune, byName }, groupsIn(there?.options)),
+    there,
+  };
 }
 
-/** Returns the names of the groups of a targeting, by ID. */
-function groupsIn(there: ServiceTargeting | undefined): Readonly<Record<string, string>> {
-  const groups = there?.options.filter(({ type }) => type === "collection") ?? [];
-  return Object.fromEntries(groups.map(({ _id, name }) => [_id, name]));
+/** Returns the names of the groups among options, by ID. */
+export function groupsIn(options: Iterable<NamedOption> = []): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    [...options].flatMap(({ _id, name, type }) => (type === "collection" ? [[_id, name]] : [])),
+  );
 }
+
+type NamedOption = Pick<ServiceTargeting["options"][number], "_id" | "name" | "type">;

@@ -9,7 +9,7 @@ import type { Done } from "../runs/kind.ts";
 import type { ServiceTargeting } from "./base.ts";
 import { NOTHING_PLANNED, type PlanItem, type StatePlan } from "./diff/plan.ts";
 import type { lookAgain } from "./diff/stale.ts";
-import { type PlanDocument, planBytes, planDocument } from "./plan-document.ts";
+import { groupsIn, type PlanDocument, planBytes, planDocument } from "./plan-document.ts";
 import { unlessMissing } from "./read-targeting.ts";
 import { contentsNeeded, targetingsIn, undoPlan } from "./undo.ts";
 import type { Present, PresentOption, UndoRow } from "./way-back.ts";
@@ -37,9 +37,14 @@ export async function planUndo(
   const plans = targetings.map(({ plan }) => plan);
   const [first = nothingOf(targetingsIn(done)[0], present), ...further] = plans;
   const standsFor = targetings.flatMap((one, targeting) => one.standsFor.map((each) => ({ targeting, ...each })));
-  const document = planDocument(first, { ...service, fileDigest: "", prune: false, byName: false }, groupsIn(present), {
-    ...{ undoes, rows, further, standsFor },
-  });
+  const document = planDocument(
+    first,
+    { ...service, fileDigest: "", prune: false, byName: false },
+    groupsIn([...present.values()].flatMap(({ options }) => [...options.values()])),
+    {
+      ...{ undoes, rows, further, standsFor },
+    },
+  );
   return {
     ...{ rows, document, text: planBytes(document) },
     isEmpty: plans.length === 0 && !isUnresolved(document),
@@ -115,12 +120,6 @@ function nothingOf(_id: string | undefined, present: ReadonlyMap<string, Present
 function optionsIn(present: Present | undefined): PlannedChanges["there"] {
   const options = [...(present?.options.values() ?? [])];
   return new Map(options.map((option) => [option._id, { ...option, contexts: option.contexts ?? [] }]));
-}
-
-/** Returns the names of groups, by ID. */
-function groupsIn(present: ReadonlyMap<string, Present>): Readonly<Record<string, string>> {
-  const all = [...present.values()].flatMap(({ options }) => [...options.values()]);
-  return Object.fromEntries(all.flatMap(({ _id, name, type }) => (type === "collection" ? [[_id, name]] : [])));
 }
 
 /**

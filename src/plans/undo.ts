@@ -2,6 +2,7 @@ import type { Done, OptionEffect, TargetingEffect, UncertainObject } from "../ru
 import { digestOfContexts } from "./base.ts";
 import {
   itemCount,
+  NOTHING_PLANNED,
   type ParentRef,
   type PlanItem,
   type PlannedTargeting,
@@ -162,7 +163,7 @@ function assembled(
     return { ...item, undo: intent.caveats.length === 0 ? "exact" : "caveat" };
   });
   const standsFor = ordered.flatMap(({ kind, key }, item) => (kind === "create" ? [{ item, _id: key }] : []));
-  const plan: StatePlan = { ...nothingElse, targeting, items, optionsThere: present.options.size };
+  const plan: StatePlan = { ...NOTHING_PLANNED, targeting, items, optionsThere: present.options.size };
   const position = targetings.length;
   if (itemCount(plan) > 0) targetings.push({ plan, standsFor });
   const back = ordered.map(({ key, name, there, caveats }, item): UndoRow => {
@@ -176,8 +177,6 @@ function assembled(
   });
   return [...back, ...rows];
 }
-
-const nothingElse = { adopted: [], drift: [], conflicts: [], onlyThere: [], limits: [], problems: [] } as const;
 
 /** Orders changes: creations with groups first, then changes, then deletions with sub-options first. */
 function inOrder(intents: readonly Intent[]): readonly Intent[] {

@@ -4,13 +4,13 @@ import { readOptionNames, readOptions } from "../../reads/option-lists.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import { NameIndex } from "../../spec/names.ts";
 import type { OptionRecord } from "../../spec/records.ts";
-import type { AddOptionInput, Inputs, OnExisting } from "../call.ts";
+import type { AddOptionInput, Inputs } from "../call.ts";
 import { unchangedOption } from "../rows/former.ts";
 import type { RowRange } from "../rows/row-block.ts";
 import { badId, parts } from "./checks.ts";
 import { noteSimilarIds } from "./former-values.ts";
 import { found, isOption } from "./names.ts";
-import { type NewOption, type OptionCandidate, OptionDrafts, planOption } from "./option-drafts.ts";
+import { addParts, type NewOption, type OptionCandidate, OptionDrafts, planOption } from "./option-drafts.ts";
 import { Plan, type PlanningContext } from "./plan.ts";
 
 type AddOptionsInput = Inputs["bulk_add_options"];
@@ -51,7 +51,8 @@ async function placeAll(
   const { targetingId, onExisting = "fail" } = input;
   const candidates = await planRowsWithIds(plan, input, drafts.candidates(), context);
   const placed = await assignToGroups(plan, targetingId, candidates, context);
-  const existing = onExisting === "fail" ? undefined : await readExisting(input, onExisting, context);
+  const names = () => readOptionNames(context.api, targetingId, context.signal);
+  const existing = onExisting === "fail" ? undefined : { targetingId, onExisting, names: await names() };
   const further = placed.values();
   let next = further.next();
   for (const plain of drafts.plain()) {
@@ -129,14 +130,6 @@ interface Existing {
   readonly names: ReadonlyMap<string, string>;
 }
 
-async function readExisting(
-  { targetingId }: AddOptionsInput,
-  onExisting: Existing["onExisting"],
-  { api, signal }: PlanningContext,
-): Promise<Existing> {
-  return { targetingId, onExisting, names: await readOptionNames(api, targetingId, signal) };
-}
-
 function atomic(option: Pick<NewOption, "object" | "name" | "contexts">): NewOption {
   return { ...option, isGroup: false, exposeChildren: undefined, children: [] };
 }
@@ -145,7 +138,7 @@ function atomic(option: Pick<NewOption, "object" | "name" | "contexts">): NewOpt
 function planExisting(plan: Plan, option: NewOption, there: string, existing: Existing): void {
   const add = existing.onExisting === "addContexts" ? option.contexts : [];
   if (add.length === 0) plan.settlements.push(unchangedOption(option.object, there, existing.onExisting));
-  else planAdding(plan, option.object, there, add);
+  else addParts(plan, { id: there }, option.object, parts(add));
   const place = { targeting: { id: existing.targetingId }, parent: { id: there } };
   for (const child of option.children) {
     const childThere = existing.names.get(child.name);
@@ -171,14 +164,6 @@ function newSubOptions(
   });
 }
 
-function planAdding(plan: Plan, object: number, optionId: string, contexts: readonly string[]): void {
-  let after: readonly number[] = [];
-  for (const add of parts(contexts)) {
-    const fields = { objects: [object], after };
-    after = [plan.add(plan.make.updateOption({ id: optionId }, { contexts: { add } }, fields)).id];
-  }
-}
-
 /**
  * Returns the existing option groups of a targeting, by name. After console edits, a name can occur twice
  * (management-api 4.2).
@@ -191,12 +176,6 @@ async function topLevelGroups(targetingId: string, { api, signal }: PlanningCont
   return groups;
 }
 
-/** The targeting that options are added to, and how existing options are treated. */
-interface Adding {
-  readonly targetingId: string;
-  readonly onExisting?: OnExisting | undefined;
-}
-
 /**
  * Plans the rows that contain the ID of an option in the targeting, as sheets with results do. If the option already
  * has all values of its row, the row is done. `addContexts` adds missing Context IDs. Any other difference is an edit:
@@ -205,17 +184,14 @@ interface Adding {
  */
 async function planRowsWithIds(
   plan: Plan,
-  { targetingId, onExisting = "fail" }: Adding,
+  { targetingId, onExisting = "fail" }: AddOptionsInput,
   candidates: readonly OptionCandidate[],
   { api, signal }: PlanningContext,
 ): Promise<readonly OptionCandidate[]> {
   if (!candidates.some(({ item }) => item._id !== undefined)) return candidates;
-  const there = new Map<string, Known>();
-  for await (const option of readOptions(api, targetingId, signal)) {
-    const { _id, name, type, exposeChildren, contextCount, parent } = option;
-    there.set(_id, { _id, name, type, exposeChildren, contextCount, parent });
-  }
-  const known: { readonly candidate: OptionCandidate; readonly option: Known }[] = [];
+  const there = new Map<string, OptionRecord>();
+  for await (const option of readOptions(api, targetingId, signal)) there.set(option._id, option);
+  const known: { readonly candidate: OptionCandidate; readonly option: OptionRecord }[] = [];
   const others = candidates.filter((candidate) => {
     const { _id } = candidate.item;
     const option = _id === undefined ? undefined : there.get(_id);
@@ -224,22 +200,19 @@ async function planRowsWithIds(
     if (invalid !== undefined) plan.fail(candidate.object, invalid);
     return option === undefined && invalid === undefined;
   });
-  const groupOf = ({ parent }: Known): string | undefined =>
-    typeof parent === "string" ? there.get(parent)?.name : undefined;
   await mapConcurrently(known, async ({ candidate, option }) => {
     const { object, item } = candidate;
-    const fields = differingFields(candidate, option, groupOf(option));
-    const held = await heldContexts(candidate, option, (id) => readOptionContents(api, id, signal));
-    const missing = missingContextIds(candidate, held);
-    const { _id, name } = option;
+    const { _id, name, parent } = option;
+    const { contexts } = candidate.option;
+    const fields = differingFields(candidate, option, there.get(parent ?? "")?.name);
+    const areRead = contexts.length > 0 && option.contextCount !== 0;
+    const held = areRead ? (await readOptionContents(api, _id, signal)).contexts : [];
+    const isHeld = new Set(held);
+    const missing = contexts.filter((id) => !isHeld.has(id));
     if (onExisting === "skip" || (fields.length === 0 && missing.length === 0)) {
       plan.settlements.push({ object, outcome: "alreadyDone", _id });
     } else if (onExisting === "addContexts" && fields.length === 0) {
-      let after: readonly number[] = [];
-      for (const add of parts(missing)) {
-        const step = plan.make.updateOption({ id: _id }, { contexts: { add } }, { objects: [object], after });
-        after = [plan.add(step).id];
-      }
+      addParts(plan, { id: _id }, object, parts(missing));
     } else {
       if (missing.length > 0) fields.push("Context IDs");
       noteSimilarIds(plan, missing, held);
@@ -249,10 +222,8 @@ async function planRowsWithIds(
   return others;
 }
 
-type Known = Pick<OptionRecord, "_id" | "name" | "type" | "exposeChildren" | "contextCount" | "parent">;
-
 /** Returns the columns in which a row differs from its option. A blank cell is no difference. */
-function differingFields({ item }: OptionCandidate, option: Known, group: string | undefined): string[] {
+function differingFields({ item }: OptionCandidate, option: OptionRecord, group: string | undefined): string[] {
   const { name, type, exposeChildren, parentName } = item;
   return [
     ...(name !== option.name ? ["Option"] : []),
@@ -262,19 +233,4 @@ function differingFields({ item }: OptionCandidate, option: Known, group: string
       ? ["Expose Sub-options"]
       : []),
   ];
-}
-
-/** Returns the Context IDs that an option holds. Reads them only if its row has Context IDs to compare them with. */
-async function heldContexts(
-  { option: { contexts } }: OptionCandidate,
-  { _id, contextCount }: Known,
-  read: (id: string) => Promise<{ readonly contexts: readonly string[] }>,
-): Promise<readonly string[]> {
-  return contexts.length === 0 || contextCount === 0 ? [] : (await read(_id)).contexts;
-}
-
-/** Returns the Context IDs of a row that its option does not hold. */
-function missingContextIds({ option: { contexts } }: OptionCandidate, held: readonly string[]): readonly string[] {
-  const known = new Set(held);
-  return contexts.filter((id) => !known.has(id));
 }

@@ -43,7 +43,7 @@ export function planCreateTargetings(input: Inputs["create_targetings"]): Plan {
     names.set(item.name, index);
     const optionNames: NamesInUse = new Map();
     const good = options.flatMap(({ option, object: at, grandchildren }) => {
-      const place = { object: at, index, child: (position: number): number => grandchildren[position] ?? at };
+      const place = { object: at, child: (position: number): number => grandchildren[position] ?? at };
       return checkOption(plan, option, place, optionNames, false) ?? [];
     });
     candidates.push({ object, name: item.name, options: good });

@@ -3,14 +3,13 @@ import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../
 import { readOptions } from "../../reads/option-lists.ts";
 import { isEmpty } from "../../reads/option-scan.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";
-import { type MatchedName, ownReason } from "../../runs/outcome.ts";
-import { NameIndex } from "../../spec/names.ts";
+import { ownReason } from "../../runs/outcome.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import type { Inputs } from "../call.ts";
 import { requestReason } from "../state/api-reasons.ts";
 import { badId } from "./checks.ts";
 import { noteCommonTargeting } from "./former-values.ts";
-import { found, isOption, noteMatchedName, reasonIfRenamed, unnamed } from "./names.ts";
+import { isOption, optionFinder, reasonIfRenamed, unnamed } from "./names.ts";
 import { type Loss, Plan, type PlanningContext } from "./plan.ts";
 
 /** Something to delete, and the object that reports it. */
@@ -153,26 +152,18 @@ function validIds(plan: Plan, wanted: readonly WantedDelete[]): ReadonlyMap<stri
 async function wantedOptions(
   plan: Plan,
   { ids = [], names = [], targetingId }: Inputs["delete_options"],
-  { api, signal }: PlanningContext,
+  context: PlanningContext,
 ): Promise<{ readonly wanted: readonly WantedDelete[]; readonly known: ReadonlyMap<string, OptionRecord> }> {
   const wanted = ids.map((_id, index) => ({ _id, object: plan.object({ index, _id }) }));
-  const known = new Map<string, OptionRecord>();
-  if (names.length === 0 || targetingId === undefined) return { wanted, known };
-  const index = new NameIndex<OptionRecord>();
-  for await (const option of readOptions(api, targetingId, signal)) {
-    const record = { targeting: targetingId, ...option };
-    index.add(record);
-    known.set(option._id, record);
-  }
-  const takenFor: MatchedName[] = [];
-  for (const [position, name] of names.entries()) {
-    const option = found(index, name, "names");
-    if (isOption(option)) noteMatchedName(takenFor, name, option);
+  const find = await optionFinder(targetingId, names.length > 0, context);
+  for (const [position, name] of (targetingId === undefined ? [] : names).entries()) {
+    const option = find(name, "names");
     const about = isOption(option) ? { name: option.name, _id: option._id } : { name };
     const object = plan.object({ index: ids.length + position, ...about });
     if (isOption(option)) wanted.push({ _id: option._id, object });
     else plan.fail(object, option);
   }
+  const { takenFor, known } = find;
   if (takenFor.length > 0) plan.facts = { ...plan.facts, takenFor };
   return { wanted, known };
 }

@@ -13,9 +13,10 @@ import type { PlanningContext } from "./plan.ts";
  */
 export type FindOption = (name: string, field: string) => OptionRecord | Reason;
 
-/** A function that finds options, with the names that did not match exactly. */
+/** A function that finds options, with the names that did not match exactly, and the options that it read, by ID. */
 interface OptionFinder extends FindOption {
-  readonly takenFor: MatchedName[];
+  readonly takenFor: readonly MatchedName[];
+  readonly known: ReadonlyMap<string, OptionRecord>;
 }
 
 /** The maximum number of such names in the report. */
@@ -31,26 +32,26 @@ export async function optionFinder(
   { api, signal }: PlanningContext,
 ): Promise<OptionFinder> {
   const takenFor: MatchedName[] = [];
+  const known = new Map<string, OptionRecord>();
   if (targetingId === undefined) {
     const unnamed = (value: string) => ownReason("INVALID_ITEM", { problem: "nameWithoutTargeting", value });
-    return Object.assign(unnamed, { takenFor });
+    return Object.assign(unnamed, { takenFor, known });
   }
   const index = new NameIndex<OptionRecord>();
   if (isNeeded) {
-    for await (const option of readOptions(api, targetingId, signal)) index.add({ targeting: targetingId, ...option });
+    for await (const option of readOptions(api, targetingId, signal)) {
+      const record = { targeting: targetingId, ...option };
+      index.add(record);
+      known.set(record._id, record);
+    }
   }
-  const find: FindOption = (name, field) => {
-    const option = found(index, name, field);
-    if (isOption(option)) noteMatchedName(takenFor, name, option);
+  const find: FindOption = (given, field) => {
+    const option = found(index, given, field);
+    const isTaken = isOption(option) && option.name !== given && !takenFor.some((taken) => taken.given === given);
+    if (isTaken && takenFor.length < MAX_MATCHED_NAMES) takenFor.push({ given, name: option.name });
     return option;
   };
-  return Object.assign(find, { takenFor });
-}
-
-/** Notes the name in the call if it differs from the name of the option that was found. */
-export function noteMatchedName(takenFor: MatchedName[], given: string, { name }: OptionRecord): void {
-  if (name === given || takenFor.length >= MAX_MATCHED_NAMES || takenFor.some((taken) => taken.given === given)) return;
-  takenFor.push({ given, name });
+  return Object.assign(find, { takenFor, known });
 }
 
 /** Returns the option with a name in an index, or the reason if there is not exactly one. */

@@ -21,7 +21,6 @@ export interface OptionCandidate {
 
 /** An option that further rows of the file may add to. */
 interface OpenOption {
-  readonly place: { readonly index: number; readonly line?: number };
   readonly object: number;
   readonly item: OptionRow;
 }
@@ -35,7 +34,6 @@ export class OptionDrafts {
   readonly #targetingId: string;
   readonly #rows = new RowWriter();
   readonly #blocks: RowBlock[] = [];
-  readonly #plain: RowNames;
   /**
    * Plain options, by object, that are planned as candidates because further rows added to them or because they are
    * groups.
@@ -49,28 +47,12 @@ export class OptionDrafts {
   readonly #candidates: OptionCandidate[] = [];
   /** The group names in items, including items that fail. An option with such a name is not a plain option. */
   readonly #groupNames = new Set<string>();
-  readonly #otherNames = new Map<string, number>();
-  /** The lines of options that are not plain, by index. */
-  readonly #otherLines = new Map<number, number>();
+  /** The object of the first use of each name. */
+  readonly #names: NamesInUse = new Map();
   readonly #rowCounts = { read: 0, merged: 0, skipped: 0 };
-  /** The index of the first use of each name. */
-  readonly #names: NamesInUse = {
-    get: (name) => {
-      const plain = this.#plain.get(name);
-      return plain === undefined ? this.#otherNames.get(name) : this.#plan.objects.indexOf(plain);
-    },
-    set: (name, index) => void this.#otherNames.set(name, index),
-    lineOf: (name) => {
-      const plain = this.#plain.get(name);
-      return plain === undefined
-        ? this.#otherLines.get(this.#otherNames.get(name) ?? -1)
-        : this.#plan.objects.at(plain)?.line;
-    },
-  };
 
   constructor(plan: Plan, targetingId: string) {
     this.#plan = plan;
-    this.#plain = new RowNames((object) => plan.objects.at(object)?.name);
     this.#targetingId = targetingId;
   }
 
@@ -81,7 +63,8 @@ export class OptionDrafts {
       this.#rowCounts.skipped += row.skipped ?? 0;
       if ("reason" in content) this.#plan.failGiven({ ...placeOf(row), reason: content.reason });
       else if (content.key !== undefined) this.#takeKeyed(row, content.key, content.item);
-      else if (isPlain(content.item)) this.#takePlain(row, checkOne(content.item, this.#names), content.item);
+      else if (isPlain(content.item))
+        this.#takePlain(row, checkOne(this.#plan, content.item, this.#names), content.item);
       else this.#takeFull(row, content.item);
     }
   }
@@ -97,7 +80,7 @@ export class OptionDrafts {
       // The Context IDs were checked when the row was read, and no earlier row has its name.
       const { name, contexts = [] } = item;
       if (!this.#takePlain(row, badName(name) ?? { name, contexts }, item)) this.#failed.add(key);
-    } else this.#opened(key, row, this.#plan.object({ ...placeOf(row), name: item.name }), item);
+    } else this.#opened(key, this.#plan.object({ ...placeOf(row), name: item.name }), item);
   }
 
   /** Returns how many rows were read, merged and skipped. */
@@ -107,8 +90,8 @@ export class OptionDrafts {
 
   /** Returns the options and groups that are not plain, after all rows have been taken. */
   candidates(): readonly OptionCandidate[] {
-    for (const { place, object, item } of this.#open.values()) {
-      this.#check({ ...place, object, child: () => object }, item, new Map());
+    for (const { object, item } of this.#open.values()) {
+      this.#check({ object, child: () => object }, item, new Map());
     }
     return this.#withGroups().sort((one, other) => one.object - other.object);
   }
@@ -118,12 +101,12 @@ export class OptionDrafts {
    */
   #withGroups(): OptionCandidate[] {
     for (const name of this.#groupNames) {
-      const object = this.#plain.get(name);
+      const object = this.#names.get(name);
       const { block, row = 0 } = object === undefined ? {} : (this.#plan.objects.rowAt(object) ?? {});
       if (object === undefined || block === undefined || this.#atomic.has(object) || this.#grown.has(object)) continue;
       this.#grown.add(object);
       const item = { ...block.itemOf(row), type: "collection" } as const;
-      this.#check({ ...block.placeOf(row), object, child: () => object }, item, new Map());
+      this.#check({ object, child: () => object }, item, new Map());
     }
     return this.#candidates.map((candidate) => {
       const { item, option } = candidate;
@@ -150,26 +133,21 @@ export class OptionDrafts {
     const block = this.#rows.add({ targeting: this.#targetingId, ...checked }, row, objects.length);
     if (block !== this.#blocks.at(-1)) this.#blocks.push(block);
     const object = objects.addRow(block);
-    this.#plain.add(checked.name, object);
+    // A name that was cut out of a file keeps the surrounding text in memory, so it is copied.
+    this.#names.set(Buffer.from(checked.name).toString(), object);
     if (isAtomic) this.#atomic.add(object);
     return true;
   }
 
   #takeFull(row: Row<AddOptionInput>, item: AddOptionInput): void {
-    const { index, line } = row;
-    if (line !== undefined) this.#otherLines.set(index, line);
     const object = this.#plan.object({ ...placeOf(row), name: item.name });
     const children = (item.children ?? []).map((child, position) =>
       this.#plan.object({ ...placeOf(row), child: position, name: child.name }),
     );
-    this.#check({ index, object, child: (position) => children[position] ?? object }, item, this.#names);
+    this.#check({ object, child: (position) => children[position] ?? object }, item, this.#names);
   }
 
-  #check(
-    place: { readonly index: number; readonly object: number; child(position: number): number },
-    item: AddOptionInput,
-    names: NamesInUse,
-  ): void {
+  #check(place: ObjectsOfOption, item: AddOptionInput, names: NamesInUse): void {
     const { object } = place;
     if (item.parentName !== undefined) this.#groupNames.add(item.parentName);
     const misplaced = badParentField(item);
@@ -186,15 +164,15 @@ export class OptionDrafts {
 
   /** Opens a plain option for a further row. Returns undefined if there is none with this key. */
   #grow(key: string): OpenOption | undefined {
-    const object = this.#plain.get(key);
+    const object = this.#names.get(key);
     const { block, row = 0 } = object === undefined ? {} : (this.#plan.objects.rowAt(object) ?? {});
     if (object === undefined || block === undefined) return undefined;
     this.#grown.add(object);
-    return this.#opened(key, block.placeOf(row), object, block.itemOf(row));
+    return this.#opened(key, object, block.itemOf(row));
   }
 
-  #opened(key: string, place: OpenOption["place"], object: number, item: AddOptionInput): OpenOption {
-    const open = { place: placeOf(place), object, item: { ...item, contexts: [...(item.contexts ?? [])] } };
+  #opened(key: string, object: number, item: AddOptionInput): OpenOption {
+    const open = { object, item: { ...item, contexts: [...(item.contexts ?? [])] } };
     this.#open.set(key, open);
     return open;
   }
@@ -235,55 +213,6 @@ function badParentField(item: AddOptionInput): Reason | undefined {
   return parent === undefined ? undefined : badId("parent", parent);
 }
 
-const OFFSET_BASIS = 0x811c9dc5;
-const PRIME = 0x01000193;
-
-/**
- * Finds rows by their names without storing the names. A name that was cut out of a file keeps the surrounding text in
- * memory: with the names of a large file stored, an import needs a fifth more memory.
- */
-export class RowNames {
-  /** The object of a name, by the hash of the name. */
-  readonly #byHash = new Map<number, number>();
-  /** The objects of names whose hash another name already has, by name. */
-  readonly #others = new Map<string, number>();
-  readonly #nameOf: (object: number) => string | undefined;
-  /** The last name and its hash, because a name is looked up before it is added. */
-  #last = { name: "", hash: hashOf("") };
-
-  constructor(nameOf: (object: number) => string | undefined) {
-    this.#nameOf = nameOf;
-  }
-
-  /** Returns the object of a name, or undefined. */
-  get(name: string): number | undefined {
-    const object = this.#byHash.get(this.#hash(name));
-    return object === undefined || this.#nameOf(object) === name ? object : this.#others.get(name);
-  }
-
-  /** Adds a name that is not present yet. */
-  add(name: string, object: number): void {
-    const hash = this.#hash(name);
-    if (this.#byHash.has(hash)) this.#others.set(name, object);
-    else this.#byHash.set(hash, object);
-  }
-
-  #hash(name: string): number {
-    if (this.#last.name !== name) this.#last = { name, hash: hashOf(name) };
-    return this.#last.hash;
-  }
-}
-
-/**
- * Returns 30 bits of the FNV-1a hash over the code units of a text. V8 stores a number of this size without extra
- * memory.
- */
-function hashOf(text: string): number {
-  let hash = OFFSET_BASIS;
-  for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), PRIME);
-  return hash >>> 2;
-}
-
 /** A valid name, with Context IDs in the form in which they are sent. */
 interface CheckedOption {
   readonly name: string;
@@ -302,12 +231,13 @@ export interface NewOption extends Child {
   readonly children: Child[];
 }
 
-/** The names of a targeting's new options, each with the caller's index of its first use. */
-export interface NamesInUse {
-  get(name: string): number | undefined;
-  set(name: string, index: number): unknown;
-  /** Returns the line of the first use of a name, if that was in a file. */
-  lineOf?(name: string): number | undefined;
+/** The names of a targeting's new options, each with the object of its first use. */
+export type NamesInUse = Map<string, number>;
+
+/** The objects of an option and of its sub-options. */
+interface ObjectsOfOption {
+  readonly object: number;
+  child(position: number): number;
 }
 
 /**
@@ -319,7 +249,7 @@ export interface NamesInUse {
 export function checkOption(
   plan: Plan,
   input: OptionInput,
-  place: { readonly object: number; readonly index: number; child(position: number): number },
+  place: ObjectsOfOption,
   names: NamesInUse,
   mayBeEmpty: boolean,
 ): NewOption | undefined {
@@ -331,17 +261,17 @@ export function checkOption(
   };
   const misfit = badTypes(input);
   if (misfit !== undefined) return refuse(misfit);
-  const own = checkOne(input, names);
+  const own = checkOne(plan, input, names);
   if ("code" in own) return refuse(own);
-  names.set(own.name, place.index);
+  names.set(own.name, place.object);
   const good: Child[] = [];
   for (const { child, object } of children) {
-    const checked = checkOne(child, names);
+    const checked = checkOne(plan, child, names);
     if ("code" in checked) {
       plan.fail(object, checked);
       continue;
     }
-    names.set(checked.name, place.index);
+    names.set(checked.name, object);
     good.push({ object, ...checked });
   }
   const isGroup = input.type === "collection" || input.children !== undefined;
@@ -365,7 +295,7 @@ function badTypes(input: OptionInput): Reason | undefined {
  * Checks a name and its Context IDs. Returns them in the form in which they are sent, or the reason why they cannot be
  * sent.
  */
-function checkOne(input: ChildInput, names: Pick<NamesInUse, "get" | "lineOf">): CheckedOption | Reason {
+function checkOne({ objects }: Plan, input: ChildInput, names: NamesInUse): CheckedOption | Reason {
   const invalid = badName(input.name);
   if (invalid !== undefined) return invalid;
   const checked = checkContextIds(input.contexts ?? []);
@@ -374,9 +304,9 @@ function checkOne(input: ChildInput, names: Pick<NamesInUse, "get" | "lineOf">):
   if (tooMany !== undefined) return tooMany;
   const first = names.get(input.name);
   if (first !== undefined) {
-    const line = names.lineOf?.(input.name);
+    const { index, line } = objects.at(first) ?? {};
     const at = line === undefined ? {} : { duplicateOfLine: line };
-    return ownReason("DUPLICATE_IN_INPUT", { duplicateOfIndex: first, ...at, field: "name" });
+    return ownReason("DUPLICATE_IN_INPUT", { duplicateOfIndex: index, ...at, field: "name" });
   }
   return { name: input.name, contexts: checked.ids };
 }
@@ -400,14 +330,14 @@ export function planOption(plan: Plan, option: NewOption, place: OptionTarget): 
   if (!option.isGroup) {
     const item = { name: option.name, ...(first.length > 0 ? { contexts: first } : {}) };
     const { id } = plan.add(plan.make.addOption(item, place, { objects: [option.object], ...after }));
-    addRest(plan, option.object, rest);
+    addParts(plan, { object: option.object }, option.object, rest);
     return id;
   }
   const { inside, outside } = splitChildren(option, first);
   const objects = [option.object, ...inside.map(({ object }) => object)];
   const { id } = plan.add(plan.make.addOption(groupItem(option, first, inside), place, { objects, ...after }));
-  addRest(plan, option.object, rest);
-  for (const child of inside) addRest(plan, child.object, parts(child.contexts).slice(1));
+  addParts(plan, { object: option.object }, option.object, rest);
+  for (const { object, contexts } of inside) addParts(plan, { object }, object, parts(contexts).slice(1));
   for (const child of outside) {
     planOption(
       plan,
@@ -473,11 +403,15 @@ function jsonBytes(text: string): number {
   return Buffer.byteLength(JSON.stringify(text), "utf8") + 1;
 }
 
-/** Adds the Context IDs that do not fit into the request that creates the option, one part after the other. */
-function addRest(plan: Plan, object: number, rest: readonly (readonly string[])[]): void {
+/** Adds Context IDs to an option, one part after the other. */
+export function addParts(
+  plan: Plan,
+  option: Omit<Binding, "field">,
+  object: number,
+  added: readonly (readonly string[])[],
+): void {
   let after: readonly number[] = [];
-  for (const add of rest) {
-    const step = plan.add(plan.make.updateOption({ object }, { contexts: { add } }, { objects: [object], after }));
-    after = [step.id];
+  for (const add of added) {
+    after = [plan.add(plan.make.updateOption(option, { contexts: { add } }, { objects: [object], after })).id];
   }
 }

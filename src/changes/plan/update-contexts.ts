@@ -1,7 +1,13 @@
-import { isApiError, RejectedError } from "../../api/errors.ts";
+import { isApiError } from "../../api/errors.ts";
 import { splitBeside } from "../../files/cells.ts";
 import { type GivenItem, placeOf, rowCounts } from "../../files/rows.ts";
-import { findOptions, mapConcurrently, type OptionContents, readOptionContents } from "../../reads/option-contents.ts";
+import {
+  findOptions,
+  isMissing,
+  mapConcurrently,
+  type OptionContents,
+  readOptionContents,
+} from "../../reads/option-contents.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { folded } from "../../spec/names.ts";
@@ -35,7 +41,8 @@ export async function planUpdateContexts(
   const items = given.flatMap((one) => ("item" in one ? [one.item] : []));
   const isNamed = items.some((item) => item.name !== undefined || item.names !== undefined);
   const find = await optionFinder(input.targetingId, isNamed, context);
-  const sources = await readSources(items, context);
+  const sourceIds = new Set(items.flatMap(({ addFrom = [], removeFrom = [] }) => [...addFrom, ...removeFrom]));
+  const sources = await readAll([...sourceIds], context, "addFrom");
   const reads = optionalReads(context);
   const beside = await readSplitOptions(items, find, reads, context);
   const wishes = new Map<string, RequestedContextChange>();
@@ -192,10 +199,7 @@ type Contexts = {
   readonly set?: readonly string[];
 };
 
-function contextsOf(
-  item: UpdateContextsItem,
-  sources: ReadonlyMap<string, OptionContents | Reason>,
-): Contexts | Reason {
+function contextsOf(item: UpdateContextsItem, sources: ReadContents): Contexts | Reason {
   const lists = { add: [...(item.add ?? [])], remove: [...(item.remove ?? [])] };
   for (const [field, to] of [
     ["addFrom", lists.add],
@@ -213,18 +217,15 @@ function contextsOf(
   if (!add.ok) return add.reason;
   if (!remove.ok) return remove.reason;
   if (!set.ok) return set.reason;
-  const changes = item.set !== undefined;
-  if (changes && (item.add ?? item.remove ?? item.addFrom ?? item.removeFrom) !== undefined) {
-    return ownReason("INVALID_ITEM", { problem: "setWithAddOrRemove" });
-  }
-  const nothing = !changes && (item.add ?? item.remove ?? item.addFrom ?? item.removeFrom) === undefined;
-  if (nothing) return ownReason("INVALID_ITEM", { problem: "noChange" });
+  const isSet = item.set !== undefined;
+  const isChanged = (item.add ?? item.remove ?? item.addFrom ?? item.removeFrom) !== undefined;
+  if (isSet === isChanged) return ownReason("INVALID_ITEM", { problem: isSet ? "setWithAddOrRemove" : "noChange" });
   const removed = new Set(remove.ids);
   const both = add.ids.find((id) => removed.has(id));
   if (both !== undefined) return ownReason("INVALID_ITEM", { problem: "addAndRemove", value: both.slice(0, 40) });
-  const tooMany = tooManyForOption(changes ? set.ids : add.ids);
+  const tooMany = tooManyForOption(isSet ? set.ids : add.ids);
   if (tooMany !== undefined) return tooMany;
-  return { add: add.ids, remove: remove.ids, ...(changes ? { set: set.ids } : {}) };
+  return { add: add.ids, remove: remove.ids, ...(isSet && { set: set.ids }) };
 }
 
 /** Merges an item into the requested changes of its option. A later item about the same Context ID wins. */
@@ -262,24 +263,14 @@ function mergeItemChange(
   }
 }
 
-async function readSources(
-  items: readonly UpdateContextsItem[],
-  context: PlanningContext,
-): Promise<ReadonlyMap<string, OptionContents | Reason>> {
-  const ids = new Set(items.flatMap((item) => [...(item.addFrom ?? []), ...(item.removeFrom ?? [])]));
-  const field = "addFrom";
-  return readAll([...ids], context, field);
-}
-
 async function readNeededContents(
   wishes: readonly RequestedContextChange[],
   known: ReadContents,
   context: PlanningContext,
 ): Promise<ReadContents> {
-  const needed = wishes.filter(
-    (wish) => wish.set !== undefined || wish.remove.size > 0 || wish.add.size > LIMITS.requestContextIds.value,
-  );
-  const ids = needed.map((wish) => wish.optionId);
+  const ids = wishes
+    .filter(({ set, add, remove }) => set !== undefined || remove.size > 0 || add.size > LIMITS.requestContextIds.value)
+    .map(({ optionId }) => optionId);
   const read = new Map(
     await readAll(
       ids.filter((id) => !known.has(id)),
@@ -294,19 +285,14 @@ async function readNeededContents(
   return read;
 }
 
-async function readAll(
-  ids: readonly string[],
-  context: PlanningContext,
-  field: string,
-): Promise<ReadonlyMap<string, OptionContents | Reason>> {
+async function readAll(ids: readonly string[], context: PlanningContext, field: string): Promise<ReadContents> {
   const read = await mapConcurrently(ids, async (id): Promise<readonly [string, OptionContents | Reason]> => {
     const invalid = badId(field, id);
     if (invalid !== undefined) return [id, invalid];
     try {
       return [id, await readOptionContents(context.api, id, context.signal)];
     } catch (thrown) {
-      const missing = thrown instanceof RejectedError && thrown.kind === "business" && thrown.statusCode === 404;
-      if (missing && thrown.errorCode !== "PROJECT_NOT_FOUND") return [id, requestReason("updateOptions", thrown)];
+      if (isMissing(thrown)) return [id, requestReason("updateOptions", thrown)];
       throw thrown;
     }
   });

@@ -254,12 +254,6 @@ export class ObjectList {
     return part instanceof RowBlock ? part.objectOf(object - part.firstObject) : part;
   }
 
-  /** Returns the position of an object in the caller's input; undefined if there is no such object. */
-  indexOf(object: number): number | undefined {
-    const part = this.#parts[object];
-    return part instanceof RowBlock ? part.placeOf(object - part.firstObject).index : part?.index;
-  }
-
   idOf(object: number): string | undefined {
     const part = this.#parts[object];
     return part instanceof RowBlock ? undefined : part?._id;

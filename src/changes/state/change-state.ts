@@ -70,7 +70,7 @@ export class RunState {
     this.facts = { ...plan.facts };
   }
 
-  get objects(): Pick<ObjectList, "length" | "at" | "indexOf"> {
+  get objects(): Pick<ObjectList, "length" | "at"> {
     return this.#work.objects;
   }
 

@@ -33,7 +33,7 @@ interface Unnamed {
  * or added sub-options to it, it is a conflict. Options that others added are listed and stay.
  */
 export function compareOthers(rows: readonly DesiredRow[], sides: Sides): Unnamed {
-  const { base, service, prune, byName, drift, conflicts, groupName } = sides;
+  const { base, service, prune, byName, drift, groupName } = sides;
   const named = new Set(rows.flatMap(({ there }) => there?._id ?? []));
   const others = service.options.filter(({ _id }) => !named.has(_id));
   if (base === undefined) return { deleted: [], onlyThere: byName ? others : [] };
@@ -46,14 +46,8 @@ export function compareOthers(rows: readonly DesiredRow[], sides: Sides): Unname
       drift.push({ _id, name, field: "added", service: name });
       continue;
     }
-    const changes = changedSince(before, there, groupName);
-    const given = since.get(_id) ?? 0;
-    if (!prune) drift.push(...changes);
-    else if (changes.length === 0 && given === 0) deleted.push(there);
-    else {
-      conflicts.push(...changes.map((change) => ({ ...change, file: "deleted" })));
-      if (given > 0) conflicts.push({ _id, name, field: "subOptions", file: "deleted", service: given });
-    }
+    if (!prune) drift.push(...changedSince(before, there, groupName));
+    else if (mayBeDeleted(there, sides, since)) deleted.push(there);
   }
   if (prune) return { deleted, onlyThere: [] };
   // Options in neither the file nor the service: others deleted them, unless the file removes them, too.
@@ -69,7 +63,7 @@ export function compareOthers(rows: readonly DesiredRow[], sides: Sides): Unname
  * to, is a conflict. Without a base a row needs the ID, so that no option is deleted by its name alone.
  */
 export function removedByRows(rows: readonly DesiredRow[], sides: Sides): readonly ServiceOption[] {
-  const { base, prune, problems, conflicts, groupName, desired } = sides;
+  const { base, prune, problems, desired } = sides;
   if (prune && desired.hasActions === true) {
     const [first] = rows;
     problems.add(
@@ -84,9 +78,7 @@ export function removedByRows(rows: readonly DesiredRow[], sides: Sides): readon
   for (const row of rows) {
     const { option, there } = row;
     if (option.isRemoved !== true || there === undefined) continue;
-    const { _id, name } = there;
-    const before = base?.options.get(_id);
-    if (before === undefined && option._id === undefined) {
+    if (base?.options.has(there._id) !== true && option._id === undefined) {
       problems.add(
         option,
         `Action is Remove, and the row has no Option ID: the option ${nameOf(row)} is not deleted by its name alone`,
@@ -94,16 +86,29 @@ export function removedByRows(rows: readonly DesiredRow[], sides: Sides): readon
       );
       continue;
     }
-    const changes = before === undefined ? [] : changedSince(before, there, groupName);
-    const given = before === undefined ? 0 : (since.get(_id) ?? 0);
-    if (changes.length === 0 && given === 0) deleted.push(there);
-    else {
-      conflicts.push(...changes.map((change) => ({ ...change, file: "deleted", line: option.line })));
-      if (given > 0)
-        conflicts.push({ _id, name, field: "subOptions", file: "deleted", service: given, line: option.line });
-    }
+    if (mayBeDeleted(there, sides, since, { line: option.line })) deleted.push(there);
   }
   return deleted;
+}
+
+/**
+ * Returns whether an option is unchanged since the base, or not in it. Changes by others, and sub-options that others
+ * added, become conflicts.
+ */
+function mayBeDeleted(
+  there: ServiceOption,
+  { base, conflicts, groupName }: Sides,
+  since: ReadonlyMap<string, number>,
+  place: { readonly line?: number } = {},
+): boolean {
+  const { _id, name } = there;
+  const before = base?.options.get(_id);
+  if (before === undefined) return true;
+  const changes = changedSince(before, there, groupName);
+  const given = since.get(_id) ?? 0;
+  conflicts.push(...changes.map((change) => ({ ...change, file: "deleted", ...place })));
+  if (given > 0) conflicts.push({ _id, name, field: "subOptions", file: "deleted", service: given, ...place });
+  return changes.length + given === 0;
 }
 
 /** Returns how many sub-options each group received since the base. */
