@@ -110,7 +110,7 @@ function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string
     seen.commas &&
       `${counted(seen.commas, "cell")} of Context IDs with commas, read as part of the ID; separator "," splits them`,
     seen.unseparated &&
-      `${counted(seen.unseparated, "cell")} of Context IDs with | or ; or a line break, read as part of the ID; separator splits them`,
+      `${counted(seen.unseparated, "cell")} of Context IDs with | or ; or a line break, read as part of the ID; separator, such as "|", splits them`,
     seen.composed && `${counted(seen.composed, "cell")} with decomposed Hangul, which was composed`,
     seen.shorter &&
       `${counted(seen.shorter, "Context ID")} with fewer digits than the others: check whether a spreadsheet removed leading zeros`,

@@ -31,6 +31,8 @@ export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
       "Artikel-ID",
       "Artikelnummer",
       "Artikel-Nr.",
+      "Artikel-Nr",
+      "Art.-Nr.",
       "Stichwort",
       "Schlüsselwort",
       "Schlagwort",
@@ -41,6 +43,16 @@ export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
   exposeChildren: ["Expose Sub-options", "하위 옵션 노출", "Unteroptionen anzeigen"],
   targeting: ["Targeting", "targeting id", "targeting name", "타게팅", "타겟팅"],
 };
+
+/**
+ * Headings of product lists. They count only where no other heading is a required column, because lists of products have
+ * many columns of texts. Those without a word for names count only beside Context IDs: alone they may be numbers.
+ */
+const PRODUCT_NAMES = [
+  ...["product name", "item name", "article name", "상품명", "제품명", "품목명"],
+  ...["Artikelbezeichnung", "Artikelname", "Produktbezeichnung", "Produktname"],
+];
+const PRODUCTS = ["product", "item", "상품", "제품", "Artikel", "Produkt"];
 
 /** The heading that a column is written with; the name of the column if it has none. */
 export function headingOf(column: string): string {
@@ -85,8 +97,8 @@ export interface Header {
 /** The header is searched in this many rows at the beginning of a sheet. */
 export const HEADER_WITHIN = 100;
 
-/** How well a heading matches a column: by the caller's mapping, by its name, or by an alias. */
-const [MAPPED, NAMED, ALIASED] = [0, 1, 2];
+/** How well a heading matches a column: by the caller's mapping, by its name, by an alias, or as that of a product. */
+const [MAPPED, NAMED, ALIASED, PRODUCT_NAMED, PRODUCT] = [0, 1, 2, 3, 4];
 
 interface Reading {
   readonly column: string;
@@ -96,6 +108,10 @@ interface Reading {
 /** Creates a function that finds the column of a heading. Throws a FileError if the caller maps an unknown column. */
 function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: ColumnsArgument) {
   const known = new Map<string, Reading>();
+  if (columns.includes("name")) {
+    for (const heading of PRODUCTS) known.set(plainHeading(heading), { column: "name", rank: PRODUCT });
+    for (const heading of PRODUCT_NAMES) known.set(plainHeading(heading), { column: "name", rank: PRODUCT_NAMED });
+  }
   for (const column of columns.toReversed()) {
     for (const alias of HEADINGS[column] ?? []) known.set(plainHeading(alias), { column, rank: ALIASED });
   }
@@ -128,10 +144,14 @@ function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: C
 export function headerReader(shape: ValidColumns, mapped: ColumnsArgument = {}): (cells: readonly string[]) => Header {
   const read = readingOf(shape, mapped);
   return (cells) => {
-    const readings = cells.map(read);
+    const found = cells.map(read);
+    const has = (column: string): boolean => found.some((one) => one?.column === column && one.rank <= ALIASED);
+    const isNeeded = shape.required.some((group) => group.includes("name") && !group.some(has));
+    const worst = !isNeeded ? ALIASED : has("contexts") || has("contextId") ? PRODUCT : PRODUCT_NAMED;
+    const readings = found.map((one) => (one !== undefined && one.rank <= worst ? one : undefined));
     const best = new Map<string, number>();
     for (const reading of readings) {
-      if (reading !== undefined) best.set(reading.column, Math.min(reading.rank, best.get(reading.column) ?? ALIASED));
+      if (reading !== undefined) best.set(reading.column, Math.min(reading.rank, best.get(reading.column) ?? worst));
     }
     const names = readings.map((reading) => (reading?.rank === best.get(reading?.column ?? "") ? reading?.column : ""));
     const positions = new Map(names.map((name, at) => [name ?? "", at] as const).toReversed());

@@ -10,6 +10,7 @@ import {
   plainHeading,
   type ValidColumns,
 } from "./columns.ts";
+import { damageIn } from "./damage.ts";
 import { DelimitedReader, QuoteFault, type SheetRecord } from "./delimited.ts";
 import {
   DELIMITERS,
@@ -187,7 +188,8 @@ class Facts {
     const contexts = (cells[this.#at.contexts] ?? "").trim();
     if (contexts !== "" && !contexts.startsWith("[")) {
       for (const separator of ["\n", "|", ";", ","]) {
-        if (contexts.includes(separator)) this.#holding.set(separator, (this.#holding.get(separator) ?? 0) + 1);
+        if (contexts.includes(separator) && damageIn(contexts) === undefined)
+          this.#holding.set(separator, (this.#holding.get(separator) ?? 0) + 1);
       }
       this.#takeDigits(contexts);
     }

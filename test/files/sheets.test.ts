@@ -46,6 +46,10 @@ async function desired(name: string) {
   return readDesired({ bytes: readFileSync(path), path, format: formatToRead(path), folder: undefined });
 }
 
+async function desiredOf(text: string) {
+  return readDesired({ bytes: Buffer.from(text), path: "a.csv", format: formatToRead("a.csv"), folder: undefined });
+}
+
 const KOREAN = readdirSync(FOLDER).filter((name) => name.startsWith("korean-"));
 
 test("there are many forms of the same options", () => {
@@ -172,6 +176,39 @@ async function noteOn(row: string, { isLast }: { readonly isLast: boolean }) {
   const notes = sheetNotes(read).filter((note) => note.startsWith("line "));
   return { notes, isKept: options.length === (isLast ? 3 : 4) };
 }
+
+test.each<readonly [header: string, names: readonly string[] | "refused"]>([
+  ["Artikel;Artikelnr.;Preis", ["One"]],
+  ["Artikel-Bezeichnung;Art.-Nr.;Warengruppe", ["One"]],
+  ["Produktname;Preis;Kategorie", ["One"]],
+  ["상품명;기사 번호;가격", ["One"]],
+  ["Product;Article number;Category", ["One"]],
+  // A better heading beside it.
+  ["Artikelnr.;Bezeichnung;Artikel", ["4711"]],
+  ["Artikel;Artikelbezeichnung;Artikelnr.", ["4711"]],
+  // It may be the number as well.
+  ["Artikel;Preis;Warengruppe", "refused"],
+  ["Produktname;Artikelname;Artikelnr.", "refused"],
+])("the option of a price list with the header %s is %j", async (header, names) => {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  await writeFile(join(folder, "preise.csv"), [header, "One;4711;Two"].join("\n"));
+  const { file, bytes } = await openFile("preise.csv", {}, { ...RULES, allowedDirs: [folder] });
+  const taken = itemsIn(bytes, file, optionRows).then((all) =>
+    items(all).map((item) => ("name" in item ? item.name : item)),
+  );
+  if (names === "refused") await expect(taken).rejects.toThrow(/column/);
+  else expect(await taken).toEqual(names);
+});
+
+test("in a sheet of IDs, the name of a product is no new name of an option", async () => {
+  const { desired: wanted } = await desiredOf("Option ID;Artikelname;Artikelnr.\n01J0000000000000000000000A;One;4711");
+  expect(wanted?.options[0]?.name).toBeUndefined();
+});
+
+test("the decimal comma of a damaged number is no comma of Context IDs", async () => {
+  const { notes } = await read("german-price-list.csv", optionRows, { columns: { name: "Marke" } });
+  expect(notes.join("\n")).not.toContain("commas, read");
+});
 
 test.each<readonly [row: string, inMiddle: "option" | "named" | "skipped", last: "option" | "named" | "skipped"]>([
   ["Total,[],no,goal,5", "option", "option"],
