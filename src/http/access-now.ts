@@ -2,10 +2,10 @@ import { statSync } from "node:fs";
 import * as z from "zod";
 import { parseJson } from "../platform/json.ts";
 import type { CallerTexts } from "../runs/backend.ts";
+import { callerName } from "../runs/store.ts";
 import { type Access, callsTools, readAccess, type TokenEntry, tokenEntry } from "../settings/access-file.ts";
 import type { Settings } from "../settings/settings.ts";
 import { SettingsError } from "../settings/value-types.ts";
-import { callerName } from "../tools/context.ts";
 import type { CallerRights } from "../tools/execution-guard.ts";
 import { ownerOf, type SeenToken } from "./auth.ts";
 

@@ -1,7 +1,6 @@
-import type { RunHeader } from "../runs/store.ts";
+import { callerName, type RunHeader } from "../runs/store.ts";
 import { type Access, type AccessToken, ALL_PROJECTS, type ProjectKeys } from "../settings/access-file.ts";
 import type { Settings } from "../settings/settings.ts";
-import { callerName } from "../tools/context.ts";
 import { ownerOf } from "./auth.ts";
 import type { Projects } from "./projects.ts";
 

@@ -1,7 +1,8 @@
 import * as z from "zod";
 import type { RestedRun } from "../runs/kind.ts";
+import { callerName } from "../runs/store.ts";
 import { isOfSaves } from "../saves/save-runs.ts";
-import { callerName, type DecisionLine, type ToolServices } from "../tools/context.ts";
+import type { DecisionLine, ToolServices } from "../tools/context.ts";
 import type { Tool } from "../tools/registry.ts";
 import type { Log } from "./log.ts";
 

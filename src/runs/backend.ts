@@ -1,7 +1,7 @@
 import type { Pieces } from "../platform/durable-files.ts";
 import { NameIndex, type NameMatch } from "../spec/names.ts";
 import { isUnstarted } from "./lifecycle.ts";
-import { type CallerScope, type RunHeader, type RunStore, RunStoreError, undefinedIfUnreadable } from "./store.ts";
+import { callerName, type RunHeader, type RunStore, RunStoreError, undefinedIfUnreadable } from "./store.ts";
 import type { Turn } from "./turn.ts";
 
 /**
@@ -103,8 +103,8 @@ export interface SuiteTexts {
   get(caller: string, id: string): Promise<string | undefined>;
   /** Returns the caller's texts, the last stored first. */
   list(caller: string): Promise<readonly string[]>;
-  /** Returns the size of the caller's texts in bytes. */
-  storedBytes(caller: string): Promise<number>;
+  /** Returns the size of the texts of all callers with this name, in bytes. */
+  storedBytes(callerName: string): Promise<number>;
   /**
    * Claims a confirmation. Returns true for the first call in any process, which may then act on it, and false for all
    * others.
@@ -158,14 +158,16 @@ interface Share {
 }
 
 /**
- * Returns a backend that limits how much each caller may store. A new dry run replaces only the caller's oldest dry
- * runs. Everything else that would exceed the share is removed again, and its call throws a ShareFullError.
+ * Returns a backend that limits how much each caller may store: by the caller's name, so that keys which a caller brings
+ * along add nothing. A new dry run replaces only the caller's oldest dry runs. Everything else that would exceed the
+ * share is removed again, and its call throws a ShareFullError.
  */
 export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDryRuns }: Share): Backend {
   const { runs, suites } = backend;
+  const unfinishedOf = (caller: string) => runs.list({ unfinished: { callerName: callerName(caller) } });
   /** Returns the caller's other dry runs that were not started, the oldest first. */
-  const otherDryRuns = async ({ runId, caller, project, environment }: RunHeader): Promise<readonly string[]> => {
-    const ids = (await runs.list({ unfinished: { caller, project, environment } })).filter((id) => id !== runId);
+  const otherDryRuns = async ({ runId, caller }: RunHeader): Promise<readonly string[]> => {
+    const ids = (await unfinishedOf(caller)).filter((id) => id !== runId);
     const stored = await Promise.all(ids.map((id) => undefinedIfUnreadable(runs.read(id))));
     return stored
       .flatMap((run) => (run?.header.dryRun && isUnstarted(run.record.status) ? [run.header.runId] : []))
@@ -179,10 +181,9 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
     if (record?.status === "planned") await runs.discard(runId);
     await lease.release();
   };
-  const checkRoom = async ({ caller, project, environment }: CallerScope, more = 0): Promise<void> => {
-    const unfinished = await runs.list({ unfinished: { caller, project, environment } });
-    const bytes = (await runs.sizes.of(unfinished)) + (await suites.storedBytes(caller));
-    if (bytes + more > mostBytes) throw full(mostBytes);
+  const checkRoom = async (caller: string, more = 0): Promise<void> => {
+    const bytes = await runs.sizes.of(await unfinishedOf(caller));
+    if (bytes + (await suites.storedBytes(callerName(caller))) + more > mostBytes) throw full(mostBytes);
   };
   /** Stores something of a run, and removes the run if it then exceeds the share. */
   const within = async (runId: string, store: () => Promise<void>): Promise<void> => {
@@ -202,13 +203,13 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
     const { header } = stored;
     for (const older of header.dryRun ? await otherDryRuns(header) : []) {
       try {
-        return await checkRoom(header);
+        return await checkRoom(header.caller);
       } catch (thrown) {
         if (!(thrown instanceof ShareFullError)) throw thrown;
         await removeDryRun(older);
       }
     }
-    await checkRoom(header);
+    await checkRoom(header.caller);
   };
   /** Throws after more bytes than the whole share, so that one call cannot fill the disk before it is counted. */
   async function* atMost(pieces: Pieces): AsyncGenerator<string | Uint8Array> {
@@ -246,11 +247,8 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
     suites: {
       ...suites,
       async put(caller, id, text) {
-        const mine = new Set(await runs.list({ caller }));
-        const unfinished = (await runs.list({ unfinished: "all" })).filter((runId) => mine.has(runId));
         const before = (await suites.get(caller, id))?.length ?? 0;
-        const others = (await suites.storedBytes(caller)) - before + (await runs.sizes.of(unfinished));
-        if (others + text.length > mostBytes) throw full(mostBytes);
+        await checkRoom(caller, text.length - before);
         await suites.put(caller, id, text);
       },
     },

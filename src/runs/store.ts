@@ -112,8 +112,11 @@ export type RunQuery =
   | { readonly unfinished: Unfinished }
   | { readonly lastOf: string };
 
-/** All runs that may be unfinished, those of one call, or those of one caller in one project. */
-export type Unfinished = "all" | { readonly fingerprint: string } | CallerScope;
+/**
+ * All runs that may be unfinished, those of one call, those of one caller in one project, or those of the callers with
+ * one name, whichever keys they bring.
+ */
+export type Unfinished = "all" | { readonly fingerprint: string } | { readonly callerName: string } | CallerScope;
 
 /**
  * A store of runs of every kind. Every method throws a RunStoreError if the store cannot be used. Smaller independent
@@ -196,7 +199,7 @@ interface SizeStore {
   /**
    * Throws a ShareFullError if this many more bytes would exceed the caller's share. If absent, there are no shares.
    */
-  checkRoom?(of: CallerScope, bytes: number): Promise<void>;
+  checkRoom?(caller: string, bytes: number): Promise<void>;
 }
 
 /**
@@ -231,6 +234,11 @@ export interface OrphanedRuns {
 
 /** A run that no process executes. */
 export type OrphanedRun = Pick<RunHeader, "runId" | "project">;
+
+/** The name of a caller without the digest of its keys, which precedes it in the owner of runs of another project. */
+export function callerName(owner: string): string {
+  return owner.replace(/^keys:\w+ /, "");
+}
 
 /** The runs of one caller in one project. */
 export interface CallerScope {

@@ -173,8 +173,3 @@ export const LEAST_READ_MS = 1000;
 export function timeLeft({ arrivedAt, waitMs, clock }: Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">): number {
   return Math.max(0, arrivedAt + waitMs - clock.now());
 }
-
-/** The name of a caller without the digest of its keys, which precedes it in the owner of runs of another project. */
-export function callerName(owner: string): string {
-  return owner.replace(/^keys:\w+ /, "");
-}

@@ -1,9 +1,9 @@
 import { isApproval } from "../approvals/approvals.ts";
 import { isChangeRun } from "../changes/change-run.ts";
 import type { Run } from "../runs/kind.ts";
-import { DamagedRunError, type RunHeader, undefinedIfUnreadable } from "../runs/store.ts";
+import { callerName, DamagedRunError, type RunHeader, undefinedIfUnreadable } from "../runs/store.ts";
 import { ulidTime } from "../spec/ulid.ts";
-import { callerName, type ToolServices } from "../tools/context.ts";
+import type { ToolServices } from "../tools/context.ts";
 import { waitingOfAnyKind } from "../tools/write/waiting.ts";
 import type { ShownEnvironment } from "./wire.ts";
 

@@ -128,6 +128,34 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       expect(await runs.list({ caller: "me" })).not.toContain(mine.runId);
     });
 
+    test("counts towards the share of its caller, whichever keys the caller brings", async () => {
+      const [backend, { suites: others }] = await make();
+      const { runs, suites } = withShares(backend, { bytes: 2000, dryRuns: 2 });
+      const withKeys = (at: number) => ({ caller: `keys:${at} me`, project: `project ${at}` });
+      await runs.create(headerOf());
+      await suites.put("keys:0 me", "a1", "s".repeat(900));
+      expect(await others.storedBytes("me")).toBe(900);
+      const [first, second] = [headerOf(withKeys(1)), headerOf(withKeys(2))];
+      await runs.create(first);
+      await runs.keep(first.runId, "input", pieces("x".repeat(300)));
+      await runs.create(second);
+      await expect(runs.keep(second.runId, "input", pieces("x".repeat(500)))).rejects.toThrow(ShareFullError);
+      await expect(suites.put("keys:3 me", "a1", "s".repeat(900))).rejects.toThrow(ShareFullError);
+      expect(await suites.list("keys:3 me")).toEqual([]);
+      // Another caller whose name ends alike has a share of its own.
+      const theirs = headerOf({ caller: "not me" });
+      await runs.create(theirs);
+      await runs.keep(theirs.runId, "input", pieces("x".repeat(1000)));
+      await suites.put("keys:1 not me", "a1", "s".repeat(300));
+      expect(await runs.list({ unfinished: { callerName: "me" } })).not.toContain(theirs.runId);
+      const dry = [4, 5, 6].map((at) => headerOf({ ...withKeys(at), caller: `keys:${at} dry`, dryRun: true }));
+      for (const header of dry) {
+        await runs.create(header);
+        await moveRun(runs, header.runId, () => ({ status: "planned" }));
+      }
+      expect(await runs.list({ unfinished: { callerName: "dry" } })).toEqual([dry[2]?.runId, dry[1]?.runId]);
+    });
+
     test("of a dry run replaces the oldest dry run of its caller, by number and by bytes, and nothing else", async () => {
       const [backend] = await make();
       const { runs } = withShares(backend, { bytes: 4000, dryRuns: 2 });

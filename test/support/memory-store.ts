@@ -4,7 +4,7 @@ import type { Backend, ContentsStore, SuiteTexts, TargetingMemory } from "../../
 import { processLock } from "../../src/runs/files/lease.ts";
 import { targetingMemory } from "../../src/runs/files/side-stores.ts";
 import { CREATED, type Line, type RunRecord } from "../../src/runs/lifecycle.ts";
-import type { RunHeader, RunPart, RunStore, Unfinished } from "../../src/runs/store.ts";
+import { callerName, type RunHeader, type RunPart, type RunStore, type Unfinished } from "../../src/runs/store.ts";
 import { type Lease, permitWithoutLease } from "../../src/runs/turn.ts";
 
 interface Kept {
@@ -76,7 +76,9 @@ function memorySuites(): SuiteTexts {
     },
     get: async (caller, id) => suites.get(caller)?.get(id),
     list: async (caller) => [...(suites.get(caller)?.values() ?? [])].reverse(),
-    storedBytes: async (caller) => [...(suites.get(caller)?.values() ?? [])].join("").length,
+    storedBytes: async (name) =>
+      [...suites].flatMap(([caller, texts]) => (callerName(caller) === name ? [...texts.values()] : [])).join("")
+        .length,
     claim: async (yes) => {
       const isFirst = !yeses.has(yes);
       if (isFirst) yeses.set(yes, "");
@@ -204,6 +206,7 @@ function newestFirst(runs: ReadonlyMap<string, Kept>, wanted: (run: Kept) => boo
 
 function isAskedFor(header: RunHeader, which: Unfinished): boolean {
   if (which === "all") return true;
+  if ("callerName" in which) return callerName(header.caller) === which.callerName;
   if ("fingerprint" in which) return header.fingerprint === which.fingerprint;
   const { caller, project, environment } = which;
   return header.caller === caller && header.project === project && header.environment === environment;

@@ -114,8 +114,7 @@ export class EventRuns {
 
   /** Starts a run. Throws a ShareFullError if its events exceed the caller's storage quota. */
   async #startWithRoom(planned: PlannedEvents, caller: string): Promise<EventRun> {
-    const { store, project, environment } = this.#context;
-    await store.sizes.checkRoom?.({ caller, project, environment }, planned.source.size ?? 0);
+    await this.#context.store.sizes.checkRoom?.(caller, planned.source.size ?? 0);
     return this.start(planned, caller);
   }
 

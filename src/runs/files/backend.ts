@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
 import { rm, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { Clock } from "../../platform/clock.ts";
 import { appendLine, createFile, makeFolder, replaceFile } from "../../platform/durable-files.ts";
 import { removeFile } from "../../platform/files.ts";
 import type { Backend, CallerTexts, EndedSessions, SuiteTexts } from "../backend.ts";
+import { callerName } from "../store.ts";
 import { machineLock } from "./lease.ts";
 import { namesIn, readText, unlessMissing, withStoreErrors } from "./run-folder.ts";
 import { fileRunStore, type Retention } from "./run-store.ts";
@@ -89,12 +90,19 @@ const YES = "yes";
  */
 export function fileSuites(folder: string): SuiteTexts {
   const folderOf = (caller: string) => join(folder, hashOf(caller).slice(0, 32));
+  /** A file for each folder of a caller with this name who brings keys. */
+  const withKeys = (name: string) => join(folder, "with-keys", hashOf(name).slice(0, 32));
   const kept = <T>(work: () => Promise<T>) => withStoreErrors(folder, work, "suites", "");
   const yesFile = (yes: string) => join(folder, YES, `${hashOf(yes)}.json`);
   return {
     put: (caller, id, text) =>
       kept(async () => {
         await makeFolder(folderOf(caller));
+        const name = callerName(caller);
+        if (name !== caller) {
+          await makeFolder(withKeys(name));
+          await createFile(join(withKeys(name), basename(folderOf(caller))), "");
+        }
         await replaceFile(join(folderOf(caller), `${id}.json`), text);
         await removeOldest(folderOf(caller), MAX_SUITES, `${id}.json`);
       }),
@@ -104,7 +112,11 @@ export function fileSuites(folder: string): SuiteTexts {
         const files = (await newestFirst(folderOf(caller))).filter((file) => file.endsWith(".json"));
         return (await Promise.all(files.map(readText))).filter((text) => text !== undefined);
       }),
-    storedBytes: (caller) => kept(() => bytesIn(folderOf(caller))),
+    storedBytes: (name) =>
+      kept(async () => {
+        const folders = [folderOf(name), ...(await namesIn(withKeys(name))).map((one) => join(folder, one))];
+        return (await Promise.all(folders.map(bytesIn))).reduce((sum, bytes) => sum + bytes, 0);
+      }),
     claim: (yes) =>
       kept(async () => {
         await makeFolder(join(folder, YES));

@@ -7,7 +7,7 @@ import { hasCode, moveIntoPlace, removeFile } from "../../platform/files.ts";
 import { type ByteSource, bytesOf } from "../../platform/held-folder.ts";
 import { parseJson } from "../../platform/json.ts";
 import { CREATED, isRunId, isUnstarted, type RunRecord, runHeaderSchema, runRecord } from "../lifecycle.ts";
-import { RunStoreError, type RunSummary, type Unfinished } from "../store.ts";
+import { callerName, RunStoreError, type RunSummary, type Unfinished } from "../store.ts";
 
 export const FILES = {
   header: "run.json",
@@ -203,7 +203,7 @@ export function partIn(file: string): ByteSource {
 
 /** Run folders have names of 26 letters and digits, so this cannot be one. */
 export const INDEX_FOLDER = "calls";
-/** Marks of runs that may be unfinished: `<run>.<fingerprint>.<scope>`. */
+/** Marks of runs that may be unfinished: `<run>.<fingerprint>.<scope>.<name of the caller>`. */
 const OPEN = "open";
 const CALLERS = "callers";
 /** Contains a file per fingerprint with the ID of the newest run. */
@@ -220,6 +220,12 @@ export interface IndexedRun {
 /** Returns a key for a caller's runs of one project and environment. Answers in this scope may name the run. */
 function scopeOf({ caller, project, environment }: Omit<IndexedRun, "runId" | "fingerprint">): string {
   return digest(JSON.stringify([caller, project, environment]));
+}
+
+/** Returns the mark of the runs that a query means. */
+function markOf(which: Exclude<Unfinished, "all">): string {
+  if ("callerName" in which) return digest(which.callerName);
+  return "fingerprint" in which ? digest(which.fingerprint) : scopeOf(which);
 }
 
 /** Returns the name of a caller's folder in the index. */
@@ -243,7 +249,8 @@ export function runIndex(folder: string) {
   const lastOf = (fingerprint: string): string => join(place, LAST, digest(fingerprint));
   /** Records that a run may be unfinished again. Throws if that cannot be written. */
   const reopen = async ({ runId, fingerprint, ...run }: IndexedRun): Promise<void> => {
-    await mark(open, `${runId}.${digest(fingerprint)}.${scopeOf(run)}`);
+    const marks = [digest(fingerprint), scopeOf(run), digest(callerName(run.caller))];
+    await mark(open, [runId, ...marks].join("."));
     // The same call, repeated after a power failure, must find the run.
     await syncFolder(open);
   };
@@ -263,13 +270,12 @@ export function runIndex(folder: string) {
     markHoldsRemoved: (runId: string, caller: string) => callers.note(callerFolder(caller), runId, "removed"),
     /** Returns the runs that may be unfinished, newest first. */
     async open(which: Unfinished = "all"): Promise<readonly string[]> {
-      const isAll = which === "all";
-      const wanted = isAll ? undefined : "fingerprint" in which ? digest(which.fingerprint) : scopeOf(which);
+      const wanted = which === "all" ? undefined : markOf(which);
       const found = (await namesIn(open)).flatMap((name) => {
         const [runId = "", ...marks] = name.split(".");
         return isRunId(runId) && (wanted === undefined || marks.includes(wanted)) ? runId : [];
       });
-      return found.sort().reverse();
+      return [...new Set(found)].sort().reverse();
     },
     of: (caller: string) => callers.of(callerFolder(caller)),
     /** Returns the runs of every caller, by the name of the caller's folder. */

@@ -198,3 +198,6 @@ function whyOf(cause: unknown): string {
   // If a host name has several addresses, Node's error has no message.
   return why === "" ? code : why;
 }
+
+/** Whether the caller of a row has the name `$1`, with any keys: `callerName` in SQL. */
+export const IS_NAMED = "(caller = $1 or caller like 'keys:%' and regexp_replace(caller, '^keys:\\w+ ', '') = $1)";

@@ -27,7 +27,7 @@ import {
   StoreUnavailableError,
 } from "../store.ts";
 import { type Intent, isFresh, type Lease, readClocks, type Turn } from "../turn.ts";
-import type { Database } from "./database.ts";
+import { type Database, IS_NAMED } from "./database.ts";
 import { driverOf, type LeasesOf, StoredLease, storedLease, TTL, takeLease } from "./lease.ts";
 import { refusedRun, STOPS } from "./member.ts";
 import type { Sweeper } from "./retention.ts";
@@ -173,6 +173,7 @@ function queryOf(query: RunQuery): [string, readonly unknown[]] {
   const { unfinished } = query;
   if (unfinished === "all") return [`${runs} open ${newest}`, []];
   if ("fingerprint" in unfinished) return [`${runs} open and fingerprint = $1 ${newest}`, [unfinished.fingerprint]];
+  if ("callerName" in unfinished) return [`${runs} open and ${IS_NAMED} ${newest}`, [unfinished.callerName]];
   const { caller, project, environment } = unfinished;
   const scope = "open and caller = $1 and project = $2 and environment = $3";
   return [`${runs} ${scope} ${newest}`, [caller, project, environment]];

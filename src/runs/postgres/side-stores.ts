@@ -11,7 +11,7 @@ import {
   type TargetingMemory,
 } from "../backend.ts";
 import { RunStoreError } from "../store.ts";
-import { type Database, ONCE } from "./database.ts";
+import { type Database, IS_NAMED, ONCE } from "./database.ts";
 
 /**
  * The maximum length of stored contents, in characters of JSON. Longer contents are read from the service each time,
@@ -154,10 +154,10 @@ export function storedSuites(database: Database): SuiteTexts {
       );
       return rows.map(({ body }) => body);
     },
-    async storedBytes(caller) {
+    async storedBytes(callerName) {
       const [sum] = await database.rows<{ bytes: string }>(
-        "select coalesce(sum(octet_length(body)), 0) as bytes from targeting_mcp.suite where caller = $1",
-        [caller],
+        `select coalesce(sum(octet_length(body)), 0) as bytes from targeting_mcp.suite where ${IS_NAMED}`,
+        [callerName],
       );
       return Number(sum?.bytes ?? 0);
     },
