@@ -9,6 +9,9 @@ import { type ApproversOf, keysOfProject, nameOf, placesOf, type RunOf } from ".
 import { claimedProject, ownerOf, tokenFinder } from "./auth.ts";
 import type { Project, Projects } from "./projects.ts";
 
+/** The maximum time between two checks of a person's rights, in milliseconds. */
+export const CHECK_MS = 600_000;
+
 /** How a person logged in, as their session stores it. It contains what is needed to check their rights again. */
 export const personForm = z.discriminatedUnion("by", [
   z.strictObject({ by: z.literal("token"), name: z.string(), digest: z.string() }),

@@ -16,7 +16,7 @@ import { runsRoutes, watchSession } from "../web/runs-page.ts";
 import { findOnce, findPageSandbox } from "../web/sandbox-beside.ts";
 import { type PageSession, pageSessions } from "../web/sessions.ts";
 import { type LoginWays, type OpenedSession, PATHS } from "../web/wire.ts";
-import { type IssuerPerson, type Person, personForm, type Viewers } from "./approver-sessions.ts";
+import { CHECK_MS, type IssuerPerson, type Person, personForm, type Viewers } from "./approver-sessions.ts";
 import { IssuerUnreachable, reasonOf } from "./issuer-reads.ts";
 
 /** The parts of the page over HTTP. */
@@ -76,8 +76,12 @@ export function approversPage(parts: PageParts) {
     if (viewers.viewerOf(person) === undefined) return refusalAnswer(403, "You approve for no project of this server.");
     return opened(sessions.open(person, person.checkAt === undefined ? UNCHECKED_MS : undefined));
   };
-  const isDue = ({ person }: PageSession<Person>): boolean =>
-    person.by === "issuer" && person.checkAt !== undefined && person.checkAt <= now();
+  const isDue = ({ person }: PageSession<Person>): boolean => {
+    if (person.by !== "issuer" || person.checkAt === undefined) return false;
+    const leftMs = person.checkAt - now();
+    // If more time is left than there is between two checks, the clock was set back since the last one.
+    return leftMs <= 0 || leftMs > CHECK_MS;
+  };
   const renewed = async (session: PageSession<Person>): Promise<Response> => {
     const { person } = session;
     if (person.by !== "issuer" || !isDue(session)) return opened(sessions.renew(session, person));

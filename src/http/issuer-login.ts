@@ -4,7 +4,7 @@ import * as z from "zod";
 import type { Settings } from "../settings/settings.ts";
 import { sealFor } from "../web/sessions.ts";
 import { type IssuerLogin, PATHS } from "../web/wire.ts";
-import type { IssuerPerson } from "./approver-sessions.ts";
+import { CHECK_MS, type IssuerPerson } from "./approver-sessions.ts";
 import { endpointOf, readLoginMetadata, requestOptions } from "./issuer-metadata.ts";
 import { keptRead } from "./issuer-reads.ts";
 import { jwtVerifier } from "./jwt.ts";
@@ -13,8 +13,6 @@ import { jwtVerifier } from "./jwt.ts";
 const APPROVE = "targeting:approve";
 /** How long a login at the authorization server may take, in milliseconds. */
 const LOGIN_MS = 600_000;
-/** The maximum time between two checks of a person's rights, in milliseconds. */
-const CHECK_MS = 600_000;
 /**
  * The maximum length of a stored refresh token. It is sent with each request in a header, so longer ones are not
  * stored.

@@ -58,6 +58,20 @@ test("a person's rights are looked at again every ten minutes, and the session g
   expect((await renew(second)).status).toBe(401);
 });
 
+test("a check that lies ahead because the clock was set back is due at once", async () => {
+  const { issuer, read, logIn, renew, pass } = await start({ refreshes: true });
+  const first = await sessionOf(await logIn());
+  pass(10);
+  const session = await sessionOf(await renew(first));
+  expect((await read(session)).status).toBe(404);
+  pass(-5);
+  const due = await read(session);
+  expect(due.status).toBe(401);
+  expect(await due.json()).toMatchObject({ renews: true });
+  expect((await read(await sessionOf(await renew(session)))).status).toBe(404);
+  expect(issuer.count("/token")).toBe(3);
+});
+
 test.each<readonly [string, (issuer: Awaited<ReturnType<typeof startLoginIssuer>>) => void]>([
   ["the session of the issuer", (issuer) => issuer.endsAll()],
   ["the scope", (issuer) => issuer.becomes({ claims: { project: "shop" }, scope: "openid" })],
