@@ -41,7 +41,13 @@ export interface CallerTexts {
   read(caller: string): Promise<string | undefined>;
 }
 
-/** Stores which sessions have ended. A session is forgotten at its time `until`, in milliseconds since 1970. */
+/** The time after which the end of a session is forgotten: longer than a clock jumps without raising doubt. */
+export const ENDED_FOR_MS = 30 * 86_400_000;
+
+/**
+ * Stores which sessions have ended. Their tokens expire at `until`, in milliseconds since 1970. A session is forgotten
+ * long after that, and not while the clock is in doubt: with a wrong clock, its tokens would be valid again later.
+ */
 export interface EndedSessions {
   add(id: string, until: number): Promise<void>;
   has(id: string): Promise<boolean>;

@@ -49,15 +49,15 @@ export function pageSessions<Person>({
 }): PageSessions<Person> {
   const content = z.object({ id: z.string(), person: form });
   const { seal, open } = sealFor({ key, purpose: "page session", content, mostMs: LAST_MS, now });
-  /** The sessions that were ended early, with their regular end. */
-  const ended = new Map<string, number>();
+  /** The sessions that were ended early. None is forgotten: a clock that is set back makes tokens valid again. */
+  const ended = new Set<string>();
   /** When it was last checked that no other process had ended a session. */
   const lookedAt = new Map<string, number>();
-  const isEnded = async (id: string, endsAt: number): Promise<boolean> => {
+  const isEnded = async (id: string): Promise<boolean> => {
     if (ended.has(id) || shared === undefined) return ended.has(id);
     const at = now();
-    if (at - (lookedAt.get(id) ?? Number.NEGATIVE_INFINITY) < FRESH_MS) return false;
-    if (await shared.has(id)) ended.set(id, endsAt);
+    if (Math.abs(at - (lookedAt.get(id) ?? Number.NEGATIVE_INFINITY)) < FRESH_MS) return false;
+    if (await shared.has(id)) ended.add(id);
     else lookedAt.set(id, at);
     return ended.has(id);
   };
@@ -67,13 +67,12 @@ export function pageSessions<Person>({
     renew: ({ id, endsAt }, person) => seal({ id, person }, endsAt),
     async of(request) {
       const opened = open(request.headers.get(TOKEN_HEADER) ?? "");
-      if (opened === undefined || (await isEnded(opened.content.id, opened.endsAt))) return undefined;
+      if (opened === undefined || (await isEnded(opened.content.id))) return undefined;
       return { ...opened.content, endsAt: opened.endsAt };
     },
     async end({ id, endsAt }) {
-      for (const [one, until] of ended) if (until <= now()) ended.delete(one);
-      for (const [one, at] of lookedAt) if (at <= now() - FRESH_MS) lookedAt.delete(one);
-      ended.set(id, endsAt);
+      for (const [one, at] of lookedAt) if (Math.abs(now() - at) >= FRESH_MS) lookedAt.delete(one);
+      ended.add(id);
       await shared?.add(id, endsAt);
     },
   };

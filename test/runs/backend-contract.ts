@@ -1,5 +1,6 @@
 import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import type { Backend } from "../../src/runs/backend.ts";
 import { ShareFullError, withShares } from "../../src/runs/backend.ts";
 import { inLines, moveRun } from "../../src/runs/lifecycle.ts";
@@ -12,6 +13,7 @@ const newRunId = ulidSource(Date.now, Math.random);
 /** How often a stop is asked for just when a request is announced. */
 const STOPS = 40;
 const never = new AbortController().signal;
+const HOUR_MS = 3_600_000;
 
 function headerOf(more: Partial<RunHeader> = {}): RunHeader {
   return {
@@ -41,9 +43,9 @@ async function* pieces(...texts: readonly string[]): AsyncGenerator<string> {
 
 /**
  * What every backend has to do. `make` gives an empty one twice, as two processes have it that share it: what the one
- * keeps, the other finds.
+ * keeps, the other finds. The first one has the clock.
  */
-export function backendContract(name: string, make: () => Promise<readonly [Backend, Backend]>): void {
+export function backendContract(name: string, make: (clock?: Clock) => Promise<readonly [Backend, Backend]>): void {
   transitionContract(name, make);
   describe(`${name}: a run`, () => {
     test("is read as it was created, and is started by one alone", async () => {
@@ -440,15 +442,22 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       expect(await others.claim("yes")).toBe(false);
     });
 
-    test("a session that was ended is known as that to all, until its time is over", async () => {
-      const [{ endedSessions }, { endedSessions: others }] = await make();
+    test("a session that was ended is known as that to all, also by a clock that is wrong for a while", async () => {
+      const wrong = { aheadMs: 0 };
+      const clock = { ...systemClock, now: () => Date.now() + wrong.aheadMs };
+      const [{ runs, endedSessions }, { endedSessions: others }] = await make(clock);
+      await created(runs);
       expect(await others.has("session-1")).toBe(false);
-      await endedSessions.add("session-1", Date.now() + 3_600_000);
-      await endedSessions.add("session-2", Date.now() - 1);
-      await endedSessions.add("session-3", Date.now() + 3_600_000);
+      await endedSessions.add("session-1", Date.now() + HOUR_MS);
       expect(await others.has("session-1")).toBe(true);
-      expect(await others.has("session-2")).toBe(false);
       expect(await others.has("../seal")).toBe(false);
+      for (const hours of [2, 13, 100, 1000]) {
+        wrong.aheadMs = hours * HOUR_MS;
+        await endedSessions.add(`session-${hours}`, clock.now() + HOUR_MS);
+        expect([hours, await endedSessions.has("session-1")]).toEqual([hours, true]);
+        wrong.aheadMs = 0;
+        expect([hours, await others.has("session-1")]).toEqual([hours, true]);
+      }
     });
 
     test("what is known of a caller's rights is known to all, the last of it alone", async () => {

@@ -1,6 +1,7 @@
-import { mkdtemp } from "node:fs/promises";
+import { mkdtemp, readdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { expect, test } from "vitest";
 import { systemClock } from "../../src/platform/clock.ts";
 import { fileBackend } from "../../src/runs/files/backend.ts";
 import { memoryBackend } from "../support/memory-store.ts";
@@ -11,8 +12,16 @@ backendContract("in memory", async () => {
   return [backend, backend];
 });
 
-backendContract("in files", async () => {
+backendContract("in files", async (clock = systemClock) => {
   const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
-  const open = () => fileBackend({ stateDir, clock: systemClock, keep: { days: 30, runs: 500 } });
-  return [open(), open()];
+  const keep = { days: 30, runs: 500 };
+  return [fileBackend({ stateDir, clock, keep }), fileBackend({ stateDir, clock: systemClock, keep })];
+});
+
+test("in files: the end of a session is forgotten a month after its tokens have expired", async () => {
+  const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  const { endedSessions } = fileBackend({ stateDir, clock: systemClock, keep: { days: 30, runs: 500 } });
+  await endedSessions.add("session-1", Date.now() - 31 * 86_400_000);
+  await endedSessions.add("session-2", Date.now());
+  expect(await readdir(join(stateDir, "ended-sessions"))).toEqual(["session-2"]);
 });

@@ -21,7 +21,7 @@ export function memoryBackend(clock: Clock = systemClock): Backend {
   const key = randomBytes(32);
   const names = new Map<string, TargetingMemory>();
   const contents = new Map<string, ContentsStore>();
-  const ended = new Map<string, number>();
+  const ended = new Set<string>();
   const rights = new Map<string, string>();
   return {
     runs: memoryRunStore(clock),
@@ -43,8 +43,8 @@ export function memoryBackend(clock: Clock = systemClock): Backend {
       read: async (caller) => rights.get(caller),
     },
     endedSessions: {
-      add: async (id, until) => void ended.set(id, until),
-      has: async (id) => (ended.get(id) ?? 0) > clock.now(),
+      add: async (id) => void ended.add(id),
+      has: async (id) => ended.has(id),
     },
     sealKey: async () => key,
     close: async () => {},

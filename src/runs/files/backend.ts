@@ -4,7 +4,8 @@ import { basename, join } from "node:path";
 import type { Clock } from "../../platform/clock.ts";
 import { appendLine, createFile, makeFolder, replaceFile } from "../../platform/durable-files.ts";
 import { removeFile } from "../../platform/files.ts";
-import type { Backend, CallerTexts, EndedSessions, SuiteTexts } from "../backend.ts";
+import { type Backend, type CallerTexts, ENDED_FOR_MS, type EndedSessions, type SuiteTexts } from "../backend.ts";
+import type { RetentionWatch } from "../retention-clock.ts";
 import { callerName } from "../store.ts";
 import { machineLock } from "./lease.ts";
 import { namesIn, readText, unlessMissing, withStoreErrors } from "./run-folder.ts";
@@ -23,8 +24,9 @@ interface FileBackendOptions {
  */
 export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Backend {
   const projectFolder = (id: string): string => join(stateDir, "projects", id);
+  const runs = fileRunStore(join(stateDir, "runs"), clock, keep);
   return {
-    runs: fileRunStore(join(stateDir, "runs"), clock, keep),
+    runs,
     lock: machineLock(projectFolder, clock),
     suites: fileSuites(join(stateDir, "suites")),
     names: (project, { lasting, ...options }) =>
@@ -40,7 +42,7 @@ export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Back
       await appendLine(join(stateDir, "audit.ndjson"), line);
     },
     sealKey: () => sealKeyIn(stateDir),
-    endedSessions: endedSessionsIn(join(stateDir, "ended-sessions"), clock),
+    endedSessions: endedSessionsIn(join(stateDir, "ended-sessions"), clock, runs.retention),
     callerRights: callerTextsIn(join(stateDir, "caller-rights")),
     close: async () => {},
   };
@@ -49,20 +51,27 @@ export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Back
 /** Only such IDs become file names, so that no path leads out of the folder. */
 const SESSION_ID = /^[\w-]{1,64}$/;
 
-function endedSessionsIn(folder: string, clock: Pick<Clock, "now">): EndedSessions {
+function endedSessionsIn(
+  folder: string,
+  clock: Pick<Clock, "now">,
+  retention: Pick<RetentionWatch, "doubt"> | undefined,
+): EndedSessions {
   const inUse = <T>(work: () => Promise<T>): Promise<T> => withStoreErrors(folder, work, "ended sessions", "");
+  const forgetOld = async (): Promise<void> => {
+    for (const one of await namesIn(folder)) {
+      const ended = Number(await readText(join(folder, one)));
+      if (ended <= clock.now() - ENDED_FOR_MS) await rm(join(folder, one), { force: true });
+    }
+  };
   return {
     add: (id, until) =>
       inUse(async () => {
         if (!SESSION_ID.test(id)) return;
         await makeFolder(folder);
-        for (const one of await namesIn(folder)) {
-          const ends = Number(await readText(join(folder, one)));
-          if (ends <= clock.now()) await rm(join(folder, one), { force: true });
-        }
+        if ((await retention?.doubt()) === undefined) await forgetOld();
         await replaceFile(join(folder, id), String(until));
       }),
-    has: (id) => inUse(async () => SESSION_ID.test(id) && Number(await readText(join(folder, id))) > clock.now()),
+    has: (id) => inUse(async () => SESSION_ID.test(id) && (await readText(join(folder, id))) !== undefined),
   };
 }
 

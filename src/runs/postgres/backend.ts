@@ -1,5 +1,5 @@
 import { beyondCall, type Clock } from "../../platform/clock.ts";
-import type { Backend } from "../backend.ts";
+import { type Backend, ENDED_FOR_MS } from "../backend.ts";
 import { type SharedLeases, sharedLock } from "../files/lease.ts";
 import type { Retention } from "../files/run-store.ts";
 import { targetingMemory } from "../files/side-stores.ts";
@@ -45,10 +45,11 @@ export function postgresBackend(options: PostgresOptions): Backend {
     sealKey: () => storedSealKey(database),
     endedSessions: {
       async add(id, until) {
-        await database.rows(FORGET_ENDED, [clock.now()]);
+        const isInDoubt = (await swept.retention.doubt()) !== undefined;
+        if (!isInDoubt) await database.rows(FORGET_ENDED, [clock.now() - ENDED_FOR_MS]);
         await database.rows(END_SESSION, [id, until]);
       },
-      has: async (id) => (await database.rows(IS_ENDED, [id, clock.now()])).length > 0,
+      has: async (id) => (await database.rows(IS_ENDED, [id])).length > 0,
     },
     callerRights: {
       async keep(caller, text) {
@@ -75,8 +76,7 @@ const FORGET_ENDED =
   "delete from targeting_mcp.setting where name like 'ended session %' and value::numeric <= $1::numeric";
 const END_SESSION =
   "insert into targeting_mcp.setting values ('ended session ' || $1, $2::text) on conflict do nothing";
-const IS_ENDED =
-  "select 1 from targeting_mcp.setting where name = 'ended session ' || $1 and value::numeric > $2::numeric";
+const IS_ENDED = "select 1 from targeting_mcp.setting where name = 'ended session ' || $1";
 
 function leasesIn(of: LeasesOf): SharedLeases<StoredLease> {
   const nameOf = (project: string): string => (project.startsWith("turn:") ? project : `project:${project}`);

@@ -34,15 +34,15 @@ async function migrated(): Promise<string> {
   return url;
 }
 
-function backendIn(url: string): Backend {
-  const backend = postgresBackend({ url, connections: 5, clock: systemClock, keep: { days: 30, runs: 500 } });
+function backendIn(url: string, clock = systemClock): Backend {
+  const backend = postgresBackend({ url, connections: 5, clock, keep: { days: 30, runs: 500 } });
   opened.push(backend);
   return backend;
 }
 
-backendContract("in PostgreSQL", async () => {
+backendContract("in PostgreSQL", async (clock) => {
   const url = await migrated();
-  return [backendIn(url), backendIn(url)];
+  return [backendIn(url, clock), backendIn(url)];
 });
 
 test("a run is damaged where its journal does not hold all that was appended to it", async () => {

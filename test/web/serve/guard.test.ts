@@ -118,6 +118,32 @@ test("a session that is renewed lasts no longer, and one that was ended is over 
   expect(await sessions.of(request(other))).toBeDefined();
 });
 
+test("a session that was ended stays over where the clock is wrong for a while", async () => {
+  let now = 10 * HOUR;
+  const shared = new Set<string>();
+  const given = { person: z.string(), key: new Uint8Array(32), now: () => now };
+  const store = { add: async (id: string) => void shared.add(id), has: async (id: string) => shared.has(id) };
+  for (const one of [given, { ...given, shared: store }]) {
+    const sessions = pageSessions(one);
+    const token = sessions.open("ann");
+    const [session, other] = [await sessions.of(request(token)), await sessions.of(request(sessions.open("bob")))];
+    if (session === undefined || other === undefined) throw new Error("there is no session");
+    await sessions.end(session);
+    now += 20 * HOUR;
+    await sessions.end(other);
+    now -= 20 * HOUR;
+    expect(await sessions.of(request(token))).toBeUndefined();
+  }
+  // What another process ended is seen after the clock was set back, too.
+  const sessions = pageSessions({ ...given, shared: store });
+  const token = sessions.open("ann");
+  const session = await sessions.of(request(token));
+  now -= HOUR / 2;
+  const kept = sessions.renew({ id: "", person: "", ...session, endsAt: now + HOUR }, "ann");
+  shared.add(session?.id ?? "");
+  expect(await sessions.of(request(kept))).toBeUndefined();
+});
+
 test("what is sealed for one purpose is nothing for another, and an end that is no finite number, or too far away, is over", () => {
   const given = { key: new Uint8Array(32), content: z.string(), mostMs: 10, now: () => 0 };
   const [one, other] = [sealFor({ ...given, purpose: "one" }), sealFor({ ...given, purpose: "other" })];
