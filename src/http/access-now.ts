@@ -29,7 +29,7 @@ export function accessNow(
     } catch (thrown) {
       if (!(thrown instanceof SettingsError)) throw thrown;
       onProblem(thrown);
-      last = { ...last, tokens: [] };
+      last = { ...last, tokens: [], isUnreadable: true };
     }
     return last;
   };
@@ -63,6 +63,7 @@ export function rightsNow({
 }: Knowing): (caller: string) => Promise<CallerRights> {
   return async (owner) => {
     const name = callerName(owner);
+    if (access().isUnreadable) return gone("the access file of this server cannot be read, so nobody is let in");
     if (name.startsWith("token:")) {
       const entries = servedTokens === undefined ? access().tokens : await servedTokens();
       return entries === undefined ? WRITES : ofToken(owner, name, { ...access(), tokens: entries }, http.ownKeys);

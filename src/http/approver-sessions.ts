@@ -75,6 +75,7 @@ export function approverSessions(of: ApproversOf & { readonly all: Projects }): 
       return { refused: 403, message: 'This token approves nothing: its entry does not say "approves": true.' };
     },
     viewerOf(person) {
+      if (access().isUnreadable) return undefined;
       if (person.by === "issuer") return viewerOfIssuer(person);
       const { tokens, projects } = access();
       const entry = tokens.find(({ name, token }) => name === person.name && isSame(digestOf(token), person.digest));

@@ -86,6 +86,8 @@ export function authenticator(options: AuthOptions): Authenticate {
   const findToken = tokenFinder(options.access.tokens);
   const needsToken = requiresAuthentication({ ...options, ownKeys: false });
   return async (request) => {
+    if (options.accessOfNow?.().isUnreadable)
+      return httpError(503, "the access file of this server cannot be read, so nobody is let in; its log says more");
     try {
       const caller = needsToken ? await tokenCaller(request, findToken, options) : NOBODY;
       if (caller instanceof Response) return caller;

@@ -47,6 +47,8 @@ export interface Access {
   readonly tokens: readonly AccessToken[];
   /** Whether an entry may not approve its own requests. */
   readonly requireOtherApprover?: boolean;
+  /** Whether the file has changed and cannot be read. Nobody is let in then. */
+  readonly isUnreadable?: boolean;
 }
 
 /** Whether a token may call tools. A token that approves may not, unless it says so. */
