@@ -23,7 +23,7 @@ import type { Log } from "../observe/log.ts";
 import { bracketed, listen, originOf } from "../runtime/listening.ts";
 import { NO_TRACES } from "../runtime/observers.ts";
 import { inputOf, settingsFrom } from "../runtime/settings-input.ts";
-import { giveUpAfter } from "../runtime/store.ts";
+import { asSetting, giveUpAfter } from "../runtime/store.ts";
 import { stopSignal } from "../runtime/terminal.ts";
 import { VERSION } from "../runtime/version.ts";
 import { readAccess } from "../settings/access-file.ts";
@@ -111,7 +111,12 @@ async function serverOf(
     key: () => seals("page"),
     endedSessions: backend.endedSessions,
   });
-  const shared = { calls, observer, seal: questionSeal(await seals("question")), skills: await loadSkills() };
+  const shared = {
+    calls,
+    observer,
+    seal: questionSeal(await seals("question").catch(asSetting)),
+    skills: await loadSkills(),
+  };
   const face = createHttpServer({
     ...auth,
     hostnames: allowedHostnames([bracketed(host), new URL(publicUrl).hostname, ...settings.http.allowedHosts]),

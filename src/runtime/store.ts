@@ -7,7 +7,6 @@ import { RunStoreError } from "../runs/store.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import type { Settings } from "../settings/settings.ts";
 import { SettingsError } from "../settings/value-types.ts";
-import { once } from "../tools/define-tool.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
 
 /** How long a server waits for the database at its start, in milliseconds. */
@@ -86,15 +85,19 @@ type SealPurpose = "confirmation" | "question" | "page";
 export type SealKeys = (purpose: SealPurpose) => Promise<Uint8Array>;
 
 /**
- * Keys for seals, derived from the setting (base64), or else from the key that `kept` returns. Throws a SettingsError
- * if there is none.
+ * Keys for seals, derived from the setting (base64), or else from the key that `kept` returns, which is asked again if it
+ * throws. Throws a RunStoreError if there is none.
  */
 export function sealKeys(sealKey: string | undefined, kept: () => Promise<Uint8Array>): SealKeys {
-  const root = once(async () => (sealKey === undefined ? kept().catch(asSetting) : Buffer.from(sealKey, "base64")));
-  return async (purpose) => new Uint8Array(hkdfSync("sha256", await root(), "", purpose, KEY_BYTES));
+  let root = sealKey === undefined ? undefined : Buffer.from(sealKey, "base64");
+  return async (purpose) => {
+    root ??= Buffer.from(await kept());
+    return new Uint8Array(hkdfSync("sha256", root, "", purpose, KEY_BYTES));
+  };
 }
 
-function asSetting(thrown: unknown): never {
+/** Throws a problem of the store at the start of a command as one of its settings. */
+export function asSetting(thrown: unknown): never {
   if (!(thrown instanceof RunStoreError)) throw thrown;
-  throw new SettingsError(`${thrown.message}; TARGETING_MCP_STATE_DIR names another folder`, "TARGETING_MCP_STATE_DIR");
+  throw new SettingsError(`${thrown.message}. ${thrown.remedy}`);
 }

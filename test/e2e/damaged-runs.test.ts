@@ -1,11 +1,12 @@
-import { readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { CLIENTS } from "../support/clients.ts";
+import { CLIENTS, textOf } from "../support/clients.ts";
 import { startHttp } from "../support/http-server.ts";
 import { browserOfTest, personAt } from "../support/page-person.ts";
 import { COMMAND, cleanEnvironment, startCommand } from "../support/server-process.ts";
+import { startService } from "../support/service.ts";
 import { startSession } from "../support/writing.ts";
 
 // What a power failure, or a bad disk, leaves of the files of a run: it never reads as if nothing had happened.
@@ -271,4 +272,22 @@ test("an empty key for seals is made again, and the server over HTTP starts", as
   expect(server.url).toMatch(/^http:/);
   expect((await fetch(new URL("/healthz", server.url))).status).toBe(200);
   expect(Buffer.from(readFileSync(file, "utf8"), "base64")).toHaveLength(32);
+});
+
+test("a key for seals that is a folder is named with its remedy, in answers and at the start over HTTP", async () => {
+  const { url, targeting } = await startService();
+  const environment = cleanEnvironment({ TARGETING_MCP_SANDBOX_URL: url, TARGETING_MCP_CONFIRM: "ask" });
+  const file = join(environment.TARGETING_MCP_STATE_DIR ?? "", "seal.key");
+  mkdirSync(file);
+  const client = await CLIENTS["2025 client"]({ args: [COMMAND], env: environment });
+  const args = { targetingId: await targeting("Shoes") };
+  const refused = textOf(await client.callTool("delete_targeting", args));
+  expect(refused).toContain(`cannot be kept in ${file}: this is a folder`);
+  expect(refused).toContain("or remove it: then a new key is created");
+  const http = startCommand(["http", "--port", "0"], environment);
+  expect(await http.exited).toMatchObject({ code: 2 });
+  expect(http.stderr()).toContain(`cannot be kept in ${file}: this is a folder. Make it a file`);
+  // No start is needed once this is fixed.
+  rmdirSync(file);
+  expect(textOf(await client.callTool("delete_targeting", args))).toContain("Approval required");
 });

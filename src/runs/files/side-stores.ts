@@ -290,6 +290,13 @@ const KEY_BYTES = 32;
 const READ_TRIES = 20;
 const READ_WAIT_MS = 25;
 
+/** Why a key cannot be used, by the code of the system's error. */
+const UNUSABLE = {
+  EISDIR: "this is a folder",
+  ENOENT: "this is a link to a file that does not exist",
+  EACCES: "this server may not read or write it",
+} as const;
+
 /**
  * Returns the key of a state folder: 32 bytes, created at the first use, readable by its owner only. A key that is
  * empty or too short, for example after a power failure, is replaced, and older signatures become invalid. Throws a
@@ -301,7 +308,12 @@ export async function sealKeyIn(stateDir: string): Promise<Uint8Array> {
     await makeFolder(stateDir);
     return (await keyIn(file, READ_TRIES)) ?? (await keyMadeAgain(file, stateDir));
   } catch (cause) {
-    throw unusable(file, cause instanceof Error ? cause.message : String(cause));
+    const why = Object.entries(UNUSABLE).find(([code]) => hasCode(cause, code))?.[1] ?? String(cause);
+    throw new RunStoreError(
+      `the key that seals confirmations cannot be kept in ${file}: ${why}`,
+      "Make it a file that this server can read and write, or remove it: then a new key is created, and confirmations " +
+        "that were given before end. Or let TARGETING_MCP_STATE_DIR name another folder.",
+    );
   }
 }
 
@@ -335,11 +347,4 @@ function keyMadeAgain(file: string, stateDir: string): Promise<Uint8Array> {
 
 function newKey(): string {
   return randomBytes(KEY_BYTES).toString("base64");
-}
-
-function unusable(file: string, why: string): RunStoreError {
-  return new RunStoreError(
-    `the key that seals confirmations cannot be kept in ${file} (${why})`,
-    "TARGETING_MCP_STATE_DIR names another folder.",
-  );
 }

@@ -1,9 +1,10 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { sealKeyIn } from "../../../src/runs/files/side-stores.ts";
+import { RunStoreError } from "../../../src/runs/store.ts";
 
 const newFolder = (): string => mkdtempSync(join(tmpdir(), "seal-key-"));
 
@@ -30,5 +31,28 @@ describe("what a power failure left of a key", () => {
     expect(keys[0]).toHaveLength(32);
     expect(keys[1]).toEqual(keys[0]);
     expect(Buffer.from(await readFile(join(folder, "seal.key"), "utf8"), "base64")).toEqual(keys[0]);
+  });
+});
+
+describe("a key that cannot be used names its path and what to do", () => {
+  const left: Readonly<Record<string, readonly [why: string, make: (file: string) => void]>> = {
+    "a folder": ["this is a folder", (file) => mkdirSync(file)],
+    "a link to nothing": ["this is a link to a file that does not exist", (file) => symlinkSync("nothing", file)],
+    "a file that nobody may read": [
+      "this server may not read or write it",
+      (file) => writeFileSync(file, "", { mode: 0 }),
+    ],
+  };
+  test.each(Object.entries(left))("%s", async (name, [why, make]) => {
+    // Root reads everything.
+    if (process.getuid?.() === 0 && name.includes("nobody")) return;
+    const file = join(newFolder(), "seal.key");
+    make(file);
+    const thrown: unknown = await sealKeyIn(dirname(file)).catch((error: unknown) => error);
+    expect(thrown).toBeInstanceOf(RunStoreError);
+    expect(thrown).toMatchObject({
+      message: `the key that seals confirmations cannot be kept in ${file}: ${why}`,
+      remedy: expect.stringContaining("or remove it: then a new key is created"),
+    });
   });
 });
