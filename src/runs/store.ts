@@ -241,7 +241,7 @@ export function callerName(owner: string): string {
 }
 
 /** The runs of one caller in one project. */
-export interface CallerScope {
+interface CallerScope {
   readonly caller: string;
   readonly project: string;
   readonly environment: string;
