@@ -182,7 +182,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     meaning: "shows what differs from the file's base, or from the file; exit codes as plan",
     options: [TARGETING, FRESH, ...SHEET],
     ...ONE_WORD_IN_CI,
-    run: async (line) => (await import("./commands/drift.ts")).runDrift(line),
+    run: async (line) => (await import("./commands/plan.ts")).runDrift(line),
   },
   runs: {
     usage: "runs [RUN] [--json] [--to FILE]",
@@ -207,7 +207,7 @@ async function main(argv: readonly string[]): Promise<number> {
   }
   if (first === "version" || argv.includes("--version") || argv.includes("-v")) {
     if (argv.includes("--json")) return print(await (await import("./commands/help.ts")).versionJson());
-    return print(`${(await import("./runtime/version.ts")).VERSION}\n`);
+    return print(`${(await import("./runtime/settings-input.ts")).VERSION}\n`);
   }
   const command = commandOf(isWord ? first : DEFAULT_COMMAND);
   if (command === undefined) {

@@ -3,8 +3,7 @@ import { checkAccess, projectsWithoutApprover } from "../http/check-access.ts";
 import { allTools, listedTools, type ToolAvailability } from "../mcp/tool-list.ts";
 import { RunStoreError } from "../runs/store.ts";
 import { type ServerProcess, withServices } from "../runtime/connect.ts";
-import { inputOf, isOn, routesOf, settingsFrom } from "../runtime/settings-input.ts";
-import { VERSION } from "../runtime/version.ts";
+import { inputOf, isOn, routesOf, settingsFrom, VERSION } from "../runtime/settings-input.ts";
 import { type Access, callsTools, type ProjectKeys, readAccess, secretsIn } from "../settings/access-file.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import { SETTING_LIST, SETTINGS } from "../settings/registry.ts";
@@ -12,12 +11,12 @@ import { type Settings, type SettingsInput, type Source, settingText } from "../
 import { type Setting, SettingsError } from "../settings/value-types.ts";
 import { localCaller } from "../web/browser.ts";
 import { checkEvents, checkManagement } from "./doctor-apis.ts";
-import { exposures } from "./doctor-exposures.ts";
 import {
   type Check,
   checkFolders,
   checkNode,
   checkStore,
+  exposures,
   note,
   ok,
   problem,

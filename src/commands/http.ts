@@ -20,19 +20,16 @@ import {
   toolsWithLists,
 } from "../mcp/tool-list.ts";
 import type { Log } from "../observe/log.ts";
-import { bracketed, listen, originOf } from "../runtime/listening.ts";
-import { NO_TRACES } from "../runtime/observers.ts";
-import { inputOf, settingsFrom } from "../runtime/settings-input.ts";
+import { bracketed, originOf } from "../platform/listen.ts";
+import { inputOf, settingsFrom, VERSION } from "../runtime/settings-input.ts";
 import { asSetting, giveUpAfter } from "../runtime/store.ts";
-import { stopSignal } from "../runtime/terminal.ts";
-import { VERSION } from "../runtime/version.ts";
+import { listen, stopSignal } from "../runtime/terminal.ts";
 import { readAccess } from "../settings/access-file.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { SETTINGS } from "../settings/registry.ts";
-import { type Settings, type SettingsInput, settingText } from "../settings/settings.ts";
+import { type Settings, settingText } from "../settings/settings.ts";
 import { text, wholeNumber } from "../settings/value-types.ts";
 import { allowedHostnames } from "../web/http-errors.ts";
-import { exposures } from "./doctor-exposures.ts";
 
 /** After a signal: for answers that are on their way, in milliseconds. */
 const LAST_ANSWERS_MS = 2000;
@@ -62,10 +59,10 @@ export async function runHttp(line: CommandLine): Promise<number> {
   const url = (await listen(face.server, host, port)) + MCP_PATH;
   listensAt(url);
   log.info("serving", { url, environment: services.environment, version: VERSION, asksWho: asks });
-  warn(log, settings, input);
+  const { logStartWarnings } = await import("./doctor-machine.ts");
+  logStartWarnings(log, settings, input, problem);
   const lacking = projectsWithoutApprover(settings, access, { asksWho: asks, environment: input.environment });
   if (lacking !== undefined) log.warn(lacking.found, { remedy: lacking.remedy });
-  if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
   await asked;
   log.info("stopping", {});
   stopping.abort();
@@ -138,12 +135,6 @@ async function serverOf(
     address = settings.http.publicUrl ?? url;
   };
   return { face, calls, listensAt, asks };
-}
-
-function warn(log: Log, settings: Settings, input: SettingsInput): void {
-  for (const variable of settings.unknownVariables)
-    log.warn("this variable is no setting; is it misspelt?", { variable });
-  for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
 }
 
 async function authOf(

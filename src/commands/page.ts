@@ -1,10 +1,8 @@
 import { type Clock, systemClock } from "../platform/clock.ts";
-import { connect } from "../runtime/connect.ts";
-import { cannotListen } from "../runtime/listening.ts";
+import { openProcess } from "../runtime/connect.ts";
 import { LOOPBACK, type LocalPage, localPage } from "../runtime/local-page.ts";
 import { inputOf, settingsFrom } from "../runtime/settings-input.ts";
-import { backendOf, sealKeys } from "../runtime/store.ts";
-import { stopSignal } from "../runtime/terminal.ts";
+import { cannotListen, stopSignal } from "../runtime/terminal.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import type { Settings } from "../settings/settings.ts";
 import { SettingsError, wholeNumber } from "../settings/value-types.ts";
@@ -27,13 +25,7 @@ export async function runPage(line: CommandLine): Promise<number> {
   const settings = settingsFrom({ ...input, overStdio: true });
   if (settings.page === "off") throw new SettingsError("TARGETING_MCP_PAGE is off", "TARGETING_MCP_PAGE");
   const stopping = new AbortController();
-  const backend = await backendOf(settings);
-  const seals = sealKeys(settings.sealKey, backend.sealKey);
-  const { services, audit, log, close } = connect(settings, {
-    stopping: stopping.signal,
-    backend,
-    sealKey: () => seals("confirmation"),
-  });
+  const { services, audit, log, close } = await openProcess(settings, { stopping: stopping.signal });
   const { project } = services;
   const shown = {
     services: { ...drivable(services, settings), noteDecision: audit, person: localUserName(input.environment) },

@@ -2,9 +2,8 @@ import { arrivalText, coverageText, failedRequestLine } from "../answers/arrived
 import { countArrived, coverageOf } from "../events/coverage.ts";
 import { parseJson } from "../platform/json.ts";
 import { acceptedKeys, pageOf } from "../runtime/embedded-sandbox.ts";
-import { cannotListen } from "../runtime/listening.ts";
 import { inputOf, settingsFrom } from "../runtime/settings-input.ts";
-import { stopSignal } from "../runtime/terminal.ts";
+import { cannotListen, stopSignal } from "../runtime/terminal.ts";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../sandbox/index.ts";
 import { BUILT_IN_KEYS } from "../sandbox/keys.ts";
 import { readSeed, SeedError } from "../sandbox/sample.ts";

@@ -11,15 +11,12 @@ import { serveOverStdio } from "../mcp/stdio.ts";
 import { allTools, hiddenTools, listedTools, toolsThatWrite } from "../mcp/tool-list.ts";
 import type { Audit } from "../observe/audit.ts";
 import type { Log } from "../observe/log.ts";
-import type { Backend } from "../runs/backend.ts";
 import type { ServerProcess, Shared } from "../runtime/connect.ts";
-import { logOf, NO_TRACES, observers } from "../runtime/observers.ts";
-import { availabilityOf, inputOf, settingsFrom, startsSandbox } from "../runtime/settings-input.ts";
+import { logOf, observers } from "../runtime/observers.ts";
+import { availabilityOf, inputOf, settingsFrom, startsSandbox, VERSION } from "../runtime/settings-input.ts";
 import { stopSignal } from "../runtime/terminal.ts";
-import { VERSION } from "../runtime/version.ts";
 import { type CommandLine, oneTooMany } from "../settings/command-line.ts";
 import type { Settings, SettingsInput } from "../settings/settings.ts";
-import type { ToolServices } from "../tools/context.ts";
 import { once } from "../tools/define-tool.ts";
 import { localCaller } from "../web/browser.ts";
 
@@ -121,11 +118,8 @@ async function rootGuardOf({ stateDir }: Settings, input: SettingsInput): Promis
 
 /** Logs what was noticed at the start. `problem` is why there are no traces. The client does not wait for it. */
 async function warn(log: Log, settings: Settings, input: SettingsInput, problem: unknown): Promise<void> {
-  for (const variable of settings.unknownVariables)
-    log.warn("this variable is no setting; is it misspelt?", { variable });
-  if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
-  const { exposures } = await import("./doctor-exposures.ts");
-  for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
+  const { logStartWarnings } = await import("./doctor-machine.ts");
+  logStartWarnings(log, settings, input, problem);
   for (const [variable, problem] of settings.unusable) log.warn(problem, { variable });
   const { environment } = settings;
   for (const { missing, present, problem } of Object.values((environment.kind === "live" && environment.half) || {}))
@@ -150,60 +144,46 @@ export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
 /** By this time a client has listed the tools, and may not have called one yet, in milliseconds. */
 const SOON_MS = 1000;
 
-/** The layers below the server, which are connected when they are first needed. */
-export interface Connecting {
-  /** Connects and starts them at the first call. Rejects with a SettingsError if that is impossible. */
-  connected(): Promise<ServerProcess>;
-  /** The services of the connected layers, with the page on which the person of this machine decides. */
-  services(): Promise<ToolServices>;
-  /** The result of `connected`; undefined before that. */
-  now(): ServerProcess | undefined;
-  close(): Promise<void>;
-}
-
 /**
  * Connects the layers below the server with the first call, or soon after the start: loading them takes a fifth of the
  * start-up time, and no list of tools needs them.
  */
-export function connectLazily(
+function connectLazily(
   settings: Settings,
-  { stopping, logging, observer }: Pick<Shared, "stopping" | "observer"> & Required<Pick<Shared, "logging">>,
+  shared: Pick<Shared, "stopping" | "observer"> & Required<Pick<Shared, "logging">>,
   environment: SettingsInput["environment"],
-): Connecting {
+) {
   let made: ServerProcess | undefined;
-  let backend: Backend | undefined;
-  let isConnecting = false;
-  const connected = once(async (): Promise<ServerProcess> => {
-    isConnecting = true;
-    const [{ connect }, { backendOf }, { sealKeys }] = await Promise.all([
-      import("../runtime/connect.ts"),
-      import("../runtime/store.ts"),
-      import("../runtime/store.ts"),
-    ]);
-    backend = await backendOf(settings);
-    const seals = sealKeys(settings.sealKey, backend.sealKey);
-    made = connect(settings, { stopping, backend, sealKey: () => seals("confirmation"), logging, observer });
+  let connecting: Promise<ServerProcess> | undefined;
+  const connect = async (): Promise<ServerProcess> => {
+    const { openProcess } = await import("../runtime/connect.ts");
+    made = await openProcess(settings, shared);
     await made.start();
     return made;
-  });
+  };
+  const connected = (): Promise<ServerProcess> => {
+    connecting ??= connect();
+    return connecting;
+  };
   const soon = setTimeout(() => {
-    if (!stopping.aborted) connected().catch((error: unknown) => logging.log.error("not connected", { error }));
+    const failed = (error: unknown): void => shared.logging.log.error("not connected", { error });
+    if (!shared.stopping.aborted) connected().catch(failed);
   }, SOON_MS).unref();
   return {
+    /** Connects and starts them at the first call. Rejects with a SettingsError if that is impossible. */
     connected,
+    /** The services of the connected layers, with the page on which the person of this machine decides. */
     services: once(async () => {
-      const [made, { withPage }] = await Promise.all([connected(), import("../runtime/decision-page.ts")]);
-      return withPage(made, settings, environment);
+      const [its, { withPage }] = await Promise.all([connected(), import("../runtime/decision-page.ts")]);
+      return withPage(its, settings, environment);
     }),
+    /** The result of `connected`; undefined before that. */
     now: () => made,
-    async close() {
+    async close(): Promise<void> {
       clearTimeout(soon);
-      if (isConnecting)
-        await connected().then(
-          ({ close }) => close(),
-          () => undefined,
-        );
-      await backend?.close();
+      // Calls have reported why nothing is connected.
+      await connecting?.catch(() => undefined);
+      await made?.close();
     },
   };
 }

@@ -1,13 +1,11 @@
 import { createServer, type Server } from "node:http";
 import { hostname } from "node:os";
 import { getRequestListener } from "@hono/node-server";
-import { probes } from "../http/probes.ts";
-import { claimOrphanedRuns, LAST_CALLS_MS, servedFigures, startProcess } from "../http/process.ts";
-import { listen } from "../runtime/listening.ts";
+import { claimOrphanedRuns, LAST_CALLS_MS, probes, servedFigures, startProcess } from "../http/process.ts";
 import { NO_TRACES } from "../runtime/observers.ts";
 import { inputOf, settingsFrom } from "../runtime/settings-input.ts";
 import { giveUpAfter, withoutStore } from "../runtime/store.ts";
-import { stopSignal } from "../runtime/terminal.ts";
+import { listen, stopSignal } from "../runtime/terminal.ts";
 import { readAccess } from "../settings/access-file.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { text, wholeNumber } from "../settings/value-types.ts";

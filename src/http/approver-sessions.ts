@@ -5,7 +5,7 @@ import { isSame } from "../web/answers.ts";
 import type { Viewer } from "../web/runs-page.ts";
 import { type PageScope, shownEnvironment } from "../web/seen.ts";
 import type { ShownEnvironment } from "../web/wire.ts";
-import { type ApproversOf, keysOfProject, nameOf, placesOf, type RunOf } from "./approvers.ts";
+import { type ApproversOf, keysOfProject, nameOf, placesOf, type RunOf } from "./access-now.ts";
 import { claimedProject, ownerOf, tokenFinder } from "./auth.ts";
 import type { Project, Projects } from "./projects.ts";
 

@@ -1,4 +1,4 @@
-import { originOf } from "../runtime/listening.ts";
+import { originOf } from "../platform/listen.ts";
 import { type Access, ALL_PROJECTS, callsTools } from "../settings/access-file.ts";
 import type { Settings } from "../settings/settings.ts";
 import { isLoopback, SettingsError } from "../settings/value-types.ts";

@@ -9,7 +9,7 @@ import type { Settings } from "../settings/settings.ts";
 import type { DecisionPage, ToolServices } from "../tools/context.ts";
 import { once } from "../tools/define-tool.ts";
 import { localUserName } from "../web/browser.ts";
-import { type ApproversOf, hasApprover } from "./approvers.ts";
+import { type ApproversOf, hasApprover } from "./access-now.ts";
 import type { Caller } from "./auth.ts";
 import type { Project, Projects } from "./projects.ts";
 

@@ -11,7 +11,7 @@ import { SettingsError } from "../settings/value-types.ts";
 import { httpError, onResponseClosed, rejectForeignHost, TooBusyError } from "../web/http-errors.ts";
 import { type Authenticate, type Caller, SCOPES, scopeChallenge } from "./auth.ts";
 import { bodyReader, callerQuota, type Held, type Message, type ReadBody } from "./bodies.ts";
-import { type Probed, probes } from "./probes.ts";
+import { type Probed, probes } from "./process.ts";
 import { httpSessions, type SessionCall } from "./sessions.ts";
 
 /** The path of MCP. */

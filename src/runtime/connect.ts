@@ -28,7 +28,7 @@ import type { GuardParts } from "../tools/execution-guard.ts";
 import { type LogParts, type LogSetup, logOf } from "./observers.ts";
 import { type Apis, openApis, watched } from "./open-apis.ts";
 import { availabilityOf, routesOf } from "./settings-input.ts";
-import { backendOf } from "./store.ts";
+import { backendOf, sealKeys } from "./store.ts";
 
 /** The context of tools, and the functions that start and stop it. */
 export interface ServerProcess {
@@ -109,19 +109,31 @@ export function connect(settings: Settings, shared: Shared): ServerProcess {
   };
 }
 
-/** Does some work for a command that seals nothing, with the layers below the server, and closes them afterwards. */
+/** Assembles a process: opens its store, and connects the layers below the server. `close` closes both. */
+export async function openProcess(
+  settings: Settings,
+  shared: Omit<Shared, "backend" | "sealKey">,
+): Promise<ServerProcess> {
+  const backend = await backendOf(settings);
+  const seals = sealKeys(settings.sealKey, backend.sealKey);
+  const connected = connect(settings, { ...shared, backend, sealKey: () => seals("confirmation") });
+  const close = async (): Promise<void> => {
+    await connected.close();
+    await backend.close();
+  };
+  return { ...connected, close };
+}
+
+/** Does some work for a command with the layers below the server, and closes them afterwards. */
 export async function withServices<Result>(
   settings: Settings,
   work: (connected: ServerProcess) => Promise<Result>,
 ): Promise<Result> {
-  const backend = await backendOf(settings);
-  const sealKey = () => Promise.reject(new Error("a command seals nothing"));
-  const connected = connect(settings, { backend, stopping: new AbortController().signal, sealKey });
+  const connected = await openProcess(settings, { stopping: new AbortController().signal });
   try {
     return await work(connected);
   } finally {
     await connected.close();
-    await backend.close();
   }
 }
 

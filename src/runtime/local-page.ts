@@ -2,12 +2,12 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import type { Log } from "../observe/log.ts";
+import { openPort, originOf } from "../platform/listen.ts";
 import { refusalAnswer } from "../web/answers.ts";
 import { allowedHostnames, rejectForeignHost } from "../web/http-errors.ts";
 import { type LinkedPage, linkedPage } from "../web/linked-page.ts";
 import type { PageScope } from "../web/seen.ts";
 import type { ShownEnvironment } from "../web/wire.ts";
-import { openPort, originOf } from "./listening.ts";
 
 /** The host of the page for this machine's user. */
 export const LOOPBACK = "127.0.0.1";

@@ -4,7 +4,7 @@ import { combineObservers, type Observer } from "../observe/observer.ts";
 import { systemClock } from "../platform/clock.ts";
 import type { Backend } from "../runs/backend.ts";
 import type { Settings } from "../settings/settings.ts";
-import { VERSION } from "./version.ts";
+import { VERSION } from "./settings-input.ts";
 
 /** The message that is logged with the problem. */
 export const NO_TRACES =

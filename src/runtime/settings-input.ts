@@ -1,4 +1,5 @@
 import { homedir } from "node:os";
+import packageJson from "../../package.json" with { type: "json" };
 import type { ToolAvailability } from "../mcp/tool-list.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { readSettings, type Settings, type SettingsInput } from "../settings/settings.ts";
@@ -65,3 +66,6 @@ export function startsSandbox({ environment }: Pick<Settings, "environment">): b
   if (environment.kind !== "sandbox" || environment.url !== undefined) return false;
   return environment.port !== 0 || typeof environment.seed === "object";
 }
+
+/** The version of this package. */
+export const VERSION = packageJson.version;

@@ -1,4 +1,7 @@
+import type { Server } from "node:http";
 import { createInterface } from "node:readline";
+import { openPort, originOf } from "../platform/listen.ts";
+import { SettingsError } from "../settings/value-types.ts";
 
 /**
  * The signals that ask a process to end. On Windows closing a console window sends SIGHUP; elsewhere `nohup` must be
@@ -41,4 +44,19 @@ export function askInTerminal(question: string): Promise<boolean> {
       terminal.close();
     });
   });
+}
+
+/** Opens the port of a server. Returns its address. Throws a SettingsError if the port cannot be opened. */
+export async function listen(server: Server, host: string, port: number): Promise<string> {
+  try {
+    return originOf(host, await openPort(server, host, port));
+  } catch (cause) {
+    throw cannotListen(host, port, cause);
+  }
+}
+
+/** The error for a server that cannot listen, for the person who started it. */
+export function cannotListen(host: string, port: number, cause: unknown): SettingsError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new SettingsError(`cannot listen on ${host}, port ${port} (${why}): choose others with --host and --port`);
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
-import { originIn } from "../platform/text.ts";
+import { originIn } from "../platform/listen.ts";
 
 /** Where a request comes from, according to itself. */
 interface Caller {

@@ -1,6 +1,7 @@
-import type { AddressInfo, Socket } from "node:net";
+import type { Socket } from "node:net";
 import { createAdaptorServer, type HttpBindings } from "@hono/node-server";
 import type { Hono } from "hono";
+import { openPort, originOf } from "../platform/listen.ts";
 import { type FailedRequest, sandboxApp } from "./app.ts";
 import { checkForward } from "./event-endpoint.ts";
 import type { ArrivedEvent } from "./event-log.ts";
@@ -84,20 +85,19 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   await data?.flush();
   const host = options.host ?? "127.0.0.1";
   const allowed = (options.allowedHosts ?? []).map((name) => name.toLowerCase());
-  const addressAt = (port: number): string => `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
   let serving: Promise<(request: Request) => Promise<Response>> | undefined;
   const { page: makePage } = options;
   const page =
     makePage &&
     (async (request: Request) => {
-      serving ??= makePage(world, addressAt(listening.port));
+      serving ??= makePage(world, originOf(host, listening.port));
       return (await serving)(request);
     });
   const app = sandboxApp(world, { forward: options.forward, names: { host, allowed }, page, failed: options.failed });
   const listening = await listen(app, host, options.port ?? 0);
   let closing: Promise<void> | undefined;
   return {
-    url: addressAt(listening.port),
+    url: originOf(host, listening.port),
     port: listening.port,
     close: () => {
       closing ??= listening.stop().then(() => data?.flush());
@@ -163,12 +163,8 @@ async function listen(app: Hono<{ Bindings: HttpBindings }>, host: string, port:
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, host, resolve);
-  });
   return {
-    port: portOf(server.address()),
+    port: await openPort(server, host, port),
     stop: () =>
       new Promise((resolve, reject) => {
         server.close((error) => (error === undefined ? resolve() : reject(error)));
@@ -180,9 +176,4 @@ async function listen(app: Hono<{ Bindings: HttpBindings }>, host: string, port:
       server.on("connection", (socket: Socket) => socket.unref());
     },
   };
-}
-
-function portOf(address: AddressInfo | string | null): number {
-  if (address === null || typeof address === "string") throw new TypeError("the sandbox listens on no port");
-  return address.port;
 }

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { originIn } from "../platform/text.ts";
+import { originIn } from "../platform/listen.ts";
 import { isLoopback } from "../settings/value-types.ts";
 import { type LoginWays, PATHS, type Refusal } from "./wire.ts";
 

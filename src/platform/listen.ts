@@ -1,14 +1,15 @@
 import { once } from "node:events";
-import type { Server } from "node:http";
-import { SettingsError } from "../settings/value-types.ts";
+import type { Server } from "node:net";
 
-/** Opens the port of a server. Returns its address. Throws a SettingsError if the port cannot be opened. */
-export async function listen(server: Server, host: string, port: number): Promise<string> {
-  try {
-    return originOf(host, await openPort(server, host, port));
-  } catch (cause) {
-    throw cannotListen(host, port, cause);
-  }
+/**
+ * The address in an `Origin` header as browsers write it: `http` or `https`, host and port, and nothing else. Undefined
+ * for any other text, including `null`.
+ */
+export function originIn(header: string): URL | undefined {
+  if (!URL.canParse(header)) return undefined;
+  const url = new URL(header);
+  const isWeb = url.protocol === "http:" || url.protocol === "https:";
+  return isWeb && url.origin === header ? url : undefined;
 }
 
 /** Opens the port of a server. Returns its number. Throws the error of the system if it cannot be opened. */
@@ -18,12 +19,6 @@ export async function openPort(server: Server, host: string, port: number): Prom
   const address = server.address();
   if (address === null || typeof address === "string") throw new TypeError("the server listens on no port");
   return address.port;
-}
-
-/** The error for a server that cannot listen, for the person who started it. */
-export function cannotListen(host: string, port: number, cause: unknown): SettingsError {
-  const why = cause instanceof Error ? cause.message : String(cause);
-  return new SettingsError(`cannot listen on ${host}, port ${port} (${why}): choose others with --host and --port`);
 }
 
 /** The address of a server without a path. */
