@@ -107,7 +107,7 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
       errorCode: code,
       statusCode,
       detail: isShared && detail !== undefined ? factsOf(detail) : undefined,
-      message: isOfFirst ? `${message} (the first)` : message,
+      message: isOfFirst && reader !== "page" ? `${message} (the first)` : message,
       shared,
       remedy,
       isOfFirst,

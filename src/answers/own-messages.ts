@@ -147,10 +147,13 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
       message: "the item's fields contradict each other",
       remedy: "Change them.",
     },
-  DUPLICATE_IN_INPUT: (detail) => ({
-    message: `${earlierItem(detail)} of the same call has the same ${detail.field === "_id" ? "_id" : "name"}`,
-    remedy: detail.field === "_id" ? "Put all changes of one object into one item." : "Give each one its own name.",
-  }),
+  DUPLICATE_IN_INPUT: (detail) => {
+    const [earlier, field] = [earlierItem(detail), detail.field === "_id" ? "_id" : "name"];
+    return {
+      message: texts(`${earlier} of the same call has the same ${field}`, `${earlier} has the same ${field}`),
+      remedy: field === "_id" ? "Put all changes of one object into one item." : "Give each one its own name.",
+    };
+  },
   NAME_NOT_FOUND: nameNotFound,
   NAME_AMBIGUOUS: (detail) =>
     detail.of === "targetings"

@@ -2,7 +2,7 @@ import type { ManagementApi } from "../api/management.ts";
 import { endingOf } from "../changes/run-rules.ts";
 import type { ContentsStore } from "../runs/backend.ts";
 import type { ExecutableRun, Run, RunExecution, RunKind, RunsContext } from "../runs/kind.ts";
-import { KindRuns } from "../runs/kind-runs.ts";
+import { KindRuns, type Requested } from "../runs/kind-runs.ts";
 import { SAVE_FORM, type SaveCall, type SaveEntry, SaveState } from "./save-state.ts";
 
 /** What saving runs need besides what all runs need. */
@@ -36,10 +36,14 @@ export class SaveRuns {
   }
 
   /** Starts a run and executes it in the background. `onError` receives the error that ended it, if any. */
-  start(call: SaveCall, caller: string, onError: OnError): SaveRun {
+  start(
+    call: SaveCall,
+    { caller, requested }: { readonly caller: string; readonly requested?: Requested | undefined },
+    onError: OnError,
+  ): SaveRun {
     const first = (now: number) => ({ t: "begin", saveTo: call.input.saveTo, at: now }) as const;
     const nothing = { bytes: () => none(), digest: NOTHING_DIGEST };
-    return this.runs.startAtOnce(call, caller, { input: nothing, first, given: onError });
+    return this.runs.startAtOnce(call, caller, { input: nothing, first, given: onError, requested });
   }
 }
 

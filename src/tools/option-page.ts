@@ -180,7 +180,7 @@ export async function savedContexts(
 
 async function savedBy(call: SaveCall, context: ToolContext): Promise<ToolAnswer> {
   const errors: unknown[] = [];
-  const run = savesOf(context).start(call, context.caller, (thrown) => errors.push(thrown));
+  const run = savesOf(context).start(call, context, (thrown) => errors.push(thrown));
   await followRun(run, context);
   if (errors.length > 0) throw errors[0];
   return reportedRun(run, context);

@@ -79,7 +79,7 @@ function endOf(run: Run, { status, counts, updatedAt }: RunRow): readonly StoryS
   const [title, tone] = ENDS[status];
   if (status === "planned" || status === "needs_confirmation") return [{ title, tone }];
   const done = counts.succeeded + counts.alreadyDone + (counts.skipped ?? 0);
-  const says = counts.items > 0 ? `${thousands(done)} of ${thousands(counts.items)}` : undefined;
+  const says = counts.items > 1 ? `${thousands(done)} of ${thousands(counts.items)}` : undefined;
   const step: StoryStep = { title, tone, says, at: status === "running" ? undefined : updatedAt };
   const wait = waitWords(run);
   return wait === undefined ? [step] : [{ title: wait, tone: "warn" }, step];

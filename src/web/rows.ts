@@ -351,11 +351,12 @@ function actionsOf(status: string, isOpen: boolean, { services }: PageScope): re
 }
 
 function failureRow(failure: ReturnType<typeof groupFailures>[number]): FailureRow {
-  const { outcome, count, places, placesOmitted, byLine, message, remedy } = failure;
+  const { outcome, count, places, placesOmitted, byLine, remedy, isOfFirst } = failure;
   const kind = outcome === "failed" || outcome === "notApplied" || outcome === "skipped" ? outcome : "unknown";
   const named = places.reduce((sum, [from, to]) => sum + to - from + 1, 0);
   const more = placesOmitted ? ` and ${thousands(Math.max(1, count - named))} more` : "";
   const where = placesWords(places, { byLine }) + more;
+  const message = isOfFirst ? `for example: ${failure.message}` : failure.message;
   return { outcome: kind, count, places: where, message, remedy };
 }
 

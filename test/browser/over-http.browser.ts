@@ -43,9 +43,9 @@ test("after the login, the rejected rows of a file are downloaded as the table t
       await page.getByRole("button", { name: /^Files/ }).click();
       const [download] = await Promise.all([
         page.waitForEvent("download"),
-        page.getByRole("link", { name: "Rejected rows", exact: true }).click(),
+        page.getByRole("link", { name: "Rows not done", exact: true }).click(),
       ]);
-      expect(download.suggestedFilename()).toBe(`${runId}-rejects.csv`);
+      expect(download.suggestedFilename()).toBe("options-not-done.csv");
       const text = await readFile(await download.path(), "utf8");
       const rows = text.split("\r\n").map((line) => line.split(",").slice(0, 2).join(","));
       expect(rows).toEqual(["\uFEFFname,contextId", "News,1.23E+15", "속보_1,c", ""]);
@@ -71,7 +71,7 @@ test("a run that nobody drives says so, and goes on by itself as soon as a serve
     async (page) => {
       await logIn(page);
       await page.getByText("No server or worker executes this run now.").waitFor();
-      expect(await page.locator("main").innerText()).toMatch(/0 of 1[\s\S]*targeting-mcp worker/);
+      expect(await page.locator("main").innerText()).toMatch(/targeting-mcp worker[\s\S]*0 of 1/);
       expect(await findingsOfAxe(page)).toEqual([]);
       await startHttp({ ...server.environment, TARGETING_MCP_DRIVE: "on" });
       await page.locator("main .pill").getByText("Done", { exact: true }).first().waitFor();

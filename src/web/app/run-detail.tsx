@@ -9,9 +9,9 @@ import { doneOf, Progress, Requester, Status, sharesOf, Title } from "./run-word
 import { isConnected, outcome, runs } from "./state.ts";
 
 const FILES = {
-  sheet: "Download the sheet with results",
-  results: "Results",
-  rejects: "Rejected rows",
+  sheet: "Sheet with results",
+  results: "Results of all rows",
+  rejects: "Rows not done",
   removed: "What was removed",
   plan: "Plan",
 } as const;
@@ -54,21 +54,22 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
   const { did, counts } = run;
   const failed = counts.failed + counts.unknown + counts.notApplied + (counts.skipped ?? 0);
   const others = (plan?.conflicts.length ?? 0) + (plan?.drift.length ?? 0) + (plan?.differs?.length ?? 0);
+  const othersTitle = plan?.differs?.length ? "Restored with differences" : "Changed by others";
   const hasChanges = did !== undefined || plan !== undefined;
   const tab = useSignal<Tab | undefined>(undefined);
   const total = did && did.created + did.changed + did.deleted;
   const tabs: readonly { readonly name: Tab; readonly title: string; readonly count?: number | undefined }[] = [
     ...(hasChanges ? [{ name: "changes", title: "Changes", count: total } as const] : []),
-    { name: "failed", title: "Not done", count: failed },
-    ...(others > 0 ? [{ name: "others", title: "Left alone", count: others } as const] : []),
-    { name: "files", title: "Files", count: downloads.length },
+    ...(failed > 0 ? [{ name: "failed", title: "Not done", count: failed } as const] : []),
+    ...(others > 0 ? [{ name: "others", title: othersTitle, count: others } as const] : []),
+    ...(downloads.length > 0 ? [{ name: "files", title: "Files", count: downloads.length } as const] : []),
   ];
   const showFailed = (): void => {
     tab.value = "failed";
   };
-  // The failures come first if nothing was changed.
-  const first = failed > 0 && (total ?? 0) === 0 ? "failed" : (tabs[0]?.name ?? "failed");
-  const chosen = tab.value ?? first;
+  // What was not done comes first, because it is left for the person.
+  const first = failed > 0 && run.status !== "running" ? "failed" : tabs[0]?.name;
+  const chosen = tabs.find(({ name }) => name === tab.value)?.name ?? first;
   return (
     <>
       <Head run={run} />
@@ -77,15 +78,17 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
       <Sentences title="It cannot be applied" of={plan?.refused} />
       <Result run={run} />
       {failed > 0 && <FailedNote detail={known} show={showFailed} />}
-      <Filters
-        label="Parts of the run"
-        areTabs
-        chosen={chosen}
-        choose={(name) => {
-          tab.value = name;
-        }}
-        of={tabs}
-      />
+      {chosen !== undefined && (
+        <Filters
+          label="Parts of the run"
+          areTabs
+          chosen={chosen}
+          choose={(name) => {
+            tab.value = name;
+          }}
+          of={tabs}
+        />
+      )}
       {chosen === "changes" && (
         <Changes
           runId={run.runId}
@@ -188,11 +191,14 @@ function Story({ of }: { readonly of: readonly StoryStep[] }) {
   );
 }
 
-/** The result in one line: counts, a bar, and until when it can be undone. For a running run, the remaining time. */
+/**
+ * The result in one line: counts, a bar, and until when it can be undone. For a running run, the remaining time.
+ * Nothing for a run that changed nothing and succeeded, because its history says so.
+ */
 function Result({ run }: { readonly run: RunRow }) {
   const { did, counts, status, undoUntil } = run;
-  if (counts.items === 0) return null;
   const total = did === undefined ? 0 : did.created + did.changed + did.deleted;
+  if (counts.items === 0 || (status === "succeeded" && total === 0)) return null;
   const left = timeLeft(run);
   return (
     <div class="card row result">
@@ -242,7 +248,7 @@ function FailedNote({
   const sheet = downloads.includes("sheet") || downloads.includes("rejects");
   const path = `${PATHS.runs}/${encodeURIComponent(run.runId)}/${downloads.includes("sheet") ? "sheet" : "rejects"}`;
   return (
-    <div class="card note">
+    <div class={`card note${run.counts.failed > 0 ? " failures" : ""}`}>
       <ul>
         {failures.slice(0, 5).map(({ count, message, remedy, places }, at) => (
           <li key={at}>
@@ -264,7 +270,7 @@ function FailedNote({
       <div class="row">
         {sheet && (
           <button type="button" class="primary" onClick={() => void save(path)}>
-            {downloads.includes("sheet") ? FILES.sheet : FILES.rejects}
+            Download the {(downloads.includes("sheet") ? FILES.sheet : FILES.rejects).toLowerCase()}
           </button>
         )}
         <button type="button" onClick={() => void copyText(forAgent({ run, failures }))}>
@@ -311,7 +317,6 @@ function Problems({ detail: { run }, total }: { readonly detail: RunDetail; read
   const mark = useSignal("");
   mark.value = `${run.status} ${total}`;
   useProblems(run.runId, from, mark, list);
-  if (total === 0) return <p class="quiet">Everything was done.</p>;
   if (list.value === undefined) return <p class="quiet">Reading what was not done…</p>;
   return (
     <>
@@ -364,7 +369,6 @@ function useProblems(
 }
 
 function Files({ detail: { run, downloads } }: { readonly detail: RunDetail }) {
-  if (downloads.length === 0) return <p class="quiet">This run has no files.</p>;
   return (
     <ul class="items">
       {downloads.map((file) => (
