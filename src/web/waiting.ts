@@ -24,24 +24,34 @@ export function waitingOf(
   if (waits === undefined) return undefined;
   const { digest, parts, until, elsewhere, stale, differs } = waits;
   const contextIds = parts.reduce((sum, part) => sum + contextIdsIn(part), 0);
+  const magnitude = magnitudeOf(run, parts);
+  const isShareShown = magnitude?.whole !== undefined && run.header.call.tool !== "apply_plan";
   return {
-    ...{ digest, effect: effectWords(effect), parts: parts.map(firstObjects), expiresAt: until, elsewhere },
+    effect: effectWords(effect, isShareShown),
+    ...{ digest, parts: parts.map(firstObjects), expiresAt: until, elsewhere },
     ...lostAndUndoable(parts, days),
     act: actOf(run, parts),
     counts: countsOfWaiting(run),
-    magnitude: magnitudeOf(run, parts),
+    magnitude,
     contextIds: contextIds > 0 ? contextIds : undefined,
     typed: elsewhere === undefined ? textToType(parts, targeting) : undefined,
     stale: stale === undefined ? undefined : (differs ?? [stale]),
   };
 }
 
+/** The sentence of an effect that says which share of a targeting is affected. */
+const SHARE = / That is [\d,]+ of the targeting's [^.]+\(\d+ %\)\./;
+
 /**
- * Returns an effect as text for people, without the undo sentences, which are shown separately, and without run IDs.
+ * Returns an effect as text for people, without run IDs, and without the sentences on undo and on the share of the
+ * targeting if they are shown separately.
  */
-function effectWords(effect: string): string {
+function effectWords(effect: string, isShareShown: boolean): string {
   const plain = UNDO_ENDS.reduce((text, end) => text.replaceAll(end, ""), effect);
-  return plain.replace(/^Undoes run \w+(?: \(\w+\))?/, "Undoes an earlier run");
+  return (isShareShown ? plain.replace(SHARE, "") : plain).replace(
+    /^Undoes run \w+(?: \(\w+\))?/,
+    "Undoes an earlier run",
+  );
 }
 
 function contextIdsIn({ objects }: EffectPart): number {
@@ -221,7 +231,7 @@ export function titleOf({ tool, status, items, done, did, plan, ...names }: Titl
       return `${verb("resume")} an interrupted run${within("in")}`;
     case "list_options":
     case "get_option":
-      return `${verb("save")} ${targeting ?? "options"} to a file`;
+      return `${verb("save")} ${targeting ?? "options"} to ${file ?? "a file"}`;
     default:
       return `${tool}${within("in")}${part}`;
   }

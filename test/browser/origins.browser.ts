@@ -215,10 +215,10 @@ test("a session is renewed every ten minutes without the person's doing, until t
     `${origin}/`,
     async (page) => {
       await page.getByRole("link", { name: "Log in through the authorization server" }).click();
-      await page.getByText(/^shop · /).waitFor();
+      await page.locator(".environment").getByText("shop", { exact: true }).waitFor();
       issuer.becomes({ claims: { project: "other" } });
       pass(10);
-      await page.getByText(/^other · /).waitFor();
+      await page.locator(".environment").getByText("other", { exact: true }).waitFor();
       expect(issuer.count("/token")).toBe(2);
       issuer.away(true);
       pass(10);

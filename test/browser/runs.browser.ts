@@ -1,6 +1,6 @@
 import type { Locator } from "playwright-core";
 import { expect, test } from "vitest";
-import type { ChangeList, ProblemList } from "../../src/web/wire.ts";
+import type { ChangeList, ProblemList, RunRow } from "../../src/web/wire.ts";
 import { button, findingsOfAxe, rowNames, SCHEMES, withBrowser } from "./browser.ts";
 import { serveMadeRuns } from "./made-runs.ts";
 import { ENDED, MARKUP, PARTIAL, RUNNING, STALE, WAITING } from "./runs.ts";
@@ -75,7 +75,7 @@ test("a run that waits is shown with its exact effect, and is approved or declin
     for (const words of [
       "Requested by ci (calls itself “Claude Code”)",
       "Deletes 3 options of Spring",
-      "All 25",
+      "To be deleted 25",
       "12 Context IDs",
       "Show 21 more",
       "It can be undone",
@@ -164,7 +164,7 @@ test("a large change is approved by its targeting's name alone, and by keys only
     await expect.poll(() => button(page, "approve").isEnabled()).toBe(true);
     await page.keyboard.press("Enter");
     const dialog = page.getByRole("dialog", { name: "Confirm" });
-    await dialog.getByText("Delete 25 options: Delete 25 options from Spring").waitFor();
+    await dialog.getByText("Delete 25 options from Spring?").waitFor();
     await page.keyboard.press("Escape");
     await expect.poll(() => dialog.count()).toBe(0);
     expect(made.asked).toEqual([]);
@@ -246,6 +246,24 @@ test("another view begins at its top, and a running run does not say that it cha
     await page.getByRole("link", { name: /Add 1,000 options/ }).click();
     await page.getByText("The changes are listed here when the run has ended.").waitFor();
     expect(await page.evaluate("scrollY")).toBe(0);
+  });
+});
+
+test("an export opens on its files, and a list names the client of this computer in quotation marks", async () => {
+  const saved: RunRow = {
+    ...RUNNING.run,
+    ...{ runId: "01SAVED", tool: "list_options", title: "Saved Spring to spring.xlsx", actions: [] },
+    ...{ counts: { ...RUNNING.run.counts, items: 1, succeeded: 1, pending: 0 }, client: "claude-code" },
+    status: "succeeded",
+  };
+  const made = await serveMadeRuns({ details: [{ ...RUNNING, run: saved, downloads: ["results"] }] });
+  await onPage(`${made.url}/#/runs`, async (page) => {
+    await page.getByText("“claude-code” · ").waitFor();
+    await page.getByRole("link", { name: "Saved Spring to spring.xlsx" }).click();
+    await page.getByRole("link", { name: "Results of all rows" }).waitFor();
+    const said = await page.locator("main").innerText();
+    expect(said).toContain("by an agent on this computer (calls itself “claude-code”)");
+    expect(said).not.toContain("Not done");
   });
 });
 
@@ -339,6 +357,9 @@ test("runs are listed by day, narrowed and searched, and one is shown with its c
     await page.getByRole("main").getByRole("link", { name: "Runs" }).click();
     await page.getByRole("combobox", { name: "Status" }).selectOption("Every status");
     await page.getByRole("link", { name: /spring\.yaml/ }).click();
+    // What is left for the person comes first.
+    await page.getByRole("table", { name: "Not done" }).waitFor();
+    await page.getByRole("button", { name: "Changes 4" }).click();
     const table = page.getByRole("table", { name: "Changes" });
     await table.waitFor();
     expect((await table.locator("tbody tr").allInnerTexts()).map((row) => row.replaceAll(/\s+/g, " ").trim())).toEqual([
@@ -362,13 +383,13 @@ test("runs are listed by day, narrowed and searched, and one is shown with its c
     await problems.waitFor();
     expect(await problems.getByRole("columnheader").allInnerTexts()).toEqual(["Row", "Value", "Problem", "Suggestion"]);
     expect(await rowNames(page, "Not done")).toEqual(["line 3", "line 4"]);
-    await page.getByRole("button", { name: "Left alone 2" }).click();
+    await page.getByRole("button", { name: "Changed by others 2" }).click();
     await page.getByText("Hats has changed since the file was saved").waitFor();
     expect(await rowNames(page, "Conflicts")).toEqual(["Jeans"]);
     await page.getByRole("button", { name: "Files 3" }).click();
     for (const [name, file] of [
-      ["Results", "results"],
-      ["Rejected rows", "rejects"],
+      ["Results of all rows", "results"],
+      ["Rows not done", "rejects"],
       ["What was removed", "removed"],
     ] as const) {
       expect(await page.getByRole("link", { name, exact: true }).getAttribute("href")).toBe(
@@ -405,6 +426,7 @@ test("the overview says first what waits, then what failed and what happened", a
   const made = await serveMadeRuns({ details: [WAITING, { ...PARTIAL, run: recent }] });
   await onPage(made.url, async (page) => {
     await page.getByRole("heading", { name: "1 change waits for you" }).waitFor();
+    await page.getByText("Agents cannot continue with it until you decide.").waitFor();
     await page.getByText("2 of 6 items failed").waitFor();
     const said = await page.locator("main").innerText();
     expect(said).toContain("2 created · 1 changed · 1 deleted");
@@ -427,16 +449,19 @@ test.each(SCHEMES)("axe-core finds nothing in any view, and no view is wider tha
   await onPage(
     made.url,
     async (page) => {
-      for (const [address, words] of [
+      const views: readonly (readonly [address: string, words: string, opened?: string])[] = [
         ["#/", "Needs attention"],
         ["#/approvals", "Sneakers"],
         ["#/approvals/01STALE", "Changed since it was planned"],
         ["#/runs", "Took"],
         ["#/runs/01RUNNING", "Running"],
-        ["#/runs/01PARTIAL", "Dresses"],
-      ] as const) {
+        ["#/runs/01PARTIAL", "bad_3"],
+        ["#/runs/01PARTIAL", "Dresses", "Changes 4"],
+      ];
+      for (const [address, words, opened] of views) {
         await page.setViewportSize({ width: 1280, height: 800 });
         await page.goto(`${made.url}/${address}`);
+        if (opened !== undefined) await page.getByRole("button", { name: opened }).click();
         await page.locator("main").getByText(words).first().waitFor();
         expect([address, await findingsOfAxe(page)]).toEqual([address, []]);
         await page.setViewportSize({ width: 390, height: 844 });

@@ -115,8 +115,10 @@ describe("a deletion that waits", () => {
       ],
     });
     const answer = client.callTool("delete_options", { ids: [BOOTS] });
-    const { runId, title } = await newlyWaiting(person);
+    const { runId, title, waiting } = await newlyWaiting(person);
     expect(title).toBe("Delete Boots from Unseen targeting");
+    // Its share of the targeting is a figure of its own.
+    expect(waiting).toMatchObject({ effect: "This deletes 1 option with 9 Context IDs.", magnitude: { whole: 2 } });
     expect(await changesOf(person, runId, "SKU-8")).toMatchObject({
       rows: [{ before: { name: "Boots", count: 9, contextIds: ["sku-8", "sku-0", "sku-1", "sku-2", "sku-3"] } }],
       removed: 9,

@@ -8,7 +8,7 @@ import { asking } from "./keys.ts";
 import { Ago, Ask, Bar, Empty, Figure, Sentences, Text } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 import { actOnRun, detail, look } from "./requests.ts";
-import { onlyNameOf, Requester, Status, Title } from "./run-words.tsx";
+import { onlyNameOf, Requester, ShortRequester, Status, Title } from "./run-words.tsx";
 import { isConnected, MAX_ROWS, route, runs, waitingRuns } from "./state.ts";
 
 /** The maximum number of runs in the queue. More runs are shown once these are decided and the page is loaded again. */
@@ -80,7 +80,7 @@ function QueueItem({ run, now, isChosen }: Decided & { readonly isChosen: boolea
           </span>
         )}
         <span class="line quiet small">
-          <Requester run={run} /> · <Ago at={startedAt} />
+          <ShortRequester run={run} /> · <Ago at={startedAt} />
         </span>
       </a>
     </li>
@@ -159,7 +159,13 @@ export function Decision({ run, now }: Decided) {
           ` The API does not say which campaigns use what is deleted${isWaiting ? ": check in the console before you approve" : ""}.`}
       </p>
       {plan !== undefined && plan.drift.length + plan.conflicts.length > 0 && <Differences plan={plan} />}
-      <Changes runId={runId} version={`${waiting.digest} ${waiting.effect}`} title="What changes" read={list} />
+      <Changes
+        runId={runId}
+        version={`${waiting.digest} ${waiting.effect}`}
+        title="What changes"
+        isWaiting={isWaiting}
+        read={list}
+      />
       {waiting.parts.map((part, at) =>
         part.isBeside ? <Part key={part.title} runId={runId} place={at} part={part} most={20} isSearchable /> : null,
       )}
@@ -325,7 +331,8 @@ function Confirm({ run, act, typed }: { readonly run: RunRow; readonly act: stri
       }}
       press={() => void actOnRun(run, action, typed)}
     >
-      {action === "approve" ? `${act}:` : "Decline:"} <Title run={run} />
+      {action === "decline" && "Decline: "}
+      <Title run={run} end={action === "approve" ? "?" : ""} />
     </Ask>
   );
 }

@@ -23,7 +23,7 @@ const AGAIN_MS = 1000;
 type Kind = "" | ChangeRow["kind"];
 
 /** The changes of a run: both sides of each object in the targeting's order, with pages and a search. */
-export function Changes({ runId, version, title, isRunning = false, read: whole }: ChangesProps) {
+export function Changes({ runId, version, title, isRunning, isWaiting, read: whole }: ChangesProps) {
   const search = useSignal("");
   const kind = useSignal<Kind>("");
   const from = useSignal(0);
@@ -36,6 +36,7 @@ export function Changes({ runId, version, title, isRunning = false, read: whole 
   if (list.value === undefined) return <p class="quiet">Reading the changes…</p>;
   const { rows, total, counts, unchanged, findsNames = false, isReading = false } = list.value;
   const all = counts.created + counts.changed + counts.deleted;
+  const kinds = KINDS.filter(({ name }) => counts[name] > 0);
   const choose = (name: Kind): void => {
     kind.value = name;
     from.value = 0;
@@ -55,15 +56,23 @@ export function Changes({ runId, version, title, isRunning = false, read: whole 
   return (
     <div>
       <div class="row">
-        <Filters
-          label="Kinds of changes"
-          chosen={kind.value}
-          choose={choose}
-          of={[
-            { name: "", title: "All", count: all },
-            ...KINDS.filter(({ name }) => counts[name] > 0).map((one) => ({ ...one, count: counts[one.name] })),
-          ]}
-        />
+        {kinds.length > 1 ? (
+          <Filters
+            label="Kinds of changes"
+            chosen={kind.value}
+            choose={choose}
+            of={[
+              { name: "", title: "All", count: all },
+              ...kinds.map((one) => ({ name: one.name, title: one.title, count: counts[one.name] })),
+            ]}
+          />
+        ) : (
+          isWaiting && (
+            <h2>
+              {kinds[0]?.ahead} <span class="quiet">{number(all)}</span>
+            </h2>
+          )
+        )}
         <span class="push row">
           <Search label={`Search ${where}`} value={search.value} change={find} />
           {all > FIRST_ROWS && (
@@ -107,14 +116,16 @@ interface ChangesProps {
   readonly title: string;
   /** Whether the run is running. Its changes are known only after it has ended. */
   readonly isRunning?: boolean;
+  /** Whether the run waits for an approval. */
+  readonly isWaiting?: boolean;
   /** The signal for the list, if other components show it as well. */
   readonly read?: Signal<ChangeList | undefined>;
 }
 
 const KINDS = [
-  { name: "deleted", title: "Deleted" },
-  { name: "changed", title: "Changed" },
-  { name: "created", title: "New" },
+  { name: "deleted", title: "Deleted", ahead: "To be deleted" },
+  { name: "changed", title: "Changed", ahead: "To be changed" },
+  { name: "created", title: "New", ahead: "To be created" },
 ] as const;
 
 /** Returns whether the last row is shown and nothing is filtered. */
@@ -375,7 +386,7 @@ export function Differences({ plan }: { readonly plan: PlanView }) {
           <strong>
             <Text of={one.name} /> has changed since the file was saved
           </strong>
-          : {one.field} <Value of={one.base} />, now <Value of={one.service} />. The plan leaves it alone.
+          : {one.field} <Value of={one.base} /> then, <Value of={one.service} /> now. The plan leaves it alone.
         </p>
       ))}
       <More than={MAX_DIFFERENCES} of={drift.length + (omitted.drift ?? 0)} />

@@ -113,16 +113,23 @@ function shownOf({ environment, sandbox = environment }: Hello, view: ViewName |
 /** The environment. Live is red and a sandbox is violet in every view, so that nobody confuses them. */
 function Environment({ of, isReadOnly }: { readonly of: ShownEnvironment; readonly isReadOnly: boolean }) {
   const { kind, project, address } = of;
-  const more = [project, address].filter((part) => part !== undefined).join(" · ");
   return (
     <div class={`environment ${kind}`}>
       <i class="dot" />
       <span>
         <strong>{kind === "live" ? "Live" : "Sandbox"}</strong>
+        {project !== undefined && (
+          <>
+            {" · "}
+            <Text of={project} most={60} />
+          </>
+        )}
         {isReadOnly && " · read-only"}
-        <span>
-          <Text of={more} most={120} />
-        </span>
+        {address !== undefined && (
+          <span>
+            <Text of={address} most={80} />
+          </span>
+        )}
       </span>
     </div>
   );

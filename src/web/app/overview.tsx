@@ -5,7 +5,7 @@ import { type FailureRow, PATHS, type RunDetail, type RunRow } from "../wire.ts"
 import { Ago, Bar, type Column, Columns, Empty, Figure, now, type Share, sharesText, Text, visible } from "./parts.tsx";
 import { durationWords, number } from "./plain-words.ts";
 import { read } from "./requests.ts";
-import { Requester, Status, Title } from "./run-words.tsx";
+import { ShortRequester, Status, Title } from "./run-words.tsx";
 import { arrived, coverage, hasEnded, hello, metrics, runList, verdicts, waitingRuns } from "./state.ts";
 import { RESULTS, WordsOf } from "./words.tsx";
 
@@ -48,7 +48,7 @@ export function Overview() {
           ? "This is what it reported last. Nothing here can be decided any more."
           : length === 0
             ? "Agents continue without you."
-            : "Agents cannot continue with them until you decide."}
+            : `Agents cannot continue with ${length === 1 ? "it" : "them"} until you decide.`}
       </span>
       {waitingRuns.value.length > 0 && !hasEnded.value && <Waiting />}
       <Today />
@@ -82,7 +82,7 @@ function Waiting() {
           <div>
             <Title run={run} />
             <span class="line quiet small">
-              <Requester run={run} /> · <Ago at={run.startedAt} />
+              <ShortRequester run={run} /> · <Ago at={run.startedAt} />
               {run.waiting !== undefined && (
                 <> · {run.waiting.stale === undefined ? <Expires at={run.waiting.expiresAt} /> : STALE}</>
               )}

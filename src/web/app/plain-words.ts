@@ -37,9 +37,9 @@ export function dayWords(at: number, from: number): string {
   return days === 0 ? "Today" : days === 1 ? "Yesterday" : YEAR.format(new Date(at));
 }
 
-/** Returns a duration as text: `0.4 s`, `3 min 20 s`. */
+/** Returns a duration as text: `< 0.1 s`, `0.4 s`, `3 min 20 s`. */
 export function durationWords(ms: number): string {
-  if (ms < 100) return "under 0.1 s";
+  if (ms < 100) return "< 0.1 s";
   if (ms < 10_000) return `${(Math.max(0, ms) / 1000).toFixed(1)} s`;
   const seconds = Math.round(ms / 1000);
   if (seconds < 60) return `${seconds} s`;

@@ -58,11 +58,22 @@ export function Title({ run, end = "" }: { readonly run: RunRow; readonly end?: 
   );
 }
 
+/** Who requested a run, in a list: the authenticated caller, or the quoted name of a client of this computer. */
+export function ShortRequester({ run: { caller = "", client } }: { readonly run: RunRow }) {
+  if (client === undefined || !isLocal(caller)) return <Text of={callerWords(caller)} most={80} />;
+  return (
+    <>
+      “<Text of={client} most={40} />”
+    </>
+  );
+}
+
 /** Who requested a run: the authenticated caller, and in quotation marks the client's name for itself. */
 export function Requester({ run }: { readonly run: RunRow }) {
   const { caller = "", client } = run;
   return (
     <>
+      {isLocal(caller) && "an agent on "}
       <strong>
         <Text of={callerWords(caller)} most={80} />
       </strong>
@@ -77,9 +88,13 @@ export function Requester({ run }: { readonly run: RunRow }) {
   );
 }
 
+function isLocal(caller: string): boolean {
+  return caller === "" || caller === "local";
+}
+
 /** Returns the name of a caller for people. */
 function callerWords(caller: string): string {
-  if (caller === "" || caller === "local") return "this computer";
+  if (isLocal(caller)) return "this computer";
   return caller.replace(/^(?:local|token|client|oauth):/, "");
 }
 

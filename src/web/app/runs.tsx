@@ -4,7 +4,7 @@ import type { RunRow } from "../wire.ts";
 import { Ago, Empty, Filters, now, SCROLLS, Search, Steps } from "./parts.tsx";
 import { dayWords, durationWords } from "./plain-words.ts";
 import { OneRun } from "./run-detail.tsx";
-import { Progress, Requester, STATUSES, Status, Title } from "./run-words.tsx";
+import { Progress, ShortRequester, STATUSES, Status, Title } from "./run-words.tsx";
 import { MAX_ROWS, route, runList } from "./state.ts";
 
 /** Running and past runs, or the run that the address names. */
@@ -69,7 +69,7 @@ function RunTable() {
             { name: "all", title: "All", count: all.length },
             { name: "changes", title: "Changes", count: count("changes") },
             { name: "events", title: "Events", count: count("events") },
-            { name: "files", title: "Files", count: count("files") },
+            { name: "files", title: "With a file", count: count("files") },
           ]}
         />
         <span class="push row">
@@ -160,7 +160,7 @@ function Row({ run }: { readonly run: RunRow }) {
           <Title run={run} />
         </a>
         <span class="line quiet small">
-          <Requester run={run} /> · <Ago at={startedAt} />
+          <ShortRequester run={run} /> · <Ago at={startedAt} />
         </span>
       </th>
       <td>

@@ -300,7 +300,8 @@ function Found({ search }: { readonly search: string }) {
         ))}
       </Table>
       <p class="head quiet">
-        {number(options.length)} of {number(total)} that fit
+        {total > options.length && `${number(options.length)} of `}
+        {counted(total, "option")} found
       </p>
     </div>
   );

@@ -34,6 +34,7 @@ describe("a run as a sentence", () => {
       },
     ],
     ["Sent 2 of 4 events", { tool: "track_events", status: "partial", items: 4, done: 2 }],
+    ["Saved Footwear KR to shoes.xlsx", { tool: "list_options", items: 1, done: 1, fileName: "shoes.xlsx" }],
     ["Sent 1 event", { tool: "track_event", items: 1, done: 1 }],
   ])("%s", (sentence, more) => {
     expect(titleOf({ ...PART, targeting, ...more })).toBe(sentence);
@@ -86,6 +87,6 @@ test("times and durations in words", () => {
   ]);
   expect([now, now - 24 * 60 * min].map((at) => dayWords(at, now))).toEqual(["Today", "Yesterday"]);
   expect([40, 440, 59_000, 200_000, 7_260_000].map(durationWords)).toEqual([
-    ...["under 0.1 s", "0.4 s", "59 s", "3 min 20 s", "2 h 1 min"],
+    ...["< 0.1 s", "0.4 s", "59 s", "3 min 20 s", "2 h 1 min"],
   ]);
 });
