@@ -223,7 +223,7 @@ function notesOf(run: ReportedRun): readonly string[] {
     ...(run.notes ?? []),
     ...endNotes(run),
     ...unansweredNote(run),
-    ...sheetNotes(run.file),
+    ...sheetNotes(run.file, run.notes),
     ...(run.rows === undefined ? [] : rowsNote(run.rows)),
     ...fuzzyMatchNote(run),
     ...nearNote(run),

@@ -16,8 +16,11 @@ const DELIMITER_WORDS: Readonly<Record<string, string>> = {
 
 const SEPARATOR_WORDS: Readonly<Record<string, string>> = { ",": "commas", "\n": "line breaks" };
 
-/** How a sheet was read, as sentences: what was detected and differs from plain CSV, and what was skipped. */
-export function sheetNotes(file: InputFile | undefined): readonly string[] {
+/**
+ * How a sheet was read, as sentences: what was detected and differs from plain CSV, and what was skipped. Beside a
+ * preview, which lists all columns, they are not repeated.
+ */
+export function sheetNotes(file: InputFile | undefined, beside: readonly string[] = []): readonly string[] {
   if (file === undefined || (file.format !== "csv" && file.format !== "xlsx")) return [];
   // It is not known yet how the sheet is read.
   if (isUnread(file)) return [];
@@ -25,7 +28,7 @@ export function sheetNotes(file: InputFile | undefined): readonly string[] {
   const notes = [
     formWords(file, seen),
     ignoredWords(seen),
-    readWords(seen),
+    beside.some((note) => note.startsWith(ALL_COLUMNS)) ? undefined : readWords(seen),
     ...cellWords(file, seen),
     ...rowWords(file, seen),
   ];
@@ -173,6 +176,9 @@ const MAX_IDS = 3;
 const MAX_FIELDS = 8;
 const OPS = { add: "add", remove: "remove", set: "exactly" } as const;
 
+/** The beginning of the note of a preview that lists all columns. */
+const ALL_COLUMNS = "columns: ";
+
 /** The notes of a preview: how the file was read, if no other note says it, its columns, and its first rows. */
 export function previewNotes(file: InputFile | undefined, { columns, rows }: Preview): readonly string[] {
   const isSheet = file?.format === "csv" || file?.format === "xlsx";
@@ -181,7 +187,7 @@ export function previewNotes(file: InputFile | undefined, { columns, rows }: Pre
   const more = each.length > MAX_COLUMNS ? ` and ${each.length - MAX_COLUMNS} more` : "";
   return [
     ...(isPlain ? ["read as UTF-8, separated by commas"] : []),
-    ...(each.length === 0 ? [] : [`columns: ${each.slice(0, MAX_COLUMNS).join(", ")}${more}`]),
+    ...(each.length === 0 ? [] : [`${ALL_COLUMNS}${each.slice(0, MAX_COLUMNS).join(", ")}${more}`]),
     ...(rows.length === 0
       ? []
       : [`first rows as understood: ${rows.slice(0, PREVIEW_ROWS).map(previewRow).join("; ")}`]),

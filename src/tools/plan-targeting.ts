@@ -350,7 +350,8 @@ function readNotes({
 }: Pick<ReadDesired, "file" | "columns" | "desired">): readonly string[] {
   if (file === undefined) return [];
   const rows = desired.options.slice(0, PREVIEW_ROWS).map(rowOf);
-  return [...sheetNotes(file), ...previewNotes(file, { columns, rows })];
+  const preview = previewNotes(file, { columns, rows });
+  return [...sheetNotes(file, preview), ...preview];
 }
 
 function rowOf({ line, _id, name, parent, type, contexts, isRemoved }: Desired["options"][number]): PreviewRow {

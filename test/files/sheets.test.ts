@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { sheetNotes } from "../../src/answers/sheets.ts";
+import { previewNotes, sheetNotes } from "../../src/answers/sheets.ts";
 import { contextRows, optionRows } from "../../src/changes/rows/input-rows.ts";
 import { actionIn, contextActionIn } from "../../src/files/cells.ts";
 import type { SheetArguments } from "../../src/files/detect-sheet.ts";
@@ -176,6 +176,16 @@ async function noteOn(row: string, { isLast }: { readonly isLast: boolean }) {
   const notes = sheetNotes(read).filter((note) => note.startsWith("line "));
   return { notes, isKept: options.length === (isLast ? 3 : 4) };
 }
+
+test("the notes beside a preview do not repeat its columns", async () => {
+  const { file, notes } = await read("korean-german-headings.csv", optionRows);
+  const columns = [{ heading: "Gruppe", column: "parentName" }];
+  const preview = previewNotes(file, { columns, rows: [] });
+  expect(preview.join("\n")).toContain('columns: "Gruppe" as Group');
+  const beside = notes.filter((note) => !note.startsWith("columns read: "));
+  expect(beside).toHaveLength(notes.length - 1);
+  expect(sheetNotes(file, preview)).toEqual(beside);
+});
 
 test.each<readonly [header: string, names: readonly string[] | "refused"]>([
   ["Artikel;Artikelnr.;Preis", ["One"]],
