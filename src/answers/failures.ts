@@ -136,15 +136,10 @@ export interface FailureRow {
   readonly lines: readonly string[];
 }
 
-/** The name of an object in a group, with its ID if the caller does not know it. */
-export interface FailureExample {
-  readonly name: string;
-  readonly _id?: string | undefined;
-}
-
 /** What the text of a row depends on besides its failures. */
 interface Beside {
-  readonly examples?: readonly FailureExample[];
+  /** Whether the first objects are named, and not only the first one. */
+  readonly isNamed?: boolean;
   readonly resumes?: boolean;
   /** Whether a line above states the code and the common beginning of all messages. */
   readonly isBelowShared?: boolean;
@@ -162,7 +157,7 @@ export function sharedLine(failures: readonly SummarizedFailure[]): string {
 export function failureRow(
   failure: SummarizedFailure,
   { details: mostDetails, places, isBare = false, tokens }: FailureForm,
-  { examples = [], resumes = false, isBelowShared = false }: Beside = {},
+  { isNamed = false, resumes = false, isBelowShared = false }: Beside = {},
 ): FailureRow {
   const { outcome, count, indexes, errorCode, statusCode, contextIds, byLine } = failure;
   const short = withFewPlaces(failure, places);
@@ -190,7 +185,9 @@ export function failureRow(
     remedy,
   };
   const how = resumes ? withoutResume(remedy) : remedy;
-  const names = ref === undefined ? [] : examples.length > 0 ? examples : [{ name: ref }];
+  // The ID of an option that a call skipped is not known to the caller.
+  const examples = failure.examples.map(({ name, _id }) => ({ name, _id: outcome === "skipped" ? _id : undefined }));
+  const names = ref === undefined ? [] : isNamed && examples.length > 0 ? examples : [{ name: ref }];
   const place = countedPlaces(count, short.places, { byLine, omitted: short.placesOmitted });
   const notFailed = outcome === "failed" ? "" : `, ${OUTCOME_WORDS[outcome]}`;
   const together = sum === undefined ? "" : ` Together they give ${thousands(sum)} Context IDs.`;
@@ -212,7 +209,7 @@ export function failureRow(
 
 const DETAILS_IN_TEXT = 5;
 
-function exampleWords(names: readonly FailureExample[], count: number, message: string): string {
+function exampleWords(names: FailureGroup["examples"], count: number, message: string): string {
   // A message about one name already quotes it.
   const picked = count === 1 ? names.filter(({ name }) => !message.includes(quoteUntrusted(cut(name)))) : names;
   return picked.length === 0

@@ -62,7 +62,7 @@ function resultWords(run: ReportedRun): string {
   if (status === "planned" || status === "needs_confirmation") {
     // What needs approval follows.
     if (status === "needs_confirmation") return rest.length === 0 ? "" : `${many(counts.items, work.noun)}${also}`;
-    return `Would ${work.todo} ${ofAll(counts.pending, counts.items, work.noun)}${also}`;
+    return `Would ${wouldWords(run, work)}${also}`;
   }
   const [first, ...others] = doneWords(run, work);
   if (first !== undefined) return `${[first, ...others].join(", ")}${whereWords(run)}${also}`;
@@ -70,6 +70,17 @@ function resultWords(run: ReportedRun): string {
   if (BEFORE[status] !== undefined) return `${many(counts.items, work.noun)}: ${rest.join(", ")}`;
   const isAll = counts.items > 1 && rest.length === 1 ? "all " : "";
   return `No ${work.noun} was ${work.done.toLowerCase()}${whereWords(run)}: ${isAll}${rest.join(", ")}`;
+}
+
+/** What a plan would do. An import may also add Context IDs to options that exist. */
+function wouldWords({ tool, counts, plan = [] }: ReportedRun, { todo, noun }: Work): string {
+  const { pending, items, failed } = counts;
+  const updates = plan.reduce((sum, { operation, items }) => sum + (operation === "updateOptions" ? items : 0), 0);
+  // Requests also count what would fail.
+  if (tool !== "bulk_add_options" || updates === 0 || failed > 0) return `${todo} ${ofAll(pending, items, noun)}`;
+  const extended = `add Context IDs to ${thousands(updates)}`;
+  if (updates === pending) return `${extended} of ${many(items, noun)}`;
+  return `${todo} ${ofAll(pending - updates, items, noun)}, ${extended} that exist`;
 }
 
 const DID: readonly Did[] = ["created", "changed", "deleted", "same"];

@@ -12,11 +12,9 @@ import {
 } from "./budget.ts";
 import { type VerdictRow, verdictLine } from "./event-messages.ts";
 import {
-  type FailureExample,
   type FailureForm,
   type FailureRow,
   failureRow,
-  messageFor,
   OPERATION_WORDS,
   type SummarizedFailure,
   sharedLine,
@@ -51,7 +49,6 @@ const MAX_REASONS = 25;
 const MAX_RESULTS = 50;
 /** The maximum number of results for each reason that is shown with its count. */
 const MAX_OF_A_REASON = 5;
-const MAX_EXAMPLES = 3;
 
 /**
  * Builds the answer about a run within 2,500 tokens, for any number of items. It contains counts, failures grouped by
@@ -262,7 +259,7 @@ function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readon
   const failures = run.failures.slice(0, MAX_REASONS).toSorted(byShared);
   const forms = failures.map((failure, at) => {
     const alike = failures.filter((other) => isAlike(failure, other));
-    const beside = { examples: examplesOf(failure, run), resumes, isBelowShared: alike.length > 1 };
+    const beside = { isNamed: run.page === undefined, resumes, isBelowShared: alike.length > 1 };
     const above = alike.length > 1 && !isAlike(failure, failures[at - 1]) ? [sharedLine(alike)] : [];
     return FAILURE_FORMS.map((form) => {
       const row = failureRow(failure, form, beside);
@@ -291,23 +288,6 @@ function isAlike(one: SummarizedFailure, other: SummarizedFailure | undefined): 
 /** Sorts reasons with a common beginning together, before the others. */
 function byShared(one: SummarizedFailure, other: SummarizedFailure): number {
   return (other.shared ?? "").localeCompare(one.shared ?? "");
-}
-
-function examplesOf(
-  { outcome, errorCode, indexes, remedy, isOfFirst }: SummarizedFailure,
-  run: ReportedRun,
-): readonly FailureExample[] {
-  if (isOfFirst || run.page !== undefined) return [];
-  return run.results
-    .filter(
-      (result) =>
-        result.outcome === outcome &&
-        result.reason?.code === errorCode &&
-        indexes.includes(result.index) &&
-        messageFor(result.reason).remedy === remedy,
-    )
-    .slice(0, MAX_EXAMPLES)
-    .flatMap(({ name, _id }) => (name === undefined ? [] : [{ name, _id: outcome === "skipped" ? _id : undefined }]));
 }
 
 function sum(costs: readonly number[]): number {

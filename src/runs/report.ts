@@ -92,6 +92,8 @@ export interface FailureGroup {
   readonly contextIds?: number;
   /** Name or ID of the first object. */
   readonly ref?: string;
+  /** The names of the first objects that have one, with their IDs. */
+  readonly examples: readonly { readonly name: string; readonly _id?: string | undefined }[];
   /**
    * Present if the details differ: the details of the first objects, each with its position, in the order of `indexes`.
    */
@@ -108,6 +110,7 @@ export interface FailureDetail extends Pick<ReportedObject, "index" | "line" | "
 
 const INDEXES_SHOWN = 20;
 const RANGES_KEPT = 20;
+const EXAMPLES_KEPT = 3;
 
 /** Returns the counts of a run's state. */
 export function countsOf(state: ReportedState): ReportCounts {
@@ -209,6 +212,7 @@ interface Collected extends Pick<FailureGroup, "outcome" | "reason" | "byLine" |
   count: number;
   readonly indexes: number[];
   readonly places: [from: number, to: number][];
+  readonly examples: FailureGroup["examples"][number][];
   placesOmitted: boolean;
   contextIds?: number;
   readonly details: FailureDetail[];
@@ -239,6 +243,10 @@ export function failureGroups(
     const group = groups.get(key) ?? collect(outcome, reason, about, state.idOf(object));
     groups.set(key, group);
     group.count += 1;
+    const { name } = about;
+    if (name !== undefined && group.examples.length < EXAMPLES_KEPT) {
+      group.examples.push({ name, _id: state.idOf(object) });
+    }
     addPlace(group, about.line ?? about.index + 1);
     const contextIds = reason.detail?.contextIds;
     if (typeof contextIds === "number") group.contextIds = (group.contextIds ?? 0) + contextIds;
@@ -254,7 +262,16 @@ export function failureGroups(
 function collect(outcome: Outcome, reason: Reason, about: ReportedObject, id: string | undefined): Collected {
   const ref = about.name ?? id;
   const places = { places: [], placesOmitted: false, byLine: about.line !== undefined };
-  return { outcome, reason, count: 0, indexes: [], details: [], ...places, ...(ref !== undefined && { ref }) };
+  return {
+    outcome,
+    reason,
+    count: 0,
+    indexes: [],
+    details: [],
+    examples: [],
+    ...places,
+    ...(ref !== undefined && { ref }),
+  };
 }
 
 function addPlace(group: Collected, place: number): void {

@@ -224,6 +224,7 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
     ...(did !== undefined && { did }),
     ...(state.facts?.rows && { rows: state.facts.rows }),
     ...(isChangeRun(run) && { file: reportedFile(run) }),
+    ...(isChangeRun(run) && run.state.facts.foreseen && status() === "planned" && { plan: run.state.facts.foreseen }),
     hasRejects: hasFile(call) && status() !== "running" && state.counts().failed > 0,
   };
 }

@@ -436,6 +436,23 @@ test("a workbook comes back with results, and fixed rows alone are tried when it
   );
 });
 
+test("a dry run of a file names the first options that exist, and says what would become of them", async () => {
+  const { client, sandbox, write } = await service();
+  const targetingId = await sandbox.targeting("Brands");
+  await sandbox.options(targetingId, [{ name: "Contoso" }, { name: "Fabrikam" }, { name: "Northwind" }]);
+  await write("brands.csv", "Option,Context IDs\nContoso,a\nAdatum,b\nFabrikam,c\nNorthwind,d\n");
+  const planned = (onExisting: string) =>
+    call(client, "bulk_add_options", { targetingId, file: "brands.csv", onExisting, dryRun: true });
+  const [failing, skipping, adding] = [await planned("fail"), await planned("skip"), await planned("addContexts")];
+  expect(failing.text).toContain(
+    '3 lines (2, 4-5) "Contoso", "Fabrikam", "Northwind": an option with this name exists',
+  );
+  expect(skipping.text).toMatch(/3 lines \(2, 4-5\) "Contoso" \w{26}, "Fabrikam" \w{26}, "Northwind" \w{26}, skipped/);
+  expect(adding.text).toContain("Would create 1 of 4 options, add Context IDs to 3 that exist.");
+  const { text } = await call(client, "get_run", { runId: adding.runId });
+  expect(text).toContain("Would create 1 of 4 options, add Context IDs to 3 that exist.");
+});
+
 test("a planned sheet comes back with semicolons and results, and does nothing when it is planned again", async () => {
   const given = await service();
   const { client, sandbox, folder, read, write, env } = given;
