@@ -96,6 +96,9 @@ export interface Effect {
   readonly parts: readonly EffectPart[];
 }
 
+const WITHIN_TITLE = "Options deleted with their targeting";
+const LEFT_EMPTY_TITLE = "Groups that the service does not leave empty";
+
 const LOSS_TITLES: Readonly<Record<Loss["kind"], string>> = {
   targeting: "Targetings deleted",
   optionGroup: "Option groups deleted",
@@ -143,19 +146,36 @@ export function effectSentence(losses: readonly Loss[], others: readonly string[
   const ownContextIds = groups.reduce((total, loss) => total + (loss.ownContextIds ?? 0), 0);
   const emptied = changed.filter(({ empties }) => empties).length;
   const parts = [
-    targetings.length > 0 && `deletes ${many(targetings.length, "targeting")} with ${many(sum(targetings), "option")}`,
+    targetings.length > 0 && `deletes ${many(targetings.length, "targeting")} with ${within(targetings)}`,
     groups.length > 0 &&
       `deletes ${many(groups.length, "option group")} with ${many(ownContextIds, "own Context ID")} and ` +
         `${many(sum(groups), "sub-option")}, which become top-level options where they are not deleted here too`,
-    options.length > 0 &&
-      `deletes ${many(options.length, "option")} with ${sum(options) === 0 ? "no Context IDs" : many(sum(options), "Context ID")}`,
+    options.length > 0 && `deletes ${many(options.length, "option")} with ${contextIdWords(sum(options))}`,
     changed.length > 0 &&
       `takes ${many(sum(changed), "Context ID")} away from ${many(changed.length, "option")}` +
         (emptied > 0 ? `, and leaves ${emptied} of them empty` : ""),
     ...others,
   ].filter((part) => part !== false);
   const end = losses.length === 0 ? "" : losses.some(({ kind }) => kind !== "contextIds") ? DELETED_END : REMOVED_END;
-  return `This ${parts.length === 0 ? "changes nothing" : parts.join(", and ")}.${end}`;
+  return `This ${parts.length === 0 ? "changes nothing" : parts.join(", and ")}.${staysWords(losses)}${end}`;
+}
+
+/** The options of targetings, with their Context IDs if these were counted. */
+function within(targetings: readonly Loss[]): string {
+  const [options, contextIds] = targetings.reduce(
+    ([all, ids], { count, contextIds: own = count === 0 ? 0 : Number.NaN }) => [all + count, ids + own],
+    [0, 0],
+  );
+  const counted = options > 0 && !Number.isNaN(contextIds) ? ` and ${many(contextIds, "Context ID")}` : "";
+  return `${many(options, "option")}${counted}`;
+}
+
+function staysWords(losses: readonly Loss[]): string {
+  const staying = losses.filter(({ lastOf }) => lastOf !== undefined).length;
+  if (staying === 0) return "";
+  return staying === 1
+    ? " 1 of them will stay: the service does not leave its group empty."
+    : ` ${thousands(staying)} of them will stay: the service does not leave their groups empty.`;
 }
 
 const DELETED_END = " Undo brings it back under new IDs, which campaigns do not know.";
@@ -176,7 +196,7 @@ export function shareWords(losses: readonly Loss[], optionsThere: number): strin
  */
 export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
   const first = losses.toSorted((one, other) => Number(other.empties ?? false) - Number(one.empties ?? false));
-  return Object.entries(LOSS_TITLES).flatMap(([kind, title]) =>
+  const kinds = Object.entries(LOSS_TITLES).flatMap(([kind, title]) =>
     effectPart(
       title,
       first
@@ -187,20 +207,45 @@ export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
         })),
     ),
   );
+  const inside = losses.flatMap(({ options = [] }) =>
+    options.map(({ name, _id, contextIds }) => ({ name: shortName(name), _id, says: contextIdWords(contextIds) })),
+  );
+  const count = losses.reduce((sum, { options, count: all }) => sum + (options === undefined ? 0 : all), 0);
+  const groups = losses.flatMap(({ name, lastOf }) =>
+    lastOf === undefined
+      ? []
+      : [
+          {
+            name: shortName(lastOf.name),
+            _id: lastOf._id,
+            says: `its last sub-option ${quoteUntrusted(shortName(name))} stays`,
+          },
+        ],
+  );
+  return [
+    ...kinds,
+    ...effectPart(WITHIN_TITLE, inside).map((part) => ({ ...part, count })),
+    ...effectPart(LEFT_EMPTY_TITLE, groups),
+  ];
+}
+
+function contextIdWords(count: number): string {
+  return count === 0 ? "no Context IDs" : many(count, "Context ID");
 }
 
 function contextIdsOf({ kind, count, ownContextIds = 0 }: Loss): number {
   return kind === "optionGroup" ? ownContextIds : count;
 }
 
-function describeLoss({ kind, count, ownContextIds = 0, empties }: Loss): string {
+function describeLoss(loss: Loss): string {
+  const { kind, count, ownContextIds = 0, empties } = loss;
   switch (kind) {
     case "targeting":
-      return many(count, "option");
+      return within([loss]);
     case "optionGroup":
       return `group with ${many(ownContextIds, "own Context ID")} and ${many(count, "sub-option")}`;
     case "option":
-      return count === 0 ? "no Context IDs" : many(count, "Context ID");
+      return contextIdWords(count);
     case "contextIds":
       return `loses ${many(count, "Context ID")}${empties ? ", then empty" : ""}`;
   }

@@ -132,7 +132,8 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
       "End or change that in the web console first, or add a new option to the group.",
     ),
   },
-  TARGETING_CATEGORY_NOT_SUPPORTED: (_, reason) => notSupported(reason),
+  TARGETING_CATEGORY_NOT_SUPPORTED: ({ group }, reason) =>
+    typeof group === "string" ? leavesEmpty(group, reason) : notSupported(reason),
   TARGETING_CATEGORY_TREE_ITEMS_LIMIT_EXCEEDED: (detail) => ({
     message: `a request named ${number(detail.count)} groups and sub-options, and may name ${number(detail.limit, 150)}`,
     remedy: texts(
@@ -194,6 +195,17 @@ function notSupported({ operation, sent = [] }: Reason): Entry {
   }
   const about = UPDATES_NOT_SUPPORTED.find(({ fields }) => fields.every((field) => sent.includes(field)));
   return about?.words ?? STORED_UNCHANGEABLE;
+}
+
+/** A refusal that was predicted, so that the group is known. */
+function leavesEmpty(group: string, { operation }: Reason): Entry {
+  return {
+    message: `it is the last sub-option of ${quoteUntrusted(group)}, a group without Context IDs of its own (7.4 case 6)`,
+    remedy:
+      operation === "deleteOptions"
+        ? LAST_SUB_OPTION.remedy
+        : "First give this group Context IDs or another sub-option.",
+  };
 }
 
 const LAST_SUB_OPTION: Entry = {

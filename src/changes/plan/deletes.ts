@@ -4,13 +4,13 @@ import { readOptions } from "../../reads/option-lists.ts";
 import { isEmpty } from "../../reads/option-scan.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";
 import { ownReason } from "../../runs/outcome.ts";
-import type { OptionRecord } from "../../spec/records.ts";
+import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";
 import type { Inputs } from "../call.ts";
 import { requestReason } from "../state/api-reasons.ts";
 import { badId } from "./checks.ts";
 import { noteCommonTargeting } from "./former-values.ts";
 import { isOption, optionFinder, reasonIfRenamed, unnamed } from "./names.ts";
-import { type Loss, Plan, type PlanningContext } from "./plan.ts";
+import { type Loss, type LostOption, Plan, type PlanningContext } from "./plan.ts";
 
 /** Something to delete, and the object that reports it. */
 interface WantedDelete {
@@ -34,7 +34,7 @@ export async function planDeleteTargetings(input: Inputs["delete_targeting"], co
     try {
       const targeting = await api.getTargeting(_id, { signal });
       const another = reasonIfRenamed(input.ids.includes(_id) ? undefined : nameOf.get(_id), targeting.name);
-      if (another === undefined) return { about, targeting };
+      if (another === undefined) return { about, loss: await lossOfTargeting(targeting, context) };
       for (const object of about) plan.fail(object, another);
       return undefined;
     } catch (thrown) {
@@ -43,15 +43,37 @@ export async function planDeleteTargetings(input: Inputs["delete_targeting"], co
       return undefined;
     }
   });
-  for (const { about, targeting } of read) {
-    const { _id, name, optionCount = 0 } = targeting;
+  for (const { about, loss } of read) {
+    const { _id, name } = loss;
     for (const object of about) plan.objects.amend(object, { name });
-    plan.losses.push({ name, _id, kind: "targeting", count: optionCount });
+    plan.losses.push(loss);
     plan.former.targeting(_id, name);
     plan.removed.push({ kind: "targeting", _id });
     plan.add(plan.make.deleteTargeting(_id, { objects: about }));
   }
   return plan;
+}
+
+/** How many of the first and last options of a targeting are named to the person who approves its deletion. */
+const NAMED = { first: 990, last: 10 } as const;
+
+/** Returns what is deleted with a targeting. Reads its lists of options. */
+async function lossOfTargeting(
+  { _id, name, optionCount = 0 }: TargetingRecord,
+  { api, signal }: PlanningContext,
+): Promise<Loss> {
+  const loss = { name, _id, kind: "targeting", count: optionCount } as const;
+  if (optionCount === 0) return loss;
+  const first: LostOption[] = [];
+  let last: LostOption[] = [];
+  let contextIds: number | undefined = 0;
+  for await (const { contextCount, ...option } of readOptions(api, _id, signal)) {
+    contextIds = contextCount === undefined || contextIds === undefined ? undefined : contextIds + contextCount;
+    const lost = { name: option.name, _id: option._id, contextIds: contextCount ?? 0 };
+    if (first.length < NAMED.first) first.push(lost);
+    else last = [...last.slice(1 - NAMED.last), lost];
+  }
+  return contextIds === undefined ? loss : { ...loss, contextIds, options: [...first, ...last] };
 }
 
 /** Returns the named targetings whose IDs are known. The others fail. */
@@ -97,7 +119,11 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
     for (const object of about.objects) plan.objects.amend(object, { name: option.name });
     plan.add(plan.make.deleteOption({ id: option._id }, isGroup(option) || isSubOption(option), about));
   }
-  plan.losses.push(...(await mapConcurrently(ordered, (option) => lossOf(option, context))));
+  const lastOf = await groupsLeftEmpty(ordered, known, context);
+  for (const loss of await mapConcurrently(ordered, (option) => lossOf(option, context))) {
+    const group = lastOf.get(loss._id);
+    plan.losses.push(group === undefined ? loss : { ...loss, lastOf: group });
+  }
   for (const { _id, subOptions } of plan.losses) {
     if (subOptions !== undefined) plan.former.option({ _id, subOptions: [...subOptions] });
   }
@@ -107,6 +133,33 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
     ordered.map(({ targeting }) => targeting),
   );
   return plan;
+}
+
+/**
+ * Returns the groups without own Context IDs that would lose their last sub-option, by the ID of that sub-option. The
+ * service refuses to delete it.
+ */
+async function groupsLeftEmpty(
+  ordered: readonly OptionRecord[],
+  known: ReadonlyMap<string, OptionRecord>,
+  { api, signal }: PlanningContext,
+): Promise<ReadonlyMap<string, Loss["lastOf"]>> {
+  const deleted = new Set(ordered.map(({ _id }) => _id));
+  const leaving = new Map<string, string[]>();
+  for (const { _id, parent } of ordered) {
+    if (typeof parent !== "string" || deleted.has(parent)) continue;
+    leaving.set(parent, [...(leaving.get(parent) ?? []), _id]);
+  }
+  const unknown = [...leaving.keys()].filter((id) => known.get(id)?.childCount === undefined);
+  const { found: read } = await findOptions(api, unknown, signal);
+  const lastOf = new Map<string, Loss["lastOf"]>();
+  for (const [id, ids] of leaving) {
+    const { name, childCount, contextCount } = read.get(id) ?? known.get(id) ?? {};
+    const last = ids.at(-1);
+    if (name === undefined || last === undefined || contextCount !== 0 || childCount !== ids.length) continue;
+    lastOf.set(last, { _id: id, name });
+  }
+  return lastOf;
 }
 
 /** Returns what is deleted with an option. Reads sub-options and counts that its record does not contain. */

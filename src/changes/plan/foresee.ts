@@ -22,15 +22,17 @@ interface PredictionContext {
 
 /**
  * Returns the failures that reads can predict for a plan if it were sent now: names that already exist, options and
- * targetings that do not exist, parents that are not groups, and exceeded limits with their current use. Throws the
- * ApiError of a read that fails.
+ * targetings that do not exist, parents that are not groups, groups that would be left empty, and exceeded limits with
+ * their current use. Throws the ApiError of a read that fails.
  */
-export async function foresee({ steps }: Plan, context: PredictionContext): Promise<readonly Settlement[]> {
+export async function foresee({ steps, losses }: Plan, context: PredictionContext): Promise<readonly Settlement[]> {
   const { api, signal } = context;
   const reader = contentsReader(api, signal);
   const adds = new Map<string, StepOf<"addOptions">[]>();
   const updates: Step[] = [];
   const targetings: StepOf<"createTargetings" | "renameTargetings">[] = [];
+  const lastOf = new Map(losses.flatMap(({ _id, lastOf }) => (lastOf === undefined ? [] : [[_id, lastOf.name]])));
+  const found: Settlement[] = [];
   for (let id = 0; id < steps.length; id += 1) {
     const step = steps.at(id);
     if (step?.operation === "addOptions") {
@@ -40,8 +42,11 @@ export async function foresee({ steps }: Plan, context: PredictionContext): Prom
       else if (place !== undefined) adds.set(place, [step]);
     } else if (step?.operation === "updateOptions") updates.push(step);
     else if (step?.operation === "createTargetings" || step?.operation === "renameTargetings") targetings.push(step);
+    else if (step?.operation === "deleteOptions") {
+      const group = lastOf.get(idIn(step, "_id") ?? "");
+      if (group !== undefined) found.push(...failedStep(step, leavesEmpty(step, group)));
+    }
   }
-  const found: Settlement[] = [];
   for (const [targetingId, some] of adds) found.push(...(await predictAddFailures(targetingId, some, reader)));
   found.push(...(await predictUpdateFailures(updates, reader, context)));
   found.push(...(await predictNameFailures(targetings, context)));
@@ -189,18 +194,50 @@ async function predictUpdateFailures(
     return [{ step, option, wanted: step.item }];
   });
   const renamed = new Set(updates.flatMap(({ option, wanted }) => (renames(option, wanted.name) ? [option._id] : [])));
+  const emptying = await lastMoves(updates, reader);
   const refused = await mapConcurrently(updates, async (update) => {
     const reason =
-      (await badChange(update, renamed, reader)) ?? (update.step.after ? undefined : await tooMany(update, context));
+      emptying.get(update) ??
+      (await badChange(update, renamed, reader)) ??
+      (update.step.after ? undefined : await tooMany(update, context));
     return reason && { step: update.step, reason };
   });
   const gone = steps.flatMap((step) => {
     const error = missing.get(idOf(step) ?? "");
     return error === undefined ? [] : [{ step, reason: requestReason("updateOptions", error) }];
   });
-  return [...gone, ...refused].flatMap(({ step, reason }) =>
-    step.objects.map((object) => ({ object, outcome: "failed" as const, reason })),
-  );
+  return [...gone, ...refused].flatMap(({ step, reason }) => failedStep(step, reason));
+}
+
+function failedStep({ objects }: Step, reason: Reason): readonly Settlement[] {
+  return objects.map((object) => failed(object, reason));
+}
+
+/**
+ * Returns the moves that the service refuses because they would leave a group without own Context IDs empty
+ * (management-api 7.4, case 6). A group that also gets sub-options in this call is not examined.
+ */
+async function lastMoves(updates: readonly Update[], reader: ContentsReader): Promise<ReadonlyMap<Update, Reason>> {
+  const leaving = new Map<string, Update[]>();
+  for (const update of updates) {
+    const { option, wanted } = update;
+    if (typeof option.parent !== "string" || wanted.parent === undefined || wanted.parent === option.parent) continue;
+    leaving.set(option.parent, [...(leaving.get(option.parent) ?? []), update]);
+  }
+  const reasons = new Map<Update, Reason>();
+  for (const [group, some] of leaving) {
+    const last = some.at(-1);
+    if (last?.option.targeting === undefined || updates.some(({ wanted }) => wanted.parent === group)) continue;
+    const held = await reader(last.option.targeting);
+    const { name, childCount, contextCount } = held instanceof Error ? {} : (held.options.get(group) ?? {});
+    if (name === undefined || contextCount !== 0 || childCount !== some.length) continue;
+    reasons.set(last, leavesEmpty(last.step, name));
+  }
+  return reasons;
+}
+
+function leavesEmpty(step: Step, group: string): Reason {
+  return refusal(step, "TARGETING_CATEGORY_NOT_SUPPORTED", { group });
 }
 
 function renames(option: OptionRecord, name: string | undefined): boolean {

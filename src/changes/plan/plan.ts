@@ -36,6 +36,18 @@ export interface Loss {
   readonly ownContextIds?: number;
   /** Whether the option has no Context IDs afterwards. */
   readonly empties?: boolean;
+  /** For a targeting: the Context IDs of all its options, if they are known, and its first and last options. */
+  readonly contextIds?: number;
+  readonly options?: readonly LostOption[];
+  /** The group that an option may not leave, because it would leave the group empty (management-api 7.4, case 6). */
+  readonly lastOf?: { readonly _id: string; readonly name: string };
+}
+
+/** An option that is deleted with its targeting. */
+export interface LostOption {
+  readonly name: string;
+  readonly _id: string;
+  readonly contextIds: number;
 }
 
 /**
