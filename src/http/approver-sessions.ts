@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import { ALL_PROJECTS, callsTools, type ProjectKeys } from "../settings/access-file.ts";
-import { isSame } from "../web/answers.ts";
+import { isSame } from "../web/page.ts";
 import type { Viewer } from "../web/runs-page.ts";
 import { type PageScope, shownEnvironment } from "../web/seen.ts";
 import type { ShownEnvironment } from "../web/wire.ts";

@@ -48,7 +48,7 @@ function attach(server: McpServer): void {
     cacheHint: LASTING,
   };
   server.registerResource("run-view", VIEW_URI, about, async () => {
-    const { viewDocument } = await import("../web/answers.ts");
+    const { viewDocument } = await import("../web/assets.ts");
     return { contents: [{ uri: VIEW_URI, mimeType: VIEW_TYPE, text: await viewDocument(), _meta: LOOKS }] };
   });
 }

@@ -3,9 +3,9 @@ import { createServer } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import type { Log } from "../observe/log.ts";
 import { openPort, originOf } from "../platform/listen.ts";
-import { refusalAnswer } from "../web/answers.ts";
 import { allowedHostnames, rejectForeignHost } from "../web/http-errors.ts";
 import { type LinkedPage, linkedPage } from "../web/linked-page.ts";
+import { RefusedRequest, refusedAnswer } from "../web/page.ts";
 import type { PageScope } from "../web/seen.ts";
 import type { ShownEnvironment } from "../web/wire.ts";
 
@@ -34,12 +34,14 @@ export async function localPage(
   const serve = async (request: Request): Promise<Response> =>
     rejectForeignHost(request.headers, hostnames) === undefined
       ? page.serve(request)
-      : refusalAnswer(403, "This page is served to this machine alone.");
+      : refusedAnswer(new RefusedRequest(403, "This page is served to this machine alone."));
+  const failed = (error: unknown): Response => {
+    log.error("a request of the page failed", { error });
+    return refusedAnswer(new RefusedRequest(500, "That failed for a reason inside the server; its log says more."));
+  };
   server.on(
     "request",
-    getRequestListener((request) => serve(request).catch((error: unknown) => failed(error, log)), {
-      overrideGlobalObjects: false,
-    }),
+    getRequestListener((request) => serve(request).catch(failed), { overrideGlobalObjects: false }),
   );
   return {
     ...page,
@@ -49,9 +51,4 @@ export async function localPage(
       await once(server, "close");
     },
   };
-}
-
-function failed(error: unknown, log: Log): Response {
-  log.error("a request of the page failed", { error });
-  return refusalAnswer(500, "That failed for a reason inside the server; its log says more.");
 }

@@ -12,7 +12,7 @@ import { checkApplicable } from "../tools/kept-plan.ts";
 import { decide, type Outcome, type Person, type Refused } from "../tools/write/decide.ts";
 import { keepWaiting } from "../tools/write/on-page.ts";
 import { waitingAnywhere } from "../tools/write/waiting.ts";
-import { dataAnswer, refusalAnswer } from "./answers.ts";
+import { RefusedRequest } from "./page.ts";
 import { canBeDriven, DAMAGED, ENDED, STALE, targetingOf } from "./rows.ts";
 import { OWN_REQUEST, type PageScope, unlessDamaged, visibleRun } from "./seen.ts";
 import { isTyped, textToType } from "./waiting.ts";
@@ -39,41 +39,46 @@ interface PageAction {
   readonly who: string;
 }
 
-/** Executes a person's action on a run. Returns 404 if the person may not see the run. */
-export async function actOn({ runId, action, data, who }: PageAction, shown: PageScope): Promise<Response> {
+/** What the page learns of an action: the ID of the run that an undo has planned. */
+interface Acted {
+  readonly runId?: string;
+}
+
+/** Executes a person's action on a run. Throws a RefusedRequest if it is not executed. */
+export async function actOn({ runId, action, data, who }: PageAction, shown: PageScope): Promise<Acted> {
   const seen = await unlessDamaged(visibleRun(runId, shown));
-  if (seen === "damaged") return refusalAnswer(409, DAMAGED);
+  if (seen === "damaged") throw new RefusedRequest(409, DAMAGED);
   // For the runs of other callers, only decisions are allowed.
-  if (seen === undefined || !(seen.isOwn || isDecision(action))) return refusalAnswer(404, UNKNOWN);
+  if (seen === undefined || !(seen.isOwn || isDecision(action))) throw new RefusedRequest(404, UNKNOWN);
   const { run } = seen;
   const { services } = seen.shown;
-  if (services.readOnly) return refusalAnswer(403, ONLY_READS);
+  if (services.readOnly) throw new RefusedRequest(403, ONLY_READS);
   if (action === "cancel") {
     await services.runs.cancel(runId);
-    return dataAnswer({});
+    return {};
   }
   // Declining sends nothing to the service, so a process without the project's key may record it.
-  if (action !== "decline" && !(await canBeDriven(run, seen.shown))) return refusalAnswer(409, ENDED);
+  if (action !== "decline" && !(await canBeDriven(run, seen.shown))) throw new RefusedRequest(409, ENDED);
   try {
     if (action === "undo") return await undo(run, services);
     if (action === "resume") {
       await resumeFor(run, personOf(who, shown), services);
-      return dataAnswer({});
+      return {};
     }
-    if (!isDecision(action)) return refusalAnswer(404, "The page has nothing here.");
+    if (!isDecision(action)) throw new RefusedRequest(404, "The page has nothing here.");
     const answer = action === "approve" ? "approved" : "declined";
     const { digest, typed } = decision.safeParse(data).data ?? {};
     const wanted = answer === "approved" ? await requiredTextOf(runId, seen.shown) : undefined;
-    if (wanted !== undefined && !isTyped(typed, wanted)) return refusalAnswer(409, NOT_TYPED);
+    if (wanted !== undefined && !isTyped(typed, wanted)) throw new RefusedRequest(409, NOT_TYPED);
     const saw = (seen: string): boolean => seen === digest;
-    return answerOf(
-      await decide(runId, { answer, channel: "page", person: personOf(who, shown), saw }, services, { grant }),
-    );
+    const person = personOf(who, shown);
+    checkDecided(await decide(runId, { answer, channel: "page", person, saw }, services, { grant }));
+    return {};
   } catch (thrown) {
-    if (isApiError(thrown)) return refusalAnswer(502, requestFailure(thrown).message);
-    if (thrown instanceof ExecutionRefusedError) return refusalAnswer(403, `${thrown.message}. ${thrown.remedy}`);
+    if (isApiError(thrown)) throw new RefusedRequest(502, requestFailure(thrown).message);
+    if (thrown instanceof ExecutionRefusedError) throw new RefusedRequest(403, `${thrown.message}. ${thrown.remedy}`);
     if (!(thrown instanceof ToolError || thrown instanceof FileError)) throw thrown;
-    return refusalAnswer(409, `${thrown.message}.`);
+    throw new RefusedRequest(409, `${thrown.message}.`);
   }
 }
 
@@ -96,23 +101,19 @@ function personOf(who: string, { caller, approves }: PageScope): Person {
   return { who, caller, approves: approves && ((run) => approves.of(run) !== undefined), except: approves?.except };
 }
 
-function answerOf(outcome: Outcome): Response {
-  switch (outcome.is) {
-    case "done":
-      return dataAnswer({});
-    case "stale":
-      return refusalAnswer(409, `${STALE} Ask the agent to plan it again.`);
-    case "changed":
-      return refusalAnswer(409, CHANGED);
-    case "decided":
-    case "expired":
-      return refusalAnswer(409, DECIDED);
-    case "refused": {
-      const [status, message] = REFUSED[outcome.why];
-      return refusalAnswer(status, message);
-    }
-  }
+/** Throws a RefusedRequest if a decision does not count. */
+function checkDecided(outcome: Outcome): void {
+  if (outcome.is === "done") return;
+  const [status, message] = outcome.is === "refused" ? REFUSED[outcome.why] : ([409, TOO_LATE[outcome.is]] as const);
+  throw new RefusedRequest(status, message);
 }
+
+const TOO_LATE: Readonly<Record<Exclude<Outcome["is"], "done" | "refused">, string>> = {
+  stale: `${STALE} Ask the agent to plan it again.`,
+  changed: CHANGED,
+  decided: DECIDED,
+  expired: DECIDED,
+};
 
 const REFUSED: Readonly<Record<Refused, readonly [status: number, message: string]>> = {
   NOT_THEIRS: [404, UNKNOWN],
@@ -126,14 +127,14 @@ const REFUSED: Readonly<Record<Refused, readonly [status: number, message: strin
 };
 
 /** Plans the undo of a run. The new run then waits for a decision. Throws a ToolError if the run cannot be undone. */
-async function undo(run: Run, services: ToolServices): Promise<Response> {
+async function undo(run: Run, services: ToolServices): Promise<Acted> {
   const { runId } = run.header;
   // Loaded late: few runs are undone.
   const { keepUndoPlan } = await import("../tools/undo-run.ts");
   const { rows, kept } = await keepUndoPlan(runId, callerContext(run, services));
-  if (kept === undefined) return refusalAnswer(409, `Nothing goes back: ${undoCounts(rows)}.`);
+  if (kept === undefined) throw new RefusedRequest(409, `Nothing goes back: ${undoCounts(rows)}.`);
   const { header, plan, document } = kept;
   checkApplicable(document, services);
   await keepWaiting(header, plan, { ...services, changes: changesOf(services) });
-  return dataAnswer({ runId: header.runId });
+  return { runId: header.runId };
 }

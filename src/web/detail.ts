@@ -22,7 +22,7 @@ import type { ToolServices } from "../tools/context.ts";
 import { whyNotApplied } from "../tools/kept-plan.ts";
 import { planTextOf, removedLines, resultLine, sheetRunOf } from "../tools/run-files.ts";
 import { approvalOfRun } from "../tools/run-reports.ts";
-import { fileAnswer } from "./answers.ts";
+import { fileAnswer } from "./page.ts";
 import type {
   FailureRow,
   PlanChange,

@@ -1,5 +1,4 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { pageAnswer } from "./answers.ts";
 
 /** A source of updates for streams. */
 export interface StreamSource<Message> {
@@ -75,7 +74,7 @@ export function eventStream<Message>(
     },
     { highWaterMark: 0 },
   );
-  return pageAnswer(stream, { headers: { "Content-Type": "text/event-stream; charset=utf-8" } });
+  return new Response(stream, { headers: { "Content-Type": "text/event-stream; charset=utf-8" } });
 }
 
 /** Waits for the changes of a source, at most four per second. */

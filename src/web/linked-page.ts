@@ -1,16 +1,7 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
-import {
-  bodyOf,
-  dataAnswer,
-  isSame,
-  pageAsset,
-  pageDocument,
-  refusalAnswer,
-  rejectForeignPost,
-  rejectForeignScheme,
-} from "./answers.ts";
-import { runsRoutes, type StreamWatch, watchSession } from "./runs-page.ts";
+import { dataAnswer, isSame, pageApp, postedTexts, RefusedRequest, takePosted } from "./page.ts";
+import { addRuns, type StreamWatch, type Viewing, watchSession } from "./runs-page.ts";
 import { findOnce, findPageSandbox } from "./sandbox-beside.ts";
 import type { PageScope } from "./seen.ts";
 import { pageSessions } from "./sessions.ts";
@@ -87,46 +78,27 @@ function router(shown: PageScope, { links, watch, environment, address, triedAga
   const sessions = pageSessions({ person: z.string(), now: () => shown.services.clock.now() });
   const who = shown.services.person ?? shown.caller;
   const sandbox = findOnce(() => findPageSandbox(shown.services, "all"));
-  const redeem = async (request: Request): Promise<Response> => {
-    const posted = await postedTexts(request, ["code"]);
-    if (posted instanceof Response) return posted;
-    const use = links.use(posted.code);
-    if (use === "used") triedAgain();
-    if (use !== "fresh") return refusalAnswer(403, USED);
-    const opened: OpenedSession = { session: sessions.open(who) };
-    return dataAnswer(opened);
-  };
-  return async (request) => {
-    const refused = rejectForeignScheme(request, address);
-    if (refused !== undefined) return refused;
-    const { pathname } = new URL(request.url);
-    const isHead = request.method === "HEAD";
-    const isRead = request.method === "GET" || isHead;
-    const asset = isRead ? await pageAsset(pathname) : undefined;
-    if (asset !== undefined) return asset;
-    if (isRead && (pathname === PATHS.page || pathname.startsWith(PATHS.open))) {
-      return pageDocument({ login: NO_SESSION }, { isHead });
-    }
-    if (request.method === "POST" && pathname === PATHS.redeem) return redeem(request);
-    const session = await sessions.of(request);
-    if (session === undefined) return dataAnswer(NO_SESSION, 401);
-    const isIn = async () => (await sessions.of(request)) !== undefined;
-    const about = { environment, returns: false, sandbox: await sandbox() };
-    return runsRoutes(request, { who: session.person, shown }, about, watchSession(isIn, watch));
-  };
-}
-
-/** Returns the texts that the page posted under these names; an error response if the request is not valid. */
-export async function postedTexts<Name extends string>(
-  request: Request,
-  names: readonly Name[],
-): Promise<Record<Name, string> | Response> {
-  const refused = rejectForeignPost(request);
-  if (refused !== undefined) return refused;
-  const body = await bodyOf(request);
-  if (body instanceof Response) return body;
-  const posted = z.record(z.enum(names), z.string()).safeParse(body.data);
-  return posted.success ? posted.data : refusalAnswer(400, `the page sends ${names.join(" and ")}`);
+  const app = pageApp<Viewing>({
+    address,
+    shownAt: [PATHS.page, `${PATHS.open}:code{.*}`],
+    about: () => ({ login: NO_SESSION }),
+    openRoutes: (open) =>
+      open.post(PATHS.redeem, takePosted, ({ var: { posted } }) => {
+        const use = links.use(postedTexts(posted, ["code"]).code);
+        if (use === "used") triedAgain();
+        if (use !== "fresh") throw new RefusedRequest(403, USED);
+        return dataAnswer({ session: sessions.open(who) } satisfies OpenedSession);
+      }),
+    async enter(request) {
+      const session = await sessions.of(request);
+      if (session === undefined) throw new RefusedRequest(401, NO_SESSION);
+      const isIn = async () => (await sessions.of(request)) !== undefined;
+      const about = { environment, returns: false, sandbox: await sandbox() };
+      return { viewer: { who: session.person, shown }, about, watch: watchSession(isIn, watch) };
+    },
+  });
+  addRuns(app);
+  return async (request) => app.fetch(request);
 }
 
 const LINK_MS = 120_000;

@@ -13,9 +13,9 @@ import { isDryRun } from "../tools/get-run.ts";
 import { documentOf } from "../tools/kept-plan.ts";
 import { approvalOfRun } from "../tools/run-reports.ts";
 import { waitingAnywhere } from "../tools/write/waiting.ts";
-import { fileAnswer } from "./answers.ts";
 import { changeLines, changeList } from "./changes.ts";
 import { planView, problemList, storyOf } from "./detail.ts";
+import { fileAnswer } from "./page.ts";
 import { type PageScope, type SeenRun, unlessDamaged, visibleRun, whyNotApprovable } from "./seen.ts";
 import {
   countsOfWaiting,

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { actOn } from "./actions.ts";
-import { bodyOf, dataAnswer, refusalAnswer, rejectForeignPost } from "./answers.ts";
 import { eventStream, type StreamSource } from "./event-stream.ts";
+import { dataAnswer, orRefused, type PageApp } from "./page.ts";
 import { changesOf, downloaded, effectObjects, problemsOf, runDetail, runRows } from "./rows.ts";
 import { mergeSources, type PageSandbox } from "./sandbox-beside.ts";
 import { type PageScope, runsOfOthers } from "./seen.ts";
@@ -56,49 +56,45 @@ export function watchSession(
   };
 }
 
-/** Serves the data of runs, and the decisions on them, to a person with a session. */
-export async function runsRoutes(
-  request: Request,
-  viewer: Viewer,
-  about: About,
-  watch: StreamWatch,
-): Promise<Response> {
-  const { pathname, searchParams } = new URL(request.url);
-  const { shown } = viewer;
-  const [, runId, action] = new RegExp(`^${PATHS.runs}/([0-9A-Z]{26})(?:/([a-z]+))?$`).exec(pathname) ?? [];
-  if (request.method === "POST") {
-    const refused = rejectForeignPost(request);
-    if (refused !== undefined) return refused;
-    const body = await bodyOf(request);
-    if (body instanceof Response) return body;
-    const ofSandbox = await about.sandbox?.answer(request, body.data);
-    if (ofSandbox !== undefined) return ofSandbox;
-    if (runId === undefined || action === undefined) return nothingHere();
-    return actOn({ runId, action, data: body.data, who: viewer.who }, shown);
-  }
-  if (request.method !== "GET") return refusalAnswer(405, "The page is read by GET.");
-  if (pathname === PATHS.stream) {
+/** What a person with a session sees, and the watch of their streams. */
+export interface Viewing {
+  readonly viewer: Viewer;
+  readonly about: About;
+  readonly watch: StreamWatch;
+}
+
+const RUN = `${PATHS.runs}/:runId{[0-9A-Z]{26}}` as const;
+const LISTS = { effect: effectObjects, changes: changesOf, failures: problemsOf } as const;
+
+/** Adds the data of runs, and the decisions on them, to the routes for people with a session. */
+export function addRuns<Session extends Viewing>(app: PageApp<Session>): void {
+  app.get(PATHS.stream, ({ req, var: { session } }) => {
+    const { viewer, about, watch } = session;
     const closed = watch.opened();
-    const first: readonly Message[] = [helloOf(shown, about)];
-    const runs = runUpdates(shown, watch.notice);
+    const first: readonly Message[] = [helloOf(viewer.shown, about)];
+    const runs = runUpdates(viewer.shown, watch.notice);
     const source = about.sandbox === undefined ? runs : mergeSources(runs, about.sandbox.updates());
-    return eventStream(request, source, { first, signal: watch.signal, ended: closed });
+    return eventStream(req.raw, source, { first, signal: watch.signal, ended: closed });
+  });
+  app.use(async ({ req, var: { session, posted } }, next) => {
+    return (await session.about.sandbox?.answer(req.raw, posted)) ?? next();
+  });
+  app.post(`${RUN}/:action{[a-z]+}`, async ({ req, var: { session, posted } }) => {
+    const { who, shown } = session.viewer;
+    return dataAnswer(await actOn({ ...req.param(), data: posted, who }, shown));
+  });
+  for (const [name, list] of Object.entries(LISTS)) {
+    app.get(`${RUN}/${name}`, async ({ req, var: { session } }) => {
+      const found = await list(req.param("runId"), new URL(req.url).searchParams, session.viewer.shown);
+      return dataAnswer(orRefused(found));
+    });
   }
-  const ofSandbox = await about.sandbox?.answer(request, undefined);
-  if (ofSandbox !== undefined) return ofSandbox;
-  if (runId === undefined) return nothingHere();
-  if (action === "effect") {
-    const objects = await effectObjects(runId, searchParams, shown);
-    return objects === undefined ? nothingHere() : dataAnswer(objects);
-  }
-  if (action === "changes" || action === "failures") {
-    const list = action === "changes" ? changesOf(runId, searchParams, shown) : problemsOf(runId, searchParams, shown);
-    const found = await list;
-    return found === undefined ? nothingHere() : dataAnswer(found);
-  }
-  if (action !== undefined) return (await downloaded(runId, action, shown)) ?? nothingHere();
-  const detail = await runDetail(runId, shown);
-  return detail === undefined ? refusalAnswer(404, "There is no such run.") : dataAnswer(detail);
+  app.get(`${RUN}/:file{[a-z]+}`, async ({ req, var: { session } }) =>
+    orRefused(await downloaded(req.param("runId"), req.param("file"), session.viewer.shown)),
+  );
+  app.get(RUN, async ({ req, var: { session } }) =>
+    dataAnswer(orRefused(await runDetail(req.param("runId"), session.viewer.shown), "There is no such run.")),
+  );
 }
 
 function helloOf({ services: { readOnly } }: PageScope, { sandbox, ...about }: About): Hello {
@@ -111,10 +107,6 @@ function helloOf({ services: { readOnly } }: PageScope, { sandbox, ...about }: A
 }
 
 const OWN_VIEWS = ["overview", "approvals", "runs"] as const;
-
-function nothingHere(): Response {
-  return refusalAnswer(404, "The page has nothing here.");
-}
 
 /** The pause after a read is this many times as long as the read, since reads of many runs are slow. */
 const PAUSE_FACTOR = 5;

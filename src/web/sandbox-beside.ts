@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { pageAnswer, refusalAnswer } from "./answers.ts";
 import type { StreamSource } from "./event-stream.ts";
+import { RefusedRequest } from "./page.ts";
 import { type Message, PATHS, TOKEN_HEADER, type ViewName } from "./wire.ts";
 
 // Shows a server's sandbox on the page of its runs. The data comes from the sandbox's own page.
@@ -125,25 +125,22 @@ async function answerOf(
     paths.some((path) => pathname === path || pathname.startsWith(`${path}/`));
   const isPost = request.method === "POST";
   if (!isOf(isPost ? CHANGES : READS)) return undefined;
-  if (isPost && rights === "reads") return refusalAnswer(403, "The sandbox is changed on its own machine alone.");
-  const init = isPost
-    ? {
-        ...{ method: "POST", body: JSON.stringify(body) },
-        headers: { "Content-Type": "application/json", Origin: new URL(page.url).origin },
-      }
-    : {};
-  try {
-    const { status, headers, body: content } = await asked(page, pathname + search, init);
-    // The sandbox refused this server's session. The person's own session is still valid, so the status is not 401.
-    if (status === 401) return refusalAnswer(502, "The sandbox refused the session of this page.");
-    const kept = ["content-type", "content-disposition"].flatMap((name) => {
-      const value = headers.get(name);
-      return value === null ? [] : [[name, value] as const];
-    });
-    return pageAnswer(content, { status, headers: Object.fromEntries(kept) });
-  } catch (thrown) {
-    return refusalAnswer(502, `The sandbox did not answer (${thrown instanceof Error ? thrown.message : thrown}).`);
-  }
+  if (isPost && rights === "reads") throw new RefusedRequest(403, "The sandbox is changed on its own machine alone.");
+  const posted = {
+    ...{ method: "POST", body: JSON.stringify(body) },
+    headers: { "Content-Type": "application/json", Origin: new URL(page.url).origin },
+  };
+  const answer = await asked(page, pathname + search, isPost ? posted : {}).catch((thrown: unknown) => {
+    throw new RefusedRequest(502, `The sandbox did not answer (${thrown instanceof Error ? thrown.message : thrown}).`);
+  });
+  const { status, headers, body: content } = answer;
+  // The sandbox refused this server's session. The person's own session is still valid, so the status is not 401.
+  if (status === 401) throw new RefusedRequest(502, "The sandbox refused the session of this page.");
+  const kept = ["content-type", "content-disposition"].flatMap((name) => {
+    const value = headers.get(name);
+    return value === null ? [] : [[name, value] as const];
+  });
+  return new Response(content, { status, headers: Object.fromEntries(kept) });
 }
 
 /** The pause before the stream of the sandbox is opened again, in milliseconds. */

@@ -5,21 +5,12 @@ import { reset, resetSchema } from "../sandbox/control-plane.ts";
 import { takeFromPage } from "../sandbox/event-endpoint.ts";
 import { BUILT_IN_KEYS } from "../sandbox/keys.ts";
 import type { World } from "../sandbox/world.ts";
-import {
-  bodyOf,
-  dataAnswer,
-  fileAnswer,
-  pageAsset,
-  pageDocument,
-  refusalAnswer,
-  rejectForeignPost,
-  rejectForeignScheme,
-} from "./answers.ts";
 import { eventDetail, eventFigures, type Figures, matchingEvents, rowsAfter } from "./event-figures.ts";
 import { eventStream, type StreamSource } from "./event-stream.ts";
 import { addFault, faultsMessage } from "./faults.ts";
+import { dataAnswer, fileAnswer, notRead, orRefused, type PageApp, pageApp, RefusedRequest } from "./page.ts";
 import type { CoverageRow, EventsMessage, SandboxMessage, TestFormat } from "./sandbox-wire.ts";
-import { pageSessions } from "./sessions.ts";
+import { type PageSession, pageSessions } from "./sessions.ts";
 import { contextIdsOf, findMatchingOptions, optionsIn, type Part, targetingSizes } from "./tree.ts";
 import { type Hello, type Message, PATHS } from "./wire.ts";
 
@@ -43,50 +34,44 @@ export function sandboxPage(world: World, url: string): (request: Request) => Pr
   };
   const [appKey] = BUILT_IN_KEYS.app;
   const first = [hello, { kind: "sandbox", address: url, appKey } satisfies SandboxMessage];
-  return async (request) => {
-    const { method } = request;
-    const address = new URL(request.url);
-    const isRead = method === "GET" || method === "HEAD";
-    if (address.pathname === PATHS.page) {
-      if (!isRead) return notAllowed();
-      return pageDocument({ session: sessions.open("local") }, { isHead: method === "HEAD" });
-    }
-    const asset = isRead ? await pageAsset(address.pathname) : undefined;
-    if (asset !== undefined) return asset;
-    if ((await sessions.of(request)) === undefined) return refusalAnswer(401, `open ${url}/ first`);
-    if (method === "POST")
-      return (
-        rejectForeignScheme(request, url) ?? rejectForeignPost(request) ?? change(world, address.pathname, request)
-      );
-    if (!isRead) return notAllowed();
-    if (address.pathname === PATHS.stream) return eventStream(request, updates, { first });
-    return data({ world, figures, url }, address);
-  };
+  const app = pageApp({
+    address: url,
+    shownAt: [PATHS.page],
+    about: () => ({ session: sessions.open("local") }),
+    async enter(request) {
+      if (new URL(request.url).pathname === PATHS.page) throw notRead();
+      return orRefused(await sessions.of(request), `open ${url}/ first`, 401);
+    },
+  });
+  addChanges(app, world);
+  addReads(app, { world, figures, url });
+  app.get(PATHS.stream, ({ req }) => eventStream(req.raw, updates, { first }));
+  return async (request) => app.fetch(request);
 }
 
-/** Executes a POST of the page. */
-async function change(world: World, path: string, request: Request): Promise<Response> {
-  const body = await bodyOf(request);
-  if (body instanceof Response) return body;
-  if (path === PATHS.reset) {
-    const only = resetSchema.safeParse(body.data);
-    if (!only.success) return refusalAnswer(400, "there is no such thing to reset");
-    reset(world, only.data.only);
+type SandboxApp = PageApp<PageSession<"local">>;
+
+/** Adds what the page changes. */
+function addChanges(app: SandboxApp, world: World): void {
+  app.post(PATHS.reset, ({ var: { posted } }) => {
+    const { only } = orRefused(resetSchema.safeParse(posted).data, "there is no such thing to reset", 400);
+    reset(world, only);
     return dataAnswer({});
-  }
-  if (path === PATHS.faults) {
-    const wrong = addFault(world.faults, body.data);
-    return wrong === undefined ? dataAnswer(faultsMessage(world.faults)) : refusalAnswer(400, wrong);
-  }
-  if (path === PATHS.events) {
-    const event = newEvent.safeParse(body.data);
-    if (!event.success) return refusalAnswer(400, "There is no event in this request.");
-    takeFromPage(world, event.data.text);
+  });
+  app.post(PATHS.faults, ({ var: { posted } }) => {
+    const wrong = addFault(world.faults, posted);
+    if (wrong !== undefined) throw new RefusedRequest(400, wrong);
+    return dataAnswer(faultsMessage(world.faults));
+  });
+  app.post(`${PATHS.faults}/:id{[0-9]{1,15}}/remove`, ({ req }) => {
+    if (!world.faults.remove(Number(req.param("id")))) throw new RefusedRequest(404, "this fault is no longer there");
     return dataAnswer({});
-  }
-  const [, id] = new RegExp(`^${PATHS.faults}/(\\d{1,15})/remove$`).exec(path) ?? [];
-  if (id === undefined) return nothingHere();
-  return world.faults.remove(Number(id)) ? dataAnswer({}) : refusalAnswer(404, "this fault is no longer there");
+  });
+  app.post(PATHS.events, ({ var: { posted } }) => {
+    const { text } = orRefused(newEvent.safeParse(posted).data, "There is no event in this request.", 400);
+    takeFromPage(world, text);
+    return dataAnswer({});
+  });
 }
 
 /** The sources of the page's data. */
@@ -96,53 +81,43 @@ interface Read {
   readonly url: string;
 }
 
-/** Answers the page's requests for data, except the stream. */
-async function data({ world, figures, url }: Read, { pathname, searchParams: query }: URL): Promise<Response> {
-  if (pathname === PATHS.events) return eventList({ world, figures }, query);
-  if (pathname === PATHS.eventTests) {
-    const format = query.get("format") ?? "";
-    if (!isTestFormat(format)) return nothingHere();
+/** Adds what the page reads, except the stream. */
+function addReads(app: SandboxApp, { world, figures, url }: Read): void {
+  app.get(PATHS.events, ({ req }) => {
+    const { before, problem, filter = "", verdict } = req.query();
+    const wanted = { filter, verdict, ...(problem !== undefined && { cause: figures.keyOf(Number(problem)) ?? null }) };
+    return dataAnswer(matchingEvents(world.events, wanted, before === undefined ? undefined : Number(before)));
+  });
+  app.get(PATHS.eventTests, async ({ req }) => {
+    const format = req.query("format") ?? "";
+    if (!isTestFormat(format)) return orRefused<Response>(undefined);
     const file = await testsForUnseen(figures.now().coverage, format, url);
-    if (file === undefined) return refusalAnswer(404, "Every event and every parameter has arrived.");
-    return fileAnswer(file.fileName, file.text);
-  }
-  if (pathname.startsWith(`${PATHS.events}/`)) {
-    const detail = eventDetail(world.events, Number(pathname.slice(PATHS.events.length + 1)), figures);
-    return detail === undefined ? refusalAnswer(404, "This event is not stored any more.") : dataAnswer(detail);
-  }
-  const part: Part = { from: countIn(query, "from", 0), limit: countIn(query, "limit", ROWS) };
-  if (pathname === PATHS.targetings) return dataAnswer(findMatchingOptions(world, query.get("search") ?? "", part));
-  if (!pathname.startsWith(`${PATHS.targetings}/`)) return nothingHere();
-  const targetingId = pathname.slice(PATHS.targetings.length + 1);
-  const option = query.get("option");
-  const list =
-    option === null
-      ? optionsIn(world, targetingId, query.get("parent") ?? undefined, part)
-      : contextIdsOf(world, targetingId, option);
-  return list === undefined ? refusalAnswer(404, "This was deleted meanwhile.") : dataAnswer(list);
+    const { fileName, text } = orRefused(file, "Every event and every parameter has arrived.");
+    return fileAnswer(fileName, text);
+  });
+  app.get(`${PATHS.events}/:seq`, ({ req }) => {
+    const detail = eventDetail(world.events, Number(req.param("seq")), figures);
+    return dataAnswer(orRefused(detail, "This event is not stored any more."));
+  });
+  app.get(PATHS.targetings, ({ req }) => {
+    const { search = "", ...query } = req.query();
+    return dataAnswer(findMatchingOptions(world, search, partIn(query)));
+  });
+  app.get(`${PATHS.targetings}/:id`, ({ req }) => {
+    const { option, parent, ...query } = req.query();
+    const id = req.param("id");
+    const list = option === undefined ? optionsIn(world, id, parent, partIn(query)) : contextIdsOf(world, id, option);
+    return dataAnswer(orRefused<object>(list, "This was deleted meanwhile."));
+  });
 }
 
-function eventList({ world, figures }: Pick<Read, "world" | "figures">, query: URLSearchParams): Response {
-  const [before, problem] = [query.get("before"), query.get("problem")];
-  const wanted = {
-    filter: query.get("filter") ?? "",
-    verdict: query.get("verdict") ?? undefined,
-    ...(problem !== null && { cause: figures.keyOf(Number(problem)) ?? null }),
-  };
-  return dataAnswer(matchingEvents(world.events, wanted, before === null ? undefined : Number(before)));
+/** The part of a list that a query asks for. */
+function partIn({ from, limit }: Readonly<Record<string, string>>): Part {
+  return { from: countIn(from, 0), limit: countIn(limit, ROWS) };
 }
 
-function countIn(query: URLSearchParams, name: string, otherwise: number): number {
-  const given = query.get(name) ?? "";
+function countIn(given = "", otherwise: number): number {
   return /^\d{1,9}$/.test(given) ? Number(given) : otherwise;
-}
-
-function nothingHere(): Response {
-  return refusalAnswer(404, "the page has nothing here");
-}
-
-function notAllowed(): Response {
-  return refusalAnswer(405, "the page is read by GET");
 }
 
 /** The position of a page in the updates: the events that it has, and the versions of the other parts. */

@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import { getRequestListener } from "@hono/node-server";
-import { dataAnswer, pageAsset, pageDocument, refusalAnswer, rejectForeignPost } from "../../src/web/answers.ts";
 import { eventStream } from "../../src/web/event-stream.ts";
+import { dataAnswer, orRefused, pageApp, RefusedRequest, takePosted } from "../../src/web/page.ts";
 import type { ChangeList, LoginWays, Message, ProblemList, RunDetail, RunRow } from "../../src/web/wire.ts";
 import { served } from "../support/stub-server.ts";
 
@@ -44,31 +44,37 @@ export async function serveMadeRuns({ details, login, changes = {}, problems = {
     version += 1;
     for (const changed of watchers) changed();
   };
-  const answer = async (request: Request): Promise<Response> => {
-    const { pathname } = new URL(request.url);
-    if (request.method === "POST") {
-      const refused = rejectForeignPost(request);
-      if (refused !== undefined) return refused;
-      asked.push(`${pathname} ${await request.text()}`);
-      return dataAnswer(pathname === "/login" ? { session: SESSION } : {});
-    }
-    const asset = await pageAsset(pathname);
-    if (asset !== undefined) return asset;
-    if (pathname === "/") return pageDocument(login === undefined ? { session: SESSION } : { login });
-    if (request.headers.get("x-page-token") !== SESSION) return dataAnswer(login, 401);
-    if (pathname === "/page/stream") return eventStream<Message>(request, source, { first: [hello] });
-    const [, id = "", list] = /^\/page\/runs\/(\w+)\/(changes|failures)$/.exec(pathname) ?? [];
-    if (list === "failures") return dataAnswer(problems[id] ?? { rows: [], total: 0 });
-    if (list === "changes") return dataAnswer(changes[id] ?? deletionsOf(rows.get(id)));
-    const detail = details.find(({ run }) => pathname === `/page/runs/${run.runId}`);
-    const run = detail && rows.get(detail.run.runId);
-    return detail === undefined || run === undefined
-      ? refusalAnswer(404, "there is no such run")
-      : dataAnswer({ ...detail, run });
-  };
-  const server = createServer(getRequestListener(answer, { overrideGlobalObjects: false }));
+  const server = createServer();
+  const url = await served(server);
+  const app = pageApp({
+    address: url,
+    shownAt: ["/"],
+    about: () => (login === undefined ? { session: SESSION } : { login }),
+    openRoutes: (open) =>
+      open.post("*", takePosted, async ({ req, var: { posted } }) => {
+        asked.push(`${req.path} ${JSON.stringify(posted)}`);
+        return dataAnswer(req.path === "/login" ? { session: SESSION } : {});
+      }),
+    async enter({ headers }) {
+      if (headers.get("x-page-token") !== SESSION) throw new RefusedRequest(401, login ?? "no session");
+    },
+  });
+  app.get("/page/stream", ({ req }) => eventStream<Message>(req.raw, source, { first: [hello] }));
+  app.get("/page/runs/:id/failures", ({ req }) => dataAnswer(problems[req.param("id")] ?? { rows: [], total: 0 }));
+  app.get("/page/runs/:id/changes", ({ req }) => {
+    const id = req.param("id");
+    return dataAnswer(changes[id] ?? deletionsOf(rows.get(id)));
+  });
+  app.get("/page/runs/:id", ({ req }) => {
+    const detail = details.find(({ run }) => run.runId === req.param("id"));
+    return dataAnswer({ ...orRefused(detail), run: orRefused(rows.get(req.param("id"))) });
+  });
+  server.on(
+    "request",
+    getRequestListener((request) => app.fetch(request), { overrideGlobalObjects: false }),
+  );
   return {
-    url: await served(server),
+    url,
     asked,
     put,
     /** Ends it, as a server that has ended. */

@@ -50,7 +50,6 @@ test("the views of a server's sandbox come from the sandbox's own page, with eve
   expect(await (await get("/page/events/1"))?.json()).toMatchObject({ event: { name: "Purchase" } });
   const tests = await get("/page/events/tests?format=curl");
   expect(tests?.headers.get("content-disposition")).toBe('attachment; filename="events.sh"');
-  expect(tests?.headers.get("content-security-policy")).toContain("default-src 'none'");
   expect((await post("/page/faults", { operation: "any", kind: "reset" }))?.status).toBe(200);
   expect((await post("/page/events", { text: '{"uid":"u","eventName":"app_open"}' }))?.status).toBe(200);
   expect(sandbox.events().map(({ eventName }) => eventName)).toEqual(["Purchase", "app_open"]);
@@ -76,7 +75,7 @@ test("who only looks gets events and targetings, and changes nothing", async () 
   expect(messages[0]).toMatchObject({ kind: "sandbox", readOnly: true });
   expect((await get("/page/targetings?search="))?.status).toBe(200);
   for (const path of ["/page/events", "/page/faults", "/page/faults/1/remove", "/page/reset"]) {
-    expect((await post(path, {}))?.status, path).toBe(403);
+    await expect(post(path, {}), path).rejects.toMatchObject({ status: 403 });
   }
   expect(sandbox.events()).toHaveLength(1);
 });
@@ -87,7 +86,7 @@ test("a sandbox that ends says so on the page, and one that is not there has no 
   const ended = until(updates, (all) => all.some((message) => message.kind === "sandbox" && message.isLost === true));
   await sandbox.close();
   await ended;
-  expect((await get("/page/events"))?.status).toBe(502);
+  await expect(get("/page/events")).rejects.toMatchObject({ status: 502 });
   const { url } = sandbox;
   const events = () => Promise.resolve({ events: [], total: 0, dropped: 0 });
   const gone = { sandbox: { events }, testBench: { url: async () => url } };

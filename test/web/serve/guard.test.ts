@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { bodyOf, rejectForeignPost, rejectForeignScheme } from "../../../src/web/answers.ts";
+import { pageApp, RefusedRequest } from "../../../src/web/page.ts";
 import { pageSessions, sealFor } from "../../../src/web/sessions.ts";
 
 const OURS = {
@@ -16,10 +16,64 @@ function post(headers: Readonly<Record<string, string | undefined>>, body = "{}"
   return new Request("http://127.0.0.1:4010/page/reset", { method: "POST", headers: given, body });
 }
 
-test("a POST of the page itself is carried out", () => {
-  expect(rejectForeignPost(post({}))).toBeUndefined();
-  expect(rejectForeignPost(post({ "sec-fetch-site": "same-origin" }))).toBeUndefined();
-  expect(rejectForeignPost(post({ host: "shop.example", origin: "https://shop.example" }))).toBeUndefined();
+const ADDRESS = "http://127.0.0.1:4010";
+
+/** What the page at an address answers. What is posted comes back. The token "none" opens no session. */
+async function answered(request: Request, address = ADDRESS): Promise<Response> {
+  const app = pageApp({
+    address,
+    shownAt: ["/", "/open/:code{.*}"],
+    about: () => ({ session: "" }),
+    async enter({ headers }) {
+      if (headers.get("x-page-token") === "none") throw new RefusedRequest(401, "no session");
+    },
+  });
+  app.get("/page/runs", () => Response.json([]));
+  app.post("/page/reset", ({ var: { posted } }) => Response.json({ posted }));
+  return app.fetch(request);
+}
+
+test("a POST of the page itself is carried out", async () => {
+  const { status, headers } = await answered(post({}));
+  expect([status, headers.get("cache-control"), headers.get("x-content-type-options")]).toEqual([
+    ...[200, "no-store", "nosniff"],
+  ]);
+  expect((await answered(post({ "sec-fetch-site": "same-origin" }))).status).toBe(200);
+  const there = { host: "shop.example", origin: "https://shop.example" };
+  expect((await answered(post(there), "https://shop.example/mcp")).status).toBe(200);
+});
+
+test.each([
+  ["GET", "/", 200, "<!doctype"],
+  ["HEAD", "/", 200, ""],
+  ["HEAD", "/open/the-code", 200, ""],
+  ["GET", "/open/", 200, "<!doctype"],
+  ["GET", "/open", 401, '{"message":"no session"}'],
+  ["GET", "/page/runs", 401, '{"message":"no session"}'],
+  ["PUT", "/page/runs", 401, '{"message":"no session"}'],
+] as const)("without a session, %s %s is %i", async (method, path, status, begin) => {
+  const headers = { "x-page-token": "none" };
+  const answer = await answered(new Request(ADDRESS + path, { method, headers }));
+  expect(answer.status).toBe(status);
+  expect((await answer.text()).toLowerCase().slice(0, begin.length || 1)).toBe(begin);
+  expect(answer.headers.get("content-security-policy")).toContain("default-src 'none'");
+});
+
+test.each([
+  ["GET", "/page/runs", 200, []],
+  ["HEAD", "/page/runs", 405, undefined],
+  ["PUT", "/page/runs", 405, { message: "The page is read by GET." }],
+  ["DELETE", "/page/other", 405, { message: "The page is read by GET." }],
+  ["GET", "/page/other", 404, { message: "The page has nothing here." }],
+] as const)("with a session, %s %s is %i", async (method, path, status, body) => {
+  const answer = await answered(new Request(ADDRESS + path, { method }));
+  expect(answer.status).toBe(status);
+  if (body !== undefined) expect(await answer.json()).toEqual(body);
+  expect(answer.headers.get("cache-control")).toBe("no-store");
+});
+
+test("a POST without a session is refused before its body is read", async () => {
+  expect((await answered(post({ "x-page-token": "none" }, "{"))).status).toBe(401);
 });
 
 test.each([
@@ -38,15 +92,15 @@ test.each([
   ["another site by what the browser says", { "sec-fetch-site": "cross-site" }, 403],
   ["a form", { "content-type": "text/plain" }, 415],
 ])("a POST with %s is refused with a sentence and the headers of the page", async (_, headers, status) => {
-  const refused = rejectForeignPost(post(headers));
-  expect(refused?.status).toBe(status);
-  expect(await refused?.json()).toEqual({ message: expect.any(String) });
-  expect(refused?.headers.get("content-security-policy")).toBe(
+  const refused = await answered(post(headers));
+  expect(refused.status).toBe(status);
+  expect(await refused.json()).toEqual({ message: expect.any(String) });
+  expect(refused.headers.get("content-security-policy")).toBe(
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
   );
-  expect(refused?.headers.get("referrer-policy")).toBe("no-referrer");
-  expect(refused?.headers.get("x-content-type-options")).toBe("nosniff");
-  expect(refused?.headers.get("cache-control")).toBe("no-store");
+  expect(refused.headers.get("referrer-policy")).toBe("no-referrer");
+  expect(refused.headers.get("x-content-type-options")).toBe("nosniff");
+  expect(refused.headers.get("cache-control")).toBe("no-store");
 });
 
 test.each([
@@ -63,16 +117,18 @@ test.each([
   ["http://0.0.0.0:3000/mcp", "10.0.0.5:3000", "http://10.0.0.5:3000", true],
   ["http://127.0.0.1:3000/mcp", "127.0.0.1:3000", "https://127.0.0.1:3000", false],
   ["http://127.0.0.1:3000/mcp", "[::1]:3000", "http://[::1]:3000", true],
-] as const)("of a server at %s, a POST to %s from %s is that of its page: %s", (address, host, origin, isOurs) => {
-  const refused = rejectForeignScheme(post({ host, origin }), address) ?? rejectForeignPost(post({ host, origin }));
-  expect(refused === undefined).toBe(isOurs);
-});
+] as const)(
+  "of a server at %s, a POST to %s from %s is that of its page: %s",
+  async (address, host, origin, isOurs) => {
+    expect((await answered(post({ host, origin }), address)).status).toBe(isOurs ? 200 : 403);
+  },
+);
 
 test("a body is data, or refused", async () => {
-  expect(await bodyOf(post({}, '{"code":"c"}'))).toEqual({ data: { code: "c" } });
-  expect(await bodyOf(post({}, ""))).toEqual({ data: {} });
-  const answers = await Promise.all([bodyOf(post({}, "{")), bodyOf(post({}, `"${"a".repeat(70_000)}"`))]);
-  expect(answers.map((answer) => answer instanceof Response && answer.status)).toEqual([400, 413]);
+  expect(await (await answered(post({}, '{"code":"c"}'))).json()).toEqual({ posted: { code: "c" } });
+  expect(await (await answered(post({}, ""))).json()).toEqual({ posted: {} });
+  const answers = await Promise.all([answered(post({}, "{")), answered(post({}, `"${"a".repeat(70_000)}"`))]);
+  expect(answers.map(({ status }) => status)).toEqual([400, 413]);
 });
 
 const HOUR = 3_600_000;
