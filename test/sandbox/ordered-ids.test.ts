@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { orderedIds } from "../../src/sandbox/rules/store.ts";
+import { OrderedIds } from "../../src/sandbox/rules/store.ts";
 
 test("the list stays sorted, without repeats, and pages like an array, whatever is added and removed", () => {
   const id = fc.integer({ min: 0, max: 2500 }).map((value) => String(value).padStart(6, "0"));
@@ -11,7 +11,7 @@ test("the list stays sorted, without repeats, and pages like an array, whatever 
       fc.nat(2600),
       fc.nat(1200),
       (changes, offset, limit) => {
-        const list = orderedIds();
+        const list = new OrderedIds();
         const model = new Set<string>();
         for (const { id: changed, add } of changes) {
           if (add) list.add(changed);

@@ -111,7 +111,7 @@ export function putTargeting(
   project: Project,
   record: { readonly _id: string; readonly name: string; readonly createdAt: string; readonly updatedAt: string },
 ): StoredTargeting {
-  const targeting: StoredTargeting = { ...record, names: new Map(), topLevel: orderedIds(), optionCount: 0 };
+  const targeting: StoredTargeting = { ...record, names: new Map(), topLevel: new OrderedIds(), optionCount: 0 };
   project.targetings.set(targeting._id, targeting);
   indexId(project.targetingNames, targeting.name, targeting._id);
   return targeting;
@@ -165,7 +165,7 @@ export function putOption(project: Project, record: NewStoredOption): StoredOpti
     exposeChildren: record.exposeChildren ?? false,
     contexts: new Set(),
     contextBytes: 0,
-    children: orderedIds(),
+    children: new OrderedIds(),
   };
   project.options.set(option._id, option);
   const targeting = project.targetings.get(option.targeting);
@@ -296,67 +296,62 @@ const CHUNK = 512;
  * IDs in creation order. ULIDs sort by creation, so the list is kept sorted. Adding, removing and seeking cost about
  * the square root of its size, at any position.
  */
-export interface OrderedIds extends Iterable<string> {
-  readonly size: number;
-  add(id: string): void;
-  remove(id: string): void;
-  /** At most `limit` IDs from position `offset`. */
-  page(offset: number, limit: number): string[];
-}
+export class OrderedIds implements Iterable<string> {
+  readonly #chunks: string[][] = [];
+  #size = 0;
 
-/** Creates an empty list. */
-export function orderedIds(): OrderedIds {
-  const chunks: string[][] = [];
-  let size = 0;
+  get size(): number {
+    return this.#size;
+  }
+
+  add(id: string): void {
+    const place = this.#chunkOf(id);
+    const chunk = this.#chunks[place];
+    if (chunk === undefined) {
+      this.#chunks.push([id]);
+      this.#size = 1;
+      return;
+    }
+    const at = lowerBound(chunk.length, (index) => (chunk[index] ?? "") < id);
+    if (chunk[at] === id) return;
+    chunk.splice(at, 0, id);
+    this.#size += 1;
+    if (chunk.length > CHUNK) this.#chunks.splice(place + 1, 0, chunk.splice(CHUNK / 2));
+  }
+
+  remove(id: string): void {
+    const place = this.#chunkOf(id);
+    const chunk = this.#chunks[place];
+    if (chunk === undefined) return;
+    const at = lowerBound(chunk.length, (index) => (chunk[index] ?? "") < id);
+    if (chunk[at] !== id) return;
+    chunk.splice(at, 1);
+    this.#size -= 1;
+    if (chunk.length === 0) this.#chunks.splice(place, 1);
+  }
+
+  /** At most `limit` IDs from position `offset`. */
+  page(offset: number, limit: number): string[] {
+    const page: string[] = [];
+    let skip = offset;
+    for (const chunk of this.#chunks) {
+      if (page.length >= limit) break;
+      if (skip < chunk.length) page.push(...chunk.slice(skip, skip + limit - page.length));
+      skip = Math.max(0, skip - chunk.length);
+    }
+    return page;
+  }
+
+  *[Symbol.iterator](): Iterator<string> {
+    for (const chunk of this.#chunks) yield* chunk;
+  }
 
   /** The chunk that contains `id`, or would contain it. */
-  function chunkOf(id: string): number {
+  #chunkOf(id: string): number {
+    const chunks = this.#chunks;
     const found = lowerBound(chunks.length, (place) => (chunks[place]?.at(-1) ?? "") < id);
     return Math.max(0, Math.min(found, chunks.length - 1));
   }
-
-  return {
-    get size() {
-      return size;
-    },
-    add(id) {
-      const place = chunkOf(id);
-      const chunk = chunks[place];
-      if (chunk === undefined) {
-        chunks.push([id]);
-        size = 1;
-        return;
-      }
-      const at = lowerBound(chunk.length, (index) => (chunk[index] ?? "") < id);
-      if (chunk[at] === id) return;
-      chunk.splice(at, 0, id);
-      size += 1;
-      if (chunk.length > CHUNK) chunks.splice(place + 1, 0, chunk.splice(CHUNK / 2));
-    },
-    remove(id) {
-      const place = chunkOf(id);
-      const chunk = chunks[place];
-      if (chunk === undefined) return;
-      const at = lowerBound(chunk.length, (index) => (chunk[index] ?? "") < id);
-      if (chunk[at] !== id) return;
-      chunk.splice(at, 1);
-      size -= 1;
-      if (chunk.length === 0) chunks.splice(place, 1);
-    },
-    page(offset, limit) {
-      const page: string[] = [];
-      let skip = offset;
-      for (const chunk of chunks) {
-        if (page.length >= limit) break;
-        if (skip < chunk.length) page.push(...chunk.slice(skip, skip + limit - page.length));
-        skip = Math.max(0, skip - chunk.length);
-      }
-      return page;
-    },
-    *[Symbol.iterator]() {
-      for (const chunk of chunks) yield* chunk;
-    },
-  };
 }
 
 /** The first of `length` positions for which `before` is false. */
