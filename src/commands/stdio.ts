@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { delimiter, isAbsolute } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { RootGuard } from "../files/folders.ts";
-import { questionSeal } from "../mcp/elicitation.ts";
+import { questionSeal, showsViews } from "../mcp/elicitation.ts";
 import { createMcpServer } from "../mcp/server.ts";
 import { callsUnderWay } from "../mcp/server-parts.ts";
 import { loadSkills } from "../mcp/skills.ts";
@@ -11,6 +11,7 @@ import { serveOverStdio } from "../mcp/stdio.ts";
 import { allTools, hiddenTools, listedTools, toolsThatWrite } from "../mcp/tool-list.ts";
 import type { Audit } from "../observe/audit.ts";
 import type { Log } from "../observe/log.ts";
+import { systemClock } from "../platform/clock.ts";
 import type { ServerProcess, Shared } from "../runtime/connect.ts";
 import { logOf, observers } from "../runtime/observers.ts";
 import { availabilityOf, inputOf, settingsFrom, startsSandbox, VERSION } from "../runtime/settings-input.ts";
@@ -81,14 +82,16 @@ export async function runStdio(line: CommandLine): Promise<number> {
     input: process.stdin,
     output: process.stdout,
     maxLineBytes: settings.maxLineBytes,
-    createServer: (showsViews, era) =>
-      showsViews
+    createServer: (isWithViews, era) =>
+      isWithViews
         ? calls.during(async () => createMcpServer({ ...parts, views: await parts.loadViews() }, era))
         : createMcpServer(parts, era),
-    async listened(message) {
+    async listened(message, signal) {
       const { listened } = await import("../mcp/run-updates.ts");
-      return listened(message, { ...(await parts.services()), caller: parts.caller });
+      const views = showsViews(message) ? await parts.loadViews() : undefined;
+      return listened(message, { parts: { ...parts, views }, signal });
     },
+    watcher: once(async () => (await import("../mcp/run-updates.ts")).runWatcher(systemClock)),
     calls,
     log,
     onInputEnd: () => stopping.abort(),

@@ -7,7 +7,9 @@ import { Hono } from "hono";
 import { showsViews } from "../mcp/elicitation.ts";
 import type { ServerParts } from "../mcp/server-parts.ts";
 import type { Log } from "../observe/log.ts";
+import { systemClock } from "../platform/clock.ts";
 import { SettingsError } from "../settings/value-types.ts";
+import { once } from "../tools/define-tool.ts";
 import { httpError, onResponseClosed, rejectForeignHost, TooBusyError } from "../web/http-errors.ts";
 import { type Authenticate, type Caller, SCOPES, scopeChallenge } from "./auth.ts";
 import { bodyReader, callerQuota, type Held, type Message, type ReadBody } from "./bodies.ts";
@@ -176,7 +178,13 @@ function mcpRoute(options: HttpOptions) {
 }
 
 /** Serves requests that passed all checks, of either era. */
-function serving({ log, createServer: makeServer, sessions: hasSessions, resourceMetadataUrl }: HttpOptions) {
+function serving({
+  log,
+  authenticate,
+  createServer: makeServer,
+  sessions: hasSessions,
+  resourceMetadataUrl,
+}: HttpOptions) {
   const serverOf = new WeakMap<Request, (era: Era) => McpServer>();
   const onerror = (error: Error): void => log.debug("a message could not be handled", { error });
   const handler = createMcpHandler(
@@ -188,16 +196,25 @@ function serving({ log, createServer: makeServer, sessions: hasSessions, resourc
     { maxSubscriptions: MOST_SUBSCRIPTIONS, onerror },
   );
   const sessions = hasSessions ? httpSessions(onerror) : undefined;
-  /** Opens a stream of notifications, and watches what its client subscribed to while the stream is open. */
-  const listen = async ({ request, outgoing, authInfo, body }: Admitted, parts: ServerParts): Promise<Response> => {
-    const { listened } = await import("../mcp/run-updates.ts");
-    const found = await listened(body, { ...(await parts.services()), caller: parts.caller });
-    if ("refused" in found) return Response.json(found.refused);
+  const subscriptions = once(async () => {
+    const { runSubscriptions } = await import("./subscriptions.ts");
+    return runSubscriptions(systemClock);
+  });
+  /** Opens a stream of notifications. It ends once its caller would no longer be let in. */
+  const listen = async (admitted: Admitted, parts: ServerParts): Promise<Response> => {
+    const { request, outgoing, authInfo, body, forgotten } = admitted;
     const over = new AbortController();
     onResponseClosed(outgoing, () => over.abort());
-    found.watch((uri) => handler.notify.resourceUpdated(uri), over.signal);
+    forgotten?.addEventListener("abort", () => over.abort(), { signal: over.signal });
     serverOf.set(request, (era) => makeServer(parts, era));
-    return handler.fetch(request, { authInfo, parsedBody: found.message });
+    return (await subscriptions())(body, {
+      ...{ parts, over },
+      open: (message) => handler.fetch(request, { authInfo, parsedBody: message }),
+      async isLetIn() {
+        const caller = await authenticate(request);
+        return !(caller instanceof Response) && caller.owner === authInfo.clientId;
+      },
+    });
   };
   const pass = async (admitted: Admitted): Promise<Response> => {
     const { request, authInfo, body, messages, missingScope: scope, held } = admitted;

@@ -81,16 +81,12 @@ export interface Called {
 /** The first protocol revision with resource links in results. */
 const LINKS_SINCE = "2025-06-18";
 
-/**
- * Converts an answer to the result of a call. Over stdio, where client and server see the same files, it links saved
- * files.
- */
+/** Converts an answer to the result of a call. It links saved files if the client sees the same ones as the server. */
 export function resultFor(
   { structured, text, isError }: ToolAnswer,
-  { redactor, call, server }: { readonly redactor: Redactor; readonly call: ServerContext; readonly server: McpServer },
+  { redactor, linksFiles }: { readonly redactor: Redactor; readonly linksFiles: boolean },
 ): CallToolResult {
-  const knowsLinks = (server.server.getNegotiatedProtocolVersion() ?? "") >= LINKS_SINCE;
-  const saved = call.http === undefined && knowsLinks ? [structured.savedTo, structured.base] : [];
+  const saved = linksFiles ? [structured.savedTo, structured.base] : [];
   const links = saved.flatMap((path) =>
     typeof path === "string" && isAbsolute(path)
       ? [
@@ -119,7 +115,9 @@ export async function answerCall(
   const { tool } = listed;
   const services = await servicesOfCall(load);
   const views = allViews?.metaOf(tool.name) && allViews;
-  const resultOf = (answer: ToolAnswer) => resultFor(answer, { redactor, call, server });
+  const knowsLinks = (server.server.getNegotiatedProtocolVersion() ?? "") >= LINKS_SINCE;
+  const linksFiles = call.http === undefined && knowsLinks;
+  const resultOf = (answer: ToolAnswer) => resultFor(answer, { redactor, linksFiles });
   const failed = (failure: SummarizedFailure) => resultOf(failureAnswer(failure, services.environment));
   const written = (answer: ToolAnswer | undefined): void => {
     if (isAudited(tool)) auditCall(audit, { tool, caller, requestId, services }, answer?.structured);

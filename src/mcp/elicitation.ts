@@ -50,19 +50,27 @@ export interface AskedCall {
 const withForms = z.object({ form: z.unknown(), url: z.unknown() }).partial();
 const capabilities = z.object({ elicitation: withForms.optional() });
 
-/** Whether the client can show a form to a person. An empty capability means forms. */
-export function canAsk(call: ServerContext, server: McpServer): boolean {
+/** A request with what its client declares in it, if it belongs to the 2026-07-28 era. */
+export interface Declaring {
+  readonly mcpReq: { readonly envelope?: object | undefined };
+}
+
+/**
+ * Whether the client can show a form to a person. An empty capability means forms. `server` knows what clients of the
+ * 2025 era declared.
+ */
+export function canAsk(call: Declaring, server?: McpServer): boolean {
   const modes = modesOf(call, server);
   return modes !== undefined && (modes.form !== undefined || modes.url === undefined);
 }
 
 /** Whether the client can open an address for a person. */
-export function canOpen(call: ServerContext, server: McpServer): boolean {
+export function canOpen(call: Declaring, server?: McpServer): boolean {
   return modesOf(call, server)?.url !== undefined;
 }
 
-function modesOf(call: ServerContext, server: McpServer) {
-  return capabilities.safeParse(declaredIn(call) ?? server.server.getClientCapabilities()).data?.elicitation;
+function modesOf(call: Declaring, server?: McpServer) {
+  return capabilities.safeParse(declaredIn(call) ?? server?.server.getClientCapabilities()).data?.elicitation;
 }
 
 /** Whether a call belongs to the 2026-07-28 era: it is answered with its question, and repeated with the reply. */
@@ -76,12 +84,12 @@ export const TASKS = "io.modelcontextprotocol/tasks";
 const withTasks = z.object({ extensions: z.object({ [TASKS]: z.object({}) }) });
 
 /** Whether a request declares that its client follows tasks. */
-export function followsTasks(call: ServerContext): boolean {
+export function followsTasks(call: Declaring): boolean {
   return withTasks.safeParse(declaredIn(call)).success;
 }
 
 /** The capabilities that a call of the 2026-07-28 era declares. */
-export function declaredIn({ mcpReq }: ServerContext): unknown {
+export function declaredIn({ mcpReq }: Declaring): unknown {
   const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
   return envelope[CLIENT_CAPABILITIES_META_KEY];
 }

@@ -1,99 +1,241 @@
-import { CLIENT_CAPABILITIES_META_KEY } from "@modelcontextprotocol/server";
+import {
+  type JSONRPCNotification,
+  type ProtocolError,
+  ProtocolErrorCode,
+  type ServerContext,
+  SUBSCRIPTION_ID_META_KEY,
+} from "@modelcontextprotocol/server";
 import * as z from "zod";
-import type { Status } from "../runs/lifecycle.ts";
-import { TASKS } from "./elicitation.ts";
-import type { ResourceContext } from "./resource-definition.ts";
+import type { Clock } from "../platform/clock.ts";
+import { followsTasks } from "./elicitation.ts";
+import { failureOf } from "./failures.ts";
+import type { ServerParts } from "./server-parts.ts";
+import { isOver, needsTasks, type Task, type TaskRequest, taskNow } from "./tasks.ts";
 
-const MISSING_CAPABILITY = -32_021;
-/** The maximum number of watched resources in one subscription. */
+/** The maximum number of watched resources, and of watched tasks, in one subscription. */
 const MOST_WATCHED = 20;
-/** The interval at which a watched run is checked, whichever process executes it, in milliseconds. */
+/** The interval at which watched runs are looked at, whichever process executes them, in milliseconds. */
 const LOOK_MS = 1000;
+/** Looking at runs takes at most this part of the time. */
+const LOOK_SHARE = 10;
 
 const RUN_URI = /^targeting:\/\/runs\/([0-9A-Z]{26})\//;
+/** The SDK ends a stream on which it has nothing to send. It never sends anything about this address. */
+const NOTHING = "targeting://nothing";
 
-const request = z.looseObject({
+const listenRequest = z.looseObject({
   id: z.union([z.string(), z.number()]),
   params: z.looseObject({
-    _meta: z.looseObject({
-      [CLIENT_CAPABILITIES_META_KEY]: z.looseObject({ extensions: z.looseObject({}).optional() }).optional(),
-    }),
+    _meta: z.looseObject({}),
     notifications: z.looseObject({
       resourceSubscriptions: z.array(z.string()).optional(),
       taskIds: z.unknown().optional(),
     }),
   }),
 });
+const acknowledgement = z.object({
+  method: z.literal("notifications/subscriptions/acknowledged"),
+  params: z.object({ _meta: z.object({ [SUBSCRIPTION_ID_META_KEY]: z.unknown() }) }),
+});
+const texts = z.array(z.string());
 
-/** The result of a request to listen: a refusal, or the request with the resources that it may watch. */
-export type Listening =
-  | { readonly refused: unknown }
-  | {
-      readonly message: unknown;
-      /**
-       * Calls `updated` with the address of each watched resource whose run has changed its status, until the signal.
-       */
-      readonly watch: (updated: (uri: string) => void, signal: AbortSignal) => void;
-    };
+type Asked = z.infer<typeof listenRequest>;
+
+/** The client that listens: the parts that it uses, its HTTP request if there is one, and when it stops listening. */
+interface Listener {
+  readonly parts: ServerParts;
+  readonly signal: AbortSignal;
+  readonly http?: ServerContext["http"];
+}
+
+/** Sends a notification. Resolves to false if that is not possible now. */
+type Send = (notification: JSONRPCNotification) => Promise<boolean>;
+
+/** A request to listen that may be served. */
+interface Listened {
+  /** The request for the SDK, which checks it, acknowledges it, and keeps its stream open. */
+  readonly message: unknown;
+  /** Returns the acknowledgement of the SDK with what this client hears. Returns undefined for other messages. */
+  readonly acknowledging: (message: object) => object | undefined;
+  /** Sends notifications about what the client watches until it stops listening. Called after the acknowledgement. */
+  readonly begin: (watcher: RunWatcher, send: Send) => void;
+}
+
+/** The result of a request to listen: a refusal, or what is served. */
+export type Listening = { readonly refused: object } | Listened;
 
 /**
- * Checks a `subscriptions/listen` request. It may watch the resources of the caller's own runs. The status of tasks is
- * not sent, and the extension defines it as an error to request it without following tasks.
+ * Checks a `subscriptions/listen` request. A client may watch the resources of its caller's own runs, and the tasks
+ * whose handles its caller received; the others are missing in the acknowledgement. The status of tasks is for clients
+ * that follow them.
  */
-export async function listened(message: unknown, context: ResourceContext): Promise<Listening> {
-  const { data } = request.safeParse(message);
+export async function listened(message: unknown, listener: Listener): Promise<Listening> {
+  const { data } = listenRequest.safeParse(message);
   // The SDK reports what is wrong with it.
-  if (data === undefined) return { message, watch: () => undefined };
-  const { notifications, _meta } = data.params;
-  const { extensions = {} } = _meta[CLIENT_CAPABILITIES_META_KEY] ?? {};
-  if (notifications.taskIds !== undefined && extensions[TASKS] === undefined) {
-    const requiredCapabilities = { extensions: { [TASKS]: {} } };
-    const error = {
-      code: MISSING_CAPABILITY,
-      message: "Missing required client capability",
-      data: { requiredCapabilities },
-    };
-    return { refused: { jsonrpc: "2.0", id: data.id, error } };
+  if (data === undefined) return { message, acknowledging: () => undefined, begin: () => undefined };
+  try {
+    return await heardBy(data, listener);
+  } catch (thrown) {
+    const { redactor, log } = listener.parts;
+    const { message: why } = failureOf(thrown, "subscriptions/listen", log);
+    return refusal(data, { code: ProtocolErrorCode.InternalError, message: redactor.text(why) });
   }
-  const asked = (notifications.resourceSubscriptions ?? []).slice(0, MOST_WATCHED);
-  const runs = await Promise.all(asked.map((uri) => watchedRun(uri, context)));
-  const own = runs.flatMap((run) => (run === undefined ? [] : [run]));
-  const { resourceSubscriptions, ...others } = notifications;
-  const heard = own.length === 0 ? others : { ...others, resourceSubscriptions: own.map(({ uri }) => uri) };
+}
+
+function refusal({ id }: Asked, { code, message, data }: Pick<ProtocolError, "code" | "message" | "data">) {
+  return { refused: { jsonrpc: "2.0", id, error: { code, message, data } } };
+}
+
+async function heardBy(data: Asked, { parts, signal, http }: Listener): Promise<Listening> {
+  const { taskIds, resourceSubscriptions = [], ...others } = data.params.notifications;
+  const call = { mcpReq: { signal, envelope: data.params._meta }, http };
+  const asked = texts.optional().safeParse(taskIds);
+  if (taskIds !== undefined && !followsTasks(call)) return refusal(data, needsTasks());
+  if (!asked.success) {
+    return refusal(data, { code: ProtocolErrorCode.InvalidParams, message: "taskIds is a list of texts" });
+  }
+  const watched = [
+    ...(await found(resourceSubscriptions, (uri) => watchedResource(uri, parts))),
+    ...(await found(asked.data ?? [], (taskId) => watchedTask(taskId, { call, parts }))),
+  ];
+  const uris = watched.flatMap(({ uri }) => uri ?? []);
+  const tasks = watched.flatMap(({ taskId }) => taskId ?? []);
+  const heard = {
+    ...(uris.length > 0 && { resourceSubscriptions: uris }),
+    ...(tasks.length > 0 && { taskIds: tasks }),
+  };
+  const toSdk = { ...others, ...(watched.length > 0 && { resourceSubscriptions: [NOTHING] }) };
+  const _meta = { [SUBSCRIPTION_ID_META_KEY]: data.id };
   return {
-    message: { ...data, params: { ...data.params, notifications: heard } },
-    watch(updated, signal) {
-      for (const run of own) void follow(run, context, updated, signal);
+    message: { ...data, params: { ...data.params, notifications: toSdk } },
+    acknowledging(its) {
+      const { params } = acknowledgement.safeParse(its).data ?? {};
+      const isOfThis = params?._meta[SUBSCRIPTION_ID_META_KEY] === data.id;
+      return isOfThis ? { ...its, params: { notifications: heard, _meta } } : undefined;
+    },
+    begin(watcher, send) {
+      const stamped: Send = ({ method, params }) => send({ jsonrpc: "2.0", method, params: { ...params, _meta } });
+      for (const { look } of watched) watcher.add(() => look(stamped), signal);
     },
   };
 }
 
-/** A watched run, and its status when its client began to listen. */
+/** Something that a client watches: a resource or a task. */
 interface Watched {
-  readonly uri: string;
-  readonly runId: string;
-  readonly status: Status | undefined;
+  readonly uri?: string;
+  readonly taskId?: string;
+  /** Sends what has changed. Resolves to false if nothing can change any more. */
+  readonly look: (send: Send) => Promise<boolean>;
 }
 
-async function watchedRun(uri: string, { runs, caller }: ResourceContext): Promise<Watched | undefined> {
-  const [, runId = ""] = RUN_URI.exec(uri) ?? [];
-  const isOwn = runId !== "" && (await runs.findOwn(runId, caller)) !== undefined;
-  return isOwn ? { uri, runId, status: await runs.storedStatus(runId) } : undefined;
+/** Finds the first of the given names, one after another, so that no request reads many runs at once. */
+async function found(
+  names: readonly string[],
+  find: (name: string) => Promise<Watched | undefined>,
+): Promise<readonly Watched[]> {
+  const all: Watched[] = [];
+  for (const name of [...new Set(names)].slice(0, MOST_WATCHED)) all.push(...[(await find(name)) ?? []].flat());
+  return all;
 }
 
-/** Never rejects. */
-async function follow(
-  { uri, runId, status }: Watched,
-  { runs, clock }: ResourceContext,
-  updated: (uri: string) => void,
-  signal: AbortSignal,
-): Promise<void> {
-  let last = status;
-  while (!signal.aborted) {
-    await clock.sleep(LOOK_MS, signal).catch(() => undefined);
-    // While the store cannot be read, the status counts as unchanged.
-    const now = signal.aborted ? last : await runs.storedStatus(runId).catch(() => last);
-    if (now !== last) updated(uri);
-    last = now;
-  }
+async function watchedResource(uri: string, { services, caller }: ServerParts): Promise<Watched | undefined> {
+  const [, runId] = RUN_URI.exec(uri) ?? [];
+  const { runs } = await services();
+  if (runId === undefined || (await runs.findOwn(runId, caller)) === undefined) return undefined;
+  let last = await runs.storedStatus(runId);
+  return {
+    uri,
+    async look(send) {
+      const now = await runs.storedStatus(runId);
+      if (now !== last && (await send(notification("notifications/resources/updated", { uri })))) last = now;
+      return true;
+    },
+  };
+}
+
+/** The first look sends the task as it is: it may have changed since the client last saw it. */
+async function watchedTask(taskId: string, request: TaskRequest): Promise<Watched | undefined> {
+  if ((await taskNow(taskId, request)) === undefined) return undefined;
+  let last: string | undefined;
+  return {
+    taskId,
+    async look(send) {
+      const task = await taskNow(taskId, request);
+      if (task === undefined) return false;
+      const seen = seenOf(task);
+      if (seen === last) return true;
+      if (!(await send(notification("notifications/tasks", task)))) return true;
+      last = seen;
+      return !isOver(task);
+    },
+  };
+}
+
+/** What a client sees of a task at work. */
+function seenOf({ status, statusMessage, inputRequests = {} }: Task): string {
+  return JSON.stringify([status, statusMessage, Object.keys(inputRequests)]);
+}
+
+function notification(method: string, params: Readonly<Record<string, unknown>>): JSONRPCNotification {
+  return { jsonrpc: "2.0", method, params };
+}
+
+/** Looks at the runs that the clients of a process listen to. */
+export interface RunWatcher {
+  /**
+   * Looks at something again and again, until it resolves to false or the signal is aborted. A look that fails, as
+   * while the store is away, is repeated.
+   */
+  add(look: () => Promise<boolean>, signal: AbortSignal): void;
+}
+
+/**
+ * Creates the watcher of a process. It looks at one thing after another, and pauses long in comparison, so that any
+ * number of subscriptions takes little of the process.
+ */
+export function runWatcher(clock: Pick<Clock, "sleep" | "monotonic">): RunWatcher {
+  const looks = new Set<() => Promise<void>>();
+  let isGoing = false;
+  /** Ends the pauses once nobody listens any more. */
+  let pausing = new AbortController();
+  const pause = (ms: number): Promise<void> => clock.sleep(ms, pausing.signal).catch(() => undefined);
+  const goOn = async (): Promise<void> => {
+    if (isGoing) return;
+    isGoing = true;
+    while (looks.size > 0) {
+      const begun = clock.monotonic();
+      for (const look of looks) await look();
+      await pause(Math.max(LOOK_MS, (LOOK_SHARE - 1) * (clock.monotonic() - begun)));
+    }
+    isGoing = false;
+  };
+  return {
+    add(look, signal) {
+      if (signal.aborted) return;
+      let isBusy = false;
+      const lookNow = async (): Promise<void> => {
+        isBusy = true;
+        const goesOn = await look().catch(() => true);
+        isBusy = false;
+        if (!goesOn) end();
+      };
+      /** A look that takes long, as while an API is away, does not hold up the others. */
+      const lookAgain = async (): Promise<void> => {
+        if (isBusy) return;
+        const isDone = new AbortController();
+        const slow = clock.sleep(LOOK_MS, isDone.signal).catch(() => undefined);
+        await Promise.race([lookNow(), slow]);
+        isDone.abort();
+      };
+      const end = (): void => {
+        looks.delete(lookAgain);
+        if (looks.size > 0) return;
+        pausing.abort();
+        pausing = new AbortController();
+      };
+      signal.addEventListener("abort", end, { once: true });
+      looks.add(lookAgain);
+      void goOn();
+    },
+  };
 }

@@ -83,7 +83,7 @@ export function createMcpServer(parts: ServerParts, era: "legacy" | "modern", ca
             const answer = await observed(parts.observer, name, call, () =>
               answerCall(listed, { ...asked, asTask }, server, parts),
             );
-            return asTask ? (await tasks()).asTask(answer, name, { call, server, parts }) : answer;
+            return asTask ? (await tasks()).asTask(answer, name, { call, parts }) : answer;
           }),
         );
       },
@@ -94,7 +94,7 @@ export function createMcpServer(parts: ServerParts, era: "legacy" | "modern", ca
   if (era === "modern") {
     for (const method of ["tasks/get", "tasks/update", "tasks/cancel"] as const) {
       server.server.setRequestHandler(method, { params: unchecked(() => ({})) }, (params, call) =>
-        parts.calls.during(async () => (await tasks()).answerTask(method, params, { call, server, parts })),
+        parts.calls.during(async () => (await tasks()).answerTask(method, params, { call, parts })),
       );
     }
   }

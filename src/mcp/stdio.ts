@@ -5,7 +5,7 @@ import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import type { Log } from "../observe/log.ts";
 import { parseJson } from "../platform/json.ts";
 import { showsViews } from "./elicitation.ts";
-import type { Listening } from "./run-updates.ts";
+import type { Listening, RunWatcher } from "./run-updates.ts";
 import type { CallsUnderWay } from "./server-parts.ts";
 
 /**
@@ -25,8 +25,10 @@ export interface StdioOptions {
   readonly maxLineBytes: number;
   /** Creates the server for a client that shows views, or for one that does not. */
   readonly createServer: (showsViews: boolean, era: Era) => McpServer | Promise<McpServer>;
-  /** Checks a request to listen to notifications, which may be refused. */
-  readonly listened: (message: JSONRPCMessage) => Promise<Listening>;
+  /** Checks a request to listen to notifications until the signal, which may be refused. */
+  readonly listened: (message: JSONRPCMessage, signal: AbortSignal) => Promise<Listening>;
+  /** Looks at the runs that the client listens to. Loaded with the first request to listen. */
+  readonly watcher: () => Promise<RunWatcher>;
   readonly calls: CallsUnderWay;
   readonly log: Log;
   /** Called as soon as the input has ended: nothing new may start. */
@@ -57,9 +59,10 @@ class LineConnection implements StdioConnection {
   readonly #lines: Lines;
   readonly #faces = new Map<boolean, Transport>();
   readonly #closing: (() => Promise<void>)[] = [];
-  readonly #servers = new Map<boolean, McpServer>();
   /** Ends what is watched for a client that listens, by the ID of the request. */
   readonly #listening = new Map<unknown, AbortController>();
+  /** What begins with the acknowledgement of a request to listen, by its ID. */
+  readonly #beginning = new Map<unknown, (message: object) => object | undefined>();
   /** Which of the two servers received the last message that declares its kind. */
   #last: boolean | undefined;
   #inputEnded = false;
@@ -115,14 +118,11 @@ class LineConnection implements StdioConnection {
     const known = this.#faces.get(isWithViews);
     if (known !== undefined) return known;
     const { output, createServer, log } = this.#options;
-    const transport = faceOver(output, () => this.#endMessages());
+    const send = (message: object) => written(output, this.#begun(message));
+    const transport = faceOver(send, () => this.#endMessages());
     this.#faces.set(isWithViews, transport);
     const onerror = (error: Error): void => log.warn("a message could not be handled", { error });
-    const create = async ({ era }: Parameters<McpServerFactory>[0]): Promise<McpServer> => {
-      const server = await createServer(isWithViews, era);
-      this.#servers.set(isWithViews, server);
-      return server;
-    };
+    const create = async ({ era }: Parameters<McpServerFactory>[0]) => createServer(isWithViews, era);
     this.#closing.push(serveStdio(create, { transport, onerror }).close);
     return transport;
   }
@@ -138,21 +138,39 @@ class LineConnection implements StdioConnection {
 
   /** Delivers a request to listen, and sends its notifications. */
   #listen(message: JSONRPCMessage): void {
-    const { listened, output, log } = this.#options;
-    listened(message)
-      .then((found) => {
-        if ("refused" in found) return void output.write(`${JSON.stringify(found.refused)}\n`);
-        if (!isMessage(found.message)) return;
-        const isWithViews = showsViews(message) ?? false;
-        const ending = new AbortController();
-        if ("id" in message) this.#listening.set(message.id, ending);
-        this.#deliver(found.message);
-        const failed = (error: unknown): void => log.debug("an update could not be sent", { error });
-        found.watch((uri) => {
-          this.#servers.get(isWithViews)?.server.sendResourceUpdated({ uri }).catch(failed);
-        }, ending.signal);
+    const { listened, watcher, output, log } = this.#options;
+    const id = "id" in message ? message.id : undefined;
+    this.#listening.get(id)?.abort();
+    const ending = new AbortController();
+    this.#listening.set(id, ending);
+    Promise.all([listened(message, ending.signal), watcher()])
+      .then(async ([found, its]) => {
+        if (ending.signal.aborted) return;
+        if ("refused" in found) return written(output, found.refused);
+        const send = async (notification: object): Promise<boolean> => {
+          if (ending.signal.aborted || output.writableNeedDrain) return false;
+          await written(output, notification);
+          return true;
+        };
+        this.#beginning.set(id, (said) => {
+          const acknowledgement = found.acknowledging(said);
+          if (acknowledgement !== undefined) found.begin(its, send);
+          return acknowledgement;
+        });
+        if (isMessage(found.message)) this.#deliver(found.message);
       })
       .catch((error: unknown) => log.error("a request to listen failed", { error }));
+  }
+
+  /** Begins what a message of the SDK acknowledges, and returns the message for the client. */
+  #begun(message: object): object {
+    for (const [id, begin] of this.#beginning) {
+      const acknowledgement = begin(message);
+      const isRefused = "id" in message && message.id === id;
+      if (acknowledgement !== undefined || isRefused) this.#beginning.delete(id);
+      if (acknowledgement !== undefined) return acknowledgement;
+    }
+    return message;
   }
 
   #endListening(message: JSONRPCMessage): void {
@@ -160,6 +178,7 @@ class LineConnection implements StdioConnection {
     const id = message.params?.requestId;
     this.#listening.get(id)?.abort();
     this.#listening.delete(id);
+    this.#beginning.delete(id);
   }
 
   #endOfInput(): void {
@@ -182,13 +201,13 @@ class LineConnection implements StdioConnection {
 }
 
 /** A server's transport to the client of a connection, which it may share with another server. */
-function faceOver(output: Writable, closed: () => void): Transport {
-  return {
-    start: async () => {},
-    // An error of the stream is an error of the output, too.
-    send: (message) => new Promise((resolve) => void output.write(`${JSON.stringify(message)}\n`, () => resolve())),
-    close: async () => closed(),
-  };
+function faceOver(send: Transport["send"], closed: () => void): Transport {
+  return { start: async () => {}, send, close: async () => closed() };
+}
+
+/** Writes a message. An error of the stream is an error of the output, too. */
+function written(output: Writable, message: object): Promise<void> {
+  return new Promise((resolve) => void output.write(`${JSON.stringify(message)}\n`, () => resolve()));
 }
 
 function isMessage(value: unknown): value is JSONRPCMessage {

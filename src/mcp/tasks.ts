@@ -3,7 +3,6 @@ import {
   type CallToolResult,
   type InputRequiredResult,
   inputResponse,
-  type McpServer,
   MissingRequiredClientCapabilityError,
   ProtocolError,
   ProtocolErrorCode,
@@ -28,7 +27,7 @@ import { progressWords, waitWithinCall } from "../tools/write/follow-run.ts";
 import { decideInClient, type RunQuestion, runQuestion } from "../tools/write/opened.ts";
 import { endIfExpired, waitsForDecision } from "../tools/write/waiting.ts";
 import { needsOther, resultFor, servicesOfCall } from "./answer-call.ts";
-import { canAsk, canOpen, elicitationResult, followsTasks, formRequest, TASKS } from "./elicitation.ts";
+import { canAsk, canOpen, type Declaring, elicitationResult, followsTasks, formRequest, TASKS } from "./elicitation.ts";
 import { failureOf } from "./failures.ts";
 import type { ServerParts } from "./server-parts.ts";
 import { arrivalOf } from "./server-parts.ts";
@@ -54,9 +53,9 @@ const TASK_STATUS = {
 const POLL_MS = 1000;
 const DAY_MS = 86_400_000;
 
-interface TaskRequest {
-  readonly call: ServerContext;
-  readonly server: McpServer;
+/** A request about tasks, and the parts of the server that its caller uses. */
+export interface TaskRequest<Call = Declaring & { readonly mcpReq: Pick<ServerContext["mcpReq"], "signal"> }> {
+  readonly call: Call & { readonly http?: ServerContext["http"] | undefined };
   readonly parts: ServerParts;
 }
 
@@ -66,7 +65,7 @@ interface Named {
   readonly isPlan: boolean;
 }
 
-interface Task extends Readonly<Record<string, unknown>> {
+export interface Task extends Readonly<Record<string, unknown>> {
   readonly taskId: string;
   readonly status: "working" | "input_required" | "completed" | "cancelled";
   readonly statusMessage: string;
@@ -137,7 +136,7 @@ type TaskMethod = "tasks/get" | "tasks/update" | "tasks/cancel";
 export async function answerTask(
   method: TaskMethod,
   params: unknown,
-  request: TaskRequest,
+  request: TaskRequest<ServerContext>,
 ): Promise<Record<string, unknown>> {
   try {
     return await answered(method, params, request);
@@ -149,18 +148,19 @@ export async function answerTask(
   }
 }
 
-async function answered(method: TaskMethod, params: unknown, request: TaskRequest): Promise<Record<string, unknown>> {
-  if (!followsTasks(request.call)) {
-    throw new MissingRequiredClientCapabilityError({ requiredCapabilities: { extensions: { [TASKS]: {} } } });
-  }
+async function answered(
+  method: TaskMethod,
+  params: unknown,
+  request: TaskRequest<ServerContext>,
+): Promise<Record<string, unknown>> {
+  if (!followsTasks(request.call)) throw needsTasks();
   const { data } = asked.safeParse(params);
   const context = await contextOf(request);
   const named = data && (await namedBy(data.taskId, context));
   if (named === undefined) throw notFound();
   const task = await taskOf(named, data?.taskId ?? "", context, request);
   if (method === "tasks/get") return task;
-  const isOver = task.status !== "working" && task.status !== "input_required";
-  if (method === "tasks/cancel" && !isOver) await cancelRun.handler({ runId: named.runId }, context);
+  if (method === "tasks/cancel" && !isOver(task)) await cancelRun.handler({ runId: named.runId }, context);
   if (method === "tasks/update") {
     const { key, question } = (await questionOf(named.runId, task.taskId, context)) ?? {};
     const said =
@@ -173,20 +173,43 @@ async function answered(method: TaskMethod, params: unknown, request: TaskReques
   return {};
 }
 
+/** The error for a client that asks about tasks without declaring that it follows them. */
+export function needsTasks(): MissingRequiredClientCapabilityError {
+  return new MissingRequiredClientCapabilityError({ requiredCapabilities: { extensions: { [TASKS]: {} } } });
+}
+
+/** Whether a task has reached its end. */
+export function isOver({ status }: Pick<Task, "status">): boolean {
+  return status !== "working" && status !== "input_required";
+}
+
+/** Shows the task of a handle as `tasks/get` would. Returns undefined if the caller has no such task, or no longer. */
+export async function taskNow(taskId: string, request: TaskRequest): Promise<Task | undefined> {
+  const context = await contextOf(request);
+  const named = await namedBy(taskId, context);
+  if (named === undefined) return undefined;
+  try {
+    return await taskOf(named, taskId, context, request);
+  } catch (thrown) {
+    if (thrown instanceof ProtocolError) return undefined;
+    throw thrown;
+  }
+}
+
 function notFound(): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, "Failed to retrieve task: Task not found");
 }
 
 /** The context of tools for a request about a task: nothing waits, because the client polls. */
-async function contextOf({ call, server, parts }: TaskRequest): Promise<ToolContext> {
+async function contextOf({ call, parts }: TaskRequest): Promise<ToolContext> {
   const services = await servicesOfCall(parts.services);
   // A client that can open the page was asked for that before its call became a task.
-  const opens = canOpen(call, server) && services.page?.address !== undefined;
+  const opens = canOpen(call) && services.page?.address !== undefined;
   return {
     signal: call.mcpReq.signal,
     caller: parts.caller,
     arrivedAt: arrivalOf(call.http?.req) ?? services.clock.now(),
-    canAsk: () => !needsOther(services) && !opens && canAsk(call, server),
+    canAsk: () => !needsOther(services) && !opens && canAsk(call),
     asTask: true,
     ...services,
   };
@@ -200,12 +223,13 @@ async function taskOf(named: Named, taskId: string, context: ToolContext, reques
     ttlMs: context.keep.days * DAY_MS,
     pollIntervalMs: POLL_MS,
   };
-  const { call, server, parts } = request;
+  const { call, parts } = request;
   const { redactor, views } = parts;
+  const linksFiles = call.http === undefined;
   const over = (status: "completed" | "cancelled", answer: ToolAnswer, lastUpdatedAt: string): Task => {
     const [statusMessage = ""] = redactor.text(answer.text).split("\n");
     const about = { ...task, lastUpdatedAt, status, statusMessage };
-    return status === "cancelled" ? about : { ...about, result: resultFor(answer, { redactor, call, server }) };
+    return status === "cancelled" ? about : { ...about, result: resultFor(answer, { redactor, linksFiles }) };
   };
   let run: Run | undefined;
   try {

@@ -201,10 +201,71 @@ describe.for(["stdio", "HTTP"] as const)("over %s", (kind) => {
     const updated = { method: "notifications/resources/updated", params: { uri } };
     await expect.poll(() => heard.find(({ method }) => method === updated.method)).toMatchObject(updated);
     expect((await host.settled(taskId)).status).toBe("completed");
-    // The status of tasks is not pushed; only who follows tasks may ask for it.
+    // Only who follows tasks may ask for their status.
     const refused: TaskReply[] = [];
     await listens[kind]({ taskIds: [taskId] }, (message) => refused.push(message), { extensions: {} });
     await expect.poll(() => refused.find(({ error }) => error !== undefined)).toMatchObject({ error: NEEDS_TASKS });
+  });
+
+  test("who listens to a task hears its states as tasks/get shows them, until it is over", async () => {
+    const { service, asks, listens } = await shared();
+    const host = taskHost(asks[kind]);
+    const { targetingId } = await withOptions(service, 0);
+    const release = await service.hold("addOptions");
+    const { taskId } = await host.call("bulk_add_options", { targetingId, items: [{ name: "New" }] });
+    const heard: TaskReply[] = [];
+    await listens[kind]({ taskIds: [taskId, taskId] }, (message) => heard.push(message));
+    const of = (status: string) => heard.filter(({ params }) => params?.status === status);
+    await expect.poll(() => of("working")).not.toEqual([]);
+    expect(heard[0]).toMatchObject({
+      method: "notifications/subscriptions/acknowledged",
+      params: { notifications: { taskIds: [taskId] } },
+    });
+    await release();
+    await expect.poll(() => of("completed")).not.toEqual([]);
+    const { resultType, ...settled } = await host.get(taskId);
+    const [{ method, params } = {}] = of("completed");
+    const { _meta: its, ...told } = z.looseObject({ _meta: z.looseObject({}) }).parse(params);
+    const { _meta: _server, ...shown } = settled;
+    expect([method, told]).toEqual(["notifications/tasks", shown]);
+    expect(Object.keys(its)).toEqual(["io.modelcontextprotocol/subscriptionId"]);
+    expect(JSON.stringify(heard)).not.toMatch(SECRETS);
+    // It is told once.
+    await listens[kind]({ taskIds: [taskId] }, (message) => heard.push(message));
+    await expect.poll(() => of("completed")).toHaveLength(2);
+    expect(heard.at(-1)?.method).toBe("notifications/tasks");
+  });
+
+  test("who listens to several tasks hears only those whose handles they received", async () => {
+    const { service, asks, listens, url } = await shared();
+    const host = taskHost(asks[kind]);
+    const { targetingId } = await withOptions(service, 0);
+    const { taskId } = await host.call("bulk_add_options", { targetingId, items: [{ name: "New" }] });
+    const { result } = await host.settled(taskId);
+    const other = taskHost(overHttp(url, TOKENS.other));
+    const foreign = (await other.call("create_targetings", { items: [{ name: named("Foreign") }] })).taskId;
+    const changed = `${taskId.slice(0, -2)}${taskId.endsWith("AA") ? "BB" : "AA"}`;
+    const wrong = ["", "none", result?.structuredContent?.runId ?? "", changed, `${taskId}=`, foreign];
+    const heard: TaskReply[] = [];
+    await listens[kind]({ taskIds: [...wrong, taskId] }, (message) => heard.push(message));
+    await expect.poll(() => heard.find(({ method }) => method === "notifications/tasks")).toBeDefined();
+    expect(heard[0]).toMatchObject({ params: { notifications: { taskIds: [taskId] } } });
+    const none: TaskReply[] = [];
+    await listens[kind]({ taskIds: wrong }, (message) => none.push(message));
+    await expect.poll(() => none.length).toBeGreaterThan(0);
+    expect(none[0]?.params).not.toHaveProperty("notifications.taskIds");
+    // The first twenty of many.
+    const crowd: TaskReply[] = [];
+    await listens[kind]({ taskIds: [...Array(1000).keys()].map((at) => `${at}`).concat(taskId) }, (message) =>
+      crowd.push(message),
+    );
+    await expect.poll(() => crowd.length).toBeGreaterThan(0);
+    expect(crowd[0]?.params).not.toHaveProperty("notifications.taskIds");
+    for (const taskIds of ["text", 5, [5], { 0: taskId }, null]) {
+      const refused: TaskReply[] = [];
+      await listens[kind]({ taskIds }, (message) => refused.push(message));
+      await expect.poll(() => refused.find(({ error }) => error !== undefined)?.error?.code).toBe(-32602);
+    }
   });
 
   test("a handle that is wrong, changed or of nobody is the same error", async () => {
@@ -239,6 +300,33 @@ test("a handle is of its caller alone, and of its project", async () => {
   expect((await overHttp(elsewhere.url, TOKENS.agent)("tasks/get", { taskId })).error).toEqual(NOT_FOUND);
   const again = await startHttp(http);
   expect((await taskHost(overHttp(again.url, TOKENS.agent)).settled(taskId)).status).toBe("completed");
+});
+
+test("a stream ends without a word once its caller is no longer let in", async () => {
+  const { service, http } = await shared();
+  const file = join(mkdtempSync(join(tmpdir(), "targeting-mcp-access-")), "access.json");
+  writeAccess(file, [{ name: "agent" }, { name: "boss", approves: true }]);
+  const { url } = await startHttp({ ...http, TARGETING_MCP_ACCESS_FILE: file });
+  const { targetingId } = await withOptions(service, 0);
+  const host = taskHost(overHttp(url, TOKENS.agent));
+  const release = await service.hold("addOptions");
+  const { taskId } = await host.call("bulk_add_options", { targetingId, items: [{ name: "New" }] });
+  const heard: TaskReply[] = [];
+  const ended = listenOverHttp(url, TOKENS.agent);
+  let isOver = false;
+  await ended(
+    { taskIds: [taskId] },
+    (message) => heard.push(message),
+    {},
+    () => {
+      isOver = true;
+    },
+  );
+  await expect.poll(() => heard.length).toBe(2);
+  writeAccess(file, [{ name: "boss", approves: true }]);
+  await release();
+  await expect.poll(() => isOver).toBe(true);
+  expect(heard.map(({ params }) => params?.status)).toEqual([undefined, "working"]);
 });
 
 test("an approval that the client can ask for is asked for before there is a task", async () => {

@@ -19,6 +19,7 @@ export interface Declared {
 const reply = z.looseObject({
   id: z.union([z.number(), z.null()]).optional(),
   method: z.string().optional(),
+  params: z.looseObject({ status: z.string().optional() }).optional(),
   result: z.looseObject({ resultType: z.string().optional() }).optional(),
   error: z.looseObject({ code: z.number(), message: z.string(), data: z.unknown().optional() }).optional(),
 });
@@ -67,6 +68,7 @@ export type Listen = (
   notifications: Readonly<Record<string, unknown>>,
   hear: (message: TaskReply) => void,
   declared?: Declared,
+  ended?: () => void,
 ) => Promise<void>;
 
 /** Sends a message of the 2026 era over HTTP. */
@@ -108,7 +110,7 @@ export function overHttp(url: string, token?: string): Ask {
 
 /** Listens over HTTP. */
 export function listenOverHttp(url: string, token?: string): Listen {
-  return async (notifications, hear, declared) => {
+  return async (notifications, hear, declared, ended = () => undefined) => {
     const ending = new AbortController();
     atEnd(() => ending.abort());
     const asked = ["subscriptions/listen", { notifications }, declared] as const;
@@ -118,6 +120,7 @@ export function listenOverHttp(url: string, token?: string): Listen {
     const lines = createInterface({ input: Readable.from(response.body ?? [], { objectMode: false }) });
     lines.on("line", (line) => line.startsWith("data: ") && hear(reply.parse(JSON.parse(line.slice("data: ".length)))));
     lines.on("error", () => undefined);
+    lines.on("close", ended);
   };
 }
 

@@ -1,0 +1,67 @@
+import { listened, runWatcher } from "../mcp/run-updates.ts";
+import type { ServerParts } from "../mcp/server-parts.ts";
+import type { Clock } from "../platform/clock.ts";
+
+/** A client that listens to a stream of notifications. */
+interface Subscriber {
+  readonly parts: ServerParts;
+  /** Aborted when the stream has ended, or to end it. */
+  readonly over: AbortController;
+  /** Opens the SDK's stream for a request. */
+  readonly open: (message: unknown) => Promise<Response>;
+  /** Whether the caller would still be let in. */
+  readonly isLetIn: () => Promise<boolean>;
+}
+
+/** The maximum number of notifications that wait for a client to read them. Later states follow when it reads. */
+const MOST_WAITING = 16;
+
+/**
+ * Serves `subscriptions/listen` over HTTP. The stream of the SDK checks the request, stays alive and ends with the server.
+ * The acknowledgement of what is watched, and the notifications about it, are added to it. Before each of these the
+ * caller is authenticated again; a caller who is no longer let in gets none, and the stream ends.
+ */
+export function runSubscriptions(clock: Clock) {
+  const watcher = runWatcher(clock);
+  return async (body: unknown, { parts, over, open, isLetIn }: Subscriber): Promise<Response> => {
+    const found = await listened(body, { parts, signal: over.signal, http: {} });
+    if ("refused" in found) return Response.json(found.refused);
+    const answer = await open(found.message);
+    if (!answer.headers.get("content-type")?.startsWith("text/event-stream") || answer.body === null) return answer;
+    let isFirst = true;
+    const begin = (stream: TransformStreamDefaultController<Uint8Array>): void => {
+      over.signal.addEventListener("abort", () => stream.terminate(), { once: true });
+      found.begin(watcher, async (notification) => {
+        if ((stream.desiredSize ?? 0) <= 0) return false;
+        if (!(await isLetIn())) over.abort();
+        if (over.signal.aborted) return false;
+        stream.enqueue(frameOf(notification));
+        return true;
+      });
+    };
+    const stream = new TransformStream<Uint8Array, Uint8Array>(
+      {
+        transform(frame, its) {
+          const acknowledgement = isFirst ? found.acknowledging(messageIn(frame)) : undefined;
+          its.enqueue(acknowledgement === undefined ? frame : frameOf(acknowledgement));
+          if (isFirst) begin(its);
+          isFirst = false;
+        },
+      },
+      undefined,
+      { highWaterMark: MOST_WAITING },
+    );
+    return new Response(answer.body.pipeThrough(stream), answer);
+  };
+}
+
+/** A message as an event of the stream, in the form of the SDK. */
+function frameOf(message: object): Uint8Array {
+  return new TextEncoder().encode(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
+}
+
+function messageIn(frame: Uint8Array): object {
+  const [, data = "{}"] = /^data: (.*)$/m.exec(new TextDecoder().decode(frame)) ?? [];
+  const message: unknown = JSON.parse(data);
+  return typeof message === "object" && message !== null ? message : {};
+}
