@@ -75,10 +75,16 @@ export function asMade({ inputSchema, outputSchema, ...tool }: MadeTool): Listed
   };
 }
 
-/** The tools that are listed and callable, in their fixed order. */
+/** The tools that are listed and callable, in their fixed order. Their descriptions name no tool that is not listed. */
 export function listedTools(tools: readonly ListedTool[], offer: ToolAvailability): readonly ListedTool[] {
   const hidden = hiddenTools(tools, offer);
-  return tools.filter(({ tool }) => !hidden.has(tool.name));
+  if (hidden.size === 0) return tools;
+  const aboutHidden = new RegExp(`[.;] [^.;]*\\b(?:${[...hidden.keys()].join("|")})\\b[^.;]*`, "g");
+  return tools.flatMap(({ tool, ...rest }) =>
+    hidden.has(tool.name)
+      ? []
+      : [{ ...rest, tool: { ...tool, description: tool.description.replace(aboutHidden, "") } }],
+  );
 }
 
 /** Tools as clients may see them. Their schemas are created at their first use and kept. */
