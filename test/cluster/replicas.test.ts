@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { overHttp, taskHost } from "../support/task-clients.ts";
+import { listenOverHttp, overHttp, type TaskReply, taskHost } from "../support/task-clients.ts";
 import {
   call,
   optionItems,
@@ -116,8 +116,16 @@ describe("a task", () => {
     const { targetingId, taskId, names } = await slowTask(one, 400);
     const host = taskHost(overHttp(other.url));
     expect(await host.get(taskId)).toMatchObject({ taskId, status: "working" });
+    const heard: TaskReply[] = [];
+    await listenOverHttp(other.url)({ taskIds: [taskId] }, (message) => heard.push(message));
+    const states = () => heard.flatMap(({ params }) => params?.status ?? []);
+    await expect.poll(states).toContain("working");
     one.child.kill("SIGKILL");
     const { status, result } = await host.settled(taskId);
+    await expect.poll(states).toContain("completed");
+    const { _meta, ...told } = heard.at(-1)?.params ?? {};
+    expect(told).toEqual(expect.objectContaining({ taskId, status, result }));
+    expect(new Set(states())).toEqual(new Set(["working", "completed"]));
     expect([status, result?.structuredContent]).toMatchObject([
       "completed",
       { status: "succeeded", counts: { items: names.length, succeeded: names.length } },
