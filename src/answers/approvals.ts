@@ -146,7 +146,8 @@ export function effectSentence(losses: readonly Loss[], others: readonly string[
   const ownContextIds = groups.reduce((total, loss) => total + (loss.ownContextIds ?? 0), 0);
   const emptied = changed.filter(({ empties }) => empties).length;
   const parts = [
-    targetings.length > 0 && `deletes ${many(targetings.length, "targeting")} with ${within(targetings)}`,
+    targetings.length > 0 &&
+      `deletes ${many(targetings.length, "targeting")} ${sum(targetings) === 0 ? "without options" : `with ${within(targetings)}`}`,
     groups.length > 0 &&
       `deletes ${many(groups.length, "option group")} with ${many(ownContextIds, "own Context ID")} and ` +
         `${many(sum(groups), "sub-option")}, which become top-level options where they are not deleted here too`,
@@ -166,7 +167,7 @@ function within(targetings: readonly Loss[]): string {
     ([all, ids], { count, contextIds: own = count === 0 ? 0 : Number.NaN }) => [all + count, ids + own],
     [0, 0],
   );
-  const counted = options > 0 && !Number.isNaN(contextIds) ? ` and ${many(contextIds, "Context ID")}` : "";
+  const counted = !Number.isNaN(contextIds) ? ` and ${many(contextIds, "Context ID")}` : "";
   return `${many(options, "option")}${counted}`;
 }
 
@@ -241,7 +242,7 @@ function describeLoss(loss: Loss): string {
   const { kind, count, ownContextIds = 0, empties } = loss;
   switch (kind) {
     case "targeting":
-      return within([loss]);
+      return count === 0 ? "no options" : within([loss]);
     case "optionGroup":
       return `group with ${many(ownContextIds, "own Context ID")} and ${many(count, "sub-option")}`;
     case "option":

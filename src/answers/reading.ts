@@ -49,7 +49,9 @@ export function optionsText(page: OptionsPage): string {
   const { rows, total, scanned, topLevel, subOptions, complete, note, cursor, brief, isFiltered } = page;
   const counted = `${amount(rows.length, "option")}${total === undefined || total === rows.length ? "" : ` of ${total}`}`;
   const kinds =
-    topLevel !== undefined && subOptions !== undefined && `${topLevel} top-level, ${subOptions} sub-options`;
+    topLevel !== undefined &&
+    subOptions !== undefined &&
+    (subOptions === 0 ? "no sub-options" : `${topLevel} top-level, ${amount(subOptions, "sub-option")}`);
   const looked = [
     scanned !== undefined && `${scanned} looked at`,
     kinds,

@@ -67,7 +67,12 @@ function resultWords(run: ReportedRun): string {
   const [first, ...others] = doneWords(run, work);
   if (first !== undefined) return `${[first, ...others].join(", ")}${whereWords(run)}${also}`;
   if (rest.length === 0) return `No ${work.noun} to ${work.todo}`;
-  if (BEFORE[status] !== undefined) return `${many(counts.items, work.noun)}: ${rest.join(", ")}`;
+  if (BEFORE[status] !== undefined) {
+    const [only = "", ...others] = rest;
+    // All of them have this outcome.
+    if (others.length === 0) return only.replace(/^[\d,]+/, many(counts.items, work.noun));
+    return `${many(counts.items, work.noun)}: ${rest.join(", ")}`;
+  }
   const isAll = counts.items > 1 && rest.length === 1 ? "all " : "";
   return `No ${work.noun} was ${work.done.toLowerCase()}${whereWords(run)}: ${isAll}${rest.join(", ")}`;
 }
@@ -266,7 +271,9 @@ export function resumedNote({ resumed, counts }: ReportedRun): readonly string[]
   if (resumed === undefined) return [];
   const before = resumed.succeeded + resumed.alreadyDone;
   const now = counts.succeeded + counts.alreadyDone - before;
-  return [`resumed: ${thousands(before)} of ${thousands(counts.items)} done before, ${thousands(now)} done now`];
+  return [
+    `resumed: ${thousands(before)} of ${thousands(counts.items)} done before, ${now === 0 ? "none" : thousands(now)} now`,
+  ];
 }
 
 /** Why a run of renames sent more requests than it has items. */

@@ -60,8 +60,7 @@ export function suiteReportAnswer(run: {
       ...{ resourceUri: suiteUri(suiteId), reportUri, savedTo, ...(nextSteps.length > 0 && { nextSteps }) },
     },
     [
-      `${counts.cases} tests against target ${target} (${environment}): ${counts.matched} as expected, ` +
-        `${counts.mismatched} not, ${counts.unobservable} whose verdict cannot be seen${notRun > 0 ? ` (${notRun} not run)` : ""}.`,
+      `${many(counts.cases, "test")} against target ${target} (${environment}): ${resultWords(counts)}${notRun > 0 ? ` (${notRun} not run)` : ""}.`,
       ...approvalLines(approval),
       `By the verdict expected: ${standingsText(byVerdict)}. By how it is known: ${standingsText(inBasisWords(byBasis))}.`,
       ...notes.map((note) => `${note}.`),
@@ -72,6 +71,16 @@ export function suiteReportAnswer(run: {
       ...nextSteps.map((step) => `Next: ${step}`),
     ],
   );
+}
+
+function resultWords({ cases, matched, mismatched, unobservable }: Omit<SuiteReport, "results">): string {
+  if (matched === cases) return "all as expected";
+  const parts = [
+    `${matched} as expected`,
+    mismatched > 0 && `${mismatched} not`,
+    unobservable > 0 && `${unobservable} whose verdict cannot be seen`,
+  ];
+  return parts.filter((part) => part !== false).join(", ");
 }
 
 /** The number of cases with each status. Counts of 0 are omitted. */
@@ -204,6 +213,6 @@ export function suiteText(suite: {
     ...(format === "vitest" || format === "curl" ? [SERVICE_TESTS] : []),
     `All of it as ${format} is the resource ${resourceUri}; it begins:`,
     fenced(preview.split("\n").map(seen)),
-    `Next: run_event_tests with suiteId ${suiteId} runs ${note === undefined ? "them" : "the suite's cases"} against a sandbox.`,
+    `Next: run_event_tests {"suiteId":"${suiteId}"} runs ${note === undefined ? "them" : "the suite's cases"} against a sandbox.`,
   ].join("\n");
 }
