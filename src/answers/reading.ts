@@ -128,10 +128,14 @@ export function savedText({ savedTo, base, counts, largest = [], option }: Saved
   const ids = amount(contextIds, "Context ID");
   const what = option === undefined ? `${amount(options, "option")} with ${ids}` : ids;
   const of = option === undefined ? "" : ` of the option ${quoteUntrusted(option.name)} (${option._id})`;
-  const kinds =
-    counts.groups !== undefined &&
-    `Of these: groups ${counts.groups}, sub-options ${counts.subOptions}, ` +
-      `empty (no Context IDs; groups: no sub-options either) ${counts.withoutContexts}.`;
+  const { groups = 0, subOptions = 0, withoutContexts = 0 } = counts;
+  const found = [
+    groups > 0 && `groups ${groups}`,
+    subOptions > 0 && `sub-options ${subOptions}`,
+    withoutContexts > 0 && `empty (no Context IDs; groups: no sub-options either) ${withoutContexts}`,
+  ].filter((part) => part !== false);
+  const none = "no group, sub-option or empty option";
+  const kinds = counts.groups !== undefined && `Of these: ${found.length === 0 ? none : found.join(", ")}.`;
   return lines([
     `Saved ${what}${of} to ${quoteUntrusted(savedTo)}.`,
     base !== undefined && `Its base, which later shows changes by others, is ${quoteUntrusted(base)}.`,

@@ -133,8 +133,13 @@ function unsupportedName([name, count]: readonly [string, number]): readonly [st
 }
 
 function eventsSummary([right, sometimes, always]: readonly [number, number, number]): string {
-  const states = `${right} always right, ${sometimes} sometimes wrong, ${always} always wrong`;
-  return `${right + sometimes + always} of ${EVENT_NAMES.length} events seen: ${states}`;
+  const states = [
+    right > 0 && `${right} always right`,
+    sometimes > 0 && `${sometimes} sometimes wrong`,
+    always > 0 && `${always} always wrong`,
+  ].filter((part) => part !== false);
+  const seen = `${right + sometimes + always} of ${EVENT_NAMES.length} events seen`;
+  return states.length === 0 ? seen : `${seen}: ${states.join(", ")}`;
 }
 
 function parametersSummary(seen: ReadonlyMap<string, Seen>): string {

@@ -171,7 +171,7 @@ function explained(
   const { eventName, count } = expectation;
   const reason =
     lost !== undefined
-      ? `an event "${eventName}" arrived and was ${events[lost]?.verdict}`
+      ? `${found > 0 ? "another" : "an"} event "${eventName}" arrived and was ${events[lost]?.verdict}`
       : isTooEarly
         ? "not after the events expected before it"
         : found > 0 || count === 0

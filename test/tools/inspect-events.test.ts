@@ -195,7 +195,7 @@ describe("expectations and coverage", () => {
     expect(events).toHaveLength(2);
     expect(expectations).toMatchObject([
       { met: true, found: 1 },
-      { met: false, reason: 'an event "purchase" arrived and was ignored' },
+      { met: false, reason: 'another event "purchase" arrived and was ignored' },
       { met: true, found: 1 },
     ]);
     expect(answer.text).toContain("Coverage: 2 of 13 events seen: 1 always right, 1 sometimes wrong");

@@ -185,7 +185,7 @@ function answerOf(
   const asks =
     plan.losses.length > 0
       ? [
-          `when it is carried out, a person may be asked: ${effectText(effectOfCall(plan.losses, plan.objects, plan.facts.optionsThere))}`,
+          `before it is applied, a person may be asked: ${effectText(effectOfCall(plan.losses, plan.objects, plan.facts.optionsThere))}`,
         ]
       : [];
   return renderReport({
