@@ -25,11 +25,20 @@ const USED = "This link was used before, or is more than two minutes old. The ne
 const NO_SESSION: LoginWays = { message: "This page is opened by the server itself, with a link that works once." };
 const TRIED_AGAIN = "The link of this page was tried a second time, and refused. If that was not you, decline.";
 
-/** Creates the page at a loopback address. It shows the environment; its streams end with `signal`. */
-export function linkedPage(
-  shown: PageScope,
-  { address, environment, signal }: Pick<Parts, "address" | "environment"> & { readonly signal?: AbortSignal },
-): LinkedPage {
+/** Where the page is served, what it says of that, and the signal that ends its streams. */
+interface PagePlace {
+  readonly address: string;
+  readonly environment: ShownEnvironment;
+  readonly signal?: AbortSignal;
+}
+
+/** Creates the page at a loopback address. */
+export function linkedPage(shown: PageScope, { address, environment, signal }: PagePlace): LinkedPage {
+  const { person = shown.caller, clock } = shown.services;
+  const now = (): number => clock.now();
+  const sessions = pageSessions({ person: z.string(), now });
+  const links = oneTimeLinks(now);
+  const sandbox = findOnce(() => findPageSandbox(shown.services, "all"));
   const comers = new Set<() => void>();
   let notice = "";
   let open = 0;
@@ -44,7 +53,26 @@ export function linkedPage(
     notice: () => notice,
     ...(signal && { signal }),
   };
-  const links = oneTimeLinks(() => shown.services.clock.now());
+  const app = pageApp<Viewing>({
+    address,
+    shownAt: [PATHS.page, `${PATHS.open}:code{.*}`],
+    about: () => ({ login: NO_SESSION }),
+    openRoutes: (routes) =>
+      routes.post(PATHS.redeem, takePosted, ({ var: { posted } }) => {
+        const use = links.use(postedTexts(posted, ["code"]).code);
+        if (use === "used") notice = TRIED_AGAIN;
+        if (use !== "fresh") throw new RefusedRequest(403, USED);
+        return dataAnswer({ session: sessions.open(person) } satisfies OpenedSession);
+      }),
+    async enter(request) {
+      const session = await sessions.of(request);
+      if (session === undefined) throw new RefusedRequest(401, NO_SESSION);
+      const isIn = async () => (await sessions.of(request)) !== undefined;
+      const about = { environment, returns: false, sandbox: await sandbox() };
+      return { viewer: { who: session.person, shown }, about, watch: watchSession(isIn, watch) };
+    },
+  });
+  addRuns(app);
   return {
     link: () => new URL(PATHS.open + links.make(), address).href,
     linkMs: LINK_MS,
@@ -61,44 +89,8 @@ export function linkedPage(
         const timer = setTimeout(() => over(false), ms).unref();
         comers.add(came);
       }),
-    serve: router(shown, { ...{ links, watch, environment, address }, triedAgain: () => (notice = TRIED_AGAIN) }),
+    serve: async (request) => app.fetch(request),
   };
-}
-
-/** The parts that the page's routes need in addition to the shown runs. */
-interface Parts {
-  readonly links: ReturnType<typeof oneTimeLinks>;
-  readonly watch: StreamWatch;
-  readonly environment: ShownEnvironment;
-  readonly address: string;
-  readonly triedAgain: () => void;
-}
-
-function router(shown: PageScope, { links, watch, environment, address, triedAgain }: Parts): LinkedPage["serve"] {
-  const sessions = pageSessions({ person: z.string(), now: () => shown.services.clock.now() });
-  const who = shown.services.person ?? shown.caller;
-  const sandbox = findOnce(() => findPageSandbox(shown.services, "all"));
-  const app = pageApp<Viewing>({
-    address,
-    shownAt: [PATHS.page, `${PATHS.open}:code{.*}`],
-    about: () => ({ login: NO_SESSION }),
-    openRoutes: (open) =>
-      open.post(PATHS.redeem, takePosted, ({ var: { posted } }) => {
-        const use = links.use(postedTexts(posted, ["code"]).code);
-        if (use === "used") triedAgain();
-        if (use !== "fresh") throw new RefusedRequest(403, USED);
-        return dataAnswer({ session: sessions.open(who) } satisfies OpenedSession);
-      }),
-    async enter(request) {
-      const session = await sessions.of(request);
-      if (session === undefined) throw new RefusedRequest(401, NO_SESSION);
-      const isIn = async () => (await sessions.of(request)) !== undefined;
-      const about = { environment, returns: false, sandbox: await sandbox() };
-      return { viewer: { who: session.person, shown }, about, watch: watchSession(isIn, watch) };
-    },
-  });
-  addRuns(app);
-  return async (request) => app.fetch(request);
 }
 
 const LINK_MS = 120_000;
