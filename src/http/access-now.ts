@@ -174,13 +174,14 @@ export function tokenRights(
     async note(seen) {
       const { name } = seen;
       const last = noted.get(name);
-      if (last !== undefined && isSame(last.seen, seen) && Math.abs(now() - last.at) < FRESH_MS) return;
+      if (last !== undefined && isSameToken(last.seen, seen) && Math.abs(now() - last.at) < FRESH_MS) return;
       noted.delete(name);
       for (const [oldest] of noted) if (noted.size >= MOST_CALLERS) noted.delete(oldest);
       noted.set(name, { seen, at: now() });
       try {
         const before = await stored(name);
-        if (!before.some((one) => isSame(one, seen))) await texts.keep(name, JSON.stringify(withLast(before, seen)));
+        if (!before.some((one) => isSameToken(one, seen)))
+          await texts.keep(name, JSON.stringify(withLast(before, seen)));
         unstored.delete(name);
       } catch (thrown) {
         unstored.set(name, seen);
@@ -204,7 +205,7 @@ function withLast(tokens: readonly SeenToken[], seen: SeenToken): readonly SeenT
   return [...tokens.filter(({ client }) => client !== seen.client), seen].slice(-MOST_CLIENTS);
 }
 
-function isSame(one: SeenToken, other: SeenToken): boolean {
+function isSameToken(one: SeenToken, other: SeenToken): boolean {
   const { client, owner, writes, until } = other;
   return one.client === client && one.owner === owner && one.writes === writes && one.until === until;
 }
