@@ -97,7 +97,12 @@ describe("a decision on the page over stdio", () => {
       {
         title: "Targetings deleted",
         count: 1,
-        objects: [{ name: session.name, says: "1 option" }],
+        objects: [{ name: session.name, says: "1 option and 1 Context ID" }],
+      },
+      {
+        title: "Options deleted with their targeting",
+        count: 1,
+        objects: [{ name: "Running", says: "1 Context ID" }],
       },
     ]);
     expect((await person.press(run.runId, "approve")).status).toBe(200);
@@ -223,7 +228,10 @@ describe("a decision on the page over stdio", () => {
     const run = await person.waiting();
     expect(run).toMatchObject({ runId: first.runId, actions: ["decline"], waiting: { elsewhere: "token" } });
     expect(run.waiting?.effect).toContain("deletes 1 targeting with 1 option");
-    expect(run.waiting?.parts).toEqual([expect.objectContaining({ title: "Targetings deleted", count: 1 })]);
+    expect(run.waiting?.parts).toMatchObject([
+      { title: "Targetings deleted", count: 1 },
+      { title: "Options deleted with their targeting", count: 1 },
+    ]);
     expect(run.waiting?.expiresAt).toBe(Date.parse(first.confirmation?.expiresAt ?? ""));
     expect((await person.press(run.runId, "approve")).status).toBe(409);
     const status = (runId: string) => person.runs().find((one) => one.runId === runId)?.status;

@@ -452,7 +452,8 @@ describe("the sandbox of a server, on the page of its runs", () => {
     const browser = browserOfTest();
     const env = cleanEnvironment({ ...browser.env, TARGETING_MCP_SANDBOX_PORT: "0", TARGETING_MCP_WAIT_MS: "500" });
     const client = await CLIENTS["2026 client, legacy"]({ args: [COMMAND], env });
-    const made = checkedReport(await client.callTool("create_targetings", { items: [{ name: "Spring" }] }));
+    let made = checkedReport(await client.callTool("create_targetings", { items: [{ name: "Spring" }] }));
+    while (made.status === "running") made = checkedReport(await client.callTool("get_run", { runId: made.runId }));
     await client.callTool("delete_targeting", { ids: [made.results[0]?._id] });
     const person = await personAt(await browser.address());
     await newlyWaiting(person);
