@@ -96,7 +96,7 @@ export interface Effect {
   readonly parts: readonly EffectPart[];
 }
 
-const WITHIN_TITLE = "Options deleted with their targeting";
+export const WITHIN_TITLE = "Options deleted with their targeting";
 const LEFT_EMPTY_TITLE = "Groups that the service does not leave empty";
 
 const LOSS_TITLES: Readonly<Record<Loss["kind"], string>> = {

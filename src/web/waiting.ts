@@ -1,4 +1,4 @@
-import { lostAndUndoable, UNDO_ENDS } from "../answers/approvals.ts";
+import { lostAndUndoable, UNDO_ENDS, WITHIN_TITLE } from "../answers/approvals.ts";
 import { many } from "../answers/message-words.ts";
 import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
@@ -33,6 +33,7 @@ export function waitingOf(
     act: actOf(run, parts),
     counts: countsOfWaiting(run),
     magnitude,
+    optionsInside: optionsWithin(parts) || undefined,
     contextIds: contextIds > 0 ? contextIds : undefined,
     typed: elsewhere === undefined ? textToType(parts, targeting) : undefined,
     stale: stale === undefined ? undefined : (differs ?? [stale]),
@@ -126,8 +127,9 @@ export function isTyped(typed: string | undefined, wanted: string): boolean {
 
 /** Returns the first objects of one kind, for a row. The page requests the others. */
 function firstObjects({ title, count, objects }: EffectPart): ShownPart {
-  const isBeside = kindOfPart(title) === undefined ? (true as const) : undefined;
-  return { title, count, objects: objects.slice(0, MAX_OBJECTS).map(shownObject), isBeside };
+  const isInside = title === WITHIN_TITLE ? (true as const) : undefined;
+  const isBeside = kindOfPart(title) === undefined && !isInside ? (true as const) : undefined;
+  return { title, count, objects: objects.slice(0, MAX_OBJECTS).map(shownObject), isBeside, isInside };
 }
 
 function shownObject({ name, says }: EffectPart["objects"][number]): ShownPart["objects"][number] {

@@ -130,6 +130,8 @@ export interface Waiting {
   readonly counts: ChangeCounts;
   /** How many options it deletes or changes, and the total if known. */
   readonly magnitude?: Magnitude | undefined;
+  /** How many options are deleted together with their targetings. */
+  readonly optionsInside?: number | undefined;
   /** How many Context IDs are deleted or removed. */
   readonly contextIds?: number | undefined;
   /** The text that a person must type to approve a large deletion, usually the targeting's name. */
@@ -169,6 +171,8 @@ export interface EffectPart {
   readonly objects: readonly EffectObject[];
   /** The part is a note about objects, not a change, e.g. that they cannot be restored. */
   readonly isBeside?: true | undefined;
+  /** The objects are deleted with the object of another part, and the list of changes names them. */
+  readonly isInside?: true | undefined;
 }
 
 /** An object with a note, e.g. `12 Context IDs`. */

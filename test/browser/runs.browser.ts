@@ -153,6 +153,25 @@ test("for a second after anything moved, decisions are ignored", async () => {
   });
 });
 
+test("a whole targeting that waits is named in the queue, and its options are listed once", async () => {
+  const objects = [{ name: "Sneakers", says: "12 Context IDs" }];
+  const parts = [
+    { title: "Targetings deleted", count: 1, objects: [{ name: "Spring" }] },
+    { title: "Options deleted with their targeting", count: 1200, objects, isInside: true as const },
+  ];
+  const { targeting: __, ...whole } = WAITING.run;
+  const waiting = { ...WAITS, act: "Delete the targeting", parts, optionsInside: 1200 };
+  const run = { ...whole, title: "Delete the targeting Spring and its 1,200 options", waiting };
+  const made = await serveMadeRuns({ details: [{ ...WAITING, run }] });
+  await onPage(`${made.url}/#/approvals`, async (page) => {
+    const item = page.locator(".queue").getByRole("link");
+    await item.getByText("Spring · 1,200 options").waitFor();
+    await page.getByRole("heading", { level: 1 }).locator("strong").getByText("Spring", { exact: true }).waitFor();
+    await page.getByText("Sneakers").waitFor();
+    expect(await page.getByText("Options deleted with their targeting").count()).toBe(0);
+  });
+});
+
 test("a large change is approved by its targeting's name alone, and by keys only after another question", async () => {
   const run = { ...WAITING.run, waiting: { ...WAITS, typed: "Spring" } };
   const made = await serveMadeRuns({ details: [{ ...WAITING, run }] });

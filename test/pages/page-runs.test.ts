@@ -167,7 +167,10 @@ describe("a deletion that waits", () => {
     const answer = client.callTool("delete_targeting", { ids: [targeting] });
     const { runId, title, waiting } = await newlyWaiting(person);
     expect(title).toBe("Delete the targeting Winter Sale and its 2 options");
-    expect(waiting).toMatchObject({ magnitude: { count: 2, within: "options, and the targeting itself" } });
+    expect(waiting).toMatchObject({
+      ...{ magnitude: { count: 2, within: "options, and the targeting itself" }, optionsInside: 2 },
+      parts: [{ title: "Targetings deleted" }, { title: "Options deleted with their targeting", isInside: true }],
+    });
     const { rows, removed, findsNames } = await changesOf(person, runId);
     expect(rows.map(({ before }) => [before.name, before.contextIds])).toEqual(
       expect.arrayContaining([

@@ -17,7 +17,7 @@ const row = z.looseObject({
   waiting: z
     .looseObject({
       effect: z.string(),
-      parts: z.array(z.object({ title: z.string(), count: z.number(), objects: z.array(z.looseObject({})) })),
+      parts: z.array(z.looseObject({ title: z.string(), count: z.number(), objects: z.array(z.looseObject({})) })),
       stale: z.array(z.string()).optional(),
       elsewhere: z.string().optional(),
       expiresAt: z.number(),

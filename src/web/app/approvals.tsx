@@ -64,7 +64,9 @@ export function Approvals() {
 function QueueItem({ run, now, isChosen }: Decided & { readonly isChosen: boolean }) {
   const { runId, waiting, targeting, startedAt } = run;
   const isWaiting = now?.status === "needs_confirmation";
-  const names = [...new Set([onlyNameOf(run), targeting?.name])].filter((name) => name !== undefined);
+  const options = waiting?.optionsInside;
+  const inside = options === undefined ? undefined : counted(options, "option");
+  const names = [...new Set([onlyNameOf(run), targeting?.name, inside])].filter((name) => name !== undefined);
   return (
     <li>
       <a

@@ -29,7 +29,7 @@ function isDeclined({ status, decided }: Pick<RunRow, "status" | "decided">): bo
 
 /** Returns the name of the only object that a waiting run affects; undefined if there are several. */
 export function onlyNameOf({ waiting }: RunRow): string | undefined {
-  const [part, ...others] = waiting?.parts ?? [];
+  const [part, ...others] = waiting?.parts.filter(({ isBeside, isInside }) => !isBeside && !isInside) ?? [];
   return others.length === 0 && part?.count === 1 ? part.objects[0]?.name : undefined;
 }
 
