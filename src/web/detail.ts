@@ -1,6 +1,7 @@
 import { approvalWords } from "../answers/approvals.ts";
 import { messageFor } from "../answers/failures.ts";
 import { placeWords } from "../answers/fence.ts";
+import { many } from "../answers/message-words.ts";
 import { undoLine } from "../answers/plan-answers.ts";
 import { FIELD_WORDS } from "../answers/plan-words.ts";
 import { isApproval } from "../approvals/approvals.ts";
@@ -18,6 +19,7 @@ import { groupNamesOf, type PlanDocument, plansOf } from "../plans/plan-document
 import { thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
 import { objectResult } from "../runs/report.ts";
+import { isSaveRun } from "../saves/save-runs.ts";
 import type { ToolServices } from "../tools/context.ts";
 import { whyNotApplied } from "../tools/kept-plan.ts";
 import { planTextOf, removedLines, resultLine, sheetRunOf } from "../tools/run-files.ts";
@@ -30,6 +32,7 @@ import type {
   PlanView,
   ProblemList,
   ProblemRow,
+  RunDetail,
   RunFile,
   RunRow,
   StoryStep,
@@ -185,8 +188,16 @@ function isPlan(run: Run): boolean {
   return isChangeRun(run) && run.header.call.tool === "apply_plan";
 }
 
+/** Returns where a run saved a file, and what the file contains; undefined if it saved none. */
+export function savedBy(run: Run): RunDetail["saved"] {
+  if (!isSaveRun(run) || run.state.saved === undefined) return undefined;
+  const { savedTo, counts } = run.state.saved;
+  return { path: savedTo, says: `${many(counts.options, "option")}, ${many(counts.contextIds, "Context ID")}` };
+}
+
 /** Returns the files of a run that can be downloaded. */
 export async function filesOf(run: Run, { runs }: ToolServices): Promise<readonly RunFile[]> {
+  if (isSaveRun(run)) return [];
   const { runId } = run.header;
   const kept = await Promise.all(
     (["rejects", "removed"] as const).map(async (part) => {

@@ -170,6 +170,7 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
     story: storyOf(run, row),
     failures: groupFailures(run.state, "page").map(failureRow),
     downloads: isOwn ? await (await files()).filesOf(run, services) : [],
+    saved: isOwn ? (await files()).savedBy(run) : undefined,
     ...(run.header.call.tool === "apply_plan" && { plan: planView(await documentOf(runId, services), services) }),
   };
 }

@@ -261,6 +261,8 @@ export interface RunDetail {
   readonly plan?: PlanView;
   /** The files that can be downloaded, each at `/page/runs/{runId}/{file}`. */
   readonly downloads: readonly RunFile[];
+  /** For a run that saved a file where its server runs: the path, and what the file contains. */
+  readonly saved?: { readonly path: string; readonly says: string } | undefined;
   readonly nextSteps?: readonly string[];
 }
 

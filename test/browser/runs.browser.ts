@@ -268,21 +268,25 @@ test("another view begins at its top, and a running run does not say that it cha
   });
 });
 
-test("an export opens on its files, and a list names the client of this computer in quotation marks", async () => {
+const SAVED = { path: "/data/spring.xlsx", says: "9 options, 12 Context IDs" };
+
+test("an export says where its file is, and a list names the client of this computer in quotation marks", async () => {
   const saved: RunRow = {
     ...RUNNING.run,
     ...{ runId: "01SAVED", tool: "list_options", title: "Saved Spring to spring.xlsx", actions: [] },
     ...{ counts: { ...RUNNING.run.counts, items: 1, succeeded: 1, pending: 0 }, client: "claude-code" },
     status: "succeeded",
   };
-  const made = await serveMadeRuns({ details: [{ ...RUNNING, run: saved, downloads: ["results"] }] });
+  const made = await serveMadeRuns({ details: [{ ...RUNNING, run: saved, downloads: [], saved: SAVED }] });
   await onPage(`${made.url}/#/runs`, async (page) => {
     await page.getByText("“claude-code” · ").waitFor();
     await page.getByRole("link", { name: "Saved Spring to spring.xlsx" }).click();
-    await page.getByRole("link", { name: "Results of all rows" }).waitFor();
+    await page.getByText("Saved to /data/spring.xlsx").waitFor();
     const said = await page.locator("main").innerText();
     expect(said).toContain("by an agent on this computer (calls itself “claude-code”)");
+    expect(said).toContain(SAVED.says);
     expect(said).not.toContain("Not done");
+    expect(said).not.toContain("Files");
   });
 });
 

@@ -20,6 +20,7 @@ const detail = z.looseObject({
   }),
   failures: z.array(z.looseObject({ message: z.string(), remedy: z.string(), places: z.string() })),
   downloads: z.array(z.string()),
+  saved: z.looseObject({ path: z.string() }).optional(),
   plan: z.looseObject({ changes: z.array(z.looseObject({ kind: z.string(), name: z.string() })) }).optional(),
 });
 
@@ -197,6 +198,16 @@ describe("a run on the page", () => {
     const { failures } = await detailOf(person, report.runId ?? "");
     expect(failures).toHaveLength(1);
     expect(failures[0]?.places).toMatch(/^items 1, 3, 5, .* and 37 more$/);
+  });
+
+  test("that saved a file says where the file is and what it contains", async () => {
+    const { client, person, folder, targetingId } = await deleted();
+    const saveTo = join(folder, `saved ${targetingId}.csv`);
+    const { structuredContent } = await client.callTool("list_options", { targetingId, saveTo });
+    const { runId } = z.looseObject({ runId: z.string() }).parse(structuredContent);
+    const { saved, downloads } = await detailOf(person, runId);
+    expect([saved, downloads]).toEqual([{ path: saveTo, says: "1 option, 1 Context ID" }, []]);
+    expect((await download(person, runId, "results")).status).toBe(404);
   });
 
   test("the sheet of an import is downloaded with its results, in the form in which it came", async () => {

@@ -2,7 +2,21 @@ import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import { PATHS, type ProblemList, type RunAction, type RunDetail, type RunRow, type StoryStep } from "../wire.ts";
 import { Decision, UndoButton } from "./approvals.tsx";
 import { Changes, Differences } from "./changes.tsx";
-import { Ago, Bar, ClockTime, Copy, copyText, Empty, Filters, now, Sentences, Steps, Table, Text } from "./parts.tsx";
+import {
+  Ago,
+  Bar,
+  ClockTime,
+  Copy,
+  copyText,
+  Empty,
+  Filters,
+  now,
+  Sentences,
+  Steps,
+  Table,
+  Text,
+  visible,
+} from "./parts.tsx";
 import { durationWords, number } from "./plain-words.ts";
 import { absent, actOnRun, detail, look, read, save } from "./requests.ts";
 import { doneOf, Progress, Requester, Status, sharesOf, Title } from "./run-words.tsx";
@@ -50,7 +64,7 @@ export function OneRun({ id }: { readonly id: string }) {
 type Tab = "changes" | "failed" | "others" | "files";
 
 function Body({ detail: known }: { readonly detail: RunDetail }) {
-  const { run, story, plan, downloads } = known;
+  const { run, story, plan, downloads, saved } = known;
   const { did, counts } = run;
   const failed = counts.failed + counts.unknown + counts.notApplied + (counts.skipped ?? 0);
   const others = (plan?.conflicts.length ?? 0) + (plan?.drift.length ?? 0) + (plan?.differs?.length ?? 0);
@@ -77,6 +91,15 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
       {run.standsStill !== undefined && <p class="card note warning">{run.standsStill}</p>}
       <Sentences title="It cannot be applied" of={plan?.refused} />
       <Result run={run} />
+      {saved !== undefined && (
+        <p class="card row">
+          <span>
+            Saved to <code>{visible(saved.path)}</code>
+          </span>
+          <Copy of={saved.path} />
+          <span class="push quiet small">{saved.says}</span>
+        </p>
+      )}
       {failed > 0 && <FailedNote detail={known} show={showFailed} />}
       {chosen !== undefined && (
         <Filters
