@@ -290,11 +290,12 @@ test("an export says where its file is, and a list names the client of this comp
   });
 });
 
-test("what needs attention names its causes, and can be dismissed", async () => {
-  const run = { ...PARTIAL.run, updatedAt: Date.now() };
+test("what needs attention names its file and causes, and can be dismissed", async () => {
+  const run = { ...PARTIAL.run, fileName: "spring.yaml", updatedAt: Date.now() };
   const made = await serveMadeRuns({ details: [{ ...PARTIAL, run }] });
   await onPage(made.url, async (page) => {
-    await page.getByText("2 × The name is taken.").waitFor();
+    await page.getByText("2 of 6 rows of spring.yaml failed").waitFor();
+    await page.getByText("2 × The name is taken. · in Spring ·").waitFor();
     await page.getByRole("button", { name: "Dismiss" }).click();
     await page.getByText("Nothing failed in the last 24 hours.").waitFor();
     await page.reload();

@@ -2,7 +2,20 @@ import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { EventCause } from "../sandbox-wire.ts";
 import { type FailureRow, PATHS, type RunDetail, type RunRow } from "../wire.ts";
-import { Ago, Bar, type Column, Columns, Empty, Figure, now, type Share, sharesText, Text, visible } from "./parts.tsx";
+import {
+  Ago,
+  Bar,
+  type Column,
+  Columns,
+  Empty,
+  Figure,
+  Name,
+  now,
+  type Share,
+  sharesText,
+  Text,
+  visible,
+} from "./parts.tsx";
 import { durationWords, number } from "./plain-words.ts";
 import { read } from "./requests.ts";
 import { ShortRequester, Status, Title } from "./run-words.tsx";
@@ -249,7 +262,7 @@ function Ways({ href, name, id }: { readonly href: string; readonly name: string
 
 /** A run with failed or unknown objects or that stopped early, with its first causes. */
 function RunProblem({ run }: { readonly run: RunRow }) {
-  const { runId, updatedAt, counts } = run;
+  const { runId, updatedAt, counts, fileName, targeting } = run;
   const causes = useSignal<readonly FailureRow[]>([]);
   useEffect(() => {
     void read<RunDetail>(`${PATHS.runs}/${encodeURIComponent(runId)}`).then((answer) => {
@@ -260,14 +273,21 @@ function RunProblem({ run }: { readonly run: RunRow }) {
     <li class="item">
       <i class={`dot ${counts.failed > 0 ? "bad" : "idle"}`} />
       <div>
-        {problemOf(run)}
+        <Text of={problemOf(run)} />
         <span class="line quiet small">
           {causes.value.slice(0, MAX_CAUSES).map(({ count, message }) => (
             <span key={message}>
               {number(count)} × <Text of={message} most={100} /> ·{" "}
             </span>
           ))}
-          <Title run={run} /> · <Ago at={updatedAt} />
+          {fileName === undefined || targeting?.name === undefined ? (
+            <Title run={run} />
+          ) : (
+            <>
+              in <Name of={targeting.name} />
+            </>
+          )}{" "}
+          · <Ago at={updatedAt} />
         </span>
       </div>
       <Ways href={`#/runs/${runId}`} name={counts.failed > 0 ? "Fix rows" : "Show"} id={runId} />
@@ -312,7 +332,8 @@ function problemOf({ actions, counts, fileName, status, tool }: RunRow): string 
   const noun = fileName !== undefined ? "row" : tool.startsWith("track_") ? "event" : "item";
   const many = (count: number): string => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
   if (status === "running" || status === "planned" || status === "needs_confirmation") return undefined;
-  if (failed > 0) return `${number(failed)} of ${many(items)} failed`;
+  const of = fileName === undefined ? "" : ` of ${fileName.slice(0, 80)}`;
+  if (failed > 0) return `${number(failed)} of ${many(items)}${of} failed`;
   if (unknown > 0) return `The result of ${many(unknown)} is unknown`;
   if (actions.includes("resume") && status === "cancelled")
     return `Cancelled: ${number(notApplied)} of ${many(items)} not done`;
