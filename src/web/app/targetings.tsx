@@ -134,7 +134,7 @@ function Branch(branch: {
           <Text of={name} most={120} /> <small>{says}</small>
         </button>
         <Changed at={changedAt} isNew={isNew} />
-        <span class="push small quiet wide">{also}</span>
+        <span class="also small quiet wide">{also}</span>
         <Size of={size} label={`${name.slice(0, 120)}, ${says}`} />
       </div>
       {isOpen && <Options targeting={targeting} group={option?._id} />}
@@ -145,7 +145,7 @@ function Branch(branch: {
 /** A bar that compares a size with others in the list. */
 function Size({ of, label }: { readonly of: number; readonly label: string }) {
   return (
-    <span class="push size wide">
+    <span class="size wide">
       <Bar
         shares={[{ tone: "accent", count: of, of: "of the largest" }]}
         total={1}
