@@ -57,9 +57,12 @@ export function startingOver(write: (again: string) => string): Text {
   };
 }
 
-/** Returns the text for a reader. */
+const SIZES = /\b\d{4,15}(?= (?:bytes|characters)\b)/g;
+
+/** Returns the text for a reader. On the page, sizes have thousands separators. */
 export function textFor(text: Text, reader: Reader): string {
-  return typeof text === "string" ? text : text[reader];
+  const its = typeof text === "string" ? text : text[reader];
+  return reader === "page" ? its.replace(SIZES, (size) => thousands(Number(size))) : its;
 }
 
 /** Removes from a remedy the sentence that names `resume_run`, because a next step contains the whole call. */

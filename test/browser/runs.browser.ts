@@ -378,6 +378,9 @@ test("runs are listed by day, narrowed and searched, and one is shown with its c
     made.put({ ...RUNNING.run, updatedAt: 1, counts: { ...RUNNING.run.counts, succeeded: 700, pending: 300 } });
     await page.getByText("700 of 1,000").waitFor();
     await page.getByText(/about .* left/).waitFor();
+    made.put({ ...RUNNING.run, updatedAt: 2, counts: { ...RUNNING.run.counts, succeeded: 1000, pending: 0 } });
+    await page.getByText("1,000 of 1,000").waitFor();
+    expect(await page.getByText(/about .* left/).count()).toBe(0);
     await page.getByRole("main").getByRole("link", { name: "Runs" }).click();
     await page.getByRole("combobox", { name: "Status" }).selectOption("Every status");
     await page.getByRole("link", { name: /spring\.yaml/ }).click();

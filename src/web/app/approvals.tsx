@@ -225,7 +225,7 @@ function Figures({ waiting, removed = 0 }: { readonly waiting: Waiting; readonly
       {kinds > 1 ? <CountsFigure of={counts} /> : magnitude !== undefined && <MagnitudeFigure of={magnitude} />}
       {contextIds > 0 && (
         <Figure title="Context IDs removed" value={number(contextIds)} tone="bad">
-          <span class="quiet small">from what is listed below</span>
+          <span class="quiet small">of the options below</span>
         </Figure>
       )}
       {(lost.length > 0 || undoable.length > 0) && (

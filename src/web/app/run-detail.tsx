@@ -250,13 +250,14 @@ function Result({ run }: { readonly run: RunRow }) {
   );
 }
 
-/** Estimates the remaining time of a running run from its progress so far. */
+/** Estimates the remaining time of a running run from its progress so far; undefined below a second. */
 function timeLeft(run: RunRow): string | undefined {
   const { status, startedAt, beganAt = startedAt, counts } = run;
   const done = doneOf(run) + counts.failed;
   if (status !== "running" || done === 0) return undefined;
   const passed = Math.max(0, now.value - beganAt);
-  return durationWords((passed * (counts.items - done)) / done);
+  const left = Math.ceil((passed * (counts.items - done)) / done / 1000);
+  return left <= 1 ? undefined : left < 10 ? `${left} s` : durationWords(left * 1000);
 }
 
 /** The reasons why objects did not succeed, each with its count, and two ways to continue. */
@@ -358,7 +359,7 @@ function Problems({ detail: { run }, total }: { readonly detail: RunDetail; read
             <td>
               <Text of={problem} most={1000} />
             </td>
-            <td>
+            <td class="quiet small">
               <Text of={suggestion} most={1000} />
             </td>
           </tr>

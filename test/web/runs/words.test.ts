@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { textFor } from "../../../src/answers/message-words.ts";
 import { agoWords, dayWords, diffWords, durationWords } from "../../../src/web/app/plain-words.ts";
 import { isTyped, type TitleParts, textToType, titleOf } from "../../../src/web/waiting.ts";
 
@@ -43,6 +44,16 @@ describe("a run as a sentence", () => {
   test("names of 200 KB are cut", () => {
     expect(titleOf({ ...PART, targeting: "n".repeat(200_000) }).length).toBeLessThan(200);
   });
+});
+
+test("sizes in messages on the page have thousands separators", () => {
+  const one = {
+    agent: "a",
+    page: 'the Context ID "70000 x" has 70000 bytes, 1500 characters',
+    terminal: "t",
+    sheet: "s",
+  };
+  expect(textFor(one, "page")).toBe('the Context ID "70000 x" has 70,000 bytes, 1,500 characters');
 });
 
 describe("what a person types to approve something large", () => {
