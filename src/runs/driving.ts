@@ -43,7 +43,10 @@ interface HeldRun<Call, State> {
 export interface ExecutedRun<Call extends ToolCall, State extends ReportedState> extends Run<Call, State> {
   /** Whether another process has taken the run over, or it was left to others, as far as this process knows. */
   readonly isTakenOver: () => boolean;
-  /** Whether `state` is current. Asks the store whether another process has taken the run over. */
+  /**
+   * Whether `state` is current. Asks the store whether another process has taken the run over, and stores the state
+   * first, so that every process knows it.
+   */
   readonly isCurrent: () => Promise<boolean>;
 }
 
@@ -93,7 +96,13 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
     },
     status: () => (isResting ? restingStatus(state) : "running"),
     isTakenOver: () => isLost(held) || held.isLeft === true,
-    isCurrent: async () => held.lease === undefined || (!isLost(held) && held.lease.stillHeld()),
+    async isCurrent() {
+      if (held.lease === undefined) return true;
+      if (isLost(held) || !(await held.lease.stillHeld())) return false;
+      // Another process that is asked next must not know less than what is reported here.
+      await held.journal?.write();
+      return !isLost(held);
+    },
     watch: (watcher) => {
       watchers.add(watcher);
       return () => watchers.delete(watcher);
@@ -181,7 +190,7 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
     },
     flush: () => journal.flush(),
     intend: (turn) => journal.intend(turn),
-    write: () => journal.write(),
+    write: () => void journal.write(),
     markStarted: async () => {
       if (held.record?.status !== "running") held.record = await moved(store, runId, held, { status: "running" });
       held.isKept();

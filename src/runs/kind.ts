@@ -129,9 +129,7 @@ export interface RunAccess<Call, State> {
   keep(name: RunPart, pieces: AsyncIterable<string | Uint8Array>): Promise<void>;
 }
 
-export interface RunExecution<Call, Entry, State>
-  extends RunAccess<Call, State>,
-    Pick<RunJournal, "flush" | "intend" | "write"> {
+export interface RunExecution<Call, Entry, State> extends RunAccess<Call, State>, Pick<RunJournal, "flush" | "intend"> {
   /** Aborted when nothing new may start. */
   readonly signal: AbortSignal;
   /** Returns why the run was stopped. */
@@ -145,6 +143,8 @@ export interface RunExecution<Call, Entry, State>
   record(entry: Entry): void;
   /** Appends an entry that the state contains already. */
   append(entry: Entry): void;
+  /** Starts writing the appended entries to the disk. The next `flush` throws if that fails. */
+  write(): void;
   /** Marks the run as started, if that was not done before. */
   markStarted(): Promise<void>;
   /** Whether a request may be announced. False as soon as this process knows that the run is to stop. */

@@ -70,8 +70,11 @@ export interface RunJournal {
    * another process holds one of the leases.
    */
   intend(turn: Turn): Promise<Intent>;
-  /** Starts writing the added entries to the disk. The next `flush` throws if that fails. */
-  write(): void;
+  /**
+   * Writes the added entries to the disk. The next `flush` throws if that fails; this resolves in any case, or throws a
+   * StoreUnavailableError if the call that waits must be answered first.
+   */
+  write(): Promise<void>;
   /**
    * Appends an entry although another process executes the run by now. It informs that process of a request that was
    * sent too late.

@@ -79,7 +79,7 @@ export function storeOnFullDisk(store: RunStore, flushes: number): RunStore {
           await flush();
           return journal.intend(turn);
         },
-        write: () => {},
+        write: async () => {},
         close: async () => {
           await flush();
           await journal.close();
@@ -148,7 +148,7 @@ function mortalJournal(journal: RunJournal, life: Life, random: Random): RunJour
       life.live();
       return intent;
     },
-    write: () => {},
+    write: async () => {},
     close: async () => {
       await flush();
       await journal.close();

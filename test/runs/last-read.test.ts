@@ -6,6 +6,7 @@ import { sourceOfEvents } from "../../src/events/run/source.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { fileRunStore } from "../../src/runs/files/run-store.ts";
 import { RunCache } from "../../src/runs/kept-runs.ts";
+import { countsOf } from "../../src/runs/report.ts";
 import type { RunStore } from "../../src/runs/store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import { sentEvents } from "../support/sent-events.ts";
@@ -84,4 +85,55 @@ test("what is too large to keep is read each time, and makes no room for itself"
   for (const name of ["a", "b"]) await kept.get(name, { text: "1", bytes: 20 * 1024 * 1024 }, read);
   await kept.get("a", { text: "1", bytes: 20 * 1024 * 1024 }, read);
   expect(reads).toBe(7);
+});
+
+function heldBack() {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}
+
+test("what a process answers about a run that it executes is stored first, so that no other process knows less", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  const [gate, second] = [heldBack(), heldBack()];
+  const store = fileRunStore(folder, systemClock);
+  const slow: RunStore = {
+    ...store,
+    journal: async (runId, lease) => {
+      const journal = await store.journal(runId, lease);
+      return { ...journal, write: () => gate.opened.then(() => journal.write()) };
+    },
+  };
+  const runsIn = (its: RunStore) =>
+    sentEvents({
+      api: {
+        track: async (event) => {
+          if (event.includes("second")) await second.opened;
+          return { statusCode: 200, message: "ok" };
+        },
+      },
+      ...{ store: its, clock: systemClock, newRunId, project: "project", environment: "sandbox" },
+      ...{ retryBudgetMs: 1000, words: ({ code }) => code },
+    });
+  const [here, there] = [runsIn(slow), runsIn(store)];
+  const source = sourceOfEvents(["first", "second"].map((uid) => ({ uid, eventName: "app_open" })));
+  const run = here.start({ source, items: 2, onUnknown: "report" }, "me");
+  await expect.poll(() => countsOf(run.state).succeeded).toBe(1);
+  const succeeded = async (runs: typeof here) => {
+    const found = await runs.find(run.header.runId);
+    return found && countsOf(found.state).succeeded;
+  };
+  let isTold = false;
+  const told = succeeded(here).finally(() => {
+    isTold = true;
+  });
+  expect(await succeeded(there)).toBe(0);
+  expect(isTold).toBe(false);
+  gate.open();
+  expect(await told).toBe(1);
+  expect(await succeeded(there)).toBe(1);
+  second.open();
+  await run.rest;
 });

@@ -132,7 +132,7 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
         append: (line) => void run.lines.push(textOf(line)),
         flush: async () => {},
         intend: (turn) => turn.renew(),
-        write: () => {},
+        write: async () => {},
         appendLate: async (line) => void run.lines.push(textOf(line)),
         close: async () => {},
       };

@@ -47,7 +47,7 @@ export async function openJournal(
       for (const piece of lineBytes(line)) waiting.push(piece);
     },
     // The next flush throws errors that occur here.
-    write: () => void write().catch(() => undefined),
+    write: () => write().catch(() => undefined),
     async flush() {
       await held();
       await lease.check(RECENT_MS);

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { callUntil } from "../../platform/clock.ts";
+import { beyondCall, callUntil } from "../../platform/clock.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { parseJson } from "../../platform/json.ts";
 import type { ProjectLock } from "../backend.ts";
@@ -27,7 +27,7 @@ import {
   StoreUnavailableError,
 } from "../store.ts";
 import { type Intent, isFresh, type Lease, readClocks, type Turn } from "../turn.ts";
-import { type Database, IS_NAMED } from "./database.ts";
+import { type Database, IS_NAMED, inCallTime } from "./database.ts";
 import { driverOf, type LeasesOf, StoredLease, storedLease, TTL, takeLease } from "./lease.ts";
 import { refusedRun, STOPS } from "./member.ts";
 import type { Sweeper } from "./retention.ts";
@@ -325,6 +325,8 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
   let seq = BigInt(found?.seq ?? "0");
   let waiting: Buffer[] = [];
   let turns: Promise<unknown> = Promise.resolve();
+  /** Entries were lost when nobody waited for it. The next append throws this. */
+  let lost: LostEntriesError | undefined;
 
   /**
    * One commit: appends the waiting entries and renews the leases. Returns whether a stop of the run was requested
@@ -332,6 +334,9 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
    */
   const append = async (turn: StoredLease | undefined): Promise<boolean | undefined> => {
     lease.lost.throwIfAborted();
+    const before = lost;
+    lost = undefined;
+    if (before !== undefined) throw before;
     const taken = waiting.length;
     if (taken === 0 && turn === undefined) {
       await lease.check();
@@ -363,8 +368,14 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
   };
   return {
     append: (line) => void waiting.push(Buffer.concat(lineBytes(line))),
-    // The next flush throws errors that occur here.
-    write: () => void inTurn().catch(() => undefined),
+    async write() {
+      const note = (thrown: unknown): void => {
+        if (thrown instanceof LostEntriesError) lost = thrown;
+      };
+      // A call only waits: an append that ends with its time would be repeated with other entries.
+      const written = beyondCall(() => (waiting.length === 0 ? turns : inTurn().catch(note)));
+      await inCallTime(written, of.clock);
+    },
     flush: async () => void (await inTurn()),
     async intend(turn: Turn): Promise<Intent> {
       await lease.settled();
