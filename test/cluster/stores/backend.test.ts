@@ -6,7 +6,7 @@ import { postgresBackend } from "../../../src/runs/postgres/backend.ts";
 import { openDatabase } from "../../../src/runs/postgres/database.ts";
 import { StoredLease } from "../../../src/runs/postgres/lease.ts";
 import { migrate } from "../../../src/runs/postgres/migrations.ts";
-import { DamagedRunError } from "../../../src/runs/store.ts";
+import { DamagedRunError, LostEntriesError } from "../../../src/runs/store.ts";
 import { backendContract } from "../../runs/backend-contract.ts";
 import { restRun, startRun, summaryOf } from "../../support/records.ts";
 import { type TestPostgres, testPostgres } from "../postgres.ts";
@@ -82,6 +82,36 @@ test("a run is damaged where its journal does not hold all that was appended to 
     expect(await summaryOf(runs, runId)).toMatchObject({ isDamaged: true });
   }
   await client.end();
+});
+
+test("entries that a store has lost are noticed by the next flush, whoever had them written", async () => {
+  const url = await migrated();
+  const { runs } = backendIn(url);
+  const runId = "01JABCDEFGHJKMNPQRSTVWXYZ1";
+  const of = { project: "project", caller: "me", environment: "sandbox", createdAt: 7, fingerprint: "same" } as const;
+  await runs.create({ runId, kind: "contract", call: {}, ...of });
+  await startRun(runs, runId);
+  const lease = await runs.lease(runId);
+  if (lease === undefined) throw new Error("nobody holds it");
+  const journal = await runs.journal(runId, lease);
+  const added = (text: string): void => journal.append([JSON.stringify({ t: text })]);
+  added("one");
+  await journal.flush();
+  // What a server has that became the primary without the last commit.
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query("delete from targeting_mcp.entry where run = $1", [runId]);
+  await client.query("update targeting_mcp.run set seq = 0, bytes = 0 where id = $1", [runId]);
+  await client.end();
+  added("two");
+  await journal.write();
+  await expect(journal.flush()).rejects.toThrow(LostEntriesError);
+  added("stopped");
+  await journal.close();
+  const lines: string[] = [];
+  for await (const line of (await runs.read(runId))?.entries ?? []) lines.push(line);
+  expect(lines).toEqual(['{"t":"stopped"}']);
+  await lease.release();
 });
 
 test("who asks to stop a run is answered after an append that did not see it is durable", async () => {
