@@ -31,6 +31,8 @@ interface HeldRun<Call, State> {
   /** The record of the run, as this process last read or wrote it. */
   record?: RunRecord | undefined;
   journal?: RunJournal;
+  /** Appends the entries that the state contains and the journal lacks. */
+  appendRest?: () => void;
   /** Called when the run is on the disk, or when writing it failed. */
   readonly isKept: () => void;
   readonly progress: (waitingMs?: number) => void;
@@ -100,6 +102,7 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
       if (held.lease === undefined) return true;
       if (isLost(held) || !(await held.lease.stillHeld())) return false;
       // Another process that is asked next must not know less than what is reported here.
+      held.appendRest?.();
       await held.journal?.write();
       return !isLost(held);
     },
@@ -191,6 +194,9 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
     flush: () => journal.flush(),
     intend: (turn) => journal.intend(turn),
     write: () => void journal.write(),
+    beforeReport: (appendRest) => {
+      held.appendRest = appendRest;
+    },
     markStarted: async () => {
       if (held.record?.status !== "running") held.record = await moved(store, runId, held, { status: "running" });
       held.isKept();

@@ -153,6 +153,7 @@ function recorder(run: RunExecution<EventCall, EventEntry, EventRunState>, clock
     if (accepted.length > 0) run.append({ t: "accepted", objects: accepted, at: clock.now() });
     accepted = [];
   };
+  run.beforeReport(writeAccepted);
   const record = (entry: EventEntry): void => {
     writeAccepted();
     run.record(entry);
