@@ -103,6 +103,7 @@ describe("a decision on the page over stdio", () => {
         title: "Options deleted with their targeting",
         count: 1,
         objects: [{ name: "Running", says: "1 Context ID" }],
+        isInside: true,
       },
     ]);
     expect((await person.press(run.runId, "approve")).status).toBe(200);
