@@ -124,6 +124,8 @@ function forProbing(settings: Settings): Settings {
     ...settings,
     environment: environment.kind === "sandbox" ? { ...environment, port: 0 } : environment,
     requestTimeoutMs: Math.min(settings.requestTimeoutMs, PROBE_TIMEOUT_MS),
+    // No call waits for the probes: a first try may take a third of the wait of a call.
+    waitMs: 3 * PROBE_TIMEOUT_MS,
     retryBudgetMs: 0,
     logLevel: "silent",
   };

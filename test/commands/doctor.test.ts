@@ -68,6 +68,13 @@ describe("against a service", () => {
     expect(await control("GET", "/state")).toEqual(before);
   });
 
+  test("a service that answers slowly is reached, however short the wait of a call is", async () => {
+    const { live, slow } = await startService();
+    await slow("getTargeting", 1500);
+    const { problems } = await doctor({ ...live, TARGETING_MCP_WAIT_MS: "1" });
+    expect(problems).toEqual([]);
+  });
+
   test("a key that may only read is told apart from one that may write", async () => {
     const { live } = await startService();
     const { problems } = await doctor({ ...live, TARGETING_API_KEY: "sandbox-read-key" });
