@@ -1,3 +1,4 @@
+import { WITHIN_TITLE } from "../answers/approvals.ts";
 import { many } from "../answers/message-words.ts";
 import type { WriteCall } from "../changes/call.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
@@ -38,6 +39,8 @@ interface Placed extends Omit<ChangeRow, "before" | "after"> {
   readonly after?: WholeSide | undefined;
   /** The row gets Context IDs that are not known. */
   readonly lacksIds?: true | undefined;
+  /** The option is deleted with its targeting. Once that is read, the row is replaced by one with its Context IDs. */
+  readonly isInside?: true | undefined;
 }
 
 interface AllChanges extends Omit<ChangeList, "rows" | "total"> {
@@ -52,7 +55,7 @@ export async function changeList(run: Run, query: URLSearchParams, services: Too
   const found = rows.filter((row) => (kind === "" || row.kind === kind) && (text === "" || holds(row, text)));
   const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
   const limit = Math.min(MAX_ROWS, Math.trunc(Number(query.get("limit"))) || MAX_ROWS);
-  const shown = found.slice(from, from + limit).map(({ _id, lacksIds, before, after, ...row }) => ({
+  const shown = found.slice(from, from + limit).map(({ _id, lacksIds, isInside, before, after, ...row }) => ({
     ...row,
     ...(before && { before: shownSide(before, text) }),
     ...(after && { after: shownSide(after, text) }),
@@ -161,7 +164,8 @@ function withCounts(rows: readonly Placed[], there?: number): AllChanges {
 
 /** Adds the Context IDs of deleted options, and the options of deleted targetings. */
 async function addDeleted(stored: AllChanges, services: ToolServices): Promise<AllChanges> {
-  const deleted = stored.rows.filter(({ kind, _id }) => kind === "deleted" && _id !== undefined);
+  const own = stored.rows.filter(({ isInside }) => !isInside);
+  const deleted = own.filter(({ kind, _id }) => kind === "deleted" && _id !== undefined);
   if (deleted.length === 0) return withSearch(stored);
   const idsOf = (areTargetings: boolean) =>
     deleted.flatMap(({ _id, before }) =>
@@ -169,10 +173,10 @@ async function addDeleted(stored: AllChanges, services: ToolServices): Promise<A
     );
   const lost = await readLost({ options: idsOf(false), targetings: idsOf(true) }, services);
   if (lost === undefined) return { ...stored, findsNames: true };
-  const inside = new Set(stored.rows.map(({ _id }) => _id));
+  const known = new Set(own.map(({ _id }) => _id));
   const rows = [
-    ...stored.rows.map((row) => withIds(row, lost)),
-    ...lost.within.filter(({ _id }) => !inside.has(_id)).map((option) => deletedRow(option)),
+    ...own.map((row) => withIds(row, lost)),
+    ...lost.within.filter(({ _id }) => !known.has(_id)).map((option) => deletedRow(option)),
   ];
   const { unchanged } = stored;
   return withSearch({ ...withCounts(rows), unchanged });
@@ -296,7 +300,8 @@ function rowsOfEffect(parts: readonly EffectPart[], { header: { call } }: Change
   const given = inputIds(call);
   const rows = new Map<string, Placed>();
   for (const { title, objects } of parts) {
-    const kind = kindOfPart(title);
+    const isInside = title === WITHIN_TITLE;
+    const kind = isInside ? "deleted" : kindOfPart(title);
     if (kind === undefined) continue;
     for (const [at, object] of objects.entries()) {
       const key = object._id ?? `${title} ${at}`;
@@ -304,6 +309,7 @@ function rowsOfEffect(parts: readonly EffectPart[], { header: { call } }: Change
       rows.set(key, {
         ...before,
         ...(kind === "changed" ? changedRow(object, given, before) : ofPart(object, title)),
+        ...(isInside && { isInside }),
       });
     }
   }
@@ -314,6 +320,7 @@ function ofPart({ name, _id, says, contextIds }: EffectObject, title: string): P
   const side = { name: cut(name) };
   if (kindOfPart(title) === "created") return { kind: "created", _id, after: { ...side, says } };
   if (title === "Targetings deleted") return { kind: "deleted", _id, before: { ...side, says: ITSELF } };
+  if (title === WITHIN_TITLE) return { kind: "deleted", _id, before: { ...side, says } };
   const isGroup = title === "Option groups deleted";
   return { kind: "deleted", _id, before: { ...side, count: contextIds, ...(isGroup && { isGroup, says }) } };
 }

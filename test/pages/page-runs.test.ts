@@ -172,6 +172,13 @@ describe("a deletion that waits", () => {
       ...{ magnitude: { count: 2, within: "options, and the targeting itself" }, optionsInside: 2 },
       parts: [{ title: "Targetings deleted" }, { title: "Options deleted with their targeting", isInside: true }],
     });
+    // The options are named before their Context IDs are read.
+    const release = await hold(sandbox.url, "listOptions");
+    const early = await changesOf(person, runId);
+    await release();
+    expect(early).toMatchObject({ total: 3, isReading: true });
+    expect(early.rows.map(({ before }) => before.name).toSorted()).toEqual(["Boots", "Caps", "Winter Sale"]);
+    await expect.poll(async () => (await changesOf(person, runId)).isReading).toBeUndefined();
     const { rows, removed, findsNames } = await changesOf(person, runId);
     expect(rows.map(({ before }) => [before.name, before.contextIds])).toEqual(
       expect.arrayContaining([
