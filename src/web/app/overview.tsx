@@ -19,7 +19,7 @@ import {
 import { durationWords, number } from "./plain-words.ts";
 import { read } from "./requests.ts";
 import { ShortRequester, Status, Title } from "./run-words.tsx";
-import { arrived, coverage, hasEnded, hello, metrics, runList, verdicts, waitingRuns } from "./state.ts";
+import { arrived, coverage, hasEnded, hello, metrics, runList, sandbox, verdicts, waitingRuns } from "./state.ts";
 import { RESULTS, WordsOf } from "./words.tsx";
 
 const HOUR = 3_600_000;
@@ -176,6 +176,13 @@ function EventFigures() {
   ];
   const rows = coverage.value;
   const unseen = rows.filter(({ count }) => count === 0).map(({ name }) => name);
+  if (rows.length === 0) {
+    return ["Test events recorded", "Event coverage"].map((title) => (
+      <Figure key={title} title={title} value="–">
+        <span class="quiet small">{sandbox.value?.isLost ? "the sandbox does not answer" : "being read…"}</span>
+      </Figure>
+    ));
+  }
   const percent = arrived.value === 0 ? "–" : `${Math.round((100 * recorded) / arrived.value)} %`;
   return (
     <>
