@@ -171,6 +171,20 @@ export function reportOf({ structuredContent }: ToolResult): z.infer<typeof repo
   return report.parse(structuredContent ?? {});
 }
 
+/**
+ * The report of the run that a call makes. On a busy machine the time of the call may be over before its run is stored:
+ * then it is made again, as its answer says, and joins the run if that was stored after all.
+ */
+export async function runOf(url: string, name: string, args: Record<string, unknown>, token?: string) {
+  const until = Date.now() + 60_000;
+  for (;;) {
+    const answer = await call(url, name, args, token);
+    const told = reportOf(answer);
+    if (told.runId !== "") return told;
+    if (Date.now() > until) throw new Error(`${name} made no run: ${JSON.stringify(answer).slice(0, 500)}`);
+  }
+}
+
 /** Waits until a run rests, as a replica tells; while its store is away it tells nothing. */
 export async function restOf(url: string, runId: string, withinMs = 60_000, token?: string) {
   const until = Date.now() + withinMs;

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { manyProjects } from "./chaos/projects.ts";
-import { call, isLong, type Member, reportOf, restOf, startReplica, startWorker, withPostgres } from "./cluster.ts";
+import { isLong, type Member, restOf, runOf, startReplica, startWorker, withPostgres } from "./cluster.ts";
 import { statement } from "./postgres.ts";
 
 const PROJECTS = 10;
@@ -49,7 +49,7 @@ test.runIf(isLong)(
       const runs = await Promise.all(
         callers.map(async ({ name, token }) => {
           const items = Array.from({ length: 1500 }, (_, at) => ({ name: `${name} ${death} ${at}` }));
-          const { runId, status } = reportOf(await call(replica.url, "create_targetings", { items }, token));
+          const { runId, status } = await runOf(replica.url, "create_targetings", { items }, token);
           expect(status).toBe("running");
           return { runId, token };
         }),
@@ -89,7 +89,7 @@ test("a run of a worker that is killed is claimed within five seconds, and goes 
   await service.faults({ kind: "slow", delayMs: 700, on: "write", probability: 1 });
   let worker = await startWorker(settings);
   const items = Array.from({ length: 3000 }, (_, n) => ({ name: `targeting ${n}` }));
-  const { runId } = reportOf(await call(replica.url, "create_targetings", { items }, callers[0]?.token));
+  const { runId } = await runOf(replica.url, "create_targetings", { items }, callers[0]?.token);
   const newest = async () => {
     const query = `select coalesce(max(epoch), 0)::int as epoch, count(*)::int as entries from targeting_mcp.entry where run = '${runId}'`;
     const [row] = z

@@ -8,8 +8,8 @@ import {
   call,
   isLong,
   type Replica,
-  reportOf,
   restOf,
+  runOf,
   startReplica,
   startService,
   startWorker,
@@ -86,7 +86,7 @@ async function upload(kind: "store" | "files", start: (settings: Record<string, 
   const [large] = listed.parse((await call(callOther, "get_run", {})).structuredContent).runs;
   const small = { targetingId, items: [{ name: "Small", contexts: ["small"] }] };
   const before = Date.now();
-  const theirs = reportOf(await call(callOther, "bulk_add_options", small));
+  const theirs = await runOf(callOther, "bulk_add_options", small);
   await delay(STOPPED_MS[kind] - (Date.now() - before));
   const byOthers = gate.writes.filter(({ from }) => from !== first.number).length;
   // What the system still held of the body would go on arriving for as long as this.

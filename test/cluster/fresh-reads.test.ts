@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { call, optionItems, reportOf, restOf, startReplica, withService } from "./cluster.ts";
+import { call, optionItems, reportOf, restOf, runOf, startReplica, withService } from "./cluster.ts";
 import { storeProxy } from "./store-proxy.ts";
 
 const cluster = withService({ TARGETING_MCP_WAIT_MS: "2000" });
@@ -19,7 +19,7 @@ test("a replica that follows a run never answers with less than another one told
   });
   const targetingId = await cluster.service.targeting("Followed");
   await cluster.service.faults({ kind: "slow", delayMs: 700, on: "write", probability: 1 });
-  const { runId, status } = reportOf(await call(one.url, "bulk_add_options", { targetingId, items: GROUPS }));
+  const { runId, status } = await runOf(one.url, "bulk_add_options", { targetingId, items: GROUPS });
   expect(status).toBe("running");
   const following = call(other.url, "get_run", { runId, waitMs: 25_000 });
   // From here on no notice arrives there.
@@ -44,7 +44,7 @@ test("a replica whose run was taken over while it was cut off answers as the one
   const cutOff = await startReplica({ ...cluster.settings, TARGETING_MCP_STORE: way.through(cluster.store) });
   const targetingId = await cluster.service.targeting("Taken over");
   await cluster.service.faults({ kind: "slow", delayMs: 1000, on: "write", probability: 1 });
-  const { runId } = reportOf(await call(cutOff.url, "bulk_add_options", { targetingId, items: GROUPS }));
+  const { runId } = await runOf(cutOff.url, "bulk_add_options", { targetingId, items: GROUPS });
   await expect.poll(() => cluster.gate.writes.length).toBeGreaterThan(0);
   way.hang();
   const other = await startReplica(cluster.settings);

@@ -4,7 +4,17 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { startIssuer } from "../support/issuer.ts";
-import { call, optionItems, reportOf, restOf, startMember, startReplica, startWorker, withService } from "./cluster.ts";
+import {
+  call,
+  optionItems,
+  reportOf,
+  restOf,
+  runOf,
+  startMember,
+  startReplica,
+  startWorker,
+  withService,
+} from "./cluster.ts";
 import { statement } from "./postgres.ts";
 
 const cluster = withService({ TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_WAIT_MS: "1500" });
@@ -18,7 +28,7 @@ async function orphaned(env: Readonly<Record<string, string>> = {}, token?: stri
   const one = await startReplica({ ...cluster.settings, ...env });
   const [targetingId, otherId] = [await cluster.service.targeting("One"), await cluster.service.targeting("Other")];
   await cluster.service.faults({ kind: "slow", delayMs: 3000, on: "write", probability: 1 });
-  const { runId } = reportOf(await call(one.url, "bulk_add_options", { targetingId, items: GROUPS }, token));
+  const { runId } = await runOf(one.url, "bulk_add_options", { targetingId, items: GROUPS }, token);
   await expect.poll(() => cluster.gate.writes.length).toBe(1);
   one.child.kill("SIGKILL");
   await one.exited;
@@ -59,7 +69,7 @@ test("a run that may not be executed by any process is cancelled by one that onl
   const { runId } = await orphaned();
   const reading = await startReplica({ ...cluster.settings, TARGETING_MCP_READ_ONLY: "on" });
   await leaseIsOver(runId);
-  expect(reportOf(await call(reading.url, "cancel_run", { runId })).status).toBe("cancelled");
+  expect((await runOf(reading.url, "cancel_run", { runId })).status).toBe("cancelled");
   const free = await startWorker(cluster.settings);
   free.child.kill("SIGTERM");
   await free.exited;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { call, optionItems, reportOf, restOf, startReplica, withService } from "./cluster.ts";
+import { call, optionItems, reportOf, restOf, runOf, startReplica, withService } from "./cluster.ts";
 
 /** How long a read takes while plans are made: longer than a call waits, so that they are made in the background. */
 const SLOW_MS = 3000;
@@ -10,7 +10,7 @@ const cluster = withService({ TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_WAIT_M
 async function slowlyPlanned() {
   const [one, other] = [await startReplica(cluster.settings), await startReplica(cluster.settings)];
   const targetingId = await cluster.service.targeting("Spring");
-  const { runId: added } = reportOf(await call(one.url, "bulk_add_options", { targetingId, items: optionItems(3) }));
+  const { runId: added } = await runOf(one.url, "bulk_add_options", { targetingId, items: optionItems(3) });
   expect(await restOf(one.url, added)).toMatchObject({ status: "succeeded" });
   await cluster.service.faults({ kind: "slow", on: "listOptions", delayMs: SLOW_MS, times: 100 });
   const desired = { version: 1, targeting: { _id: targetingId }, options: [{ name: "New", contexts: ["new"] }] };
@@ -38,14 +38,14 @@ test("a plan that one replica makes is running on another one, until it is there
 
 test("a plan that one replica makes is cancelled by another one", async () => {
   const { one, other, desired } = await slowlyPlanned();
-  const { runId } = reportOf(await call(one.url, "plan_targeting", { desired }));
+  const { runId } = await runOf(one.url, "plan_targeting", { desired });
   expect(reportOf(await call(other.url, "cancel_run", { runId })).status).toBe("cancelled");
   expect((await restOf(one.url, runId)).status).toBe("cancelled");
 });
 
 test("a plan whose replica was killed is interrupted, and made again by another one", async () => {
   const { one, other, desired } = await slowlyPlanned();
-  const { runId } = reportOf(await call(one.url, "plan_targeting", { desired }));
+  const { runId } = await runOf(one.url, "plan_targeting", { desired });
   one.child.kill("SIGKILL");
   expect((await restOf(other.url, runId)).status).toBe("interrupted");
   expect(reportOf(await call(other.url, "resume_run", { runId })).status).toBe("running");

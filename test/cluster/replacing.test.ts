@@ -1,7 +1,17 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { MIGRATIONS } from "../../src/runs/postgres/migrations.ts";
-import { call, type Member, reportOf, restOf, startMember, startReplica, startWorker, withService } from "./cluster.ts";
+import {
+  call,
+  type Member,
+  reportOf,
+  restOf,
+  runOf,
+  startMember,
+  startReplica,
+  startWorker,
+  withService,
+} from "./cluster.ts";
 import { statement } from "./postgres.ts";
 
 const cluster = withService({ TARGETING_MCP_WAIT_MS: "1500" });
@@ -40,7 +50,7 @@ test("tables of the next version work, those of the one after it end the start w
   await startWorker(cluster.settings);
   const items = groups(2);
   const targetingId = await cluster.service.targeting("Newer");
-  const { runId } = reportOf(await call(replica.url, "bulk_add_options", { targetingId, items }));
+  const { runId } = await runOf(replica.url, "bulk_add_options", { targetingId, items });
   expect(await restOf(replica.url, runId)).toMatchObject({ status: "succeeded", counts: { succeeded: items.length } });
   const migrating = startMember(["migrate"], cluster.settings);
   expect(await migrating.exited).toBe(0);
@@ -76,7 +86,7 @@ test("processes that are replaced one after the other while runs go on: exit 0 i
     await startWorker(cluster.settings),
   ];
   const [of, items] = [await cluster.service.targeting("Replaced"), groups(25)];
-  const { runId } = reportOf(await call(members[0]?.url ?? "", "bulk_add_options", { targetingId: of, items }));
+  const { runId } = await runOf(members[0]?.url ?? "", "bulk_add_options", { targetingId: of, items });
   const times: number[] = [];
   for (const [at, member] of members.entries()) {
     const fresh = await (member.url === undefined ? startWorker(cluster.settings) : startReplica(cluster.settings));

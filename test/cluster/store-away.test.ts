@@ -6,6 +6,7 @@ import {
   optionItems,
   reportOf,
   restOf,
+  runOf,
   startReplica,
   startService,
   startWorker,
@@ -50,7 +51,7 @@ describe.runIf(isLong).each(Object.entries(AWAY))("a store that is %s", (_, { go
     const [mine, its] = [await service.targeting("Of the replica"), await service.targeting("Of the worker")];
     await service.faults({ kind: "slow", delayMs: 300, on: "write", probability: 1 });
     const [ofReplica, ofWorker] = [groups("Replica"), groups("Worker")];
-    const driven = reportOf(await call(other.url, "bulk_add_options", { targetingId: its, items: ofWorker }));
+    const driven = await runOf(other.url, "bulk_add_options", { targetingId: its, items: ofWorker });
     await expect.poll(() => gate.writes.length).toBeGreaterThan(1);
     // Only now, so that it is the worker that drives that run: a replica cancels its own ones without the store.
     const replica = await startReplica(settings);

@@ -248,7 +248,7 @@ function serverAt(url: string, settings: Readonly<Record<string, string>>) {
     TARGETING_MCP_PROJECT: PROJECT,
     ...settings,
     TARGETING_MCP_LOG_LEVEL: "silent",
-    TARGETING_MCP_WAIT_MS: "5000",
+    TARGETING_MCP_WAIT_MS: "30000",
   });
   for (const message of OPENING) server.send(message);
   let calls = 0;

@@ -1,5 +1,5 @@
 import { afterEach, expect, onTestFinished, test } from "vitest";
-import { call, killAll, reportOf, restOf, startReplica, startService } from "../cluster.ts";
+import { call, killAll, reportOf, restOf, runOf, startReplica, startService } from "../cluster.ts";
 import { statement, testPostgres } from "../postgres.ts";
 
 afterEach(killAll);
@@ -23,7 +23,7 @@ test("a failover that lost entries stops the run as interrupted, with that reaso
     name: `option ${n}`,
     contexts: Array.from({ length: 800 }, (_, at) => `${n}-${at}`),
   }));
-  const { runId } = reportOf(await call(one.url, "bulk_add_options", { targetingId, items }));
+  const { runId } = await runOf(one.url, "bulk_add_options", { targetingId, items });
   const entries = async (): Promise<number> =>
     (await statement(store, `select seq::int from targeting_mcp.run where id = '${runId}'`)).rows[0]?.seq ?? 0;
   await expect.poll(entries).toBeGreaterThan(3);

@@ -2,7 +2,7 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
-import { call, killAll, reportOf, restOf, startReplica, startService, startWorker } from "../cluster.ts";
+import { killAll, restOf, runOf, startReplica, startService, startWorker } from "../cluster.ts";
 import { statement, type TestPostgres, testPostgres } from "../postgres.ts";
 
 let postgres: TestPostgres;
@@ -35,7 +35,7 @@ async function shared(projects: readonly string[], callers: readonly (readonly [
   /** Begins a run of so many requests. */
   const begin = async (url: string, name: string, requests: number, prefix: string): Promise<string> => {
     const items = Array.from({ length: requests * 100 }, (_, n) => ({ name: `${prefix} ${n}` }));
-    return reportOf(await call(url, "create_targetings", { items }, tokenOf(name))).runId;
+    return (await runOf(url, "create_targetings", { items }, tokenOf(name))).runId;
   };
   const rest = (url: string, name: string, runId: string) => restOf(url, runId, 120_000, tokenOf(name));
   return { service, store, settings, begin, rest };

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { call, killAll, optionItems, reportOf, restOf, startMember, startReplica, startService } from "../cluster.ts";
+import { killAll, optionItems, restOf, runOf, startMember, startReplica, startService } from "../cluster.ts";
 import { type TestPostgres, testPostgres } from "../postgres.ts";
 
 let postgres: TestPostgres;
@@ -34,7 +34,7 @@ const get = async (url: string, path: string) => {
 test("a worker's figures tell of the runs that it drives for a replica", async () => {
   const { service, replica, worker } = await start();
   const targetingId = await service.targeting("Spring");
-  const begun = reportOf(await call(replica.url, "bulk_add_options", { targetingId, items: optionItems(3) }));
+  const begun = await runOf(replica.url, "bulk_add_options", { targetingId, items: optionItems(3) });
   expect((await restOf(replica.url, begun.runId)).status).toBe("succeeded");
   const { text } = await get(worker, "/metrics");
   expect(text).toContain('targeting_mcp_runs_total{tool="bulk_add_options",status="succeeded"} 1\n');

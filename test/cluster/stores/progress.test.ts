@@ -1,7 +1,7 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
-import { call, killAll, reportOf, startReplica, startService } from "../cluster.ts";
+import { killAll, runOf, startReplica, startService } from "../cluster.ts";
 import { statement, type TestPostgres, testPostgres } from "../postgres.ts";
 import { transactionPooler } from "./pooler.ts";
 
@@ -41,7 +41,7 @@ async function followed(requests: number, delayMs: number, otherStore: (url: str
   onTestFinished(() => listening.end());
   await service.faults({ kind: "slow", delayMs, on: "write", probability: 1 });
   const items = Array.from({ length: requests * AT_ONCE }, (_, n) => ({ name: `targeting ${n}` }));
-  const { runId } = reportOf(await call(one.url, "create_targetings", { items }));
+  const { runId } = await runOf(one.url, "create_targetings", { items });
   const client = new Client({ name: "progress", version: "1" }, { versionNegotiation: { mode: "auto" } });
   await client.connect(new StreamableHTTPClientTransport(new URL(other.url)));
   onTestFinished(() => client.close());
