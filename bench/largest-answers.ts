@@ -19,7 +19,7 @@ export interface LargestAnswer {
 }
 
 /** The maximum tokens of an answer: of a tool that only reads, and of any other tool. */
-export const MOST_ANSWER_TOKENS = { reads: 3500, others: 2500 } as const;
+export const MAX_ANSWER_TOKENS = { reads: 3500, others: 2500 } as const;
 
 const answer = z.object({
   content: z.array(z.looseObject({ text: z.string().optional() })),

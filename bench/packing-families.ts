@@ -211,7 +211,7 @@ function columnBound(values: Float64Array, limit: number): number {
 }
 
 /** The maximum ratio of the used requests to the lower bound: in one family, and on average. */
-export const MOST_MORE = { inOne: 1.3, onAverage: 1.06 } as const;
+export const MAX_MORE = { inOne: 1.3, onAverage: 1.06 } as const;
 
 /** Converts weights to the form that packing takes. */
 export function columnsOf(weights: readonly Weight[]): WeightColumns {

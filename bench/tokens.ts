@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import * as z from "zod";
-import { largestAnswers, MOST_ANSWER_TOKENS } from "./largest-answers.ts";
+import { largestAnswers, MAX_ANSWER_TOKENS } from "./largest-answers.ts";
 import { PROGRAMS, startServer } from "./server-process.ts";
 
 const listed = z.object({ result: z.object({ tools: z.array(z.looseObject({ outputSchema: z.unknown() })) }) });
@@ -20,6 +20,6 @@ const without = tools.map(({ outputSchema, ...tool }) => tool);
 console.log(`tokens of the list of ${tools.length} tools: ${countTokens(JSON.stringify(tools))} (at most 8500)`);
 console.log(`tokens of the list without output schemas: ${countTokens(JSON.stringify(without))} (at most 6500)`);
 for (const { tool, reads, tokens } of await largestAnswers()) {
-  const most = reads ? MOST_ANSWER_TOKENS.reads : MOST_ANSWER_TOKENS.others;
+  const most = reads ? MAX_ANSWER_TOKENS.reads : MAX_ANSWER_TOKENS.others;
   console.log(`tokens of the largest answer of ${tool}: ${tokens} (at most ${most})`);
 }

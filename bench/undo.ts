@@ -10,7 +10,7 @@ import { callTool, inFolder, peakOf, timed } from "./large-targeting.ts";
 import { PROGRAMS, type ServerProcess, startServer } from "./server-process.ts";
 
 const ROWS = Number(process.env.UNDO_ROWS ?? 100_000);
-const MOST_MB = 300;
+const MAX_MB = 300;
 
 const made = z.object({ results: z.array(z.object({ data: z.object({ _id: z.string() }) })) });
 const run = z.looseObject({ runId: z.string(), status: z.string(), counts: z.looseObject({ items: z.number() }) });
@@ -76,7 +76,7 @@ try {
       ["undo of it, applied", applied],
     ] as const) {
       console.log(`${what} in ${ms.toFixed(0)} ms`);
-      console.log(`${what}, memory at its peak: ${peak.toFixed(0)} MB (at most ${MOST_MB})`);
+      console.log(`${what}, memory at its peak: ${peak.toFixed(0)} MB (at most ${MAX_MB})`);
     }
   });
 } finally {

@@ -40,7 +40,7 @@ const CONTENTS = [
   /^docs\/(?:desired-state|event-suite|plan)\.schema\.json$/,
 ] as const;
 
-const MOST_BYTES = 1_000_000;
+const MAX_BYTES = 1_000_000;
 
 const audited = z.looseObject({ auditReportVersion: z.literal(2), metadata: z.unknown() });
 
@@ -56,7 +56,7 @@ function checkContents({ files, size }: Archive): void {
   const missing = CONTENTS.filter((pattern) => !paths.some((path) => pattern.test(path)));
   if (needless.length > 0) throw new Error(`the package holds files that it does not need: ${needless.join(", ")}`);
   if (missing.length > 0) throw new Error(`the package lacks ${missing.join(", ")}`);
-  if (size > MOST_BYTES) throw new Error(`the package has ${size} bytes, more than ${MOST_BYTES}`);
+  if (size > MAX_BYTES) throw new Error(`the package has ${size} bytes, more than ${MAX_BYTES}`);
 }
 
 /** Installs the package like a user does, into an empty folder. */

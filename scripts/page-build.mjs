@@ -8,9 +8,9 @@ const APP = "src/web/app";
  * The maximum size of the page with all files that it loads, each compressed with gzip -9, and of the view that hosts
  * show, as one document. In bytes.
  */
-const MOST_BYTES = { page: 45 * 1024, view: 30 * 1024 };
+const MAX_BYTES = { page: 45 * 1024, view: 30 * 1024 };
 /** The maximum size of the code with which a view communicates with its host, minified, in bytes. */
-const MOST_BRIDGE_BYTES = 2048;
+const MAX_BRIDGE_BYTES = 2048;
 const COMMON = {
   bundle: true,
   minify: true,
@@ -45,12 +45,12 @@ export async function buildPage(folder) {
   if (view.slice(1).some((file) => /<\/(?:script|style)/i.test(file))) throw new Error("the view holds an end tag");
   const { outputFiles } = await build({ entryPoints: [`${APP}/bridge.ts`], ...COMMON, write: false });
   const bytes = outputFiles.reduce((sum, { contents }) => sum + contents.length, 0);
-  if (bytes > MOST_BRIDGE_BYTES) throw new Error(`the bridge has ${bytes} bytes, more than ${MOST_BRIDGE_BYTES}`);
+  if (bytes > MAX_BRIDGE_BYTES) throw new Error(`the bridge has ${bytes} bytes, more than ${MAX_BRIDGE_BYTES}`);
   return metafile;
 }
 
 function checkSize(name, parts) {
   const bytes = parts.reduce((sum, part) => sum + gzipSync(part, { level: 9 }).length, 0);
-  const most = MOST_BYTES[name];
+  const most = MAX_BYTES[name];
   if (bytes > most) throw new Error(`the ${name} has ${bytes} bytes (gzip -9), more than ${most}`);
 }

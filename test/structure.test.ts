@@ -101,8 +101,8 @@ test("the sandbox shares nothing with the server but the documents' facts", () =
 });
 
 /** How many files below 40 lines there may be that are no tool, and how many names of functions in more than two files. Only less. */
-const MOST_FRAGMENTS = 22;
-const MOST_DOUBLED_NAMES = 92;
+const MAX_FRAGMENTS = 22;
+const MAX_DOUBLED_NAMES = 92;
 
 test("folders have folders, which have none", () => {
   expect(files.filter(({ file }) => file.split("/").length > 3)).toEqual([]);
@@ -111,7 +111,7 @@ test("folders have folders, which have none", () => {
 test("a file holds a whole idea: few are short, and none is new among them", () => {
   const isTool = (file: string): boolean => /^tools\/[a-z-]+\.ts$/.test(file);
   const fragments = files.filter(({ file, text }) => !isTool(file) && text.split("\n").length <= 40);
-  expect(fragments.length, fragments.map(({ file }) => file).join(" ")).toBeLessThanOrEqual(MOST_FRAGMENTS);
+  expect(fragments.length, fragments.map(({ file }) => file).join(" ")).toBeLessThanOrEqual(MAX_FRAGMENTS);
 });
 
 test("a function's name stands for one thing", () => {
@@ -122,5 +122,5 @@ test("a function's name stands for one thing", () => {
     }
   }
   const doubled = [...where].filter(([, its]) => its.size > 2).map(([name]) => name);
-  expect(doubled.length, doubled.join(" ")).toBeLessThanOrEqual(MOST_DOUBLED_NAMES);
+  expect(doubled.length, doubled.join(" ")).toBeLessThanOrEqual(MAX_DOUBLED_NAMES);
 });

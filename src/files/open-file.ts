@@ -30,7 +30,7 @@ const UNITS: Readonly<Record<Exclude<Format, "xlsx">, BoundedUnit>> = {
 };
 
 /** A workbook is kept in memory in its compressed form. */
-const MOST_PACKED_BYTES = 104_857_600;
+const MAX_PACKED_BYTES = 104_857_600;
 
 /** Which files may be read. */
 export interface FileRules {
@@ -93,7 +93,7 @@ export async function unreadBytes(
     size += chunk.length;
     hash.update(chunk);
     if (format !== "xlsx") encodings.take(chunk);
-    else if (size > MOST_PACKED_BYTES) throw tooLargeWorkbook(path);
+    else if (size > MAX_PACKED_BYTES) throw tooLargeWorkbook(path);
   }
   const encoding = said ?? encodingOf(format, encodings);
   const file: InputFile = { format, encoding, digest: hash.digest("hex") };

@@ -20,7 +20,7 @@ const COLUMNS = ["_id", "name", "parentName", "contexts", "op", "type", "exposeC
 export const OPTION_HEADER: WrittenRow = { cells: COLUMNS.map(headingOf) };
 
 /** A cell of Excel can contain 32,767 characters. */
-const MOST_CHARACTERS = 32_000;
+const MAX_CHARACTERS = 32_000;
 
 /**
  * An option as rows of a sheet: one, or several if its Context IDs do not fit into one cell. All Context IDs of the
@@ -54,7 +54,7 @@ export function contextCells(contexts: readonly string[]): readonly string[] {
   for (const id of contexts) {
     // The upper limit: every character is escaped.
     const size = NEEDS_LIST.test(id) ? 6 * id.length + 4 : id.length + 4;
-    if (part.length === 0 || length + size > MOST_CHARACTERS) {
+    if (part.length === 0 || length + size > MAX_CHARACTERS) {
       part = [];
       parts.push(part);
       length = 0;

@@ -137,10 +137,10 @@ export function sharedTokens(texts: CallerTexts, access: () => Access) {
 }
 
 /** The maximum number of remembered clients per caller: the most recent ones. */
-const MOST_CLIENTS = 8;
+const MAX_CLIENTS = 8;
 /** How long a recorded token is not looked up again, in milliseconds; and for how many callers. */
 const FRESH_MS = 2000;
-const MOST_CALLERS = 1000;
+const MAX_CALLERS = 1000;
 
 const seenTokens = z.array(
   z.object({ name: z.string(), client: z.string(), owner: z.string(), writes: z.boolean(), until: z.number() }),
@@ -176,7 +176,7 @@ export function tokenRights(
       const last = noted.get(name);
       if (last !== undefined && isSameToken(last.seen, seen) && Math.abs(now() - last.at) < FRESH_MS) return;
       noted.delete(name);
-      for (const [oldest] of noted) if (noted.size >= MOST_CALLERS) noted.delete(oldest);
+      for (const [oldest] of noted) if (noted.size >= MAX_CALLERS) noted.delete(oldest);
       noted.set(name, { seen, at: now() });
       try {
         const before = await stored(name);
@@ -202,7 +202,7 @@ export function tokenRights(
 
 /** The last token of each client; the most recent one comes last. */
 function withLast(tokens: readonly SeenToken[], seen: SeenToken): readonly SeenToken[] {
-  return [...tokens.filter(({ client }) => client !== seen.client), seen].slice(-MOST_CLIENTS);
+  return [...tokens.filter(({ client }) => client !== seen.client), seen].slice(-MAX_CLIENTS);
 }
 
 function isSameToken(one: SeenToken, other: SeenToken): boolean {

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { HttpBindings } from "@hono/node-server";
 import { isJsonContentType } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { MOST_MEMBERS, MOST_VALUES, membersIn, valuesIn } from "../mcp/json-schema.ts";
+import { MAX_MEMBERS, MAX_VALUES, membersIn, valuesIn } from "../mcp/json-schema.ts";
 import { noteArrival } from "../mcp/server-parts.ts";
 import { httpError, onResponseClosed } from "../web/http-errors.ts";
 
@@ -12,15 +12,15 @@ const LARGEST_BODY = 16 * 1_048_576;
 const LARGEST_PLAIN_BODY = 256 * 1024;
 /** How long a whole body may take to arrive after its headers. */
 const BODY_TIMEOUT_MS = 15_000;
-const MOST_MESSAGES = 20;
+const MAX_MESSAGES = 20;
 
 /** A body that is complete within this time does not count as unfinished. Most are. */
 const SOON_MS = 100;
 
 /** For all callers together: unfinished bodies, and bytes of bodies that wait for their answers. */
-const MOST_UNFINISHED = 64;
+const MAX_UNFINISHED = 64;
 const MAX_BYTES = 8 * LARGEST_BODY;
-const MOST_KEPT_VALUES = 8 * MOST_VALUES;
+const MAX_KEPT_VALUES = 8 * MAX_VALUES;
 
 const CLOSING = { connection: "close" } as const;
 const INVALID_REQUEST = -32_600;
@@ -28,7 +28,7 @@ const PARSE_ERROR = -32_700;
 
 /** Bodies from this size on take turns: processing one takes ten times its memory. */
 const LARGE_BODY = 1_048_576;
-const MOST_LARGE_BYTES = 2 * LARGEST_BODY;
+const MAX_LARGE_BYTES = 2 * LARGEST_BODY;
 /** The memory of a body with many short values depends on their number: each counts as this many bytes. */
 const BYTES_A_VALUE = 40;
 
@@ -56,10 +56,10 @@ export type BodyReader = (request: Request, at: HttpBindings, caller: string) =>
  * for their turn. A refused body is not kept.
  */
 export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number): BodyReader {
-  const large = largeBodies(MOST_LARGE_BYTES);
-  const unfinished = callerQuota(MOST_UNFINISHED);
+  const large = largeBodies(MAX_LARGE_BYTES);
+  const unfinished = callerQuota(MAX_UNFINISHED);
   const bytesKept = callerQuota(MAX_BYTES);
-  const valuesKept = callerQuota(MOST_KEPT_VALUES);
+  const valuesKept = callerQuota(MAX_KEPT_VALUES);
   return async (request, { incoming, outgoing }, caller) => {
     if (request.method !== "POST") return { body: undefined, messages: [] };
     if (!isJsonContentType(request.headers.get("content-type")))
@@ -71,11 +71,11 @@ export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number):
     if (typeof read === "string") return httpError(...UNREAD[read]);
     // From here on, all waiting counts towards the wait of its calls.
     noteArrival(request, Date.now());
-    const count = valuesIn(read, MOST_VALUES);
-    if (count > MOST_VALUES)
-      return httpError(413, `the body holds more than ${MOST_VALUES} values: send the items in several calls`);
-    if (membersIn(read, MOST_MEMBERS) > MOST_MEMBERS)
-      return httpError(413, `an object in the body has more than ${MOST_MEMBERS} members`);
+    const count = valuesIn(read, MAX_VALUES);
+    if (count > MAX_VALUES)
+      return httpError(413, `the body holds more than ${MAX_VALUES} values: send the items in several calls`);
+    if (membersIn(read, MAX_MEMBERS) > MAX_MEMBERS)
+      return httpError(413, `an object in the body has more than ${MAX_MEMBERS} members`);
     if (!values.more(count)) return httpError(...UNREAD.noRoom);
     if (read.length < LARGE_BODY) return parsed(read, toolsWithLists);
     const answered = new Promise<void>((resolve) => onResponseClosed(outgoing, resolve));
@@ -143,8 +143,8 @@ function parsed(json: Buffer, toolsWithLists: ReadonlySet<string>): ReadBody | R
     return httpError(400, "the body is no JSON", {}, PARSE_ERROR);
   }
   const given: readonly unknown[] = Array.isArray(body) ? body : [body];
-  if (given.length > MOST_MESSAGES)
-    return httpError(400, `a batch holds at most ${MOST_MESSAGES} messages`, {}, INVALID_REQUEST);
+  if (given.length > MAX_MESSAGES)
+    return httpError(400, `a batch holds at most ${MAX_MESSAGES} messages`, {}, INVALID_REQUEST);
   const messages = given.map(messageOf);
   const mayBeLarge = messages.some(({ tool }) => tool !== undefined && toolsWithLists.has(tool));
   if (json.length > LARGEST_PLAIN_BODY && !mayBeLarge)

@@ -6,7 +6,7 @@ import { readSettings, type Settings, type SettingsInput } from "../settings/set
 import { TooBusyError } from "../web/http-errors.ts";
 
 /** The maximum number of key pairs that are kept at once. */
-const MOST_PAIRS = 256;
+const MAX_PAIRS = 256;
 /** A pair that was not used for this time is closed, in milliseconds. */
 const FORGOTTEN_AFTER_MS = 15 * 60_000;
 const SWEEP_MS = 60_000;
@@ -70,7 +70,7 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
     for (const [id, one] of kept) if (one.usedAt <= since && !isBusy(one)) forget(id, one);
   }, SWEEP_MS).unref();
   const makeRoom = (): void => {
-    if (kept.size < MOST_PAIRS) return;
+    if (kept.size < MAX_PAIRS) return;
     const oldest = [...kept].find(([, one]) => !isBusy(one));
     if (oldest === undefined) throw new TooBusyError("too many callers with keys of their own are busy; try again");
     forget(...oldest);

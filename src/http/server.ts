@@ -26,7 +26,7 @@ const TIMEOUTS_EVERY_MS = 5000;
 /** Longer than load balancers keep a connection, so that they never send into a closing one. */
 const KEEP_ALIVE_MS = 65_000;
 /** The maximum for all callers together. */
-const MOST_SUBSCRIPTIONS = 256;
+const MAX_SUBSCRIPTIONS = 256;
 
 /** The protocol era of a request. */
 type Era = Parameters<McpServerFactory>[0]["era"];
@@ -137,7 +137,7 @@ function mcpRoute(options: HttpOptions) {
   const { log, stopping } = options;
   const { pass, close } = serving(options);
   const places = callerQuota(options.maxConcurrency);
-  const subscriptions = callerQuota(MOST_SUBSCRIPTIONS);
+  const subscriptions = callerQuota(MAX_SUBSCRIPTIONS);
   const read = bodyReader(options.toolsWithLists, options.waitMs);
   /** Takes a place for each message until its answer has ended. Returns the refusal if too few are free. */
   const refusedFor = (outgoing: ServerResponse, name: string, messages: readonly Message[]) => {
@@ -193,7 +193,7 @@ function serving({
       if (create === undefined) throw new Error("a request came in without having been let in");
       return create(era);
     },
-    { maxSubscriptions: MOST_SUBSCRIPTIONS, onerror },
+    { maxSubscriptions: MAX_SUBSCRIPTIONS, onerror },
   );
   const sessions = hasSessions ? httpSessions(onerror) : undefined;
   const subscriptions = once(async () => {

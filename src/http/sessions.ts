@@ -12,8 +12,8 @@ import { httpError, onResponseClosed } from "../web/http-errors.ts";
 const IDLE_MS = 30 * 60_000;
 const SWEEP_MS = 60_000;
 /** The maximum number of sessions of all callers together, and of one. */
-const MOST_SESSIONS = 1000;
-const MOST_OF_ONE = MOST_SESSIONS / 2;
+const MAX_SESSIONS = 1000;
+const MAX_OF_ONE = MAX_SESSIONS / 2;
 
 const HEADER = "mcp-session-id";
 
@@ -69,8 +69,8 @@ function sessionTable(onerror: (error: Error) => void) {
   const crowd = (caller: string): readonly Session[] => {
     const all = [...sessions.values()];
     const own = all.filter((session) => session.caller === caller);
-    if (own.length >= MOST_OF_ONE) return own;
-    return all.length >= MOST_SESSIONS ? all : [];
+    if (own.length >= MAX_OF_ONE) return own;
+    return all.length >= MAX_SESSIONS ? all : [];
   };
   return {
     remove,

@@ -14,7 +14,7 @@ interface Subscriber {
 }
 
 /** The maximum number of notifications that wait for a client to read them. Later states follow when it reads. */
-const MOST_WAITING = 16;
+const MAX_WAITING = 16;
 
 /**
  * Serves `subscriptions/listen` over HTTP. The stream of the SDK checks the request, stays alive and ends with the server.
@@ -49,7 +49,7 @@ export function runSubscriptions(clock: Clock) {
         },
       },
       undefined,
-      { highWaterMark: MOST_WAITING },
+      { highWaterMark: MAX_WAITING },
     );
     return new Response(answer.body.pipeThrough(stream), answer);
   };

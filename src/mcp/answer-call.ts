@@ -316,7 +316,7 @@ async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unk
 }
 
 /** How often one call may ask. Each reply can lead to another question, because the plan may change meanwhile. */
-const MOST_ROUNDS = 8;
+const MAX_ROUNDS = 8;
 
 interface Asking {
   readonly context: ToolContext;
@@ -344,7 +344,7 @@ export async function askDuringCall(question: ToolQuestion, asking: Asking): Pro
   call.mcpReq.signal.removeEventListener("abort", open.end);
   call.mcpReq.signal.throwIfAborted();
   if (said === "yes" || said === "no") {
-    if (round < MOST_ROUNDS) return run({ token: question.ask.token, accepted: said === "yes" });
+    if (round < MAX_ROUNDS) return run({ token: question.ask.token, accepted: said === "yes" });
     said = "closed";
   }
   const { answer, later } = await answerWithoutDecision(question, said ?? "unanswered", context);

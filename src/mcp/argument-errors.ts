@@ -133,7 +133,7 @@ function sizeOf(value: unknown): string {
 }
 
 /** The maximum number of collected errors: each costs memory, and arguments may contain a million. */
-const MOST_MISFITS = 100;
+const MAX_MISFITS = 100;
 
 interface Look {
   readonly root: JsonSchema;
@@ -147,7 +147,7 @@ interface Look {
  * misfit is a value of a wrong type or not among the allowed words, or a missing or unknown member.
  */
 export function cutAtIssueLimit(given: unknown, schema: JsonSchema): unknown {
-  const look: Look = { root: schema, forms: new Map(), path: [], left: MOST_MISFITS };
+  const look: Look = { root: schema, forms: new Map(), path: [], left: MAX_MISFITS };
   return isEnough(given, schema, look) ? cutAfter(given, look.path) : given;
 }
 

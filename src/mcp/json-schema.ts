@@ -68,9 +68,9 @@ const [QUOTE = 0, BACKSLASH = 0, COLON = 0, COMMA = 0, SPACE = 0] = Buffer.from(
 const [OPEN_LIST = 0, CLOSE_LIST = 0, OPEN_OBJECT = 0, CLOSE_OBJECT = 0] = Buffer.from("[]{}");
 
 /** The maximum number of values in one message: parsed, each takes many times its size in bytes. */
-export const MOST_VALUES = 1_000_000;
+export const MAX_VALUES = 1_000_000;
 /** The maximum number of members of one object, far more than any tool accepts. */
-export const MOST_MEMBERS = 10_000;
+export const MAX_MEMBERS = 10_000;
 
 /**
  * Counts the values in a JSON text, including the text itself and excluding names of members: the number of values that

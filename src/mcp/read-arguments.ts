@@ -2,8 +2,8 @@ import { ToolError } from "../tools/define-tool.ts";
 import {
   isSchema,
   type JsonSchema,
-  MOST_MEMBERS,
-  MOST_VALUES,
+  MAX_MEMBERS,
+  MAX_VALUES,
   membersIn,
   schemaAlternatives,
   valuesIn,
@@ -32,7 +32,7 @@ interface Reading {
  * Throws a ToolError if the texts contain too much.
  */
 export function parseStringifiedArguments(given: unknown, schema: JsonSchema): unknown {
-  return read(given, schema, { root: schema, left: MOST_VALUES });
+  return read(given, schema, { root: schema, left: MAX_VALUES });
 }
 
 function read(value: unknown, schema: JsonSchema, reading: Reading): unknown {
@@ -74,9 +74,9 @@ function isOfType(value: unknown, type: unknown): boolean {
 function parseJson(text: string, reading: Reading): unknown {
   const json = Buffer.from(text);
   reading.left -= valuesIn(json, reading.left);
-  if (membersIn(json, MOST_MEMBERS) > MOST_MEMBERS)
-    throw new ToolError(`an object in the texts of the arguments has more than ${MOST_MEMBERS} members`);
-  if (reading.left < 0) throw new ToolError(`the texts in the arguments hold more than ${MOST_VALUES} values`, REMEDY);
+  if (membersIn(json, MAX_MEMBERS) > MAX_MEMBERS)
+    throw new ToolError(`an object in the texts of the arguments has more than ${MAX_MEMBERS} members`);
+  if (reading.left < 0) throw new ToolError(`the texts in the arguments hold more than ${MAX_VALUES} values`, REMEDY);
   try {
     const parsed: unknown = JSON.parse(text);
     return isTooDeep(parsed) ? undefined : parsed;

@@ -13,7 +13,7 @@ import type { ServerParts } from "./server-parts.ts";
 import { isOver, needsTasks, type Task, type TaskRequest, taskNow } from "./tasks.ts";
 
 /** The maximum number of watched resources, and of watched tasks, in one subscription. */
-const MOST_WATCHED = 20;
+const MAX_WATCHED = 20;
 /** The interval at which watched runs are looked at, whichever process executes them, in milliseconds. */
 const LOOK_MS = 1000;
 /** Looking at runs takes at most this part of the time. */
@@ -134,7 +134,7 @@ async function found(
   find: (name: string) => Promise<Watched | undefined>,
 ): Promise<readonly Watched[]> {
   const all: Watched[] = [];
-  for (const name of [...new Set(names)].slice(0, MOST_WATCHED)) all.push(...[(await find(name)) ?? []].flat());
+  for (const name of [...new Set(names)].slice(0, MAX_WATCHED)) all.push(...[(await find(name)) ?? []].flat());
   return all;
 }
 

@@ -77,7 +77,7 @@ export type NameMatch<Thing extends Named> =
 
 const CANDIDATES = 5;
 /** The maximum number of unknown names for which similar ones are searched: each search compares all names. */
-const MOST_LOOKED_FOR = 20;
+const MAX_LOOKED_FOR = 20;
 
 /**
  * Finds objects by name. The exact name comes first; if there is none, case and outer spaces are ignored, provided that
@@ -116,7 +116,7 @@ export class NameIndex<Thing extends Named> {
    */
   #near(name: string): readonly Thing[] {
     this.#lookedFor += 1;
-    if (this.#lookedFor > MOST_LOOKED_FOR) return [];
+    if (this.#lookedFor > MAX_LOOKED_FOR) return [];
     const wanted = folded(name);
     const pairs = pairsOf(wanted);
     const rated = [...this.#folded].map(([other, things]) => {

@@ -38,7 +38,7 @@ export interface GuardParts
 }
 
 /** The maximum number of plans whose check is remembered. The page asks repeatedly about each waiting run. */
-const MOST_PLANS = 100;
+const MAX_PLANS = 100;
 
 type KnownPlans = Map<string, Pick<Refusal, "message" | "remedy"> | undefined>;
 
@@ -169,7 +169,7 @@ async function planNotApplied(
   ]);
   try {
     const refused = notApplicable(await readKeptPlan(bytes), limits);
-    if (plans.size >= MOST_PLANS) plans.clear();
+    if (plans.size >= MAX_PLANS) plans.clear();
     plans.set(runId, refused);
     return refused;
   } catch (thrown) {

@@ -116,7 +116,7 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   };
   const wanted: number[] = [];
   for (let object = from; object < state.objects.length; object += 1) if (isWanted(object)) wanted.push(object);
-  const page = wanted.slice(0, query.limit ?? (includeInput ? MOST_WITH_INPUT : MAX_SHOWN));
+  const page = wanted.slice(0, query.limit ?? (includeInput ? MAX_WITH_INPUT : MAX_SHOWN));
   const bodies = includeInput ? await originalItemsOf(run, page, context) : undefined;
   const rows = page.map((object) => rowOf(objectResult(state, object), shortened(bodies?.get(object)), includeInput));
   const picked = await reportOf(run, context);
@@ -161,7 +161,7 @@ const PLACES_BESIDE = 3;
 
 /** The default number of rows on a page, without and with their input. With input, fewer may fit. */
 const MAX_SHOWN = 20;
-const MOST_WITH_INPUT = 50;
+const MAX_WITH_INPUT = 50;
 const CURSOR_LETTERS = 110;
 /** The size of the heading of the rows and of the marks around them. */
 const HEADING_TOKENS = 40;

@@ -25,7 +25,7 @@ import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.ts";
 
 const VERDICTS = ["recorded", "ignored", "rejected"] as const;
-const MOST_EXPECTATIONS = 30;
+const MAX_EXPECTATIONS = 30;
 
 const expectation = () =>
   z.strictObject({
@@ -45,7 +45,7 @@ const input = () =>
     since: z.union([z.string(), z.number()]).optional().describe("ISO 8601, or milliseconds since 1970"),
     limit: z.int().min(1).max(1000).default(20).describe("Events of one answer, the newest"),
     cursor: z.string().optional(),
-    expect: z.array(expectation()).max(MOST_EXPECTATIONS).optional(),
+    expect: z.array(expectation()).max(MAX_EXPECTATIONS).optional(),
     inOrder: z.boolean().optional(),
     withinMs: z.int().min(0).optional().describe("All within so many milliseconds of the first"),
     coverage: z.boolean().optional().describe("Counts for each event, instead of the list"),

@@ -3,7 +3,7 @@ import { eventTypesInFull, eventTypesText } from "../answers/arrived-events.ts";
 import { describeEventType, listEventTypes } from "../events/event-types.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
 
-const MOST_IN_FULL = 6;
+const MAX_IN_FULL = 6;
 
 const input = () =>
   z.strictObject({
@@ -11,7 +11,7 @@ const input = () =>
       .array(z.string())
       .min(1)
       .optional()
-      .describe(`Only these, with types and limits; at most ${MOST_IN_FULL}`),
+      .describe(`Only these, with types and limits; at most ${MAX_IN_FULL}`),
     eventName: z.string().optional().describe("The same for one"),
   });
 
@@ -27,10 +27,10 @@ export const listEventTypesTool = {
   output: () => z.looseObject({ environment: z.string(), events: z.array(z.looseObject({})).optional() }),
   async handler({ eventNames = [], eventName }, { environment }) {
     const wanted = [...new Set([...eventNames, ...(eventName === undefined ? [] : [eventName])])];
-    if (wanted.length > MOST_IN_FULL) {
+    if (wanted.length > MAX_IN_FULL) {
       throw new ToolError(
         `${wanted.length} events in full are too many for one answer`,
-        `Give at most ${MOST_IN_FULL} at a time; without eventNames all are listed in short.`,
+        `Give at most ${MAX_IN_FULL} at a time; without eventNames all are listed in short.`,
       );
     }
     if (wanted.length === 0) {

@@ -26,7 +26,7 @@ import {
 } from "./option-page.ts";
 import { type Counted, searchOptions, sortedPart } from "./option-search.ts";
 
-const MOST_CONTEXT_IDS = 50;
+const MAX_CONTEXT_IDS = 50;
 
 const input = () =>
   z.strictObject({
@@ -34,7 +34,7 @@ const input = () =>
     parent: z.string().optional().describe("ULID of a group"),
     all: z.boolean().optional().describe("Sub-options too"),
     search: z.string().optional().describe("Part of a name, any case"),
-    contextIds: z.array(z.string()).min(1).max(MOST_CONTEXT_IDS).optional().describe("Options that hold any of them"),
+    contextIds: z.array(z.string()).min(1).max(MAX_CONTEXT_IDS).optional().describe("Options that hold any of them"),
     contextId: z.string().optional(),
     empty: z.boolean().optional().describe("Of groups: no sub-options either"),
     sortBy: z.enum(["contextCount", "name"]).optional(),

@@ -78,8 +78,8 @@ export function optionsAnswer<Position>(
   };
   // Complete IDs are easier to use. If not all rows fit with them, a brief form is used.
   const whole = fitting(undefined);
-  const brief = whole < all.length ? briefList(all.slice(0, MOST_IN_BRIEF)) : undefined;
-  const rows = all.slice(0, brief === undefined ? whole : Math.min(fitting(brief), MOST_IN_BRIEF));
+  const brief = whole < all.length ? briefList(all.slice(0, MAX_IN_BRIEF)) : undefined;
+  const rows = all.slice(0, brief === undefined ? whole : Math.min(fitting(brief), MAX_IN_BRIEF));
   const behind = rows.length < all.length ? hits[rows.length - 1]?.behind : next;
   const note = rows.length < all.length ? fullNote(rows.length, wanted) : part.note;
   return answer(rows, { cursor: behind && writeCursor(query, behind), note, brief });
@@ -91,7 +91,7 @@ interface Around {
   readonly brief: BriefList | undefined;
 }
 
-const MOST_IN_BRIEF = 150;
+const MAX_IN_BRIEF = 150;
 
 function fullNote(shown: number, wanted: number): string {
   return `Full page: ${shown} of ${wanted}.`;

@@ -100,8 +100,8 @@ const place = z.strictObject({
 type Place = z.output<typeof place>;
 type Key = z.output<typeof key>;
 
-const MOST_SORTED = 100;
-const MOST_SCANS = 16;
+const MAX_SORTED = 100;
+const MAX_SCANS = 16;
 
 /**
  * The first matches of sorted lists that took longer than one wait, by caller and name: too many for a cursor. They
@@ -111,7 +111,7 @@ const begun = new Map<string, readonly FoundOption[]>();
 
 function keep(id: string, hits: readonly FoundOption[]): void {
   begun.set(id, hits);
-  for (const oldest of [...begun.keys()].slice(0, Math.max(0, begun.size - MOST_SCANS))) begun.delete(oldest);
+  for (const oldest of [...begun.keys()].slice(0, Math.max(0, begun.size - MAX_SCANS))) begun.delete(oldest);
 }
 
 /**
@@ -148,7 +148,7 @@ export async function sortedPart(
   const scanned = topLevel + subOptions;
   if (found.stopped && found.next !== undefined) {
     const id = randomBytes(6).toString("base64url");
-    keep(keptAs(id), rest.slice(0, MOST_SORTED + 1));
+    keep(keptAs(id), rest.slice(0, MAX_SORTED + 1));
     const { top: at, inside } = found.next;
     const counted: [number, number, number] = [topLevel, subOptions, found.counted.found];
     const next: Place = {
@@ -157,7 +157,7 @@ export async function sortedPart(
     };
     return { hits: [], next, limit, scanned, complete: false, note: soFar(scanned, start, kept), isFiltered: true };
   }
-  const shown = rest.slice(0, kept === undefined ? limit : Math.min(limit, MOST_SORTED));
+  const shown = rest.slice(0, kept === undefined ? limit : Math.min(limit, MAX_SORTED));
   const hits = shown.map((hit) => ({ ...hit, behind: { after: keyOf(hit, sortBy) } }));
   return {
     hits,

@@ -26,7 +26,7 @@ vi.mock("node:async_hooks", async (importOriginal) => {
 });
 
 // The limits of the contract, by hand.
-const MOST_PAIRS = 256;
+const MAX_PAIRS = 256;
 const FORGOTTEN_AFTER_MS = 15 * 60_000;
 
 beforeEach(() => {
@@ -65,7 +65,7 @@ function start() {
 test("one storage follows the work of a process, however many keys come", () => {
   const before = made.storages;
   const { of } = start();
-  for (let n = 0; n < 2 * MOST_PAIRS; n += 1) of(n);
+  for (let n = 0; n < 2 * MAX_PAIRS; n += 1) of(n);
   expect(made.storages - before).toBe(1);
 });
 
@@ -100,25 +100,25 @@ describe("keys of callers", () => {
   test("are 256 pairs at most, and the one unused for longest goes first", () => {
     const { of } = start();
     const [first, second] = [of(0), of(1)];
-    for (let n = 2; n < MOST_PAIRS; n += 1) of(n);
+    for (let n = 2; n < MAX_PAIRS; n += 1) of(n);
     expect(of(0)).toBe(first);
-    of(MOST_PAIRS);
+    of(MAX_PAIRS);
     expect(second.forgotten?.aborted).toBe(true);
     expect(of(0)).toBe(first);
   });
 
   test("stay while a request needs them", () => {
     const { of } = start();
-    const busy = Array.from({ length: MOST_PAIRS }, (_, n) => of(n).use());
+    const busy = Array.from({ length: MAX_PAIRS }, (_, n) => of(n).use());
     const [first] = [of(0)];
-    expect(() => of(MOST_PAIRS)).toThrow(TooBusyError);
+    expect(() => of(MAX_PAIRS)).toThrow(TooBusyError);
     vi.advanceTimersByTime(2 * FORGOTTEN_AFTER_MS);
     expect(of(0)).toBe(first);
     busy[7]?.();
     // Twice over is over once.
     busy[7]?.();
-    of(MOST_PAIRS).use();
-    expect(() => of(MOST_PAIRS + 1)).toThrow(TooBusyError);
+    of(MAX_PAIRS).use();
+    expect(() => of(MAX_PAIRS + 1)).toThrow(TooBusyError);
   });
 
   test("stay while a run needs them", async () => {
@@ -133,7 +133,7 @@ describe("keys of callers", () => {
       refuse = reject;
     });
     const run = await changes.prepare(header, { plan, stop: () => {} }, (made, start) => start(made));
-    for (let n = 1; n < 2 * MOST_PAIRS; n += 1) of(n);
+    for (let n = 1; n < 2 * MAX_PAIRS; n += 1) of(n);
     vi.advanceTimersByTime(2 * FORGOTTEN_AFTER_MS);
     expect(forgotten?.aborted).toBe(false);
     expect(of(0).services.changes).toBe(changes);

@@ -11,11 +11,11 @@ import { optionItems, startService } from "../support/service.ts";
 
 // The limits of the contract, by hand.
 const LARGEST_BODY = 16 * 1_048_576;
-const MOST_VALUES = 1_000_000;
+const MAX_VALUES = 1_000_000;
 const LARGEST_WITHOUT_LIST = 256 * 1024;
-const MOST_UNFINISHED_OF_ONE = 32;
-const MOST_SESSIONS = 1000;
-const MOST_MESSAGES = 20;
+const MAX_UNFINISHED_OF_ONE = 32;
+const MAX_SESSIONS = 1000;
+const MAX_MESSAGES = 20;
 /** How many sessions a test opens at once. */
 const AT_ONCE = 16;
 
@@ -74,7 +74,7 @@ function beginBody(url: string, headers: Readonly<Record<string, string>>) {
 /** Bodies of alice that are begun and not ended, twice as many as she may have. */
 const begun = perFile(async () => {
   const { url } = await start();
-  const bodies = Array.from({ length: 2 * MOST_UNFINISHED_OF_ONE }, () => beginBody(url, bearer("alice")));
+  const bodies = Array.from({ length: 2 * MAX_UNFINISHED_OF_ONE }, () => beginBody(url, bearer("alice")));
   const answers: (number | undefined)[] = [];
   for (const { answered } of bodies) answered.then((status) => answers.push(status)).catch(() => undefined);
   await Promise.all(bodies.map(({ begun }) => begun));
@@ -85,7 +85,7 @@ const large = { name: "track_events", arguments: { items: optionItems(50_000), d
 test("unfinished bodies of one caller hold up nobody else", async () => {
   const { url, answers } = await begun();
   // Half of them are refused at once, since alice has her share already.
-  await expect.poll(() => answers).toEqual(Array.from({ length: MOST_UNFINISHED_OF_ONE }, () => 503));
+  await expect.poll(() => answers).toEqual(Array.from({ length: MAX_UNFINISHED_OF_ONE }, () => 503));
   expect((await post(url, "tools/call", large, as("bob"))).status).toBe(200);
   // What arrives right behind its headers is no unfinished body.
   expect((await post(url, "tools/list", {}, as("alice"))).status).toBe(200);
@@ -100,7 +100,7 @@ describe("bodies", () => {
       expect(body.length).toBeLessThan(LARGEST_BODY);
       const refused = await send(url, body, bearer("carol"));
       expect(refused.status).toBe(413);
-      expect(await refused.text()).toContain(`more than ${MOST_VALUES} values`);
+      expect(await refused.text()).toContain(`more than ${MAX_VALUES} values`);
     }
   });
 
@@ -110,10 +110,10 @@ describe("bodies", () => {
       '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rename_targetings","arguments":{"x":[]}}}';
     // The message, its four members and the two of params, and the list: 8.
     const fill = (count: number) => around.replace("[]", `[${"0,".repeat(count).slice(0, -1)}]`);
-    const fitting = await send(url, fill(MOST_VALUES - 8), bearer("alice"));
+    const fitting = await send(url, fill(MAX_VALUES - 8), bearer("alice"));
     expect(await fitting.text()).toContain("unknown argument");
-    expect((await send(url, fill(MOST_VALUES - 7), bearer("alice"))).status).toBe(413);
-    const inText = { items: `[${"{},".repeat(MOST_VALUES)}{}]` };
+    expect((await send(url, fill(MAX_VALUES - 7), bearer("alice"))).status).toBe(413);
+    const inText = { items: `[${"{},".repeat(MAX_VALUES)}{}]` };
     const refused = await post(url, "tools/call", { name: "rename_targetings", arguments: inText }, as("alice"));
     expect(await refused.text()).toContain("the texts in the arguments hold more than 1000000 values");
   });
@@ -180,7 +180,7 @@ describe("requests under way", () => {
     await expect.poll(() => service.count("getTargeting")).toBe(3);
     expect((await send(url, batch(2), bearer("alice"))).status).toBe(503);
     expect((await send(url, batch(5), bearer("alice"))).status).toBe(400);
-    expect((await send(url, batch(MOST_MESSAGES + 1), bearer("alice"))).status).toBe(400);
+    expect((await send(url, batch(MAX_MESSAGES + 1), bearer("alice"))).status).toBe(400);
     expect((await send(url, JSON.stringify(read(1)), bearer("alice"))).status).toBe(200);
     await release();
     expect((await three).status).toBe(200);
@@ -190,9 +190,9 @@ describe("requests under way", () => {
 
   test("a batch of the largest length is answered", async () => {
     const { url } = await shared();
-    const messages = Array.from({ length: MOST_MESSAGES }, (_, id) => ({ jsonrpc: "2.0", id, method: "ping" }));
+    const messages = Array.from({ length: MAX_MESSAGES }, (_, id) => ({ jsonrpc: "2.0", id, method: "ping" }));
     const answer = await (await send(url, JSON.stringify(messages), bearer("alice"))).text();
-    expect(answer.match(/"result":/g)).toHaveLength(MOST_MESSAGES);
+    expect(answer.match(/"result":/g)).toHaveLength(MAX_MESSAGES);
   });
 });
 
@@ -235,7 +235,7 @@ describe("sessions", () => {
       ...(await openMany("alice", 1)),
       ...(await openMany("alice", 1)),
     ];
-    await openMany("alice", MOST_SESSIONS / 2 - 3);
+    await openMany("alice", MAX_SESSIONS / 2 - 3);
     const release = await service.hold("getTargeting");
     const working = send(url, JSON.stringify(read(3)), busy);
     await expect.poll(() => service.count("getTargeting")).toBe(1);
@@ -243,7 +243,7 @@ describe("sessions", () => {
     const [next = {}] = await openMany("alice", 1);
     expect(await ping(url, idle)).toBe(404);
     expect(await Promise.all([used, next].map((session) => ping(url, session)))).toEqual([200, 200]);
-    const [ofBob = {}] = await openMany("bob", MOST_SESSIONS / 2);
+    const [ofBob = {}] = await openMany("bob", MAX_SESSIONS / 2);
     expect(await ping(url, used)).toBe(200);
     // All are taken: the one unused for longest goes, but not the busy one.
     const [ofCarol = {}] = await openMany("carol", 1);
@@ -291,6 +291,6 @@ function withToken(token: string) {
 test("unfinished bodies end after 15 seconds", async () => {
   const { url, bodies } = await begun();
   const statuses = await Promise.all(bodies.map(({ answered }) => answered));
-  expect(statuses.filter((status) => status === 408)).toHaveLength(MOST_UNFINISHED_OF_ONE);
+  expect(statuses.filter((status) => status === 408)).toHaveLength(MAX_UNFINISHED_OF_ONE);
   expect((await post(url, "tools/call", large, as("alice"))).status).toBe(200);
 });

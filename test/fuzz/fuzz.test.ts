@@ -15,7 +15,7 @@ const { seed, times } = inject("fuzz") ?? { seed: 20_260_728, times: 1 };
 const PER_TOOL = { fitting: 25, misfit: 8 } as const;
 const RAW = 150;
 /** What the heap may have grown by after the whole, in bytes; with a leak of 2 KB an input it is 30 MB in the long run. */
-const MOST_GROWTH = 12 * 1_048_576;
+const MAX_GROWTH = 12 * 1_048_576;
 
 let inputs = 0;
 afterAll(() => {
@@ -116,7 +116,7 @@ async function withoutLeak(heap: () => Promise<number>, work: () => Promise<void
   await work();
   const before = await heap();
   await work();
-  expect((await heap()) - before).toBeLessThan(MOST_GROWTH);
+  expect((await heap()) - before).toBeLessThan(MAX_GROWTH);
 }
 
 test("no arguments make a tool fail in an unforeseen way, or stay in memory", { timeout: 900_000 }, async () => {

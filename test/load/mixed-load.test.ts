@@ -8,7 +8,7 @@ const CALLERS = 4;
 const BEFORE_MS = 1500;
 const PART_MS = 2500;
 /** What the heap may grow by while the load goes on, in bytes; `npm run bench -- load` looks for longer. */
-const MOST_GROWTH = 6 * 1_048_576;
+const MAX_GROWTH = 6 * 1_048_576;
 
 test("a mixed load ends without errors, and leaves nothing in memory", async () => {
   const service = await startService();
@@ -23,6 +23,6 @@ test("a mixed load ends without errors, and leaves nothing in memory", async () 
   await load("Warm-up", BEFORE_MS);
   const before = await load("First", BEFORE_MS);
   const after = await load("Second", PART_MS);
-  expect(after - before).toBeLessThan(MOST_GROWTH);
+  expect(after - before).toBeLessThan(MAX_GROWTH);
   expect(logged().filter(({ level }) => level === "error" || level === "warn")).toEqual([]);
 });

@@ -93,7 +93,7 @@ function randomFaults(random: Random): readonly object[] {
 }
 
 /** How often a run is taken up again that could not tell everything at once. */
-const MOST_RESUMED = 3;
+const MAX_RESUMED = 3;
 
 /**
  * Checks that applying a plan to the service gives what the file means with the requests that were planned, and that
@@ -119,7 +119,7 @@ export async function checkApplied(runs: number, service: Service, withFaults = 
       if (!isApplicable(plan)) return;
       if (withFaults) await service.faults([...randomFaults(random)]);
       let run = await apply(plan, there, service);
-      for (let tries = 0; withFaults && tries < MOST_RESUMED && run.status() !== "succeeded"; tries += 1) {
+      for (let tries = 0; withFaults && tries < MAX_RESUMED && run.status() !== "succeeded"; tries += 1) {
         run = (await service.changes.runs.resume(run.header.runId)) ?? run;
         await run.rest;
       }

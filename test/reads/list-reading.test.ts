@@ -18,7 +18,7 @@ const CONTEXT_PAGE = 10_000;
 const never = new AbortController().signal;
 const targetingId = ulidOf(0);
 /** More reads than this for what takes a few pages is going round in circles. */
-const MOST_READS = 40;
+const MAX_READS = 40;
 
 const plain = (count: number, from = 1): HeldOption[] =>
   Array.from({ length: count }, (_, number) => ({
@@ -40,7 +40,7 @@ function service(
   let count = 0;
   const { api } = readingApi(options, () => {
     count += 1;
-    if (count > MOST_READS) throw new Error(`more than ${MOST_READS} reads`);
+    if (count > MAX_READS) throw new Error(`more than ${MAX_READS} reads`);
   });
   return {
     api: {
@@ -201,7 +201,7 @@ describe("a list that shifts while it is walked", () => {
 
   test("one that never stands still is not read for ever, and is no list without a name", async () => {
     const held = plain(2 * PAGE);
-    const always = Array.from({ length: MOST_READS }, (_, page) => page);
+    const always = Array.from({ length: MAX_READS }, (_, page) => page);
     const { api } = service(held, { list: changing(held, always, moveFirst) });
     await expect(readOptionNames(api, targetingId, never)).rejects.toMatchObject({ problem: "shifts" });
   });
@@ -210,7 +210,7 @@ describe("a list that shifts while it is walked", () => {
     const held = plain(2 * PAGE);
     let next = 9000;
     const grow: Change = (options) => options.push(...plain(1, next++));
-    const always = Array.from({ length: MOST_READS }, (_, page) => page);
+    const always = Array.from({ length: MAX_READS }, (_, page) => page);
     const { api } = service(held, { list: changing(held, always, grow) });
     const names = await readOptionNames(api, targetingId, never);
     for (const { name } of plain(2 * PAGE)) expect(names.has(name)).toBe(true);

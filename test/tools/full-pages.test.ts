@@ -5,7 +5,7 @@ import { listOptions } from "../../src/tools/list-options.ts";
 import { type HeldOption, readingApi, toolContext, ulidOf } from "../support/tool-context.ts";
 
 const targetingId = ulidOf(0);
-const MOST_TOKENS = 3500;
+const MAX_TOKENS = 3500;
 const SEEDS = [1, 2, 3, 4, 5, 6, 7, 8];
 
 const page = z.object({
@@ -70,7 +70,7 @@ async function fullPage(options: readonly HeldOption[], given: object) {
     listOptions.input().parse({ targetingId, limit: 1000, ...given }),
     context,
   );
-  expect(countTokens(text) + countTokens(JSON.stringify(structured))).toBeLessThanOrEqual(MOST_TOKENS);
+  expect(countTokens(text) + countTokens(JSON.stringify(structured))).toBeLessThanOrEqual(MAX_TOKENS);
   const { options: rows, note, ...rest } = page.parse(structured);
   expect(note).toMatch(new RegExp(`^Full page: ${rows.length} of `));
   expect(text).toContain(note);

@@ -3,7 +3,7 @@ import { type Entry, fromBuffer, type ZipFile } from "yauzl";
 import { FileError } from "../../platform/files.ts";
 
 /** The maximum number of parts. Genuine workbooks have fewer. */
-const MOST_PARTS = 10_000;
+const MAX_PARTS = 10_000;
 const MEGABYTE = 1_048_576;
 
 /** The parts of a workbook by name. Each is unpacked while it is read. */
@@ -26,7 +26,7 @@ export async function openArchive(packed: Buffer): Promise<Archive> {
   const entries = new Map<string, Entry>();
   await new Promise<void>((resolve, reject) => {
     zip.on("entry", (entry) => {
-      if (entries.size >= MOST_PARTS) reject(unreadableWorkbook(`it has more than ${MOST_PARTS} parts`));
+      if (entries.size >= MAX_PARTS) reject(unreadableWorkbook(`it has more than ${MAX_PARTS} parts`));
       else if (entries.has(entry.fileName)) reject(unreadableWorkbook("two of its parts have the same name"));
       else {
         entries.set(entry.fileName, entry);

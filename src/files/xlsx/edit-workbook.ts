@@ -19,7 +19,7 @@ interface Splice {
   readonly text: string;
 }
 
-const MOST_PART_BYTES = 268_435_456;
+const MAX_PART_BYTES = 268_435_456;
 
 /**
  * Writes texts into cells of one sheet of a workbook, piece by piece. Other cells, formats, formulas, other sheets and
@@ -34,7 +34,7 @@ export async function* withCells(
   const names = archive.names.filter((name) => !name.endsWith("/"));
   yield* zipped(
     names.map((name) => {
-      const bytes = archive.part(name, MOST_PART_BYTES);
+      const bytes = archive.part(name, MAX_PART_BYTES);
       return [name, name === part ? edited(bytes, cells) : bytes];
     }),
   );

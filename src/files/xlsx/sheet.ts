@@ -14,10 +14,10 @@ export interface SheetParts {
 
 const MEGABYTE = 1_048_576;
 /** A sheet is unpacked while it is read; only the current rows are in memory. */
-const MOST_SHEET_BYTES = 256 * MEGABYTE;
+const MAX_SHEET_BYTES = 256 * MEGABYTE;
 const MAX_COLUMNS = 512;
-const MOST_CELLS = 5_000_000;
-const MOST_MERGED_RANGES = 100_000;
+const MAX_CELLS = 5_000_000;
+const MAX_MERGED_RANGES = 100_000;
 
 /** A merged range, whose first cell is shown for all: the column, and the rows below the first. */
 interface MergedRange {
@@ -35,8 +35,8 @@ export async function* readSheet(
   part: string,
   parts: SheetParts,
 ): AsyncGenerator<readonly SheetRecord[]> {
-  const reader = new RowReader(parts, await mergedRanges(archive.part(part, MOST_SHEET_BYTES)));
-  for await (const _ of readXml(archive.part(part, MOST_SHEET_BYTES), reader)) {
+  const reader = new RowReader(parts, await mergedRanges(archive.part(part, MAX_SHEET_BYTES)));
+  for await (const _ of readXml(archive.part(part, MAX_SHEET_BYTES), reader)) {
     const rows = reader.taken();
     if (rows.length > 0) yield rows;
   }
@@ -62,7 +62,7 @@ async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly 
       end = found.index + whole.length;
       const range = { column: columnOf(column), from: Number(first), to: Number(last) };
       if (range.to <= range.from) continue;
-      if (ranges.push(range) > MOST_MERGED_RANGES) {
+      if (ranges.push(range) > MAX_MERGED_RANGES) {
         throw new FileError(
           "the sheet has more than 100,000 merged ranges",
           "Take the merging off, or split the sheet.",
@@ -170,7 +170,7 @@ class RowReader {
         );
       }
       this.#count += 1;
-      if (this.#count > MOST_CELLS) {
+      if (this.#count > MAX_CELLS) {
         throw new FileError("the sheet has more than 5,000,000 filled cells", "Split it.");
       }
       while (this.#cells.length < this.#column) this.#cells.push("");

@@ -8,7 +8,7 @@ import { readSheet, type SheetParts } from "./sheet.ts";
 
 const MEGABYTE = 1_048_576;
 /** Parts that are kept in memory. */
-const MOST_PART_BYTES = 96 * MEGABYTE;
+const MAX_PART_BYTES = 96 * MEGABYTE;
 
 /** A sheet of a workbook: its name, and the part that contains it. */
 interface Sheet {
@@ -111,7 +111,7 @@ async function openWorkbook(bytes: ByteSource): Promise<Workbook> {
   const relations = await relationsOf(archive, path);
   const sheets: Sheet[] = [];
   let is1904 = false;
-  await readWholeXml(archive.part(path, MOST_PART_BYTES), {
+  await readWholeXml(archive.part(path, MAX_PART_BYTES), {
     open(name, attribute) {
       if (name === "workbookPr") is1904 = isTrue(attribute("date1904"));
       if (name !== "sheet") return;
@@ -139,7 +139,7 @@ interface Relation {
 async function relationsOf(archive: Archive, part: string): Promise<readonly Relation[]> {
   const folder = part.slice(0, part.lastIndexOf("/") + 1);
   const relations: Relation[] = [];
-  await readWholeXml(archive.part(`${folder}_rels/${part.slice(folder.length)}.rels`, MOST_PART_BYTES), {
+  await readWholeXml(archive.part(`${folder}_rels/${part.slice(folder.length)}.rels`, MAX_PART_BYTES), {
     open(name, attribute) {
       const [id, type, target] = [attribute("Id"), attribute("Type"), attribute("Target")];
       if (name !== "Relationship" || id === undefined || type === undefined || target === undefined) return;
@@ -166,7 +166,7 @@ async function sharedStrings(archive: Archive, part: string): Promise<readonly s
   let text = "";
   let isText = false;
   let isPhonetic = false;
-  await readWholeXml(archive.part(part, MOST_PART_BYTES), {
+  await readWholeXml(archive.part(part, MAX_PART_BYTES), {
     open(name) {
       if (name === "si") text = "";
       else if (name === "rPh") isPhonetic = true;
@@ -189,7 +189,7 @@ async function cellFormats(archive: Archive, part: string): Promise<readonly (st
   const codes = new Map<string, string>(BUILT_IN);
   const formats: (string | undefined)[] = [];
   let isCells = false;
-  await readWholeXml(archive.part(part, MOST_PART_BYTES), {
+  await readWholeXml(archive.part(part, MAX_PART_BYTES), {
     open(name, attribute) {
       if (name === "cellXfs") isCells = true;
       else if (name === "numFmt") codes.set(attribute("numFmtId") ?? "", attribute("formatCode") ?? "");

@@ -5,14 +5,14 @@ import { type CellMark, VALUES_SHEET, type WrittenRow, type WrittenSheet } from 
 
 /** The limit of Excel. */
 const MAX_ROWS = 1_048_576;
-const MOST_CHARACTERS = 32_767;
+const MAX_CHARACTERS = 32_767;
 /**
  * Beyond this number, cells are marked without a comment: spreadsheet programs keep a shape in memory for each comment.
  */
-const MOST_COMMENTS = 10_000;
+const MAX_COMMENTS = 10_000;
 /** The widths of columns are computed from this many rows. */
 const SAMPLE_ROWS = 500;
-const [LEAST_WIDTH, MOST_WIDTH] = [9, 60];
+const [LEAST_WIDTH, MAX_WIDTH] = [9, 60];
 
 /** A constant, so that equal contents produce equal bytes. */
 const TIME = "2000-01-01T00:00:00Z";
@@ -111,7 +111,7 @@ async function* sheetXml(
     if (count >= MAX_ROWS) throw tooMany(`more than ${thousands(MAX_ROWS)} rows`);
     piece += rowXml(row, count, count === above ? HEADING : TEXT);
     for (const mark of row.marks ?? []) {
-      if (comments !== undefined && comments.length < MOST_COMMENTS) comments.push({ ...mark, row: count });
+      if (comments !== undefined && comments.length < MAX_COMMENTS) comments.push({ ...mark, row: count });
     }
     count += 1;
   };
@@ -140,7 +140,7 @@ function columnsXml(sample: readonly WrittenRow[], above: number): string {
     for (const [at, cell] of cells.entries()) widths[at] = Math.max(widths[at] ?? LEAST_WIDTH, shownWidth(cell) + 2);
   }
   const columns = widths.map((width, at) => {
-    const fitted = Math.min(MOST_WIDTH, width);
+    const fitted = Math.min(MAX_WIDTH, width);
     return `<col min="${at + 1}" max="${at + 1}" width="${fitted}" style="${TEXT}" customWidth="1"/>`;
   });
   return columns.length === 0 ? "" : `<cols>${columns.join("")}</cols>`;
@@ -149,7 +149,7 @@ function columnsXml(sample: readonly WrittenRow[], above: number): string {
 /** The displayed width of a text, in digits: East Asian characters take two. */
 function shownWidth(text: string): number {
   let width = 0;
-  for (const letter of text.slice(0, MOST_WIDTH)) width += letter >= "\u1100" ? 2 : 1;
+  for (const letter of text.slice(0, MAX_WIDTH)) width += letter >= "\u1100" ? 2 : 1;
   return width;
 }
 
@@ -159,7 +159,7 @@ function rowXml({ cells, marks = [] }: WrittenRow, row: number, style: number): 
   for (const [at, cell] of cells.entries()) {
     const isMarked = marked.has(at);
     if (cell === "" && !isMarked) continue;
-    if (cell.length > MOST_CHARACTERS) throw tooMany(`more than ${thousands(MOST_CHARACTERS)} characters in a cell`);
+    if (cell.length > MAX_CHARACTERS) throw tooMany(`more than ${thousands(MAX_CHARACTERS)} characters in a cell`);
     const about = `<c r="${lettersOf(at)}${row + 1}" s="${isMarked ? MARKED : style}"`;
     xml +=
       cell === "" ? `${about}/>` : `${about} t="inlineStr"><is><t xml:space="preserve">${escaped(cell)}</t></is></c>`;

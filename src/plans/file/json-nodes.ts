@@ -5,9 +5,9 @@ import {
   type Entry,
   kindOf,
   type ListNode,
+  MAX_DEPTH,
+  MAX_NODES,
   type MapNode,
-  MOST_DEPTH,
-  MOST_NODES,
   type Node,
   tooDeep,
   tooMany,
@@ -50,7 +50,7 @@ export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { node
   const place = (line: number, character: number) => ({ line: firstLine + line, column: character + 1 });
   const put = (node: Node): void => {
     count.nodes += 1;
-    if (count.nodes > MOST_NODES) throw tooMany(node);
+    if (count.nodes > MAX_NODES) throw tooMany(node);
     const inside = open.at(-1);
     if (inside === undefined) root = node;
     else if (inside.kind === "list") inside.items.push(node);
@@ -59,7 +59,7 @@ export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { node
   const begin = (node: ListNode | MapNode): void => {
     put(node);
     open.push(node);
-    if (open.length > MOST_DEPTH) throw tooDeep(node);
+    if (open.length > MAX_DEPTH) throw tooDeep(node);
   };
   visit(
     text,

@@ -37,14 +37,14 @@ export interface MapNode extends Spot {
 export type Node = TextNode | ValueNode | ListNode | MapNode;
 
 /** The maximum number of values in a file. Values repeated by aliases count each time. */
-export const MOST_NODES = 1_000_000;
-export const MOST_DEPTH = 20;
+export const MAX_NODES = 1_000_000;
+export const MAX_DEPTH = 20;
 
 /** The error for a file with too much nesting. */
 export function tooDeep(spot: Spot): UnreadableFile {
   return new UnreadableFile(
     spot,
-    `the file nests more than ${MOST_DEPTH} levels deep here`,
+    `the file nests more than ${MAX_DEPTH} levels deep here`,
     "A desired state needs seven levels: options, their children, and lists of Context IDs.",
   );
 }
@@ -52,7 +52,7 @@ export function tooDeep(spot: Spot): UnreadableFile {
 /** The error for a file with too many values. */
 export function tooMany(
   spot: Spot,
-  most = MOST_NODES,
+  most = MAX_NODES,
   what = "values up to here, repeated ones included",
 ): UnreadableFile {
   return new UnreadableFile(

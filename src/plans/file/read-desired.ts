@@ -42,7 +42,7 @@ const BY_ENDING: Readonly<Record<string, DesiredFormat>> = {
 };
 
 /** The maximum number of options in YAML, for reading and writing: each costs the memory of its place and comments. */
-export const MOST_YAML_OPTIONS = 5000;
+export const MAX_YAML_OPTIONS = 5000;
 
 /** The forms that can be read: those that are written, and workbooks. */
 export type ReadFormat = DesiredFormat | "xlsx";
@@ -156,11 +156,11 @@ async function readRows(source: DesiredSource, format: ReadFormat, drafts: Draft
   if (format === "json") return { ...NO_SUSPECTS, targeting: readTree(jsonNodes(unmarked), drafts) };
   const { yamlNodes } = await import("./yaml-nodes.ts");
   const targeting = readTree(await yamlNodes(unmarked), drafts);
-  const beyond = drafts.options[MOST_YAML_OPTIONS];
+  const beyond = drafts.options[MAX_YAML_OPTIONS];
   if (beyond !== undefined) {
     throw new UnreadableFile(
       beyond,
-      `a YAML file may have ${thousands(MOST_YAML_OPTIONS)} options; here one more begins`,
+      `a YAML file may have ${thousands(MAX_YAML_OPTIONS)} options; here one more begins`,
       "Save it as JSON, NDJSON or CSV, which may have any number.",
     );
   }

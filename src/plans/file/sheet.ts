@@ -14,7 +14,7 @@ import {
   type Suspect,
   spotOf,
 } from "./desired.ts";
-import { MOST_NODES, tooMany } from "./node.ts";
+import { MAX_NODES, tooMany } from "./node.ts";
 import { CONTEXT_FIELDS, type Drafts } from "./tree.ts";
 import { addContextId, idIn, nameIn, typeIn } from "./values.ts";
 
@@ -51,7 +51,7 @@ export async function readSheet({ file, bytes }: OpenedFile, drafts: Drafts): Pr
   for await (const batch of read) {
     for (const row of batch) {
       values += row.cells.length;
-      if (values + (rows?.contextIds ?? 0) > MOST_NODES) throw tooMany(spotIn(row, 0));
+      if (values + (rows?.contextIds ?? 0) > MAX_NODES) throw tooMany(spotIn(row, 0));
       rows?.add(row);
     }
   }

@@ -5,7 +5,7 @@ import { FileError } from "../../platform/files.ts";
 import { thousands } from "../../platform/text.ts";
 import type { ServiceOption, ServiceTargeting } from "../base.ts";
 import { groupedBy } from "../modelled.ts";
-import { type DesiredFormat, MOST_YAML_OPTIONS } from "./read-desired.ts";
+import { type DesiredFormat, MAX_YAML_OPTIONS } from "./read-desired.ts";
 
 /** The address of the published schema of a desired state, for editors. */
 const SCHEMA_ADDRESS = "https://unpkg.com/targeting-mcp/docs/desired-state.schema.json";
@@ -81,9 +81,9 @@ export function* sheetOf(there: ServiceTargeting, form: SheetFormat): Generator<
 }
 
 function* yamlText(there: ServiceTargeting): Generator<string> {
-  if (there.options.length > MOST_YAML_OPTIONS) {
+  if (there.options.length > MAX_YAML_OPTIONS) {
     throw new FileError(
-      `the targeting has ${thousands(there.options.length)} options, and a YAML file may have ${thousands(MOST_YAML_OPTIONS)}`,
+      `the targeting has ${thousands(there.options.length)} options, and a YAML file may have ${thousands(MAX_YAML_OPTIONS)}`,
       "Name the file .json, .ndjson or .csv.",
     );
   }

@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Alias, CST, LineCounter, Pair, Node as YamlNode } from "yaml";
 import { type Spot, UnreadableFile } from "./desired.ts";
-import { type Entry, MOST_DEPTH, MOST_NODES, type Node, tooDeep, tooMany } from "./node.ts";
+import { type Entry, MAX_DEPTH, MAX_NODES, type Node, tooDeep, tooMany } from "./node.ts";
 
 /** The maximum size of YAML, which is read with its comments and places in memory. Larger files need another form. */
 const MAX_BYTES = 16_000_000;
 /** Two to five times what the options and Context IDs of a whole project need. Each lexeme costs 200 bytes of memory. */
-const MOST_LEXEMES = 1_500_000;
+const MAX_LEXEMES = 1_500_000;
 /** Other calls get their turn after this many lexemes, which take about 10 ms. */
 const LEXEMES_PER_TURN = 5000;
 /** Tags that state that a text, a list or a map is one. */
@@ -59,10 +59,10 @@ async function tokensIn(text: string, yaml: Yaml, lines: LineCounter): Promise<r
   let count = 0;
   for (const lexeme of new yaml.Lexer().lex(text)) {
     for (const token of parser.next(lexeme)) tokens.push(token);
-    const deep = parser.stack.length > MOST_DEPTH ? parser.stack.filter(isCollection)[MOST_DEPTH] : undefined;
+    const deep = parser.stack.length > MAX_DEPTH ? parser.stack.filter(isCollection)[MAX_DEPTH] : undefined;
     if (deep !== undefined) throw tooDeep(spotAt(lines, deep.offset));
     count += 1;
-    if (count > MOST_LEXEMES) throw tooMany(spotAt(lines, parser.offset), MOST_LEXEMES, "words and signs");
+    if (count > MAX_LEXEMES) throw tooMany(spotAt(lines, parser.offset), MAX_LEXEMES, "words and signs");
     if (count % LEXEMES_PER_TURN === 0) await nextTurn();
   }
   tokens.push(...parser.end());
@@ -88,7 +88,7 @@ function checkDepth(tokens: readonly CST.Token[], lines: LineCounter): void {
   const open: { readonly token: CST.Token; readonly depth: number }[] = tokens.map((token) => ({ token, depth: 0 }));
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { token, depth } = next;
-    if (depth > MOST_DEPTH) throw tooDeep(spotAt(lines, token.offset));
+    if (depth > MAX_DEPTH) throw tooDeep(spotAt(lines, token.offset));
     if (token.type === "document" && token.value !== undefined) open.push({ token: token.value, depth: 1 });
     if (!isCollection(token)) continue;
     for (const { key, value } of token.items) {
@@ -138,8 +138,8 @@ class Conversion {
       : isSeq(from)
         ? this.#list(from.items, spot, depth)
         : textNode(isScalar(from) ? from.value : "", isScalar(from) && from.type === "PLAIN", spot);
-    if (converted.nodes > MOST_NODES) throw tooMany(spot);
-    if (depth + converted.depth - 1 > MOST_DEPTH) throw tooDeep(spot);
+    if (converted.nodes > MAX_NODES) throw tooMany(spot);
+    if (depth + converted.depth - 1 > MAX_DEPTH) throw tooDeep(spot);
     if (anchor !== undefined) this.#anchors.set(anchor, converted);
     return converted;
   }
@@ -187,7 +187,7 @@ class Conversion {
         "Write out what is meant.",
       );
     }
-    if (depth + target.depth - 1 > MOST_DEPTH) throw tooDeep(spot);
+    if (depth + target.depth - 1 > MAX_DEPTH) throw tooDeep(spot);
     return target;
   }
 

@@ -20,11 +20,11 @@ interface PostgresOptions extends DatabaseOptions, Partial<DrivingOptions> {
   readonly keep: Retention;
 }
 
-const MOST_PROJECTS = 50;
+const MAX_PROJECTS = 50;
 
 /** Stores everything in PostgreSQL, for processes on any number of machines. Connects only when needed. */
 export function postgresBackend(options: PostgresOptions): Backend {
-  const { clock, keep, drives = true, parallelProjects = MOST_PROJECTS, ...where } = options;
+  const { clock, keep, drives = true, parallelProjects = MAX_PROJECTS, ...where } = options;
   const database = openDatabase(where, clock);
   const member = memberOf(database, clock);
   const of = { database, member, clock };

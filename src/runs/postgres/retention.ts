@@ -11,7 +11,7 @@ const AT_ONCE = 50;
 const MAX_STORED_CONFIRMATIONS = 1000;
 const CONTENTS_AT_ONCE = 500;
 /** The maximum stored Context IDs of all projects together, in characters. */
-const MOST_CONTENTS = 1_073_741_824;
+const MAX_CONTENTS = 1_073_741_824;
 /** The delay between the end of a run and counting its caller's runs, in milliseconds. */
 const SOON_MS = 1000;
 
@@ -141,7 +141,7 @@ export function sweeper(database: Database, keep: Retention, clock: Clock) {
       [MAX_STORED_CONFIRMATIONS],
     );
     await inSteps(LEASES);
-    await inSteps(CONTENTS, [sweptAt - keep.days * DAY_MS, MOST_CONTENTS], CONTENTS_AT_ONCE);
+    await inSteps(CONTENTS, [sweptAt - keep.days * DAY_MS, MAX_CONTENTS], CONTENTS_AT_ONCE);
     await database.rows("delete from targeting_mcp.worker where seen_at < clock_timestamp() - interval '1 day'");
   };
   const sweep = async (): Promise<void> => {

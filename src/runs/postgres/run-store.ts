@@ -35,7 +35,7 @@ import type { Sweeper } from "./retention.ts";
 const ENTRIES_AT_ONCE = 50;
 const LISTED_AT_ONCE = 200;
 /** The maximum number of runs that a search for unfinished runs reads. */
-const MOST_UNFINISHED = 1000;
+const MAX_UNFINISHED = 1000;
 /** Greater than every run ID. */
 const AFTER_ALL = "~";
 /** An orphaned run counts as executed if a process that claims it was seen within this time. */
@@ -169,7 +169,7 @@ function queryOf(query: RunQuery): [string, readonly unknown[]] {
     const { caller, before = AFTER_ALL } = query;
     return [`${runs} caller = $1 and id < $2 order by id desc limit $3`, [caller, before, LISTED_AT_ONCE]];
   }
-  const newest = `order by id desc limit ${MOST_UNFINISHED}`;
+  const newest = `order by id desc limit ${MAX_UNFINISHED}`;
   const { unfinished } = query;
   if (unfinished === "all") return [`${runs} open ${newest}`, []];
   if ("fingerprint" in unfinished) return [`${runs} open and fingerprint = $1 ${newest}`, [unfinished.fingerprint]];

@@ -17,7 +17,7 @@ import { type Database, IS_NAMED, ONCE } from "./database.ts";
  * The maximum length of stored contents, in characters of JSON. Longer contents are read from the service each time,
  * because their statement would take too long.
  */
-const MOST_CHARACTERS = 4 * 1_048_576;
+const MAX_CHARACTERS = 4 * 1_048_576;
 const AT_ONCE = 100;
 
 const contextIds = z.array(z.string());
@@ -73,7 +73,7 @@ export function storedContents(
     },
     async put(option, contexts) {
       const ids = JSON.stringify(contexts);
-      if (ids.length > MOST_CHARACTERS) return;
+      if (ids.length > MAX_CHARACTERS) return;
       await keep({ option: option.optionId, record: recordOf(option), ids });
     },
   };

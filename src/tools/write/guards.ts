@@ -16,7 +16,7 @@ interface NotAllowed {
 const SETTING = "TARGETING_MCP_ALLOWED_TARGETINGS lists the targetings that may change.";
 const MAX_NAMED = 5;
 /** The maximum number of options that are remembered as allowed. An option never moves to another targeting. */
-const MOST_KNOWN = 100_000;
+const MAX_KNOWN = 100_000;
 
 /**
  * For each list of allowed targetings: the options that are known to be in one of them, so that each is read only once.
@@ -69,7 +69,7 @@ export async function notAllowed(
   const foreign: string[] = [];
   for (const [id, { targeting }] of found) {
     if (targeting === undefined || !allowed.has(targeting)) foreign.push(id);
-    else if (inside.size < MOST_KNOWN) inside.add(id);
+    else if (inside.size < MAX_KNOWN) inside.add(id);
   }
   return foreign.length > 0 ? refusal("option", foreign) : undefined;
 }

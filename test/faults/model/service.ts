@@ -65,7 +65,7 @@ export interface ServiceOptions {
 const LOCK_WAIT_MS = 50;
 const REQUEST_TIMEOUT_MS = 60_000;
 /** An engine that sends more than this for a small call goes round in circles. */
-const MOST_WRITES = 2000;
+const MAX_WRITES = 2000;
 
 /** The service of management-api towards one client, in memory and in virtual time, with faults. Throws Failures. */
 export class ModelService {
@@ -111,7 +111,7 @@ export class ModelService {
     const request = this.#understood(operation, list);
     const number = this.writes;
     this.writes += 1;
-    if (number > MOST_WRITES) throw this.complain(`more than ${MOST_WRITES} write requests`);
+    if (number > MAX_WRITES) throw this.complain(`more than ${MAX_WRITES} write requests`);
     const now = this.#options.time.now() + this.#options.skewMs;
     for (const key of touchedBy(request).flat()) if (!this.leftAt.has(key)) this.leftAt.set(key, now);
     if (this.#options.time.now() < this.notBefore) this.complain(`${operation} was sent again without a wait`);
