@@ -128,7 +128,7 @@ export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, o
   }
   const gained = gaining.length === 0 ? [] : [`adds Context IDs to ${many(gaining.length, "option")}`];
   return {
-    sentence: `${effectSentence(losses, gained)}${shareWords(losses, optionsThere)}`,
+    sentence: `${effectSentence(losses, gained)}${shareWords(losses, optionsThere, gained.length > 0)}`,
     parts: [...lossParts(losses), ...effectPart(GAIN_TITLE, gaining)],
   };
 }
@@ -184,12 +184,17 @@ const REMOVED_END = " Undo can bring them back.";
 /** The possible ends of an effect's sentence. The page omits them, because it shows the same facts separately. */
 export const UNDO_ENDS = [DELETED_END, REMOVED_END];
 
-/** The sentence that states which share of a targeting's options is deleted or loses Context IDs. */
-export function shareWords(losses: readonly Loss[], optionsThere: number): string {
+/**
+ * The sentence that states which share of a targeting's options is deleted or loses Context IDs. `others` is whether
+ * something else happens, too.
+ */
+export function shareWords(losses: readonly Loss[], optionsThere: number, others = false): string {
   const lost = losses.filter(({ kind }) => kind !== "targeting").length;
   if (optionsThere === 0 || lost === 0) return "";
   const percent = Math.max(1, Math.round((100 * lost) / optionsThere));
-  return ` That is ${thousands(lost)} of the targeting's ${many(optionsThere, "option")} (${percent} %).`;
+  const share = `${thousands(lost)} of the targeting's ${many(optionsThere, "option")} (${percent} %)`;
+  if (!others) return ` That is ${share}.`;
+  return ` ${share} ${lost === 1 ? "is deleted or loses" : "are deleted or lose"} Context IDs.`;
 }
 
 /**

@@ -31,7 +31,7 @@ export function effectOfDocument(document: PlanDocument, losses: readonly Loss[]
     sentence: `${effectSentence(
       losses,
       others.map(({ phrase }) => phrase),
-    )}${shareWords(losses, document.plan.optionsThere)}`,
+    )}${shareWords(losses, document.plan.optionsThere, others.length > 0)}`,
     parts: [...lossParts(losses), ...others.flatMap(({ part }) => part)],
   };
 }

@@ -41,7 +41,7 @@ export function waitingOf(
 }
 
 /** The sentence of an effect that says which share of a targeting is affected. */
-const SHARE = / That is [\d,]+ of the targeting's [^.]+\(\d+ %\)\./;
+const SHARE = / (?:That is )?[\d,]+ of the targeting's [^.]+\(\d+ %\)[^.]*\./;
 
 /**
  * Returns an effect as text for people, without run IDs, and without the sentences on undo and on the share of the

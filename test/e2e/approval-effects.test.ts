@@ -91,7 +91,7 @@ test("the client is asked about each kind of change of a plan, with its total an
   const declined = await session.client.callTool("apply_plan", { runId });
   const [question = ""] = asked;
   expect(question).toMatch(COUNTS);
-  expect(question).toContain("2 of the targeting's 7 options (29 %)");
+  expect(question).toContain("2 of the targeting's 7 options (29 %) are deleted or lose Context IDs.");
   for (const [title, names] of Object.entries(KINDS)) {
     expect(question).toContain(`${title}:`);
     for (const name of names) expect(question).toContain(`"${name}"`);
