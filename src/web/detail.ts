@@ -112,7 +112,7 @@ export function problemList({ state }: Run, query: URLSearchParams): ProblemList
     if (total <= from || rows.length === MAX_ROWS) continue;
     const result = objectResult(state, object);
     const { message: problem, remedy: suggestion } = messageFor(reason, "page");
-    const value = result.name ?? result._id ?? "";
+    const value = result.name ?? result._id ?? String(reason.detail?.value ?? "");
     rows.push({
       ...{ outcome, place: placeWords(result), value: value.slice(0, MAX_LETTERS) },
       ...{ problem, suggestion },
