@@ -155,7 +155,9 @@ describe.each(HOSTS)("a host that shows views over %s", (name) => {
       const stale = await host.call("decide_run", { runId, decision: "approve", secret });
       expect(stale.isError).toBe(true);
       expect(JSON.stringify(stale.content)).toContain("changed since it was planned");
-      expect(stale._meta?.["targeting-mcp/run"]).toMatchObject({ run: { waiting: { stale: [expect.any(String), expect.stringContaining("Rowing")] } } });
+      expect(stale._meta?.["targeting-mcp/run"]).toMatchObject({
+        run: { waiting: { stale: [expect.any(String), expect.stringContaining("Rowing")] } },
+      });
     }
     expect(await isThere()).toBe(true);
   });
