@@ -33,7 +33,7 @@ async function orphaned(env: Readonly<Record<string, string>> = {}, token?: stri
   one.child.kill("SIGKILL");
   await one.exited;
   await cluster.service.calm();
-  return { runId, targetingId, otherId };
+  return { runId, targetingId, otherId, pid: one.child.pid };
 }
 
 /** Resolves once nobody holds the lease of the run any more, as far as another process can tell. */
@@ -47,16 +47,16 @@ test.for([
   ["TOOLSET", () => ({ TARGETING_MCP_TOOLSETS: "events" })],
   ["TARGETINGS", (otherId: string) => ({ TARGETING_MCP_ALLOWED_TARGETINGS: otherId })],
 ] as const)("a replica and a worker that may not execute a run leave it to others: %s", async ([code, envOf]) => {
-  const { runId, targetingId, otherId } = await orphaned();
+  const { runId, targetingId, otherId, pid } = await orphaned();
   const events = { EVENT_API_URL: cluster.gate.url, EVENT_APP_KEY: "sandbox-app-key" };
   const guarded = { ...cluster.settings, ...events, ...envOf(otherId) };
   const [replica] = [await startReplica(guarded), await startWorker(guarded)];
   await leaseIsOver(runId);
   const seen = async () => (await call(replica.url, "get_run", { runId })).structuredContent;
   // For 30 seconds the process that died counts as one that may be back.
-  await expect
-    .poll(async () => reportOf(await call(replica.url, "get_run", { runId })).status, { timeout: 90_000 })
-    .toBe("interrupted");
+  const past = `update targeting_mcp.worker set seen_at = seen_at - interval '30 seconds' where name like '%:${pid}'`;
+  expect((await statement(cluster.store, past)).rowCount).toBe(1);
+  await expect.poll(async () => reportOf(await call(replica.url, "get_run", { runId })).status).toBe("interrupted");
   expect(blocked.parse(await seen()).blocked?.code).toBe(code);
   expect(cluster.gate.writes).toHaveLength(1);
   const free = await startWorker(cluster.settings);
