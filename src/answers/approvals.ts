@@ -163,12 +163,10 @@ export function effectSentence(losses: readonly Loss[], others: readonly string[
 
 /** The options of targetings, with their Context IDs if these were counted. */
 function within(targetings: readonly Loss[]): string {
-  const [options, contextIds] = targetings.reduce(
-    ([all, ids], { count, contextIds: own = count === 0 ? 0 : Number.NaN }) => [all + count, ids + own],
-    [0, 0],
-  );
-  const counted = !Number.isNaN(contextIds) ? ` and ${many(contextIds, "Context ID")}` : "";
-  return `${many(options, "option")}${counted}`;
+  const options = targetings.reduce((sum, { count }) => sum + count, 0);
+  const contextIds = targetings.reduce((sum, loss) => sum + (loss.contextIds ?? 0), 0);
+  const areCounted = targetings.every((loss) => loss.count === 0 || loss.contextIds !== undefined);
+  return many(options, "option") + (areCounted ? ` and ${many(contextIds, "Context ID")}` : "");
 }
 
 function staysWords(losses: readonly Loss[]): string {
@@ -185,15 +183,15 @@ const REMOVED_END = " Undo can bring them back.";
 export const UNDO_ENDS = [DELETED_END, REMOVED_END];
 
 /**
- * The sentence that states which share of a targeting's options is deleted or loses Context IDs. `others` is whether
- * something else happens, too.
+ * The sentence that states which share of a targeting's options is deleted or loses Context IDs. `hasOthers`
+ * is whether the effect has other kinds of changes, too.
  */
-export function shareWords(losses: readonly Loss[], optionsThere: number, others = false): string {
+export function shareWords(losses: readonly Loss[], optionsThere: number, hasOthers = false): string {
   const lost = losses.filter(({ kind }) => kind !== "targeting").length;
   if (optionsThere === 0 || lost === 0) return "";
   const percent = Math.max(1, Math.round((100 * lost) / optionsThere));
   const share = `${thousands(lost)} of the targeting's ${many(optionsThere, "option")} (${percent} %)`;
-  if (!others) return ` That is ${share}.`;
+  if (!hasOthers) return ` That is ${share}.`;
   return ` ${share} ${lost === 1 ? "is deleted or loses" : "are deleted or lose"} Context IDs.`;
 }
 

@@ -38,8 +38,7 @@ export class NotSentError extends Error {
  * Why the service rejected a request:
  * `business`: an error of management-api 7.2; `validation`: a 400 without a code; `tooLarge`: 413; `unauthorized`: 401;
  * `forbidden`: 403; `wrongRoute`: a 404 or 405 without a documented code; `redirect`: a 3xx; `foreign`: a 4xx whose
- * body
- * does not have the API's form, so it came from a proxy or firewall; `other`: any other 4xx.
+ * body does not have the API's form, so it came from a proxy or firewall; `other`: the remaining 4xx.
  */
 export type RejectionKind =
   | "business"

@@ -22,7 +22,7 @@ interface Following<S> {
   readonly signal: AbortSignal;
   /** Called when following begins, with a promise that resolves when it ends. */
   readonly whileFollowed: (rest: Promise<void>) => Promise<void>;
-  /** Calls the listener when the run may have changed. These calls are hints: any of them may be missing. */
+  /** Calls the listener when the run may have changed. These calls are hints: some of them may be missing. */
   readonly changes?: ((listener: () => void) => (() => void) | undefined) | undefined;
 }
 

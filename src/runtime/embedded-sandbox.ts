@@ -35,8 +35,8 @@ type EmbeddedOptions = Pick<SandboxOptions, "allowedHosts"> & {
 };
 
 /**
- * Prepares a sandbox inside this process. It starts to listen on `port` (0: any free port) when its address is first
- * requested.
+ * Prepares a sandbox inside this process. It starts to listen on `port` when its address is first requested. If `port`
+ * is 0, it listens on a free port.
  */
 export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): EmbeddedSandbox {
   let starting: Promise<Sandbox> | undefined;

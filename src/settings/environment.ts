@@ -38,7 +38,8 @@ export interface LiveEnvironment {
 export type HalfPairs = "refused" | "told" | "callersBringKeys";
 
 /**
- * The emulated APIs: a sandbox that runs at `url`, or without `url` one in this process on `port` (0: any free port).
+ * The emulated APIs. With `url`, it is the sandbox that runs there. Otherwise it is one in this process, on `port`, or on
+ * a free port if that is 0.
  */
 export interface SandboxEnvironment {
   readonly kind: "sandbox";

@@ -107,8 +107,7 @@ function magnitudeOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[])
 
 /**
  * Returns the text that a person must type on the page to approve a large deletion: the name of its targeting; the ID
- * if
- * the name cannot be typed; otherwise the number of deletions. Returns undefined if the deletion is not large.
+ * if the name cannot be typed; otherwise the number of deletions. Returns undefined if the deletion is not large.
  */
 export function textToType(parts: readonly EffectPart[], targeting: RunRow["targeting"]): string | undefined {
   const { deleted } = countsOfEffect(parts);

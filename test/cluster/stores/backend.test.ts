@@ -40,6 +40,16 @@ function backendIn(url: string, clock = systemClock): Backend {
   return backend;
 }
 
+/** Starts a run, and gives the lease of it. */
+async function leaseOfNew(runs: Backend["runs"], runId: string): Promise<StoredLease> {
+  const of = { project: "project", caller: "me", environment: "sandbox", createdAt: 7, fingerprint: "same" } as const;
+  await runs.create({ runId, kind: "contract", call: {}, ...of });
+  await startRun(runs, runId);
+  const lease = await runs.lease(runId);
+  if (!(lease instanceof StoredLease)) throw new Error("nobody holds it");
+  return lease;
+}
+
 backendContract("in PostgreSQL", async (clock) => {
   const url = await migrated();
   return [backendIn(url, clock), backendIn(url)];
@@ -88,11 +98,7 @@ test("entries that a store has lost are noticed by the next flush, whoever had t
   const url = await migrated();
   const { runs } = backendIn(url);
   const runId = "01JABCDEFGHJKMNPQRSTVWXYZ1";
-  const of = { project: "project", caller: "me", environment: "sandbox", createdAt: 7, fingerprint: "same" } as const;
-  await runs.create({ runId, kind: "contract", call: {}, ...of });
-  await startRun(runs, runId);
-  const lease = await runs.lease(runId);
-  if (lease === undefined) throw new Error("nobody holds it");
+  const lease = await leaseOfNew(runs, runId);
   const journal = await runs.journal(runId, lease);
   const added = (text: string): void => journal.append([JSON.stringify({ t: text })]);
   added("one");
@@ -118,11 +124,7 @@ test("who asks to stop a run is answered after an append that did not see it is 
   const url = await migrated();
   const { runs } = backendIn(url);
   const runId = "01JABCDEFGHJKMNPQRSTVWXYZ0";
-  const of = { project: "project", caller: "me", environment: "sandbox", createdAt: 7, fingerprint: "same" } as const;
-  await runs.create({ runId, kind: "contract", call: {}, ...of });
-  await startRun(runs, runId);
-  const lease = await runs.lease(runId);
-  if (!(lease instanceof StoredLease)) throw new Error("nobody holds it");
+  const lease = await leaseOfNew(runs, runId);
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   await client.query("begin");
