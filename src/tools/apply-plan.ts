@@ -111,8 +111,8 @@ async function carryOut(
     {
       needsApproval: needsConfirmation(plan),
       digest: `${runId} ${lossDigest(plan.losses)}`,
-      message: questionText(effect),
-      effect: effect.sentence,
+      message: () => questionText(effect),
+      effect: () => effect.sentence,
       changedFrom: (before) => changedEffect(before, effect),
       undecided: async (why) => {
         const none = () => undecided(given, plan, why, { changes, context, kept: header });

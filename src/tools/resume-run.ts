@@ -250,7 +250,9 @@ async function resumeOrAsk(
     );
   return decided<ToolAnswer>(
     {
-      ...{ needsApproval: asks, digest, message: questionText({ sentence, parts }), effect: sentence, onPage },
+      ...{ needsApproval: asks, digest, onPage },
+      message: () => questionText({ sentence, parts }),
+      effect: () => sentence,
       start: (asked) => goOn(asked === "agreed_in_client" ? inClient(context) : undefined),
       closed: context.page?.isOffered() ? onPage : undefined,
       undecided: (why) => undecided(run, why, context),

@@ -170,7 +170,9 @@ async function runLive(
     );
   return decided<ToolAnswer>(
     {
-      ...{ needsApproval: true, digest: yes, message: questionText(effect), effect: effect.sentence, onPage },
+      ...{ needsApproval: true, digest: yes, onPage },
+      message: () => questionText(effect),
+      effect: () => effect.sentence,
       closed: context.page?.isOffered() ? onPage : undefined,
       start: async (asked) =>
         context.confirm === "off"

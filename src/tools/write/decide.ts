@@ -288,9 +288,10 @@ interface ApprovalRequest<R> {
   readonly needsApproval: boolean;
   /** The digest of the effect. An approval counts only for the same digest. */
   readonly digest: string;
-  readonly message: string;
+  /** The question for a person. Not asked for where none is asked: for a large plan it is costly. */
+  readonly message: () => string;
   /** The effect in one sentence. A later question compares it with the new effect. */
-  readonly effect: string;
+  readonly effect: () => string;
   /** Describes how the effect differs from the earlier one that the person was asked about. */
   readonly changedFrom?: (effect: string) => string;
   readonly undecided?: ToolQuestion["ask"]["undecided"];
@@ -375,8 +376,8 @@ function question<R>(
 ): ToolQuestion {
   return {
     ask: {
-      message: changed === undefined ? message : changedQuestion(changed, message),
-      token: writeQuestion({ digest, effect, ...(changed !== undefined && { changed }) }),
+      message: changed === undefined ? message() : changedQuestion(changed, message()),
+      token: writeQuestion({ digest, effect: effect(), ...(changed !== undefined && { changed }) }),
       ...(undecided && { undecided }),
       ...(closed && { onPage: closed }),
     },

@@ -83,14 +83,14 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
   /** Executes the call, or attaches to the run of an identical call that was made at the same time. */
   const once = async (make: (keep: () => Promise<ChangeHeader>) => Promise<RunOrOutcome>): Promise<RunOrOutcome> =>
     withHints(await changes.once({ ...context, call, bytes }, make), hints);
-  const effect = effectOfCall(plan.losses, plan.objects, plan.facts.optionsThere);
+  const effect = () => effectOfCall(plan.losses, plan.objects, plan.facts.optionsThere);
   const outcome = await decided<RunOrOutcome>(
     {
       needsApproval: needsConfirmation(plan),
       digest: lossDigest(plan.losses),
-      message: questionText(effect),
-      effect: effect.sentence,
-      changedFrom: (before) => changedEffect(before, effect),
+      message: () => questionText(effect()),
+      effect: () => effect().sentence,
+      changedFrom: (before) => changedEffect(before, effect()),
       undecided: async (why) => {
         const none = () => undecided(given, plan, why, { changes, context });
         if (why !== "closed" || !isDecidedElsewhere(context)) return none();
@@ -100,16 +100,18 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
       },
       onPage: () =>
         decideOnPage(given, plan, { changes, context }, async (header) =>
-          tokenInstead(effectText(effect), context, (hint) => answerWithToken(header, plan, context, [...hints, hint])),
+          tokenInstead(effectText(effect()), context, (hint) =>
+            answerWithToken(header, plan, context, [...hints, hint]),
+          ),
         ),
       start: async (asked, more) => {
         const start = (header: ChangeHeader) =>
           startDecided(header, plan, asked === "agreed_in_client" ? inClient(context) : undefined, context);
         return withHints(await once(async (keep) => ({ run: await start(await keep()) })), more);
       },
-      declined: async () => ({ outcome: await declined(call, plan, { changes, context }, effect) }),
+      declined: async () => ({ outcome: await declined(call, plan, { changes, context }, effect()) }),
       token: () => once(async (keep) => ({ outcome: await answerWithToken(await keep(), plan, context, hints) })),
-      described: () => effectText(effect),
+      described: () => effectText(effect()),
     },
     context,
   );
