@@ -26,9 +26,15 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   ["formulaText", /^="(?:[^"]|"")*"$/],
 ];
 
+/** Matches what any of these forms matches, and little else: most texts are intact. */
+const ANY_DAMAGE = new RegExp(DAMAGE.map(([, form]) => form.source).join("|"), "i");
+
 /** Invisible characters: non-breaking spaces and zero-width characters. Joiners inside an emoji are excluded. */
 const INVISIBLE =
   /[\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202f\u2060-\u2064\u2066-\u206f\u00a0\ufeff]|(?<!\p{Extended_Pictographic}\ufe0f?|\p{Emoji_Modifier})\u200d/gu;
+
+/** A character that may be invisible: none of ASCII, and no syllable of Hangul. */
+const UNUSUAL = /[^ -~가-힣]/;
 
 /** What is wrong with a text that a spreadsheet program saved. */
 export interface Damage {
@@ -52,8 +58,9 @@ export const NO_VALUE = "\uFFFF";
 export function damageIn(text: string): Damage | undefined {
   const trimmed = text.trim();
   if (trimmed === NO_VALUE) return { damage: "noValue" };
-  const found = DAMAGE.find(([, form]) => form.test(trimmed));
+  const found = ANY_DAMAGE.test(trimmed) ? DAMAGE.find(([, form]) => form.test(trimmed)) : undefined;
   if (found !== undefined) return { damage: found[0] };
+  if (!UNUSUAL.test(trimmed)) return undefined;
   const characters = [...new Set(trimmed.match(INVISIBLE) ?? [])].map(codePoint);
   return characters.length === 0 ? undefined : { damage: "invisible", characters };
 }

@@ -160,6 +160,8 @@ const NAMED = 12;
 /** A column with digits of this length may have lost leading zeros. */
 const DIGITS = /^\d+$/;
 
+const splitAtDefault = splitter(BETWEEN_CONTEXTS);
+
 /** Counts facts about the rows of a sheet. */
 class Facts {
   readonly #header: SheetHeader;
@@ -201,7 +203,8 @@ class Facts {
   }
 
   #takeDigits(contexts: string): void {
-    for (const text of splitter(BETWEEN_CONTEXTS)(contexts) ?? []) {
+    if (this.#digits === undefined) return;
+    for (const text of splitAtDefault(contexts) ?? []) {
       const id = trimContextId(text);
       if (id === "") continue;
       if (!DIGITS.test(id)) this.#digits = undefined;

@@ -9,11 +9,11 @@ const TOTAL_WORDS =
 const TOTAL = new RegExp(`^(?:${TOTAL_WORDS}):?$`, "i");
 const TOTAL_OF = new RegExp(`(?:^|\\s)(?:${TOTAL_WORDS}|(?:gesamt|teil)?ergebnis|요약):?$`, "i");
 const CURRENCIES = /\p{Sc}|원|\b(?:EUR|USD|GBP|CHF|KRW)\b/gu;
-const NUMBER = /^[\d.,'\s%-]*\d[\d.,'\s%-]*$/;
+const NUMBER = /^(?:[\d.,'\s%-]|\p{Sc}|원|\b(?:EUR|USD|GBP|CHF|KRW)\b)+$/u;
 
 /** Whether a cell is a number as people write it, with separators, a percent sign or a currency. */
 export function isNumber(cell: string): boolean {
-  return NUMBER.test(cell) || NUMBER.test(cell.replace(CURRENCIES, ""));
+  return NUMBER.test(cell) && /\d/.test(cell);
 }
 
 /**
@@ -50,9 +50,13 @@ export class TotalRows {
     this.#count += 1;
     this.#countBelow += 1;
     for (const [at, cell] of record.cells.entries()) {
-      if (cell.trim() === "" || !isNumber(cell.trim())) continue;
-      if (this.#ids.includes(at)) this.#hasDigits = true;
-      if (this.#read[at] === true) continue;
+      const isRead = this.#read[at] === true;
+      if (isRead && (this.#hasDigits || !this.#ids.includes(at))) continue;
+      if (!isNumber(cell.trim())) continue;
+      if (isRead) {
+        this.#hasDigits = true;
+        continue;
+      }
       const column = this.#columns.get(at) ?? new ColumnSum();
       this.#columns.set(at, column);
       column.add(cell);
@@ -66,6 +70,8 @@ export class TotalRows {
    * last row counts as well if no number can be compared, or if a blank row is above it.
    */
   #kindOf({ cells, hasSum }: SheetRecord, isApart: boolean): RowKind {
+    const name = cells.find((cell) => cell.trim() !== "")?.trim() ?? "";
+    if (hasSum !== true && !TOTAL.test(name) && !cells.some((cell) => SUM_FORMULA.test(cell.trim()))) return "option";
     const filled = cells.flatMap((cell, at) => (cell.trim() === "" ? [] : [{ cell: cell.trim(), at }]));
     const [first, ...others] = filled;
     const isSum = hasSum === true || others.some(({ cell }) => SUM_FORMULA.test(cell));
