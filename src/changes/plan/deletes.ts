@@ -7,7 +7,7 @@ import { ownReason } from "../../runs/outcome.ts";
 import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";
 import type { Inputs } from "../call.ts";
 import { requestReason } from "../state/api-reasons.ts";
-import { badId } from "./checks.ts";
+import { badId, isLeftEmpty } from "./checks.ts";
 import { noteCommonTargeting } from "./former-values.ts";
 import { isOption, optionFinder, reasonIfRenamed, unnamed } from "./names.ts";
 import { type Loss, type LostOption, Plan, type PlanningContext } from "./plan.ts";
@@ -135,10 +135,7 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
   return plan;
 }
 
-/**
- * Returns the groups without own Context IDs that would lose their last sub-option, by the ID of that sub-option. The
- * service refuses to delete it.
- */
+/** Returns the groups that would be left empty, by the ID of the sub-option that the service refuses to delete. */
 async function groupsLeftEmpty(
   ordered: readonly OptionRecord[],
   known: ReadonlyMap<string, OptionRecord>,
@@ -154,10 +151,10 @@ async function groupsLeftEmpty(
   const { found: read } = await findOptions(api, unknown, signal);
   const lastOf = new Map<string, Loss["lastOf"]>();
   for (const [id, ids] of leaving) {
-    const { name, childCount, contextCount } = read.get(id) ?? known.get(id) ?? {};
+    const group = read.get(id) ?? known.get(id);
     const last = ids.at(-1);
-    if (name === undefined || last === undefined || contextCount !== 0 || childCount !== ids.length) continue;
-    lastOf.set(last, { _id: id, name });
+    if (group === undefined || last === undefined || !isLeftEmpty(group, ids.length)) continue;
+    lastOf.set(last, { _id: id, name: group.name });
   }
   return lastOf;
 }

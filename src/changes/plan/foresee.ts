@@ -10,6 +10,7 @@ import type { OptionChanges, OptionRecord } from "../../spec/records.ts";
 import type { Settlement, Step, StepOf } from "../rows/entries.ts";
 import { sentFields } from "../rows/steps.ts";
 import { requestReason } from "../state/api-reasons.ts";
+import { isLeftEmpty } from "./checks.ts";
 import type { Plan } from "./plan.ts";
 
 /** The read access that predictions may use. */
@@ -185,11 +186,10 @@ async function predictUpdateFailures(
   reader: ContentsReader,
   context: { readonly api: ManagementApi; readonly signal: AbortSignal },
 ): Promise<readonly Settlement[]> {
-  const idOf = ({ bindings }: Step): string | undefined => bindings.find(({ field }) => field === "_id")?.id;
-  const ids = [...new Set(steps.flatMap((step) => idOf(step) ?? []))];
+  const ids = [...new Set(steps.flatMap((step) => idIn(step, "_id") ?? []))];
   const { found, missing } = await findOptions(context.api, ids, context.signal);
   const updates = steps.flatMap((step): Update[] => {
-    const option = found.get(idOf(step) ?? "");
+    const option = found.get(idIn(step, "_id") ?? "");
     if (option === undefined || step.operation !== "updateOptions") return [];
     return [{ step, option, wanted: step.item }];
   });
@@ -203,7 +203,7 @@ async function predictUpdateFailures(
     return reason && { step: update.step, reason };
   });
   const gone = steps.flatMap((step) => {
-    const error = missing.get(idOf(step) ?? "");
+    const error = missing.get(idIn(step, "_id") ?? "");
     return error === undefined ? [] : [{ step, reason: requestReason("updateOptions", error) }];
   });
   return [...gone, ...refused].flatMap(({ step, reason }) => failedStep(step, reason));
@@ -214,8 +214,8 @@ function failedStep({ objects }: Step, reason: Reason): readonly Settlement[] {
 }
 
 /**
- * Returns the moves that the service refuses because they would leave a group without own Context IDs empty
- * (management-api 7.4, case 6). A group that also gets sub-options in this call is not examined.
+ * Returns the moves that the service refuses because they would leave a group empty. A group that also gets sub-options
+ * in this call is not examined.
  */
 async function lastMoves(updates: readonly Update[], reader: ContentsReader): Promise<ReadonlyMap<Update, Reason>> {
   const leaving = new Map<string, Update[]>();
@@ -229,9 +229,8 @@ async function lastMoves(updates: readonly Update[], reader: ContentsReader): Pr
     const last = some.at(-1);
     if (last?.option.targeting === undefined || updates.some(({ wanted }) => wanted.parent === group)) continue;
     const held = await reader(last.option.targeting);
-    const { name, childCount, contextCount } = held instanceof Error ? {} : (held.options.get(group) ?? {});
-    if (name === undefined || contextCount !== 0 || childCount !== some.length) continue;
-    reasons.set(last, leavesEmpty(last.step, name));
+    const left = held instanceof Error ? undefined : held.options.get(group);
+    if (left !== undefined && isLeftEmpty(left, some.length)) reasons.set(last, leavesEmpty(last.step, left.name));
   }
   return reasons;
 }
