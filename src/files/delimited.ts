@@ -8,6 +8,8 @@ export interface SheetRecord {
   readonly places?: readonly CellPlace[];
   /** Whether one of its formulas sums or counts, in a workbook. */
   readonly hasSum?: true;
+  /** Whether the row is hidden, by hand or by a filter, in a workbook. */
+  readonly isHidden?: true;
 }
 
 /** A formula that sums or counts, in English and German programs. A text file may contain it with a leading quote. */

@@ -66,12 +66,22 @@ const sheetSeen = z.object({
   shorter: count,
   /** The number of rows that repeat the header, as multi-page sheets do. They were skipped. */
   repeated: count,
+  /** The number of rows that are about no option, as at the end of a template. They were skipped. */
+  template: count,
+  /** The number of names that had spaces around them, and of filled cells to the right of all headings. */
+  trimmed: count,
+  beyond: count,
+  /** The heading of an ignored column that may hold the Context IDs, if no other does. */
+  likelyContexts: z.string().exactOptional(),
   /** The line of a total row at the end, in runs of earlier versions. */
   total: count,
   /** The line of the first row that begins as a total row does and is an option. */
   notTotal: count,
-  /** Other sheets of the workbook. */
+  /** The number of other sheets of the workbook, and the first of them. */
   otherSheets: count,
+  sheets: z.array(z.string()).exactOptional(),
+  /** The number of hidden rows, which were read. */
+  hidden: count,
   /** Whether links, macros or formulas of the workbook were ignored. */
   formulas: count,
   macros: z.literal(true).exactOptional(),

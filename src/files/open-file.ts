@@ -81,7 +81,8 @@ export async function unreadBytes(
 ): Promise<OpenedFile> {
   const hash = createHash("sha256");
   const encodings = new EncodingDetector();
-  let format = named;
+  // An empty file is no archive.
+  let format: Format = named === "xlsx" ? "csv" : named;
   let check: ((chunk: Uint8Array) => void) | undefined;
   let size = 0;
   for await (const chunk of bytes()) {

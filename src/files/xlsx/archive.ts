@@ -89,7 +89,7 @@ function tooLarge({ fileName }: Entry, mostBytes: number): FileError {
   );
 }
 
-/** Handlers for the elements of a part. Names have no prefixes. */
+/** Handlers for the elements of a part. Names have no prefixes; an attribute `:name` is one with any prefix. */
 export interface Elements {
   readonly open?: (name: string, attribute: (name: string) => string | undefined) => void;
   readonly text?: (text: string) => void;
@@ -104,7 +104,8 @@ export async function* readXml(bytes: AsyncIterable<Uint8Array>, elements: Eleme
   const reader = parser(true, { position: false });
   reader.onopentag = ({ name, attributes }) => {
     elements.open?.(plain(name), (wanted) => {
-      const value = attributes[wanted];
+      const isAny = wanted.startsWith(":");
+      const value = attributes[isAny ? (Object.keys(attributes).find((one) => one.endsWith(wanted)) ?? "") : wanted];
       return typeof value === "object" ? value.value : value;
     });
   };

@@ -57,7 +57,7 @@ async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly 
     }
     const text = piece.toString("latin1");
     let end = 0;
-    for (const found of text.matchAll(/<(?:\w+:)?mergeCell\s+ref="([A-Z]+)(\d+):[A-Z]+(\d+)"/g)) {
+    for (const found of text.matchAll(/<(?:\w+:)?mergeCell\s(?:[^>]*\s)?ref="([A-Z]+)(\d+):[A-Z]+(\d+)"/g)) {
       const [whole, column = "", first, last] = found;
       end = found.index + whole.length;
       const range = { column: columnOf(column), from: Number(first), to: Number(last) };
@@ -74,7 +74,7 @@ async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly 
   return ranges;
 }
 
-const LONGEST_REFERENCE = 64;
+const LONGEST_REFERENCE = 256;
 
 /** The position of a column, from its letters. */
 export function columnOf(letters: string): number {
@@ -104,6 +104,7 @@ class RowReader {
   /** The beginning of the current formula; undefined outside of one. */
   #formula: string | undefined;
   #hasSum = false;
+  #isHidden = false;
 
   constructor(parts: SheetParts, merged: readonly MergedRange[]) {
     this.#parts = parts;
@@ -127,6 +128,7 @@ class RowReader {
       this.#cells = [];
       this.#column = 0;
       this.#hasSum = false;
+      this.#isHidden = isTrue(attribute("hidden"));
     } else if (name === "c") {
       const letters = /^[A-Z]{1,3}/.exec(attribute("r") ?? "")?.[0];
       if (letters !== undefined) this.#column = columnOf(letters);
@@ -191,7 +193,12 @@ class RowReader {
       const text = this.#cells[column] ?? "";
       if (text !== "") this.#shown.set(column, { to, text });
     }
-    this.#rows.push({ line: this.#line, cells: this.#cells, ...(this.#hasSum && { hasSum: true }) });
+    this.#rows.push({
+      line: this.#line,
+      cells: this.#cells,
+      ...(this.#hasSum && { hasSum: true }),
+      ...(this.#isHidden && { isHidden: true }),
+    });
   }
 
   #shownText(): string {
@@ -206,13 +213,24 @@ class RowReader {
       case "inlineStr":
         return unescaped(value);
       case "b":
-        return value === "1" || value === "true" ? "TRUE" : "FALSE";
+        return isTrue(value) ? "TRUE" : "FALSE";
+      case "d":
+        return this.#shownDate(value);
       case "n":
         return this.#shownNumber(value);
       default:
-        // An error, such as #N/A, or a date as text.
+        // An error, such as #N/A.
         return value;
     }
+  }
+
+  /** A date as Strict workbooks store it, such as 2026-03-04T12:30:00, in the format of its cell. */
+  #shownDate(value: string): string {
+    const days =
+      Date.parse(/T.*[^Z]$/.test(value) ? `${value}Z` : value) / DAY_MS - (this.#parts.is1904 ? JAN_1904 : DEC_1899);
+    if (Number.isNaN(days)) return value;
+    const format = this.#parts.formats[this.#style] ?? (Number.isInteger(days) ? "yyyy-mm-dd" : "yyyy-mm-dd h:mm");
+    return formatValue(days, format, { is1904: this.#parts.is1904 }).trim();
   }
 
   #shownNumber(value: string): string {
@@ -229,3 +247,12 @@ class RowReader {
 }
 
 const EXACT = 1e15;
+
+const DAY_MS = 86_400_000;
+/** The days that workbooks count from, in days since 1970. */
+const [DEC_1899, JAN_1904] = [-25_569, -24_107];
+
+/** Whether an attribute or a value is a yes of XML. */
+export function isTrue(text: string | undefined): boolean {
+  return text === "1" || text === "true";
+}

@@ -4,11 +4,14 @@ import { HEADER_WITHIN, listed } from "../columns.ts";
 import type { SheetRecord } from "../delimited.ts";
 import type { SheetForm, SheetSeen } from "../input-file.ts";
 import { type Archive, openArchive, readWholeXml, unescaped, unreadableWorkbook } from "./archive.ts";
-import { readSheet, type SheetParts } from "./sheet.ts";
+import { isTrue, readSheet, type SheetParts } from "./sheet.ts";
 
 const MEGABYTE = 1_048_576;
 /** Parts that are kept in memory. */
 const MAX_PART_BYTES = 96 * MEGABYTE;
+
+/** The maximum number of sheets that are named. */
+const NAMED_SHEETS = 20;
 
 /** A sheet of a workbook: its name, and the part that contains it. */
 interface Sheet {
@@ -35,10 +38,14 @@ export async function findSheet(
   const workbook = await openWorkbook(bytes);
   const { sheets, archive } = workbook;
   const found = wanted === undefined ? await sheetWithHeader(workbook, isHeader) : namedSheet(sheets, wanted);
+  const others = sheets.filter((sheet) => sheet !== found).map(({ name }) => name);
   const hasMacros = archive.names.some((name) => name.endsWith("vbaProject.bin"));
   return {
     form: { sheet: found.name },
-    seen: { ...(sheets.length > 1 && { otherSheets: sheets.length - 1 }), ...(hasMacros && { macros: true }) },
+    seen: {
+      ...(others.length > 0 && { otherSheets: others.length, sheets: others.slice(0, NAMED_SHEETS) }),
+      ...(hasMacros && { macros: true }),
+    },
   };
 }
 
@@ -90,7 +97,7 @@ function namedSheet(sheets: readonly Sheet[], wanted: string | number): Sheet {
   if (found !== undefined) return found;
   throw new FileError(
     `the workbook has no sheet ${JSON.stringify(wanted)}`,
-    `Its sheets: ${listed(sheets.map(({ name }) => name).slice(0, 20))}.`,
+    `Its sheets: ${listed(sheets.map(({ name }) => name).slice(0, NAMED_SHEETS))}.`,
   );
 }
 
@@ -115,7 +122,7 @@ async function openWorkbook(bytes: ByteSource): Promise<Workbook> {
     open(name, attribute) {
       if (name === "workbookPr") is1904 = isTrue(attribute("date1904"));
       if (name !== "sheet") return;
-      const part = relations.find(({ id }) => id === attribute("r:id"));
+      const part = relations.find(({ id }) => id === attribute(":id"));
       const called = attribute("name");
       if (part?.type.endsWith("/worksheet") !== true || called === undefined) return;
       sheets.push({ name: called, part: part.target, isHidden: (attribute("state") ?? "visible") !== "visible" });
@@ -200,7 +207,10 @@ async function cellFormats(archive: Archive, part: string): Promise<readonly (st
     },
   });
   return formats.map((format) =>
-    format === undefined || /^general$/i.test(format) || format === "@" ? undefined : format,
+    // An ID that is shown with thousands separators does not have them.
+    format === undefined || /^general$/i.test(format) || format === "@"
+      ? undefined
+      : format.replaceAll(/(?<=[#0]),(?=[#0])/g, ""),
   );
 }
 
@@ -233,7 +243,3 @@ const BUILT_IN: readonly (readonly [string, string])[] = [
   ["47", "mm:ss.0"],
   ["48", "##0.0E+0"],
 ];
-
-function isTrue(text: string | undefined): boolean {
-  return text === "1" || text === "true";
-}
