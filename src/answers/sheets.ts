@@ -84,8 +84,11 @@ function formWords({ format, encoding, sheet = {} }: InputFile, seen: SheetSeen)
   const header = seen.headerLine === undefined ? "" : `, with the header on line ${seen.headerLine}`;
   const above = seen.above === undefined ? "" : `; ${counted(seen.above, "row")} above it skipped`;
   if (format === "xlsx") {
+    const named = (seen.sheets ?? []).map((name) => ` ${quoteShort(name)}`).join(",");
     const others =
-      seen.otherSheets === undefined ? "" : ` (the workbook has ${counted(seen.otherSheets, "other sheet")})`;
+      seen.otherSheets === undefined
+        ? ""
+        : ` (the workbook has ${counted(seen.otherSheets, "other sheet")}${named === "" ? "" : `:${named}`})`;
     const macros = seen.macros === true ? "; its macros were not run" : "";
     return `read from the sheet ${quoteShort(sheet.sheet ?? "")}${others}${header}${above}${macros}`;
   }
@@ -115,6 +118,10 @@ function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string
     seen.unseparated &&
       `${counted(seen.unseparated, "cell")} of Context IDs with | or ; or a line break, read as part of the ID; separator, such as "|", splits them`,
     seen.composed && `${counted(seen.composed, "cell")} with decomposed Hangul, which was composed`,
+    seen.trimmed &&
+      `${counted(seen.trimmed, "name")} read without the spaces around ${seen.trimmed === 1 ? "it" : "them"}`,
+    seen.likelyContexts &&
+      `no column of Context IDs was read; if ${quoteShort(seen.likelyContexts)} is one, say so: columns {"contextId": HEADING}, or "contexts" where a cell holds several`,
     seen.shorter &&
       `${counted(seen.shorter, "Context ID")} with fewer digits than the others: check whether a spreadsheet removed leading zeros`,
   ].map((words) => (typeof words === "string" ? words : undefined));
@@ -127,6 +134,9 @@ function rowWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string 
     seen.blankGroups &&
       seen.filled === undefined &&
       `${counted(seen.blankGroups, "row")} with a blank Group below a filled one, which are not in that group; fillDown ["Group"] continues it`,
+    seen.hidden && `${counted(seen.hidden, "hidden row")} read like the others`,
+    seen.template && `${counted(seen.template, "row")} skipped, without an option, a group or Context IDs`,
+    seen.beyond && `${counted(seen.beyond, "cell")} ignored, to the right of the headings`,
     seen.repeated && `${counted(seen.repeated, "row")} skipped, equal to the header`,
     totalWords([...(sheet.subtotals ?? []), ...(seen.total === undefined ? [] : [seen.total])]),
     seen.notTotal &&

@@ -189,7 +189,9 @@ export function checkHeader(
     const headings = cells.filter((_, at) => header.names[at] === twice);
     throw new FileError(
       `${listed(headings)} on line ${line} of the file are all read as the column ${twice}`,
-      `Leave one of them out, or say which one is meant: columns ${JSON.stringify({ [twice]: headings[0]?.trim() })}.`,
+      new Set(headings.map(plainHeading)).size === 1
+        ? "Delete all but one of them, or give the others another heading."
+        : `Leave one of them out, or say which one is meant: columns ${JSON.stringify({ [twice]: headings[0]?.trim() })}.`,
     );
   }
   if (isStrict === true && header.ignored.length > 0) {
@@ -207,9 +209,15 @@ export function checkHeader(
   throw new FileError(
     `the file has no column ${words.join(" or ")}; its header was read from line ${line}: ${listed(shown.slice(0, SHOWN_HEADINGS))}`,
     (likely === undefined
-      ? `Say which heading is which column: columns ${JSON.stringify({ [missing[0] ?? ""]: "HEADING" })}. `
+      ? `Say which heading is which column: columns ${JSON.stringify({ [missing[0] ?? ""]: "HEADING" })}. ` +
+        `If the sheet has no headings, insert a row of them: ${headingsFor(required)}. `
       : `If that is right, say which column is which: columns ${JSON.stringify(likely)}. `) + validWords(columns),
   );
+}
+
+/** The headings that a file needs, in words. */
+function headingsFor(required: ValidColumns["required"]): string {
+  return listed(required.flatMap(([column]) => (column === undefined ? [] : [headingOf(column)])));
 }
 
 const SHOWN_HEADINGS = 12;
@@ -226,11 +234,7 @@ function likelyMapping(
   for (const group of required) {
     if (group.some((column) => header.at(column) >= 0)) continue;
     for (const column of group) {
-      const known = [column, ...(HEADINGS[column] ?? [])].map(plainHeading).filter((one) => one.length > 1);
-      const found = [...free].find((heading) => {
-        const plain = plainHeading(heading);
-        return nearestWord(plain, known) !== undefined || known.some((one) => plain.includes(one));
-      });
+      const found = similarHeading([...free], column);
       if (found === undefined) continue;
       likely[column] = found;
       free.delete(found);
@@ -242,6 +246,15 @@ function likelyMapping(
     if (isOpen && only !== undefined && others.length === 0 && group[0] !== undefined) likely[group[0]] = only;
   }
   return Object.keys(likely).length === 0 ? undefined : likely;
+}
+
+/** The first heading that is similar to one of a column, or contains it. */
+export function similarHeading(headings: readonly string[], column: string): string | undefined {
+  const known = [column, ...(HEADINGS[column] ?? [])].map(plainHeading).filter((one) => one.length > 1);
+  return headings.find((heading) => {
+    const plain = plainHeading(heading);
+    return nearestWord(plain, known) !== undefined || known.some((one) => plain.includes(one));
+  });
 }
 
 function validWords(columns: readonly string[]): string {

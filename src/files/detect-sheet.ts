@@ -8,6 +8,7 @@ import {
   headingOf,
   isWhole,
   plainHeading,
+  similarHeading,
   type ValidColumns,
 } from "./columns.ts";
 import { damageIn } from "./damage.ts";
@@ -20,7 +21,7 @@ import {
   type SheetForm,
   type SheetSeen,
 } from "./input-file.ts";
-import { type SheetHeader, type SheetNotes, type SheetRow, sheetRows } from "./sheet-rows.ts";
+import { noNotes, type SheetHeader, type SheetRow, sheetRows } from "./sheet-rows.ts";
 import { textOf } from "./text.ts";
 
 /** What a caller specifies about a file. The rest is detected. */
@@ -58,7 +59,7 @@ export async function detectSheet(
     ...(given.fillDown !== undefined && given.fillDown.length > 0 && { fillDown: [...given.fillDown] }),
   };
   const place = await (format === "xlsx" ? sheetOf(looked, given) : delimiterOf(looked, form));
-  const notes: SheetNotes = { continued: 0, filled: 0, composed: 0, repeated: 0, notTotal: 0 };
+  const notes = noNotes();
   const subtotals: number[] = [];
   let facts: Facts | undefined;
   const file: Pick<InputFile, "format" | "encoding" | "sheet"> = {
@@ -78,7 +79,7 @@ export async function detectSheet(
       ...(separator !== undefined && { separator }),
       ...(subtotals.length > 0 && { subtotals }),
     },
-    seen: without0({ ...facts?.seen(), ...notes, ...place.seen }),
+    seen: without0({ ...facts?.seen(shape), ...notes, ...place.seen }),
   };
 }
 
@@ -219,7 +220,7 @@ class Facts {
     return ["|", ";", "\n"].find((one) => this.#holding.has(one)) ?? BETWEEN_CONTEXTS;
   }
 
-  seen(): SheetSeen {
+  seen({ columns }: ValidColumns): SheetSeen {
     const { line, above, ignored, names, cells } = this.#header;
     const separator = this.separator();
     const holding = (signs: readonly string[]) => Math.max(0, ...signs.map((one) => this.#holding.get(one) ?? 0));
@@ -229,6 +230,8 @@ class Facts {
       const isOwn = [column, headingOf(column)].some((one) => plainHeading(one) === plainHeading(heading));
       return column === "" || isOwn ? [] : [{ column, heading: cut(heading) }];
     });
+    const isWithout = columns.includes("contextId") && this.#at.contexts < 0;
+    const likely = isWithout ? similarHeading(ignored, "contextId") : undefined;
     return {
       ...(line > 1 && { headerLine: line }),
       above,
@@ -240,6 +243,7 @@ class Facts {
       unseparated: holding(["|", ";", "\n"].filter((one) => !separating.includes(one))),
       blankGroups: this.#blankGroups,
       shorter: this.#shorter(),
+      ...(likely !== undefined && { likelyContexts: likely }),
       ...(this.#targeting !== undefined && { targeting: this.#targeting }),
     };
   }

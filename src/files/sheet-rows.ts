@@ -45,6 +45,27 @@ export interface SheetNotes {
   composed: number;
   repeated: number;
   notTotal: number;
+  /** Rows without an option, Context IDs or a group, which were skipped. */
+  template: number;
+  trimmed: number;
+  hidden: number;
+  /** Filled cells to the right of the headings of a workbook, which were skipped. */
+  beyond: number;
+}
+
+/** Counts of what was noticed, before anything was read. */
+export function noNotes(): SheetNotes {
+  return {
+    continued: 0,
+    filled: 0,
+    composed: 0,
+    repeated: 0,
+    notTotal: 0,
+    template: 0,
+    trimmed: 0,
+    hidden: 0,
+    beyond: 0,
+  };
 }
 
 /** How a sheet is to be read. */
@@ -72,6 +93,7 @@ export async function* sheetRows(
   const read = headerReader(shape, file.sheet?.columns);
   const above: SheetRecord[] = [];
   let rows: RowReader | undefined;
+  let head: SheetRecord | undefined;
   const begin = (found: SheetRecord, before: readonly SheetRecord[]): RowReader => {
     const { line, cells } = found;
     const header = { ...read(cells), line, cells, above: before.filter((one) => !isBlank(one)).length };
@@ -92,15 +114,20 @@ export async function* sheetRows(
   for await (const batch of sheetRecords(reading)) {
     const ready: SheetRow[] = [];
     for (const record of batch) {
-      if (rows !== undefined) rows.take(record, ready);
-      else if (!isBlank(record) && isWhole(read(record.cells), shape)) rows = begin(record, above);
-      else if (above.push(record) >= HEADER_WITHIN) {
-        rows = beginAnyhow();
-      }
+      const isHead = rows === undefined && !isBlank(record) && isWhole(read(record.cells), shape);
+      if (isHead && (head === undefined || columnCount(read(record.cells)) > columnCount(read(head.cells)))) {
+        // A row of headings above more headings is a title.
+        if (head !== undefined) above.push(head);
+        head = record;
+      } else if (head !== undefined) {
+        rows ??= begin(head, above);
+        rows.take(record, ready);
+      } else if (rows !== undefined) rows.take(record, ready);
+      else if (above.push(record) >= HEADER_WITHIN) rows = beginAnyhow();
     }
     if (ready.length > 0) yield ready;
   }
-  rows ??= beginAnyhow();
+  rows ??= head === undefined ? beginAnyhow() : begin(head, above);
   yield rows.end();
 }
 
@@ -169,6 +196,10 @@ function isBlank({ cells }: SheetRecord): boolean {
 
 /** Columns of an option that are repeated in rows without them. */
 const CONTINUED = ["_id", "name", "op", "action"];
+/** Columns that templates fill in every row. */
+const PREFILLED = ["action", "op", "type", "exposeChildren", "targeting"];
+/** Columns of names, which have no spaces around them. */
+const NAMES = ["name", "parentName"];
 
 /** Reads rows below a header one by one. Holds back the last one, which may be a total row. */
 class RowReader {
@@ -181,6 +212,11 @@ class RowReader {
   readonly #contextId: number;
   /** The columns that are read, by position. */
   readonly #read: readonly boolean[];
+  readonly #names: readonly boolean[];
+  /** The positions of the columns that say what a row is about. */
+  readonly #about: readonly number[];
+  /** The number of cells that count in a row. */
+  readonly #width: number;
   /** Recognizes total rows; undefined if the lines of total rows are known. */
   readonly #totals: TotalRows | undefined;
   /** The lines of total rows. */
@@ -194,13 +230,16 @@ class RowReader {
   constructor(header: SheetHeader, { file, shape, notes, subtotals }: SheetReading) {
     const { fillDown = [], columns, subtotals: known = [] }: SheetForm = file.sheet ?? {};
     this.#header = header;
-    this.#notes = notes ?? { continued: 0, filled: 0, composed: 0, repeated: 0, notTotal: 0 };
+    this.#notes = notes ?? noNotes();
     this.#headings = headerReader(shape, columns);
     this.#isStrict = shape.isStrict === true;
     this.#filled = fillDown.map((column) => positionOf(column, header));
     this.#contextId = header.at("contextId");
     this.#continued = this.#contextId < 0 ? [] : CONTINUED.map(header.at).filter((at) => at >= 0);
     this.#read = header.names.map((name) => name !== "");
+    this.#names = header.names.map((name) => !this.#isStrict && NAMES.includes(name));
+    this.#about = header.names.flatMap((name, at) => (name === "" || PREFILLED.includes(name) ? [] : [at]));
+    this.#width = file.format === "xlsx" && !this.#isStrict ? header.cells.length : Number.POSITIVE_INFINITY;
     const ids = ["_id", "contextId", "contexts"].map(header.at).filter((at) => at >= 0);
     this.#totals = subtotals === undefined || this.#isStrict ? undefined : new TotalRows(this.#read, ids);
     this.#skipped = new Set(subtotals === undefined ? [...known, file.seen?.total ?? 0] : []);
@@ -223,11 +262,20 @@ class RowReader {
       this.#found.push(line);
       return;
     }
+    if (!this.#isStrict && this.#about.every((at) => (record.cells[at] ?? "").trim() === "")) {
+      this.#notes.template += 1;
+      return;
+    }
+    if (record.isHidden === true) this.#notes.hidden += 1;
+    if (record.cells.length > this.#width) {
+      this.#notes.beyond += record.cells.slice(this.#width).filter((cell) => cell.trim() !== "").length;
+    }
     if (this.#held !== undefined) ready.push(this.#held);
     if (this.#heldKind === "totalIfLast") this.#notes.notTotal ||= this.#held?.line ?? 0;
     if (kind === "notTotal") this.#notes.notTotal ||= line;
     const raw = this.#filledDown(record.cells);
-    const row = { line, raw, cells: raw.map((cell, at) => this.#meant(cell, at)), ...(places && { places }) };
+    const cells = raw.slice(0, this.#width).map((cell, at) => this.#meant(cell, at));
+    const row = { line, raw, cells, ...(places && { places }) };
     this.#held = this.#blank === 0 ? row : { ...row, skipped: this.#blank };
     this.#heldKind = kind;
     this.#before = raw;
@@ -280,7 +328,10 @@ class RowReader {
     if (this.#isStrict || this.#read[at] !== true) return text;
     const composed = composedHangul(text);
     if (composed !== text) this.#notes.composed += 1;
-    return composed;
+    if (this.#names[at] !== true) return composed;
+    const trimmed = composed.trim();
+    if (trimmed !== composed && trimmed !== "") this.#notes.trimmed += 1;
+    return trimmed;
   }
 }
 

@@ -146,8 +146,8 @@ describe("files of changes", () => {
       [3, "damaged"],
       [5, "op"],
       [6, "noContextId"],
-      [7, "noOption"],
     ]);
+    expect(problemOf((await readContextFile("_id,op,contexts\n,set,a\n"))[0])).toBe("noOption");
   });
 
   test("the option is needed; Context IDs are added where nothing else is said", async () => {

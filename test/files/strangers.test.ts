@@ -1,0 +1,164 @@
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { strToU8, zipSync } from "fflate";
+import { describe, expect, test } from "vitest";
+import { sheetNotes } from "../../src/answers/sheets.ts";
+import { optionRows } from "../../src/changes/rows/input-rows.ts";
+import type { SheetArguments } from "../../src/files/detect-sheet.ts";
+import { lookedAt } from "../../src/files/looked-at.ts";
+import { openFile } from "../../src/files/open-file.ts";
+import { itemsIn } from "../../src/files/rows.ts";
+
+// Sheets as people have them, whose right reading was written by hand first.
+
+/** Each row of a file as its option and its Context IDs, or what is wrong with it, and the notes about it. */
+async function read(name: string, content: string | Uint8Array, given: SheetArguments = {}) {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  await writeFile(join(folder, name), content);
+  const { file: unread, bytes } = await openFile(name, given, { allowedDirs: [folder], maxLineBytes: 1_048_576 });
+  const file = await lookedAt(bytes, unread, optionRows);
+  const items = await itemsIn(bytes, file, optionRows);
+  const rows = items.map((one) =>
+    "reason" in one
+      ? (one.reason.detail?.damage ?? one.reason.detail?.problem)
+      : [one.item.name, ...(one.item.contexts ?? [])],
+  );
+  return { rows, notes: sheetNotes(file).join("\n"), groups: items.map((one) => "item" in one && one.item.parentName) };
+}
+
+const text = (content: string) => `<c t="inlineStr"><is><t>${content}</t></is></c>`;
+const row = (...cells: readonly string[]) =>
+  `<row>${cells.map((one) => (one.startsWith("<") ? one : text(one))).join("")}</row>`;
+
+interface Parts {
+  readonly formats?: readonly string[];
+  /** The prefix of elements, and of the relations that sheets refer to. */
+  readonly prefix?: string;
+  readonly relations?: string;
+  readonly sheets?: readonly string[];
+}
+
+/** A workbook of hand-written sheets. */
+function workbook(content: string, { formats = [], prefix = "", relations = "r", sheets = ["Data"] }: Parts = {}) {
+  const office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
+  const related = (targets: readonly (readonly [string, string])[]) => {
+    const each = targets.map(
+      ([type, target], at) => `<Relationship Id="rId${at}" Type="${office}/${type}" Target="${target}"/>`,
+    );
+    return strToU8(`<Relationships>${each.join("")}</Relationships>`);
+  };
+  const own = (xml: string) => strToU8(xml.replaceAll(/<(\/?)(?=[a-z])/g, `<$1${prefix}`));
+  const named = sheets.map((name, at) => `<sheet name="${name}" sheetId="${at + 1}" ${relations}:id="rId${at}"/>`);
+  const codes = formats.map((code, at) => `<numFmt numFmtId="${200 + at}" formatCode="${code}"/>`);
+  const styles = formats.map((_, at) => `<xf numFmtId="${200 + at}"/>`);
+  return zipSync({
+    "_rels/.rels": related([["officeDocument", "xl/workbook.xml"]]),
+    "xl/workbook.xml": own(`<workbook><sheets>${named.join("")}</sheets></workbook>`),
+    "xl/_rels/workbook.xml.rels": related([
+      ...sheets.map(() => ["worksheet", "sheet.xml"] as const),
+      ["styles", "styles.xml"],
+    ]),
+    "xl/styles.xml": strToU8(
+      `<styleSheet><numFmts>${codes.join("")}</numFmts><cellXfs>${styles.join("")}</cellXfs></styleSheet>`,
+    ),
+    "xl/sheet.xml": own(`<worksheet>${content}</worksheet>`),
+  });
+}
+
+const rowsOf = (...rows: readonly string[]) => `<sheetData>${rows.join("")}</sheetData>`;
+
+describe("rows of text files", () => {
+  test("the empty rows of a template are skipped, whatever it fills in", async () => {
+    const { rows, notes } = await read(
+      "google.csv",
+      "No.,Action,Option,Group,Context IDs,Is Group,Active\r\n1,Add,One,,a,no,TRUE\r\n2,Add,,,,no,FALSE\r\n3,Add,,,b,no,\r\n",
+    );
+    expect(rows).toEqual([
+      ["One", "a"],
+      ["", "b"],
+    ]);
+    expect(notes).toContain("1 row skipped, without an option, a group or Context IDs");
+  });
+
+  test("spaces around names are no part of them", async () => {
+    const { rows, notes, groups } = await read("a.csv", "Option,Group,Context IDs\nOne ,Top ,a\n Two,, b\nThree,,c\n");
+    expect(rows).toEqual([
+      ["One", "a"],
+      ["Two", "b"],
+      ["Three", "c"],
+    ]);
+    expect(groups).toEqual(["Top", undefined, undefined]);
+    expect(notes).toContain("3 names read without the spaces around them");
+  });
+
+  test("a row of headings above more headings is a title", async () => {
+    const { rows, notes } = await read("a.csv", "Option,,Context,\nOption,Group,Context IDs,Note\nOne,,a,n\n");
+    expect(rows).toEqual([["One", "a"]]);
+    expect(notes).toContain("with the header on line 2; 1 row above it skipped");
+  });
+
+  test("two columns with one heading are refused with a remedy that works", async () => {
+    const refused = read("a.csv", "Option,Context IDs,,Option,Context IDs\nOne,a,,Two,b\n");
+    await expect(refused).rejects.toMatchObject({ remedy: expect.stringMatching(/^Delete all but one/) });
+  });
+
+  test("a sheet without headings is refused with those that it needs", async () => {
+    await expect(read("a.csv", "One,a1|a2\nTwo,b1\n")).rejects.toMatchObject({
+      remedy: expect.stringContaining('If the sheet has no headings, insert a row of them: "Option".'),
+    });
+  });
+
+  test("a heading that may be that of Context IDs is named where no other is", async () => {
+    const { notes } = await read("a.csv", "Option,Keyword 1,Keyword 2\nOne,a,b\n");
+    expect(notes).toContain('no column of Context IDs was read; if "Keyword 1" is one, say so');
+    expect((await read("a.csv", "Option,Note\nOne,a\n")).notes).not.toContain("no column");
+  });
+});
+
+describe("workbooks of other programs", () => {
+  test("an empty file is called that", async () => {
+    await expect(read("a.xlsx", "")).rejects.toThrow("the file is empty");
+  });
+
+  test("relations and elements have any prefix", async () => {
+    const content = rowsOf(row("Option", "Context ID"), row("One", "<c><v>4711</v></c>"));
+    const { rows, notes } = await read(
+      "a.xlsx",
+      workbook(content, { prefix: "x:", relations: "d3p1", sheets: ["Data", "Other"] }),
+    );
+    expect(rows).toEqual([["One", "4711"]]);
+    expect(notes).toContain('read from the sheet "Data" (the workbook has 1 other sheet: "Other")');
+  });
+
+  test("numbers have no thousands separators, and dates of Strict workbooks the format of their cell", async () => {
+    const content = rowsOf(
+      row("Option", "Context ID"),
+      row("One", '<c s="0"><v>1234567</v></c>'),
+      row("Two", '<c s="1"><v>1234.5</v></c>'),
+      row("Three", '<c s="2" t="d"><v>2026-03-04T00:00:00</v></c>'),
+      row("Four", '<c t="d"><v>2026-03-04T12:30</v></c>'),
+      row("Five", '<c t="d"><v>2026-03-04</v></c>'),
+    );
+    const { rows } = await read("a.xlsx", workbook(content, { formats: ["#,##0", "#,##0.00", "yyyymmdd"] }));
+    const ids = ["1234567", "1234.50", "20260304", "2026-03-04 12:30", "2026-03-04"];
+    expect(rows.map((one) => Array.isArray(one) && one[1])).toEqual(ids);
+  });
+
+  test("hidden rows are read, which is said, and cells beside the table are not", async () => {
+    const hidden = row("Two", "b").replace("<row>", '<row hidden="1">');
+    const content = rowsOf(row("Option", "Context ID"), row("One", "a", "", "ask Kim"), hidden);
+    const { rows, notes } = await read("a.xlsx", workbook(content));
+    expect(rows).toEqual([
+      ["One", "a"],
+      ["Two", "b"],
+    ]);
+    expect(notes).toContain("1 hidden row read like the others");
+    expect(notes).toContain("1 cell ignored, to the right of the headings");
+  });
+
+  test("merged ranges may have other attributes", async () => {
+    const content = `${rowsOf(row("Group", "Option"), row("Top", "One"), row("", "Two"))}<mergeCells><mergeCell xr:uid="{1}" ref="A2:A3"/></mergeCells>`;
+    expect((await read("a.xlsx", workbook(content))).groups).toEqual(["Top", "Top"]);
+  });
+});
