@@ -194,6 +194,7 @@ const OF_ANY_EVENT: ReadonlySet<Rule> = new Set([
 interface Cause {
   readonly key: string;
   readonly words: Words;
+  readonly event?: string | undefined;
 }
 
 /** Returns the reason why an event was not recorded; undefined for a recorded event. */
@@ -207,12 +208,18 @@ function causeOf({ verdict, findings, eventName }: ArrivedEvent): Cause | undefi
   }
   const isOfAny = [...byRule.keys()].every((rule) => OF_ANY_EVENT.has(rule));
   const rules = [...byRule].map(([rule, paths]) => [rule, [...paths]] as const);
-  const words = rules.flatMap(([rule, paths], at) => [...(at === 0 ? [] : ["; "]), ...wordsOf(rule, paths, eventName)]);
-  return { key: JSON.stringify([verdict, isOfAny ? "" : (eventName ?? ""), rules]), words };
+  const event = isOfAny ? undefined : documentedEvent(eventName ?? "");
+  const words = rules.flatMap(([rule, paths], at) => [...(at === 0 ? [] : ["; "]), ...wordsOf(rule, paths, event)]);
+  return { key: JSON.stringify([verdict, isOfAny ? "" : (eventName ?? ""), rules]), words, event };
 }
 
-/** Describes what is wrong, in a few words. `paths` are the affected fields. */
-function wordsOf(rule: Rule, paths: readonly string[], eventName: string | null): Words {
+/** Returns the documented event with this or a similar name. */
+function documentedEvent(name: string): string | undefined {
+  return EVENT_NAMES.includes(name) ? name : nearestName(name, EVENT_NAMES);
+}
+
+/** Describes what is wrong, in a few words. `paths` are the affected fields, `event` is the event that was meant. */
+function wordsOf(rule: Rule, paths: readonly string[], event: string | undefined): Words {
   switch (rule) {
     case "authorization":
       return ["no valid app key in the header ", { code: "Authorization" }];
@@ -225,15 +232,10 @@ function wordsOf(rule: Rule, paths: readonly string[], eventName: string | null)
     case "tooManyItems":
       return [{ code: "items" }, ` has more than ${EVENT_LIMITS.items.value} entries`];
     case "unsupportedEvent":
-      return unsupported(eventName);
+      return event === undefined ? ["unknown event name"] : ["unknown event name; did you mean ", { code: event }, "?"];
     default:
       return [...listed(paths), ` ${isOrAre(paths)} missing`];
   }
-}
-
-function unsupported(eventName: string | null): Words {
-  const near = eventName === null ? undefined : nearestName(eventName, EVENT_NAMES);
-  return near === undefined ? ["unknown event name"] : ["unknown event name; did you mean ", { code: near }, "?"];
 }
 
 function listed(paths: readonly string[]): Words {
@@ -324,6 +326,7 @@ function rowOf({ id, cause, verdict, count, firstAt, lastAt, latest, names, plat
     ...{ id, verdict, count, firstAt, lastAt, latest },
     name,
     ...(more.length > 0 && { otherNames: more.length }),
+    ...(cause.event !== undefined && { event: cause.event }),
     cause: cause.words,
     platforms: byCount.map(([platform, events]) => ({ platform, events })),
   };

@@ -52,6 +52,8 @@ export interface EventCause {
   /** An event name with this cause, and how many other names have it; null if the events have no name. */
   readonly name: string | null;
   readonly otherNames?: number;
+  /** The documented event that was meant; absent if none is similar, or if the cause is the same for all events. */
+  readonly event?: string;
   readonly cause: Words;
   readonly firstAt: number;
   readonly lastAt: number;

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { CLIENTS } from "../support/clients.ts";
@@ -12,6 +13,17 @@ const { onPage } = withBrowser();
 
 const EMBEDDED = { TARGETING_MCP_MODE: "sandbox", TARGETING_MCP_SANDBOX_PORT: "0", TARGETING_MCP_WAIT_MS: "6000" };
 const created = z.looseObject({ results: z.array(z.looseObject({ _id: z.string() })) });
+
+/** The address of the sandbox that a page shows. */
+async function addressOn(page: Page): Promise<string> {
+  return `http://${await page.locator(".environment span span").innerText()}`;
+}
+
+/** Sends events past the tools, which would correct or refuse them. */
+async function sendAll(url: string, events: readonly unknown[]): Promise<void> {
+  const headers = { authorization: "sandbox-app-key", "content-type": "application/json" };
+  for (const event of events) await fetch(`${url}/event`, { method: "POST", headers, body: JSON.stringify(event) });
+}
 
 test("the page of a server over stdio has the views of its embedded sandbox, with all that they can do", async () => {
   const browser = browserOfTest();
@@ -40,6 +52,24 @@ test("the page of a server over stdio has the views of its embedded sandbox, wit
     await page.getByText("1 fault is active").waitFor();
     await page.getByRole("button", { name: "Remove it" }).click();
     await page.getByText("1 fault is active").waitFor({ state: "detached" });
+    const names = ["Purchase", "Purchase", "purchase", "구매", "sign_up"];
+    await sendAll(
+      await addressOn(page),
+      names.map((eventName) => ({ uid: "u", eventName, platform: "web" })),
+    );
+    await page.getByRole("link", { name: "Overview" }).click();
+    const problems = page.getByRole("listitem").filter({ hasText: "not count" });
+    await expect
+      .poll(async () => (await problems.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, " ")))
+      .toEqual([
+        expect.stringMatching(
+          /^purchase: 3 events do not count 2 × Purchase: unknown event name; did you mean purchase\? · 1 × tx_id is missing · web · last/,
+        ),
+        expect.stringMatching(/^1 event does not count 1 × 구매: unknown event name · web · last/),
+        expect.stringMatching(/^sign_up: 1 event does not count 1 × method is missing · web · last/),
+      ]);
+    await problems.first().getByRole("button", { name: "Dismiss" }).click();
+    await expect.poll(() => problems.count()).toBe(2);
   });
   await asked;
 });
@@ -60,7 +90,19 @@ test("an approver over HTTP looks at the events and targetings of an embedded sa
       expect(await page.getByRole("button", { name: "Clear events…" }).count()).toBe(0);
       expect(await page.getByRole("link", { name: "Fault injection" }).count()).toBe(0);
       await page.getByRole("link", { name: "Targetings" }).click();
-      await page.getByRole("heading", { name: "Targetings", exact: true }).waitFor();
+      await page.getByRole("heading", { name: "No targetings yet" }).waitFor();
+      const faults = [{ on: "any", kind: "hold", times: 1 }];
+      const added = await fetch(`${await addressOn(page)}/_sandbox/faults`, {
+        method: "POST",
+        body: JSON.stringify({ faults }),
+      });
+      expect(added.status).toBe(200);
+      const banner = page.getByRole("region", { name: "Active faults" });
+      await banner.getByText("1 fault is active: the sandbox fails on purpose.").waitFor();
+      expect(await banner.locator("a, button").count()).toBe(0);
+      await page.goto(`${new URL(server.url).origin}/#/faults`);
+      await page.getByRole("heading", { name: "Nothing waits for you" }).waitFor();
+      expect(await banner.count()).toBe(1);
     },
     { mayLog: /Failed to load resource.*401/ },
   );

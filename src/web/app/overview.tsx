@@ -1,7 +1,7 @@
 import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { EventCause } from "../sandbox-wire.ts";
-import { type FailureRow, PATHS, type RunDetail, type RunRow } from "../wire.ts";
+import { type ChangeCounts, type FailureRow, PATHS, type RunDetail, type RunRow } from "../wire.ts";
 import {
   Ago,
   Bar,
@@ -16,11 +16,11 @@ import {
   Text,
   visible,
 } from "./parts.tsx";
-import { durationWords, number } from "./plain-words.ts";
+import { counted, durationWords, number, percent } from "./plain-words.ts";
 import { read } from "./requests.ts";
-import { ShortRequester, Status, Title } from "./run-words.tsx";
+import { changeShares, NO_CHANGES, ShortRequester, Status, Title, toneOf, totalOf } from "./run-words.tsx";
 import { arrived, coverage, hasEnded, hello, metrics, runList, sandbox, verdicts, waitingRuns } from "./state.ts";
-import { RESULTS, WordsOf } from "./words.tsx";
+import { eventShares, RESULTS, WordsOf } from "./words.tsx";
 
 const HOUR = 3_600_000;
 const HOURS = 24;
@@ -29,7 +29,7 @@ const MAX_WAITING = 5;
 const MAX_ATTENTION = 5;
 const MAX_PROBLEMS = 3;
 const MAX_RECENT = 6;
-/** The maximum number of causes that are shown for a run. */
+/** The maximum number of causes that are shown for a run or an event. */
 const MAX_CAUSES = 2;
 const DISMISSED = "dismissed";
 
@@ -132,20 +132,20 @@ function today(): readonly RunRow[] {
   return runList.value.filter(({ updatedAt }) => updatedAt >= midnight);
 }
 
+/** Returns how many objects the runs created, changed and deleted. */
+function changesIn(its: readonly RunRow[]): ChangeCounts {
+  const sum = (kind: keyof ChangeCounts): number => its.reduce((all, { did }) => all + (did?.[kind] ?? 0), 0);
+  return { created: sum("created"), changed: sum("changed"), deleted: sum("deleted") };
+}
+
 function Today() {
   const its = today();
-  const sum = (kind: "created" | "changed" | "deleted"): number =>
-    its.reduce((all, { did }) => all + (did?.[kind] ?? 0), 0);
-  const changes = [
-    { tone: "created", count: sum("created"), of: "created" },
-    { tone: "changed", count: sum("changed"), of: "changed" },
-    { tone: "deleted", count: sum("deleted"), of: "deleted" },
-  ];
+  const changes = changeShares(changesIn(its));
   const count = (...of: readonly RunRow["status"][]): number => its.filter(({ status }) => of.includes(status)).length;
   const ends: readonly Share[] = [
     { tone: "good", count: count("succeeded"), of: "done" },
     { tone: "accent", count: count("running"), of: "running" },
-    { tone: "needs_confirmation", count: count("needs_confirmation", "planned"), of: "waiting" },
+    { tone: "waits", count: count("needs_confirmation", "planned"), of: "waiting" },
     { tone: "partial", count: count("partial"), of: "partly done" },
     { tone: "unknown", count: count("unknown", "interrupted"), of: "unknown or interrupted" },
     { tone: "bad", count: count("failed"), of: "failed" },
@@ -154,7 +154,7 @@ function Today() {
   const hasEvents = hello.value?.views.includes("events") === true;
   return (
     <div class={`grid ${hasEvents ? "four" : "two"}`}>
-      <Figure title="Changes today" value={number(changes.reduce((all, one) => all + one.count, 0))}>
+      <Figure title="Changes today" value={number(totalOf(changesIn(its)))}>
         <Bar shares={changes} label="Changes today" />
         <span class="quiet small">{sharesText(changes)}</span>
       </Figure>
@@ -168,12 +168,7 @@ function Today() {
 }
 
 function EventFigures() {
-  const { recorded, ignored, rejected } = verdicts.value;
-  const shares = [
-    { tone: "recorded", count: recorded, of: "recorded" },
-    { tone: "ignored", count: ignored, of: "dropped" },
-    { tone: "rejected", count: rejected, of: "rejected" },
-  ];
+  const shares = eventShares(verdicts.value);
   const rows = coverage.value;
   const unseen = rows.filter(({ count }) => count === 0).map(({ name }) => name);
   if (rows.length === 0) {
@@ -183,10 +178,10 @@ function EventFigures() {
       </Figure>
     ));
   }
-  const percent = arrived.value === 0 ? "–" : `${Math.round((100 * recorded) / arrived.value)} %`;
+  const share = arrived.value === 0 ? "–" : percent(verdicts.value.recorded, arrived.value);
   return (
     <>
-      <Figure title="Test events recorded" value={percent}>
+      <Figure title="Test events recorded" value={share}>
         <Bar shares={shares} label="Test events" />
         <span class="quiet small">{arrived.value === 0 ? "none has arrived yet" : sharesText(shares)}</span>
       </Figure>
@@ -213,20 +208,20 @@ function Attention() {
   );
   const failed = runs.filter(({ counts }) => counts.failed > 0);
   const others = runs.filter(({ counts }) => counts.failed === 0);
-  const causes = metrics.value.problems.filter((cause) => isShown(idOf(cause)));
+  const problems = [...groupedByEvent(metrics.value.problems)].filter((causes) => isShown(idOf(causes)));
   return (
     <div class="card">
       <h2>Needs attention</h2>
-      {runs.length + causes.length === 0 && <p class="quiet">Nothing failed in the last 24 hours.</p>}
+      {runs.length + problems.length === 0 && <p class="quiet">Nothing failed in the last 24 hours.</p>}
       <ul class="items">
         {failed.slice(0, MAX_ATTENTION).map((run) => (
           <RunProblem key={run.runId} run={run} />
         ))}
         <MoreItems of={failed.length - MAX_ATTENTION} what="runs with failures" at="#/runs" />
-        {causes.slice(0, MAX_PROBLEMS).map((problem) => (
-          <EventProblem key={problem.id} problem={problem} />
+        {problems.slice(0, MAX_PROBLEMS).map((causes) => (
+          <EventProblem key={causes[0]?.id} causes={causes} />
         ))}
-        <MoreItems of={causes.length - MAX_PROBLEMS} what="problems of events" at="#/events" />
+        <MoreItems of={problems.length - MAX_PROBLEMS} what="problems of events" at="#/events" />
         {others.slice(0, MAX_ATTENTION).map((run) => (
           <RunProblem key={run.runId} run={run} />
         ))}
@@ -236,9 +231,19 @@ function Attention() {
   );
 }
 
-/** Returns an ID of a cause that stays the same if the sandbox numbers its causes again. */
-function idOf({ name, verdict, cause }: EventCause): string {
-  return JSON.stringify([name, verdict, cause]);
+/** Groups causes by the event that was meant, so that misspelt names are with the right one; most events first. */
+function groupedByEvent(causes: readonly EventCause[]): readonly (readonly EventCause[])[] {
+  const groups = Map.groupBy(causes, ({ event, id }) => event ?? id);
+  return [...groups.values()].toSorted((one, other) => eventsOf(other) - eventsOf(one));
+}
+
+function eventsOf(causes: readonly EventCause[]): number {
+  return causes.reduce((sum, { count }) => sum + count, 0);
+}
+
+/** Returns an ID of causes that stays the same if the sandbox numbers its causes again. */
+function idOf(causes: readonly EventCause[]): string {
+  return JSON.stringify(causes.map(({ name, verdict, cause }) => [name, verdict, cause]));
 }
 
 function MoreItems({ of, what, at }: { readonly of: number; readonly what: string; readonly at: string }) {
@@ -302,33 +307,42 @@ function RunProblem({ run }: { readonly run: RunRow }) {
   );
 }
 
-/** One cause for which events were not recorded, with the number of events and their platforms. */
-function EventProblem({ problem }: { readonly problem: EventCause }) {
-  const { name, verdict, cause, count, latest, lastAt, platforms } = problem;
-  const { tone, title } = RESULTS[verdict];
+/** Why an event is not recorded: all causes, also those of misspelt names, each with its number of events. */
+function EventProblem({ causes }: { readonly causes: readonly EventCause[] }) {
+  const [first] = causes;
+  if (first === undefined) return null;
+  const { event, verdict, latest } = first;
+  const total = eventsOf(causes);
+  const platforms = [...new Set(causes.flatMap((one) => one.platforms.map(({ platform }) => visible(platform))))];
   return (
     <li class="item">
-      <i class={`dot ${tone}`} />
+      <i class={`dot ${RESULTS[verdict].tone}`} />
       <div>
-        {name !== null && (
+        {event !== undefined && (
           <>
-            <code>
-              <Text of={name} most={60} />
-            </code>
-            :{" "}
+            <code>{event}</code>:{" "}
           </>
         )}
-        <WordsOf of={cause} />
+        {counted(total, "event")} {total === 1 ? "does" : "do"} not count
         <span class="line quiet small">
-          {number(count)} {title.toLowerCase()} ·{" "}
-          {platforms
-            .map(({ platform }) => visible(platform))
-            .slice(0, 3)
-            .join(", ")}{" "}
-          · last <Ago at={lastAt} />
+          {causes.slice(0, MAX_CAUSES).map(({ id, name, count, cause }) => (
+            <span key={id}>
+              {number(count)} ×{" "}
+              {name !== null && name !== event && (
+                <>
+                  <code>
+                    <Text of={name} most={60} />
+                  </code>
+                  :{" "}
+                </>
+              )}
+              <WordsOf of={cause} /> ·{" "}
+            </span>
+          ))}
+          {platforms.slice(0, 3).join(", ")} · last <Ago at={Math.max(...causes.map(({ lastAt }) => lastAt))} />
         </span>
       </div>
-      <Ways href={`#/events/${latest}`} name="Show" id={idOf(problem)} />
+      <Ways href={`#/events/${latest}`} name="Show" id={idOf(causes)} />
     </li>
   );
 }
@@ -353,16 +367,7 @@ function PerHour() {
   const columns: readonly Column[] = Array.from({ length: HOURS }, (_, at) => {
     const hour = end - HOURS + at;
     const its = runList.value.filter(({ updatedAt }) => Math.floor(updatedAt / HOUR) === hour);
-    const sum = (kind: "created" | "changed" | "deleted"): number =>
-      its.reduce((all, { did }) => all + (did?.[kind] ?? 0), 0);
-    return {
-      title: `${new Date(hour * HOUR).getHours()}:00`,
-      shares: [
-        { tone: "created", count: sum("created"), of: "created" },
-        { tone: "changed", count: sum("changed"), of: "changed" },
-        { tone: "deleted", count: sum("deleted"), of: "deleted" },
-      ],
-    };
+    return { title: `${new Date(hour * HOUR).getHours()}:00`, shares: changeShares(changesIn(its)) };
   });
   const all = columns.map(({ shares }) => shares.reduce((sum, { count }) => sum + count, 0));
   const busiest = columns[all.indexOf(Math.max(...all))];
@@ -376,15 +381,11 @@ function PerHour() {
       </h2>
       <Columns columns={columns} label={`Changes in each of the last 24 hours: ${words}`} />
       <p class="row small quiet">
-        <span>
-          <i class="dot created" /> created
-        </span>
-        <span>
-          <i class="dot warn-bar" /> changed
-        </span>
-        <span>
-          <i class="dot deleted" /> deleted
-        </span>
+        {changeShares(NO_CHANGES).map(({ tone }) => (
+          <span key={tone}>
+            <i class={`dot ${tone}`} /> {tone}
+          </span>
+        ))}
         <span class="push">{words}</span>
       </p>
     </>
@@ -400,7 +401,7 @@ function Recent() {
       <ul class="items recent">
         {some.map((run) => (
           <li key={run.runId} class="item">
-            <i class={`dot ${run.status}`} />
+            <i class={`dot ${toneOf(run)}`} />
             <a class="bare" href={`#/runs/${run.runId}`} data-row="go">
               <Title run={run} />
             </a>

@@ -42,6 +42,8 @@ test("events that do not count are grouped by their cause, the most frequent fir
     "1 ignored purchase: `items[].item_id` is missing",
     "1 rejected app_open: `uid` is missing",
   ]);
+  const meant = ["purchase", "add_to_cart", undefined, "purchase", undefined];
+  expect(problems.map(({ event }) => event)).toEqual(meant);
   expect(problems[0]?.platforms).toEqual([
     { platform: "web", events: 2 },
     { platform: "android", events: 1 },
