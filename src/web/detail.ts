@@ -34,7 +34,6 @@ import type {
   ProblemRow,
   RunDetail,
   RunFile,
-  RunRow,
   StoryStep,
 } from "./wire.ts";
 
@@ -44,12 +43,13 @@ const MINUTE_MS = 60_000;
 const MAX_ROWS = 100;
 const MAX_LETTERS = 300;
 
-/** Returns the history of a run in its order: requested, decided, checked again, applied. */
-export function storyOf(run: Run, row: RunRow): readonly StoryStep[] {
+/** Returns the history of a run in its order, except its status: requested, decided, checked again, retried. */
+export function storyOf(run: Run): readonly StoryStep[] {
   const { createdAt, call } = run.header;
   const isPlan = call.tool === "apply_plan";
   const first: StoryStep = { title: isPlan ? "Planned" : "Requested", at: createdAt, tone: "good" };
-  return [first, ...decisionOf(run), ...endOf(run, row)];
+  const wait = waitWords(run);
+  return [first, ...decisionOf(run), ...(wait === undefined ? [] : [{ title: wait, tone: "idle" } as const])];
 }
 
 function decisionOf(run: Run): readonly StoryStep[] {
@@ -64,28 +64,6 @@ function decisionOf(run: Run): readonly StoryStep[] {
   const isStale = run.state.facts.stale !== undefined;
   const title = isStale ? "Checked again: it had changed" : "Checked again: nothing had changed";
   return [step, ...(run.state.planned ? [{ title, tone: isStale ? ("bad" as const) : ("good" as const) }] : [])];
-}
-
-const ENDS = {
-  succeeded: ["Done", "good"],
-  partial: ["Partly done", "warn"],
-  failed: ["Failed", "bad"],
-  unknown: ["Result unknown", "warn"],
-  running: ["Running", "idle"],
-  interrupted: ["Interrupted", "warn"],
-  cancelled: ["Cancelled", "idle"],
-  planned: ["Not applied yet", "idle"],
-  needs_confirmation: ["Waits for approval", "warn"],
-} as const satisfies Record<RunRow["status"], readonly [string, StoryStep["tone"]]>;
-
-function endOf(run: Run, { status, counts, updatedAt }: RunRow): readonly StoryStep[] {
-  const [title, tone] = ENDS[status];
-  if (status === "planned" || status === "needs_confirmation") return [{ title, tone }];
-  const done = counts.succeeded + counts.alreadyDone + (counts.skipped ?? 0);
-  const says = counts.items > 1 ? `${thousands(done)} of ${thousands(counts.items)}` : undefined;
-  const step: StoryStep = { title, tone, says, at: status === "running" ? undefined : updatedAt };
-  const wait = waitWords(run);
-  return wait === undefined ? [step] : [{ title: wait, tone: "warn" }, step];
 }
 
 /** Describes retries and waits; undefined if there were none. */

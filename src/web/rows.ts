@@ -167,7 +167,7 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
   const row = await foundRow(seen, shown);
   return {
     run: row,
-    story: storyOf(run, row),
+    story: storyOf(run),
     failures: groupFailures(run.state, "page").map(failureRow),
     downloads: isOwn ? await (await files()).filesOf(run, services) : [],
     saved: isOwn ? (await files()).savedBy(run) : undefined,

@@ -35,13 +35,11 @@ import {
 import { counted, number } from "./plain-words.ts";
 import { act } from "./requests.ts";
 import { arrived, clockAhead, events, isConnected, metrics, route, sandbox, verdicts } from "./state.ts";
-import { NothingYet, RESULTS, SpokenHeads, WordsOf } from "./words.tsx";
+import { eventShares, RESULTS, SpokenHeads, VERDICTS, WordsOf } from "./words.tsx";
 
 /** The number of problems that are shown until a person requests all. */
 const FIRST_PROBLEMS = 6;
 const BARS = 60;
-
-const VERDICTS = ["recorded", "ignored", "rejected"] as const;
 
 /** The event that is shown if none is chosen: the newest one of the problem that was the most frequent at the start. */
 const opened = signal<number | undefined>(undefined);
@@ -126,11 +124,12 @@ function Nothing() {
   return (
     <>
       <div class="card start">
-        <NothingYet title="No events yet">
+        <h2>No events yet</h2>
+        <p class="quiet">
           {isFar
             ? "They appear here as they arrive at the sandbox."
             : "Put this address in place of the one that your app sends its events to, or send a first event from a terminal."}
-        </NothingYet>
+        </p>
         {!isFar && (
           <>
             <pre>{line}</pre>
@@ -165,16 +164,8 @@ function Arrived() {
   );
 }
 
-function sharesOf(counts: Readonly<Record<Verdict, number>>) {
-  return VERDICTS.map((verdict) => ({
-    tone: RESULTS[verdict].tone,
-    count: counts[verdict],
-    of: RESULTS[verdict].title.toLowerCase(),
-  }));
-}
-
 function Counters() {
-  const shares = sharesOf(verdicts.value);
+  const shares = eventShares(verdicts.value);
   return (
     <div class="card">
       <div class="counters">
@@ -201,7 +192,7 @@ function Histogram() {
   const slots = Array.from({ length: BARS }, (_, at) => last - (BARS - 1 - at) * everyMs);
   const columns = slots.map((at) => ({
     title: new Date(at).toLocaleTimeString("en", { hour12: false }),
-    shares: sharesOf(byTime.get(at) ?? none),
+    shares: eventShares(byTime.get(at) ?? none),
   }));
   const sum = slots.reduce((all, at) => {
     const { recorded, ignored, rejected } = byTime.get(at) ?? none;

@@ -17,9 +17,21 @@ import {
   Text,
   visible,
 } from "./parts.tsx";
-import { durationWords, number } from "./plain-words.ts";
+import { counted, durationWords, number } from "./plain-words.ts";
 import { absent, actOnRun, detail, look, read, save } from "./requests.ts";
-import { doneOf, Progress, Requester, Status, sharesOf, Title } from "./run-words.tsx";
+import {
+  doneOf,
+  Kinds,
+  NO_CHANGES,
+  Progress,
+  Requester,
+  Status,
+  sharesOf,
+  statusWords,
+  Title,
+  toneOf,
+  totalOf,
+} from "./run-words.tsx";
 import { isConnected, outcome, runs } from "./state.ts";
 
 const FILES = {
@@ -71,9 +83,8 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
   const othersTitle = plan?.differs?.length ? "Restored with differences" : "Changed by others";
   const hasChanges = did !== undefined || plan !== undefined;
   const tab = useSignal<Tab | undefined>(undefined);
-  const total = did && did.created + did.changed + did.deleted;
   const tabs: readonly { readonly name: Tab; readonly title: string; readonly count?: number | undefined }[] = [
-    ...(hasChanges ? [{ name: "changes", title: "Changes", count: total } as const] : []),
+    ...(hasChanges ? [{ name: "changes", title: "Changes", count: did && totalOf(did) } as const] : []),
     ...(failed > 0 ? [{ name: "failed", title: "Not done", count: failed } as const] : []),
     ...(others > 0 ? [{ name: "others", title: othersTitle, count: others } as const] : []),
     ...(downloads.length > 0 ? [{ name: "files", title: "Files", count: downloads.length } as const] : []),
@@ -87,7 +98,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
   return (
     <>
       <Head run={run} />
-      <Story of={story} />
+      <Story of={story} run={run} />
       {run.standsStill !== undefined && <p class="card note warning">{run.standsStill}</p>}
       <Sentences title="It cannot be applied" of={plan?.refused} />
       <Result run={run} />
@@ -191,23 +202,35 @@ function Head({ run }: { readonly run: RunRow }) {
 /** Returns the number of requests, with retries and waits if there were any. */
 function requestWords({ sent, resent, waitedMs }: NonNullable<RunRow["requests"]>): string {
   const parts = [
-    `${number(sent)} ${sent === 1 ? "request" : "requests"}`,
+    counted(sent, "request"),
     resent > 0 && `${number(resent)} of them ${resent === 1 ? "a retry" : "retries"}`,
     waitedMs >= 1000 && `${number(Math.round(waitedMs / 1000))} s waited for the service`,
   ];
   return parts.filter((part) => part !== false).join(", ");
 }
 
-function Story({ of }: { readonly of: readonly StoryStep[] }) {
+/** The steps of a run's history, and its status at the end. */
+function Story({ of, run }: { readonly of: readonly StoryStep[]; readonly run: RunRow }) {
   if (of.length === 0) return null;
+  const { status, counts, updatedAt } = run;
+  const isBegun = status !== "planned" && status !== "needs_confirmation";
+  const end = {
+    title: status === "planned" ? "Not applied yet" : statusWords(run),
+    at: isBegun && status !== "running" ? updatedAt : undefined,
+    tone: toneOf(run),
+  };
   return (
     <ol class="steps" aria-label="What happened">
-      {of.map(({ title, at, says, tone }) => (
+      {[...of, end].map(({ title, at, tone }) => (
         <li key={title}>
           <i class={`dot ${tone}`} />
           <Text of={title} />
           {at !== undefined && <ClockTime at={at} to="minute" />}
-          {says !== undefined && <span class="quiet">{says}</span>}
+          {title === end.title && isBegun && counts.items > 1 && (
+            <span class="quiet">
+              {number(doneOf(run))} of {number(counts.items)}
+            </span>
+          )}
         </li>
       ))}
     </ol>
@@ -219,23 +242,19 @@ function Story({ of }: { readonly of: readonly StoryStep[] }) {
  * Nothing for a run that changed nothing and succeeded, because its history says so.
  */
 function Result({ run }: { readonly run: RunRow }) {
-  const { did, counts, status, undoUntil } = run;
-  const total = did === undefined ? 0 : did.created + did.changed + did.deleted;
+  const { did = NO_CHANGES, counts, status, undoUntil } = run;
+  const total = totalOf(did);
   if (counts.items === 0 || (status === "succeeded" && total === 0)) return null;
   const left = timeLeft(run);
   return (
     <div class="card row result">
       {status !== "running" && total > 0 ? (
         <>
-          <strong>
-            {number(total)} {total === 1 ? "change" : "changes"}
-          </strong>
-          {(did?.created ?? 0) > 0 && <span class="good">+{number(did?.created ?? 0)} new</span>}
-          {(did?.changed ?? 0) > 0 && <span class="warn">~{number(did?.changed ?? 0)} changed</span>}
-          {(did?.deleted ?? 0) > 0 && <span class="bad">−{number(did?.deleted ?? 0)} deleted</span>}
+          <strong>{counted(total, "change")}</strong>
+          <Kinds of={did} />
           <Bar shares={sharesOf(run)} total={counts.items} label="Result" />
           {counts.failed > 0 && <span class="bad">{number(counts.failed)} failed</span>}
-          {counts.unknown > 0 && <span class="warn">{number(counts.unknown)} unknown</span>}
+          {counts.unknown > 0 && <span class="quiet">{number(counts.unknown)} unknown</span>}
         </>
       ) : (
         <Progress run={run} />

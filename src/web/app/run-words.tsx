@@ -1,4 +1,4 @@
-import type { RunRow } from "../wire.ts";
+import type { ChangeCounts, RunRow } from "../wire.ts";
 import { Badge, Bar, type Share, Text, type Tone } from "./parts.tsx";
 import { number } from "./plain-words.ts";
 
@@ -7,7 +7,7 @@ import { number } from "./plain-words.ts";
 /** The statuses of a run as people read them, with their colours. */
 export const STATUSES = {
   succeeded: ["Done", "good"],
-  partial: ["Partly done", "warn"],
+  partial: ["Partly done", "idle"],
   failed: ["Failed", "bad"],
   unknown: ["Result unknown", "idle"],
   running: ["Running", "accent"],
@@ -18,13 +18,18 @@ export const STATUSES = {
 } as const satisfies Record<RunRow["status"], readonly [string, Tone]>;
 
 /** The status of a run. A declined run is labelled so. */
-export function Status({ of }: { readonly of: Pick<RunRow, "status" | "decided"> }) {
-  const [words, tone] = STATUSES[of.status];
-  return <Badge tone={tone}>{isDeclined(of) ? "Declined" : words}</Badge>;
+export function Status({ of }: { readonly of: RunRow }) {
+  return <Badge tone={toneOf(of)}>{statusWords(of)}</Badge>;
 }
 
-function isDeclined({ status, decided }: Pick<RunRow, "status" | "decided">): boolean {
-  return status === "cancelled" && decided?.includes("eclined") === true;
+/** Returns the status of a run as text. */
+export function statusWords({ status, decided }: RunRow): string {
+  return status === "cancelled" && decided?.includes("eclined") ? "Declined" : STATUSES[status][0];
+}
+
+/** Returns the colour of a run's status: red if something failed. */
+export function toneOf({ status, counts }: RunRow): Tone {
+  return status === "partial" && counts.failed > 0 ? "bad" : STATUSES[status][1];
 }
 
 /** Returns the name of the only object that a waiting run affects; undefined if there are several. */
@@ -103,18 +108,37 @@ export function doneOf({ counts }: RunRow): number {
   return counts.succeeded + counts.alreadyDone + (counts.skipped ?? 0);
 }
 
+export const NO_CHANGES: ChangeCounts = { created: 0, changed: 0, deleted: 0 };
+
+/** Returns how many objects are created, changed or deleted. */
+export function totalOf({ created, changed, deleted }: ChangeCounts): number {
+  return created + changed + deleted;
+}
+
+/** Returns changes by kind, as shares of a bar. */
+export function changeShares(counts: ChangeCounts): readonly Share[] {
+  return (["created", "changed", "deleted"] as const).map((tone) => ({ tone, count: counts[tone], of: tone }));
+}
+
+/** Changes by kind, as signs with numbers. */
+export function Kinds({ of: { created, changed, deleted } }: { readonly of: ChangeCounts }) {
+  return (
+    <>
+      {created > 0 && <span class="created">+{number(created)} new</span>}
+      {changed > 0 && <span class="changed">~{number(changed)} changed</span>}
+      {deleted > 0 && <span class="deleted">−{number(deleted)} deleted</span>}
+    </>
+  );
+}
+
 /** Returns the objects of a run by outcome, as shares of a bar. */
 export function sharesOf({ counts, did }: RunRow): readonly Share[] {
   const { succeeded, alreadyDone, skipped = 0, failed, unknown } = counts;
-  const { created = 0, changed = 0, deleted = 0 } = did ?? {};
   // A run can make more changes than it has objects. The bar shows objects, so it is not split by kind then.
-  const isSplit = did !== undefined && created + changed + deleted <= succeeded;
-  const same = succeeded - (isSplit ? created + changed + deleted : 0);
+  const split = did === undefined || totalOf(did) > succeeded ? NO_CHANGES : did;
   return [
-    { tone: "created", count: isSplit ? created : 0, of: "created" },
-    { tone: "changed", count: isSplit ? changed : 0, of: "changed" },
-    { tone: "removed", count: isSplit ? deleted : 0, of: "deleted" },
-    { tone: "good", count: same + alreadyDone, of: "done" },
+    ...changeShares(split),
+    { tone: "good", count: succeeded - totalOf(split) + alreadyDone, of: "done" },
     { tone: "idle", count: skipped, of: "skipped" },
     { tone: "bad", count: failed, of: "failed" },
     { tone: "unknown", count: unknown, of: "unknown" },

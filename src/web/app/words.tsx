@@ -1,6 +1,5 @@
-import type { ComponentChildren } from "preact";
 import type { Verdict, Words } from "../sandbox-wire.ts";
-import { type Tone, visible } from "./parts.tsx";
+import { type Share, type Tone, visible } from "./parts.tsx";
 
 /** A sentence in parts, with names of fields and events in the font of code. */
 export function WordsOf({ of }: { readonly of: Words }) {
@@ -27,14 +26,15 @@ export const RESULTS = {
   rejected: { title: "Rejected", tone: "bad" },
 } as const satisfies Record<Verdict, { readonly title: string; readonly tone: Tone }>;
 
-/** The placeholder of an empty view, with the next step. */
-export function NothingYet({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
-  return (
-    <div class="empty">
-      <h2>{title}</h2>
-      <p>{children}</p>
-    </div>
-  );
+export const VERDICTS = ["recorded", "ignored", "rejected"] as const;
+
+/** Returns the numbers of events by result, as shares of a bar. */
+export function eventShares(counts: Readonly<Record<Verdict, number>>): readonly Share[] {
+  return VERDICTS.map((verdict) => ({
+    tone: RESULTS[verdict].tone,
+    count: counts[verdict],
+    of: RESULTS[verdict].title.toLowerCase(),
+  }));
 }
 
 /** Column headings that are only read by screen readers. */
