@@ -341,26 +341,6 @@ export function differingObjects(before: readonly EffectPart[], now: readonly Ef
   return more > 0 ? [...sentences.slice(0, MAX_DIFFERING), `${thousands(more)} more have changed`] : sentences;
 }
 
-const DELETED: ReadonlySet<string> = new Set([LOSS_TITLES.targeting, LOSS_TITLES.optionGroup, LOSS_TITLES.option]);
-
-/** What the page shows about an effect: what is lost permanently, and what can be undone. */
-export function lostAndUndoable(parts: readonly EffectPart[], days: number) {
-  if (parts.length === 0) return { lost: [], undoable: [] };
-  const until = `for ${many(days, "day")}`;
-  const deletes = parts.some(({ title }) => DELETED.has(title));
-  const loses = parts.some(({ title }) => title === LOSS_TITLES.contextIds);
-  const back = deletes
-    ? `Names, groups and Context IDs can be restored ${until}, under new IDs.`
-    : loses
-      ? `The Context IDs can be restored ${until}.`
-      : `This can be undone ${until}.`;
-  return {
-    lost: deletes ? ["Campaigns and ad products that use the old IDs stay disconnected."] : [],
-    undoable: [back],
-    undoDays: days,
-  };
-}
-
 /** Why a person was asked a second time, for the agent. */
 export function askedTwiceHint(changed: string): string {
   return `the person was asked twice, since something changed: ${changed}`;

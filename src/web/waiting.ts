@@ -1,4 +1,4 @@
-import { lostAndUndoable, UNDO_ENDS, WITHIN_TITLE } from "../answers/approvals.ts";
+import { UNDO_ENDS, WITHIN_TITLE } from "../answers/approvals.ts";
 import { many } from "../answers/message-words.ts";
 import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
@@ -23,15 +23,16 @@ export function waitingOf(
   const { waits, effect = "" } = run.state.facts;
   if (waits === undefined) return undefined;
   const { digest, parts, until, elsewhere, stale, differs } = waits;
+  const counts = countsOfWaiting(run);
   const contextIds = parts.reduce((sum, part) => sum + contextIdsIn(part), 0);
   const magnitude = magnitudeOf(run, parts);
   const isShareShown = magnitude?.whole !== undefined && run.header.call.tool !== "apply_plan";
   return {
     effect: effectWords(effect, isShareShown),
     ...{ digest, parts: parts.map(firstObjects), expiresAt: until, elsewhere },
-    ...lostAndUndoable(parts, days),
+    ...(parts.length === 0 ? { lost: [], undoable: [] } : undoOf(counts, days)),
     act: actOf(run, parts),
-    counts: countsOfWaiting(run),
+    counts,
     magnitude,
     optionsInside: optionsWithin(parts) || undefined,
     contextIds: contextIds > 0 ? contextIds : undefined,
@@ -40,19 +41,32 @@ export function waitingOf(
   };
 }
 
+/** Returns what cannot be restored, and what can be undone. Only what is deleted comes back under new IDs. */
+function undoOf({ created, changed, deleted }: ChangeCounts, days: number): Pick<Waiting, "lost" | "undoable"> {
+  const until = `for ${many(days, "day")}`;
+  if (deleted === 0) return { lost: [], undoable: [`This can be undone ${until}.`] };
+  return {
+    lost: ["What is deleted gets new IDs: campaigns and ad products that use the old IDs stay disconnected."],
+    undoable: [
+      created + changed === 0
+        ? `Names, groups and Context IDs can be restored ${until}.`
+        : `This can be undone ${until}, with the names, groups and Context IDs of what is deleted.`,
+    ],
+  };
+}
+
 /** The sentence of an effect that says which share of a targeting is affected. */
 const SHARE = / (?:That is )?[\d,]+ of the targeting's [^.]+\(\d+ %\)[^.]*\./;
 
-/**
- * Returns an effect as text for people, without run IDs, and without the sentences on undo and on the share of the
- * targeting if they are shown separately.
- */
+/** The sentence of an effect that only deletes options or targetings, which the title and the figures say as well. */
+const DELETION = /^This deletes [\d,]+ (?:options?|targetings?) with[^,]*?\.(?: |$)/;
+
+/** Returns an effect as text for people, without run IDs, and without the sentences that are shown separately. */
 function effectWords(effect: string, isShareShown: boolean): string {
   const plain = UNDO_ENDS.reduce((text, end) => text.replaceAll(end, ""), effect);
-  return (isShareShown ? plain.replace(SHARE, "") : plain).replace(
-    /^Undoes run \w+(?: \(\w+\))?/,
-    "Undoes an earlier run",
-  );
+  return (isShareShown ? plain.replace(SHARE, "") : plain)
+    .replace(/^Undoes run \w+(?: \(\w+\))?/, "Undoes an earlier run")
+    .replace(DELETION, "");
 }
 
 function contextIdsIn({ objects }: EffectPart): number {

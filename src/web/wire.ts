@@ -143,8 +143,6 @@ export interface Waiting {
   /** What cannot be restored, and what can be undone, one sentence each. */
   readonly lost: readonly string[];
   readonly undoable: readonly string[];
-  /** For how many days it can be undone. */
-  readonly undoDays?: number | undefined;
   readonly expiresAt: number;
   /** What has changed since it was planned, one sentence each. If present, the run cannot be approved. */
   readonly stale?: readonly string[] | undefined;
@@ -187,13 +185,11 @@ export interface EffectObjects {
   readonly total: number;
 }
 
-/** A step in the history of a run. */
+/** A step in the history of a run. The page adds the status of the run as the last step. */
 export interface StoryStep {
   readonly title: string;
   readonly at?: number | undefined;
-  /** A note, e.g. `5 of 5`, or `3 requests, 1 retried`. */
-  readonly says?: string | undefined;
-  readonly tone: "good" | "warn" | "bad" | "idle";
+  readonly tone: "good" | "bad" | "idle";
 }
 
 /** The answer of `GET /page/runs/{runId}/changes?kind=…&search=…&from=N&limit=N`: a page of the changes of a run. */

@@ -118,8 +118,8 @@ describe("a deletion that waits", () => {
     const answer = client.callTool("delete_options", { ids: [BOOTS] });
     const { runId, title, waiting } = await newlyWaiting(person);
     expect(title).toBe("Delete Boots from Unseen targeting");
-    // Its share of the targeting is a figure of its own.
-    expect(waiting).toMatchObject({ effect: "This deletes 1 option with 9 Context IDs.", magnitude: { whole: 2 } });
+    // What it deletes and its share of the targeting are figures.
+    expect(waiting).toMatchObject({ effect: "", contextIds: 9, magnitude: { count: 1, whole: 2, verb: "deleted" } });
     expect(await changesOf(person, runId, "SKU-8")).toMatchObject({
       rows: [{ before: { name: "Boots", count: 9, contextIds: ["sku-8", "sku-0", "sku-1", "sku-2", "sku-3"] } }],
       removed: 9,
@@ -540,7 +540,7 @@ describe("what is shown of a run beside its row", () => {
       { outcome: "failed", place: "line 3", value: "A!", problem: expect.stringContaining("not allowed") },
     ]);
     expect(await read("")).toMatchObject({
-      story: [{ title: "Requested" }, { title: "Partly done", says: "2 of 3", tone: "warn" }],
+      ...{ story: [{ title: "Requested" }], run: { status: "partial", counts: { items: 3, failed: 1 } } },
     });
   });
 });

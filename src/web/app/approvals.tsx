@@ -6,9 +6,9 @@ import { Part } from "./effect-part.tsx";
 import { Guarded } from "./guarded.tsx";
 import { asking } from "./keys.ts";
 import { Ago, Ask, Bar, Empty, Figure, Sentences, Text } from "./parts.tsx";
-import { counted, number } from "./plain-words.ts";
+import { counted, number, percent } from "./plain-words.ts";
 import { actOnRun, detail, look } from "./requests.ts";
-import { onlyNameOf, Requester, ShortRequester, Status, Title } from "./run-words.tsx";
+import { changeShares, Kinds, onlyNameOf, Requester, ShortRequester, Status, Title, totalOf } from "./run-words.tsx";
 import { isConnected, MAX_ROWS, route, runs, waitingRuns } from "./state.ts";
 
 /** The maximum number of runs in the queue. More runs are shown once these are decided and the page is loaded again. */
@@ -155,11 +155,13 @@ export function Decision({ run, now }: Decided) {
       </div>
       {!isWaiting && <Over now={now} />}
       <Figures waiting={waiting} removed={list.value?.removed} />
-      <p class="card note small">
-        <Text of={waiting.effect} most={2000} />
-        {deletes(waiting) &&
-          ` The API does not say which campaigns use what is deleted${isWaiting ? ": check in the console before you approve" : ""}.`}
-      </p>
+      {(waiting.effect !== "" || deletes(waiting)) && (
+        <p class="card note small">
+          <Text of={waiting.effect} most={2000} />
+          {deletes(waiting) &&
+            ` The API does not say which campaigns use what is deleted${isWaiting ? ": check in the console before you approve" : ""}.`}
+        </p>
+      )}
       {plan !== undefined && plan.drift.length + plan.conflicts.length > 0 && <Differences plan={plan} />}
       <Changes
         runId={runId}
@@ -217,29 +219,13 @@ export function UndoButton({ run }: { readonly run: RunRow }) {
 }
 
 function Figures({ waiting, removed = 0 }: { readonly waiting: Waiting; readonly removed?: number | undefined }) {
-  const { magnitude, counts, lost, undoable, undoDays } = waiting;
+  const { magnitude, lost, undoable } = waiting;
   const contextIds = Math.max(removed, waiting.contextIds ?? 0);
-  const kinds = [counts.created, counts.changed, counts.deleted].filter((count) => count > 0).length;
   return (
     <div class="figures">
-      {kinds > 1 ? <CountsFigure of={counts} /> : magnitude !== undefined && <MagnitudeFigure of={magnitude} />}
-      {contextIds > 0 && (
-        <Figure title="Context IDs removed" value={number(contextIds)} tone="bad">
-          <span class="quiet small">of the options below</span>
-        </Figure>
-      )}
+      {(magnitude !== undefined || hasKinds(waiting)) && <Size of={waiting} contextIds={contextIds} />}
       {(lost.length > 0 || undoable.length > 0) && (
-        <Figure
-          title="If you change your mind"
-          value={
-            undoable.length === 0
-              ? "It cannot be undone"
-              : undoDays
-                ? `Restorable for ${counted(undoDays, "day")}`
-                : "It can be undone"
-          }
-          isWords
-        >
+        <Figure title="If you change your mind" value={undoWords(waiting)} isWords>
           <Sentences of={[...undoable, ...lost]} />
         </Figure>
       )}
@@ -247,42 +233,51 @@ function Figures({ waiting, removed = 0 }: { readonly waiting: Waiting; readonly
   );
 }
 
-/** The number of changes, by kind. */
-function CountsFigure({ of: { created, changed, deleted } }: { readonly of: Waiting["counts"] }) {
-  const shares = [
-    { tone: "created", count: created, of: "new" },
-    { tone: "changed", count: changed, of: "changed" },
-    { tone: "deleted", count: deleted, of: "deleted" },
-  ];
-  return (
-    <Figure title="Changes" value={number(created + changed + deleted)}>
-      <Bar label="Changes" shares={shares} />
-      <span class="row small">
-        {created > 0 && <span class="good">+{number(created)} new</span>}
-        {changed > 0 && <span class="warn">~{number(changed)} changed</span>}
-        {deleted > 0 && <span class="bad">−{number(deleted)} deleted</span>}
-      </span>
-    </Figure>
-  );
+/** Returns whether there are several kinds of changes. */
+function hasKinds({ counts: { created, changed, deleted } }: Waiting): boolean {
+  return Math.max(created, changed, deleted) < created + changed + deleted;
 }
 
-function MagnitudeFigure({ of: { count, whole, verb, within } }: { readonly of: NonNullable<Waiting["magnitude"]> }) {
-  const tone = verb === "deleted" ? "bad" : "warn";
+/** Says what an undo brings back. A part comes back under new IDs only if something else is changed as well. */
+function undoWords({ counts, undoable }: Waiting): string {
+  if (undoable.length === 0) return "It cannot be undone";
+  const { deleted } = counts;
+  if (deleted === 0) return "It can be undone";
+  if (deleted === totalOf(counts)) return "Restorable under new IDs";
+  const come = deleted === 1 ? "comes back under a new ID" : "come back under new IDs";
+  return `${number(deleted)} of ${number(totalOf(counts))} ${come}`;
+}
+
+/** How many objects are changed, their share of the targeting, and how many Context IDs are removed. */
+function Size({ of: waiting, contextIds }: { readonly of: Waiting; readonly contextIds: number }) {
+  const { counts, magnitude: { count, whole, verb, within } = { count: 0, verb: "changed" } } = waiting;
   const title = verb === "deleted" ? "Deleted" : "Changed";
-  if (whole === undefined || whole < count) {
-    return (
-      <Figure title={title} value={number(count)} tone={tone}>
-        {within !== undefined && <span class="small">{within}</span>}
-      </Figure>
-    );
-  }
-  const percent = Math.max(1, Math.round((100 * count) / whole));
   return (
-    <Figure title={title} value={number(count)} tone={tone}>
-      <span class="small">
-        of {number(whole)} options ({percent} %)
-      </span>
-      <Bar label={title} total={whole} shares={[{ tone: verb, count, of: `of ${number(whole)}` }]} />
+    <Figure
+      {...(hasKinds(waiting)
+        ? { title: "Changes", value: number(totalOf(counts)) }
+        : { title, value: <span class={verb}>{number(count)}</span> })}
+    >
+      {hasKinds(waiting) ? (
+        <>
+          <Bar label="Changes" shares={changeShares(counts)} />
+          <span class="row small">
+            <Kinds of={counts} />
+          </span>
+        </>
+      ) : (
+        <span class="small">
+          {whole === undefined || whole < count ? (
+            within
+          ) : (
+            <>
+              of {counted(whole, "option")} ({percent(count, whole)})
+              <Bar label={title} total={whole} shares={[{ tone: verb, count, of: `of ${number(whole)}` }]} />
+            </>
+          )}
+        </span>
+      )}
+      {contextIds > 0 && <span class="line deleted">{counted(contextIds, "Context ID")} removed</span>}
     </Figure>
   );
 }

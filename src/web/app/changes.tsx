@@ -10,7 +10,7 @@ import {
   type ShownValue,
 } from "../wire.ts";
 import { Filters, SCROLLS, Search, Sentences, Steps, Table, Text } from "./parts.tsx";
-import { diffWords, number } from "./plain-words.ts";
+import { counted, diffWords, number } from "./plain-words.ts";
 import { read, save } from "./requests.ts";
 import { outcome } from "./state.ts";
 
@@ -202,7 +202,7 @@ function ChangeTable({ rows, title, unchanged }: TableProps) {
             <tr>
               <td class="mark" />
               <td class={hasGroups ? "quiet apart" : "inside quiet"} colSpan={2}>
-                ⋯ {number(unchanged)} unchanged {unchanged === 1 ? "option" : "options"}
+                ⋯ {counted(unchanged, "unchanged option")}
                 {hasGroups && " in all"}
               </td>
             </tr>
@@ -257,7 +257,7 @@ function OneSide({ row }: { readonly row: ChangeRow }) {
         <SideName side={side} />
       </td>
       <td class="quiet">
-        <SideIds side={side} />
+        <SideIds side={side} isUnderHead />
       </td>
     </tr>
   );
@@ -334,17 +334,20 @@ function SideName({ side }: { readonly side: ChangeSide }) {
   );
 }
 
-/** The number of Context IDs on a side, and the first of them. */
-function SideIds({ side: { count, contextIds = [], says } }: { readonly side: ChangeSide }) {
+/** The Context IDs on a side: the first ones and, where no column head or all of them say it, how many there are. */
+function SideIds({ side, isUnderHead }: { readonly side: ChangeSide; readonly isUnderHead?: true }) {
+  const { count, contextIds = [], says } = side;
   if (says !== undefined && contextIds.length === 0) return <Text of={says} most={400} />;
   if (count === undefined) return null;
   if (count === 0) return <>no Context IDs</>;
-  const words = `${number(count)} Context ${count === 1 ? "ID" : "IDs"}`;
+  const isCut = count > contextIds.length;
+  const words = isUnderHead && !isCut ? "" : counted(count, "Context ID");
   if (contextIds.length === 0) return <>{words}</>;
   return (
     <>
-      {words}: <Text of={contextIds.join(", ")} most={400} />
-      {count > contextIds.length && ", …"}
+      {words !== "" && `${words}: `}
+      <Text of={contextIds.join(", ")} most={400} />
+      {isCut && ", …"}
     </>
   );
 }
@@ -404,7 +407,7 @@ function More({ than, of }: { readonly than: number; readonly of: number }) {
 
 function Conflicts({ of }: { readonly of: readonly PlanDifference[] }) {
   return (
-    <Table caption="Conflicts" heads={["Name", "Field", "When exported", "In the file", "In the service"]}>
+    <Table caption="Conflicts" isTitled heads={["Name", "Field", "When exported", "In the file", "In the service"]}>
       {of.map(({ name, field, base, file, service }) => (
         <tr key={`${field} ${name}`}>
           <th scope="row">

@@ -1,6 +1,6 @@
 import type { FailureRow, PlanChange, PlanView, RunRow, ShownValue, Waiting } from "../wire.ts";
 import { Bar, Text } from "./parts.tsx";
-import { number } from "./plain-words.ts";
+import { counted, number, percent } from "./plain-words.ts";
 import { Progress } from "./run-words.tsx";
 
 /** The maximum number of names, changes and failures in the view. The page shows all. */
@@ -93,9 +93,7 @@ function Magnitude({ waiting: { magnitude, contextIds: removed } }: { readonly w
       {magnitude !== undefined && (
         <span>
           <strong class={verb}>{number(count)}</strong>
-          {whole === undefined
-            ? ` ${verb}`
-            : ` of ${number(whole)} ${whole === 1 ? "option" : "options"} (${percent(count, whole)})`}
+          {whole === undefined ? ` ${verb}` : ` of ${counted(whole, "option")} (${percent(count, whole)})`}
         </span>
       )}
       {whole !== undefined && <Bar shares={[{ tone: verb, count, of: verb }]} total={whole} label="Share" />}
@@ -106,13 +104,6 @@ function Magnitude({ waiting: { magnitude, contextIds: removed } }: { readonly w
       )}
     </div>
   );
-}
-
-/** Returns a share in percent. Only nothing is 0 %, and only the whole is 100 %. */
-function percent(count: number, whole: number): string {
-  const share = (100 * count) / Math.max(1, whole);
-  if (share > 0 && share < 1) return "less than 1 %";
-  return `${share < 100 ? Math.min(99, Math.round(share)) : 100} %`;
 }
 
 const KINDS = {
@@ -214,15 +205,11 @@ function Change({ change }: { readonly change: PlanChange }) {
             <Sides from={from ?? "top level"} to={to ?? "top level"} />
           </>
         )}
-        {added > 0 && ` +${contextIds(added)}`}
-        {removed > 0 && ` −${contextIds(removed)}`}
+        {added > 0 && ` +${counted(added, "Context ID")}`}
+        {removed > 0 && ` −${counted(removed, "Context ID")}`}
       </small>
     </>
   );
-}
-
-function contextIds(count: number): string {
-  return `${number(count)} Context ${count === 1 ? "ID" : "IDs"}`;
 }
 
 function Sides({ from, to }: { readonly from: ShownValue | undefined; readonly to: ShownValue | undefined }) {
@@ -266,7 +253,7 @@ export function Done({ run, failures }: { readonly run: RunRow; readonly failure
         </ul>
       )}
       <p class="small quiet">
-        {requests !== undefined && `${number(requests.sent)} ${requests.sent === 1 ? "request" : "requests"} sent. `}
+        {requests !== undefined && `${counted(requests.sent, "request")} sent. `}
         {decided !== undefined && <Text of={decided} most={300} />}
         {undoUntil !== undefined && ` It can be undone until ${DAY.format(new Date(undoUntil))}: ask the agent.`}
       </p>

@@ -59,6 +59,13 @@ export function counted(count: number, one: string, many = `${one}s`): string {
   return `${number(count)} ${count === 1 ? one : many}`;
 }
 
+/** Returns a share in percent. Only nothing is 0 %, and only the whole is 100 %. */
+export function percent(count: number, whole: number): string {
+  const share = (100 * count) / Math.max(1, whole);
+  if (share > 0 && share < 1) return "less than 1 %";
+  return `${share < 100 ? Math.min(99, Math.round(share)) : 100} %`;
+}
+
 /** Compares two texts by words. Splits the first into its common beginning, the different middle and its common end. */
 export function diffWords(text: string, other: string) {
   const [words, others] = [text.split(/(?<= )/), other.split(/(?<= )/)];
