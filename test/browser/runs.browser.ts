@@ -78,7 +78,7 @@ test("a run that waits is shown with its exact effect, and is approved or declin
       "To be deleted 25",
       "12 Context IDs",
       "Show 21 more",
-      "It can be undone",
+      "Restorable under new IDs",
     ]) {
       expect(said).toContain(words);
     }
@@ -514,6 +514,83 @@ test("on a phone no word is taken apart", async () => {
         expect([text, await page.evaluate(linesOf(text))]).toEqual([text, 1]);
       }
     }
+  });
+});
+
+/** The background of the first element that fits, as its style has it. */
+const colourOf = (selector: string) => `getComputedStyle(document.querySelector("${selector}")).color`;
+
+test("a run that is done in part is red where something failed, grey where a result is unknown, and never amber", async () => {
+  const counts = { ...PARTIAL.run.counts, failed: 0, unknown: 2 };
+  const unknown = { ...PARTIAL, run: { ...PARTIAL.run, counts } };
+  for (const [details, tone] of [
+    [PARTIAL, "bad"],
+    [unknown, "idle"],
+  ] as const) {
+    const made = await serveMadeRuns({ details: [{ ...details, story: [{ title: "Planned", tone: "good" }] }] });
+    await onPage(`${made.url}/#/runs/01PARTIAL`, async (page) => {
+      await page.locator(`main .pill.${tone}`).getByText("Partly done", { exact: true }).waitFor();
+      const steps = page.getByRole("list", { name: "What happened" }).getByRole("listitem");
+      expect((await steps.allInnerTexts()).map((text) => text.split("\n")[0])).toEqual(["Planned", "Partly done"]);
+      await steps.last().getByText("4 of 6").waitFor();
+      expect(await steps.last().locator(`.dot.${tone}`).count()).toBe(1);
+      const changed = await page.evaluate(colourOf(".result .changed"));
+      for (const one of [".pill", ".steps li:last-child .dot"])
+        expect(await page.evaluate(colourOf(one)), one).not.toBe(changed);
+    });
+  }
+});
+
+test("an approval says which part comes back under new IDs, and each fact once", async () => {
+  const undo = { lost: ["What is deleted gets new IDs."], undoable: ["This can be undone for 30 days."] };
+  const magnitude = { count: 25, whole: 100, verb: "deleted" } as const;
+  const waiting = { ...WAITS, ...undo, magnitude, contextIds: 14, effect: "" };
+  const plan = { ...waiting, counts: { created: 1, changed: 3, deleted: 1 } };
+  for (const [row, size, words] of [
+    [
+      { ...waiting, counts: { created: 0, changed: 0, deleted: 25 } },
+      "Deleted 25 of 100 options (25 %)",
+      "Restorable under new IDs",
+    ],
+    [plan, "Changes 5 +1 new ~3 changed −1 deleted", "1 of 5 comes back under a new ID"],
+  ] as const) {
+    const made = await serveMadeRuns({ details: [{ ...WAITING, run: { ...WAITING.run, waiting: row } }] });
+    await onPage(`${made.url}/#/approvals`, async (page) => {
+      await page.getByText(words, { exact: true }).waitFor();
+      const figures = await page.locator(".figure").allInnerTexts();
+      expect(figures.map((text) => text.replaceAll(/\s+/g, " "))).toEqual([
+        `${size} 14 Context IDs removed`,
+        `If you change your mind ${words} ${undo.undoable[0]} ${undo.lost[0]}`,
+      ]);
+      expect((await page.locator("main").innerText()).match(/Context IDs removed/g)).toHaveLength(1);
+    });
+  }
+});
+
+test("on a phone the navigation is one line with the shown view in sight, and at 200 % nothing is lost", async () => {
+  const made = await serveMadeRuns({ details: ALL });
+  await onPage(made.url, async (page) => {
+    await page.setViewportSize({ width: 200, height: 844 });
+    const links = page.getByRole("navigation", { name: "Views" }).getByRole("link");
+    for (const name of ["Overview", "Runs"]) {
+      await links.filter({ hasText: name }).click();
+      const boxes = await Promise.all((await links.all()).map((link) => link.boundingBox()));
+      expect(new Set(boxes.map((box) => box?.y)).size).toBe(1);
+      const { x = -1, width = 0 } = (await page.locator("nav [aria-current]").boundingBox()) ?? {};
+      expect(x).toBeGreaterThanOrEqual(0);
+      expect(x + width).toBeLessThanOrEqual(200);
+    }
+    // A window of 1,440 by 900 pixels at 200 %.
+    await page.setViewportSize({ width: 720, height: 450 });
+    for (const view of ["overview", "approvals/01WAITING", "runs", "runs/01PARTIAL"]) {
+      await page.goto(`${made.url}/#/${view}`);
+      await page.locator("main h1:visible").waitFor();
+      expect([view, await page.evaluate("document.documentElement.scrollWidth")]).toEqual([view, 720]);
+    }
+    await page.goto(`${made.url}/#/approvals/01WAITING`);
+    await button(page, "approve").waitFor();
+    const { height = 0 } = (await page.locator(".foot").boundingBox()) ?? {};
+    expect(height).toBeLessThan(120);
   });
 });
 

@@ -195,6 +195,19 @@ test("targetings are a tree with counts, which changes with what it shows, and a
   });
 });
 
+test("on a phone the sizes of targetings and options are bars, too", async () => {
+  const sandbox = await startSandboxProcess("--seed", "sample");
+  await onPage(`${sandbox.url}/#/targetings`, async (page) => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.getByRole("button", { name: "Shop Categories" }).click();
+    await page.getByRole("button", { name: "Bags" }).waitFor();
+    const widths = await Promise.all((await page.locator(".tree .bar").all()).map((bar) => bar.boundingBox()));
+    expect(widths.length).toBeGreaterThan(6);
+    for (const box of widths) expect(box?.width).toBe(60);
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(390);
+  });
+});
+
 test("faults are added, strike, and are removed one by one or all", async () => {
   const sandbox = await startSandboxProcess();
   const faults = async () => faultsOf.parse(await (await fetch(`${sandbox.url}/_sandbox/faults`)).json()).faults;

@@ -35,7 +35,7 @@ export function EventPane({ seq }: { readonly seq: number | undefined }) {
   useEffect(() => {
     // In a narrow window, the pane is below the problems.
     const pane = id === undefined ? null : document.querySelector(".event-pane");
-    if (pane !== null && innerWidth <= 700) pane.scrollIntoView({ block: "nearest" });
+    if (pane !== null && innerWidth <= 1000) pane.scrollIntoView({ block: "nearest" });
   }, [id]);
   const known = detail.value;
   if (seq === undefined || known === undefined) {

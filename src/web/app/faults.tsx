@@ -5,7 +5,7 @@ import { PATHS } from "../wire.ts";
 import { Table } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 import { act } from "./requests.ts";
-import { faults, isConnected, sandbox } from "./state.ts";
+import { faults, isConnected } from "./state.ts";
 
 /** How long a preset locks the sandbox, in milliseconds, and how many writes it refuses at most in this time. */
 const LOCK_MS = 5000;
@@ -33,38 +33,28 @@ const PRESETS: readonly { readonly title: string; readonly says: string; readonl
 /** The simulated failures of the sandbox: active faults, presets, and a form for all kinds. */
 export function Faults() {
   const rows = faults.value.faults;
-  const isReadOnly = sandbox.value?.readOnly === true;
   return (
     <fieldset disabled={!isConnected.value}>
       <div class="row">
         <h1>Fault injection</h1>
         <span class="quiet">What the sandbox does wrong on purpose, to show how a client copes.</span>
         <span class="push" />
-        {!isReadOnly && (
-          <button type="button" disabled={rows.length === 0} onClick={removeAll}>
-            Reset
-          </button>
-        )}
+        <button type="button" disabled={rows.length === 0} onClick={removeAll}>
+          Reset
+        </button>
       </div>
-      <Active rows={rows} isReadOnly={isReadOnly} />
-      {isReadOnly ? (
-        <p class="quiet">Faults are added and removed on the machine on which the sandbox runs.</p>
-      ) : (
-        <>
-          <div class="grid three">
-            {PRESETS.map(({ title, says, fault }) => (
-              <div key={title} class="card preset">
-                <h2>{title}</h2>
-                <p class="quiet">{says}</p>
-                <button type="button" onClick={() => add(fault)}>
-                  {title}
-                </button>
-              </div>
-            ))}
+      <Active rows={rows} />
+      <div class="grid three">
+        {PRESETS.map(({ title, says, fault }) => (
+          <div key={title} class="card">
+            <button type="button" onClick={() => add(fault)}>
+              {title}
+            </button>
+            <p class="quiet">{says}</p>
           </div>
-          <Form />
-        </>
-      )}
+        ))}
+      </div>
+      <Form />
     </fieldset>
   );
 }
@@ -78,18 +68,10 @@ function add(fault: NewFault): Promise<boolean> {
   return act(PATHS.faults, fault, "The fault was added.");
 }
 
-function Active({ rows, isReadOnly }: { readonly rows: readonly FaultRow[]; readonly isReadOnly: boolean }) {
+function Active({ rows }: { readonly rows: readonly FaultRow[] }) {
   if (rows.length === 0)
     return <p class="card quiet">No fault is active: the sandbox answers every request normally.</p>;
-  const heads = [
-    "Requests",
-    "What happens",
-    "Kind",
-    "Times",
-    "Matched",
-    "Triggered",
-    ...(isReadOnly ? [] : ["Remove it"]),
-  ];
+  const heads = ["Requests", "What happens", "Kind", "Times", "Matched", "Triggered", "Remove it"];
   return (
     <div class="card flush">
       <div class="head">
@@ -106,17 +88,15 @@ function Active({ rows, isReadOnly }: { readonly rows: readonly FaultRow[]; read
             <td data-head="Times">{timesText(times)}</td>
             <td>{number(met)}</td>
             <td data-head="Triggered">{number(struck)}</td>
-            {!isReadOnly && (
-              <td>
-                <button
-                  type="button"
-                  aria-describedby={`fault-${id}`}
-                  onClick={() => act(`${PATHS.faults}/${id}/remove`, {}, "The fault was removed.")}
-                >
-                  Remove
-                </button>
-              </td>
-            )}
+            <td>
+              <button
+                type="button"
+                aria-describedby={`fault-${id}`}
+                onClick={() => act(`${PATHS.faults}/${id}/remove`, {}, "The fault was removed.")}
+              >
+                Remove
+              </button>
+            </td>
           </tr>
         ))}
       </Table>

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren, TargetedSubmitEvent } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import {
   type Hello,
   type IssuerLogin,
@@ -137,9 +137,14 @@ function Environment({ of, isReadOnly }: { readonly of: ShownEnvironment; readon
 
 function ViewLink({ name }: { readonly name: ViewName }) {
   const isShown = route.value.view === name;
+  const link = useRef<HTMLAnchorElement>(null);
+  useEffect(() => {
+    // On a phone, the navigation scrolls.
+    if (isShown) link.current?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [isShown]);
   const waiting = name === "approvals" && !hasEnded.value ? waitingRuns.value.length : 0;
   return (
-    <a href={`#/${name}`} {...(isShown && { "aria-current": "page" as const })}>
+    <a ref={link} href={`#/${name}`} {...(isShown && { "aria-current": "page" as const })}>
       {VIEW_TITLES[name]}
       {waiting > 0 && (
         <>
@@ -234,11 +239,13 @@ function FaultBanner() {
   return (
     <section class="banner sandbox" aria-label="Active faults">
       {length === 1 ? "1 fault is" : `${number(length)} faults are`} active: the sandbox fails on purpose.{" "}
-      <a href="#/faults">Show</a>{" "}
       {sandbox.value?.readOnly !== true && (
-        <button type="button" disabled={!isConnected.value} onClick={removeAll}>
-          {length === 1 ? "Remove it" : "Remove them"}
-        </button>
+        <>
+          <a href="#/faults">Show</a>{" "}
+          <button type="button" disabled={!isConnected.value} onClick={removeAll}>
+            {length === 1 ? "Remove it" : "Remove them"}
+          </button>
+        </>
       )}
     </section>
   );

@@ -28,22 +28,19 @@ export function Text({ of, most = LONGEST }: { readonly of: string | null | unde
 /** Attributes of scrolling elements. They must be reachable by keyboard. */
 export const SCROLLS = { tabIndex: 0 } as const;
 
-/** A table with its caption, in a frame that can be scrolled by keyboard. */
-export function Table({
-  caption,
-  heads,
-  children,
-  className,
-}: {
+/** A table in a frame that can be scrolled by keyboard. Its caption is only shown if nothing else says what it is. */
+export function Table(table: {
   readonly caption: string;
+  readonly isTitled?: true;
   readonly heads: readonly string[];
   readonly children: ComponentChildren;
   readonly className?: string;
 }) {
+  const { caption, isTitled, heads, children, className } = table;
   return (
     <section class="frame" aria-label={caption} {...SCROLLS}>
       <table class={className}>
-        <caption>{caption}</caption>
+        <caption class={isTitled ? "" : "spoken"}>{caption}</caption>
         <thead>
           <tr>
             {heads.map((head) => (
@@ -134,7 +131,7 @@ export function Steps(steps: {
 // Components that several views share. Their classes are in parts.css.
 
 /** The meaning of a colour: green is created or recorded, amber changed or dropped, red deleted, failed or rejected. */
-export type Tone = "good" | "warn" | "bad" | "accent" | "sandbox" | "idle";
+export type Tone = "good" | "warn" | "bad" | "accent" | "idle";
 
 /** A word on a coloured background. */
 export function Badge({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }) {

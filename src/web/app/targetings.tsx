@@ -1,11 +1,10 @@
 import { type ReadonlySignal, type Signal, signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { OptionDetail, OptionList, OptionRow, TargetingRow } from "../sandbox-wire.ts";
 import { PATHS } from "../wire.ts";
-import { Ago, Bar, Copy, now, Search, Steps, Table, Text, visible } from "./parts.tsx";
+import { Ago, Bar, Copy, Empty, now, Search, Steps, Table, Text, visible } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 import { read } from "./requests.ts";
 import { clockAhead, outcome, sandbox, targetings } from "./state.ts";
-import { NothingYet } from "./words.tsx";
 
 /** The number of rows of a branch. Three branches can be open within each other, so at most 500 rows are shown. */
 const BRANCH_ROWS = 150;
@@ -31,15 +30,10 @@ export function Targetings() {
   const contexts = all.reduce((sum, one) => sum + one.contexts, 0);
   if (all.length === 0 && sandbox.value !== undefined) {
     return (
-      <>
-        <h1>Targetings</h1>
-        <div class="card">
-          <NothingYet title="No targetings yet">
-            Ask your agent to create one, or start the sandbox with sample data:{" "}
-            <code>targeting-mcp sandbox --seed sample</code>
-          </NothingYet>
-        </div>
-      </>
+      <Empty title="No targetings yet">
+        Ask your agent to create one, or start the sandbox with sample data:{" "}
+        <code>targeting-mcp sandbox --seed sample</code>
+      </Empty>
     );
   }
   return (
@@ -145,7 +139,7 @@ function Branch(branch: {
 /** A bar that compares a size with others in the list. */
 function Size({ of, label }: { readonly of: number; readonly label: string }) {
   return (
-    <span class="size wide">
+    <span class="size">
       <Bar
         shares={[{ tone: "accent", count: of, of: "of the largest" }]}
         total={1}
