@@ -224,8 +224,11 @@ describe("a run is cancelled from any process", () => {
 });
 
 describe("a run that is resumed is driven by one process alone", () => {
+  // Each call answers with its end, however busy the machine is.
+  const TO_THE_END = { TARGETING_MCP_WAIT_MS: "600000" };
+
   test("where two resume it at one instant", async () => {
-    const { service, first, second, another } = await start(2);
+    const { service, first, second, another } = await start(2, TO_THE_END);
     const targetingId = await newTargeting(service);
     const release = await service.hold("addOptions", { nth: 2 });
     const lost = first.call("bulk_add_options", { targetingId, items: optionItems(12_000) }).catch(() => undefined);
@@ -244,7 +247,7 @@ describe("a run that is resumed is driven by one process alone", () => {
   test.each(["bulk_add_options", "track_events"])(
     "where its driver stood still meanwhile and goes on: %s",
     async (tool) => {
-      const { service, first, second } = await start(2);
+      const { service, first, second } = await start(2, TO_THE_END);
       const targetingId = await newTargeting(service);
       const args = tool === "track_events" ? { events: events(1500) } : { targetingId, items: optionItems(20_000) };
       const items = tool === "track_events" ? 1500 : 20_000;
@@ -258,8 +261,8 @@ describe("a run that is resumed is driven by one process alone", () => {
       await release();
       await outdateLeases(first.stateDir);
       const runId = (await second.call("get_run", {})).runs[0]?.runId;
-      const resumed = second.call("resume_run", { runId });
       const at = await service.count(operation);
+      const resumed = second.call("resume_run", { runId });
       await expect.poll(() => service.count(operation)).toBeGreaterThan(at);
       first.child.kill("SIGCONT");
       await releaseOthers();
