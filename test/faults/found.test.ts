@@ -317,6 +317,11 @@ describe("the header `Date` comes from a clock that differs from the one inside 
     },
   );
 
+  test("in a list without a total, too, the first write of a process is known as our own", async () => {
+    const set = { tellsTotal: false, tellsDate: false };
+    expect(await outcomesOf(options, { faults, clocks: set })).toEqual(all(300, "succeeded"));
+  });
+
   test("stopped before the Context IDs of what may be our own are added, it is not reported as not applied", async () => {
     const call = (project: Project): WriteCall => {
       const items = [{ name: "Blue", contexts: ids(4) }];
@@ -325,10 +330,12 @@ describe("the header `Date` comes from a clock that differs from the one inside 
       return { tool: "bulk_add_options", input: { targetingId, items, onExisting: "addContexts" } };
     };
     const stop = { on: 1, cause: "interrupted" as const };
-    // A list without a total does not give its newest option: nothing but the clock can tell.
-    const set = { skewMs: -86_400_000, latencyMs: 200, dateClock: { aheadMs: -5000 }, tellsTotal: false };
+    // Where the newest option could not be read, nothing but the clock can tell.
+    const failingReads = [0, 1];
+    const set = { skewMs: -86_400_000, latencyMs: 200, dateClock: { aheadMs: -5000 } };
     const first: Fault = { kind: "status", statusCode: 500, effect: "whole" };
-    expect(await outcomesOf(call, { faults: [{ on: 0, fault: first }], stop, clocks: set })).toEqual(["succeeded"]);
+    const given = { faults: [{ on: 0, fault: first }], failingReads, stop, clocks: set };
+    expect(await outcomesOf(call, given)).toEqual(["succeeded"]);
   });
 });
 

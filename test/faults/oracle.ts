@@ -129,7 +129,7 @@ function isKnownToBeNew(evidence: Evidence, wish: PlacedWish["wish"]): boolean {
   const isTopLevel = wish.kind === "option" && "id" in wish.targeting && wish.parent === undefined;
   // A sub-option of the name may be newer than every top-level option, and have been there all the same.
   const isFree = isTopLevel && !mayHaveLostTakeover(schedule) && evidence.optionsNamedBefore(wish.name).length === 0;
-  return isFree && !hasOthers(schedule) && schedule.settings.tellsTotal && schedule.failingReads.length === 0;
+  return isFree && !hasOthers(schedule) && schedule.failingReads.length === 0;
 }
 
 /** Nothing disturbs such a schedule: every outcome has to be the best that is possible. */

@@ -1,6 +1,8 @@
 import { isApiError } from "../../api/errors.ts";
 import { mapConcurrently } from "../../reads/option-contents.ts";
 import { readOptionNames } from "../../reads/option-lists.ts";
+import { LIMITS } from "../../spec/limits.ts";
+import type { OptionPage } from "../../spec/records.ts";
 import { isUlid, ulidTime } from "../../spec/ulid.ts";
 import type { OptionItem, Step, StepChange } from "../rows/entries.ts";
 import type { ChangeDriver } from "./change-driver.ts";
@@ -81,20 +83,34 @@ export async function noteNewest(driver: ChangeDriver): Promise<void> {
 }
 
 /**
- * Returns the newest top-level option of a targeting, with a null `_id` if it has none. Returns undefined if it cannot
- * be read.
+ * Returns the newest top-level option of a targeting, with a null `_id` if it has none. Returns undefined if it is
+ * unknown. The order of a list is not documented, so a list of one or two pages is read whole. Of a longer list, the
+ * first and the last page are read; if all of one is newer than all of the other, it is in an order of time.
  */
 async function newestIn(
   { api }: ChangeDriver,
   targeting: string,
 ): Promise<{ readonly _id: string | null } | undefined> {
-  const at = (offset: number) => readWithRetry(() => api.listOptions(targeting, { limit: 1, offset }));
-  const first = await at(0);
-  const { total } = first ?? {};
-  if (total === undefined) return undefined;
-  const last = total > 1 ? await at(total - 1) : first;
-  const [newest] = last?.items ?? [];
-  return newest === undefined && total > 0 ? undefined : { _id: newest?._id ?? null };
+  const limit = LIMITS.listLimit.value;
+  const read = (offset: number) => readWithRetry(() => api.listOptions(targeting, { limit, offset }));
+  const first = await read(0);
+  if (first === undefined) return undefined;
+  const ids = idsOf(first);
+  const { total } = first;
+  if (total === undefined ? ids.length < limit : ids.length >= total) return { _id: ids.at(-1) ?? null };
+  const last = total === undefined ? undefined : await read(Math.max(limit, total - limit));
+  const others = last === undefined ? [] : idsOf(last);
+  const isKnown = (total ?? 0) <= 2 * limit || isOlder(ids, others) || isOlder(others, ids);
+  return others.length > 0 && isKnown ? { _id: [...ids, ...others].sort().at(-1) ?? null } : undefined;
+}
+
+/** Returns the IDs of a page, the oldest first. */
+function idsOf({ items }: OptionPage): readonly string[] {
+  return items.map(({ _id }) => _id).sort();
+}
+
+function isOlder(ids: readonly string[], others: readonly string[]): boolean {
+  return (ids.at(-1) ?? "") <= (others[0] ?? "");
 }
 
 /** How often the service's clock is read at most to distinguish old from new. */

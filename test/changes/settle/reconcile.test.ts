@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { AmbiguousError } from "../../../src/api/errors.ts";
 import type { JournalEntry } from "../../../src/changes/rows/entries.ts";
 import { StepMaker } from "../../../src/changes/rows/steps.ts";
+import { noteNewest } from "../../../src/changes/settle/evidence.ts";
 import { existingIds, reconcileCreates } from "../../../src/changes/settle/reconcile.ts";
 import type { HeldOption } from "../../support/tool-context.ts";
 import { fakeDriver, idAt, START } from "../fake-driver.ts";
@@ -99,6 +100,56 @@ describe("a resent create that meets its name", () => {
     expect(await reconcileCreates(driver, [{ step, reason }], false, noNames)).toMatchObject([
       { to: "unknown", reason: { code: "OWNER_UNCLEAR" } },
     ]);
+  });
+});
+
+describe("the newest option before a run", () => {
+  const made = (count: number): readonly HeldOption[] =>
+    Array.from({ length: count }, (_, at) => ({ ...shoes(idAt(at - 5000)), name: `N ${at}` }));
+  /** By another order than creation: the newest stands first, or in the middle. */
+  const turned = (options: readonly HeldOption[]): readonly HeldOption[] => options.toReversed();
+  const mixed = (options: readonly HeldOption[]): readonly HeldOption[] => [
+    ...options.filter((_, at) => at % 2 === 0),
+    ...options.filter((_, at) => at % 2 === 1).toReversed(),
+  ];
+
+  async function noted(options: readonly HeldOption[], tellsTotal = true): Promise<string | null | undefined> {
+    const make = StepMaker.after({ length: 0 });
+    const step = make.addOption({ name: "Shoes" }, { targeting: { id: TARGETING } }, { objects: [0] });
+    const entries: JournalEntry[] = [
+      { t: "objects", objects: [{ index: 0 }] },
+      { t: "steps", steps: [step] },
+    ];
+    const listOptions = async (_: string, { limit = 1000, offset = 0 } = {}) => ({
+      items: options.slice(offset, offset + limit),
+      ...(tellsTotal && { total: options.length }),
+    });
+    const { driver, state } = fakeDriver(entries, { api: { listOptions } });
+    await noteNewest(driver);
+    return state.newest.get(TARGETING);
+  }
+
+  test.each([
+    ["in creation order", (options: readonly HeldOption[]) => options],
+    ["newest first", turned],
+    ["in no order of time", mixed],
+  ])("is found in a list of one page, %s, with and without a total", async (_, order) => {
+    for (const tellsTotal of [true, false]) {
+      expect(await noted([], tellsTotal)).toBeNull();
+      expect(await noted(order(made(1)), tellsTotal)).toBe(idAt(-5000));
+      expect(await noted(order(made(7)), tellsTotal)).toBe(idAt(-4994));
+    }
+  });
+
+  test("is found in a longer list by its first and its last page, where these are in an order of time", async () => {
+    const newest = idAt(-5000 + 2499);
+    expect(await noted(made(2500))).toBe(newest);
+    expect(await noted(turned(made(2500)))).toBe(newest);
+  });
+
+  test("stays unknown in a longer list that has another order, or no total", async () => {
+    expect(await noted(mixed(made(2500)))).toBeUndefined();
+    expect(await noted(made(2500), false)).toBeUndefined();
   });
 });
 
