@@ -2,6 +2,7 @@ import type { Loss } from "../changes/plan/plan.ts";
 import type { Decided, EffectObject, EffectPart } from "../changes/rows/entries.ts";
 import { thousands } from "../platform/text.ts";
 import type { Asked, KnownChange, ReportedObject } from "../runs/outcome.ts";
+import { nameProblem } from "../spec/names.ts";
 import { fullest, tokensOf } from "./budget.ts";
 import { fenced, plain, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
@@ -115,11 +116,18 @@ interface ChangedObjects {
   at(object: number): Pick<ReportedObject, "_id" | "name" | "change"> | undefined;
 }
 
+/** The targeting of an effect with its number of options, as far as they are known. */
+export interface EffectTargeting {
+  readonly optionsThere?: number;
+  readonly within?: string;
+  readonly withinName?: string;
+}
+
 /**
- * Returns the effect of a call: what it deletes or removes, and which options get Context IDs. If `optionsThere`, the
- * number of options in the targeting, is known, the sentence states the share that is lost.
+ * Returns the effect of a call: what it deletes or removes, and which options get Context IDs. If the number of options
+ * in the targeting is known, the sentence states the share that is lost.
  */
-export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, optionsThere = 0): Effect {
+export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, targeting: EffectTargeting): Effect {
   const gaining: EffectObject[] = [];
   for (let at = 0; at < objects.length; at += 1) {
     const { _id, name = _id ?? "?", change } = objects.at(at) ?? {};
@@ -128,7 +136,7 @@ export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, o
   }
   const gained = gaining.length === 0 ? [] : [`adds Context IDs to ${many(gaining.length, "option")}`];
   return {
-    sentence: `${effectSentence(losses, gained)}${shareWords(losses, optionsThere, gained.length > 0)}`,
+    sentence: `${effectSentence(losses, gained)}${shareWords(losses, targeting, gained.length > 0)}`,
     parts: [...lossParts(losses), ...effectPart(GAIN_TITLE, gaining)],
   };
 }
@@ -149,16 +157,27 @@ export function effectSentence(losses: readonly Loss[], others: readonly string[
     targetings.length > 0 &&
       `deletes ${many(targetings.length, "targeting")} ${sum(targetings) === 0 ? "without options" : `with ${within(targetings)}`}`,
     groups.length > 0 &&
-      `deletes ${many(groups.length, "option group")} with ${many(ownContextIds, "own Context ID")} and ` +
+      `deletes ${many(groups.length, "option group")} with ${ownWords(ownContextIds)} and ` +
         `${many(sum(groups), "sub-option")}, which become top-level options where they are not deleted here too`,
     options.length > 0 && `deletes ${many(options.length, "option")} with ${contextIdWords(sum(options))}`,
     changed.length > 0 &&
-      `takes ${many(sum(changed), "Context ID")} away from ${many(changed.length, "option")}` +
-        (emptied > 0 ? `, and leaves ${emptied} of them empty` : ""),
+      `removes ${many(sum(changed), "Context ID")} from ${many(changed.length, "option")}` +
+        (emptied > 0
+          ? `, ${emptied === changed.length ? "which" : `${thousands(emptied)} of which`} will be empty`
+          : ""),
     ...others,
   ].filter((part) => part !== false);
   const end = losses.length === 0 ? "" : losses.some(({ kind }) => kind !== "contextIds") ? DELETED_END : REMOVED_END;
-  return `This ${parts.length === 0 ? "changes nothing" : parts.join(", and ")}.${staysWords(losses)}${end}`;
+  return `This ${parts.length === 0 ? "changes nothing" : inSeries(parts)}.${staysWords(losses)}${end}`;
+}
+
+function inSeries(parts: readonly string[]): string {
+  const last = parts.at(-1) ?? "";
+  return parts.length < 2 ? last : `${parts.slice(0, -1).join(", ")}, and ${last}`;
+}
+
+function ownWords(contextIds: number): string {
+  return contextIds === 0 ? "no Context IDs of its own" : many(contextIds, "own Context ID");
 }
 
 /** The options of targetings, with their Context IDs if these were counted. */
@@ -186,13 +205,23 @@ export const UNDO_ENDS = [DELETED_END, REMOVED_END];
  * The sentence that states which share of a targeting's options is deleted or loses Context IDs. `hasOthers`
  * is whether the effect has other kinds of changes, too.
  */
-export function shareWords(losses: readonly Loss[], optionsThere: number, hasOthers = false): string {
+export function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthers = false): string {
   const lost = losses.filter(({ kind }) => kind !== "targeting").length;
+  const { optionsThere = 0, within = "the targeting" } = targeting;
   if (optionsThere === 0 || lost === 0) return "";
-  const percent = Math.max(1, Math.round((100 * lost) / optionsThere));
-  const share = `${thousands(lost)} of the targeting's ${many(optionsThere, "option")} (${percent} %)`;
+  const percent = Math.round((100 * lost) / optionsThere);
+  const part = percent === 0 ? "less than 1 %" : `${percent} %`;
+  const share = `${thousands(lost)} of the ${many(optionsThere, "option")} of ${targetingWords(targeting, within)} (${part})`;
   if (!hasOthers) return ` That is ${share}.`;
   return ` ${share} ${lost === 1 ? "is deleted or loses" : "are deleted or lose"} Context IDs.`;
+}
+
+/** Finds the sentence of `shareWords` in an effect. */
+export const SHARE_SENTENCE = / (?:That is )?[\d,]+ of the [\d,]+ options? of [^.(]+\((?:less than )?\d+ %\)[^.]*\./;
+
+/** Names a targeting in our own sentence: by its name if that is valid, otherwise by `id`. */
+export function targetingWords({ withinName }: Pick<EffectTargeting, "withinName">, id: string): string {
+  return withinName !== undefined && nameProblem(withinName) === undefined ? quoteUntrusted(withinName) : id;
 }
 
 /**
@@ -247,7 +276,7 @@ function describeLoss(loss: Loss): string {
     case "targeting":
       return count === 0 ? "no options" : within([loss]);
     case "optionGroup":
-      return `group with ${many(ownContextIds, "own Context ID")} and ${many(count, "sub-option")}`;
+      return `group with ${ownWords(ownContextIds)} and ${many(count, "sub-option")}`;
     case "option":
       return contextIdWords(count);
     case "contextIds":

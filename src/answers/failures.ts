@@ -101,19 +101,26 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
     const { code, statusCode, detail } = reason;
     const { message, shared, remedy } = messageFor(reason, reader);
     const isShared = group.details === undefined;
-    const isOfFirst = group.details?.some((other) => messageFor(other.reason, reader).message !== message) ?? false;
+    const [first, ...others] = group.details ?? [];
+    const isOfFirst = others.some((other) => messageFor(other.reason, reader).message !== message);
     return {
       ...group,
       errorCode: code,
       statusCode,
       detail: isShared && detail !== undefined ? factsOf(detail) : undefined,
-      message: isOfFirst && reader !== "page" ? `${message} (the first)` : message,
+      message: isOfFirst && first !== undefined && reader !== "page" ? inPlace(message, shared, first) : message,
       shared,
       remedy,
       isOfFirst,
       isOfFile: detail?.effect === "file",
     };
   });
+}
+
+/** A message about one object of several, which says which one. The shared beginning of the messages stays first. */
+function inPlace(message: string, shared: string | undefined, place: FailureDetail): string {
+  const about = shared === undefined ? "" : `${shared}: `;
+  return `${about}${placeWords(place)}: ${message.slice(about.length)}`;
 }
 
 /** Removes the details that the sentences already state. */

@@ -84,10 +84,11 @@ export const many = (value: unknown, one: string): string => `${number(value)} $
 /** Quotes a foreign text. */
 export const text = (value: unknown): string => (typeof value === "string" ? quoteUntrusted(value) : "?");
 
-/** Lists up to `most` entries as text, and counts the omitted ones. */
-export function list(value: unknown, most = 3): string {
+/** Lists up to `most` entries as text, and counts the omitted ones. `all` is their number if more were omitted before. */
+export function list(value: unknown, most = 3, all: unknown = undefined): string {
   const entries = Array.isArray(value) ? value.filter((entry) => typeof entry === "string") : [];
-  const more = entries.length > most ? ` and ${entries.length - most} more` : "";
+  const count = typeof all === "number" ? all : entries.length;
+  const more = count > most ? ` and ${thousands(count - most)} more` : "";
   return entries.slice(0, most).map(plainOrShown).join(", ") + more;
 }
 

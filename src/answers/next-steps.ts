@@ -219,6 +219,8 @@ function waiting({ counts, failures, tool }: ReportedRun): number {
 export interface UndoFacts {
   readonly runId: string;
   readonly isUndone: boolean;
+  /** The run that undid it, if that is known. */
+  readonly undoneBy: string | undefined;
   readonly hasChanged: boolean;
   /** When the run is removed, in milliseconds since 1970. */
   readonly until: number;
@@ -227,8 +229,8 @@ export interface UndoFacts {
 }
 
 /** States whether a run can be undone, and until when. */
-export function undoNote({ runId, isUndone, hasChanged, until, mostRuns }: UndoFacts): string {
-  if (isUndone) return "this run was undone and cannot be resumed";
+export function undoNote({ runId, isUndone, undoneBy, hasChanged, until, mostRuns }: UndoFacts): string {
+  if (isUndone) return `this run was undone${undoneBy === undefined ? "" : ` by run ${undoneBy}`} and cannot be resumed`;
   if (!hasChanged) return "there is nothing to undo";
   const date = new Date(until).toISOString().slice(0, 10);
   const runs = mostRuns === undefined ? "" : `, while it is among the last ${mostRuns} runs`;

@@ -43,7 +43,7 @@ function invalidName(detail: Detail): Entry {
 
 const CONTEXT_ID_PROBLEMS: Readonly<Record<string, string>> = {
   empty: "is empty",
-  halfCharacter: "holds half of a character (an unpaired surrogate), which UTF-8 cannot carry",
+  halfCharacter: "contains half of a character (an unpaired surrogate), which UTF-8 cannot represent",
 };
 
 const ITEM_PROBLEMS: Readonly<Record<string, Entry>> = {
@@ -88,7 +88,7 @@ const ITEM_PROBLEMS: Readonly<Record<string, Entry>> = {
   addAndRemove: { message: "the same Context ID is in add and in remove", remedy: "Leave it in one of the two." },
 };
 
-function nameNotFound({ field, of, value, now, near, groups }: Detail): Entry {
+function nameNotFound({ field, of, value, now, near, groups, groupCount, current }: Detail): Entry {
   const hasNear = Array.isArray(near) && near.length > 0;
   if (of === "targetings") {
     if (now === undefined) {
@@ -99,14 +99,25 @@ function nameNotFound({ field, of, value, now, near, groups }: Detail): Entry {
     const message = `the targeting seen before as ${text(value)} is now named ${text(now)}`;
     return { message, remedy: "If you mean this one, give its ID or its present name." };
   }
-  const hasGroups = Array.isArray(groups) && groups.length > 0;
-  const inList = hasNear
+  const message = `the targeting has no ${field === "parentName" ? "option group" : "option"} named ${text(value)}`;
+  if (current !== undefined) {
+    return { message, remedy: `This call renames ${text(current)} to it: give the current name.` };
+  }
+  // Only an import has a list of groups, and can create groups.
+  if (Array.isArray(groups)) {
+    const its = groups.length === 0 ? "" : `Its groups: ${list(groups, 5, groupCount)}. `;
+    return {
+      message,
+      remedy: texts(
+        `${its}For a new group, add an item or row with its name and type "collection".`,
+        `${its}For a new group, add a row with its name and yes in Is Group.`,
+      ),
+    };
+  }
+  const remedy = hasNear
     ? `Similar names: ${list(near, 5)}.`
     : texts("Find names with list_options and search.", "Look for the name in the web console.");
-  return {
-    message: `the targeting has no ${field === "parentName" ? "option group" : "option"} named ${text(value)}`,
-    remedy: hasGroups ? `Its groups: ${list(groups, 5)}.` : inList,
-  };
+  return { message, remedy };
 }
 
 /** The message of a refusal that every further request would get. Nothing of its request was applied. */
@@ -137,8 +148,8 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   }),
   INVALID_CONTEXT_ID: (detail) => ({
     message:
-      `${number(detail.count)} of its Context IDs cannot be stored; the first, at position ${number(detail.position)}, ` +
-      (CONTEXT_ID_PROBLEMS[String(detail.rule)] ?? `${text(detail.value)}, has ${number(detail.bytes)} bytes`),
+      `${many(detail.count, "Context ID")} cannot be stored; the first, number ${number(Number(detail.position) + 1)}, ` +
+      (CONTEXT_ID_PROBLEMS[String(detail.rule)] ?? `${text(detail.value)}, has ${many(detail.bytes, "byte")}`),
     remedy: `A Context ID has 1 to ${LIMITS.contextIdBytes.value} bytes in UTF-8.`,
   }),
   INVALID_ROW: rowMessage,
@@ -150,8 +161,8 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   DUPLICATE_IN_INPUT: (detail) => {
     const [earlier, field] = [earlierItem(detail), detail.field === "_id" ? "_id" : "name"];
     return {
-      message: texts(`${earlier} of the same call has the same ${field}`, `${earlier} has the same ${field}`),
-      remedy: field === "_id" ? "Put all changes of one object into one item." : "Give each one its own name.",
+      message: `the same ${field} is in ${earlier}`,
+      remedy: field === "_id" ? "Put all changes of one object into one item." : "Use each name once.",
     };
   },
   NAME_NOT_FOUND: nameNotFound,
@@ -398,7 +409,7 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     remedy: "Give the same value in every row of an option, or only in its first row.",
   }),
   spoilt: ({ line }) => ({
-    message: `line ${String(line)}, which belongs to the same set, cannot be used: without it, its Context ID would be taken away`,
+    message: `line ${String(line)}, which belongs to the same set, cannot be used: without it, its Context ID would be removed`,
     remedy: "Fix that line, and send all rows of the option again.",
   }),
   notJson: { message: "the row is not JSON", remedy: "Make it one JSON object on one line." },

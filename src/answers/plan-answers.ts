@@ -11,7 +11,7 @@ import {
 import type { Problem } from "../plans/file/desired.ts";
 import { groupNamesOf, type PlanDocument, plansOf } from "../plans/plan-document.ts";
 import { countsOfRows, type RowLabel, UNDO_LABELS, type UndoReason, type UndoRow } from "../plans/way-back.ts";
-import { amount } from "../platform/text.ts";
+import { amount, capitalized } from "../platform/text.ts";
 import {
   ANSWER_TOKENS,
   fullest,
@@ -149,7 +149,7 @@ function textOf({ environment, runId, document, requests, nextSteps }: AnsweredP
     ...section("Problems:", listed.problems, 1),
     ...section("Limits:", listed.limits, 1),
     ...section("Changed by others since the base, and kept:", listed.drift),
-    ...section("Only in the service:", listed.onlyThere),
+    ...section("Not in the file, and kept:", listed.onlyThere),
   ];
   return [
     `Planned for ${quoteUntrusted(targeting.name)} (${where}): ${planCounts(changes, plan)}; nothing was sent. ${ran}`,
@@ -233,7 +233,7 @@ export function rowsOfPlan(document: PlanDocument): readonly Row[] {
     ),
     ...drift.map((one) => row({ kind: "drift", ...one }, "changed by others, and kept", differenceLine(one))),
     ...onlyThere.map((one) =>
-      row({ kind: "onlyThere", ...one }, "only in the service", `${quoteUntrusted(one.name)} (${one._id})`),
+      row({ kind: "onlyThere", ...one }, "not in the file, and kept", `${quoteUntrusted(one.name)} (${one._id})`),
     ),
   ];
 }
@@ -242,7 +242,8 @@ function inOrder(rows: readonly UndoRow[]): readonly UndoRow[] {
   return rows.toSorted((one, other) => RANK.indexOf(one.undo) - RANK.indexOf(other.undo));
 }
 
-const RANK: readonly string[] = ["unresolved", "impossible", "notOurs", "caveat", "exact"];
+/** Undo results in the order in which they are shown. */
+export const RANK: readonly RowLabel[] = ["unresolved", "impossible", "notOurs", "caveat", "exact"];
 
 /** Converts a row of an undo plan. `document` is its plan, absent if nothing is restored. */
 function undoPlanRow(row: UndoRow, document: PlanDocument | undefined): Row {
@@ -293,6 +294,8 @@ export interface AnsweredUndo {
   readonly environment: "live" | "sandbox";
   readonly undoes: string;
   readonly rows: readonly UndoRow[];
+  /** How many further objects are as they were before the run. */
+  readonly already: number | undefined;
   readonly readOnly: boolean;
   /** The stored plan. Absent if nothing is restored. */
   readonly planned?: {
@@ -337,12 +340,20 @@ function undoData(answer: AnsweredUndo, rows: readonly UndoRow[], most: number):
 }
 
 function undoWords(answer: AnsweredUndo, rows: readonly UndoRow[], most: number): readonly (string | false)[] {
-  const { environment, undoes, planned } = answer;
+  const { environment, undoes, planned, already } = answer;
   const picked = rows.slice(0, most);
   const more = rows.length - picked.length;
   return [
-    `Planned the undo of run ${undoes}: ${undoCounts(rows)}; nothing was sent.${planned === undefined ? "" : ` Run ${planned.runId}, ${environment}.`}`,
-    ...fenceIfForeign(picked.map((row) => `- ${undoPlanRow(row, planned?.document).line}`)),
+    `Planned the undo of run ${undoes}: ${undoCounts(rows, already)}; nothing was sent.${planned === undefined ? "" : ` Run ${planned.runId}, ${environment}.`}`,
+    ...fenceIfForeign(
+      RANK.flatMap((label) =>
+        undoSection(
+          picked.filter(({ undo }) => undo === label),
+          label,
+          planned?.document,
+        ),
+      ),
+    ),
     more > 0 && `- and ${count(more)} more${allAt(planned?.runId)}`,
     planned !== undefined && `Requests: ${count(planned.requests.length)}.`,
     ...nextStepsOf(answer).map((step) => `Next: ${step}`),
@@ -366,15 +377,26 @@ function countsIn(rows: readonly UndoRow[]): object {
   return unresolved > 0 ? { unresolved, ...counts } : counts;
 }
 
-const LABEL_WORDS: Readonly<Record<RowLabel, readonly [one: string, many: string]>> = {
-  unresolved: [
-    "is unresolved (its request was sent and not answered)",
-    "are unresolved (their requests were sent and not answered)",
-  ],
-  exact: ["is restored exactly", "are restored exactly"],
-  caveat: ["is restored with differences", "are restored with differences"],
-  notOurs: ["was changed by others since and stays", "were changed by others since and stay"],
-  impossible: ["cannot be restored", "cannot be restored"],
+/** The objects of one undo result below a heading, which names a reason that is the same for all of them. */
+function undoSection(rows: readonly UndoRow[], label: RowLabel, document: PlanDocument | undefined): readonly string[] {
+  const [first] = rows;
+  if (first === undefined) return [];
+  const [shared, ...others] = new Set(rows.map((row) => reasonWords(row).join("; ")));
+  const isShared = others.length === 0 && rows.length > 1 && shared !== "";
+  const bare = isShared ? rows.map(({ reasons, ...row }) => row) : rows;
+  return [
+    `${capitalized(LABEL_WORDS[label])}${isShared ? ` (${shared})` : ""}:`,
+    ...bare.map((row) => `- ${undoneObject(row, changesOfRow(row, document))}`),
+  ];
+}
+
+/** What happens to the objects of each undo result. */
+export const LABEL_WORDS: Readonly<Record<RowLabel, string>> = {
+  unresolved: "unresolved: sent, and not answered",
+  exact: "undone exactly",
+  caveat: "undone with differences",
+  notOurs: "changed since and not undone",
+  impossible: "impossible to undo",
 };
 
 const REASON_WORDS: Readonly<Record<UndoReason, string>> = {
@@ -389,29 +411,37 @@ const REASON_WORDS: Readonly<Record<UndoReason, string>> = {
   targetingGone: "its targeting no longer exists",
 };
 
-/** How many objects have each undo result: "3 are restored exactly, 1 cannot be restored". */
-export function undoCounts(rows: readonly UndoRow[]): string {
+/**
+ * How many objects have each undo result: "3 undone exactly, 1 impossible to undo". `already` objects are as they were
+ * before the run.
+ */
+export function undoCounts(rows: readonly UndoRow[], already = 0): string {
   const counts = countsOfRows(rows);
   const picked = UNDO_LABELS.flatMap((label) =>
-    counts[label] === 0 ? [] : [`${count(counts[label])} ${LABEL_WORDS[label][counts[label] === 1 ? 0 : 1]}`],
+    counts[label] === 0 ? [] : [`${count(counts[label])} ${LABEL_WORDS[label]}`],
   );
-  return picked.length === 0 ? "everything is as it was before" : picked.join(", ");
+  if (picked.length === 0) return "everything is as it was before";
+  return [...picked, ...(already > 0 ? [`${count(already)} already as before`] : [])].join(", ");
 }
 
 /** Describes one object of an undo on one line. `changes` are the changes of its item. */
-export function undoLine(
-  { name, _id, undo, reasons, field, left, now, contextIds: many }: UndoRow,
-  changes: readonly ListedChange[] = [],
+export function undoLine(row: UndoRow, changes: readonly ListedChange[] = []): string {
+  return `${LABEL_WORDS[row.undo]}: ${undoneObject(row, changes)}`;
+}
+
+function undoneObject(
+  { name, _id, reasons, field, left, now, contextIds: many }: UndoRow,
+  changes: readonly ListedChange[],
 ): string {
   const why = reasonWords({ reasons }).join("; ");
-  if (changes.length > 0) return `${undo}: ${changes.map(changeWords).join("; ")}${why === "" ? "" : `: ${why}`}`;
-  const what = `${undo}: ${quoteUntrusted(name)}${_id === undefined ? "" : ` (${_id})`}`;
+  if (changes.length > 0) return `${changes.map(changeWords).join("; ")}${why === "" ? "" : `: ${why}`}`;
+  const what = `${quoteUntrusted(name)}${_id === undefined ? "" : ` (${_id})`}`;
   const about = field === undefined ? "" : `: ${many === undefined ? FIELD_WORDS[field] : contextIds(many)}`;
   const picked = field === "parent" ? place : value;
   const values =
     field === undefined || left === undefined || now === undefined
       ? ""
-      : `: the run set ${picked(left)}, now it is ${picked(now)}`;
+      : `: ${picked(left)} after the run, ${picked(now)} now`;
   return `${what}${about}${values}${why === "" ? "" : `: ${why}`}`;
 }
 
@@ -424,7 +454,7 @@ const VERBS: Readonly<Record<ListedChange["kind"], string>> = {
   created: "create",
   renamed: "rename",
   moved: "move",
-  contexts: "Context IDs",
+  contexts: "change the Context IDs of",
   settings: "set",
   deleted: "delete",
   adopted: "",

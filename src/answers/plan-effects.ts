@@ -2,10 +2,21 @@ import type { Loss } from "../changes/plan/plan.ts";
 import type { EffectObject, EffectPart } from "../changes/rows/entries.ts";
 import { changesOf, type ListedChange } from "../plans/diff/plan.ts";
 import { groupNamesOf, type PlanDocument, plansOf } from "../plans/plan-document.ts";
-import type { RowLabel, UndoRow } from "../plans/way-back.ts";
-import { type Effect, effectPart, effectSentence, GAIN_TITLE, lossParts, shareWords, shortName } from "./approvals.ts";
+import type { UndoRow } from "../plans/way-back.ts";
+import { capitalized } from "../platform/text.ts";
+import {
+  type Effect,
+  type EffectTargeting,
+  effectPart,
+  effectSentence,
+  GAIN_TITLE,
+  lossParts,
+  shareWords,
+  shortName,
+  targetingWords,
+} from "./approvals.ts";
 import { many } from "./message-words.ts";
-import { changesOfRow, changeWords, reasonWords, undoCounts } from "./plan-answers.ts";
+import { changesOfRow, changeWords, LABEL_WORDS, RANK, reasonWords, undoCounts } from "./plan-answers.ts";
 import { contextIds, place, value } from "./plan-words.ts";
 
 /**
@@ -16,9 +27,12 @@ export function effectOfDocument(document: PlanDocument, losses: readonly Loss[]
   const { wayBack } = document;
   if (wayBack !== undefined) {
     const goes = losses.length === 0 ? "" : ` ${effectSentence(losses)}`;
+    const { undoes, rows, already, further } = wayBack;
+    const tool = undoneTool === undefined ? "" : ` (${undoneTool})`;
+    const where = further.length > 0 ? "" : ` in ${targetingWords(targetingOf(document), "the targeting")}`;
     return {
-      sentence: `Undoes run ${wayBack.undoes}${undoneTool === undefined ? "" : ` (${undoneTool})`}: ${undoCounts(wayBack.rows)}.${goes}`,
-      parts: [...lossParts(losses), ...undoParts(wayBack.rows, document)],
+      sentence: `Undoes run ${undoes}${tool}${where}: ${undoCounts(rows, already)}.${goes}`,
+      parts: [...lossParts(losses), ...undoParts(rows, document)],
     };
   }
   const groupName = groupNamesOf(document);
@@ -31,9 +45,15 @@ export function effectOfDocument(document: PlanDocument, losses: readonly Loss[]
     sentence: `${effectSentence(
       losses,
       others.map(({ phrase }) => phrase),
-    )}${shareWords(losses, document.plan.optionsThere, others.length > 0)}`,
+    )}${shareWords(losses, targetingOf(document), others.length > 0)}`,
     parts: [...lossParts(losses), ...others.flatMap(({ part }) => part)],
   };
+}
+
+/** The targeting of a plan, with its number of options. */
+function targetingOf({ plan: { targeting, optionsThere } }: PlanDocument): EffectTargeting {
+  const { _id, name } = targeting;
+  return { optionsThere, ...(_id !== undefined && { within: _id }), ...(name !== undefined && { withinName: name }) };
 }
 
 interface OtherKind {
@@ -96,23 +116,22 @@ const KINDS: readonly OtherKind[] = [
   },
 ];
 
-const UNDO_TITLES: Readonly<Record<RowLabel, string>> = {
-  unresolved: "Not known yet: the request was sent and not answered",
-  impossible: "Not restored",
-  notOurs: "Not restored: changed by others since",
-  caveat: "Restored with differences",
-  exact: "Restored exactly",
-};
+function isLoss({ kind, added = 0 }: ListedChange): boolean {
+  return kind === "deleted" || (kind === "contexts" && added === 0);
+}
 
+/** The objects of each undo result. Those that are undone exactly by deletions and removals are among the losses. */
 function undoParts(rows: readonly UndoRow[], document: PlanDocument): readonly EffectPart[] {
-  return Object.entries(UNDO_TITLES).flatMap(([label, title]) =>
+  return RANK.flatMap((label) =>
     effectPart(
-      title,
+      capitalized(LABEL_WORDS[label]),
       rows
         .filter(({ undo }) => undo === label)
-        .map((row) => {
+        .map((row) => ({ row, changes: changesOfRow(row, document) }))
+        .filter(({ changes }) => label !== "exact" || !changes.every(isLoss))
+        .map(({ row, changes }) => {
           const { name, _id } = row;
-          const says = [...changesOfRow(row, document).map(changeWords), ...reasonWords(row)].join("; ");
+          const says = [...changes.map(changeWords), ...reasonWords(row)].join("; ");
           return { name: shortName(name), ...(_id !== undefined && { _id }), says };
         }),
     ),

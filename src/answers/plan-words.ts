@@ -9,7 +9,7 @@ import {
   type StatePlan,
 } from "../plans/diff/plan.ts";
 import type { Problem } from "../plans/file/desired.ts";
-import { thousands } from "../platform/text.ts";
+import { capitalized, thousands } from "../platform/text.ts";
 import { plain, quoteUntrusted } from "./fence.ts";
 
 /** The words for each kind of change in counts. */
@@ -159,7 +159,7 @@ export function planLines({ plan, file, digest, groupName }: ShownPlan): readonl
     line(`Targeting ${quoteUntrusted(targeting.name)} (${id}): ${planCounts(changes, plan)}`),
     ...CHANGE_KINDS.flatMap((kind) => changeSection(kind, changes)),
     ...section("Changed by others since the base, and kept", lines.drift, "plain"),
-    ...section("Only there", lines.onlyThere, "plain"),
+    ...section("Not in the file, and kept", lines.onlyThere, "plain"),
     ...section("Conflicts: write the service's value into the file, or renew the base", lines.conflicts, "stops"),
     ...section("Limits", lines.limits, "stops"),
     ...section("Problems", lines.problems, "stops", ""),
@@ -170,11 +170,7 @@ export function planLines({ plan, file, digest, groupName }: ShownPlan): readonl
 
 function changeSection(kind: ListedChangeKind, changes: readonly ListedChange[]): readonly TonedLine[] {
   const own = changes.filter((change) => change.kind === kind);
-  return section(heading(KIND_WORDS[kind]), own.map(changeLine), TONES[kind]);
-}
-
-function heading(words: string): string {
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  return section(capitalized(KIND_WORDS[kind]), own.map(changeLine), TONES[kind]);
 }
 
 function section(
@@ -215,7 +211,7 @@ export function planMarkdown({ plan, file, digest, groupName }: ShownPlan): stri
     ...(rows.length === 0 ? [] : ["", "| change | of |", "|---|---|", ...rows]),
     ...(more > 0 ? ["", `And ${count(more)} more.`] : []),
     ...list("Changed by others since the base, and kept", lines.drift),
-    ...list("Only there", lines.onlyThere),
+    ...list("Not in the file, and kept", lines.onlyThere),
     "",
     `Plan \`${digest}\``,
   ].join("\n")}\n`;

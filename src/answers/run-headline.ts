@@ -1,4 +1,4 @@
-import { amount, thousands } from "../platform/text.ts";
+import { amount, capitalized, thousands } from "../platform/text.ts";
 import type { EndedRun } from "../runs/kind-runs.ts";
 import type { Did, ReportedObject, RowCounts } from "../runs/outcome.ts";
 import type { Interrupted } from "../runs/registry.ts";
@@ -78,11 +78,12 @@ function resultWords(run: ReportedRun): string {
 }
 
 /** What a plan would do. An import may also add Context IDs to options that exist. */
-function wouldWords({ tool, counts, plan = [] }: ReportedRun, { todo, noun }: Work): string {
+function wouldWords({ tool, counts, plan = [], newOptions }: ReportedRun, { todo, noun }: Work): string {
   const { pending, items, failed } = counts;
   const updates = plan.reduce((sum, { operation, items }) => sum + (operation === "updateOptions" ? items : 0), 0);
   // Requests also count what would fail.
-  if (tool !== "bulk_add_options" || updates === 0 || failed > 0) return `${todo} ${ofAll(pending, items, noun)}`;
+  if (tool !== "bulk_add_options" || updates === 0 || failed > 0)
+    return `${todo} ${ofAll(pending, items, noun, newOptions && { ...newOptions, count: newOptions.pending })}`;
   const extended = `add Context IDs to ${thousands(updates)}`;
   if (updates === pending) return `${extended} of ${many(items, noun)}`;
   return `${todo} ${ofAll(pending - updates, items, noun)}, ${extended} that exist`;
@@ -91,23 +92,26 @@ function wouldWords({ tool, counts, plan = [] }: ReportedRun, { todo, noun }: Wo
 const DID: readonly Did[] = ["created", "changed", "deleted", "same"];
 
 /** What was done with the objects that succeeded. The first part contains the noun and the total. */
-function doneWords({ did, tool, counts }: ReportedRun, { done, noun }: Work): readonly string[] {
+function doneWords({ did, tool, counts, newOptions }: ReportedRun, { done, noun }: Work): readonly string[] {
   const { succeeded, items } = counts;
   if (succeeded === 0) return [];
   const kinds = DID.flatMap((kind) => (did !== undefined && did[kind] > 0 ? [{ kind, count: did[kind] }] : []));
   const [only, ...more] = kinds;
-  const counted = (count: number, isFirst: boolean): string => (isFirst ? ofAll(count, items, noun) : thousands(count));
+  const options = newOptions && { ...newOptions, count: newOptions.succeeded };
+  // If each item is in one of the kinds, their counts add up to the total.
+  const counted = (count: number, isFirst: boolean): string =>
+    isFirst ? ofAll(count, succeeded === items ? count : items, noun, options) : thousands(count);
   const words = {
     created: (count: number, isFirst: boolean) => `created ${counted(count, isFirst)}`,
     changed: (count: number, isFirst: boolean) => {
-      if (tool === "bulk_add_options") return `added Context IDs to ${counted(count, isFirst)}`;
+      if (tool === "bulk_add_options") return `added Context IDs to ${counted(count, isFirst)} that existed`;
       if (tool === "update_contexts") return `changed the Context IDs of ${counted(count, isFirst)}`;
       return `${tool === "rename_targetings" ? "renamed" : "changed"} ${counted(count, isFirst)}`;
     },
     deleted: (count: number, isFirst: boolean) => `deleted ${counted(count, isFirst)}`,
-    same: (count: number, isFirst: boolean) => `left ${counted(count, isFirst)} as before`,
+    same: (count: number, isFirst: boolean) => `left ${counted(count, isFirst)} unchanged`,
   } satisfies Record<Did, unknown>;
-  const all = `${done} ${ofAll(succeeded, items, noun)}`;
+  const all = `${done} ${ofAll(succeeded, items, noun, options)}`;
   if (only === undefined) return [all];
   if (noun === CHANGE.noun) return [`${all}: ${kinds.map(({ kind, count }) => words[kind](count, false)).join(", ")}`];
   return [capitalized(words[only.kind](only.count, true)), ...more.map(({ kind, count }) => words[kind](count, false))];
@@ -134,8 +138,11 @@ const ALREADY_WORDS: Readonly<Record<string, string>> = {
   delete_options: "already deleted",
 };
 
-function ofAll(count: number, all: number, noun: string): string {
-  return count === all ? many(count, noun) : `${thousands(count)} of ${many(all, noun)}`;
+/** `options` are those of the counted objects that are options of new targetings: they are named separately. */
+function ofAll(count: number, all: number, noun: string, options = { count: 0, items: 0 }): string {
+  if (options.items === 0) return count === all ? many(count, noun) : `${thousands(count)} of ${many(all, noun)}`;
+  const [outer, outerAll] = [count - options.count, Math.max(all, options.items) - options.items];
+  return `${ofAll(outer, outerAll, noun)} with ${ofAll(options.count, options.items, "option")}`;
 }
 
 function whereWords({ totals, tool, counts }: ReportedRun): string {
@@ -144,10 +151,6 @@ function whereWords({ totals, tool, counts }: ReportedRun): string {
   const of = nameProblem(name) === undefined ? `${quoteUntrusted(name)} (${targetingId})` : targetingId;
   const prefix = tool === "delete_options" && counts.succeeded > 0 ? " from" : " in";
   return `${prefix} ${of}, which ${tool.startsWith("update") ? "has" : "now has"} ${tool.startsWith("update") ? many(optionCount, "option") : thousands(optionCount)}`;
-}
-
-function capitalized(words: string): string {
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 function decapitalized(words: string): string {
@@ -277,10 +280,10 @@ export function resumedNote({ resumed, counts }: ReportedRun): readonly string[]
 }
 
 /** Why a run of renames sent more requests than it has items. */
-export function swapsNote({ temporaryNames = 0 }: ReportedRun): readonly string[] {
+export function swapsNote({ temporaryNames = 0, tool }: ReportedRun): readonly string[] {
   if (temporaryNames === 0) return [];
-  const names = temporaryNames === 1 ? "one option was" : `${thousands(temporaryNames)} options were`;
-  return [`the names were swapped, so ${names} renamed twice`];
+  const names = many(temporaryNames, tool === "rename_targetings" ? "targeting" : "option");
+  return [`names were swapped, so ${names} ${temporaryNames === 1 ? "was" : "were"} renamed twice`];
 }
 
 /** An option whose change exceeded a limit, with its current size and the limit. */

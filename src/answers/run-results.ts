@@ -4,7 +4,7 @@ import type { InputFile } from "../files/input-file.ts";
 import { thousands } from "../platform/text.ts";
 import type { Refusal } from "../runs/kind.ts";
 import type { Counts, Did, KnownChange, MatchedName, NearIds, OtherCount, RowCounts } from "../runs/outcome.ts";
-import type { ObjectResult, ReportCounts, RunStatus } from "../runs/report.ts";
+import type { ObjectResult, ReportCounts, RunStatus, WithinCounts } from "../runs/report.ts";
 import type { Approval } from "./approvals.ts";
 import type { Row } from "./budget.ts";
 import type { VerdictRow } from "./event-messages.ts";
@@ -41,6 +41,8 @@ export interface ReportedRun {
   readonly strandedNames?: readonly LeftoverName[];
   readonly hasRejects?: boolean;
   readonly did?: Readonly<Record<Did, number>>;
+  /** How many of the counted objects are options of new targetings. */
+  readonly newOptions?: WithinCounts;
   /** Who approved or declined the run, and where. Reported if the tool asks. */
   readonly approval?: Approval | undefined;
   /** Whether the approval is reported for every tool, because the answer is one of `resume_run`. */
@@ -123,7 +125,7 @@ const KINDS: readonly {
   { title: "Created", isOne: ({ did }) => did === "created" },
   { title: "Changed", isOne: ({ did }) => did === "changed" },
   { title: "Deleted", isOne: ({ did }) => did === "deleted" },
-  { title: "Unchanged", isOne: ({ did }) => did === "same" },
+  { title: "Unchanged", isOne: ({ did, outcome }) => did === "same" && outcome === "succeeded" },
   { title: "Done", isOne: ({ outcome }) => outcome === "succeeded" },
   { title: "Already done", isOne: ({ outcome }) => outcome === "alreadyDone" },
 ];
@@ -180,12 +182,19 @@ function positionWords(results: readonly ObjectResult[]): string {
   return `${byLine ? "line" : "item"}${results.length === 1 ? "" : "s"} ${words.join(", ")}`;
 }
 
-function changeWords({ from, to, added, removed, alreadyThere, absent }: KnownChange): readonly string[] {
+function changeWords({
+  from,
+  to,
+  added = 0,
+  removed = 0,
+  alreadyThere = 0,
+  absent = 0,
+}: KnownChange): readonly string[] {
   const ids = [
-    added !== undefined && `${thousands(added)} added`,
-    removed !== undefined && `${thousands(removed)} removed`,
-    alreadyThere !== undefined && alreadyThere > 0 && `${thousands(alreadyThere)} already there`,
-    absent !== undefined && absent > 0 && `${thousands(absent)} not there`,
+    added > 0 && `${thousands(added)} added`,
+    removed > 0 && `${thousands(removed)} removed`,
+    alreadyThere > 0 && `${thousands(alreadyThere)} already there`,
+    absent > 0 && `${thousands(absent)} not there`,
   ].filter((part) => part !== false);
   const isMoved = from !== undefined && to !== undefined && !(typeof from === "string" && typeof to === "string");
   const moves = isMoved ? [`from ${sideWords(from)} to ${sideWords(to)}`] : [];

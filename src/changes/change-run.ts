@@ -93,7 +93,7 @@ type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning,
 
 interface Undone {
   /** Ends the run that is being undone, so that nobody resumes it meanwhile. */
-  end(call: WriteCall): Promise<void>;
+  end(header: { readonly runId: string; readonly call: WriteCall }): Promise<void>;
   /** Returns a function that finds out what its unanswered requests did. */
   resolve(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined;
 }
@@ -139,7 +139,7 @@ export function changeRunKind(world: ChangeWorld, undone: Undone): ChangeRunKind
           const { call } = run.header;
           const reading = { api: api.forCall?.() ?? api, signal: run.signal, bytes: run.part("input"), lookAgain };
           const plan = await changeOf(call).plan({ ...reading, resolve: undone.resolve(call, run.signal) });
-          if (plan.facts.stale === undefined) await undone.end(call);
+          if (plan.facts.stale === undefined) await undone.end(run.header);
           await recordPlan(run, driver, plan, world);
         }
         driver.change(run.state.lostInFlight().map((step) => ({ step, to: "suspect" })));

@@ -69,7 +69,7 @@ export class Changes {
     this.#context = context;
     this.runs = new KindRuns(
       changeRunKind(context, {
-        end: (call) => this.#endUndone(call),
+        end: (header) => this.#endUndone(header),
         resolve: (call, signal) => this.#resolveUndone(call, signal),
       }),
       context,
@@ -224,7 +224,7 @@ export class Changes {
       const { state, planning } = await this.#unplanned(header, plan);
       return this.runs.start(header, planning, { meanwhile: state, lease });
     }
-    if (plan.facts.stale === undefined) await this.#endUndone(header.call);
+    if (plan.facts.stale === undefined) await this.#endUndone(header);
     return this.runs.start(header, plan, { lease });
   }
 
@@ -349,10 +349,10 @@ export class Changes {
   }
 
   /** Ends the run that a call undoes, so that it is not resumed. Throws a FileError if it is executed again. */
-  async #endUndone(call: WriteCall): Promise<void> {
+  async #endUndone({ runId, call }: Pick<ChangeHeader, "runId" | "call">): Promise<void> {
     const undoes = undoneBy(call);
     if (undoes === undefined) return;
-    const ending = { cause: "cancelled", reason: ownReason("UNDONE") } as const;
+    const ending = { cause: "cancelled", reason: ownReason("UNDONE", { by: runId }) } as const;
     try {
       const isThere = (await this.runs.stored(undoes)) !== undefined;
       if (isThere && !(await this.runs.endForGood(undoes, ending))) throw resumedError();

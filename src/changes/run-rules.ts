@@ -138,6 +138,12 @@ export function isUndone({ stopped }: Pick<RunState, "stopped">): boolean {
   return stopped?.reason?.code === "UNDONE";
 }
 
+/** The run that undid this run, if that is known: runs of earlier versions do not store it. */
+export function undoneByRun({ stopped }: Pick<RunState, "stopped">): string | undefined {
+  const by = stopped?.reason?.code === "UNDONE" ? stopped.reason.detail?.by : undefined;
+  return typeof by === "string" ? by : undefined;
+}
+
 /** Returns the journal entries that list the objects of a run, and the tool that it is reported under. */
 export function* objectEntries({
   objects,

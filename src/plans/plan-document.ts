@@ -28,6 +28,8 @@ const wayBack = z.strictObject({
   undoes: ulid,
   /** What happens to each object. */
   rows: z.array(undoRow),
+  /** How many further objects are as they were before the run. */
+  already: z.int().optional(),
   /** The plans of further targetings, if the run changed several. */
   further: z.array(statePlan),
   /** Which created option replaces which deleted one: the positions of its targeting and of its item. */

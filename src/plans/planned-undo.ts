@@ -11,7 +11,7 @@ import { NOTHING_PLANNED, type PlanItem, type StatePlan } from "./diff/plan.ts";
 import type { lookAgain } from "./diff/stale.ts";
 import { groupsIn, type PlanDocument, planBytes, planDocument } from "./plan-document.ts";
 import { unlessMissing } from "./read-targeting.ts";
-import { contentsNeeded, targetingsIn, undoPlan } from "./undo.ts";
+import { alreadyUndone, contentsNeeded, targetingsIn, undoPlan } from "./undo.ts";
 import type { Present, PresentOption, UndoRow } from "./way-back.ts";
 
 type Reading = { readonly api: ManagementApi; readonly signal: AbortSignal };
@@ -19,6 +19,8 @@ type Reading = { readonly api: ManagementApi; readonly signal: AbortSignal };
 /** A plan that undoes a run. */
 export interface PlannedUndo {
   readonly rows: readonly UndoRow[];
+  /** How many further objects are as they were before the run. */
+  readonly already: number;
   /** Whether nothing is undone and no outcome must be resolved. */
   readonly isEmpty: boolean;
   readonly document: PlanDocument;
@@ -37,16 +39,15 @@ export async function planUndo(
   const plans = targetings.map(({ plan }) => plan);
   const [first = nothingOf(targetingsIn(done)[0], present), ...further] = plans;
   const standsFor = targetings.flatMap((one, targeting) => one.standsFor.map((each) => ({ targeting, ...each })));
+  const already = alreadyUndone(done, rows);
   const document = planDocument(
     first,
     { ...service, fileDigest: "", prune: false, byName: false },
     groupsIn([...present.values()].flatMap(({ options }) => [...options.values()])),
-    {
-      ...{ undoes, rows, further, standsFor },
-    },
+    { undoes, rows, ...(already > 0 && { already }), further, standsFor },
   );
   return {
-    ...{ rows, document, text: planBytes(document) },
+    ...{ rows, already, document, text: planBytes(document) },
     isEmpty: plans.length === 0 && !isUnresolved(document),
     changes: changesOf(first, further, present),
   };

@@ -65,6 +65,12 @@ export function undoPlan(done: Done, present: ReadonlyMap<string, Present>): Und
   return { targetings, rows };
 }
 
+/** Counts the objects that a run changed and that are in no row of its undo: they are as they were before the run. */
+export function alreadyUndone({ targetings, options }: Done, rows: readonly UndoRow[]): number {
+  const inRows = new Set(rows.map(({ _id }) => _id));
+  return [...targetings, ...options].filter(({ _id }) => !inRows.has(_id)).length;
+}
+
 function doubted({ _id, name, targeting }: UncertainObject): Pick<UndoRow, "targeting" | "_id" | "name"> {
   const about = { name: name ?? _id ?? "", ...(_id !== undefined && { _id }) };
   return targeting === undefined ? about : { ...about, targeting };

@@ -14,6 +14,11 @@ export function amount(count: number, one: string): string {
   return `${count} ${one}${count === 1 ? "" : "s"}`;
 }
 
+/** Writes the first letter of a sentence as a capital. */
+export function capitalized(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
 /** What is wrong with a name, without a subject: `has 1 character that is not allowed: "_"; it has 40 characters …`. */
 export function nameProblemWords({ rules, length, characters = [] }: NameProblem): string {
   const { nameMinLength, nameMaxLength } = LIMITS;
@@ -21,8 +26,8 @@ export function nameProblemWords({ rules, length, characters = [] }: NameProblem
   const words = {
     characters: `has ${amount(characters.length, "character")} that ${are} not allowed: ${characterList(characters)}`,
     decomposed: "has Hangul that is decomposed: compose it (NFC)",
-    tooShort: `has ${amount(length, "character")}, and needs at least ${nameMinLength.value}`,
-    tooLong: `has ${amount(length, "character")}, and may have ${nameMaxLength.value}`,
+    tooShort: length === 0 ? "is empty" : `has ${amount(length, "character")} (at least ${nameMinLength.value})`,
+    tooLong: `has ${amount(length, "character")} (at most ${nameMaxLength.value})`,
     outerSpace: "begins or ends with a space",
   };
   return rules.map((rule) => words[rule]).join("; it ");

@@ -118,6 +118,21 @@ export function countsOf(state: ReportedState): ReportCounts {
   return { items: state.objects.length, ...counts };
 }
 
+/** How many objects of a run are within another one, such as the options of new targetings. */
+export type WithinCounts = Pick<ReportCounts, "items" | "succeeded" | "pending">;
+
+/** Counts the objects of a run that are within another one. */
+export function countsWithin(state: ReportedState): WithinCounts {
+  const counts = { items: 0, succeeded: 0, pending: 0 };
+  for (let object = 0; object < state.objects.length; object += 1) {
+    if (state.objects.at(object)?.child === undefined) continue;
+    counts.items += 1;
+    const is = state.standing(object);
+    if (is === "succeeded" || is === "pending") counts[is] += 1;
+  }
+  return counts;
+}
+
 /** Returns the status of a run that is no longer executed, by its counts. */
 function settledStatus(counts: ReportCounts): "succeeded" | "partial" | "failed" | "unknown" {
   const good = counts.succeeded + counts.alreadyDone + (counts.skipped ?? 0);
@@ -177,19 +192,21 @@ export function objectResult(state: ReportedState, object: number): ObjectResult
 }
 
 /**
- * Returns up to `most` objects of a run: first those that failed or are unknown, then the others, both in their order.
+ * Returns up to `most` objects of a run: first those that failed or are unknown, last those that were as wanted already,
+ * each in their order.
  */
 export function failuresFirst(state: ReportedState, most: number): readonly ObjectResult[] {
-  const { failed, unknown } = state.counts();
-  const wanted: number[] = [];
-  const add = (areTelling: boolean, until: number): void => {
-    for (let object = 0; wanted.length < until && object < state.objects.length; object += 1) {
-      const standing = state.standing(object);
-      if ((standing === "failed" || standing === "unknown") === areTelling) wanted.push(object);
-    }
+  const rankOf = (object: number): number => {
+    const standing = state.standing(object);
+    if (standing === "failed" || standing === "unknown") return 0;
+    return standing === "alreadyDone" || state.didOf?.(object) === "same" ? 2 : 1;
   };
-  add(true, Math.min(most, failed + unknown));
-  add(false, most);
+  const wanted: number[] = [];
+  for (const rank of [0, 1, 2]) {
+    for (let object = 0; wanted.length < most && object < state.objects.length; object += 1) {
+      if (rankOf(object) === rank) wanted.push(object);
+    }
+  }
   return wanted.map((object) => objectResult(state, object));
 }
 

@@ -71,7 +71,8 @@ export function renderKeptPlan(
   const { plan, wayBack } = document;
   if (wayBack !== undefined) {
     const planned = { runId, document, requests: requestsFor(document, known) };
-    return undoAnswer({ environment, undoes: wayBack.undoes, rows: wayBack.rows, readOnly, planned });
+    const { undoes, rows, already } = wayBack;
+    return undoAnswer({ environment, undoes, rows, already, readOnly, planned });
   }
   return planAnswer({
     ...{ environment, runId, tool: known.facts.tool ?? call.tool, status: "planned", document },

@@ -16,7 +16,7 @@ import { changeOf } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import type { ChangeHeader } from "../changes/changes.ts";
 import type { EffectObject } from "../changes/rows/entries.ts";
-import { CONFIRMATION_MS, countOpenRemovals, isUndone, isWithdrawn } from "../changes/run-rules.ts";
+import { CONFIRMATION_MS, countOpenRemovals, isUndone, isWithdrawn, undoneByRun } from "../changes/run-rules.ts";
 import { textOf } from "../plans/look-again.ts";
 import { readPlan } from "../plans/plan-document.ts";
 import { parseJson } from "../platform/json.ts";
@@ -139,9 +139,10 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
     );
   }
   if (isUndone(run.state)) {
+    const by = undoneByRun(run.state);
     throw new ToolError(
-      "this run was undone, so that it does not go on",
-      "Undo that undo with undo_run, or make the call again, if it is wanted after all.",
+      `this run was undone${by === undefined ? "" : ` by run ${by}`} and cannot be resumed`,
+      "If it is wanted after all, undo that run with undo_run, or make the call again.",
     );
   }
   if (isWithdrawn(run.state)) {

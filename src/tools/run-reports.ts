@@ -10,14 +10,14 @@ import type { ReportedRun } from "../answers/run-results.ts";
 import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
 import { fileOf } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
-import { isUndone, isWithdrawn, lossDigest } from "../changes/run-rules.ts";
+import { isUndone, isWithdrawn, lossDigest, undoneByRun } from "../changes/run-rules.ts";
 import { leftoverNames } from "../changes/settle/take-back.ts";
 import { isEventRun } from "../events/run/event-runs.ts";
 import type { InputFile } from "../files/input-file.ts";
 import { isUnread } from "../files/looked-at.ts";
 import type { Run } from "../runs/kind.ts";
 import { changedAt, type Reason } from "../runs/outcome.ts";
-import { countsOf, didCounts, failuresFirst } from "../runs/report.ts";
+import { countsOf, countsWithin, didCounts, failuresFirst } from "../runs/report.ts";
 import { StoreUnavailableError } from "../runs/store.ts";
 import { isSaveRun } from "../saves/save-runs.ts";
 import { isUlid, ulidTime } from "../spec/ulid.ts";
@@ -222,6 +222,7 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
     lastAt: changedAt(header, state),
     ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
     ...(did !== undefined && { did }),
+    ...(call.tool === "create_targetings" && { newOptions: countsWithin(state) }),
     ...(state.facts?.rows && { rows: state.facts.rows }),
     ...(isChangeRun(run) && { file: reportedFile(run) }),
     ...(isChangeRun(run) && run.state.facts.foreseen && status() === "planned" && { plan: run.state.facts.foreseen }),
@@ -254,6 +255,7 @@ export function wayBackOf(run: Run, { keep }: Pick<ToolContext, "keep">): string
   return undoNote({
     runId,
     isUndone: isUndone(run.state),
+    undoneBy: undoneByRun(run.state),
     hasChanged: created + changed + deleted + run.state.inDoubt().size > 0,
     until: createdAt + keep.days * DAY_MS,
     // Runs that store what they took away are removed only by age.

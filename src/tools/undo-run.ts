@@ -5,12 +5,11 @@ import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import type { ChangeHeader } from "../changes/changes.ts";
 import { effectsOfRun, possibleRemovals } from "../changes/done.ts";
 import type { Plan } from "../changes/plan/plan.ts";
-import { isUndone, isWithdrawn } from "../changes/run-rules.ts";
+import { isUndone, isWithdrawn, undoneByRun } from "../changes/run-rules.ts";
 import type { PlanDocument } from "../plans/plan-document.ts";
 import { type PlannedUndo, planUndo } from "../plans/planned-undo.ts";
 import { unlessMissing } from "../plans/read-targeting.ts";
 import { targetingsIn } from "../plans/undo.ts";
-import type { UndoPlan } from "../plans/way-back.ts";
 import type { Done } from "../runs/kind.ts";
 import { DamagedRunError, type RunHeader } from "../runs/store.ts";
 import { changesOf } from "./apis.ts";
@@ -27,7 +26,7 @@ export const undoRun = {
   name: "undo_run",
   title: "Plan how to undo a run",
   description:
-    "Plans how to undo, revert or take back what a run did, or restore what it deleted, and stores the plan. Objects are exact, caveat (with differences), notOurs (changed by others since), impossible or unresolved (checked first). Sends nothing; apply_plan applies it.",
+    "Plans how to undo, revert or take back what a run did, or restore what it deleted, and stores the plan. Objects are exact, caveat (with differences), notOurs (changed since), impossible or unresolved (checked first). Sends nothing; apply_plan applies it.",
   toolset: "targeting",
   effect: "reads",
   idempotent: false,
@@ -38,7 +37,7 @@ export const undoRun = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 /** A stored undo plan: the result for each object, and its run if the plan changes anything. */
-interface StoredUndoPlan extends Pick<UndoPlan, "rows"> {
+interface StoredUndoPlan extends Pick<PlannedUndo, "rows" | "already"> {
   readonly kept?: { readonly header: ChangeHeader; readonly plan: Plan; readonly document: PlanDocument };
 }
 
@@ -55,8 +54,8 @@ export async function startUndoPlan(runId: string, context: ToolContext, earlier
       textOf: (made) => made,
       async answer(made) {
         const { environment, readOnly } = context;
-        const { rows, kept } = await storeUndoPlan(runId, made, context, earlier);
-        if (kept === undefined) return undoAnswer({ environment, undoes: runId, rows, readOnly });
+        const { kept, ...undone } = await storeUndoPlan(runId, made, context, earlier);
+        if (kept === undefined) return undoAnswer({ environment, undoes: runId, ...undone, readOnly });
         return renderKeptPlan(kept.document, kept.header, kept.plan, context);
       },
     },
@@ -126,13 +125,13 @@ function byUndo(runId: string) {
 /** Stores an undo plan. An empty plan is stored only if a run waits for it. */
 async function storeUndoPlan(
   runId: string,
-  { rows, isEmpty, document, changes, text }: PlannedUndo,
+  { rows, already, isEmpty, document, changes, text }: PlannedUndo,
   context: ToolContext,
   earlier?: ChangeHeader,
 ): Promise<StoredUndoPlan> {
-  if (earlier === undefined && isEmpty) return { rows };
+  if (earlier === undefined && isEmpty) return { rows, already };
   const kept = { ...byUndo(runId), text, caller: context.caller, requested: context.requested };
-  return { rows, kept: { ...(await changesOf(context).keepPlan(changes, kept, earlier)), document } };
+  return { rows, already, kept: { ...(await changesOf(context).keepPlan(changes, kept, earlier)), document } };
 }
 
 async function undoable(runId: string, context: ToolContext): Promise<ChangeRun> {
@@ -153,7 +152,11 @@ async function undoable(runId: string, context: ToolContext): Promise<ChangeRun>
     throw new ToolError("this run was never started, so there is nothing to take back", "get_run lists the runs.");
   }
   if (isUndone(run.state)) {
-    throw new ToolError("this run was undone before", "Undo that undo, or plan the state that is wanted.");
+    const by = undoneByRun(run.state);
+    throw new ToolError(
+      `this run was undone before${by === undefined ? "" : ` by run ${by}`}`,
+      `${by === undefined ? "undo_run with the run that undid it" : `undo_run {"runId":"${by}"}`} plans to undo that.`,
+    );
   }
   return run;
 }

@@ -131,8 +131,8 @@ async function undo(run: Run, services: ToolServices): Promise<Acted> {
   const { runId } = run.header;
   // Loaded late: few runs are undone.
   const { keepUndoPlan } = await import("../tools/undo-run.ts");
-  const { rows, kept } = await keepUndoPlan(runId, callerContext(run, services));
-  if (kept === undefined) throw new RefusedRequest(409, `Nothing goes back: ${undoCounts(rows)}.`);
+  const { rows, already, kept } = await keepUndoPlan(runId, callerContext(run, services));
+  if (kept === undefined) throw new RefusedRequest(409, `Nothing goes back: ${undoCounts(rows, already)}.`);
   const { header, plan, document } = kept;
   checkApplicable(document, services);
   await keepWaiting(header, plan, { ...services, changes: changesOf(services) });

@@ -1,4 +1,4 @@
-import { UNDO_ENDS, WITHIN_TITLE } from "../answers/approvals.ts";
+import { SHARE_SENTENCE, UNDO_ENDS, WITHIN_TITLE } from "../answers/approvals.ts";
 import { many } from "../answers/message-words.ts";
 import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
@@ -55,16 +55,13 @@ function undoOf({ created, changed, deleted }: ChangeCounts, days: number): Pick
   };
 }
 
-/** The sentence of an effect that says which share of a targeting is affected. */
-const SHARE = / (?:That is )?[\d,]+ of the targeting's [^.]+\(\d+ %\)[^.]*\./;
-
 /** The sentence of an effect that only deletes options or targetings, which the title and the figures say as well. */
 const DELETION = /^This deletes [\d,]+ (?:options?|targetings?) with[^,]*?\.(?: |$)/;
 
 /** Returns an effect as text for people, without run IDs, and without the sentences that are shown separately. */
 function effectWords(effect: string, isShareShown: boolean): string {
   const plain = UNDO_ENDS.reduce((text, end) => text.replaceAll(end, ""), effect);
-  return (isShareShown ? plain.replace(SHARE, "") : plain)
+  return (isShareShown ? plain.replace(SHARE_SENTENCE, "") : plain)
     .replace(/^Undoes run \w+(?: \(\w+\))?/, "Undoes an earlier run")
     .replace(DELETION, "");
 }

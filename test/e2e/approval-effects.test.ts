@@ -76,7 +76,7 @@ const KINDS = {
 } as const;
 
 const COUNTS =
-  /deletes 1 option with 2 Context IDs, and takes 1 Context ID away from 1 option, and renames 1 option, and moves 1 option, and adds Context IDs to 1 option, and changes the settings of 1 option group, and creates 25 options\./;
+  /deletes 1 option with 2 Context IDs, removes 1 Context ID from 1 option, renames 1 option, moves 1 option, adds Context IDs to 1 option, changes the settings of 1 option group, and creates 25 options\./;
 
 test("the client is asked about each kind of change of a plan, with its total and its first and last names", async () => {
   const asked: string[] = [];
@@ -91,7 +91,7 @@ test("the client is asked about each kind of change of a plan, with its total an
   const declined = await session.client.callTool("apply_plan", { runId });
   const [question = ""] = asked;
   expect(question).toMatch(COUNTS);
-  expect(question).toContain("2 of the targeting's 7 options (29 %) are deleted or lose Context IDs.");
+  expect(question).toMatch(/ 2 of the 7 options of "[^"]+" \(29 %\) are deleted or lose Context IDs\./);
   for (const [title, names] of Object.entries(KINDS)) {
     expect(question).toContain(`${title}:`);
     for (const name of names) expect(question).toContain(`"${name}"`);
@@ -142,15 +142,17 @@ test("the page has all of it: a plan by kind, an undo by what comes back and wha
   const found = () => person.runs().find((row) => row.waiting !== undefined && row.runId !== runId);
   await expect.poll(found).toBeDefined();
   const undo = found();
-  expect(undo?.waiting?.effect).toMatch(/^Undoes an earlier run: .* This deletes 25 options/);
+  expect(undo?.waiting?.effect).toMatch(/^Undoes an earlier run in "[^"]+": .* This deletes 25 options/);
   const parts = new Map(undo?.waiting?.parts.map(({ title, objects }) => [title, objects]));
   expect(parts.get("Options deleted")?.map(({ name }) => name)).toEqual(NEW);
-  expect(parts.get("Not restored: changed by others since")?.map(({ name }) => name)).toEqual(["Theirs"]);
-  expect(parts.get("Restored with differences")).toEqual([
+  expect(parts.get("Changed since and not undone")?.map(({ name }) => name)).toEqual(["Theirs"]);
+  expect(parts.get("Undone with differences")).toEqual([
     expect.objectContaining({ name: "Old", says: expect.stringContaining("gets a new ID") }),
   ]);
-  const exact = parts.get("Restored exactly")?.map(({ name }) => name);
-  for (const name of ["Losing", "Gaining", "Group", "Moving"]) expect(exact).toContain(name);
+  const exact = parts.get("Undone exactly")?.map(({ name }) => name);
+  for (const name of ["Losing", "Group", "Moving"]) expect(exact).toContain(name);
+  // It only loses Context IDs, which is among the losses.
+  expect(exact).not.toContain("Gaining");
 });
 
 test("an update that takes away and adds says both", async () => {
@@ -174,7 +176,7 @@ test("an update that takes away and adds says both", async () => {
     ],
   });
   expect(report.confirmation?.effect).toContain(
-    "This takes 1 Context ID away from 1 option, and leaves 1 of them empty, and adds Context IDs to 1 option.",
+    "This removes 1 Context ID from 1 option, which will be empty, and adds Context IDs to 1 option.",
   );
   expect(report.confirmation?.effect).toMatch(/"Gaining" \(\w{26}\): gets 2 Context IDs/);
 });
@@ -188,11 +190,11 @@ async function shopOfTen({ control }: Session) {
     options: ids.map((_id, at) => ({ _id, targeting: targetingId, name: `Option ${at}`, contexts: [`c${at}`] })),
   });
   return [
-    { tool: "delete_options", args: { ids: ids.slice(0, 3) }, share: "3 of the targeting's 10 options (30 %)" },
+    { tool: "delete_options", args: { ids: ids.slice(0, 3) }, share: '3 of the 10 options of "Shop" (30 %)' },
     {
       tool: "update_contexts",
       args: { items: [{ _id: ids[9], set: [] }] },
-      share: "1 of the targeting's 10 options (10 %)",
+      share: '1 of the 10 options of "Shop" (10 %)',
     },
   ];
 }
@@ -222,6 +224,7 @@ test("a deletion outside of plans says its share of the targeting in the client,
   const waiting = await person.waiting();
   // The page shows it as a figure.
   expect(waiting.waiting?.magnitude).toEqual({ count: 3, whole: 10, verb: "deleted" });
+  expect(waiting.waiting?.effect).toBe("");
   await person.press(waiting.runId, "approve");
   expect(checkedReport(await calling).counts).toMatchObject({ succeeded: 3 });
 });

@@ -104,7 +104,7 @@ test("options created beside options extended are told apart", async () => {
     ],
     totals: { optionCount: 5 },
   });
-  expect(textOf(given)).toContain("Created 1 of 2 options, added Context IDs to 1 in");
+  expect(textOf(given)).toContain("Created 1 option, added Context IDs to 1 that existed in");
 });
 
 test("where the read before fails, an add goes on without it", async () => {
@@ -235,5 +235,5 @@ const listed = z.looseObject({
 test("a name of one letter is counted as one", async () => {
   const { session, targetingId } = await footwear();
   const refused = await session.client.callTool("bulk_add_options", { targetingId, items: [{ name: "X" }] });
-  expect(textOf(refused)).toContain("the name has 1 character, and needs at least 2");
+  expect(textOf(refused)).toContain("the name has 1 character (at least 2)");
 });

@@ -54,10 +54,10 @@ describe("names (management-api 8.3)", () => {
     expect(words("e\u0301 sale")).toBe('has 1 character that is not allowed: "\\u{301}" (U+0301)');
     expect(words("봄 세일".normalize("NFD"))).toBe("has Hangul that is decomposed: compose it (NFC)");
     expect(words(` a/${"b".repeat(40)}`)).toBe(
-      'has 1 character that is not allowed: "/"; it has 43 characters, and may have 36; it begins or ends with a space',
+      'has 1 character that is not allowed: "/"; it has 43 characters (at most 36); it begins or ends with a space',
     );
     expect(words(String.fromCodePoint(...Array.from({ length: 50 }, (_, at) => 0x4e00 + at)))).toMatch(
-      /^has 50 characters that are not allowed: "一", .* and 10 more; it has 50 characters, and may have 36$/,
+      /^has 50 characters that are not allowed: "一", .* and 10 more; it has 50 characters \(at most 36\)$/,
     );
   });
 

@@ -220,8 +220,8 @@ describe("undo_run", () => {
         { _id: group, undo: "exact" },
       ],
     });
-    expect(planned.text).toContain('notOurs: "Theirs"');
-    expect(planned.text).toContain('the run set "Plain 2", now it is "Theirs"');
+    expect(planned.text).toContain('Changed since and not undone:\n- "Theirs"');
+    expect(planned.text).toContain('"Plain 2" after the run, "Theirs" now');
     await apply(String(planned.structured.runId));
     const names = (await holds(targetingId)).options.map(
       (row) => z.tuple([z.string()]).rest(z.unknown()).parse(JSON.parse(row))[0],

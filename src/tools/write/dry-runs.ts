@@ -168,8 +168,7 @@ async function propose(
 ): Promise<void> {
   const stored = await changes.runs.stored(runId);
   if (stored === undefined) throw new ToolError("the dry run is gone", "Make the call with dryRun again.");
-  const effect =
-    plan.losses.length === 0 ? undefined : effectOfCall(plan.losses, plan.objects, plan.facts.optionsThere).sentence;
+  const effect = plan.losses.length === 0 ? undefined : effectOfCall(plan.losses, plan.objects, plan.facts).sentence;
   const requests = weighed(plan.steps, plannedRequests(plan.steps));
   plan.facts = { ...plan.facts, shown: planDigest(plan), foreseen: requests, ...(effect !== undefined && { effect }) };
   plan.madeAt = clock.now();
@@ -185,7 +184,7 @@ function answerOf(
   const asks =
     plan.losses.length > 0
       ? [
-          `before it is applied, a person may be asked: ${effectText(effectOfCall(plan.losses, plan.objects, plan.facts.optionsThere))}`,
+          `before it is applied, a person may be asked: ${effectText(effectOfCall(plan.losses, plan.objects, plan.facts))}`,
         ]
       : [];
   return renderReport({
@@ -210,7 +209,7 @@ function changesSince(before: RunState, plan: Plan): string {
     else if (was === "failed" && is !== "failed") working += 1;
     else if (JSON.stringify(before.reason(object)) !== JSON.stringify(now.reason(object))) other += 1;
   }
-  const lost = plan.losses.length === 0 ? undefined : effectOfCall(plan.losses, plan.objects, plan.facts.optionsThere);
+  const lost = plan.losses.length === 0 ? undefined : effectOfCall(plan.losses, plan.objects, plan.facts);
   const parts = [
     ...(before.objects.length === now.objects.length
       ? []

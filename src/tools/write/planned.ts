@@ -11,7 +11,7 @@ import { CONFIRMATION_MS, lossDigest } from "../../changes/run-rules.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { ownReason } from "../../runs/outcome.ts";
-import { countsOf } from "../../runs/report.ts";
+import { countsOf, countsWithin } from "../../runs/report.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type Undecided, type UndecidedAnswer } from "../define-tool.ts";
 import { askFor } from "./confirmation-token.ts";
@@ -34,6 +34,7 @@ export function unstartedReport(call: WriteCall, state: RunState, { environment 
     counts: countsOf(state),
     failures: groupFailures(state),
     results: [],
+    ...(call.tool === "create_targetings" && { newOptions: countsWithin(state) }),
   };
   return {
     ...picked,

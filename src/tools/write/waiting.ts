@@ -87,7 +87,7 @@ export async function effectOf(
   { losses, objects, facts }: Planned,
   context: Pick<ToolContext, "runs">,
 ): Promise<Effect> {
-  if (call.tool !== "apply_plan" || runId === undefined) return effectOfCall(losses, objects, facts.optionsThere);
+  if (call.tool !== "apply_plan" || runId === undefined) return effectOfCall(losses, objects, facts);
   // Loaded late: only plans need it.
   const [{ documentOf }, { effectOfDocument }] = await Promise.all([
     import("../kept-plan.ts"),

@@ -83,7 +83,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
   /** Executes the call, or attaches to the run of an identical call that was made at the same time. */
   const once = async (make: (keep: () => Promise<ChangeHeader>) => Promise<RunOrOutcome>): Promise<RunOrOutcome> =>
     withHints(await changes.once({ ...context, call, bytes }, make), hints);
-  const effect = () => effectOfCall(plan.losses, plan.objects, plan.facts.optionsThere);
+  const effect = () => effectOfCall(plan.losses, plan.objects, plan.facts);
   const outcome = await decided<RunOrOutcome>(
     {
       needsApproval: needsConfirmation(plan),

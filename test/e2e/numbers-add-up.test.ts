@@ -1,0 +1,100 @@
+import { expect, test } from "vitest";
+import { textOf } from "../support/clients.ts";
+import { warmSessions } from "../support/writing.ts";
+
+const startSession = warmSessions();
+type Session = Awaited<ReturnType<typeof startSession>>;
+
+const OF_200 = Array.from({ length: 200 }, (_, at) => ({
+  name: `Model ${at}`,
+  ...(at > 0 && { contexts: [`m${at}`] }),
+}));
+
+/** Makes a call that needs approval, and approves it with its token. */
+async function approved(session: Session, tool: string, args: Readonly<Record<string, unknown>>): Promise<void> {
+  const { confirmation } = await session.write(tool, args);
+  const done = await session.write(tool, { confirmation: confirmation?.token });
+  expect(done.status).toBe("succeeded");
+}
+
+test("new targetings and their options are counted separately", async () => {
+  const session = await startSession();
+  const items = [{ name: "Shop", options: [{ name: "Shoes", children: [{ name: "Boots" }] }] }, { name: "Empty" }];
+  const planned = await session.client.callTool("create_targetings", { items, dryRun: true });
+  expect(textOf(planned)).toContain("Would create 2 targetings with 2 options. Run");
+  const made = await session.client.callTool("create_targetings", { items });
+  expect(textOf(made)).toContain("Created 2 targetings with 2 options. ");
+  const bare = await session.client.callTool("create_targetings", { items: [{ name: "Bare" }] });
+  expect(textOf(bare)).toContain("Created 1 targeting. Run");
+});
+
+test("a small share is less than 1 %, and names the targeting", async () => {
+  const session = await startSession();
+  await session.client.callTool("create_targetings", { items: [{ name: "Large", options: OF_200 }] });
+  await session.client.callTool("bulk_add_options", {
+    targetingName: "Large",
+    items: OF_200.map(({ name }) => ({ name: `${name} B` })),
+  });
+  const asked = await session.client.callTool("delete_options", { targetingName: "Large", names: ["Model 0"] });
+  expect(textOf(asked)).toContain('That is 1 of the 400 options of "Large" (less than 1 %).');
+});
+
+test("an undo counts what is as before already, and a second undo names the first", async () => {
+  const session = await startSession({ env: { TARGETING_MCP_PAGE: "off" } });
+  await session.client.callTool("create_targetings", { items: [{ name: "Undone" }] });
+  const made = await session.write("bulk_add_options", {
+    targetingName: "Undone",
+    items: ["Shoes", "Boots", "Hats"].map((name) => ({ name, contexts: [name] })),
+  });
+  const [, boots] = made.results;
+  await session.client.callTool("update_options", { items: [{ _id: boots?._id, name: "High Boots" }] });
+  await approved(session, "delete_options", { targetingName: "Undone", names: ["Hats"] });
+  const planned = await session.client.callTool("undo_run", { runId: made.runId });
+  expect(textOf(planned)).toContain("1 undone exactly, 1 changed since and not undone, 1 already as before;");
+  const undo = String(planned.structuredContent?.runId);
+  await approved(session, "apply_plan", { runId: undo });
+  const again = await session.client.callTool("undo_run", { runId: made.runId });
+  expect(textOf(again)).toContain(`this run was undone before by run ${undo}`);
+  expect(textOf(again)).toContain(`undo_run {"runId":"${undo}"}`);
+  const shown = await session.client.callTool("get_run", { runId: made.runId });
+  expect(textOf(shown)).toContain(`This run was undone by run ${undo} and cannot be resumed.`);
+});
+
+test("a missing group says how to create it, and how many there are", async () => {
+  const session = await startSession();
+  const groups = Array.from({ length: 12 }, (_, at) => ({ name: `Group ${at}`, children: [{ name: `Child ${at}` }] }));
+  await session.client.callTool("create_targetings", { items: [{ name: "Grouped", options: groups }] });
+  const items = [
+    { name: "One", parentName: "Nope" },
+    { name: "Two", parentName: "None" },
+  ];
+  const added = await session.client.callTool("bulk_add_options", { targetingName: "Grouped", items });
+  expect(textOf(added)).toMatch(
+    /: item 1: the targeting has no option group named "Nope"\. Its groups: .* and 7 more\./,
+  );
+  expect(textOf(added)).toContain('For a new group, add an item or row with its name and type "collection".');
+});
+
+test("a group that the same call renames is found by its current name, and the answer says so", async () => {
+  const session = await startSession();
+  await session.client.callTool("create_targetings", {
+    items: [{ name: "Renamed", options: [{ name: "Tulip" }, { name: "Spring", children: [{ name: "Rose" }] }] }],
+  });
+  const items = [
+    { currentName: "Spring", name: "Seasonal" },
+    { currentName: "Tulip", parentName: "Seasonal" },
+  ];
+  const moved = await session.client.callTool("update_options", { targetingName: "Renamed", items });
+  expect(textOf(moved)).toContain('This call renames "Spring" to it: give the current name.');
+});
+
+test("rows that are there already are counted, not listed as if they were all", async () => {
+  const session = await startSession();
+  await session.client.callTool("create_targetings", { items: [{ name: "Again" }] });
+  const call = { targetingName: "Again", items: OF_200.slice(0, 60), onExisting: "addContexts" };
+  await session.client.callTool("bulk_add_options", call);
+  const again = await session.client.callTool("bulk_add_options", { ...call, items: [...call.items, { name: "New" }] });
+  expect(textOf(again)).toMatch(/^Created 1 of 61 options, left 59 unchanged in "Again" .*; 1 already there\./);
+  expect(textOf(again)).toMatch(/^Created \(item 61\): "New" \w{26}$/m);
+  expect(textOf(again)).toMatch(/^Unchanged \(items 2-4\): "Model 1" \w{26} \(1 already there\), .* and 56 more/m);
+});
