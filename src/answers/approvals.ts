@@ -46,11 +46,6 @@ export const STRICT_REMEDY =
   "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), run targeting-mcp page where a browser can " +
   "be opened (TARGETING_MCP_PAGE), or make the change in the web console.";
 
-/** How to fix that no person who may approve can log in over HTTP. */
-export const NOBODY_APPROVES =
-  "Nobody can approve this here: use a client that can ask (elicitation); or let an entry of TARGETING_MCP_ACCESS_FILE " +
-  'say "approves": true for this project, or set TARGETING_MCP_CONFIRM=ask (docs/guides/run-for-a-team.md).';
-
 /** What an agent can do if nobody opened the page and no other channel is left. */
 export const PAGE_NOT_OPENED_REMEDY =
   "Ask the person to run targeting-mcp page on this machine, with the settings of this server, and to decide there; " +

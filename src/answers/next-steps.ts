@@ -230,7 +230,8 @@ export interface UndoFacts {
 
 /** States whether a run can be undone, and until when. */
 export function undoNote({ runId, isUndone, undoneBy, hasChanged, until, mostRuns }: UndoFacts): string {
-  if (isUndone) return `this run was undone${undoneBy === undefined ? "" : ` by run ${undoneBy}`} and cannot be resumed`;
+  if (isUndone)
+    return `this run was undone${undoneBy === undefined ? "" : ` by run ${undoneBy}`} and cannot be resumed`;
   if (!hasChanged) return "there is nothing to undo";
   const date = new Date(until).toISOString().slice(0, 10);
   const runs = mostRuns === undefined ? "" : `, while it is among the last ${mostRuns} runs`;

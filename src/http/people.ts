@@ -1,4 +1,3 @@
-import { NOBODY_APPROVES } from "../answers/approvals.ts";
 import { openHttp } from "../api/http.ts";
 import type { Log } from "../observe/log.ts";
 import type { EndedSessions } from "../runs/backend.ts";
@@ -12,6 +11,11 @@ import { localUserName } from "../web/browser.ts";
 import { type ApproversOf, hasApprover } from "./access-now.ts";
 import type { Caller } from "./auth.ts";
 import type { Project, Projects } from "./projects.ts";
+
+/** How to fix that no person who may approve can log in over HTTP. */
+const NOBODY_APPROVES =
+  "Nobody can approve this here: use a client that can ask (elicitation); or let an entry of TARGETING_MCP_ACCESS_FILE " +
+  'say "approves": true for this project, or set TARGETING_MCP_CONFIRM=ask (docs/guides/run-for-a-team.md).';
 
 /** The people who decide over HTTP. */
 export interface People {
