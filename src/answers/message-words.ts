@@ -65,10 +65,13 @@ export function textFor(text: Text, reader: Reader): string {
   return reader === "page" ? its.replace(SIZES, (size) => thousands(Number(size))) : its;
 }
 
-/** Removes from a remedy the sentence that names `resume_run`, because a next step contains the whole call. */
+/** Removes from a remedy what it says about `resume_run`, because a next step contains the call and what it does. */
 export function withoutResume(remedy: string): string {
-  return remedy.replace(/(?: Then:| When that time is over:)? ?Call resume_run with this runId\./, "").trim();
+  return remedy
+    .replace(/(?: Then:| When that time is over:)? ?Call resume_run with this runId\.( It [^.]*\.)?/, "")
+    .trim();
 }
+
 /** How to make a run retry longer while others write. */
 export const MORE_PATIENT = "A larger TARGETING_MCP_RETRY_BUDGET_MS retries longer.";
 

@@ -87,12 +87,17 @@ function isEvents({ tool }: Pick<ReportedRun, "tool">): boolean {
 
 /** How many objects of a run another try would resolve. Events that may have been recorded are not sent again. */
 function resumable(run: ReportedRun): number {
-  if (run.neverPlanned) return 0;
-  const unknown = isEvents(run) || run.unknownIsFinal ? 0 : run.counts.unknown;
-  return unknown + run.counts.pending + waiting(run);
+  return run.neverPlanned ? 0 : askable(run) + run.counts.pending + waiting(run);
 }
 
-function resumeStep({ counts, tool }: ReportedRun, runId: string, causes: ReadonlySet<Cause | undefined>): string {
+/** How many unknown objects another try would resolve. No answer shows who made what appeared meanwhile. */
+function askable({ counts, failures, tool, unknownIsFinal }: ReportedRun): number {
+  if (isEvents({ tool }) || unknownIsFinal) return 0;
+  const unclear = failures.filter(({ errorCode, outcome }) => errorCode === "OWNER_UNCLEAR" && outcome === "unknown");
+  return counts.unknown - unclear.reduce((sum, { count }) => sum + count, 0);
+}
+
+function resumeStep(run: ReportedRun, runId: string, causes: ReadonlySet<Cause | undefined>): string {
   const isWaited = causes.has("busy") || causes.has("network");
   const when = causes.has("rateLimit")
     ? "when the wait that the service asks for is over, "
@@ -101,7 +106,7 @@ function resumeStep({ counts, tool }: ReportedRun, runId: string, causes: Readon
       : "";
   const call = callOf("resume_run", { runId });
   if (causes.has("busy")) return `${when}from any session of the same caller: ${call}`;
-  if (counts.unknown > 0 && !isEvents({ tool })) {
+  if (askable(run) > 0) {
     return `${when}${call} sends again what is unknown or left and reports what happened; nothing is made twice`;
   }
   return `${when}${call} finishes what was not applied`;

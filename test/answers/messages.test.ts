@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { messageFor } from "../../src/answers/failures.ts";
+import { withoutResume } from "../../src/answers/message-words.ts";
 import { requestFailure } from "../../src/answers/request-messages.ts";
 import { RejectedError } from "../../src/api/errors.ts";
 import type { Step } from "../../src/changes/rows/entries.ts";
@@ -27,6 +28,13 @@ describe("each code has its own sentence and remedy", () => {
       return [`${reason.code} ${JSON.stringify(reason.detail ?? {})}`, `  ${message}`, `  ${remedy}`].join("\n");
     });
     await expect(`${told.join("\n\n")}\n`).toMatchFileSnapshot("messages.txt");
+  });
+
+  test("where a next step names resume_run, no sentence about it is left without a subject", () => {
+    for (const reason of OWN_REASONS) {
+      const left = withoutResume(messageFor(reason).remedy);
+      expect(left, reason.code).not.toMatch(/resume_run|^It (?:sends|finishes)/);
+    }
   });
 
   test("no two are the same, none is the one for unknown codes, and each says what to do", () => {

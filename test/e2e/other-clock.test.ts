@@ -63,8 +63,10 @@ describe.each(OFFSETS)("the header Date is %s ms ahead of the clock inside IDs",
   test("and where nothing proves whose it is, it is unknown, and never failed", async () => {
     const { write } = await throughGateway(aheadMs, [1]);
     const items = Array.from({ length: 20 }, (_, at) => ({ name: `Targeting ${at}` }));
-    const { counts, failures } = await write("create_targetings", { items });
+    const { counts, failures, nextSteps } = await write("create_targetings", { items });
     expect(counts).toMatchObject({ items: 20, unknown: 20, failed: 0 });
     expect(failures).toMatchObject([{ errorCode: "OWNER_UNCLEAR", count: 20 }]);
+    // Resuming would resolve nothing.
+    expect(nextSteps).toEqual([]);
   });
 });
