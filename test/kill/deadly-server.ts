@@ -18,9 +18,15 @@ const read = z.looseObject({ result: z.looseObject({ contents: z.array(z.looseOb
 
 export type Server = ReturnType<typeof startNode>;
 
-/** Starts the real command; `DEADLY` in its environment says where it dies. */
+/**
+ * Starts the real command; `DEADLY` in its environment says where it dies. A call answers with its end, however busy the
+ * machine is.
+ */
 export function started(environment: Readonly<Record<string, string>>): Server {
-  const server = startNode(["--import", join(import.meta.dirname, "deadly.mjs"), COMMAND], environment);
+  const server = startNode(["--import", join(import.meta.dirname, "deadly.mjs"), COMMAND], {
+    TARGETING_MCP_WAIT_MS: "600000",
+    ...environment,
+  });
   // A process that is killed takes no more input.
   server.child.stdin.on("error", () => {});
   for (const message of OPENING) server.send(message);
