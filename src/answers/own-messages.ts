@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { type Damage, damageWords } from "../files/damage.ts";
+import { DAMAGES, type Damage, damageWords } from "../files/damage.ts";
 import { nameProblemWords } from "../platform/text.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { LIMITS } from "../spec/limits.ts";
@@ -433,17 +433,6 @@ function rowMessage(detail: Detail, reason: Reason): Entry {
   if (words === undefined) return { message: "the row cannot be read", remedy: "Fix it." };
   return typeof words === "function" ? words(detail, reason) : words;
 }
-
-const DAMAGES: readonly Damage["damage"][] = [
-  "formulaError",
-  "scientific",
-  "truth",
-  "date",
-  "narrow",
-  "formulaText",
-  "invisible",
-  "noValue",
-];
 
 function damageOf(damage: unknown, characters: unknown): Damage {
   const known = DAMAGES.find((one) => one === damage) ?? "formulaError";

@@ -122,6 +122,10 @@ function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string
       `${counted(seen.trimmed, "name")} read without the spaces around ${seen.trimmed === 1 ? "it" : "them"}`,
     seen.likelyContexts &&
       `no column of Context IDs was read; if ${quoteShort(seen.likelyContexts)} is one, say so: columns {"contextId": HEADING}, or "contexts" where a cell holds several`,
+    seen.grouped &&
+      `${counted(seen.grouped, "Context ID")} with thousands separators, read with them: if they are not meant, format the column without them`,
+    seen.dates &&
+      `${counted(seen.dates, "Context ID")} that ${seen.dates === 1 ? "is a date" : "are dates"}: check whether a spreadsheet made them of other texts`,
     seen.shorter &&
       `${counted(seen.shorter, "Context ID")} with fewer digits than the others: check whether a spreadsheet removed leading zeros`,
   ].map((words) => (typeof words === "string" ? words : undefined));

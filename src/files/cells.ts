@@ -152,8 +152,10 @@ function wordReader<Meaning>(
 
 /** The yes or no of a cell; undefined if it is blank, null if it contains something else. */
 export const truthIn = wordReader<boolean>([
-  [true, ["yes", "true", "1", "y", "예", "ja", "j", "collection", "group", "그룹", "gruppe"]],
-  [false, ["no", "false", "0", "n", "아니오", "아니요", "nein", "atomic", "option", "옵션"]],
+  [true, ["yes", "true", "1", "y", "x", "✓", "✔", "예", "ja", "j", "wahr", "oui", "vrai", "sí", "si"]],
+  [true, ["collection", "group", "그룹", "gruppe"]],
+  [false, ["no", "false", "0", "n", "아니오", "아니요", "nein", "falsch", "non", "faux"]],
+  [false, ["atomic", "option", "옵션"]],
 ]);
 
 /** The action for the option of a row; undefined if the cell is blank, null if it contains something else. */

@@ -20,6 +20,12 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
     "date",
     /^(?:\d{1,2}\. ?(?:Jan|Feb|Mrz|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)|(?:Jan|Feb|Mrz|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez) \d{2}|\d{1,2}월 \d{1,2}일)$/,
   ],
+  // What databases and programs write for a value that they do not have.
+  ["placeholder", /^(?:null|NULL|n\/a|N\/A|NaN|undefined|[-–—])$/],
+  // The ' that makes a spreadsheet keep the digits of a number, saved as part of the text.
+  ["apostrophe", /^'\d+$/],
+  // UTF-8 that was opened as Windows-1252 and saved again.
+  ["misread", /Ã[¡-¿„–œŸ‰]|â€[™œž“¦]/],
   // A column that was too narrow when it was saved.
   ["narrow", /^#{3,}$/],
   // A formula that people use to keep leading zeros, saved as text.
@@ -36,17 +42,24 @@ const INVISIBLE =
 /** A character that may be invisible: none of ASCII, and no syllable of Hangul. */
 const UNUSUAL = /[^ -~가-힣]/;
 
+/** The kinds of damage. */
+export const DAMAGES = [
+  "formulaError",
+  "scientific",
+  "truth",
+  "date",
+  "narrow",
+  "formulaText",
+  "placeholder",
+  "apostrophe",
+  "misread",
+  "invisible",
+  "noValue",
+] as const;
+
 /** What is wrong with a text that a spreadsheet program saved. */
 export interface Damage {
-  readonly damage:
-    | "formulaError"
-    | "scientific"
-    | "truth"
-    | "date"
-    | "narrow"
-    | "formulaText"
-    | "invisible"
-    | "noValue";
+  readonly damage: (typeof DAMAGES)[number];
   /** The invisible characters as code points, such as U+200B. */
   readonly characters?: readonly string[];
 }
@@ -90,6 +103,12 @@ const DAMAGE_WORDS: Readonly<Record<Damage["damage"], readonly [message: string,
   date: ["is what a spreadsheet makes of a date", "Write the original text again, formatted as text."],
   narrow: ["was saved from a column that was too narrow to show it", "Widen the column, and save the file again."],
   formulaText: ["is a formula that was saved as a text", 'Write the text alone, formatted as text, without =" and ".'],
+  placeholder: ["is what programs write for an empty cell", "Empty the cell, or write the text that is meant."],
+  apostrophe: ["begins with the ' that keeps a number as text in a spreadsheet", "Write it without the '."],
+  misread: [
+    "was read in a wrong encoding before it was saved",
+    "Open the original file as UTF-8 (in Excel: Data, From Text/CSV), or type the text again.",
+  ],
   invisible: ["holds invisible characters", "Type the text again, without them."],
   noValue: [
     "comes from a formula without a stored value",

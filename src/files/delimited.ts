@@ -12,8 +12,9 @@ export interface SheetRecord {
   readonly isHidden?: true;
 }
 
-/** A formula that sums or counts, in English and German programs. A text file may contain it with a leading quote. */
-export const SUM_FORMULA = /^'?=(?:SUM|SUBTOTAL|AGGREGATE|COUNTA?|SUMME|TEILERGEBNIS|AGGREGAT|ANZAHL2?)\(/i;
+/** A formula that sums or counts, in the language of the program. A text file may contain it with a leading quote. */
+export const SUM_FORMULA =
+  /^'?=(?:SUM|SUBTOTAL|AGGREGATE|COUNTA?|SUMME|TEILERGEBNIS|AGGREGAT|ANZAHL2?|SOMME|SOUS\.TOTAL|SUMA|SUBTOTALES|SOMMA|SUBTOTALE|SOMA)\(/i;
 
 /** The place of a cell in a text. Lines and columns count from 1; `start` and `end` are positions, including quotes. */
 export interface CellPlace {

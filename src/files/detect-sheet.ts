@@ -158,6 +158,10 @@ function isMore(one: Likeness, other: Likeness): boolean {
 
 /** The maximum number of ignored columns, and of columns with their headings, in an answer. */
 const NAMED = 12;
+/** A number as spreadsheets show it, with a separator between thousands. */
+const GROUPED = /^\d{1,3}(?:(?:,\d{3})+|(?:[.'’ ]\d{3}){2,})$/;
+/** A date as spreadsheets show it, perhaps with a time. */
+const DATE = /^(?:\d{4}-\d{1,2}-\d{1,2}|\d{1,2}([./])\d{1,2}\1\d{2,4})(?: \d{1,2}:\d{2}(?::\d{2})?)?$/;
 /** A column with digits of this length may have lost leading zeros. */
 const DIGITS = /^\d+$/;
 
@@ -174,6 +178,8 @@ class Facts {
   #digits: Map<number, number> | undefined = new Map();
   #group = "";
   #blankGroups = 0;
+  #grouped = 0;
+  #dates = 0;
   #targeting: string | undefined;
 
   constructor(header: SheetHeader, given: string | undefined) {
@@ -189,7 +195,9 @@ class Facts {
 
   take({ cells }: SheetRow): void {
     const contexts = (cells[this.#at.contexts] ?? "").trim();
-    if (contexts !== "" && !contexts.startsWith("[")) {
+    if (GROUPED.test(contexts)) this.#grouped += 1;
+    else if (contexts !== "" && !contexts.startsWith("[")) {
+      if (DATE.test(contexts)) this.#dates += 1;
       for (const separator of ["\n", "|", ";", ","]) {
         if (contexts.includes(separator) && damageIn(contexts) === undefined)
           this.#holding.set(separator, (this.#holding.get(separator) ?? 0) + 1);
@@ -243,6 +251,8 @@ class Facts {
       unseparated: holding(["|", ";", "\n"].filter((one) => !separating.includes(one))),
       blankGroups: this.#blankGroups,
       shorter: this.#shorter(),
+      grouped: this.#grouped,
+      dates: this.#dates,
       ...(likely !== undefined && { likelyContexts: likely }),
       ...(this.#targeting !== undefined && { targeting: this.#targeting }),
     };

@@ -6,7 +6,7 @@ const FORMATS = ["csv", "xlsx", "ndjson", "json"] as const;
 export type Format = (typeof FORMATS)[number];
 
 /** Encodings of files. `euc-kr` is what Korean Excel saves as CSV (CP949). */
-export const ENCODINGS = ["utf-8", "utf-16le", "utf-16be", "euc-kr", "windows-1252"] as const;
+export const ENCODINGS = ["utf-8", "utf-16le", "utf-16be", "euc-kr", "windows-1252", "macintosh"] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
 /** Encodings by their common names. */
@@ -16,6 +16,7 @@ export const ENCODING_NAMES: Readonly<Record<Encoding, string>> = {
   "utf-16be": "UTF-16 (big endian)",
   "euc-kr": "EUC-KR (CP949)",
   "windows-1252": "Windows-1252",
+  macintosh: "Mac Roman",
 };
 
 /** The possible delimiters of a text file, in the order in which they are tried. */
@@ -62,6 +63,9 @@ const sheetSeen = z.object({
   blankGroups: count,
   /** The number of cells whose Hangul was composed. */
   composed: count,
+  /** The number of Context IDs that look like numbers with thousands separators, and like dates. */
+  grouped: count,
+  dates: count,
   /** The number of numeric Context IDs that are shorter than all others. */
   shorter: count,
   /** The number of rows that repeat the header, as multi-page sheets do. They were skipped. */

@@ -3,7 +3,7 @@ import type { ByteSource } from "../platform/held-folder.ts";
 import { ENCODING_NAMES, ENCODINGS, type Encoding } from "./input-file.ts";
 
 const LOST = "\uFFFD";
-const NEWLINE = 0x0a;
+const [NEWLINE, RETURN] = [0x0a, 0x0d];
 /** The bytes that are decoded at once: few enough that the text before is freed soon, which keeps memory low. */
 const PART_BYTES = 8192;
 
@@ -93,7 +93,7 @@ function markedEncoding([first, second, third]: Uint8Array): Encoding | undefine
 
 /**
  * Detects the encoding of a content, piece by piece: by its byte order mark; otherwise UTF-16 if it has zero bytes,
- * UTF-8 if all of it is valid, and else CP949 or Windows-1252, whichever decodes to letters. A content in mixed
+ * UTF-8 if all of it is valid, and else CP949, Windows-1252 or Mac Roman, whichever decodes to letters. A content in mixed
  * encodings with whole UTF-8 characters counts as UTF-8: reading it then reports the line that is not UTF-8.
  */
 export class EncodingDetector {
@@ -106,6 +106,7 @@ export class EncodingDetector {
   #isUtf8 = true;
   readonly #korean = new KoreanLikeness();
   readonly #unicode = new UnicodeLikeness();
+  readonly #mac = new MacLikeness();
 
   take(chunk: Uint8Array): void {
     if (this.#isFirst) this.#marked = markedEncoding(chunk);
@@ -118,6 +119,7 @@ export class EncodingDetector {
     if (this.#isUtf8) this.#isUtf8 = isValid(() => this.#utf8.decode(chunk, { stream: true }));
     this.#korean.take(chunk);
     this.#unicode.take(chunk);
+    this.#mac.take(chunk);
   }
 
   found(): Encoding {
@@ -126,7 +128,8 @@ export class EncodingDetector {
     if (even + odd > 0) return odd >= even ? "utf-16le" : "utf-16be";
     if (this.#isUtf8 && isValid(() => this.#utf8.decode())) return "utf-8";
     if (this.#korean.isKorean()) return "euc-kr";
-    return this.#unicode.isUnicode() ? "utf-8" : "windows-1252";
+    if (this.#unicode.isUnicode()) return "utf-8";
+    return this.#mac.isMac() ? "macintosh" : "windows-1252";
   }
 }
 
@@ -208,6 +211,44 @@ class UnicodeLikeness {
   }
 }
 
+/** The bytes that are letters in Mac Roman, and rarely follow a letter in Windows-1252. */
+const MAC_LETTERS: ReadonlySet<number> = new Set([
+  ...[0x81, 0x83, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8d, 0x8e, 0x8f],
+  ...[0x90, 0x98, 0x9a, 0x9d, 0x9e, 0x9f],
+]);
+
+/**
+ * Whether bytes look like Mac Roman, as Excel on a Mac saves CSV: lines end with a return alone, or several letters are
+ * none in Windows-1252 and there are none of its letters.
+ */
+class MacLikeness {
+  readonly #letters = new Set<number>();
+  #hasWestern = false;
+  #hasNewline = false;
+  #hasReturn = false;
+  #before = 0;
+
+  take(chunk: Uint8Array): void {
+    this.#hasNewline ||= chunk.includes(NEWLINE);
+    this.#hasReturn ||= chunk.includes(RETURN);
+    for (const byte of chunk) {
+      if (byte >= 0x80 && isAsciiLetter(this.#before)) {
+        if (MAC_LETTERS.has(byte)) this.#letters.add(byte);
+        else if (byte >= 0xc0) this.#hasWestern = true;
+      }
+      this.#before = byte;
+    }
+  }
+
+  isMac(): boolean {
+    return (this.#hasReturn && !this.#hasNewline) || (this.#letters.size > 1 && !this.#hasWestern);
+  }
+}
+
+function isAsciiLetter(byte: number): boolean {
+  return (byte >= 0x41 && byte <= 0x5a) || (byte >= 0x61 && byte <= 0x7a);
+}
+
 function isLetter(byte: number): boolean {
-  return (byte >= 0x41 && byte <= 0x5a) || (byte >= 0x61 && byte <= 0x7a) || byte >= 0x81;
+  return isAsciiLetter(byte) || byte >= 0x81;
 }

@@ -1,8 +1,12 @@
 import { NO_VALUE } from "./damage.ts";
 import { type SheetRecord, SUM_FORMULA } from "./delimited.ts";
 
-const TOTAL_WORDS =
-  "(?:grand |sub[- ]?)?totals?|sum|합계|총계|총합계?|소계|부분합|계|(?:gesamt|zwischen|teil)?summe|gesamt";
+/** Words for totals in English, German, French, Spanish, Italian, Portuguese, Dutch, Korean, Japanese and Chinese. */
+const TOTAL_WORDS = [
+  "(?:grand |sub[- ]?|sous-|suma |eind)?tot(?:als?|aal|ale)(?: g[eé]n[eé]ral| geral| complessivo)?",
+  ...["suma?", "som(?:me|ma)", "(?:gesamt|zwischen|teil)?summe", "gesamt"],
+  ...["총? ?합 ?계", "총 ?계", "소 ?계", "부분합", "계", "[合総總小]?計", "[合总小]计"],
+].join("|");
 /**
  * The beginning of a total row. With a formula that sums, also what spreadsheet programs write, such as "Nike Total".
  */

@@ -63,6 +63,8 @@ const ENCODING_ALIASES: Readonly<Record<string, Encoding>> = {
   cp1252: "windows-1252",
   "iso-8859-1": "windows-1252",
   latin1: "windows-1252",
+  macroman: "macintosh",
+  "mac-roman": "macintosh",
 };
 
 function encodingNamed(name: string | undefined): Encoding | undefined {

@@ -116,6 +116,94 @@ describe("rows of text files", () => {
   });
 });
 
+describe("cells of text files", () => {
+  const MAC = "Option;Context IDs\rGr\x9a\xa7en;Stra\xa7e\r\x80pfel;M\x9fnchen\r";
+
+  test.each([
+    ["\r", "read as Mac Roman, separated by semicolons"],
+    ["\r\n", "read as Mac Roman, separated by semicolons"],
+  ])("CSV of Excel on a Mac, with lines that end with %j", async (end, note) => {
+    const { rows, notes } = await read("a.csv", Buffer.from(MAC.replaceAll("\r", end), "latin1"));
+    expect(rows).toEqual([
+      ["Größen", "Straße"],
+      ["Äpfel", "München"],
+    ]);
+    expect(notes).toContain(note);
+  });
+
+  test.each(["cœur|L’Oréal", "Škoda|Beneš", "12,50 €", "Größe", "Ægir|Žižek"])(
+    "Windows-1252 stays that: %s",
+    async (words) => {
+      const bytes: Readonly<Record<string, number>> = {
+        œ: 0x9c,
+        "’": 0x92,
+        Š: 0x8a,
+        š: 0x9a,
+        Ž: 0x8e,
+        ž: 0x9e,
+        "€": 0x80,
+      };
+      const encoded = Buffer.from(
+        `Option;Context IDs\r\nOne;${words}\r\n`.replaceAll(/[œ’ŠšŽž€]/g, (one) =>
+          String.fromCharCode(bytes[one] ?? 0),
+        ),
+        "latin1",
+      );
+      const { rows, notes } = await read("a.csv", encoded);
+      expect(rows).toEqual([["One", ...words.split("|")]]);
+      expect(notes).toContain("Windows-1252");
+    },
+  );
+
+  test.each([
+    ["'00123", "apostrophe"],
+    ["N/A", "placeholder"],
+    ["null", "placeholder"],
+    ["–", "placeholder"],
+    ["MÃ¼nchen", "misread"],
+    ["lâ€™Oréal", "misread"],
+  ])("%s is no Context ID", async (id, damage) => {
+    expect((await read("a.csv", `Option,Context ID\nOne,${id}\n`)).rows).toEqual([damage]);
+  });
+
+  test.each(["SÃO PAULO", "n-a", "1.2.3", "'a", "Null", "100.200"])("%s is a Context ID", async (id) => {
+    const { rows, notes } = await read("a.csv", `Option,Context ID\nOne,${id}\n`);
+    expect(rows).toEqual([["One", id]]);
+    expect(notes).toBe("");
+  });
+
+  test("thousands separators and dates in Context IDs are pointed out, and are no lists", async () => {
+    const { rows, notes } = await read("a.csv", 'Option;Context IDs\nOne;"1,234"\nTwo;4.012.345\nThree;04.03.2026\n');
+    expect(rows).toEqual([
+      ["One", "1,234"],
+      ["Two", "4.012.345"],
+      ["Three", "04.03.2026"],
+    ]);
+    expect(notes).toContain("2 Context IDs with thousands separators, read with them");
+    expect(notes).toContain("1 Context ID that is a date");
+    expect(notes).not.toContain("commas");
+  });
+
+  test.each([
+    "Total général",
+    "Suma total",
+    "Totale complessivo",
+    "Total geral",
+    "Eindtotaal",
+    "合計",
+    "总计",
+    "총 합계",
+  ])("%s begins a row of totals", async (word) => {
+    const { rows, notes } = await read("a.csv", `Option;Context IDs;Clicks\nOne;a;10\nTwo;b;20\n${word};;30\n`);
+    expect(rows).toHaveLength(2);
+    expect(notes).toContain("line 4 skipped as a row of totals");
+  });
+
+  test.each(["x", "✓", "oui", "WAHR", "sí"])("%s is a yes", async (yes) => {
+    expect((await read("a.csv", `Option,Is Group,Context IDs\nOne,${yes},a\n`)).rows).toEqual([["One", "a"]]);
+  });
+});
+
 describe("workbooks of other programs", () => {
   test("an empty file is called that", async () => {
     await expect(read("a.xlsx", "")).rejects.toThrow("the file is empty");
