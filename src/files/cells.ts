@@ -4,13 +4,11 @@ import { ownReason, type Reason } from "../runs/outcome.ts";
 import { contextIdProblem, trimContextId } from "../spec/context-ids.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { Header } from "./columns.ts";
+import { NONE } from "./columns.ts";
 import { damageIn } from "./damage.ts";
 
 /** The default separator of several Context IDs in one cell. A line break always separates them. */
 export const BETWEEN_CONTEXTS = "|";
-
-/** The cell content that means "none", or the top level. A blank cell changes nothing. */
-export const NONE = "[]";
 
 /** The Context IDs of a row, trimmed; undefined if the cell is blank; or why they cannot be used. */
 export type CellContexts =

@@ -1,18 +1,10 @@
 import type { ByteSource } from "../platform/held-folder.ts";
 import { trimContextId } from "../spec/context-ids.ts";
-import { BETWEEN_CONTEXTS, NONE, splitter } from "./cells.ts";
-import {
-  columnCount,
-  type Header,
-  headerReader,
-  headingOf,
-  isWhole,
-  plainHeading,
-  similarHeading,
-  type ValidColumns,
-} from "./columns.ts";
+import { BETWEEN_CONTEXTS, splitter } from "./cells.ts";
+import { type Header, headingOf, NONE, plainHeading, type ValidColumns } from "./columns.ts";
 import { damageIn } from "./damage.ts";
 import { DelimitedReader, QuoteFault, type SheetRecord } from "./delimited.ts";
+import { columnCount, headerReader, isWhole, similarHeading } from "./header.ts";
 import {
   DELIMITERS,
   type Delimiter,

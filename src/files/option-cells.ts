@@ -1,5 +1,4 @@
-import { NONE } from "./cells.ts";
-import { headingOf } from "./columns.ts";
+import { headingOf, NONE } from "./columns.ts";
 import { inertCell, workbookCell } from "./sheet-writing.ts";
 import type { SheetFormat, WrittenRow } from "./written-rows.ts";
 

@@ -1,18 +1,9 @@
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
-import {
-  checkHeader,
-  columnCount,
-  HEADER_WITHIN,
-  type Header,
-  headerReader,
-  headingOf,
-  isWhole,
-  plainHeading,
-  type ValidColumns,
-} from "./columns.ts";
+import { type Header, headingOf, plainHeading, type ValidColumns } from "./columns.ts";
 import { composedHangul } from "./damage.ts";
 import { type CellPlace, type Delimited, DelimitedReader, QUOTES, QuoteFault, type SheetRecord } from "./delimited.ts";
+import { checkHeader, columnCount, HEADER_WITHIN, headerReader, isWhole } from "./header.ts";
 import type { Encoding, InputFile, SheetForm } from "./input-file.ts";
 import { uninertCell } from "./sheet-writing.ts";
 import { textOf } from "./text.ts";

@@ -1,6 +1,5 @@
 import type { ManagementApi } from "../api/management.ts";
-import { NONE } from "../files/cells.ts";
-import { headingOf } from "../files/columns.ts";
+import { headingOf, NONE } from "../files/columns.ts";
 import { contextCells, OPTION_HEADER, optionCells, type SheetOption } from "../files/option-cells.ts";
 import type { SavedForm } from "../files/save-file.ts";
 import { inertCell, workbookCell, writtenSheet } from "../files/sheet-writing.ts";

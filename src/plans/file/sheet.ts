@@ -1,8 +1,10 @@
-import { actionIn, BETWEEN_CONTEXTS, contextActionIn, NONE, splitter, truthIn } from "../../files/cells.ts";
+import { actionIn, BETWEEN_CONTEXTS, contextActionIn, splitter, truthIn } from "../../files/cells.ts";
 import type { ValidColumns } from "../../files/columns.ts";
+import { NONE } from "../../files/columns.ts";
 import { damageIn } from "../../files/damage.ts";
 import type { OpenedFile } from "../../files/rows.ts";
 import { type SheetHeader, type SheetRow, sheetRows } from "../../files/sheet-rows.ts";
+
 import { isUlid } from "../../spec/ulid.ts";
 import {
   type ContextsWish,

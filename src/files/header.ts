@@ -1,0 +1,196 @@
+import { FileError } from "../platform/files.ts";
+import { nearestWord } from "../platform/near-words.ts";
+import {
+  type ColumnsArgument,
+  HEADINGS,
+  type Header,
+  headingOf,
+  plainHeading,
+  REASON_COLUMN,
+  type ValidColumns,
+} from "./columns.ts";
+
+/**
+ * Headings of product lists. They count only where no other heading is a required column, because lists of products have
+ * many columns of texts. Those without a word for names count only beside Context IDs: alone they may be numbers.
+ */
+const PRODUCT_NAMES = [
+  ...["product name", "item name", "article name", "상품명", "제품명", "품목명"],
+  ...["Artikelbezeichnung", "Artikelname", "Produktbezeichnung", "Produktname"],
+];
+const PRODUCTS = ["product", "item", "상품", "제품", "Artikel", "Produkt"];
+
+/** The headings of columns that this server writes, and ignores when it reads them. */
+const WRITTEN = new Set(["Result", "Problem", "How to fix", REASON_COLUMN, "status"].map(plainHeading));
+
+/** The header is searched in this many rows at the beginning of a sheet. */
+export const HEADER_WITHIN = 100;
+
+/** How well a heading matches a column: by the caller's mapping, by its name, by an alias, or as that of a product. */
+const [MAPPED, NAMED, ALIASED, PRODUCT_NAMED, PRODUCT] = [0, 1, 2, 3, 4];
+
+interface Reading {
+  readonly column: string;
+  readonly rank: number;
+}
+
+/** Creates a function that finds the column of a heading. Throws a FileError if the caller maps an unknown column. */
+function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: ColumnsArgument) {
+  const known = new Map<string, Reading>();
+  if (columns.includes("name")) {
+    for (const heading of PRODUCTS) known.set(plainHeading(heading), { column: "name", rank: PRODUCT });
+    for (const heading of PRODUCT_NAMES) known.set(plainHeading(heading), { column: "name", rank: PRODUCT_NAMED });
+  }
+  for (const column of columns.toReversed()) {
+    for (const alias of HEADINGS[column] ?? []) known.set(plainHeading(alias), { column, rank: ALIASED });
+  }
+  for (const column of columns.toReversed()) {
+    for (const name of [headingOf(column), column]) known.set(plainHeading(name), { column, rank: NAMED });
+  }
+  for (const [given, heading] of Object.entries(mapped)) {
+    const column = known.get(plainHeading(given))?.column;
+    if (column === undefined) {
+      throw new FileError(`columns maps ${JSON.stringify(given)}, which is no column`, validWords(columns));
+    }
+    for (const [plain, reading] of known) {
+      if (reading.rank === MAPPED || reading.column !== column) continue;
+      // A mapped column is read from the mapped heading only.
+      known.delete(plain);
+    }
+    known.set(plainHeading(heading), { column, rank: MAPPED });
+  }
+  return (heading: string): Reading | undefined => {
+    const plain = plainHeading(heading);
+    if (plain === "") return undefined;
+    const found = known.get(plain);
+    if (found !== undefined) return found;
+    const right = spelt(heading.trim());
+    return right === undefined || !columns.includes(right) ? undefined : { column: right, rank: ALIASED };
+  };
+}
+
+/** Creates a function that reads a row as a header. Throws a FileError if the caller maps an unknown column. */
+export function headerReader(shape: ValidColumns, mapped: ColumnsArgument = {}): (cells: readonly string[]) => Header {
+  const read = readingOf(shape, mapped);
+  return (cells) => {
+    const found = cells.map(read);
+    const has = (column: string): boolean => found.some((one) => one?.column === column && one.rank <= ALIASED);
+    const isNeeded = shape.required.some((group) => group.includes("name") && !group.some(has));
+    const worst = !isNeeded ? ALIASED : has("contexts") || has("contextId") ? PRODUCT : PRODUCT_NAMED;
+    const readings = found.map((one) => (one !== undefined && one.rank <= worst ? one : undefined));
+    const best = new Map<string, number>();
+    for (const reading of readings) {
+      if (reading !== undefined) best.set(reading.column, Math.min(reading.rank, best.get(reading.column) ?? worst));
+    }
+    const names = readings.map((reading) => (reading?.rank === best.get(reading?.column ?? "") ? reading?.column : ""));
+    const positions = new Map(names.map((name, at) => [name ?? "", at] as const).toReversed());
+    const ignored = cells.flatMap((cell, at) => {
+      const isRead = names[at] !== "" && names[at] !== undefined;
+      return isRead || plainHeading(cell) === "" || WRITTEN.has(plainHeading(cell)) ? [] : [cell.trim()];
+    });
+    positions.delete("");
+    return { at: (column) => positions.get(column) ?? -1, names: names.map((name) => name ?? ""), ignored };
+  };
+}
+
+/** Whether a header has all required columns. */
+export function isWhole(header: Header, { required }: ValidColumns): boolean {
+  return required.every((group) => group.some((column) => header.at(column) >= 0));
+}
+
+/** The number of columns of a header that are read. */
+export function columnCount({ names }: Header): number {
+  return names.filter((name) => name !== "").length;
+}
+
+/**
+ * Throws a FileError if a header lacks a column, has one twice, or has an unknown one whose content would be lost. The
+ * error shows the header as it was read, and what its headings most likely mean.
+ */
+export function checkHeader(
+  header: Header,
+  { cells, line }: { readonly cells: readonly string[]; readonly line: number },
+  shape: ValidColumns,
+): void {
+  const { columns, required, isStrict } = shape;
+  const twice = header.names.find((name, at) => name !== "" && header.names.indexOf(name) !== at);
+  if (twice !== undefined) {
+    const headings = cells.filter((_, at) => header.names[at] === twice);
+    throw new FileError(
+      `${listed(headings)} on line ${line} of the file are all read as the column ${twice}`,
+      new Set(headings.map(plainHeading)).size === 1
+        ? "Delete all but one of them, or give the others another heading."
+        : `Leave one of them out, or say which one is meant: columns ${JSON.stringify({ [twice]: headings[0]?.trim() })}.`,
+    );
+  }
+  if (isStrict === true && header.ignored.length > 0) {
+    const { ignored } = header;
+    throw new FileError(
+      `unknown ${ignored.length === 1 ? "column" : "columns"} ${listed(ignored.slice(0, 5))} on line ${line} of the file`,
+      validWords(columns),
+    );
+  }
+  const missing = required.find((group) => !group.some((column) => header.at(column) >= 0));
+  if (missing === undefined) return;
+  const shown = cells.filter((cell) => cell.trim() !== "").map((cell) => cell.trim().slice(0, LONGEST_HEADING));
+  const likely = likelyMapping(header, shown, required);
+  const words = missing.map((column) => (headingOf(column) === column ? column : `${column} ("${headingOf(column)}")`));
+  throw new FileError(
+    `the file has no column ${words.join(" or ")}; its header was read from line ${line}: ${listed(shown.slice(0, SHOWN_HEADINGS))}`,
+    (likely === undefined
+      ? `Say which heading is which column: columns ${JSON.stringify({ [missing[0] ?? ""]: "HEADING" })}. ` +
+        `If the sheet has no headings, insert a row of them: ${headingsFor(required)}. `
+      : `If that is right, say which column is which: columns ${JSON.stringify(likely)}. `) + validWords(columns),
+  );
+}
+
+/** The headings that a file needs, in words. */
+function headingsFor(required: ValidColumns["required"]): string {
+  return listed(required.flatMap(([column]) => (column === undefined ? [] : [headingOf(column)])));
+}
+
+const SHOWN_HEADINGS = 12;
+const LONGEST_HEADING = 60;
+
+/** The likely meanings of headings that were not understood: they are similar to a known heading, or contain one. */
+function likelyMapping(
+  header: Header,
+  shown: readonly string[],
+  required: ValidColumns["required"],
+): Readonly<Record<string, string>> | undefined {
+  const likely: Record<string, string> = {};
+  const free = new Set(header.ignored.filter((heading) => shown.includes(heading)));
+  for (const group of required) {
+    if (group.some((column) => header.at(column) >= 0)) continue;
+    for (const column of group) {
+      const found = similarHeading([...free], column);
+      if (found === undefined) continue;
+      likely[column] = found;
+      free.delete(found);
+      break;
+    }
+    // If only one heading is left, it is most likely the missing column.
+    const [only, ...others] = [...free];
+    const isOpen = !group.some((column) => column in likely);
+    if (isOpen && only !== undefined && others.length === 0 && group[0] !== undefined) likely[group[0]] = only;
+  }
+  return Object.keys(likely).length === 0 ? undefined : likely;
+}
+
+/** The first heading that is similar to one of a column, or contains it. */
+export function similarHeading(headings: readonly string[], column: string): string | undefined {
+  const known = [column, ...(HEADINGS[column] ?? [])].map(plainHeading).filter((one) => one.length > 1);
+  return headings.find((heading) => {
+    const plain = plainHeading(heading);
+    return nearestWord(plain, known) !== undefined || known.some((one) => plain.includes(one));
+  });
+}
+
+function validWords(columns: readonly string[]): string {
+  return `Valid columns: ${columns.join(", ")}.`;
+}
+
+/** Formats names as a list in a sentence. */
+export function listed(names: readonly string[]): string {
+  return names.map((name) => JSON.stringify(name)).join(", ");
+}
