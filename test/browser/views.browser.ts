@@ -214,6 +214,34 @@ test("a deletion of many stays within 300 pixels on a narrow screen, with its bu
   });
 });
 
+test("long Korean names stand whole in the narrowest view: the act, its size and what comes back, then the names", async () => {
+  const host = await start();
+  const long = (at: number) => `서울특별시강남구역삼동겨울신발특별기획전한정판매상품목록${String(at).padStart(6, "0")}`;
+  const targetingId = await madeTargeting(host, long(1));
+  await host.call("bulk_add_options", { targetingId, items: [{ name: long(2), contexts: ["x", "y"] }] });
+  const call = await called(host, "delete_options", { targetingId, names: [long(2)] });
+  await onPage(await hostPage(), async (page) => {
+    const { frame } = await shown(page, host, call);
+    const heading = frame.getByRole("heading", { level: 1 });
+    expect(await heading.innerText()).toBe(`Delete ${long(2)} from ${long(1)}?`);
+    const isWhole = "{ const one = document.querySelector('h1'); one.scrollHeight <= one.clientHeight; }";
+    expect(await frame.evaluate(isWhole)).toBe(true);
+    const words = await frame.locator(".scroll").innerText();
+    const order = [
+      /1 of \d+ options/,
+      /2 Context IDs removed/,
+      /Restorable under new IDs/,
+      long(2),
+      /stay disconnected/,
+    ];
+    const places = order.map((part) => words.search(part));
+    expect(places).toEqual(places.toSorted((one, other) => one - other));
+    expect(places[0]).toBeGreaterThanOrEqual(0);
+    expect(await page.evaluate<number>("Math.max(...heights)")).toBeLessThanOrEqual(300);
+    expect(await frame.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+  });
+});
+
 test.each(SCHEMES)("axe-core finds nothing in any state of the view, %s", async (theme) => {
   const host = await start();
   const call = await deleting(host);

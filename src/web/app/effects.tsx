@@ -1,7 +1,7 @@
-import type { FailureRow, PlanChange, PlanView, RunRow, ShownValue, Waiting } from "../wire.ts";
+import type { ChangeCounts, FailureRow, PlanChange, PlanView, RunRow, ShownValue, Waiting } from "../wire.ts";
 import { Bar, Text } from "./parts.tsx";
 import { counted, number, percent } from "./plain-words.ts";
-import { Progress } from "./run-words.tsx";
+import { Kinds, Progress, undoWords } from "./run-words.tsx";
 
 /** The maximum number of names, changes and failures in the view. The page shows all. */
 const MAX_NAMES = 100;
@@ -26,7 +26,7 @@ export function Effects({ waiting, plan }: { readonly waiting: Waiting; readonly
         </div>
       )}
       {plan === undefined && <Magnitude waiting={waiting} />}
-      <Lost waiting={waiting} />
+      {waiting.undoable.length > 0 && <p class="small">{undoWords(waiting)}</p>}
       {plan === undefined ? (
         <ul class="names" aria-label="What it concerns">
           {parts.map(({ title, count, objects }) => [
@@ -54,6 +54,7 @@ export function Effects({ waiting, plan }: { readonly waiting: Waiting; readonly
       ) : (
         <PlanRows plan={plan} />
       )}
+      <Lost waiting={waiting} />
     </>
   );
 }
@@ -87,13 +88,13 @@ function toneOf(title: string): keyof typeof MARKS {
 
 function Magnitude({ waiting: { magnitude, contextIds: removed } }: { readonly waiting: Waiting }) {
   if (magnitude === undefined && removed === undefined) return null;
-  const { count = 0, whole, verb = "changed" } = magnitude ?? {};
+  const { count = 0, whole, verb = "changed", within = verb } = magnitude ?? {};
   return (
     <div class="row magnitude">
       {magnitude !== undefined && (
         <span>
           <strong class={verb}>{number(count)}</strong>
-          {whole === undefined ? ` ${verb}` : ` of ${counted(whole, "option")} (${percent(count, whole)})`}
+          {whole === undefined ? ` ${within}` : ` of ${counted(whole, "option")} (${percent(count, whole)})`}
         </span>
       )}
       {whole !== undefined && <Bar shares={[{ tone: verb, count, of: verb }]} total={whole} label="Share" />}
@@ -106,15 +107,15 @@ function Magnitude({ waiting: { magnitude, contextIds: removed } }: { readonly w
   );
 }
 
-const KINDS = {
-  created: "+",
-  renamed: "~",
-  moved: "→",
-  contexts: "~",
-  settings: "~",
-  deleted: "−",
-  adopted: "~",
-} as const satisfies Record<PlanChange["kind"], string>;
+/** Returns how many objects a plan creates, changes and deletes. */
+function countsOf({ changes, omitted = {} }: PlanView): ChangeCounts {
+  const of = (kind: PlanChange["kind"]) => changes.filter((one) => one.kind === kind).length + (omitted[kind] ?? 0);
+  const changed = (["renamed", "moved", "contexts", "settings", "adopted"] as const).reduce(
+    (sum, kind) => sum + of(kind),
+    0,
+  );
+  return { created: of("created"), changed, deleted: of("deleted") };
+}
 
 /** The changes of a plan, deletions first, with conflicts, drift and the reasons why it cannot be applied. */
 export function PlanRows({ plan }: { readonly plan: PlanView }) {
@@ -128,7 +129,9 @@ export function PlanRows({ plan }: { readonly plan: PlanView }) {
   return (
     <>
       {refused.length > 0 && <p class="warning small">Cannot be applied: {refused.join(" ")}</p>}
-      <Kinds plan={plan} />
+      <div class="row">
+        <Kinds of={countsOf(plan)} />
+      </div>
       <ul class="names" aria-label="Plan">
         {shown.map((change, at) => (
           <li key={`${at}`}>
@@ -157,30 +160,6 @@ export function PlanRows({ plan }: { readonly plan: PlanView }) {
   );
 }
 
-/** How many objects a plan creates, changes and deletes. */
-function Kinds({ plan: { changes, omitted = {} } }: { readonly plan: PlanView }) {
-  const counts = { created: 0, changed: 0, deleted: 0 };
-  for (const { kind } of changes) counts[toneOfChange(kind)] += 1;
-  for (const kind of Object.keys(KINDS)) {
-    if (isKind(kind)) counts[toneOfChange(kind)] += omitted[kind] ?? 0;
-  }
-  const tones = (["created", "changed", "deleted"] as const).filter((tone) => counts[tone] > 0);
-  if (tones.length === 0) return null;
-  return (
-    <div class="row magnitude">
-      {tones.map((tone) => (
-        <span key={tone}>
-          <strong class={tone}>{number(counts[tone])}</strong> {tone}
-        </span>
-      ))}
-    </div>
-  );
-}
-
-function isKind(kind: string): kind is PlanChange["kind"] {
-  return Object.hasOwn(KINDS, kind);
-}
-
 function toneOfChange(kind: PlanChange["kind"]): keyof typeof MARKS {
   return kind === "created" || kind === "deleted" ? kind : "changed";
 }
@@ -190,7 +169,7 @@ function Change({ change }: { readonly change: PlanChange }) {
   const tone = toneOfChange(kind);
   return (
     <>
-      <span class={tone}>{KINDS[kind]}</span>{" "}
+      <span class={tone}>{kind === "moved" ? "→" : MARKS[tone]}</span>{" "}
       {kind === "renamed" ? <Sides from={from} to={to} /> : <Text of={name} most={80} />}
       <small>
         {group !== undefined && (
