@@ -1,6 +1,6 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import type { ChangeList, RunAction, RunRow, Waiting } from "../wire.ts";
+import type { RunAction, RunRow, Waiting } from "../wire.ts";
 import { Changes, Differences } from "./changes.tsx";
 import { Part } from "./effect-part.tsx";
 import { Guarded } from "./guarded.tsx";
@@ -8,7 +8,17 @@ import { asking } from "./keys.ts";
 import { Ago, Ask, Bar, Empty, Figure, Sentences, Text } from "./parts.tsx";
 import { counted, number, percent } from "./plain-words.ts";
 import { actOnRun, detail, look } from "./requests.ts";
-import { changeShares, Kinds, onlyNameOf, Requester, ShortRequester, Status, Title, totalOf } from "./run-words.tsx";
+import {
+  changeShares,
+  Kinds,
+  onlyNameOf,
+  Requester,
+  ShortRequester,
+  Status,
+  Title,
+  totalOf,
+  undoWords,
+} from "./run-words.tsx";
 import { isConnected, MAX_ROWS, route, runs, waitingRuns } from "./state.ts";
 
 /** The maximum number of runs in the queue. More runs are shown once these are decided and the page is loaded again. */
@@ -126,7 +136,7 @@ const PLANS: ReadonlySet<string> = new Set(["apply_plan", "plan_targeting", "und
 /** Everything that a person needs to decide on a run. The buttons stay visible. */
 export function Decision({ run, now }: Decided) {
   const { runId, waiting, startedAt } = run;
-  const list = useSignal<ChangeList | undefined>(undefined);
+  const removed = useSignal<number | undefined>(undefined);
   useSignalEffect(() => {
     if (PLANS.has(run.tool)) look(runs.value.get(runId) ?? run);
   });
@@ -154,7 +164,7 @@ export function Decision({ run, now }: Decided) {
         {!isWaiting && <a href={`#/runs/${runId}`}>Show the run</a>}
       </div>
       {!isWaiting && <Over now={now} />}
-      <Figures waiting={waiting} removed={list.value?.removed} />
+      <Figures waiting={waiting} removed={removed.value} />
       {(waiting.effect !== "" || deletes(waiting)) && (
         <p class="card note small">
           <Text of={waiting.effect} most={2000} />
@@ -168,10 +178,10 @@ export function Decision({ run, now }: Decided) {
         version={`${waiting.digest} ${waiting.effect}`}
         title="What changes"
         isWaiting={isWaiting}
-        read={list}
+        removed={removed}
       />
       {waiting.parts.map((part, at) =>
-        part.isBeside ? <Part key={part.title} runId={runId} place={at} part={part} most={20} isSearchable /> : null,
+        part.isBeside ? <Part key={part.title} runId={runId} place={at} part={part} /> : null,
       )}
       {isWaiting && <Foot run={run} waiting={waiting} />}
     </section>
@@ -236,16 +246,6 @@ function Figures({ waiting, removed = 0 }: { readonly waiting: Waiting; readonly
 /** Returns whether there are several kinds of changes. */
 function hasKinds({ counts: { created, changed, deleted } }: Waiting): boolean {
   return Math.max(created, changed, deleted) < created + changed + deleted;
-}
-
-/** Says what an undo brings back. A part comes back under new IDs only if something else is changed as well. */
-function undoWords({ counts, undoable }: Waiting): string {
-  if (undoable.length === 0) return "It cannot be undone";
-  const { deleted } = counts;
-  if (deleted === 0) return "It can be undone";
-  if (deleted === totalOf(counts)) return "Restorable under new IDs";
-  const come = deleted === 1 ? "comes back under a new ID" : "come back under new IDs";
-  return `${number(deleted)} of ${number(totalOf(counts))} ${come}`;
 }
 
 /** How many objects are changed, their share of the targeting, and how many Context IDs are removed. */

@@ -11,28 +11,37 @@ import {
 } from "../wire.ts";
 import { Filters, SCROLLS, Search, Sentences, Steps, Table, Text } from "./parts.tsx";
 import { counted, diffWords, number } from "./plain-words.ts";
-import { read, save } from "./requests.ts";
-import { outcome } from "./state.ts";
+import { SEARCH_AFTER_MS, save, useRead } from "./requests.ts";
 
-/** The number of rows at first and per page, and the pause after typing before a search starts. */
+/** The number of rows at first and per page. */
 const FIRST_ROWS = 20;
 const ROWS = 100;
-const SEARCH_AFTER_MS = 250;
+/** How long the page waits before it reads a list again that is not complete, in milliseconds. */
 const AGAIN_MS = 1000;
 
 type Kind = "" | ChangeRow["kind"];
 
 /** The changes of a run: both sides of each object in the targeting's order, with pages and a search. */
-export function Changes({ runId, version, title, isRunning, isWaiting, read: whole }: ChangesProps) {
+export function Changes({ runId, version, title, isRunning, isWaiting, removed }: ChangesProps) {
   const search = useSignal("");
   const kind = useSignal<Kind>("");
   const from = useSignal(0);
-  const own = useSignal<ChangeList | undefined>(undefined);
-  const list = whole ?? own;
-  const mark = useSignal(version);
-  mark.value = version;
   const isOpen = useSignal(false);
-  useList(runId, { search, kind, from, isOpen, mark }, list);
+  const reads = useSignal(0);
+  const limit = String(isOpen.value ? ROWS : FIRST_ROWS);
+  const query = new URLSearchParams({ search: search.value, kind: kind.value, from: String(from.value), limit });
+  const list = useRead<ChangeList>(`${PATHS.runs}/${encodeURIComponent(runId)}/changes?${query}`, {
+    version: `${version} ${reads.value}`,
+    afterMs: SEARCH_AFTER_MS,
+  });
+  useSignalEffect(() => {
+    if (removed !== undefined) removed.value = list.value?.removed;
+    if (!list.value?.isReading) return;
+    const timer = setTimeout(() => {
+      reads.value += 1;
+    }, AGAIN_MS);
+    return () => clearTimeout(timer);
+  });
   if (list.value === undefined) return <p class="quiet">Reading the changes…</p>;
   const { rows, total, counts, unchanged, findsNames = false, isReading = false } = list.value;
   const all = counts.created + counts.changed + counts.deleted;
@@ -118,8 +127,8 @@ interface ChangesProps {
   readonly isRunning?: boolean;
   /** Whether the run waits for an approval. */
   readonly isWaiting?: boolean;
-  /** The signal for the list, if other components show it as well. */
-  readonly read?: Signal<ChangeList | undefined>;
+  /** The signal for the number of Context IDs that are removed, if other components show it. */
+  readonly removed?: Signal<number | undefined>;
 }
 
 const KINDS = [
@@ -131,42 +140,6 @@ const KINDS = [
 /** Returns whether the last row is shown and nothing is filtered. */
 function isWhole({ rows, total, counts }: ChangeList, from: number): boolean {
   return from + rows.length >= total && total === counts.created + counts.changed + counts.deleted;
-}
-
-interface Query {
-  readonly search: Signal<string>;
-  readonly kind: Signal<Kind>;
-  readonly from: Signal<number>;
-  readonly isOpen: Signal<boolean>;
-  readonly mark: Signal<string>;
-}
-
-/** Reads the matching rows. A late answer never replaces that of a newer request. */
-function useList(
-  runId: string,
-  { search, kind, from, isOpen, mark }: Query,
-  list: Signal<ChangeList | undefined>,
-): void {
-  useSignalEffect(() => {
-    const limit = String(isOpen.value ? ROWS : FIRST_ROWS);
-    const query = new URLSearchParams({ search: search.value, kind: kind.value, from: String(from.value), limit });
-    const path = `${PATHS.runs}/${encodeURIComponent(runId)}/changes?${query}`;
-    let isLate = mark.value === "";
-    const load = async () => {
-      const answer = await read<ChangeList>(path);
-      if (isLate) return;
-      if ("message" in answer) outcome.value = answer.message;
-      else {
-        list.value = answer.data;
-        if (answer.data.isReading) timer = setTimeout(load, AGAIN_MS);
-      }
-    };
-    let timer = setTimeout(load, list.peek() === undefined ? 0 : SEARCH_AFTER_MS);
-    return () => {
-      isLate = true;
-      clearTimeout(timer);
-    };
-  });
 }
 
 /** Changes as a table of both sides. Each group has a heading row; unchanged options are only counted. */

@@ -1,50 +1,45 @@
-import { type ReadonlySignal, useSignal, useSignalEffect } from "@preact/signals";
-import type { TargetedInputEvent } from "preact";
+import { useSignal } from "@preact/signals";
 import { type EffectObjects, type EffectPart, PATHS } from "../wire.ts";
-import { Steps, Text } from "./parts.tsx";
+import { Search, Steps, Text } from "./parts.tsx";
 import { number } from "./plain-words.ts";
-import { read } from "./requests.ts";
-import { outcome } from "./state.ts";
+import { SEARCH_AFTER_MS, useRead } from "./requests.ts";
 
-/** The maximum number of names that are shown at once. */
-const MAX_OBJECTS = 100;
-const SEARCH_AFTER_MS = 250;
+/** The number of names per page, and from which number on they can be searched. */
+const ROWS = 100;
+const SEARCHED = 20;
 
 interface PartProps {
   readonly runId: string;
   readonly place: number;
   readonly part: EffectPart;
-  readonly most: number;
-  readonly isSearchable: boolean;
 }
 
-/** The objects of one kind. Shows the first ones, and all of a long list with pages and a search. */
-export function Part({ runId, place, part: { title, count, objects }, most, isSearchable }: PartProps) {
+/** The objects of one kind, with pages and a search. A row of a run has the first page. */
+export function Part({ runId, place, part: { title, count, objects: first } }: PartProps) {
   const search = useSignal("");
   const from = useSignal(0);
-  const found = useSignal<EffectObjects | undefined>(undefined);
-  const first = objects.slice(0, most);
-  const isCut = count > first.length;
-  useFound(`${PATHS.runs}/${encodeURIComponent(runId)}/effect?part=${place}`, { search, from, found });
-  const { objects: shown, total } = found.value ?? { objects: first, total: count };
-  const type = (event: TargetedInputEvent<HTMLInputElement>) => {
-    search.value = event.currentTarget.value;
-    from.value = 0;
-  };
+  const isFirst = search.value === "" && from.value === 0;
+  const query = new URLSearchParams({ part: String(place), search: search.value, from: String(from.value) });
+  const path = isFirst ? undefined : `${PATHS.runs}/${encodeURIComponent(runId)}/effect?${query}`;
+  const found = useRead<EffectObjects>(path, { afterMs: SEARCH_AFTER_MS });
+  const { objects, total } = (isFirst ? undefined : found.value) ?? { objects: first, total: count };
   return (
     <details open>
       <summary>
         {title} <small>{number(count)}</small>
       </summary>
-      {isCut && isSearchable && (
-        <p class="row">
-          <label>
-            Search <input type="search" aria-label={`Search: ${title}`} value={search} onInput={type} />
-          </label>
-        </p>
+      {count > SEARCHED && (
+        <Search
+          label={`Search: ${title}`}
+          value={search.value}
+          change={(text) => {
+            search.value = text;
+            from.value = 0;
+          }}
+        />
       )}
       <ul>
-        {shown.map(({ name, says = "" }, at) => (
+        {objects.map(({ name, says = "" }, at) => (
           <li key={at}>
             <Text of={name} />
             {says !== "" && (
@@ -55,69 +50,9 @@ export function Part({ runId, place, part: { title, count, objects }, most, isSe
             )}
           </li>
         ))}
-        {isCut && !isSearchable && <li>and {number(count - first.length)} more</li>}
       </ul>
-      {isSearchable && <Found isAll={found.value !== undefined} {...{ from, total, shown: shown.length }} />}
+      {total === 0 && <p>Nothing has this in its name.</p>}
+      <Steps from={from} total={total} rows={ROWS} of="found" />
     </details>
   );
-}
-
-interface FoundProps {
-  readonly isAll: boolean;
-  readonly from: { value: number };
-  readonly total: number;
-  readonly shown: number;
-}
-
-/** Controls for the pages of all objects. Before all objects are requested, shows how many more there are. */
-function Found({ isAll, from, total, shown }: FoundProps) {
-  if (isAll) {
-    return total === 0 ? (
-      <p>Nothing has this in its name.</p>
-    ) : (
-      <Steps from={from} first={Math.max(0, from.value)} total={total} rows={MAX_OBJECTS} of="found" />
-    );
-  }
-  if (shown >= total) return null;
-  const showAll = () => {
-    from.value = -1;
-  };
-  return (
-    <p class="row">
-      and {number(total - shown)} more
-      <button type="button" onClick={showAll}>
-        Show all
-      </button>
-    </p>
-  );
-}
-
-interface Finding {
-  readonly search: ReadonlySignal<string>;
-  /** The start of the page to read. -1 requests the first page without a search. */
-  readonly from: { value: number };
-  readonly found: { value: EffectObjects | undefined };
-}
-
-/**
- * Reads the objects that match a search after a pause in typing. A late answer never replaces that of a newer request.
- */
-function useFound(path: string, { search, from, found }: Finding): void {
-  useSignalEffect(() => {
-    const [text, start] = [search.value, from.value];
-    if (text === "" && start === 0 && found.value === undefined) return;
-    let isLate = false;
-    const load = async () => {
-      const query = new URLSearchParams({ search: text, from: String(Math.max(0, start)) });
-      const answer = await read<EffectObjects>(`${path}&${query}`);
-      if (isLate) return;
-      if ("message" in answer) outcome.value = answer.message;
-      else found.value = answer.data;
-    };
-    const timer = setTimeout(load, text === "" ? 0 : SEARCH_AFTER_MS);
-    return () => {
-      isLate = true;
-      clearTimeout(timer);
-    };
-  });
 }

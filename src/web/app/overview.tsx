@@ -1,7 +1,6 @@
-import { signal, useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { signal } from "@preact/signals";
 import type { EventCause } from "../sandbox-wire.ts";
-import { type ChangeCounts, type FailureRow, PATHS, type RunDetail, type RunRow } from "../wire.ts";
+import { type ChangeCounts, PATHS, type RunDetail, type RunRow } from "../wire.ts";
 import {
   Ago,
   Bar,
@@ -17,7 +16,7 @@ import {
   visible,
 } from "./parts.tsx";
 import { counted, durationWords, number, percent } from "./plain-words.ts";
-import { read } from "./requests.ts";
+import { useRead } from "./requests.ts";
 import { changeShares, NO_CHANGES, ShortRequester, Status, Title, toneOf, totalOf } from "./run-words.tsx";
 import { arrived, coverage, hasEnded, hello, metrics, runList, sandbox, verdicts, waitingRuns } from "./state.ts";
 import { eventShares, RESULTS, WordsOf } from "./words.tsx";
@@ -275,19 +274,14 @@ function Ways({ href, name, id }: { readonly href: string; readonly name: string
 /** A run with failed or unknown objects or that stopped early, with its first causes. */
 function RunProblem({ run }: { readonly run: RunRow }) {
   const { runId, updatedAt, counts, fileName, targeting } = run;
-  const causes = useSignal<readonly FailureRow[]>([]);
-  useEffect(() => {
-    void read<RunDetail>(`${PATHS.runs}/${encodeURIComponent(runId)}`).then((answer) => {
-      if ("data" in answer) causes.value = answer.data.failures;
-    });
-  }, [runId, updatedAt, causes]);
+  const detail = useRead<RunDetail>(`${PATHS.runs}/${encodeURIComponent(runId)}`, { version: updatedAt });
   return (
     <li class="item">
       <i class={`dot ${counts.failed > 0 ? "bad" : "idle"}`} />
       <div>
         <Text of={problemOf(run)} />
         <span class="line quiet small">
-          {causes.value.slice(0, MAX_CAUSES).map(({ count, message }) => (
+          {detail.value?.failures.slice(0, MAX_CAUSES).map(({ count, message }) => (
             <span key={message}>
               {number(count)} × <Text of={message} most={100} /> ·{" "}
             </span>

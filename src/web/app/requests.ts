@@ -1,4 +1,5 @@
-import { signal } from "@preact/signals";
+import { type Signal, signal, useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import {
   type LoginWays,
   type OpenedSession,
@@ -17,6 +18,36 @@ export type Answered<Data> = { readonly data: Data } | { readonly message: strin
 /** Reads data from this server. The types are not checked, because the page came from the same server. */
 export async function read<Data>(path: string): Promise<Answered<Data>> {
   return answered(() => withSession(path));
+}
+
+/** The pause after typing before a search starts, in milliseconds. */
+export const SEARCH_AFTER_MS = 250;
+
+/**
+ * Reads data in a component, again each time the path or `version` changes; nothing while the path is undefined. Later
+ * reads begin after a pause. A late answer never replaces that of a newer request.
+ */
+export function useRead<Data>(
+  path: string | undefined,
+  { version, afterMs = 0 }: { readonly version?: unknown; readonly afterMs?: number } = {},
+): Signal<Data | undefined> {
+  const data = useSignal<Data | undefined>(undefined);
+  useEffect(() => {
+    if (path === undefined) return;
+    let isLate = false;
+    const load = async (): Promise<void> => {
+      const answer = await read<Data>(path);
+      if (isLate) return;
+      if ("message" in answer) outcome.value = answer.message;
+      else data.value = answer.data;
+    };
+    const timer = setTimeout(load, data.peek() === undefined ? 0 : afterMs);
+    return () => {
+      isLate = true;
+      clearTimeout(timer);
+    };
+  }, [path, version, afterMs, data]);
+  return data;
 }
 
 /** Sends a POST to this server. */

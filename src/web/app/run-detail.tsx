@@ -1,4 +1,4 @@
-import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
+import { useSignal, useSignalEffect } from "@preact/signals";
 import { PATHS, type ProblemList, type RunAction, type RunDetail, type RunRow, type StoryStep } from "../wire.ts";
 import { Decision, UndoButton } from "./approvals.tsx";
 import { Changes, Differences } from "./changes.tsx";
@@ -18,7 +18,7 @@ import {
   visible,
 } from "./parts.tsx";
 import { counted, durationWords, number } from "./plain-words.ts";
-import { absent, actOnRun, detail, look, read, save } from "./requests.ts";
+import { absent, actOnRun, detail, look, save, useRead } from "./requests.ts";
 import {
   doneOf,
   Kinds,
@@ -32,7 +32,7 @@ import {
   toneOf,
   totalOf,
 } from "./run-words.tsx";
-import { isConnected, outcome, runs } from "./state.ts";
+import { isConnected, runs } from "./state.ts";
 
 const FILES = {
   sheet: "Sheet with results",
@@ -356,10 +356,8 @@ const ROWS = 100;
 /** The rows or items that did not succeed: position, value, problem and suggestion. */
 function Problems({ detail: { run }, total }: { readonly detail: RunDetail; readonly total: number }) {
   const from = useSignal(0);
-  const list = useSignal<ProblemList | undefined>(undefined);
-  const mark = useSignal("");
-  mark.value = `${run.status} ${total}`;
-  useProblems(run.runId, from, mark, list);
+  const path = `${PATHS.runs}/${encodeURIComponent(run.runId)}/failures?from=${from.value}`;
+  const list = useRead<ProblemList>(path, { version: `${run.status} ${total}` });
   if (list.value === undefined) return <p class="quiet">Reading what was not done…</p>;
   return (
     <>
@@ -387,28 +385,6 @@ function Problems({ detail: { run }, total }: { readonly detail: RunDetail; read
       <Steps from={from} total={list.value.total} rows={ROWS} of="rows" />
     </>
   );
-}
-
-function useProblems(
-  runId: string,
-  from: Signal<number>,
-  mark: Signal<string>,
-  list: Signal<ProblemList | undefined>,
-): void {
-  useSignalEffect(() => {
-    const path = `${PATHS.runs}/${encodeURIComponent(runId)}/failures?from=${from.value}`;
-    let isLate = mark.value === "";
-    const load = async () => {
-      const answer = await read<ProblemList>(path);
-      if (isLate) return;
-      if ("message" in answer) outcome.value = answer.message;
-      else list.value = answer.data;
-    };
-    void load();
-    return () => {
-      isLate = true;
-    };
-  });
 }
 
 function Files({ detail: { run, downloads } }: { readonly detail: RunDetail }) {

@@ -1,15 +1,14 @@
-import { type ReadonlySignal, type Signal, signal, useSignal, useSignalEffect } from "@preact/signals";
+import { type Signal, signal, useSignal } from "@preact/signals";
 import type { OptionDetail, OptionList, OptionRow, TargetingRow } from "../sandbox-wire.ts";
 import { PATHS } from "../wire.ts";
 import { Ago, Bar, Copy, Empty, now, Search, Steps, Table, Text, visible } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
-import { read } from "./requests.ts";
-import { clockAhead, outcome, sandbox, targetings } from "./state.ts";
+import { SEARCH_AFTER_MS, useRead } from "./requests.ts";
+import { clockAhead, sandbox, targetings } from "./state.ts";
 
 /** The number of rows of a branch. Three branches can be open within each other, so at most 500 rows are shown. */
 const BRANCH_ROWS = 150;
 const SEARCH_ROWS = 450;
-const SEARCH_AFTER_MS = 250;
 /** How long a change is marked, in milliseconds. */
 const MARKED_MS = 120_000;
 
@@ -24,7 +23,6 @@ const search = signal("");
 
 /** The tree of the sandbox with sizes, a search, and a pane with the Context IDs of the chosen object. */
 export function Targetings() {
-  const wanted = useDebounced(search, SEARCH_AFTER_MS);
   const all = targetings.value.targetings;
   const options = all.reduce((sum, one) => sum + one.options, 0);
   const contexts = all.reduce((sum, one) => sum + one.contexts, 0);
@@ -54,24 +52,11 @@ export function Targetings() {
         />
       </div>
       <div class="grid event-panes">
-        <div>{wanted.value === "" ? <Tree /> : <Found key={wanted.value} search={wanted.value} />}</div>
+        <div>{search.value === "" ? <Tree /> : <Found search={search.value} />}</div>
         <Pane />
       </div>
     </>
   );
-}
-
-/** Returns a copy of a text that follows it after `ms` milliseconds without changes. */
-function useDebounced(text: ReadonlySignal<string>, ms: number): ReadonlySignal<string> {
-  const later = useSignal(text.peek());
-  useSignalEffect(() => {
-    const current = text.value;
-    const timer = setTimeout(() => {
-      later.value = current;
-    }, ms);
-    return () => clearTimeout(timer);
-  });
-  return later;
 }
 
 /** All targetings. One of them can be open. */
@@ -170,11 +155,11 @@ function Changed({ at, isNew = false }: { readonly at: number | undefined; reado
 function Options({ targeting, group }: { readonly targeting: string; readonly group: string | undefined }) {
   const open = useSignal<string | undefined>(undefined);
   const from = useSignal(0);
-  const list = useRead<OptionList>(`${PATHS.targetings}/${targeting}`, () => ({
+  const list = useData<OptionList>(`${PATHS.targetings}/${targeting}`, {
     from: String(from.value),
     limit: String(BRANCH_ROWS),
     ...(group !== undefined && { parent: group }),
-  }));
+  });
   if (list === undefined) return null;
   const { options, total } = list;
   const most = Math.max(1, ...options.map(({ children }) => children));
@@ -234,30 +219,15 @@ function Leaf({
   );
 }
 
-/** Reads data about targetings, again each time the query or any targeting changes. */
-function useRead<Data>(path: string, query: () => Record<string, string>): Data | undefined {
-  const data = useSignal<Data | undefined>(undefined);
-  useSignalEffect(() => {
-    const version = String(targetings.value.version);
-    void load(`${path}?${new URLSearchParams({ ...query(), version })}`, data);
-  });
-  return data.value;
+/** Reads data about targetings, again each time any targeting changes. */
+function useData<Data>(path: string, query: Record<string, string>, afterMs = 0): Data | undefined {
+  const version = String(targetings.value.version);
+  return useRead<Data>(`${path}?${new URLSearchParams({ ...query, version })}`, { afterMs }).value;
 }
-
-/** Reads data. A late answer never replaces that of a newer request. */
-async function load<Data>(path: string, into: { value: Data | undefined }): Promise<void> {
-  latest.set(into, path);
-  const answer = await read<Data>(path);
-  if (latest.get(into) !== path) return;
-  if ("message" in answer) outcome.value = answer.message;
-  else into.value = answer.data;
-}
-
-const latest = new WeakMap<object, string>();
 
 /** The options and groups of all targetings whose name or Context ID matches. */
 function Found({ search }: { readonly search: string }) {
-  const list = useRead<OptionList>(PATHS.targetings, () => ({ search, limit: String(SEARCH_ROWS) }));
+  const list = useData<OptionList>(PATHS.targetings, { search, limit: String(SEARCH_ROWS) }, SEARCH_AFTER_MS);
   if (list === undefined) return null;
   const { options, total } = list;
   return (
@@ -382,7 +352,7 @@ function TargetingFacts({ targeting }: { readonly targeting: TargetingRow }) {
 }
 
 function OptionFacts({ option, targeting }: { readonly option: OptionRow; readonly targeting: TargetingRow }) {
-  const detail = useRead<OptionDetail>(`${PATHS.targetings}/${targeting._id}`, () => ({ option: option._id }));
+  const detail = useData<OptionDetail>(`${PATHS.targetings}/${targeting._id}`, { option: option._id });
   return (
     <>
       <p class="quiet">
