@@ -126,6 +126,8 @@ function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string
       `${counted(seen.grouped, "Context ID")} with thousands separators, read with them: if they are not meant, format the column without them`,
     seen.dates &&
       `${counted(seen.dates, "Context ID")} that ${seen.dates === 1 ? "is a date" : "are dates"}: check whether a spreadsheet made them of other texts`,
+    seen.repeatedTx &&
+      `${counted(seen.repeatedTx, "row")} with the tx_id of an earlier row: each counts as a purchase of its own`,
     seen.shorter &&
       `${counted(seen.shorter, "Context ID")} with fewer digits than the others: check whether a spreadsheet removed leading zeros`,
   ].map((words) => (typeof words === "string" ? words : undefined));
@@ -259,7 +261,7 @@ export function columnsOf({ code, detail = {} }: Reason): readonly string[] {
   const { problem, what, field, fields } = detail;
   const [heading] = Array.isArray(fields) ? fields : [];
   if (typeof heading === "string") return [columnNamed(heading), "name"];
-  if (problem === "damaged") return BY_DAMAGED[String(what)] ?? ["name"];
+  if (problem === "damaged") return BY_DAMAGED[String(what)] ?? [String(what), "name"];
   if (typeof problem === "string" && BY_PROBLEM[problem] !== undefined) return BY_PROBLEM[problem];
   if (code.includes("CONTEXT")) return CONTEXTS;
   if (typeof field === "string" && field in HEADINGS) return [field, "name"];

@@ -64,7 +64,7 @@ export interface ValidColumns {
   readonly required: readonly (readonly string[])[];
   /** Whether unknown columns are refused, because their content would be lost. */
   readonly isStrict?: true;
-  /** Returns the column that a misspelt name means; absent: misspelt names are unknown. */
+  /** Returns the column that any other heading means; absent: other headings are unknown. */
   readonly spelt?: (name: string) => string | undefined;
 }
 

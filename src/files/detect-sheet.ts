@@ -163,7 +163,7 @@ const splitAtDefault = splitter(BETWEEN_CONTEXTS);
 class Facts {
   readonly #header: SheetHeader;
   readonly #given: string | undefined;
-  readonly #at: { readonly contexts: number; readonly group: number; readonly targeting: number };
+  readonly #at: Readonly<Record<"contexts" | "group" | "targeting" | "tx", number>>;
   /** The number of Context ID cells that contain each separator. */
   readonly #holding = new Map<string, number>();
   /** The number of Context IDs by their number of digits; undefined once one is not a number. */
@@ -173,6 +173,8 @@ class Facts {
   #grouped = 0;
   #dates = 0;
   #targeting: string | undefined;
+  readonly #transactions = new Set<string>();
+  #repeatedTx = 0;
 
   constructor(header: SheetHeader, given: string | undefined) {
     this.#header = header;
@@ -182,6 +184,7 @@ class Facts {
       contexts: one >= 0 ? one : header.at("contexts"),
       group: header.at("parentName"),
       targeting: header.at("targeting"),
+      tx: header.at("tx_id"),
     };
   }
 
@@ -201,6 +204,11 @@ class Facts {
     else if (this.#group !== "" && this.#group !== NONE) this.#blankGroups += 1;
     const targeting = (cells[this.#at.targeting] ?? "").trim();
     if (targeting !== "") this.#targeting ??= targeting;
+    const tx = cells[this.#at.tx] ?? "";
+    if (tx === "") return;
+    if (this.#transactions.has(tx)) this.#repeatedTx += 1;
+    // A text that was cut out of a file keeps the surrounding text in memory, so it is copied.
+    else this.#transactions.add(Buffer.from(tx).toString());
   }
 
   #takeDigits(contexts: string): void {
@@ -245,6 +253,7 @@ class Facts {
       shorter: this.#shorter(),
       grouped: this.#grouped,
       dates: this.#dates,
+      repeatedTx: this.#repeatedTx,
       ...(likely !== undefined && { likelyContexts: likely }),
       ...(this.#targeting !== undefined && { targeting: this.#targeting }),
     };

@@ -65,7 +65,7 @@ function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: C
     const found = known.get(plain);
     if (found !== undefined) return found;
     const right = spelt(heading.trim());
-    return right === undefined || !columns.includes(right) ? undefined : { column: right, rank: ALIASED };
+    return right === undefined ? undefined : { column: right, rank: ALIASED };
   };
 }
 

@@ -66,6 +66,8 @@ const sheetSeen = z.object({
   /** The number of Context IDs that look like numbers with thousands separators, and like dates. */
   grouped: count,
   dates: count,
+  /** The number of events with the `tx_id` of an earlier one. */
+  repeatedTx: count,
   /** The number of numeric Context IDs that are shorter than all others. */
   shorter: count,
   /** The number of rows that repeat the header, as multi-page sheets do. They were skipped. */

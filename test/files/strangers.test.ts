@@ -9,6 +9,8 @@ import type { SheetArguments } from "../../src/files/detect-sheet.ts";
 import { lookedAt } from "../../src/files/looked-at.ts";
 import { openFile } from "../../src/files/open-file.ts";
 import { itemsIn } from "../../src/files/rows.ts";
+import { trackEvents } from "../../src/tools/track-events.ts";
+import { answerOf, eventTools } from "../support/event-tools.ts";
 
 // Sheets as people have them, whose right reading was written by hand first.
 
@@ -248,5 +250,50 @@ describe("workbooks of other programs", () => {
   test("merged ranges may have other attributes", async () => {
     const content = `${rowsOf(row("Group", "Option"), row("Top", "One"), row("", "Two"))}<mergeCells><mergeCell xr:uid="{1}" ref="A2:A3"/></mergeCells>`;
     expect((await read("a.xlsx", workbook(content))).groups).toEqual(["Top", "Top"]);
+  });
+});
+
+describe("files of events", () => {
+  async function dryRun(content: string) {
+    const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+    const { context } = await eventTools({ allowedDirs: [folder] });
+    await writeFile(join(folder, "events.csv"), content);
+    return answerOf(trackEvents, { file: "events.csv", dryRun: true }, context);
+  }
+
+  test("items have columns of their own", async () => {
+    const { text: said } = await dryRun(
+      "uid,eventName,tx_id,items.0.item_id,items.0.price,items[1].item_id\nu1,purchase,T-1,x,1.5,y\nu2,purchase,T-1,,,z\n",
+    );
+    expect(said).toContain('items "[{\\"item_id\\":\\"x\\",\\"price\\":1.5},{\\"item_id\\":\\"y\\"}]"');
+    expect(said).toContain('items "[{\\"item_id\\":\\"z\\"}]"');
+    expect(said).toContain("1 row with the tx_id of an earlier row: each counts as a purchase of its own");
+    await expect(dryRun("uid,eventName,items,items.0.item_id\nu1,purchase,[],x\n")).rejects.toThrow("single items");
+    await expect(dryRun("uid,eventName,items.0.colour\nu1,purchase,x\n")).rejects.toThrow("unknown column");
+  });
+
+  test("numbers of German sheets are numbers where they leave no doubt", async () => {
+    const row = "u1;add_to_cart;x;PRICE;2\n";
+    for (const [price, read] of [
+      ["1,5", "1.5"],
+      ["1.250,00", "1250"],
+      ["1,250.00", "1250"],
+      ["1,250", '"1,250"'],
+    ] as const) {
+      const { text: said } = await dryRun(`uid;eventName;item_id;price;quantity\n${row.replace("PRICE", price)}`);
+      expect(said).toContain(`price ${read}, quantity 2`);
+    }
+  });
+
+  test.each([
+    ["undefined", "T-1", 'the uid "undefined" is what programs write for an empty cell'],
+    ["u1", "null", 'the tx_id "null" is what programs write for an empty cell'],
+    ["u1", "1.23457E+14", 'the tx_id "1.23457E+14" was turned into scientific notation'],
+    ["u1", "#N/A", 'the tx_id "#N/A" is the error of a formula'],
+  ])("a purchase of %s with the tx_id %s is not sent", async (uid, tx, words) => {
+    const { structured, text: said } = await dryRun(`uid,eventName,tx_id,currency\n${uid},purchase,${tx},TRUE\n`);
+    expect(structured).toMatchObject({ counts: { failed: 1 } });
+    expect(said).toContain(words);
+    expect(said).not.toContain("expected recorded");
   });
 });

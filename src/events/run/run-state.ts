@@ -164,7 +164,10 @@ export class EventRunState implements RunView<EventEntry> {
         return;
       case "settled":
         this.#countRequests(entry.object, entry.attempts, entry.outcome);
-        if (entry.afterCrash !== true) this.#verdicts.keep(entry.object, entry.verdict);
+        // Of a row that is no event nothing is expected.
+        if (entry.afterCrash !== true && entry.reason?.code !== "INVALID_ROW") {
+          this.#verdicts.keep(entry.object, entry.verdict);
+        }
         this.#doubted.delete(entry.object);
         this.#move(entry.object, entry.outcome, entry.reason);
         if (entry.outcome === "succeeded" && entry.verdict?.predicted === "uncertain") this.uncertain += 1;

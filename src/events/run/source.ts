@@ -1,15 +1,16 @@
 import { createHash, hash } from "node:crypto";
-import { cellReader } from "../../files/cells.ts";
 import { plainHeading } from "../../files/columns.ts";
+import { damageIn } from "../../files/damage.ts";
 import { BYTE_ORDER_MARK, csvLine } from "../../files/delimited.ts";
 import { ndjsonTexts } from "../../files/json-texts.ts";
 import { lookedAt } from "../../files/looked-at.ts";
-import { type OpenedFile, type RowShape, rowsOf } from "../../files/rows.ts";
+import { invalidRow, type OpenedFile, type RowShape, rowsOf } from "../../files/rows.ts";
 import type { SheetHeader } from "../../files/sheet-rows.ts";
+import { FileError } from "../../platform/files.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { parseJson } from "../../platform/json.ts";
 import type { Reason, ReportedObject } from "../../runs/outcome.ts";
-import { EVENT_FIELDS, EVENTS, type Parameter } from "../../spec/events.ts";
+import { EVENT_FIELDS, EVENTS, ITEM_FIELDS, type Parameter } from "../../spec/events.ts";
 import { isJsonObject } from "../catalogue.ts";
 import { closestSpelling, parseNestedJson, remembering } from "../spelling.ts";
 import type { EventCall } from "./run-state.ts";
@@ -226,25 +227,53 @@ const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
 /** The columns of a file of events: every field and parameter. `items` contains JSON. */
 const EVENT_COLUMNS: readonly string[] = [...PARAMETERS.keys()];
 
+/** A field of an item in a column of its own, such as `items.0.item_id` or `items[0].item_id`. */
+const ITEM_COLUMN = /^items[.[](\d{1,4})\]?\.(\w+)$/;
+const ITEM_PARAMETERS: Readonly<Record<string, Parameter>> = ITEM_FIELDS;
+
+function itemColumn(heading: string): string | undefined {
+  const [, item = "", field = ""] = ITEM_COLUMN.exec(heading) ?? [];
+  return Object.hasOwn(ITEM_PARAMETERS, field) ? `items.${Number(item)}.${field}` : undefined;
+}
+
 /** The rules for reading files for `track_events`. An empty cell means that the event does not have the parameter. */
 const eventRows: RowShape<EventRow> = {
   columns: EVENT_COLUMNS,
   required: [["uid"], ["eventName"]],
   // A parameter in an unknown column would be lost.
   isStrict: true,
+  spelt: itemColumn,
   fromCells(header) {
-    const readers = EVENT_COLUMNS.filter((column) => header.at(column) >= 0).map((column) => ({
-      column,
-      read: cellReader(header, column),
-    }));
-    return (cells) => ({
-      item: Object.fromEntries(
-        readers.flatMap(({ column, read }) => {
-          const cell = read(cells);
-          return cell === "" ? [] : [[column, cellValue(column, cell)]];
-        }),
-      ),
+    const columns = EVENT_COLUMNS.filter((column) => header.at(column) >= 0);
+    const ofItems = header.names.flatMap((column) => {
+      const [, item, field = ""] = ITEM_COLUMN.exec(column) ?? [];
+      return item === undefined ? [] : [{ column, item: Number(item), field }];
     });
+    if (ofItems.length > 0 && header.at("items") >= 0) {
+      throw new FileError("the file has the column items as well as columns of single items", "Keep one of the two.");
+    }
+    return (cells) => {
+      const event: Record<string, unknown> = {};
+      const items: Record<string, unknown>[] = [];
+      for (const column of columns) {
+        const cell = cells[header.at(column)] ?? "";
+        const parameter = PARAMETERS.get(column);
+        if (cell === "") continue;
+        const damaged = damagedCell(column, cell, parameter);
+        if (damaged !== undefined) return damaged;
+        event[column] = cellValue(cell, parameter);
+      }
+      for (const { column, item, field } of ofItems) {
+        const cell = cells[header.at(column)] ?? "";
+        if (cell === "") continue;
+        const damaged = damagedCell(column, cell, ITEM_PARAMETERS[field]);
+        if (damaged !== undefined) return damaged;
+        items[item] ??= {};
+        items[item][field] = cellValue(cell, ITEM_PARAMETERS[field]);
+      }
+      const filled = items.filter((item) => item !== undefined);
+      return { item: filled.length === 0 ? event : { ...event, items: filled } };
+    };
   },
   fromValue: (value) => ({ item: parseNestedJson(Object.fromEntries(Object.entries(Object(value)))) }),
   merge: () => undefined,
@@ -254,16 +283,35 @@ const eventRows: RowShape<EventRow> = {
 /** The same rules with spelling correction: columns with clearly misspelt names are read under their correct names. */
 const correctingEventRows: RowShape<EventRow> = {
   ...eventRows,
-  spelt: (name) => closestSpelling(name, EVENT_COLUMNS),
+  spelt: (name) => itemColumn(name) ?? closestSpelling(name, EVENT_COLUMNS),
 };
+
+/** Damage that a parameter may have as well: texts of pages and products often hold it. */
+const HARMLESS: readonly string[] = ["truth", "date", "apostrophe", "invisible"];
+
+/** The reason why a cell is no value of a parameter: a program has most likely written it for another one. */
+function damagedCell(column: string, cell: string, parameter: Parameter | undefined) {
+  const found = damageIn(cell);
+  if (found === undefined || HARMLESS.includes(found.damage)) return undefined;
+  if (found.damage === "scientific" && parameter?.type === "number") return undefined;
+  return invalidRow("damaged", { what: column, value: cell.slice(0, 40), ...found });
+}
 
 /**
  * Converts a cell to the value of its parameter: a number, or items. Any other text stays a string and is validated as
  * one.
  */
-function cellValue(column: string, cell: string): unknown {
-  const type = PARAMETERS.get(column)?.type;
-  if (type === "items") return parseJson(cell) ?? cell;
-  const number = Number(cell);
-  return type === "number" && cell.trim() !== "" && Number.isFinite(number) ? number : cell;
+function cellValue(cell: string, parameter: Parameter | undefined): unknown {
+  if (parameter?.type === "items") return parseJson(cell) ?? cell;
+  return parameter?.type === "number" ? (numberIn(cell.trim()) ?? cell) : cell;
+}
+
+const DECIMAL_COMMA = /^-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}$/;
+const GROUPED = /^-?\d{1,3}(?:,\d{3})+\.\d+$/;
+
+/** The number of a cell, also as 1.250,00 or 1,250.00; undefined if it is none, or may be another one. */
+function numberIn(text: string): number | undefined {
+  const plain = DECIMAL_COMMA.test(text) ? text.replaceAll(".", "").replace(",", ".") : text;
+  const number = Number(GROUPED.test(plain) ? plain.replaceAll(",", "") : plain);
+  return plain !== "" && Number.isFinite(number) ? number : undefined;
 }
