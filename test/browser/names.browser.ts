@@ -29,6 +29,12 @@ test("names of markup, scripts, bidirectional marks and 200 KB are plain text in
       await rows.nth(at).click();
       await expect.poll(() => page.locator("details pre").allTextContents()).toEqual([expect.stringContaining(body)]);
     }
+    // A sentence of the server that begins with a name of the other direction is still an English one.
+    await sandbox.send({ uid: "u", eventName: "شراء" });
+    await page.getByRole("link", { name: "شراء" }).click();
+    const reason = page.getByRole("region", { name: "Event", exact: true }).locator(".reasons bdi").first();
+    await expect.poll(() => reason.innerText()).toMatch(/^"شراء" is not a supported event/);
+    expect(await reason.getAttribute("dir")).toBe("ltr");
     await page.getByLabel("Filter").fill("<script>");
     await expect.poll(() => rowNames(page, "Events")).toEqual([SCRIPT]);
     await page.getByRole("link", { name: "Targetings" }).click();

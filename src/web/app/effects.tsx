@@ -21,7 +21,7 @@ export function Effects({ waiting, plan }: { readonly waiting: Waiting; readonly
         <div class="warning small" id="why">
           <strong>Changed since it was planned</strong>{" "}
           {stale.map((sentence) => (
-            <Text key={sentence} of={sentence} most={400} />
+            <Text key={sentence} of={sentence} most={400} isSentence />
           ))}
         </div>
       )}
@@ -152,7 +152,7 @@ export function PlanRows({ plan }: { readonly plan: PlanView }) {
         ))}
         {differs.map((sentence) => (
           <li key={sentence} class="warn">
-            <Text of={sentence} most={300} />
+            <Text of={sentence} most={300} isSentence />
           </li>
         ))}
       </ul>

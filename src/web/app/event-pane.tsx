@@ -124,7 +124,7 @@ function List({ problems }: { readonly problems: readonly EventProblem[] }) {
     <ul class="reasons">
       {problems.map(({ message, fix }) => (
         <li key={message}>
-          <Text of={sentence(message)} most={400} /> <Text of={sentence(fix)} most={400} />
+          <Text of={sentence(message)} most={400} isSentence /> <Text of={sentence(fix)} most={400} isSentence />
         </li>
       ))}
     </ul>
