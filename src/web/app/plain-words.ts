@@ -20,7 +20,9 @@ const HOUR = 60 * MINUTE;
 export function agoWords(at: number, from: number): string {
   const ms = from - at;
   const size = Math.abs(ms);
-  if (size < MINUTE) return ms >= 0 ? (size < 5000 ? "just now" : `${Math.round(size / 1000)} s ago`) : "in a moment";
+  // The page's time is up to 5 seconds old, so an event that is not so old may seem to be in the future.
+  if (size <= 5000) return "just now";
+  if (size < MINUTE) return ms > 0 ? `${Math.round(size / 1000)} s ago` : "in a moment";
   const about =
     size < HOUR ? `${Math.floor(size / MINUTE)} min` : size < 24 * HOUR ? `${Math.floor(size / HOUR)} h` : undefined;
   if (about !== undefined) return ms > 0 ? `${about} ago` : `in ${about}`;

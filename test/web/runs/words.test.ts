@@ -93,8 +93,9 @@ test("only the words of a name are marked that differ", () => {
 test("times and durations in words", () => {
   const now = Date.UTC(2026, 4, 10, 12);
   const min = 60_000;
-  expect([0, 30_000, 2 * min, 23 * 60 * min, -23 * 60 * min, -5 * min].map((ms) => agoWords(now - ms, now))).toEqual([
-    ...["just now", "30 s ago", "2 min ago", "23 h ago", "in 23 h", "in 5 min"],
+  const times = [0, -4000, 30_000, -30_000, 2 * min, 23 * 60 * min, -23 * 60 * min, -5 * min];
+  expect(times.map((ms) => agoWords(now - ms, now))).toEqual([
+    ...["just now", "just now", "30 s ago", "in a moment", "2 min ago", "23 h ago", "in 23 h", "in 5 min"],
   ]);
   expect([now, now - 24 * 60 * min].map((at) => dayWords(at, now))).toEqual(["Today", "Yesterday"]);
   expect([40, 440, 59_000, 200_000, 7_260_000].map(durationWords)).toEqual([
