@@ -605,6 +605,22 @@ test("an address that names no run says so, also where it is malformed", async (
   }
 });
 
+test("what is under the pointer stays there: a run that comes later is put below until the pointer leaves", async () => {
+  const made = await serveMadeRuns({ details: [WAITING, OTHER] });
+  await onPage(made.url, async (page) => {
+    const links = page.getByRole("link", { name: "Review" });
+    await links.nth(1).waitFor();
+    const order = async () =>
+      Promise.all((await links.all()).map(async (link) => (await link.getAttribute("href"))?.slice(-5)));
+    expect(await order()).toEqual(["ITING", "OTHER"]);
+    await links.first().hover();
+    made.put({ ...WAITING.run, runId: "01LATER", startedAt: WAITING.run.startedAt + 1000 });
+    await expect.poll(order).toEqual(["ITING", "OTHER", "LATER"]);
+    await page.mouse.move(5, 5);
+    await expect.poll(order).toEqual(["LATER", "ITING", "OTHER"]);
+  });
+});
+
 test("a button that is pressed twice acts once", async () => {
   const made = await serveMadeRuns({ details: [WAITING] });
   await onPage(`${made.url}/#/approvals`, async (page) => {

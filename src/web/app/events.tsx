@@ -31,6 +31,7 @@ import {
   SCROLLS,
   Search,
   Text,
+  useSteady,
 } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 import { act } from "./requests.ts";
@@ -185,8 +186,8 @@ function Counters() {
 
 /** The last ten minutes. The histogram moves on even if no events arrive. */
 function Histogram() {
-  const { bars, everyMs } = metrics.value.histogram;
-  const last = Math.floor((now.value + clockAhead.value) / everyMs) * everyMs;
+  const { bars, everyMs, now: at } = metrics.value.histogram;
+  const last = Math.floor(Math.max(at, now.value + clockAhead.value) / everyMs) * everyMs;
   const byTime = new Map(bars.map((bar) => [bar.at, bar]));
   const none = { recorded: 0, ignored: 0, rejected: 0 };
   const slots = Array.from({ length: BARS }, (_, at) => last - (BARS - 1 - at) * everyMs);
@@ -217,6 +218,7 @@ function Problems() {
   const { problems, otherProblems } = metrics.value;
   const { ignored, rejected } = verdicts.value;
   const lost = ignored + rejected;
+  const { shown, holds } = useSteady(problems, ({ id }) => id);
   if (lost === 0) {
     return (
       <section class="card" aria-labelledby="problems">
@@ -225,7 +227,6 @@ function Problems() {
       </section>
     );
   }
-  const shown = showsAll.value ? problems : problems.slice(0, FIRST_PROBLEMS);
   const rest = problems.length - FIRST_PROBLEMS;
   return (
     <section class="card flush" aria-labelledby="problems">
@@ -237,8 +238,8 @@ function Problems() {
           </span>
         </h2>
       </div>
-      <ul class="problems">
-        {shown.map((problem) => (
+      <ul class="problems" {...holds}>
+        {shown.slice(0, showsAll.value ? undefined : FIRST_PROBLEMS).map((problem) => (
           <Problem key={problem.id} problem={problem} />
         ))}
       </ul>

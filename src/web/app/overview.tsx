@@ -13,6 +13,7 @@ import {
   type Share,
   sharesText,
   Text,
+  useSteady,
   visible,
 } from "./parts.tsx";
 import { counted, durationWords, number, percent } from "./plain-words.ts";
@@ -85,9 +86,9 @@ function NothingYet() {
 }
 
 function Waiting() {
-  const all = waitingRuns.value;
+  const { shown: all, holds } = useSteady(waitingRuns.value, ({ runId }) => runId);
   return (
-    <ul class="card items waiting">
+    <ul class="card items waiting" {...holds}>
       {all.slice(0, MAX_WAITING).map((run, at) => (
         <li key={run.runId} class="item">
           <i class="dot accent" />
@@ -207,18 +208,19 @@ function Attention() {
   );
   const failed = runs.filter(({ counts }) => counts.failed > 0);
   const others = runs.filter(({ counts }) => counts.failed === 0);
-  const problems = [...groupedByEvent(metrics.value.problems)].filter((causes) => isShown(idOf(causes)));
+  const grouped = groupedByEvent(metrics.value.problems).filter((causes) => isShown(idOf(causes)));
+  const { shown: problems, holds } = useSteady(grouped, ([first]) => first?.event ?? first?.id ?? "");
   return (
     <div class="card">
       <h2>Needs attention</h2>
       {runs.length + problems.length === 0 && <p class="quiet">Nothing failed in the last 24 hours.</p>}
-      <ul class="items">
+      <ul class="items" {...holds}>
         {failed.slice(0, MAX_ATTENTION).map((run) => (
           <RunProblem key={run.runId} run={run} />
         ))}
         <MoreItems of={failed.length - MAX_ATTENTION} what="runs with failures" at="#/runs" />
         {problems.slice(0, MAX_PROBLEMS).map((causes) => (
-          <EventProblem key={causes[0]?.id} causes={causes} />
+          <EventProblem key={causes[0]?.event ?? causes[0]?.id} causes={causes} />
         ))}
         <MoreItems of={problems.length - MAX_PROBLEMS} what="problems of events" at="#/events" />
         {others.slice(0, MAX_ATTENTION).map((run) => (

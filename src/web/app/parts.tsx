@@ -1,4 +1,4 @@
-import { signal } from "@preact/signals";
+import { signal, useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { agoWords, CLOCKS, EXACT, number } from "./plain-words.ts";
@@ -19,10 +19,37 @@ export function visibleLines(text: string): string {
   return text.split("\n").map(visible).join("\n");
 }
 
-/** Foreign text. Its direction does not affect its surroundings, and long texts are cut. */
-export function Text({ of, most = LONGEST }: { readonly of: string | null | undefined; readonly most?: number }) {
+/**
+ * Foreign text. Its direction does not affect its surroundings, and long texts are cut. `isSentence`: an English
+ * sentence that may begin with a foreign name, which does not determine its direction.
+ */
+export function Text(text: {
+  readonly of: string | null | undefined;
+  readonly most?: number;
+  readonly isSentence?: true;
+}) {
+  const { of, most = LONGEST, isSentence } = text;
   if (of === null || of === undefined) return <span class="none">none</span>;
-  return <bdi>{visible(of.length <= most ? of : `${of.slice(0, most)}…`)}</bdi>;
+  return <bdi dir={isSentence ? "ltr" : undefined}>{visible(of.length <= most ? of : `${of.slice(0, most)}…`)}</bdi>;
+}
+
+/**
+ * Returns rows that keep their places while the pointer is on their list: others are then added at the end. `holds`
+ * are attributes of the list.
+ */
+export function useSteady<Row>(rows: readonly Row[], keyOf: (row: Row) => string | number) {
+  const isHeld = useSignal(false);
+  const last = useRef<readonly (string | number)[]>([]);
+  const place = (row: Row): number => {
+    const at = last.current.indexOf(keyOf(row));
+    return at === -1 ? last.current.length : at;
+  };
+  const shown = isHeld.value ? rows.toSorted((one, other) => place(one) - place(other)) : rows;
+  last.current = shown.map(keyOf);
+  const hold = (is: boolean) => () => {
+    isHeld.value = is;
+  };
+  return { shown, holds: { onPointerEnter: hold(true), onPointerLeave: hold(false) } };
 }
 
 /** Attributes of scrolling elements. They must be reachable by keyboard. */
@@ -69,7 +96,7 @@ export function Sentences({ title, of }: { readonly title?: string; readonly of:
       <ul>
         {of.map((sentence) => (
           <li key={sentence}>
-            <Text of={sentence} most={1000} />
+            <Text of={sentence} most={1000} isSentence />
           </li>
         ))}
       </ul>
