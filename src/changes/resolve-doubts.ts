@@ -65,12 +65,11 @@ function creatorOfOption(
   state: RunState,
   ownNewest: string | undefined,
 ): "ours" | "others" | "unclear" {
-  const targeting = boundTo(step, "targeting", state);
-  const newest = targeting === undefined ? undefined : state.newest.get(targeting);
   if (!isUlid(id)) return "unclear";
-  if (typeof newest === "string" && id <= newest) return "others";
+  const byList = state.orderByList(boundTo(step, "targeting", state), id);
+  if (byList === "before") return "others";
   const isTopLevel = step.bindings.every(({ field }) => field !== "parent");
-  if (isTopLevel && newest !== undefined) return "ours";
+  if (isTopLevel && byList !== undefined) return "ours";
   return ownNewest !== undefined && id > ownNewest ? "ours" : "unclear";
 }
 

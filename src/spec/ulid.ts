@@ -13,6 +13,12 @@ export function ulidTime(ulid: string): number {
   return time;
 }
 
+/**
+ * How far the clocks of the service's machines, which create IDs, may be apart, in milliseconds (assumed). An ID that is
+ * older by less than this may have been created later.
+ */
+export const CLOCKS_APART_MS = 2000;
+
 /** The last ULID of a moment, in milliseconds since 1970. All IDs made until then sort before it. */
 export function ulidAt(time: number): string {
   return encodeTime(Math.max(0, time)) + "Z".repeat(16);

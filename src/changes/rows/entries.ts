@@ -287,6 +287,14 @@ const runFacts = z.object({
 
 export type RunFacts = Fixed<z.infer<typeof runFacts>>;
 
+/**
+ * The newest top-level option of a targeting; null if it has none. `latest` contains it and those that are not much
+ * older (`CLOCKS_APART_MS`), if the whole list was read.
+ */
+const newestOptions = z.object({ _id: z.string().nullable(), latest: texts.readonly().optional() });
+
+export type NewestOptions = Readonly<z.infer<typeof newestOptions>>;
+
 const entry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("objects"), objects: z.array(reportedObject) }),
   z.object({ t: z.literal("settled"), settlements: z.array(settlement) }),
@@ -296,8 +304,8 @@ const entry = z.discriminatedUnion("t", [
   /** A crash interrupted the plan before anything was sent. Planning starts again. */
   z.object({ t: z.literal("replan") }),
   z.object({ t: z.literal("planned"), requests: z.number(), at }),
-  /** The newest top-level option of a targeting before anything was sent; null if it had none. */
-  z.object({ t: z.literal("newest"), targeting: z.string(), _id: z.string().nullable() }),
+  /** The newest top-level options of a targeting before anything was sent. */
+  z.object({ t: z.literal("newest"), targeting: z.string(), ...newestOptions.shape }),
   z.object({ t: z.literal("send"), steps: numbers, at, again: z.boolean() }),
   z.object({
     t: z.literal("answer"),

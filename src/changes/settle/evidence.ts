@@ -3,8 +3,8 @@ import { mapConcurrently } from "../../reads/option-contents.ts";
 import { readOptionNames } from "../../reads/option-lists.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionPage } from "../../spec/records.ts";
-import { isUlid, ulidTime } from "../../spec/ulid.ts";
-import type { OptionItem, Step, StepChange } from "../rows/entries.ts";
+import { CLOCKS_APART_MS, isUlid, ulidTime } from "../../spec/ulid.ts";
+import type { NewestOptions, OptionItem, Step, StepChange } from "../rows/entries.ts";
 import type { ChangeDriver } from "./change-driver.ts";
 import type { Order } from "./service-clock.ts";
 
@@ -15,19 +15,30 @@ export interface Claim {
 }
 
 /**
- * Returns whether an object was created before or after the first attempt of a step. For top-level options, the newest
- * option before the run proves it; otherwise the service's clock must. An ID that is not a ULID proves nothing.
+ * Returns whether an object was created before or after the first attempt of a step. For top-level options, the list
+ * before the run proves it; otherwise the service's clock must. If both contradict each other, nothing is proven. An ID
+ * that is not a ULID proves nothing.
  */
 export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
-  const newest = isUlid(id) ? newestBefore(driver, step) : undefined;
+  const isTopLevel = !step.bindings.some(({ field }) => field === "parent");
+  const byList = isTopLevel && isUlid(id) ? driver.state.orderByList(targetingOf(driver, step), id) : undefined;
+  if (byList === "before") return "before";
   const byClock = clockOrderOf(driver, { id, step });
-  if (newest === undefined || byClock === "before") return byClock;
-  return newest === null || id > newest ? "after" : "before";
+  if (byList === undefined || byClock === "before") return byClock;
+  const mayBeOlder = driver.serverClock.order(ulidTime(id), firstAttempt(driver, step)) === "before";
+  return mayBeOlder ? "unclear" : "after";
 }
 
-/** Like `orderOf`, by the clock alone: for objects that may not be top-level options. */
+/**
+ * Like `orderOf`, by the clock alone: for objects that may not be top-level options. An object is older only if the
+ * clock of another machine does not explain the time in its ID.
+ */
 export function clockOrderOf(driver: ChangeDriver, { id, step }: Claim): Order {
-  return isUlid(id) ? driver.serverClock.order(ulidTime(id), firstAttempt(driver, step)) : "unclear";
+  if (!isUlid(id)) return "unclear";
+  const first = firstAttempt(driver, step);
+  const isOlder = driver.serverClock.order(ulidTime(id) + CLOCKS_APART_MS, first) === "before";
+  if (isOlder) return "before";
+  return driver.serverClock.order(ulidTime(id), first) === "after" ? "after" : "unclear";
 }
 
 /**
@@ -42,16 +53,6 @@ export function isNewer(driver: ChangeDriver, claim: Claim): boolean {
 
 function firstAttempt({ state }: ChangeDriver, step: Step): number {
   return state.suspectSince(step.id) ?? 0;
-}
-
-/**
- * Returns the newest top-level option before the run, for steps that create top-level options. Any newer option did not
- * exist before, whatever the clocks say. Returns undefined if it is unknown.
- */
-function newestBefore(driver: ChangeDriver, step: Step): string | null | undefined {
-  if (step.bindings.some(({ field }) => field === "parent")) return undefined;
-  const targeting = targetingOf(driver, step);
-  return targeting === undefined ? undefined : driver.state.newest.get(targeting);
 }
 
 function targetingOf({ state }: ChangeDriver, step: Step): string | undefined {
@@ -78,35 +79,40 @@ export async function noteNewest(driver: ChangeDriver): Promise<void> {
   }
   for (const targeting of targetings) {
     const newest = await newestIn(driver, targeting);
-    if (newest !== undefined) driver.record({ t: "newest", targeting, _id: newest._id });
+    if (newest !== undefined) driver.record({ t: "newest", targeting, ...newest });
   }
 }
 
 /**
- * Returns the newest top-level option of a targeting, with a null `_id` if it has none. Returns undefined if it is
- * unknown. The order of a list is not documented, so a list of one or two pages is read whole. Of a longer list, the
- * first and the last page are read; if all of one is newer than all of the other, it is in an order of time.
+ * Returns the newest top-level options of a targeting. Returns undefined if they are unknown. The order of a list is
+ * not documented, so a list of one or two pages is read whole. Of a longer list, the first and the last page are read;
+ * if all of one is newer than all of the other, it is in an order of time, and the newest is among them.
  */
-async function newestIn(
-  { api }: ChangeDriver,
-  targeting: string,
-): Promise<{ readonly _id: string | null } | undefined> {
+async function newestIn({ api }: ChangeDriver, targeting: string): Promise<NewestOptions | undefined> {
   const limit = LIMITS.listLimit.value;
   const read = (offset: number) => readWithRetry(() => api.listOptions(targeting, { limit, offset }));
   const first = await read(0);
   if (first === undefined) return undefined;
   const ids = idsOf(first);
   const { total } = first;
-  if (total === undefined ? ids.length < limit : ids.length >= total) return { _id: ids.at(-1) ?? null };
+  if (total === undefined ? ids.length < limit : ids.length >= total) return newestOf(ids);
   const last = total === undefined ? undefined : await read(Math.max(limit, total - limit));
   const others = last === undefined ? [] : idsOf(last);
-  const isKnown = (total ?? 0) <= 2 * limit || isOlder(ids, others) || isOlder(others, ids);
-  return others.length > 0 && isKnown ? { _id: [...ids, ...others].sort().at(-1) ?? null } : undefined;
+  if (others.length === 0) return undefined;
+  const { _id, latest } = newestOf([...ids, ...others].sort());
+  if ((total ?? 0) <= 2 * limit) return { _id, latest };
+  return isOlder(ids, others) || isOlder(others, ids) ? { _id } : undefined;
 }
 
 /** Returns the IDs of a page, the oldest first. */
 function idsOf({ items }: OptionPage): readonly string[] {
   return items.map(({ _id }) => _id).sort();
+}
+
+function newestOf(ids: readonly string[]): NewestOptions {
+  const newest = ids.at(-1);
+  if (newest === undefined || !ids.every(isUlid)) return { _id: newest ?? null };
+  return { _id: newest, latest: ids.filter((id) => ulidTime(newest) - ulidTime(id) <= CLOCKS_APART_MS) };
 }
 
 function isOlder(ids: readonly string[], others: readonly string[]): boolean {

@@ -8,10 +8,12 @@ import {
   type Standing,
   type StopCause,
 } from "../../runs/outcome.ts";
+import { CLOCKS_APART_MS, ulidTime } from "../../spec/ulid.ts";
 import type {
   Binding,
   JournalEntry,
   MadeRows,
+  NewestOptions,
   RowsEntry,
   RunFacts,
   Step,
@@ -36,8 +38,8 @@ interface InFlight {
  */
 export class RunState {
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
-  /** By targeting: the newest top-level option that existed before this run sent anything. */
-  readonly newest = new Map<string, string | null>();
+  /** By targeting: the newest top-level options that existed before this run sent anything. */
+  readonly newest = new Map<string, NewestOptions>();
   planned = false;
   stopped: { readonly cause: StopCause; readonly reason?: Reason } | undefined;
   updatedAt = 0;
@@ -107,7 +109,7 @@ export class RunState {
         this.requests.planned = entry.requests;
         return;
       case "newest":
-        this.newest.set(entry.targeting, entry._id);
+        this.newest.set(entry.targeting, entry);
         return;
       case "send":
         this.#inFlight = { ...entry, progress: this.#progress };
@@ -152,6 +154,19 @@ export class RunState {
   inDoubt(): ReadonlySet<number> {
     const suspects = this.#work.standings.suspects().filter((id) => !this.#isUnclear(id));
     return new Set([...suspects, ...this.lostInFlight()]);
+  }
+
+  /**
+   * Returns whether a top-level option, by its ULID, was created before or after this run first sent something, by what
+   * was listed then. Returns undefined if nothing was listed.
+   */
+  orderByList(targeting: string | undefined, id: string): "before" | "after" | undefined {
+    const newest = targeting === undefined ? undefined : this.newest.get(targeting);
+    if (newest === undefined) return undefined;
+    const { _id, latest } = newest;
+    if (_id === null || id > _id) return "after";
+    const isListed = latest === undefined || latest.includes(id);
+    return isListed || ulidTime(id) < ulidTime(_id) - CLOCKS_APART_MS ? "before" : "after";
   }
 
   counts(): Counts {

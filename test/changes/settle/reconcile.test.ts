@@ -18,14 +18,20 @@ const noNames = async () => new Map<string, string>();
 const taken = (...ids: string[]) => ({ code: "TARGETING_CATEGORY_NAME_DUPLICATE", detail: { existingIds: ids } });
 
 /** A run that adds the option `Shoes` with one Context ID, whose first answer was lost; `held` is what the list shows. */
-function metItsName(held: readonly HeldOption[], newest: string | null | undefined = BEFORE) {
+function metItsName(
+  held: readonly HeldOption[],
+  newest: string | null | undefined = BEFORE,
+  latest?: readonly string[],
+) {
   const make = StepMaker.after({ length: 0 });
   const item = { name: "Shoes", contexts: ["a"] };
   const step = make.addOption(item, { targeting: { id: TARGETING } }, { objects: [0] });
   const entries: JournalEntry[] = [
     { t: "objects", objects: [{ index: 0 }] },
     { t: "steps", steps: [step] },
-    ...(newest === undefined ? [] : [{ t: "newest", targeting: TARGETING, _id: newest } as const]),
+    ...(newest === undefined
+      ? []
+      : [{ t: "newest", targeting: TARGETING, _id: newest, ...(latest && { latest }) } as const]),
     { t: "send", steps: [0], at: START + 1000, again: false },
     { t: "answer", at: START + 3000, changes: [{ step: 0, to: "suspect" }] },
   ];
@@ -103,6 +109,43 @@ describe("a resent create that meets its name", () => {
   });
 });
 
+describe("the clocks of the machines that make IDs differ by less than two seconds", () => {
+  /** The verdict about an option with this ID, after the answer to an earlier request of the process. */
+  async function onOther(machine: string, newest: string, latest: readonly string[]) {
+    const { driver, step } = metItsName([shoes(machine)], newest, latest);
+    driver.serverClock.observeMade([START + 100], START + 95, START + 105);
+    return reconcileCreates(driver, [{ step, reason: taken(machine) }], false, noNames);
+  }
+
+  test("what was not there before is not reported as failed, although its ID looks older than the attempt", async () => {
+    for (const ours of [idAt(400), idAt(-700)]) {
+      expect(await onOther(ours, BEFORE, [BEFORE])).toMatchObject([
+        { to: "unknown", reason: { code: "OWNER_UNCLEAR" } },
+      ]);
+    }
+  });
+
+  test("nor by the clock alone, where nothing was listed", async () => {
+    const { driver, step, state } = metItsName([shoes(idAt(400))]);
+    state.newest.clear();
+    driver.serverClock.observeMade([START + 100], START + 95, START + 105);
+    const changes = await reconcileCreates(driver, [{ step, reason: taken(idAt(400)) }], false, noNames);
+    expect(changes).toMatchObject([{ to: "unknown" }]);
+  });
+
+  test("nor where it looks older than the newest option, too", async () => {
+    const newest = idAt(500);
+    expect(await onOther(idAt(400), newest, [idAt(300), newest])).toMatchObject([{ to: "unknown" }]);
+  });
+
+  test("what was there before has failed", async () => {
+    const newest = idAt(500);
+    for (const theirs of [newest, idAt(300), idAt(-1600)]) {
+      expect(await onOther(theirs, newest, [idAt(300), newest])).toMatchObject([{ to: "failed" }]);
+    }
+  });
+});
+
 describe("the newest option before a run", () => {
   const made = (count: number): readonly HeldOption[] =>
     Array.from({ length: count }, (_, at) => ({ ...shoes(idAt(at - 5000)), name: `N ${at}` }));
@@ -126,7 +169,7 @@ describe("the newest option before a run", () => {
     });
     const { driver, state } = fakeDriver(entries, { api: { listOptions } });
     await noteNewest(driver);
-    return state.newest.get(TARGETING);
+    return state.newest.get(TARGETING)?._id;
   }
 
   test.each([
