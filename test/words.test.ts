@@ -121,7 +121,9 @@ const PRIVATE_ENGLISH =
   /\b(?:mend(?:s|ed)?|told|a yes|a no|way back|to the letter|stands for|passed over|taken up|thrown away|anew|whoever|what is there|1 items)\b/gi;
 
 test("documents avoid private English", () => {
-  const found = pages.flatMap((path) => [...textOf(path).matchAll(PRIVATE_ENGLISH)].map(([word]) => ({ path, word })));
+  const skills = readdirSync(join(ROOT, "skills")).map((skill) => `skills/${skill}/SKILL.md`);
+  const read = [...pages, ...skills];
+  const found = read.flatMap((path) => [...textOf(path).matchAll(PRIVATE_ENGLISH)].map(([word]) => ({ path, word })));
   expect(found).toEqual([]);
 });
 

@@ -171,7 +171,7 @@ export interface CheckRow {
 /** The maximum number of tokens of each part of an answer, as data and as text together. */
 const EXPECTATION_TOKENS = 1600;
 const CHECK_TOKENS = 300;
-const FINDING_TOKENS = 500;
+const FINDING_TOKENS = 520;
 const UID_TOKENS = 60;
 
 interface Said {
@@ -179,12 +179,15 @@ interface Said {
   readonly text: readonly string[];
 }
 
-/** Reports expectations, one row each. If not all of them fit, unmet ones come first. */
-export function reportExpectations(results: readonly ExpectationRow[]): Said {
+/** Reports expectations, one row each. If not all of them fit, unmet ones come first. `expect` are the expectations. */
+export function reportExpectations(
+  results: readonly ExpectationRow[],
+  expect: readonly { readonly eventName: string }[],
+): Said {
   if (results.length === 0) return { facts: { expectations: [] }, text: [] };
   const rows = results.map((result, position) => ({
     data: { ...result, ...(result.uid !== undefined && { uid: cutUid(result.uid) }) },
-    line: expectationLine(result, position),
+    line: expectationLine(result, expect, position),
     met: result.met,
   }));
   const { picked, omitted } = fitting(rows, EXPECTATION_TOKENS);
@@ -200,10 +203,15 @@ export function reportExpectations(results: readonly ExpectationRow[]): Said {
   };
 }
 
-function expectationLine({ uid, index, met, found, reason }: ExpectationRow, position: number): string {
+function expectationLine(
+  { uid, index, met, found, reason }: ExpectationRow,
+  expect: readonly { readonly eventName: string }[],
+  position: number,
+): string {
+  const at = index ?? position;
   const of = uid === undefined ? "" : `, uid ${quoteUntrusted(cutUid(uid))}`;
-  const why = reason === undefined ? "" : `, ${seen(reason)}`;
-  return `expectation ${(index ?? position) + 1}${of}: ${met ? "met" : "NOT met"}, found ${found}${why}`;
+  const about = `expectation ${at + 1}, ${quoteUntrusted(expect[at]?.eventName ?? "")}${of}`;
+  return `${about}: ${met ? `met, found ${found}` : `NOT met, ${seen(reason ?? `found ${found}`)}`}`;
 }
 
 /** Reports the check of order or time, by user if users were checked separately. Empty if it was not requested. */
@@ -258,7 +266,7 @@ export function reportFindings(kinds: readonly WrongKind[]): Said & { readonly b
     return {
       data: { eventName: name, code, path: place, basis, verdict, count, of, message: said, fix: how },
       line:
-        `${name === null ? "no name" : quoteUntrusted(name)}: ${count} of ${of} ${verdict}: ${code}` +
+        `${name === null ? "no name" : quoteUntrusted(name)}: ${count} of ${of}, ${verdict}: ${code}` +
         `${place === "" ? "" : ` at ${quoteUntrusted(place)}`} (${BASIS_WORDS[basis]}): ${said}; ${how}`,
       met: false,
     };

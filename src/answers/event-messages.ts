@@ -149,7 +149,7 @@ export function verdictLine(row: VerdictRow): string {
     ({ path, basis: known, message, fix }) =>
       `${path === "" ? "event" : path} (${BASIS_WORDS[known]}): ${message}; ${fix}`,
   );
-  const first = ofFirst ? " (the first; the others break the same rule in other ways)" : "";
+  const first = ofFirst ? " (in the first; the others break the same rule in other ways)" : "";
   return `${place}: expected ${predicted} (${BASIS_WORDS[basis]})${seen}${found.length > 0 ? `. ${found.join(" | ")}${first}` : ""}`;
 }
 
@@ -170,21 +170,28 @@ export function correctionNotes(objects: readonly ReportedObject[]): readonly st
     return `corrected: ${plain(one)} (${count === 1 ? placeWords(first) : `${thousands(count)} events, first ${placeWords(first)}`})`;
   });
   const more = most.length - named.length;
-  return more > 0 ? [...named, `${more} more kinds of corrections: get_run shows each`] : named;
+  return more > 0 ? [...named, `${more} more names were corrected: get_run shows each`] : named;
 }
 
-/** Explains what `expected` means if events were sent and no sandbox shows the actual result. */
-export function predictedNotes(verdicts: readonly VerdictGroup[], status: string): readonly string[] {
+/** Explains what `expected` means if events were sent and the actual result was not read. */
+export function predictedNotes(
+  verdicts: readonly VerdictGroup[],
+  { status, environment }: { readonly status: string; readonly environment: "live" | "sandbox" },
+): readonly string[] {
   const isSeen = verdicts.some(({ observed }) => observed !== undefined);
   if (isSeen || status === "planned" || verdicts.every(({ predicted }) => predicted !== "recorded")) return [];
-  return [
-    "expected is what the API's documents state; the service answers ok to dropped events too, so the actual result cannot be seen",
-  ];
+  const actual =
+    environment === "sandbox"
+      ? "inspect_events shows the actual result"
+      : "the service answers ok to dropped events too, so the actual result cannot be seen";
+  return [`expected is what the API's documents state; ${actual}`];
 }
 
 /** Explains the words that state how verdicts are known. */
 export function basisNotes(verdicts: readonly VerdictRow[]): readonly string[] {
-  return basisNote(verdicts.flatMap(({ basis, findings }) => [basis, ...findings.map((found) => found.basis)]));
+  // The verdicts of events that were not sent are shown as failures.
+  const sent = verdicts.filter(({ predicted }) => predicted !== "ignored" && predicted !== "rejected");
+  return basisNote(sent.flatMap(({ basis, findings }) => [basis, ...findings.map((found) => found.basis)]));
 }
 
 /** What happened to a call of `track_event` because an identical earlier call has an unknown result. */

@@ -173,7 +173,10 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   const isSeen = page !== undefined && run.results.some((result) => result.input !== undefined);
   const fix = `fix and send only ${failedPlaces(failed)} again with ${tool}${isSeen ? "" : `. ${input}`}`;
   const isSheet = file?.format === "csv" || file?.format === "xlsx";
-  if (tool === "track_events" && !hasRejects) return `${fix}. "autocorrect": true corrects plainly misspelt names`;
+  const isCorrected = run.results.some(({ mended }) => mended !== undefined);
+  if (tool === "track_events" && !isCorrected && !hasRejects) {
+    return `${fix}. "autocorrect": true corrects plainly misspelt names`;
+  }
   if (!hasRejects) return fix;
   if (isSheet && tool !== "track_events") {
     return `${fix}. Or the sheet with results, to fix and give again: ${callOf("get_run", { runId, saveTo: "FILE" })}`;

@@ -47,13 +47,13 @@ interface OptionsPage extends OptionsTotals {
 /** A page of options as text. */
 export function optionsText(page: OptionsPage): string {
   const { rows, total, scanned, topLevel, subOptions, complete, note, cursor, brief, isFiltered } = page;
-  const counted = `${amount(rows.length, "option")}${total === undefined || total === rows.length ? "" : ` of ${total}`}`;
+  const counted = `${amount(rows.length, "option")}${total === undefined || total === rows.length ? "" : ` of ${thousands(total)}`}`;
   const kinds =
     topLevel !== undefined &&
     subOptions !== undefined &&
-    (subOptions === 0 ? "no sub-options" : `${topLevel} top-level, ${amount(subOptions, "sub-option")}`);
+    (subOptions === 0 ? "no sub-options" : `${thousands(topLevel)} top-level, ${many(subOptions, "sub-option")}`);
   const looked = [
-    scanned !== undefined && `${scanned} looked at`,
+    scanned !== undefined && `${thousands(scanned)} scanned`,
     kinds,
     complete !== undefined && isFiltered && (complete ? "complete" : "not complete"),
   ].filter((part) => part !== false);
@@ -231,7 +231,7 @@ function fieldWords(fields: Readonly<Record<string, unknown>>): readonly string[
  */
 export function listLine({ _id, name, type, contextCount, parent, parentName, ...rest }: OptionRow): string {
   const { childCount, contextCountWithChildren, matched, contexts, ...fields } = rest;
-  const all = contextCountWithChildren === undefined ? "" : `, ${plain(contextCountWithChildren)} with them`;
+  const all = contextCountWithChildren === undefined ? "" : `, ${plain(contextCountWithChildren)} in all`;
   const more = [
     type === "collection" && `group of ${childCount === undefined ? "?" : plain(childCount)}${all}`,
     typeof parentName === "string" && `in ${quoteUntrusted(parentName)}`,

@@ -451,7 +451,12 @@ export function runLine(run: RunRow): string {
   const outcome = counts === undefined ? "its journal is damaged" : picked.join(", ");
   const where =
     targetingId === undefined ? "" : ` in ${targetingName === undefined ? targetingId : quoteUntrusted(targetingName)}`;
-  return `${runId} ${tool ?? "unknown tool"}${where} ${status} (${outcome}) started ${startedAt}, last change ${updatedAt}`;
+  const changed = updatedAt.slice(0, 19) === startedAt.slice(0, 19) ? "" : `, last change ${withoutMs(updatedAt)}`;
+  return `${runId} ${tool ?? "unknown tool"}${where} ${status} (${outcome}) started ${withoutMs(startedAt)}${changed}`;
+}
+
+function withoutMs(iso: string): string {
+  return iso.replace(/\.\d+/, "");
 }
 
 /** Recent runs as text. */

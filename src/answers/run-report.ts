@@ -174,6 +174,8 @@ function sectionData(name: string, { rows, omitted }: Section<Pick<Row, "data">>
 function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
   const { plan, failures, verdicts, results, changes, notes, approval, nextSteps } = parts;
   const { runId, confirmation, blocked, page } = run;
+  const sentVerdicts = verdicts.rows.filter(({ data }) => !isNotSent(data));
+  const sentKinds = (run.verdicts ?? []).filter((verdict) => !isNotSent(verdict)).length;
   const body = [
     ...approvalLines(approval),
     ...(blocked === undefined ? [] : [blockedText(blocked)]),
@@ -181,8 +183,8 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
     ...failures.rows.flatMap(({ lines }) => lines),
     ...moreLine(failures, "more reasons", runId),
     // Why an event was not sent is shown with the failures.
-    ...verdicts.rows.filter(({ data }) => !isNotSent(data)).map(({ line }) => line),
-    ...moreLine(verdicts, "more kinds of expected results", runId),
+    ...sentVerdicts.map(({ line }) => line),
+    ...moreLine({ omitted: sentKinds - sentVerdicts.length }, "more kinds of results of sent events", runId),
     ...plan.rows.map(({ line }) => line),
     ...moreLine(plan, "more requests", runId),
     ...changes,
@@ -303,7 +305,7 @@ function verdictRow(verdict: VerdictRow): Row {
   return { data: { ...verdict }, line: verdictLine(verdict) };
 }
 
-function isNotSent({ predicted, observed }: Row["data"]): boolean {
+function isNotSent({ predicted, observed }: { readonly predicted?: unknown; readonly observed?: unknown }): boolean {
   return observed === undefined && (predicted === "ignored" || predicted === "rejected");
 }
 

@@ -139,7 +139,7 @@ function rowWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string 
     seen.filled && `${counted(seen.filled, "blank cell")} filled from above`,
     seen.blankGroups &&
       seen.filled === undefined &&
-      `${counted(seen.blankGroups, "row")} with a blank Group below a filled one, which are not in that group; fillDown ["Group"] continues it`,
+      `${counted(seen.blankGroups, "row")} with a blank Group below a filled one: read without a group; fillDown ["Group"] continues the group above`,
     seen.hidden && `${counted(seen.hidden, "hidden row")} read like the others`,
     seen.template && `${counted(seen.template, "row")} skipped, without an option, a group or Context IDs`,
     seen.beyond && `${counted(seen.beyond, "cell")} ignored, to the right of the headings`,

@@ -67,7 +67,7 @@ export function checkExpectations(
       first === undefined || late === undefined
         ? ""
         : `: ${thousands(late.arrivedAt - first.arrivedAt)} ms after, ${thousands(withinMs)} allowed`;
-    return { met, found, reason: `not within ${withinMs} ms of the first expected event${by}` };
+    return { met, found, reason: `not within ${thousands(withinMs)} ms of the first expected event${by}` };
   });
 }
 
@@ -231,11 +231,14 @@ export function checkOrder(arrived: readonly ArrivedEvent[], expect: readonly Ex
     const needed = expectation.count ?? 1;
     if (needed === 0) continue;
     const name = `${JSON.stringify(expectation.eventName)} (expectation ${index + 1})`;
-    const { wanted } = foundOf(events, expectation);
+    const { wanted, meant } = foundOf(events, expectation);
     const tooEarly = firstFrom(wanted, after);
     const last = wanted[tooEarly + needed - 1];
     if (last === undefined)
-      return { met: false, reason: orderProblem({ name, needed, wanted, tooEarly }, before, events) };
+      return {
+        met: false,
+        reason: orderProblem({ name, needed, wanted, tooEarly, expectation, meant }, before, events),
+      };
     after = last + 1;
     before = { name, position: last, arrivedAt: events[last]?.arrivedAt ?? 0 };
   }
@@ -248,7 +251,7 @@ interface Before {
   readonly arrivedAt: number;
 }
 
-interface Broken extends Pick<Found, "wanted"> {
+interface Broken extends Pick<Found, "expectation" | "meant" | "wanted"> {
   readonly name: string;
   readonly needed: number;
   /** How many of the wanted events arrived too early. */
@@ -256,15 +259,16 @@ interface Broken extends Pick<Found, "wanted"> {
 }
 
 function orderProblem(
-  { name, needed, wanted, tooEarly }: Broken,
+  { name, needed, wanted, tooEarly, expectation, meant }: Broken,
   before: Before | undefined,
   events: readonly ArrivedEvent[],
 ): string {
   const at = wanted[tooEarly - 1] ?? -1;
   const latest = events[at];
   if (before === undefined || latest === undefined || wanted.length < needed) {
-    const came = wanted.length === 0 ? "never came" : `came ${wanted.length} times, not ${needed}`;
-    return before === undefined ? `${name} ${came}` : `${name} ${came}; it was to come after ${before.name}`;
+    const missing = meant.length === 0 ? "never came" : `came, but not as ${expectation.verdict ?? "recorded"}`;
+    const came = wanted.length === 0 ? missing : `came ${wanted.length} of ${needed} times`;
+    return before === undefined ? `${name} ${came}` : `${name} ${came}; it is expected after ${before.name}`;
   }
   // One event cannot meet two expectations.
   if (at === before.position) return `${name} did not come again after ${before.name}`;

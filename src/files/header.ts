@@ -136,7 +136,7 @@ export function checkHeader(
   const likely = likelyMapping(header, shown, required);
   const words = missing.map((column) => (headingOf(column) === column ? column : `${column} ("${headingOf(column)}")`));
   throw new FileError(
-    `the file has no column ${words.join(" or ")}; its header was read from line ${line}: ${listed(shown.slice(0, SHOWN_HEADINGS))}`,
+    `the file has no column for ${words.join(" or ")}; its header was read from line ${line}: ${listed(shown.slice(0, SHOWN_HEADINGS))}`,
     (likely === undefined
       ? `Say which heading is which column: columns ${JSON.stringify({ [missing[0] ?? ""]: "HEADING" })}. ` +
         `If the sheet has no headings, insert a row of them: ${headingsFor(required)}. `

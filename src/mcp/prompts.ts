@@ -31,12 +31,12 @@ export const PROMPTS: readonly PromptDefinition[] = [
   {
     name: "edit_targeting",
     title: "Edit a targeting",
-    description: "Changes options of a targeting: looks first, plans, shows the plan, then acts.",
+    description: "Changes options of a targeting: reads it, plans, shows the plan, then applies it.",
     tool: "update_options",
-    arguments: { targeting: TARGETING, change: { meaning: "What is to be changed, in plain words", needed: true } },
+    arguments: { targeting: TARGETING, change: { meaning: "The change, in plain words", needed: true } },
     text: ({ targeting = "", change = "" }) =>
       `Change the targeting ${quoteUntrusted(targeting)} like this: ${quoteUntrusted(change)}.\n` +
-      "1. Find it with get_targeting and look at what the change is about with list_options.\n" +
+      "1. Find it with get_targeting and look at the options that it changes with list_options.\n" +
       "2. Make the change with as few calls as possible, each with dryRun: true first, and show me the plan.\n" +
       "3. When I agree, apply each plan with apply_plan and its runId, and tell me what failed and why.",
   },
@@ -47,15 +47,15 @@ export const PROMPTS: readonly PromptDefinition[] = [
     tool: "bulk_add_options",
     arguments: {
       targeting: TARGETING,
-      source: { meaning: "A file, or where the options are to be taken from", needed: true },
+      source: { meaning: "A file, or another source of the options", needed: true },
     },
     text: ({ targeting = "", source = "" }) =>
       `Add the options from ${quoteUntrusted(source)} to the targeting ${quoteUntrusted(targeting)}.\n` +
-      "1. Read the source. Sub-options belong into the children of their group.\n" +
+      "1. Read the source. Sub-options go into the children of their group.\n" +
       "2. Call bulk_add_options once with all of them and dryRun: true, and tell me how many options and requests it " +
       "takes, and which names break the rules.\n" +
-      "3. When I agree, apply the plan with apply_plan and its runId. Correct what failed and send only that again. What exists already is " +
-      "left alone with onExisting: skip.",
+      "3. When I agree, apply the plan with apply_plan and its runId. Correct what failed and send only that again. onExisting: skip leaves " +
+      "options that exist unchanged.",
   },
   {
     name: "generate_event_tests",
@@ -64,11 +64,11 @@ export const PROMPTS: readonly PromptDefinition[] = [
     tool: "generate_event_tests",
     arguments: {
       eventName: {
-        meaning: "The event to test; all where it is left out",
+        meaning: "The event to test; default: all",
         complete: async (typed) => matching(typed, Object.keys((await import("../spec/events.ts")).EVENTS)),
       },
       format: {
-        meaning: "Form of the tests",
+        meaning: "Format of the tests",
         complete: async (typed) =>
           matching(typed, Object.keys((await import("../events/suites/emit.ts")).SUITE_FORMATS)),
       },
@@ -76,14 +76,14 @@ export const PROMPTS: readonly PromptDefinition[] = [
     text: ({ eventName, format }) =>
       `Generate tests for ${eventName ? `the event ${quoteUntrusted(eventName)}` : "all supported events"} with ` +
       `generate_event_tests${format ? ` in the format ${quoteUntrusted(format)}` : ""}, run them with run_event_tests against ` +
-      "the sandbox, and explain every mismatch: which rule, which parameter, and what an app would have to send.",
+      "the sandbox, and explain every mismatch: which rule, which parameter, and what an app has to send.",
   },
   {
     name: "explain_run",
     title: "Explain a run",
     description: "Explains what a run did, what failed and why, and what is left to do.",
     tool: "get_run",
-    arguments: { runId: { meaning: "ID of the run; the newest where it is left out", complete: runsLike } },
+    arguments: { runId: { meaning: "ID of the run; default: the newest", complete: runsLike } },
     text: ({ runId }) =>
       `Explain ${runId ? `the run ${quoteUntrusted(runId)}` : "my newest run"}: read it with get_run, first as a whole, then its ` +
       "items that failed or are unknown. Tell me in plain words what was done, what was not and why, and what I should " +
@@ -98,19 +98,21 @@ export const PROMPTS: readonly PromptDefinition[] = [
   {
     name: "clean_up_safely",
     title: "Clean up safely",
-    description: "Cleans up a targeting without losing anything: looks, saves, lists, and asks before it changes.",
+    description:
+      "Cleans up a targeting without losing anything: reads it, saves it, lists the changes, and asks first.",
     tool: "delete_options",
   },
   {
     name: "why_conversions_are_missing",
     title: "Why are my conversions missing",
-    description: "Finds out why events of an app do not count, and what the app would have to send.",
+    description: "Finds out why events of an app do not count, and what the app has to send.",
     tool: "list_event_types",
   },
   {
     name: "test_my_tracking",
     title: "Test my tracking",
-    description: "Tests against a sandbox whether an app sends its events right, and writes tests for its repository.",
+    description:
+      "Tests against a sandbox whether an app sends its events correctly, and writes tests for its repository.",
     tool: "inspect_events",
   },
 ];

@@ -73,7 +73,7 @@ const SUITE_RESOURCES: readonly ResourceDefinition[] = [
   {
     name: "event-test-report",
     title: "Report of event tests",
-    description: "What the last run of a suite of event tests gave, case by case, as JUnit XML.",
+    description: "The results of the last run of a suite of event tests, as JUnit XML.",
     uriTemplate: suiteReportUri("{suiteId}"),
     complete: { suiteId: suitesLike },
     async read({ suiteId = "" }, { suites, caller }) {
@@ -142,7 +142,7 @@ const TARGETING_RESOURCES: readonly ResourceDefinition[] = [
   {
     name: "targeting-options-part",
     title: "Further options of a targeting",
-    description: "The options of a targeting from a place on.",
+    description: "The options of a targeting from a position on, which the part before names.",
     uriTemplate: "targeting://targetings/{targetingId}/options/{from}",
     complete: { targetingId: targetingIdsLike },
     read: readOptions,
@@ -160,25 +160,31 @@ const IN_PARTS = [
     title: "Results of a run",
     description:
       "Every item of a run with how it ended, one JSON object a line. A last line with `next` names the next part.",
-    further: { title: "Further results of a run", description: "The results of a run from an item on." },
+    further: {
+      title: "Further results of a run",
+      description: "The results of a run from an item on, which the part before names.",
+    },
   },
   {
     part: "removed",
     mimeType: NDJSON,
-    title: "What a run took away",
-    description: "What a run deleted or took away, one JSON object a line, kept so that it can be brought back.",
-    further: { title: "Further things that a run took away", description: "What a run took away from a byte on." },
+    title: "What a run removed",
+    description: "What a run deleted or removed, one JSON object a line, stored so that an undo can restore it.",
+    further: {
+      title: "More of what a run removed",
+      description: "What a run removed, from a byte on, which the part before names.",
+    },
   },
   {
     part: "not-removed",
     mimeType: NDJSON,
-    title: "What a run did not take away",
+    title: "What a run did not remove",
     description:
-      "What a run was to delete or take away and did not, or where that is not known, one JSON object a line with " +
+      "What a run planned to delete or remove and did not, or may not have, one JSON object a line with " +
       '`removed: "no"` or `"unknown"`.',
     further: {
-      title: "Further things that a run did not take away",
-      description: "What a run did not take away, or may not have, from a byte on.",
+      title: "More of what a run did not remove",
+      description: "What a run did not remove, or may not have, from a byte on, which the part before names.",
     },
   },
   {
@@ -190,7 +196,7 @@ const IN_PARTS = [
       "A last line with `next` names the next part.",
     further: {
       title: "Further rows that failed",
-      description: "The rows of a run's file that failed, from a byte on.",
+      description: "The rows of a run's file that failed, from a byte on, which the part before names.",
     },
   },
 ] as const;

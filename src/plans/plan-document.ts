@@ -208,8 +208,8 @@ export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<Ma
   const { memory, thresholds, environment, apiUrl } = scene;
   if (prune && base === undefined) {
     throw new FileError(
-      "prune deletes what stood in the base and is gone from the file, and there is no base",
-      "Export the targeting into a file, which writes the base beside it, or name the base.",
+      "prune deletes what is in the base and missing in the file, and there is no base of this targeting",
+      "Export the targeting first: list_options with saveTo (targeting-mcp export) writes its base, NAME.base.ndjson. Then give that file as base (--base).",
     );
   }
   const targetingId = await whichTargeting({ given: targeting, file: desired.targeting, base, byName, memory });

@@ -158,15 +158,15 @@ export async function whichTargeting({
   const asked = given === undefined ? undefined : await resolveTargetingArgument(given, memory);
   if (asked !== undefined && ofFile !== undefined && asked !== ofFile) {
     throw new FileError(
-      `the file is of the targeting ${ofFile}, and ${asked} was asked for`,
-      "Leave --targeting out, or plan the file onto the other one by names: --by-name (byName).",
+      `the file describes the targeting ${ofFile}, and the call names ${asked}`,
+      "Name no targeting to plan the file for its own. To plan it for the other one, by names: byName: true (--by-name).",
     );
   }
   const known = asked ?? ofFile;
   if (base !== undefined && known !== undefined && base.targeting._id !== known) {
     throw new FileError(
-      `the base is of the targeting ${base.targeting._id}, and the plan of ${known}`,
-      "Name a base of that targeting with --base, or take the one beside the file away.",
+      `the base describes the targeting ${base.targeting._id}, and the plan is for ${known}`,
+      "Give a base of that targeting with base (--base), or remove the one beside the file.",
     );
   }
   if (known !== undefined) return known;

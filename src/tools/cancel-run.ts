@@ -28,10 +28,13 @@ export const cancelRun = {
     let run = driven?.header.caller === context.caller ? driven : await ownRun(runId, context);
     // A run that waits for approval, in any process, must not be started any more.
     if (run.status() !== "running") run = (await runs.withdraw(runId)) ?? (await ownRun(runId, context));
-    if (run.status() === "running" || run.status() === "interrupted") {
+    const isGoing = run.status() === "running" || run.status() === "interrupted";
+    const notes =
+      isGoing || run.status() === "cancelled" ? [] : ["this run had ended before, so nothing was cancelled"];
+    if (isGoing) {
       run = (await runs.cancel(runId)) ?? run;
       await waitForEnd(run, REST_MS, context);
     }
-    return reportedRun(run, context, run.status() === "running" ? [stopRequestedHint(runId)] : []);
+    return reportedRun(run, context, run.status() === "running" ? [stopRequestedHint(runId)] : [], { notes });
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -2,6 +2,7 @@ import * as z from "zod";
 import type { RenderedReport } from "../answers/budget.ts";
 import { basisNotes, correctionNotes, predictedNotes, verdictRow } from "../answers/event-messages.ts";
 import { groupFailures, type SummarizedFailure } from "../answers/failures.ts";
+import { many } from "../answers/message-words.ts";
 import { renderReport } from "../answers/run-report.ts";
 import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../answers/sheets.ts";
 import { isJsonObject } from "../events/catalogue.ts";
@@ -59,13 +60,7 @@ function eventReport(about: {
     results: runId === undefined ? [] : firstResults(state, rest.tool, uidOf),
     verdicts,
     ...state.facts,
-    notes: [
-      ...notes,
-      ...doubts(state),
-      ...mended,
-      ...predictedNotes(state.verdicts(), status),
-      ...basisNotes(verdicts),
-    ],
+    notes: [...notes, ...doubts(state), ...mended, ...predictedNotes(state.verdicts(), rest), ...basisNotes(verdicts)],
     lastAt: state.updatedAt,
     ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
   });
@@ -165,8 +160,9 @@ export async function eventRunReport(
 function doubts({ uncertain, maybeTwice }: EventRunState): readonly string[] {
   return [
     uncertain > 0 &&
-      `${uncertain} sent although the documents do not say whether the service keeps them: see the verdicts and, in the results, predicted uncertain`,
-    maybeTwice > 0 && `${maybeTwice} may have been recorded twice: an answer was lost, and they were sent again`,
+      `${many(uncertain, "sent event")} may be dropped by the service: its documents do not say; their expected result is uncertain`,
+    maybeTwice > 0 &&
+      `${many(maybeTwice, "event")} may be recorded twice: an answer was lost, and they were sent again`,
   ].filter((step) => step !== false);
 }
 

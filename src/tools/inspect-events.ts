@@ -12,7 +12,7 @@ import {
 } from "../answers/arrived-events.ts";
 import { pageBudget, readCursor, renderAnswer, takeRows, writeCursor } from "../answers/budget.ts";
 import { basisNote } from "../answers/event-suites.ts";
-import { fenced } from "../answers/fence.ts";
+import { fenced, quoteUntrusted } from "../answers/fence.ts";
 import { many } from "../answers/message-words.ts";
 import type { SandboxEvent, SandboxEvents, SandboxQuery } from "../api/events.ts";
 import { isJsonObject } from "../events/catalogue.ts";
@@ -109,6 +109,7 @@ export async function inspection(given: InspectInput, context: ToolContext): Pro
       ? [`An answer holds no more than these ${page.rows.length} events; cursor leads to older ones.`]
       : []),
     ...notesOn(all),
+    ...withoutEvents(all.events, uids ?? []),
     ...checked.notes,
     ...basisNote([...checked.bases, ...basesOf(page?.rows ?? [])]),
   ];
@@ -117,8 +118,8 @@ export async function inspection(given: InspectInput, context: ToolContext): Pro
   return renderAnswer(
     { environment, events: page?.rows, total, ...checked.facts, notes: notes[0] && notes, cursor: page?.cursor },
     [
-      ...(page === undefined ? [] : pageText(page.rows, total)),
       ...checked.text,
+      ...(page === undefined ? [] : pageText(page.rows, total)),
       ...notes,
       page?.cursor !== undefined && `Older ones: the same call with cursor ${page.cursor}`,
     ],
@@ -137,10 +138,10 @@ function checkedOf(arrived: readonly SandboxEvent[], given: InspectInput) {
   const unsupported = Object.fromEntries(Object.entries(summary.unsupported).slice(0, MAX_UNSUPPORTED_SHOWN));
   const findings = reportFindings(wrongKinds(arrived));
   const picked = [
-    findings,
-    reportExpectations(expectations),
+    reportExpectations(expectations, given.expect ?? []),
     reportCheck("order", order),
     reportCheck("within", within),
+    findings,
   ];
   return {
     facts: {
@@ -148,7 +149,7 @@ function checkedOf(arrived: readonly SandboxEvent[], given: InspectInput) {
       ...(coverage !== undefined && { coverage, unsupported }),
     },
     text: [
-      ...(coverage === undefined ? [`Coverage: ${summary.summary}`] : eventCoverageText(coverage, summary)),
+      ...(coverage === undefined ? [] : eventCoverageText(coverage, summary)),
       ...picked.flatMap(({ text }) => text),
     ],
     notes,
@@ -161,9 +162,10 @@ function basesOf(rows: readonly ArrivedRow[]) {
 }
 
 function pageText(rows: readonly ArrivedRow[], total: number): readonly string[] {
+  if (rows.length === 0) return ["No events match."];
   return [
     `${rows.length === total ? `${total > 1 ? "All " : ""}${many(total, "event")}` : `${thousands(rows.length)} of ${many(total, "event")}`}, the newest last:`,
-    ...(rows.length > 0 ? [fenced(rows.map(arrivedLine))] : []),
+    fenced(rows.map(arrivedLine)),
   ];
 }
 
@@ -249,6 +251,13 @@ function notesOn({ events, total, dropped }: SandboxEvents): readonly string[] {
     total > events.length && `Expectations and coverage look at the newest ${events.length} of ${total} events.`,
     unseen > 0 && `The bodies of ${unseen} events were too large to read; these were not checked.`,
   ].filter((note) => note !== false);
+}
+
+/** Names the requested users without any event. */
+function withoutEvents(events: readonly SandboxEvent[], uids: readonly string[]): readonly string[] {
+  const seen = new Set(events.map(({ uid }) => uid));
+  const without = uids.filter((uid) => !seen.has(uid));
+  return without.length === 0 ? [] : [`No events of uid ${without.map((uid) => quoteUntrusted(uid)).join(", ")}.`];
 }
 
 /** The result of each requested check. Order and time are absent if the call does not request them. */

@@ -69,9 +69,9 @@ export async function findTargeting(
       : `several targetings named ${quoteUntrusted(targetingName)} have been seen`;
   const candidates =
     found.candidates.length === 0
-      ? "No targeting has been seen yet."
-      : `Seen:\n${fenced(found.candidates.map(seenLine))}`;
-  throw new ToolError(problem, `Give targetingId instead (a ULID, shown in the web console). ${candidates}`);
+      ? "Give targetingId instead (a ULID, shown in the web console). No targeting has been seen yet."
+      : `Give targetingId (a ULID, shown in the web console) or the whole name. Seen:\n${fenced(found.candidates.map(seenLine))}`;
+  throw new ToolError(problem, candidates);
 }
 
 /**
@@ -172,11 +172,11 @@ export function optionsNamed(targetingId: string, api: ManagementApi, signal: Ab
     }
     const candidates = found.candidates.map((option) => listLine(optionRow(option, "concise")));
     const near = candidates.length === 0 ? "" : ` Nearest (ID, name, Context IDs):\n${fenced(candidates)}`;
-    const problem = found.kind === "unknown" ? "no option of the targeting is" : "several options of the targeting are";
-    throw new ToolError(
-      `${problem} named ${quoteUntrusted(name)}`,
-      `Give its ID; list_options with search finds it by a part of its name.${near}`,
-    );
+    const problem =
+      found.kind === "unknown"
+        ? `no option of the targeting is named ${quoteUntrusted(name)}`
+        : `several options of the targeting differ from ${quoteUntrusted(name)} only in case or outer spaces`;
+    throw new ToolError(problem, `Give its ID; list_options with search finds it by a part of its name.${near}`);
   };
 }
 

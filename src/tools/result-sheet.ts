@@ -2,7 +2,8 @@ import { dirname, resolve } from "node:path";
 import { messageFor } from "../answers/failures.ts";
 import { differenceLine } from "../answers/plan-words.ts";
 import { columnsOf, resultSheetText } from "../answers/sheets.ts";
-import type { ChangeRun } from "../changes/change-run.ts";
+import { fileOf } from "../changes/change-kinds.ts";
+import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { contextRows, optionRows } from "../changes/rows/input-rows.ts";
 import { type EventRun, isEventRun } from "../events/run/event-runs.ts";
 import { rowsOfEvents } from "../events/run/source.ts";
@@ -27,7 +28,7 @@ import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError } from "./define-tool.ts";
 import type { SaveArguments } from "./input-file.ts";
 import { documentOf } from "./kept-plan.ts";
-import { type SheetRun, sheetRunOf } from "./run-files.ts";
+import { isSheet, type SheetRun, sheetRunOf } from "./run-files.ts";
 
 const RESULTS: Readonly<Record<Standing, string>> = {
   succeeded: "Done",
@@ -190,15 +191,26 @@ function sentence(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
+function noSheet({ header: { runId } }: Run, format: string): ToolError {
+  return new ToolError(
+    `the file of this run is .${format} and no sheet, so there is none to save with results`,
+    `Its failed rows, with reasons, are at targeting://runs/${runId}/rejects.`,
+  );
+}
+
 function neededSheet(run: Run): SheetRun {
   const found = sheetRunOf(run);
   if (found !== undefined) return found;
-  if (isEventRun(run) && run.header.call.input.events.file !== undefined) {
+  const sent = isEventRun(run) ? run.header.call.input.events.file : undefined;
+  if (sent !== undefined && !isSheet(sent)) throw noSheet(run, sent.format);
+  if (sent !== undefined) {
     throw new ToolError(
       "this run has no row that was not sent, so there is no sheet to save",
       'get_run with outcome "unknown" and includeInput shows the events whose outcome is not known.',
     );
   }
+  const file = isChangeRun(run) ? fileOf(run.header.call) : undefined;
+  if (file !== undefined) throw noSheet(run, file.format);
   throw new ToolError(
     "this run was not given a sheet, so there is none to save with results",
     "saveTo is for runs of bulk_add_options, update_contexts, plan_targeting and track_events with an .xlsx, .csv, .tsv " +

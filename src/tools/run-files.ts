@@ -132,7 +132,7 @@ export function sheetRunOf(run: Run): SheetRun | undefined {
   return file === undefined || !isSheet(file) ? undefined : { run, file, part: isPlan ? "sheet" : "input" };
 }
 
-function isSheet({ format }: InputFile): boolean {
+export function isSheet({ format }: InputFile): boolean {
   return format === "csv" || format === "xlsx";
 }
 

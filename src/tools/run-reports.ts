@@ -1,3 +1,4 @@
+import * as z from "zod";
 import { type Approval, approvalOf, declinedIn, declinedNote, effectText, staleNote } from "../answers/approvals.ts";
 import { suiteReportUri } from "../answers/event-suites.ts";
 import { groupFailures } from "../answers/failures.ts";
@@ -236,9 +237,12 @@ function reportedFile({ header: { call }, state }: ChangeRun): InputFile | undef
   return file && isUnread(file) ? { ...file, ...state.facts.look } : file;
 }
 
+const withFile = z.object({ file: z.object({}) });
+const fileCall = z.object({ input: z.union([withFile, z.object({ events: withFile })]) });
+
+/** Whether a call of any kind has a file. */
 function hasFile(call: object): boolean {
-  const input = "input" in call ? call.input : undefined;
-  return typeof input === "object" && input !== null && "file" in input && input.file !== undefined;
+  return fileCall.safeParse(call).success;
 }
 
 const DAY_MS = 86_400_000;

@@ -98,3 +98,10 @@ test("rows that are there already are counted, not listed as if they were all", 
   expect(textOf(again)).toMatch(/^Created \(item 61\): "New" \w{26}$/m);
   expect(textOf(again)).toMatch(/^Unchanged \(items 2-4\): "Model 1" \w{26} \(1 already there\), .* and 56 more/m);
 });
+
+test("cancelling a run that had ended says that nothing was cancelled", async () => {
+  const session = await startSession();
+  const made = await session.write("create_targetings", { items: [{ name: "Ended" }] });
+  const cancelled = await session.client.callTool("cancel_run", { runId: made.runId });
+  expect(textOf(cancelled)).toContain("This run had ended before, so nothing was cancelled.");
+});

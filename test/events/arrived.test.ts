@@ -92,7 +92,7 @@ describe("expectations", () => {
     expect(tooLate).toEqual({
       met: false,
       found: 0,
-      reason: "not within 1000 ms of the first expected event: 5,000 ms after, 1,000 allowed",
+      reason: "not within 1,000 ms of the first expected event: 5,000 ms after, 1,000 allowed",
     });
   });
 });

@@ -110,8 +110,8 @@ test("which targeting is meant: what was asked for, the file, the base, and a na
   expect(await which({ file: file({ name: "Spring" }) })).toBe(T);
   expect(await which({ file: file({ name: "New" }) })).toBeUndefined();
   expect(await which({ given: T, file: file({ _id: U }), byName: true })).toBe(T);
-  await expect(which({ given: T, file: file({ _id: U }) })).rejects.toThrow(/the file is of the targeting/);
-  await expect(which({ file: file({ _id: U }), base })).rejects.toThrow(/the base is of the targeting/);
+  await expect(which({ given: T, file: file({ _id: U }) })).rejects.toThrow(/the file describes the targeting/);
+  await expect(which({ file: file({ _id: U }), base })).rejects.toThrow(/the base describes the targeting/);
   await expect(which({ given: "Unknown" })).rejects.toThrow(/no targeting named "Unknown"/);
   await expect(which({ file: file({ name: "Twice" }) })).rejects.toThrow(/several targetings/);
   await expect(which({})).rejects.toThrow(/neither the file nor anything else/);

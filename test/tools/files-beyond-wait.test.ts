@@ -87,7 +87,7 @@ test("a file without the column that it needs ends its run with the reason, and 
   const given = { targetingId, file: await file("options.csv", "colour\nRed\n") };
   const { structured, text } = await ended((await answerOf(bulkAddOptions, given, context)).structured);
   expect(structured).toMatchObject({ status: "failed", counts: { succeeded: 0 }, requests: { sent: 0 } });
-  expect(text).toContain("the file has no column name");
+  expect(text).toContain("the file has no column for name");
   expect(text).not.toContain("resume_run");
 });
 

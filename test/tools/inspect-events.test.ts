@@ -154,7 +154,7 @@ describe("the events that arrived", () => {
       ],
     });
     expect(answer.text).toContain(
-      '"purchase": 1 of 2 ignored: requiredMissing at "tx_id" (documented): "purchase" needs "tx_id"',
+      '"purchase": 1 of 2, ignored: requiredMissing at "tx_id" (documented): "purchase" needs "tx_id"',
     );
   });
 
@@ -198,7 +198,13 @@ describe("expectations and coverage", () => {
       { met: false, reason: 'another event "purchase" arrived and was ignored' },
       { met: true, found: 1 },
     ]);
-    expect(answer.text).toContain("Coverage: 2 of 13 events seen: 1 always right, 1 sometimes wrong");
+    expect(answer.text).toMatch(/^2 of 3 expectations met:/);
+    expect(answer.text).toContain(
+      'expectation 2, "purchase": NOT met, another event "purchase" arrived and was ignored',
+    );
+    expect(answer.text.indexOf("The order did NOT hold")).toBeLessThan(answer.text.indexOf("the newest last:"));
+    const { answer: other } = await inspect({ uids: ["u", "nobody"], eventName: "app_open" });
+    expect(other.text).toContain('No events match.\nNo events of uid "nobody".');
     expect(order).toEqual({
       met: false,
       reason: '"purchase" (expectation 3) did not come again after "purchase" (expectation 2)',

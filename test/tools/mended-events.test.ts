@@ -32,6 +32,13 @@ test("of 5,000 events of a file the 27 that would be lost, with what each held, 
     { runId: String(first.structured.runId), outcome: "failed", includeInput: true },
     context,
   );
+  expect(second.text).toContain(`targeting://runs/${String(first.structured.runId)}/rejects`);
+  const save = { runId: String(first.structured.runId), saveTo: "failed.csv" };
+  await expect(answerOf(getRun, save, context)).rejects.toThrow(
+    "the file of this run is .ndjson and no sheet, so there is none to save with results",
+  );
+  // All that was not sent is among the failures, and not counted again.
+  expect(first.text).not.toContain("more kinds");
   const { results } = rows.parse(second.structured);
   expect(results).toHaveLength(27);
   for (const { index, input } of results) expect(input).toEqual(JSON.parse(lines[index] ?? ""));

@@ -56,7 +56,8 @@ export async function write(
   context: ToolContext,
 ): Promise<ToolOutcome> {
   const changes = changesOf(context);
-  if (call === undefined) throw new ToolError("nothing was given to do", "Give the items, or the confirmation alone.");
+  if (call === undefined)
+    throw new ToolError("the call names nothing to do", "Give what to change or delete, or the confirmation alone.");
   checkDeletes(call, context);
   await checkAllowed(call, bytes, context);
   if (dryRun) {
