@@ -43,6 +43,18 @@ test("a targeting goes with its Context IDs: counted, and its options named, in 
   }
 });
 
+test("the undo of a new targeting says how many Context IDs go with it", async () => {
+  const { client, asked } = await shop();
+  const options = [
+    { name: "Hats", contexts: ["a", "b"] },
+    { name: "Shoes", type: "collection", contexts: ["c"], children: [{ name: "Boots", contexts: ["d"] }] },
+  ];
+  const made = await call(client, "create_targetings", { items: [{ name: "Made", options }] });
+  const undo = await call(client, "undo_run", { runId: made.runId });
+  await client.callTool("apply_plan", { runId: undo.runId });
+  expect(asked[0]).toContain("deletes 1 targeting with 3 options and 4 Context IDs.");
+});
+
 test("of a large targeting the first and last options are named, within the budget of an answer", async () => {
   const { client, asked } = await shop(80);
   const planned = await client.callTool("delete_targeting", { targetingId: TARGETING, dryRun: true });

@@ -5,7 +5,7 @@ import type { PlacedOption } from "../../reads/saved-options.ts";
 import { type KnownChange, type OptionPosition, ownReason } from "../../runs/outcome.ts";
 import type { PlannedRequest } from "../rows/entries.ts";
 import { addSteps, type TargetingObjects } from "./desired-steps.ts";
-import { Plan } from "./plan.ts";
+import { type Loss, Plan } from "./plan.ts";
 import { plannedRequests, weighed } from "./requests.ts";
 
 /** The maximum number of changes since planning that are stored for the report. */
@@ -52,6 +52,17 @@ function addObjects(plan: Plan, changes: PlannedChanges): TargetingObjects {
   return { own, first };
 }
 
+/** Returns what is deleted with a targeting of `count` options, with their Context IDs if a plan deletes all of them. */
+export function lossOfTargeting(
+  targeting: Pick<Loss, "name" | "_id">,
+  items: readonly PlanItem[],
+  count: number,
+): Loss {
+  const seen = items.flatMap((item) => (item.kind === "delete" ? [item.seen.contexts] : []));
+  const contextIds = seen.reduce((sum, contexts) => sum + contexts, 0);
+  return { ...targeting, kind: "targeting", count, ...(seen.length === count && { contextIds }) };
+}
+
 function addChanges(plan: Plan, changes: PlannedChanges, { own, first }: TargetingObjects, keeps: boolean): void {
   const { items, alreadyDone, targeting } = changes;
   const { _id, name } = targeting;
@@ -61,7 +72,7 @@ function addChanges(plan: Plan, changes: PlannedChanges, { own, first }: Targeti
   if (targeting.delete && _id !== undefined) {
     // The options of a targeting are deleted with it.
     const objects = [own, ...items.map((_, at) => first + at)];
-    plan.losses.push({ name, _id, kind: "targeting", count: changes.there.size });
+    plan.losses.push(lossOfTargeting({ name, _id }, items, changes.there.size));
     plan.removed.push({ kind: "targeting", _id });
     plan.add(plan.make.deleteTargeting(_id, { objects }));
     return;
