@@ -74,7 +74,9 @@ function resultWords(run: ReportedRun): string {
     return `${many(counts.items, work.noun)}: ${rest.join(", ")}`;
   }
   const isAll = counts.items > 1 && rest.length === 1 ? "all " : "";
-  return `No ${work.noun} was ${work.done.toLowerCase()}${whereWords(run)}: ${isAll}${rest.join(", ")}`;
+  // What is unknown may have been done.
+  const none = counts.unknown > 0 ? many(counts.items, work.noun) : `No ${work.noun} was ${work.done.toLowerCase()}`;
+  return `${none}${whereWords(run)}: ${isAll}${rest.join(", ")}`;
 }
 
 /** What a plan would do. An import may also add Context IDs to options that exist. */
