@@ -45,11 +45,13 @@ interface Placed extends Omit<ChangeRow, "before" | "after"> {
 
 interface AllChanges extends Omit<ChangeList, "rows" | "total"> {
   readonly rows: readonly Placed[];
+  /** The deleted objects could not be read from the service. */
+  readonly isUnread?: true;
 }
 
 /** Returns a page of a run's changes in the order of the targeting, filtered by kind and by names or Context IDs. */
 export async function changeList(run: Run, query: URLSearchParams, services: ToolServices): Promise<ChangeList> {
-  const { rows, ...about } = await changesOfRun(run, services);
+  const { rows, isUnread, ...about } = await changesOfRun(run, services);
   const kind = query.get("kind") ?? "";
   const text = (query.get("search") ?? "").toLowerCase();
   const found = rows.filter((row) => (kind === "" || row.kind === kind) && (text === "" || holds(row, text)));
@@ -130,6 +132,9 @@ function madeChanges(run: Run, services: ToolServices): Made {
   const changes = allChanges(run, services);
   const whole = changes.then((stored) => (isUnstarted(run) ? addDeleted(stored, services) : stored));
   const made: Made = { mark, changes, whole };
+  // What could not be read is read again for the next request.
+  const forget = ({ isUnread }: AllChanges) => isUnread && last.get(runId) === made && last.delete(runId);
+  whole.then(forget, () => last.delete(runId));
   last.delete(runId);
   last.set(runId, made);
   const [oldest] = last.keys();
@@ -173,6 +178,7 @@ async function addDeleted(stored: AllChanges, services: ToolServices): Promise<A
     );
   const lost = await readLost({ options: idsOf(false), targetings: idsOf(true) }, services);
   if (lost === undefined) return { ...stored, findsNames: true };
+  if (lost === "unread") return { ...stored, findsNames: true, isUnread: true };
   const known = new Set(own.map(({ _id }) => _id));
   const rows = [
     ...own.map((row) => withIds(row, lost)),

@@ -36,13 +36,13 @@ export interface Lost {
 }
 
 /**
- * Reads the options with these IDs, and all options of the targetings. Returns undefined if they cannot be read now or
- * are too many.
+ * Reads the options with these IDs, and all options of the targetings. Returns undefined if they are too many, and
+ * "unread" if they cannot be read now.
  */
 export async function readLost(
   { options, targetings }: { readonly options: readonly string[]; readonly targetings: readonly string[] },
   { management }: Pick<ToolServices, "management">,
-): Promise<Lost | undefined> {
+): Promise<Lost | "unread" | undefined> {
   if (management === undefined || options.length > MAX_LISTED) return undefined;
   const api = management.forCall?.() ?? management;
   const signal = AbortSignal.timeout(MAX_MS);
@@ -68,7 +68,7 @@ export async function readLost(
     return { options: new Map(alone.map((one) => [one.option._id, lostOf(one)])), within: inside.map(lostOf), isWhole };
   } catch (thrown) {
     if (!isApiError(thrown) && !signal.aborted) throw thrown;
-    return undefined;
+    return "unread";
   }
 }
 

@@ -131,6 +131,21 @@ describe("a deletion that waits", () => {
     await expect.poll(() => row()?.decided).toMatch(/^Declined on the page by /);
   });
 
+  test("is read again for the next request if the service did not answer", async () => {
+    const { client, control, sandbox, person } = await shared();
+    const targeting = await sandbox.targeting("Unread targeting");
+    const _id = "01HZZZZZZZZZZZZZZZZZZZZZV0";
+    await control("/seed", { options: [{ _id, targeting, name: "Boots", contexts: ["sku-1"] }] });
+    const answer = client.callTool("delete_options", { ids: [_id] });
+    const { runId } = await newlyWaiting(person);
+    await control("/faults", { faults: [{ on: "read", kind: "status", status: 403, times: 1000 }] });
+    expect(await changesOf(person, runId)).toMatchObject({ findsNames: true });
+    await fetch(`${sandbox.url}/_sandbox/faults`, { method: "DELETE" });
+    await expect.poll(() => changesOf(person, runId)).toMatchObject({ rows: [{ before: { contextIds: ["sku-1"] } }] });
+    await person.press(runId, "decline");
+    await answer;
+  });
+
   test("is downloaded as a list with all Context IDs, which a spreadsheet does not run", async () => {
     const { client, control, sandbox, person } = await shared();
     const targeting = await sandbox.targeting("신발");
