@@ -46,11 +46,11 @@ function undoOf({ created, changed, deleted }: ChangeCounts, days: number): Pick
   const until = `for ${many(days, "day")}`;
   if (deleted === 0) return { lost: [], undoable: [`This can be undone ${until}.`] };
   return {
-    lost: ["What is deleted gets new IDs: campaigns and ad products that use the old IDs stay disconnected."],
+    lost: ["Restored objects have new IDs: campaigns and ad products that use the old IDs stay disconnected."],
     undoable: [
       created + changed === 0
         ? `Names, groups and Context IDs can be restored ${until}.`
-        : `This can be undone ${until}, with the names, groups and Context IDs of what is deleted.`,
+        : `This can be undone ${until}, with the names, groups and Context IDs of deleted objects.`,
     ],
   };
 }

@@ -80,7 +80,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
   const { did, counts } = run;
   const failed = counts.failed + counts.unknown + counts.notApplied + (counts.skipped ?? 0);
   const others = (plan?.conflicts.length ?? 0) + (plan?.drift.length ?? 0) + (plan?.differs?.length ?? 0);
-  const othersTitle = plan?.differs?.length ? "Restored with differences" : "Changed by others";
+  const othersTitle = plan?.differs?.length ? "Undone with differences" : "Changed by others";
   const hasChanges = did !== undefined || plan !== undefined;
   const tab = useSignal<Tab | undefined>(undefined);
   const tabs: readonly { readonly name: Tab; readonly title: string; readonly count?: number | undefined }[] = [
