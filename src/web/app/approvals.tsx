@@ -3,7 +3,7 @@ import { useRef } from "preact/hooks";
 import type { RunAction, RunRow, Waiting } from "../wire.ts";
 import { Changes, Differences } from "./changes.tsx";
 import { Part } from "./effect-part.tsx";
-import { Guarded } from "./guarded.tsx";
+import { DecisionButtons, Guarded } from "./guarded.tsx";
 import { asking } from "./keys.ts";
 import { Ago, Ask, Bar, Empty, Figure, Sentences, Text } from "./parts.tsx";
 import { counted, number, percent } from "./plain-words.ts";
@@ -366,29 +366,12 @@ function Foot({ run, waiting }: { readonly run: RunRow; readonly waiting: Waitin
       <div class="row">
         <span class="quiet small wide">Checked again before anything is sent. If it has changed, nothing happens.</span>
         <span class="push row">
-          {actions.includes("decline") && (
-            <Guarded
-              action="decline"
-              run={run}
-              isOff={isOff("decline")}
-              describedBy={whyOf(runId)}
-              press={() => void actOnRun(run, "decline")}
-            >
-              Decline
-            </Guarded>
-          )}
-          {actions.includes("approve") && (
-            <Guarded
-              action="approve"
-              run={run}
-              className={deletes(waiting) ? "danger" : "primary"}
-              isOff={cannotApprove || !isTyped}
-              describedBy={whyOf(runId)}
-              press={() => void actOnRun(run, "approve", typed.value)}
-            >
-              {act}
-            </Guarded>
-          )}
+          <DecisionButtons
+            run={run}
+            isOff={(action) => (action === "approve" ? cannotApprove || !isTyped : isOff(action))}
+            describedBy={whyOf(runId)}
+            press={(action) => void actOnRun(run, action, typed.value)}
+          />
         </span>
       </div>
     </div>

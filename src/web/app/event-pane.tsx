@@ -38,21 +38,17 @@ export function EventPane({ seq }: { readonly seq: number | undefined }) {
     if (pane !== null && innerWidth <= 1000) pane.scrollIntoView({ block: "nearest" });
   }, [id]);
   const known = detail.value;
-  if (seq === undefined || known === undefined) {
-    return (
-      <section class="card event-pane" aria-label="Event">
+  return (
+    <section class="card event-pane" aria-label="Event">
+      {seq === undefined || known === undefined ? (
         <p class="quiet">Choose an event or a problem to see what is wrong, and how to fix it.</p>
-      </section>
-    );
-  }
-  if (typeof known === "string") {
-    return (
-      <section class="card event-pane" aria-label="Event">
+      ) : typeof known === "string" ? (
         <p>{known}</p>
-      </section>
-    );
-  }
-  return <Detail detail={known} />;
+      ) : (
+        <Detail detail={known} />
+      )}
+    </section>
+  );
 }
 
 function Detail({ detail }: { readonly detail: EventDetail }) {
@@ -60,7 +56,7 @@ function Detail({ detail }: { readonly detail: EventDetail }) {
   const { verdict, name, uid, at, platform } = event;
   const { title, tone } = RESULTS[verdict];
   return (
-    <section class="card event-pane" aria-label="Event">
+    <>
       <div class="row">
         <Badge tone={tone}>{title}</Badge>
         <code>
@@ -90,7 +86,7 @@ function Detail({ detail }: { readonly detail: EventDetail }) {
         <pre {...SCROLLS}>{visibleLines(text)}</pre>
         <Copy of={text} name="Copy this body" />
       </details>
-    </section>
+    </>
   );
 }
 

@@ -48,6 +48,30 @@ export function Guarded({ action, run, isOff, describedBy, press, className = ""
   );
 }
 
+/** The buttons that decide on a run that waits. Approve is named after what the run does. */
+export function DecisionButtons(buttons: {
+  readonly run: RunRow;
+  readonly isOff: (action: "approve" | "decline") => boolean;
+  readonly describedBy: string;
+  readonly press: (action: "approve" | "decline") => void;
+}) {
+  const { run, isOff, press, ...rest } = buttons;
+  const { act = "Approve", magnitude } = run.waiting ?? {};
+  return (["decline", "approve"] as const)
+    .filter((action) => run.actions.includes(action))
+    .map((action) => (
+      <Guarded
+        key={action}
+        {...{ ...rest, action, run }}
+        isOff={isOff(action)}
+        className={action === "decline" ? "" : magnitude?.verb === "deleted" ? "danger" : "primary"}
+        press={() => press(action)}
+      >
+        {action === "decline" ? "Decline" : act}
+      </Guarded>
+    ));
+}
+
 /** How long decisions are ignored after a decision button has moved, in milliseconds. */
 const REST_MS = 1000;
 

@@ -52,9 +52,7 @@ export function Overview() {
           ? "The server has ended"
           : length === 0
             ? "Nothing waits for you"
-            : length === 1
-              ? "1 change waits for you"
-              : `${number(length)} changes wait for you`}
+            : counted(length, "change waits for you", "changes wait for you")}
       </h1>
       <span class="quiet">
         {hasEnded.value
@@ -347,7 +345,7 @@ function EventProblem({ causes }: { readonly causes: readonly EventCause[] }) {
 function problemOf({ actions, counts, fileName, status, tool }: RunRow): string | undefined {
   const { failed, unknown, notApplied, items } = counts;
   const noun = fileName !== undefined ? "row" : tool.startsWith("track_") ? "event" : "item";
-  const many = (count: number): string => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
+  const many = (count: number): string => counted(count, noun);
   if (status === "running" || status === "planned" || status === "needs_confirmation") return undefined;
   const of = fileName === undefined ? "" : ` of ${fileName.slice(0, 80)}`;
   if (failed > 0) return `${number(failed)} of ${many(items)}${of} failed`;

@@ -3,7 +3,7 @@ import { render } from "preact";
 import type { RunAction, RunDetail, RunRow } from "../wire.ts";
 import { callTool, connectToHost, type ToolResult } from "./bridge.ts";
 import { Done, Effects, PlanRows } from "./effects.tsx";
-import { Guarded } from "./guarded.tsx";
+import { DecisionButtons } from "./guarded.tsx";
 import { SCROLLS, visibleLines } from "./parts.tsx";
 import { STATUSES, Status, Title } from "./run-words.tsx";
 import { outcome } from "./state.ts";
@@ -190,29 +190,7 @@ function ActButtons({ run, decide }: { readonly run: RunRow; readonly decide: De
           Cancel
         </button>
       )}
-      {actions.includes("decline") && (
-        <Guarded
-          action="decline"
-          run={run}
-          isOff={isOff("decline")}
-          describedBy={WHY}
-          press={() => decide(run, "decline")}
-        >
-          Decline
-        </Guarded>
-      )}
-      {actions.includes("approve") && (
-        <Guarded
-          action="approve"
-          run={run}
-          isOff={isOff("approve")}
-          describedBy={WHY}
-          className={waiting?.magnitude?.verb === "deleted" ? "danger" : "primary"}
-          press={() => decide(run, "approve")}
-        >
-          {waiting?.act ?? "Approve"}
-        </Guarded>
-      )}
+      <DecisionButtons run={run} isOff={isOff} describedBy={WHY} press={(action) => decide(run, action)} />
     </div>
   );
 }
