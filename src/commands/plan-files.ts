@@ -130,7 +130,7 @@ const MAX_BYTES = 268_435_456;
 export async function bytesAtPath(path: string): Promise<Buffer> {
   try {
     const found = await stat(path);
-    if (!found.isFile()) throw new FileError(`${JSON.stringify(path)} is no file`, "Give the path of a file.");
+    if (!found.isFile()) throw new FileError(`${JSON.stringify(path)} is not a file`, "Give the path of a file.");
     if (found.size > MAX_BYTES) {
       throw new FileError(
         `${JSON.stringify(path)} has more than 256 MB`,

@@ -14,7 +14,7 @@ const LARGEST_PLAIN_BODY = 256 * 1024;
 const BODY_TIMEOUT_MS = 15_000;
 const MAX_MESSAGES = 20;
 
-/** A body that is complete within this time does not count as unfinished. Most are. */
+/** A body that is complete within this time, as most are, does not count as unfinished. */
 const SOON_MS = 100;
 
 /** For all callers together: unfinished bodies, and bytes of bodies that wait for their answers. */

@@ -27,7 +27,7 @@ export interface ManagementRequest {
   readonly entry: RequestEntry;
 }
 
-/** Answers a request of the management API, with the fault that strikes it. */
+/** Answers a request of the management API, with the injected fault that matches it, if any. */
 export async function answerManagement(world: World, request: ManagementRequest): Promise<Reply> {
   const grant = request.key === undefined ? undefined : grantOf(world, request.key);
   if (grant === undefined) return statusAnswer(401);

@@ -59,7 +59,7 @@ export async function plannedRun(runId: string, context: ToolContext): Promise<C
   const run = await ownRun(runId, context);
   if (isChangeRun(run) && (run.header.call.tool === "apply_plan" || run.header.dryRun)) return run;
   throw new ToolError(
-    "this run is no plan",
+    "this run is not a plan",
     "plan_targeting, undo_run and calls with dryRun make plans, and their answers name the runId.",
   );
 }

@@ -111,8 +111,8 @@ export function withNote<Outcome extends ToolOutcome>(
 export function ulidArgument(argument: string, value: string): string {
   if (isUlid(value)) return value;
   throw new ToolError(
-    `${argument} is ${quoteUntrusted(value)}, which is no ULID`,
-    "IDs are 26 digits and capital letters, as the service made them.",
+    `${argument} is ${quoteUntrusted(value)}, which is not a ULID`,
+    "IDs have 26 digits and capital letters, as the service made them.",
   );
 }
 

@@ -193,7 +193,7 @@ function sentence(text: string): string {
 
 function noSheet({ header: { runId } }: Run, format: string): ToolError {
   return new ToolError(
-    `the file of this run is .${format} and no sheet, so there is none to save with results`,
+    `the file of this run is .${format}, not a sheet, so there is none to save with results`,
     `Its failed rows, with reasons, are at targeting://runs/${runId}/rejects.`,
   );
 }
@@ -205,7 +205,7 @@ function neededSheet(run: Run): SheetRun {
   if (sent !== undefined && !isSheet(sent)) throw noSheet(run, sent.format);
   if (sent !== undefined) {
     throw new ToolError(
-      "this run has no row that was not sent, so there is no sheet to save",
+      "every row of this run was sent, so there is no sheet of failed rows to save",
       'get_run with outcome "unknown" and includeInput shows the events whose outcome is not known.',
     );
   }
@@ -231,7 +231,7 @@ export async function savedResults(
   const place = await freePlaceFor(saveTo, allowedDirs, delimiter);
   const { form } = place;
   if (form.format === "ndjson") {
-    throw new ToolError(`${JSON.stringify(saveTo)} is no sheet`, "Name it .xlsx, .csv or .tsv.");
+    throw new ToolError(`${JSON.stringify(saveTo)} is not a sheet`, "Name it .xlsx, .csv or .tsv.");
   }
   const given = formOfSheet(found);
   const isOwn = delimiter === undefined && form.format === "csv" && form.delimiter === "," && given.format === "csv";

@@ -325,7 +325,8 @@ export async function resumePlanning(header: ChangeHeader, context: ToolContext)
 /** Stores the steps of a plan whose document was stored before its process ended, and shows the plan. */
 async function keepMade(header: ChangeHeader, text: string, context: ToolContext): Promise<ToolAnswer> {
   const { call, caller } = header;
-  if (call.tool !== "apply_plan") throw new ToolError("this run is no plan", "get_run without runId lists the runs.");
+  if (call.tool !== "apply_plan")
+    throw new ToolError("this run is not a plan", "get_run without runId lists the runs.");
   const { plannedBy, base, undoes } = call.input;
   const changes = changesOfDocument(readPlan(text, "the kept plan"));
   await changesOf(context).keepPlan(changes, { text, plannedBy, base, undoes, caller }, header);

@@ -39,7 +39,7 @@ test("a workbook is planned: its sheet, and headings that are mapped", async () 
   const planned = await run(given);
   expect(planned).toMatchObject({ code: 2 });
   expect(planned.stderr).toContain(
-    'read from the sheet "Options" (the workbook has 1 other sheet), with the header on line 3',
+    'read from the sheet "Options" (the workbook has 1 other sheet: "Read me"), with the header on line 3',
   );
   expect(planned.text).toContain("Football");
   const mapped = await run([...given, "--sheet", "2", "--columns", '{"contextId":"Clicks"}']);
@@ -190,7 +190,7 @@ test("a file of another targeting is planned by names", async () => {
   const planned = await run(["plan", file, "--targeting", other, "--by-name"]);
   expect(planned.code).toBe(2);
   expect(planned.text).toContain("3 created, 1 with other Context IDs");
-  expect(planned.text).toMatch(/Only there \(1\):\n {4}"Extra"/);
+  expect(planned.text).toMatch(/Not in the file, and kept \(1\):\n {4}"Extra"/);
 });
 
 test("a name that was never seen creates a targeting, and the plan says so first", async () => {

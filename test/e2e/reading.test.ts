@@ -67,7 +67,7 @@ describe("tools that read", () => {
     expect(textOf(unknown)).toContain(
       "did you mean targetingId? (valid arguments: targetingId, targetingName, summary, cursor)",
     );
-    expect(textOf(await client.callTool("get_targeting", { targetingId: "x" }))).toContain("no ULID");
+    expect(textOf(await client.callTool("get_targeting", { targetingId: "x" }))).toContain("not a ULID");
     expect(textOf(await client.callTool("get_option", { optionId: "01JABCDEFGHJKMNPQRSTVWXYZ0" }))).toContain(
       "there is no such option",
     );

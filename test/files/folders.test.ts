@@ -70,7 +70,7 @@ test("whatever leads out of the folders is refused, and the folders are named", 
   ]) {
     expect(await refusal(findFile(path, allowed)), path).toContain(JSON.stringify(one));
   }
-  expect(await refusal(findFile("deep", allowed))).toContain("is no file");
+  expect(await refusal(findFile("deep", allowed))).toContain("is not a file");
   expect(await refusal(freePlaceFor(join("out", "new.csv"), allowed))).toContain("link");
 });
 

@@ -172,7 +172,7 @@ test("a sheet of events comes back with the rows that were not sent, in its form
       runId: run.parse(again.structuredContent).runId,
       saveTo: `none.${ending}`,
     });
-    expect(textOf(none)).toContain("has no row that was not sent");
+    expect(textOf(none)).toContain("every row of this run was sent");
   }
 });
 

@@ -291,7 +291,7 @@ describe("a run on the page", () => {
     expect((await person.press(runId, "undo")).status).toBe(200);
     const back = await newlyWaiting(person);
     expect(back).toMatchObject({ tool: "undo_run", actions: ["approve", "decline"] });
-    expect(back.waiting?.effect).toMatch(/^Undoes an earlier run: 2 are restored/);
+    expect(back.waiting?.effect).toMatch(/^Undoes an earlier run in "[^"]+": 2 undone with differences/);
     const { plan, downloads } = await detailOf(person, back.runId);
     expect(downloads).toEqual(["plan"]);
     expect(plan?.changes).toMatchObject([

@@ -73,7 +73,7 @@ test("a plan is read as it was written, and one that was changed is refused", as
     /was changed after it was planned/,
   );
   expect(() => readPlan(text.replace("api.example.com", "api.example.org"), "x")).toThrow(/was changed/);
-  expect(() => readPlan("{}", "x")).toThrow(/is no plan/);
+  expect(() => readPlan("{}", "x")).toThrow(/is not a plan/);
 });
 
 test("names of others are no Markdown, no HTML and no new cell", async () => {

@@ -232,7 +232,7 @@ describe("what cannot be done as asked", () => {
     const { call } = caller([]);
     await expect(call({})).rejects.toThrow("targetingId is missing");
     await expect(call({ targetingId, targetingName: "a" })).rejects.toThrow("both given");
-    await expect(call({ targetingId: "x\ny" })).rejects.toThrow('targetingId is "x\\u{A}y", which is no ULID');
+    await expect(call({ targetingId: "x\ny" })).rejects.toThrow('targetingId is "x\\u{A}y", which is not a ULID');
     await expect(call({ targetingId, parent: "x" })).rejects.toThrow("parent is");
   });
 });
