@@ -39,7 +39,7 @@ const MADE: readonly Broken[] = [
   ["json", "a spreadsheet", Buffer.from("PK\u0003\u0004rest"), 1, 1, "spreadsheet"],
   ["json", "a PDF", Buffer.from("%PDF-1.7"), 1, 1, "PDF"],
   ["json", "binary data", Buffer.from([1, 2, 0, 3]), 1, 1, "binary"],
-  ["csv", "UTF-16 without a header", utf16("One\n"), 1, 1, 'no column _id .*"One"'],
+  ["csv", "UTF-16 without a header", utf16("One\n"), 1, 1, 'no column for _id .*"One"'],
   ["csv", "another program's spreadsheet", Buffer.from("PK\u0003\u0004rest"), 1, 1, "workbook cannot be read"],
   ["csv", "an old spreadsheet", Buffer.from([0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1]), 1, 1, "old Excel workbook"],
 ];
