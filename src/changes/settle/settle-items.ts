@@ -358,12 +358,15 @@ async function nameTaken(
   if (existing !== undefined) return groupExists(driver, group, existing, reason, maker);
   const children = group.item.children ?? [];
   const taken = children.filter((candidate) => names?.has(candidate.name));
-  if (taken.length === 0)
+  if (taken.length === 0) {
+    // No list shows the name, for instance because the service ignores case. The smallest request names what is taken.
+    if (children.length < 2) return failed(group.step, reason);
     return regroup(
       group,
       [lightest(children)].flatMap((seed) => seed ?? []),
       maker,
     );
+  }
   const settlements: Settlement[] = taken.map((candidate) => {
     const id = names?.get(candidate.name);
     const object = objectOf(group, candidate);

@@ -4,9 +4,9 @@ import type { OnExisting } from "../../../src/changes/call.ts";
 import type { JournalEntry, Step } from "../../../src/changes/rows/entries.ts";
 import { StepMaker } from "../../../src/changes/rows/steps.ts";
 import { mayWorkLater } from "../../../src/changes/settle/reconcile.ts";
-import { existingOption } from "../../../src/changes/settle/settle-items.ts";
+import { existingOption, settleAnswers } from "../../../src/changes/settle/settle-items.ts";
 import { leftoverNames, takeBack } from "../../../src/changes/settle/take-back.ts";
-import { fakeDriver, idAt } from "../fake-driver.ts";
+import { changesIn, fakeDriver, idAt } from "../fake-driver.ts";
 
 const [A, B, OTHER, TARGETING] = [idAt(1), idAt(2), idAt(3), idAt(4)];
 const nameTaken = (...existingIds: string[]) => ({
@@ -82,6 +82,26 @@ describe("an option whose name the targeting already has", () => {
   test("needs no request where there are no Context IDs to give", () => {
     expect(met("addContexts", [])).toMatchObject({ settlements: [{ outcome: "alreadyDone" }] });
   });
+});
+
+test("a group whose name is taken, though no list shows it, fails after one smaller request, and is not sent for ever", async () => {
+  const group = { name: "SHOES", children: [{ name: "One" }, { name: "Two" }] };
+  const step = StepMaker.after({ length: 0 }).addOption(
+    group,
+    { targeting: { id: TARGETING } },
+    { objects: [0, 1, 2] },
+  );
+  const { driver, journal, state } = planned([step]);
+  const refuse = async (id: number): Promise<void> => {
+    const sent = state.steps.at(id);
+    if (sent === undefined) throw new RangeError("no such step");
+    const error = { statusCode: 409, errorCode: "TARGETING_CATEGORY_NAME_DUPLICATE", detail: { existingIds: [A] } };
+    await settleAnswers(driver, [sent], [{ step: sent, result: { index: 0, success: false, error } }]);
+  };
+  await refuse(0);
+  expect(state.steps.at(1)?.item).toMatchObject({ name: "SHOES", children: [{ name: "One" }] });
+  await refuse(1);
+  expect(changesIn(journal)).toEqual(["0 replaced", "1 failed TARGETING_CATEGORY_NAME_DUPLICATE"]);
 });
 
 describe("what earlier parts of an object did is taken back", () => {
