@@ -123,7 +123,7 @@ describe("several failures", () => {
     expect(failures).toHaveLength(2);
     expect(failures).toMatchObject([
       { errorCode: "DUPLICATE_IN_INPUT", indexes: [1], remedy: expect.stringContaining("into one item") },
-      { errorCode: "DUPLICATE_IN_INPUT", indexes: [2], remedy: expect.stringContaining("its own name") },
+      { errorCode: "DUPLICATE_IN_INPUT", indexes: [2], remedy: expect.stringContaining("each name once") },
     ]);
   });
 

@@ -445,7 +445,7 @@ test("a dry run of a file names the first options that exist, and says what woul
     call(client, "bulk_add_options", { targetingId, file: "brands.csv", onExisting, dryRun: true });
   const [failing, skipping, adding] = [await planned("fail"), await planned("skip"), await planned("addContexts")];
   expect(failing.text).toContain(
-    '3 lines (2, 4-5) "Contoso", "Fabrikam", "Northwind": an option with this name exists',
+    '3 lines (2, 4-5) "Contoso", "Fabrikam", "Northwind": line 2: an option with this name exists',
   );
   expect(skipping.text).toMatch(/3 lines \(2, 4-5\) "Contoso" \w{26}, "Fabrikam" \w{26}, "Northwind" \w{26}, skipped/);
   expect(adding.text).toContain("Would create 1 of 4 options, add Context IDs to 3 that exist.");

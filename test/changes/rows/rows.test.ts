@@ -69,7 +69,7 @@ describe("files of options", () => {
     await expect(readOptionFile("title,colour\nNews,red\n")).rejects.toThrow(
       'header was read from line 1: "title", "colour"',
     );
-    await expect(readOptionFile("contextId\na\n")).rejects.toThrow("no column name");
+    await expect(readOptionFile("contextId\na\n")).rejects.toThrow('the file has no column for name ("Option")');
     await expect(readOptionFile("name,name\na,b\n")).rejects.toThrow(
       '"name", "name" on line 1 of the file are all read as the column name',
     );
@@ -152,6 +152,8 @@ describe("files of changes", () => {
 
   test("the option is needed; Context IDs are added where nothing else is said", async () => {
     expect(await readContextFile("_id,contextId\n1,a\n")).toMatchObject([{ item: { _id: "1", add: ["a"] } }]);
-    await expect(readContextFile("op,contextId\nadd,a\n")).rejects.toThrow("no column _id");
+    await expect(readContextFile("op,contextId\nadd,a\n")).rejects.toThrow(
+      'the file has no column for _id ("Option ID") or name ("Option")',
+    );
   });
 });
