@@ -136,7 +136,7 @@ export interface Waiting {
   readonly contextIds?: number | undefined;
   /** The text that a person must type to approve a large deletion, usually the targeting's name. */
   readonly typed?: string | undefined;
-  /** The exact effect in a sentence. */
+  /** What the label, the figures and the parts do not say about the effect; empty if they say everything. */
   readonly effect: string;
   /** The effect by kind and name. */
   readonly parts: readonly EffectPart[];

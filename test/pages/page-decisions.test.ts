@@ -228,7 +228,7 @@ describe("a decision on the page over stdio", () => {
     const person = await personAt(await page.address());
     const run = await person.waiting();
     expect(run).toMatchObject({ runId: first.runId, actions: ["decline"], waiting: { elsewhere: "token" } });
-    expect(run.waiting?.effect).toContain("deletes 1 targeting with 1 option");
+    expect(run.waiting).toMatchObject({ act: "Delete the targeting", optionsInside: 1, effect: "" });
     expect(run.waiting?.parts).toMatchObject([
       { title: "Targetings deleted", count: 1 },
       { title: "Options deleted with their targeting", count: 1 },
