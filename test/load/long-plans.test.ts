@@ -292,7 +292,7 @@ test("resume_run of a plan that takes something away, and was interrupted before
   const other = await shared(PATIENT);
   const asking = await other.call("resume_run", { runId });
   expect(asking).toMatchObject({ status: "needs_confirmation", runId });
-  expect(asking.text).toContain("takes 1 Context ID away");
+  expect(asking.text).toContain("removes 1 Context ID from 1 option");
   expect(await writes()).toBe(0);
   const done = await other.call("resume_run", { runId, confirmation: asking.confirmation?.token });
   expect(done).toMatchObject({ status: "succeeded", runId, approval: { decision: "approved", channel: "token" } });
