@@ -179,7 +179,7 @@ interface Said {
   readonly text: readonly string[];
 }
 
-/** Reports expectations, one row each. If not all of them fit, unmet ones come first. `expect` are the expectations. */
+/** Reports expectations, one row each. If not all of them fit, unmet ones come first. `expect` names their events. */
 export function reportExpectations(
   results: readonly ExpectationRow[],
   expect: readonly { readonly eventName: string }[],

@@ -88,7 +88,7 @@ export const many = (value: unknown, one: string): string => `${number(value)} $
 export const text = (value: unknown): string => (typeof value === "string" ? quoteUntrusted(value) : "?");
 
 /** Lists up to `most` entries as text, and counts the omitted ones. `all` is their number if more were omitted before. */
-export function list(value: unknown, most = 3, all: unknown = undefined): string {
+export function list(value: unknown, most = 3, all?: unknown): string {
   const entries = Array.isArray(value) ? value.filter((entry) => typeof entry === "string") : [];
   const count = typeof all === "number" ? all : entries.length;
   const more = count > most ? ` and ${thousands(count - most)} more` : "";

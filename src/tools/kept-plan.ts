@@ -6,7 +6,7 @@ import { blockedText } from "../answers/run-report.ts";
 import type { ChangeRun } from "../changes/change-run.ts";
 import type { ChangeHeader } from "../changes/changes.ts";
 import type { Loss } from "../changes/plan/plan.ts";
-import { lossOfTargeting, requestsOf } from "../changes/plan/plan-desired.ts";
+import { requestsOf, targetingLoss } from "../changes/plan/plan-desired.ts";
 import type { PlannedRequest } from "../changes/rows/entries.ts";
 import { needsConfirmation } from "../changes/run-rules.ts";
 import { exceededThresholds, isApplicable, itemCount, type StatePlan } from "../plans/diff/plan.ts";
@@ -164,7 +164,7 @@ export async function lossesOfStoredPlan(runId: string, context: ToolContext): P
 
 function lossesOf({ targeting, items, optionsThere }: StatePlan): readonly Loss[] {
   if (targeting.delete && targeting._id !== undefined) {
-    return [lossOfTargeting({ name: targeting.name, _id: targeting._id }, items, optionsThere)];
+    return [targetingLoss({ name: targeting.name, _id: targeting._id }, items, optionsThere)];
   }
   return items.flatMap((item): readonly Loss[] => {
     if (item.kind === "create") return [];

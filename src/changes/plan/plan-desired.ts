@@ -53,11 +53,7 @@ function addObjects(plan: Plan, changes: PlannedChanges): TargetingObjects {
 }
 
 /** Returns what is deleted with a targeting of `count` options, with their Context IDs if a plan deletes all of them. */
-export function lossOfTargeting(
-  targeting: Pick<Loss, "name" | "_id">,
-  items: readonly PlanItem[],
-  count: number,
-): Loss {
+export function targetingLoss(targeting: Pick<Loss, "name" | "_id">, items: readonly PlanItem[], count: number): Loss {
   const seen = items.flatMap((item) => (item.kind === "delete" ? [item.seen.contexts] : []));
   const contextIds = seen.reduce((sum, contexts) => sum + contexts, 0);
   return { ...targeting, kind: "targeting", count, ...(seen.length === count && { contextIds }) };
@@ -72,7 +68,7 @@ function addChanges(plan: Plan, changes: PlannedChanges, { own, first }: Targeti
   if (targeting.delete && _id !== undefined) {
     // The options of a targeting are deleted with it.
     const objects = [own, ...items.map((_, at) => first + at)];
-    plan.losses.push(lossOfTargeting({ name, _id }, items, changes.there.size));
+    plan.losses.push(targetingLoss({ name, _id }, items, changes.there.size));
     plan.removed.push({ kind: "targeting", _id });
     plan.add(plan.make.deleteTargeting(_id, { objects }));
     return;

@@ -8,10 +8,8 @@ import {
   type SplitCells,
   truthIn,
 } from "../../files/cells.ts";
-import type { Header } from "../../files/columns.ts";
-import { NONE } from "../../files/columns.ts";
+import { type Header, NONE } from "../../files/columns.ts";
 import { fieldProblem, invalidRow, type MoreOfSheet, type RowContent, type RowShape } from "../../files/rows.ts";
-
 import type { Reason } from "../../runs/outcome.ts";
 import type { AddOptionInput, UpdateContextsItem } from "../call.ts";
 

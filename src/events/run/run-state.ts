@@ -164,7 +164,7 @@ export class EventRunState implements RunView<EventEntry> {
         return;
       case "settled":
         this.#countRequests(entry.object, entry.attempts, entry.outcome);
-        // Of a row that is no event nothing is expected.
+        // Nothing is expected of a row that is not an event.
         if (entry.afterCrash !== true && entry.reason?.code !== "INVALID_ROW") {
           this.#verdicts.keep(entry.object, entry.verdict);
         }

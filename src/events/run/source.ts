@@ -286,10 +286,10 @@ const correctingEventRows: RowShape<EventRow> = {
   spelt: (name) => itemColumn(name) ?? closestSpelling(name, EVENT_COLUMNS),
 };
 
-/** Damage that a parameter may have as well: texts of pages and products often hold it. */
+/** Kinds of damage that are accepted, because titles of pages and names of products may look like them. */
 const HARMLESS: readonly string[] = ["truth", "date", "apostrophe", "invisible"];
 
-/** The reason why a cell is no value of a parameter: a program has most likely written it for another one. */
+/** Returns the reason if a program has most likely changed the value of a cell; undefined if the value is usable. */
 function damagedCell(column: string, cell: string, parameter: Parameter | undefined) {
   const found = damageIn(cell);
   if (found === undefined || HARMLESS.includes(found.damage)) return undefined;
@@ -309,7 +309,7 @@ function cellValue(cell: string, parameter: Parameter | undefined): unknown {
 const DECIMAL_COMMA = /^-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}$/;
 const GROUPED = /^-?\d{1,3}(?:,\d{3})+\.\d+$/;
 
-/** The number of a cell, also as 1.250,00 or 1,250.00; undefined if it is none, or may be another one. */
+/** Reads a number, also 1.250,00 or 1,250.00. Returns undefined for other texts, such as 1,250. */
 function numberIn(text: string): number | undefined {
   const plain = DECIMAL_COMMA.test(text) ? text.replaceAll(".", "").replace(",", ".") : text;
   const number = Number(GROUPED.test(plain) ? plain.replaceAll(",", "") : plain);

@@ -252,7 +252,7 @@ const DAY_MS = 86_400_000;
 /** The days that workbooks count from, in days since 1970. */
 const [DEC_1899, JAN_1904] = [-25_569, -24_107];
 
-/** Whether an attribute or a value is a yes of XML. */
+/** Whether a boolean attribute or value of XML is true. */
 export function isTrue(text: string | undefined): boolean {
   return text === "1" || text === "true";
 }
