@@ -81,12 +81,22 @@ function wrongIn(verdicts: readonly Verdict[], known: Readonly<Record<string, st
   ];
 }
 
-/** Prints what passes, and what is wrong. */
-function report(name: string, verdicts: readonly Verdict[], known: Readonly<Record<string, string>>): void {
+/**
+ * Prints what passes, and what is wrong. The suite gives some answers one second only, which is not enough when other
+ * checks run beside it: where something is wrong, all is checked once more.
+ */
+async function report(
+  name: string,
+  check: () => Promise<readonly Verdict[]>,
+  known: Readonly<Record<string, string>>,
+): Promise<void> {
+  const first = await check();
+  const verdicts = wrongIn(first, known).length === 0 ? first : await check();
   const wrong = wrongIn(verdicts, known);
   const passed = verdicts.filter((one) => one.passed).length;
   const excused = Object.keys(known).length;
-  console.log(`${name}: ${passed} of ${verdicts.length} pass, ${excused} known not to`);
+  const again = verdicts === first ? "" : `, at the second try (at the first: ${wrongIn(first, known).join("; ")})`;
+  console.log(`${name}: ${passed} of ${verdicts.length} pass, ${excused} known not to${again}`);
   for (const one of wrong) console.log(`  ${one}`);
   if (wrong.length > 0) process.exitCode = 1;
 }
@@ -109,7 +119,7 @@ async function taskChecks(url: string): Promise<readonly Verdict[]> {
 
 /** Checks the tasks of the built command. */
 async function lookAtTasks(): Promise<void> {
-  await withServer(TASK_SERVER, {}, async (url) => report("tasks", await taskChecks(url), baseline.tasks));
+  await withServer(TASK_SERVER, {}, (url) => report("tasks", () => taskChecks(url), baseline.tasks));
 }
 
 /** Checks one server, in every revision. */
@@ -117,7 +127,7 @@ async function look(name: keyof typeof SERVERS): Promise<void> {
   const { args, env } = SERVERS[name];
   await withServer(args, env, async (url) => {
     for (const revision of REVISIONS) {
-      report(`${name}, ${revision}`, await required(url, revision), baseline[name][revision]);
+      await report(`${name}, ${revision}`, () => required(url, revision), baseline[name][revision]);
     }
   });
 }
