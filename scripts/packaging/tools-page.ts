@@ -33,7 +33,7 @@ function toolsTable(): string {
     ["tool", "does", "toolset", "effect"],
     TOOLS.map(({ name, title, toolset, effect, needsSandbox }) => [
       `\`${name}\``,
-      title + (needsSandbox === true ? " (where there is a sandbox to look at)" : ""),
+      title + (needsSandbox === true ? " (where a sandbox is configured)" : ""),
       TOOLSETS[toolset],
       EFFECTS[effect],
     ]),

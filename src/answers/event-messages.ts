@@ -78,7 +78,7 @@ export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
     message:
       statusCode === RATE_LIMITED
         ? `${rateLimitWords(storedRequestDetails(detail))}; it was not recorded`
-        : "the service was busy until the retries ended: it was not recorded",
+        : "the service stayed busy until the last retry: it was not recorded",
     remedy: statusCode === RATE_LIMITED ? "Send it again when that time is over." : "Try again later.",
   }),
   EVENT_STOPPED: {

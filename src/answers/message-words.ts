@@ -73,7 +73,7 @@ export function withoutResume(remedy: string): string {
 }
 
 /** How to make a run retry longer while others write. */
-export const MORE_PATIENT = "A larger TARGETING_MCP_RETRY_BUDGET_MS retries longer.";
+export const MORE_PATIENT = "To retry longer, raise TARGETING_MCP_RETRY_BUDGET_MS.";
 
 /** Where people change the settings of this server. */
 export const WHERE_SET = "It is set in the env of this server's entry in the host's configuration.";

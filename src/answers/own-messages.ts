@@ -63,7 +63,7 @@ const ITEM_PROBLEMS: Readonly<Record<string, Entry>> = {
   parentAndParentName: { message: "parent and parentName were both given", remedy: "Give one of the two." },
   groupWithParent: {
     message: "a sub-option (parent, parentName) cannot be a group itself (type collection, children, exposeChildren)",
-    remedy: "Leave out the parent, or what makes it a group.",
+    remedy: "Leave out the parent, or the fields that make it a group.",
   },
   noChange: { message: "the item changes nothing", remedy: "Give at least one field to change." },
   ownParent: { message: "the option was given as its own parent", remedy: "Give the ID of an option group." },
@@ -75,15 +75,16 @@ const ITEM_PROBLEMS: Readonly<Record<string, Entry>> = {
     ),
   },
   nameWithoutTargeting: {
-    message: "an option is given by name, and its targeting is not given",
+    message: "the option is given by name, but its targeting is missing",
     remedy: texts(
       "Give targetingId (or targetingName) beside items, or the option's _id.",
       "Give the ID of the option, or say which targeting it is in.",
     ),
   },
   setWithAddOrRemove: {
-    message: "set was given beside add or remove",
-    remedy: "Use set alone for exactly what the option holds afterwards, or add and remove without it.",
+    message: "set was given together with add or remove",
+    remedy:
+      "To replace all Context IDs of the option, use set alone. To change some of them, use add and remove without set.",
   },
   addAndRemove: { message: "the same Context ID is in add and in remove", remedy: "Leave it in one of the two." },
 };
@@ -96,8 +97,8 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount, current
       const remedy = `Give its ID (a ULID, shown in the web console).${seen}`;
       return { message: `no targeting named ${text(value)} is known`, remedy };
     }
-    const message = `the targeting seen before as ${text(value)} is now named ${text(now)}`;
-    return { message, remedy: "If you mean this one, give its ID or its present name." };
+    const message = `the targeting that was known as ${text(value)} is now named ${text(now)}`;
+    return { message, remedy: "If you mean this one, give its ID or its current name." };
   }
   const message = `the targeting has no ${field === "parentName" ? "option group" : "option"} named ${text(value)}`;
   if (current !== undefined) {
@@ -105,18 +106,18 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount, current
   }
   // Only an import has a list of groups, and can create groups.
   if (Array.isArray(groups)) {
-    const its = groups.length === 0 ? "" : `Its groups: ${list(groups, 5, groupCount)}. `;
+    const its = groups.length === 0 ? "" : `Existing groups: ${list(groups, 5, groupCount)}. `;
     return {
       message,
       remedy: texts(
-        `${its}For a new group, add an item or row with its name and type "collection".`,
-        `${its}For a new group, add a row with its name and yes in Is Group.`,
+        `${its}To create this group, add an item or row with its name and type "collection".`,
+        `${its}To create this group, add a row with its name, and write yes in its column Is Group.`,
       ),
     };
   }
   const remedy = hasNear
     ? `Similar names: ${list(near, 5)}.`
-    : texts("Find names with list_options and search.", "Look for the name in the web console.");
+    : texts("Find the name with list_options and its argument search.", "Look for the name in the web console.");
   return { message, remedy };
 }
 
@@ -142,8 +143,8 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   INVALID_ID: (detail) => ({
     message: `${String(detail.field)} is ${text(detail.value)}, not a ULID`,
     remedy: texts(
-      "IDs have 26 digits and capital letters; take them from list_options or an earlier answer.",
-      "IDs have 26 digits and capital letters; take them from the web console or an exported sheet.",
+      "An ID has 26 digits and capital letters. Copy it from list_options or an earlier answer.",
+      "An ID has 26 digits and capital letters. Copy it from the web console or an exported sheet.",
     ),
   }),
   INVALID_CONTEXT_ID: (detail) => ({
@@ -170,12 +171,12 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     detail.of === "targetings"
       ? {
           message: `several known targetings are named ${text(detail.value)}: ${list(detail.ids)}`,
-          remedy: texts("Give the ID; get_targeting shows each.", "Give the ID, which the web console shows."),
+          remedy: texts("Give the ID; get_targeting lists them.", "Give the ID, which the web console shows."),
         }
       : {
           message: `several options are named ${text(detail.value)}: ${list(detail.ids)}`,
           remedy: texts(
-            "Give the ID; rename one of them with update_options.",
+            "Give the ID, or rename one of them with update_options.",
             "Give the ID, or give one of them another name.",
           ),
         },
@@ -185,13 +186,13 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
       (detail.childCount === undefined ? "" : ` and ${many(detail.childCount, "sub-option")}`),
     remedy: texts(
       "To delete it anyway, leave onlyEmpty out.",
-      "To delete it anyway, ask the agent to delete options that are not empty, too.",
+      "To delete it anyway, ask the agent to delete it although it is not empty.",
     ),
   }),
   EXISTS: {
     message: "an option with this name exists; it was not changed",
     remedy: texts(
-      'To add the Context IDs to it: onExisting "addContexts".',
+      'To add the Context IDs to it, use onExisting "addContexts".',
       "To add the Context IDs to it, ask the agent to add them to options that exist.",
     ),
   },
@@ -199,12 +200,12 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     message:
       detail.count === undefined
         ? "the option would hold more than 8 MB of Context IDs"
-        : `the option would hold ${number(detail.count)} Context IDs, and may hold ${number(detail.limit)}`,
+        : `the option would hold ${number(detail.count)} Context IDs; at most ${number(detail.limit)} are allowed`,
     remedy: "Spread them over several options.",
   }),
-  ITEM_TOO_LARGE: { message: "the item alone is too large for a request", remedy: "Make it smaller." },
+  ITEM_TOO_LARGE: { message: "the item is too large, even for a request of its own", remedy: "Make it smaller." },
   EMPTY_GROUP: {
-    message: "the option group would have neither sub-options nor Context IDs of its own (7.4 case 1)",
+    message: "the option group would have neither sub-options nor Context IDs of its own (API document 7.4, case 1)",
     remedy: "Give it contexts, or a valid sub-option.",
   },
   PLAN_STALE: (detail) => ({
@@ -216,7 +217,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   }),
   NO_FREE_PLACE: ({ limit, there }) => ({
     message:
-      `the changes need room for a placeholder option, and the targeting has ${number(there)} of at most ` +
+      `the changes need a placeholder option for a moment, but the targeting has ${number(there)} of at most ` +
       `${number(limit)} options; nothing was sent`,
     remedy: "Delete an option first, or make fewer changes at once.",
   }),
@@ -231,7 +232,8 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   NO_ANSWER: (detail) => ({
     message: `it was sent, but no usable answer came${because(detail)}: it may or may not have been applied`,
     remedy: resuming(
-      (resume) => `${resume} It sends the same again and learns from the answer what happened; nothing is made twice.`,
+      (resume) =>
+        `${resume} It repeats the request and finds out whether the first one was applied; nothing is created twice.`,
     ),
   }),
   NOT_SENT: (detail) => ({
@@ -239,7 +241,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     remedy: thenResume(remedyOf(storedRequestDetails(detail))),
   }),
   BUSY: {
-    message: "the service stayed busy until the retries ended",
+    message: "the service stayed busy until the last retry",
     remedy: resuming((resume) => `${resume} ${MORE_PATIENT}`),
   },
   RATE_LIMITED: (detail) => ({
@@ -252,7 +254,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     // The file of a run does not change, so resuming would read the same.
     const isOver = detail.isOver || detail.effect === "file";
     return {
-      message: `planning it failed, so nothing was changed: ${message}`,
+      message: `the change could not be planned, so nothing was changed: ${message}`,
       remedy: isOver
         ? startingOver((again) => `${remedy} Then: ${again.charAt(0).toUpperCase()}${again.slice(1)}`)
         : thenResume(remedy),
@@ -271,7 +273,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   NOT_DECIDED: ({ elsewhere }) => ({
     message:
       elsewhere === undefined
-        ? "nobody decided within 24 hours; nothing was sent"
+        ? "nobody approved or declined it within 24 hours; nothing was sent"
         : "nobody approved it before its question expired; nothing was sent",
     remedy: AGAIN,
   }),
@@ -290,15 +292,15 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   }),
   OWNER_UNCLEAR: (detail) => ({
     message:
-      `an object with this name (${list(detail.existingIds)}) appeared while the answer was missing: this call or ` +
-      "another writer may have made it",
+      `an object with this name (${list(detail.existingIds)}) now exists, and the request got no answer: this call or ` +
+      "another writer may have created it",
     remedy: texts(
       "Check with get_option or get_targeting whether it is the one that you wanted.",
       "Check in the web console whether it is the one that you wanted.",
     ),
   }),
   STOPPED_BY_ERROR: (detail) => ({
-    message: `the run stopped, since its journal could not be written (${text(detail.error)}); nothing is sent without it`,
+    message: `the run stopped, since its journal could not be written (${text(detail.error)}); nothing is sent without a journal`,
     remedy: thenResume("Free disk space, or set TARGETING_MCP_STATE_DIR to a writable folder."),
   }),
   UNAUTHORIZED: refusal("unauthorized"),
@@ -311,7 +313,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     remedy: "The API's documents do not list this status: look at the item in the web console.",
   }),
   TOO_LARGE: {
-    message: "the service refused the item as too large even alone (413); nothing was applied",
+    message: "the service refused the item as too large, even in a request of its own (413); nothing was applied",
     remedy: "Make the item smaller.",
   },
   VALIDATION: (detail) => ({
@@ -320,7 +322,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   }),
 };
 
-const CELLS = 'Set a cell with a comma or a line break in quotes: "a, b".';
+const CELLS = 'Put a cell that contains a comma or a line break in quotes: "a, b".';
 
 const PROBLEMS: Readonly<Record<string, Sentence>> = {
   damaged: ({ what, value, damage, characters }) => {
@@ -334,20 +336,20 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     remedy: 'Write ["a", "b"], or separate Context IDs by |.',
   }),
   otherTargeting: ({ value }) => ({
-    message: `the row is about another targeting, ${given(value)}`,
+    message: `the row belongs to another targeting, ${given(value)}`,
     remedy: texts(
-      "A call is about one targeting: send the rows of the other one in another call.",
+      "A call can change only one targeting. Send the rows of the other targeting in a call of their own.",
       "Move the rows of the other targeting into a sheet of their own.",
     ),
   }),
   action: ({ value }) => ({
-    message: `Action is ${given(value)}`,
+    message: `the Action ${given(value)} is not known`,
     remedy: "Write Add, Edit or Remove, or leave the cell empty. Options cannot be archived or paused.",
   }),
   actionElsewhere: ({ action, does }) => {
     if (action === "add")
       return {
-        message: "Action is Add, for an option that exists",
+        message: "Action is Add, but this tool changes options that exist",
         remedy: texts("Use bulk_add_options.", "Ask the agent to add the options of this sheet."),
       };
     const remedy =
@@ -357,13 +359,13 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
             "To remove Context IDs, write Remove in Context Action. To delete the option, ask the agent to plan this sheet.",
           )
         : texts("Use plan_targeting, which reads the same sheet.", "Ask the agent to plan this sheet.");
-    return { message: `Action is ${action === "edit" ? "Edit" : "Remove"}, which this tool does not do`, remedy };
+    return { message: `Action is ${action === "edit" ? "Edit" : "Remove"}, which this tool does not support`, remedy };
   },
   removeElsewhere: {
-    message: "Context Action is Remove, and options are added here",
+    message: "Context Action is Remove, but this tool only adds options",
     remedy: texts(
       "Use update_contexts, which reads the same sheet.",
-      "Ask the agent to change the Context IDs by this sheet.",
+      "Ask the agent to change the Context IDs with this sheet.",
     ),
   },
   tooManyCells: ({ columns }) => ({
@@ -371,16 +373,16 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     remedy: CELLS,
   }),
   type: ({ value }) => ({
-    message: `type is ${given(value)}`,
-    remedy: "Write yes (or collection) for a group, no (or atomic), or leave the cell empty.",
+    message: `the type ${given(value)} is not known`,
+    remedy: "Write yes or collection for a group. Write no or atomic for an option, or leave the cell empty.",
   }),
   exposeChildren: ({ value }) => ({
-    message: `exposeChildren is ${given(value)}`,
+    message: `exposeChildren is ${given(value)}, not yes or no`,
     remedy: "Write yes or no, or leave the cell empty.",
   }),
   otherName: ({ value, name, _id }) => ({
     message: `the row names the option ${String(_id)} ${given(value)}, but its name is ${given(name)}`,
-    remedy: "Check which one is meant, and leave the other cell empty.",
+    remedy: "Check whether the ID or the name is right, and empty the other cell.",
   }),
   edited: ({ name, _id, fields }) => ({
     message: `the row is about ${given(name)} (${String(_id)}), which exists and differs in ${Array.isArray(fields) ? fields.join(", ") : ""}`,
@@ -390,17 +392,20 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     ),
   }),
   op: ({ value }) => ({
-    message: `op is ${given(value)}`,
+    message: `the op ${given(value)} is not known`,
     remedy: "Write add, remove or set, or leave the cell empty.",
   }),
   noOption: {
     message: "the row names no option",
-    remedy: texts("Give _id, or name with targetingId in the call.", "Fill Option or Option ID, or delete the row."),
+    remedy: texts(
+      "Fill _id, or fill name and give targetingId in the call.",
+      "Fill Option or Option ID, or delete the row.",
+    ),
   },
   noContextId: {
     message: "the row has no Context ID",
     remedy: texts(
-      "Fill contextId or contexts (`[]` means none), or take the row out.",
+      "Fill contextId or contexts (`[]` means none), or delete the row.",
       "Fill Context ID or Context IDs ([] means none), or delete the row.",
     ),
   },
@@ -409,7 +414,7 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     remedy: "Give the same value in every row of an option, or only in its first row.",
   }),
   spoilt: ({ line }) => ({
-    message: `line ${String(line)}, which belongs to the same set, cannot be used: without it, its Context ID would be removed`,
+    message: `line ${String(line)}of the same set is invalid; without that line, its Context ID would be removed`,
     remedy: "Fix that line, and send all rows of the option again.",
   }),
   notJson: { message: "the row is not JSON", remedy: "Make it one JSON object on one line." },
@@ -423,7 +428,7 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
   }),
   fieldType: ({ field, expected }) => ({
     message: `the field ${given(field)} must be: ${String(expected)}`,
-    remedy: "Give rows the same fields as the tool's items.",
+    remedy: "Give the row the same fields as an item of the tool.",
   }),
 };
 

@@ -59,7 +59,7 @@ function problemWords(problem: Problem): Failure {
     case "busy":
       return problem.statusCode === RATE_LIMITED
         ? { message: rateLimitWords(problem), remedy: "Try again then." }
-        : { message: "the service was busy until the retries ended", remedy: "Try again in a minute." };
+        : { message: "the service stayed busy until the last retry", remedy: "Try again in a minute." };
     case "notSent":
       return { message: `the service could not be reached: ${problem.reason}`, remedy: remedyOf(problem) };
     case "ambiguous": {
@@ -108,11 +108,11 @@ const LISTS: Readonly<Record<ListProblem, Failure>> = {
 
 const REJECTIONS: Readonly<Record<string, Failure>> = {
   TARGETING_NOT_FOUND: {
-    message: "there is no such context targeting in the project of the key",
-    remedy: "Check the ID. Audience targetings, and those of other projects, cannot be reached.",
+    message: "the project of the API key has no context targeting with this ID",
+    remedy: "Check the ID. This key cannot reach audience targetings or the targetings of other projects.",
   },
   TARGETING_CATEGORY_NOT_FOUND: {
-    message: "there is no such option in a context targeting of the project, or not in this targeting",
+    message: "no context targeting of the project, or not this one, has an option with this ID",
     remedy: "Check the ID; list_options shows the options that exist.",
   },
   TARGETING_CATEGORY_NOT_SUPPORTED: {
@@ -195,7 +195,7 @@ const REMEDIES: Readonly<Record<NetworkCause, (way: Way) => string>> = {
   name: ({ address }) =>
     `Check the host in ${address} for typing errors, and that this machine can look it up (DNS, VPN). ` +
     "Where only a proxy knows it, set HTTPS_PROXY.",
-  refused: ({ address }) => `Nothing listens there: check the host and the port in ${address}.`,
+  refused: ({ address }) => `No program listens at this address. Check the host and the port in ${address}.`,
   unreachable: ({ address }) =>
     `Check ${address}, and the network, VPN and firewall of this machine. Where a proxy leads out, set HTTPS_PROXY.`,
   untrusted: () =>
@@ -205,7 +205,7 @@ const REMEDIES: Readonly<Record<NetworkCause, (way: Way) => string>> = {
   expired: () => "Check the clock of this machine. If it is right, the service needs another certificate.",
   noTls: ({ address }) => `Check the scheme and the port in ${address}: https:// needs a port that speaks TLS.`,
   tls: ({ address }) => `Check ${address}, and what opens secure connections on the way.`,
-  lost: ({ address }) => `Try again later. If it stays so, check the network and ${address}.`,
+  lost: ({ address }) => `Try again later. If it keeps failing, check the network and ${address}.`,
   notHttp: ({ address }) => `Check the port in ${address}: something else answers there.`,
   tooLarge: ({ address }) => `Check ${address}: no answer of the API is that large.`,
   encoding: () => "Check the gateway on the way: only gzip, deflate and br can be read.",

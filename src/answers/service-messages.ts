@@ -48,8 +48,8 @@ const TAKEN_REMEDIES: Readonly<Record<string, Text>> = {
     "Choose another name, or free this one first: rename or delete the other option.",
   ),
   "a targeting, renameTargetings": texts(
-    "Choose another name, or free this one first: give the other targeting another with rename_targetings.",
-    "Choose another name, or free this one first: rename the other targeting.",
+    "Choose another name, or first rename the other targeting with rename_targetings.",
+    "Choose another name, or rename the other targeting first.",
   ),
 };
 
@@ -101,8 +101,8 @@ function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Entry {
       `the option would hold more than ${MOST.option} Context IDs or 8 MB of them, ` +
       `or the project more than ${MOST.project}${comes}${there(detail)}`,
     remedy: texts(
-      "The item is valid: give fewer, or remove Context IDs with update_contexts; list_options shows the counts.",
-      "The item is valid: give fewer Context IDs, or remove others first. The web console shows the counts.",
+      "The item itself is valid. Give fewer Context IDs, or remove others with update_contexts; list_options shows the counts.",
+      "The item itself is valid. Give fewer Context IDs, or remove others first. The web console shows the counts.",
     ),
   };
 }
@@ -126,20 +126,17 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
   }),
   TARGETING_CATEGORY_LOCKED: {
     message:
-      "an ad product requires this option, or a campaign that has not ended uses it: it cannot move into a group",
+      "an ad product requires this option, or a campaign that has not ended uses it, so it cannot move into a group",
     remedy: texts(
-      "End or change that in the web console first, or add a new option to the group with bulk_add_options and parent.",
-      "End or change that in the web console first, or add a new option to the group.",
+      "End the campaign or change the ad product in the web console first, or add a new option to the group with bulk_add_options and parent.",
+      "End the campaign or change the ad product in the web console first, or add a new option to the group.",
     ),
   },
   TARGETING_CATEGORY_NOT_SUPPORTED: ({ group }, reason) =>
     typeof group === "string" ? leavesEmpty(group, reason) : notSupported(reason),
   TARGETING_CATEGORY_TREE_ITEMS_LIMIT_EXCEEDED: (detail) => ({
-    message: `a request named ${number(detail.count)} groups and sub-options, and may name ${number(detail.limit, 150)}`,
-    remedy: texts(
-      "Call delete_options again with the ones that are left.",
-      "Ask the agent to delete the ones that are left.",
-    ),
+    message: `a request named ${number(detail.count)} groups and sub-options; at most ${number(detail.limit, 150)} are allowed`,
+    remedy: texts("Call delete_options again with the rest.", "Ask the agent to delete the rest."),
   }),
   TARGETING_COLLECTION_CONTEXT_DUPLICATED: (detail) => ({
     message: `another option group already holds one of the Context IDs${conflictWords(detail)}`,
@@ -163,18 +160,18 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
     message:
       operation === "addOptions"
         ? "parent is not an option of this targeting"
-        : "there is no such option in a context targeting of the project",
+        : "no context targeting of the project has an option with this ID",
     remedy: texts(
-      "Check the ID with list_options; options of audience targetings cannot be reached.",
-      "Check the ID in the web console; options of audience targetings cannot be reached.",
+      "Check the ID with list_options. This API cannot reach options of audience targetings.",
+      "Check the ID in the web console. This API cannot reach options of audience targetings.",
     ),
   }),
   TARGETING_NOT_FOUND: {
-    message: "there is no such context targeting in the project of the key",
-    remedy: "Check the ID; audience targetings, and those of other projects, cannot be reached.",
+    message: "the project of the API key has no context targeting with this ID",
+    remedy: "Check the ID. This key cannot reach audience targetings or the targetings of other projects.",
   },
   CONTEXT_TARGETING_WRITE_IN_PROGRESS: {
-    message: "other writes locked the project until the retries ended",
+    message: "other writes kept the project locked until the last retry",
     remedy: resuming((resume) => `${resume} ${MORE_PATIENT}`),
   },
   TARGETING_CATEGORY_NAME_DUPLICATE: (detail, reason) => taken("an option", detail, reason),
@@ -200,7 +197,7 @@ function notSupported({ operation, sent = [] }: Reason): Entry {
 /** A refusal that was predicted, so that the group is known. */
 function leavesEmpty(group: string, { operation }: Reason): Entry {
   return {
-    message: `it is the last sub-option of ${quoteUntrusted(group)}, a group without Context IDs of its own (7.4 case 6)`,
+    message: `it is the last sub-option of ${quoteUntrusted(group)}, a group without Context IDs of its own (API document 7.4, case 6)`,
     remedy:
       operation === "deleteOptions"
         ? LAST_SUB_OPTION.remedy
@@ -209,22 +206,23 @@ function leavesEmpty(group: string, { operation }: Reason): Entry {
 }
 
 const LAST_SUB_OPTION: Entry = {
-  message: "it is the last sub-option of a group that has no Context IDs of its own (7.4 case 6)",
+  message: "it is the last sub-option of a group that has no Context IDs of its own (API document 7.4, case 6)",
   remedy: "Delete the group too, in the same call, or give the group Context IDs first.",
 };
 const NO_GROUP_AS_PARENT: Entry = {
-  message: "parent is not a top-level option group (7.4 case 4)",
+  message: "parent is not a top-level option group (API document 7.4, case 4)",
   remedy: texts(
     "Give the ID of an option of type collection: list_options shows them.",
     "Give an option group as parent.",
   ),
 };
 const FIELDS_OF_ANOTHER_TYPE: Entry = {
-  message: "the option's fields conflict with its type or with the rules of groups (7.4 cases 1 to 3)",
+  message: "the option's fields conflict with its type or with the rules of groups (API document 7.4, cases 1 to 3)",
   remedy: "A group needs sub-options or Context IDs; a regular option has no children and no exposeChildren.",
 };
 const STORED_UNCHANGEABLE: Entry = {
-  message: "the option is stored in a form that the API cannot change, such as a group inside a group (7.4 case 9)",
+  message:
+    "the option is stored in a form that the API cannot change, such as a group inside a group (API document 7.4, case 9)",
   remedy: "Change it in the web console.",
 };
 
@@ -233,7 +231,7 @@ const UPDATES_NOT_SUPPORTED: readonly { readonly fields: readonly string[]; read
   {
     fields: ["parent", "exposeChildren"],
     words: {
-      message: "a group cannot be moved (7.4 case 5), and only a group has exposeChildren (case 2)",
+      message: "a group cannot be moved (API document 7.4, case 5), and only a group has exposeChildren (case 2)",
       remedy: "Leave out parent for a group, and exposeChildren for any other option.",
     },
   },
@@ -241,7 +239,7 @@ const UPDATES_NOT_SUPPORTED: readonly { readonly fields: readonly string[]; read
     fields: ["parent"],
     words: {
       message:
-        "it cannot be moved: the target is not a top-level option group (7.4 case 4), it is a group itself (case 5), " +
+        "it cannot be moved: the target is not a top-level option group (API document 7.4, case 4), it is a group itself (case 5), " +
         "or it is the last sub-option of a group without Context IDs of its own (case 6)",
       remedy: texts(
         "Look at both with get_option. First give the old group Context IDs or another sub-option.",
@@ -253,7 +251,7 @@ const UPDATES_NOT_SUPPORTED: readonly { readonly fields: readonly string[]; read
     fields: ["detach"],
     words: {
       message:
-        "it cannot be taken out: it is a group itself (7.4 case 5), or the last sub-option of a group without " +
+        "it cannot be taken out: it is a group itself (API document 7.4, case 5), or the last sub-option of a group without " +
         "Context IDs of its own (case 6)",
       remedy: "For a group, leave parent out. Else first give its group Context IDs or another sub-option.",
     },
@@ -261,14 +259,14 @@ const UPDATES_NOT_SUPPORTED: readonly { readonly fields: readonly string[]; read
   {
     fields: ["exposeChildren"],
     words: {
-      message: "exposeChildren is a setting of option groups, and this is a regular option (7.4 case 2)",
+      message: "exposeChildren is a setting of option groups, and this is a regular option (API document 7.4, case 2)",
       remedy: "Leave exposeChildren out.",
     },
   },
   {
     fields: ["onlyLoss"],
     words: {
-      message: "the group has no sub-options and would lose its last Context ID (7.4 case 7)",
+      message: "the group has no sub-options and would lose its last Context ID (API document 7.4, case 7)",
       remedy: texts(
         "Leave it one Context ID, add a sub-option first, or delete the group with delete_options.",
         "Leave it one Context ID, add a sub-option first, or delete the group.",

@@ -92,27 +92,30 @@ export function composedHangul(text: string): string {
 /** How to get the original text back. */
 const DAMAGE_WORDS: Readonly<Record<Damage["damage"], readonly [message: string, remedy: string]>> = {
   formulaError: [
-    "is the error of a formula",
-    "Write the original text again, formatted as text: a text that begins with =, + or - is run as a formula.",
+    "is a formula error",
+    "Write the original text again, formatted as text. A spreadsheet treats a text that begins with =, + or - as a formula.",
   ],
   scientific: [
     "was turned into scientific notation by a spreadsheet, and its last digits are lost",
-    "Take it from its source again, and format the column as text before it is pasted.",
+    "Copy it from its source again. Format the column as text before you paste.",
   ],
-  truth: ["is what a spreadsheet makes of a truth value", "Write the original text again, formatted as text."],
-  date: ["is what a spreadsheet makes of a date", "Write the original text again, formatted as text."],
+  truth: ["was changed by a spreadsheet into a truth value", "Write the original text again, formatted as text."],
+  date: ["was changed by a spreadsheet into a date", "Write the original text again, formatted as text."],
   narrow: ["was saved from a column that was too narrow to show it", "Widen the column, and save the file again."],
   formulaText: ["is a formula that was saved as a text", 'Write the text alone, formatted as text, without =" and ".'],
-  placeholder: ["is what programs write for an empty cell", "Empty the cell, or write the text that is meant."],
-  apostrophe: ["begins with the ' that keeps a number as text in a spreadsheet", "Write it without the '."],
+  placeholder: ["is a text that programs write for an empty cell", "Empty the cell, or write the right text."],
+  apostrophe: [
+    "begins with the apostrophe (') that keeps a number as text in a spreadsheet",
+    "Write it without the '.",
+  ],
   misread: [
     "was read in a wrong encoding before it was saved",
     "Open the original file as UTF-8 (in Excel: Data, From Text/CSV), or type the text again.",
   ],
-  invisible: ["holds invisible characters", "Type the text again, without them."],
+  invisible: ["contains invisible characters", "Type the text again without them."],
   noValue: [
-    "comes from a formula without a stored value",
-    "Open the file in a spreadsheet program and save it, or put the value in place of the formula.",
+    "is a formula without a stored value",
+    "Open the file in a spreadsheet program and save it, or replace the formula by its value.",
   ],
 };
 

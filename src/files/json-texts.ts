@@ -106,7 +106,7 @@ class ArraySplitter {
   #outside(character: string, at: number): number {
     if (this.#depth === 0 && character === "[") this.#depth = 1;
     else if (/\S/.test(character)) {
-      throw new FileError(`the file is no JSON array: line ${this.#line} has something outside of one`, NOT_AN_ARRAY);
+      throw new FileError(`the file is not JSON array: line ${this.#line} has something outside of one`, NOT_AN_ARRAY);
     }
     return at + 1;
   }

@@ -92,7 +92,7 @@ export function hiddenFailure(tool: string, { why, toolset }: Hidden): Failure {
       "Tell the person to set them where this server is started, and to restart it.",
     ],
     noSandbox: [
-      "there is no sandbox to look at",
+      "no sandbox is configured",
       "It is listed in sandbox mode, and where TARGETING_MCP_SANDBOX_URL names a sandbox.",
     ],
   }[why];

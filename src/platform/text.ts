@@ -25,7 +25,7 @@ export function nameProblemWords({ rules, length, characters = [] }: NameProblem
   const are = characters.length === 1 ? "is" : "are";
   const words = {
     characters: `has ${amount(characters.length, "character")} that ${are} not allowed: ${characterList(characters)}`,
-    decomposed: "has Hangul that is decomposed: compose it (NFC)",
+    decomposed: "contains decomposed Hangul; convert it to NFC",
     tooShort: length === 0 ? "is empty" : `has ${amount(length, "character")} (at least ${nameMinLength.value})`,
     tooLong: `has ${amount(length, "character")} (at most ${nameMaxLength.value})`,
     outerSpace: "begins or ends with a space",

@@ -146,7 +146,7 @@ export function changedAt(
 
 /** Our own reason codes, in addition to the error codes of the API, with what each means for the object. */
 export const OWN_CODES = {
-  INVALID_NAME: "the name breaks a rule of management-api 8.3",
+  INVALID_NAME: "the name is not valid of management-api 8.3",
   INVALID_ID: "an ID is not a ULID",
   INVALID_CONTEXT_ID: "a Context ID is empty or longer than 256 bytes",
   INVALID_ROW: "a row of a file cannot be read as an item",
@@ -178,7 +178,7 @@ export const OWN_CODES = {
   INTERRUPTED: "the run stopped before this was sent",
   RUN_ENDED: "an earlier request ended the run before this was sent",
   PARTLY_APPLIED: "a part was applied, and the rest not yet",
-  OWNER_UNCLEAR: "an option or targeting of this name appeared meanwhile, and another writer may have made it",
+  OWNER_UNCLEAR: "an option or targeting of this name appeared meanwhile, and another writer may have created it",
   STOPPED_BY_ERROR: "the run stopped at an error of this machine, such as a full disk",
   REJECTED: "the service refused the request with a status that the documents do not list",
   VALIDATION: "the service refused the item as invalid",

@@ -69,7 +69,7 @@ export function sandboxOf(context: ToolContext): SandboxApi {
         withinWait(context, options?.signal, (signal) => events(query, { ...options, signal })),
     };
   }
-  throw new ToolError("there is no sandbox to look at", "Set TARGETING_MCP_SANDBOX_URL to the address of one.");
+  throw new ToolError("no sandbox is configured", "Set TARGETING_MCP_SANDBOX_URL to the address of one.");
 }
 
 function lookedAt(sandbox: SandboxApi): SandboxApi {
@@ -80,8 +80,8 @@ function lookedAt(sandbox: SandboxApi): SandboxApi {
       } catch (thrown) {
         if (!(thrown instanceof RejectedError)) throw thrown;
         throw new ToolError(
-          `the sandbox does not let its events be seen from here (status ${thrown.statusCode})`,
-          "It shows its events only on the machine it runs on: check TARGETING_MCP_SANDBOX_URL.",
+          `the sandbox does not show its events to this server (status ${thrown.statusCode})`,
+          "A sandbox shows its events only on its own machine: check TARGETING_MCP_SANDBOX_URL.",
         );
       }
     },
@@ -145,7 +145,7 @@ function tookTooLong(most: number): DeadlineExceeded {
   return new DeadlineExceeded(
     `the service had not answered after ${thousands(most)} ms, which is as long as a call may take; ` +
       "nothing was changed",
-    "Try again later. If it stays so, check the address in the settings and the network (targeting-mcp doctor does), " +
+    "Try again later. If it keeps failing, check the address in the settings and the network (targeting-mcp doctor does), " +
       "or let TARGETING_MCP_WAIT_MS allow more time.",
   );
 }

@@ -58,7 +58,7 @@ export async function decidedInView(
 
 function nothingToDecide(): ToolError {
   return new ToolError(
-    "there is nothing to decide with this: the run was decided before, or the secret is not the one of this run",
-    "get_run shows how it stands.",
+    "this cannot be decided: the run was approved or declined before, or the secret does not belong to it",
+    "get_run shows the status of the run.",
   );
 }

@@ -65,8 +65,8 @@ function otherProject({ project, environment }: ExecutableRun["header"], parts: 
   if (project === parts.project && environment === parts.environment) return undefined;
   return {
     code: "PROJECT",
-    message: "this run belongs to another project or environment than the keys of this server",
-    remedy: "Use the server that has the address and key with which the run was begun.",
+    message: "the keys of this server belong to another project or environment than this run",
+    remedy: "Use the server whose address and key the run was started with.",
   };
 }
 

@@ -54,7 +54,10 @@ export const generateEventTestsTool = {
     const { environment, suites, caller, allowedDirs } = context;
     const suite = generateEventTests(choice);
     if (suite.cases.length === 0) {
-      throw new ToolError("this choice gives no case", "A sequence needs all of its events among eventNames.");
+      throw new ToolError(
+        "no test case matches these arguments",
+        "To include a sequence, name all of its events in eventNames.",
+      );
     }
     const place = saveTo ? await findFreePlace(saveTo, allowedDirs) : undefined;
     const { suiteId } = await suites.keep(caller, suite, format);

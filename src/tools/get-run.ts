@@ -104,7 +104,8 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   }
   const asked = includeInput ? { runId, outcome, includeInput } : { runId, outcome };
   const from = query.cursor ? readCursor(query.cursor, asked, z.int().min(0)) : 0;
-  if (from === undefined) throw new ToolError("cursor is not one that this run gave", "Leave it out to start again.");
+  if (from === undefined)
+    throw new ToolError("cursor does not come from this run", "Leave cursor out to start at the beginning.");
   const saved = savedAnswer(run, context);
   if (saved !== undefined) return saved;
   const { state } = run;
@@ -184,7 +185,7 @@ async function listRuns(
 ): Promise<ToolAnswer> {
   const { environment } = context;
   const before = cursor ? readCursor(cursor, asked, z.string()) : undefined;
-  if (cursor && before === undefined) throw new ToolError("cursor is not one that this list gave", "Leave it out.");
+  if (cursor && before === undefined) throw new ToolError("cursor does not come from this list", "Leave it out.");
   const { status, tool, targetingId } = asked;
   const isWanted = (run: ListedRun): boolean =>
     (before === undefined || run.runId < before) &&

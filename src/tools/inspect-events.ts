@@ -238,7 +238,7 @@ function readPosition(
 ): z.output<typeof position> {
   const found = readCursor(cursor, filters, position);
   if (found === undefined) {
-    throw new ToolError("cursor is not one that this question gave", "Leave it out to start again.");
+    throw new ToolError("cursor is not one that this question gave", "Leave cursor out to start at the beginning.");
   }
   if (found.before <= total && found.dropped === dropped) return found;
   throw new ToolError("the sandbox has forgotten events since the last answer", "Leave cursor out to start again.");

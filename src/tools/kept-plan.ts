@@ -34,7 +34,8 @@ export async function planPageOf(
 ): Promise<ToolAnswer> {
   const { runId, call } = header;
   const from = readCursor(cursor, pagesOf(runId), z.int().min(0));
-  if (from === undefined) throw new ToolError("cursor is not one that this run gave", "Leave it out to start again.");
+  if (from === undefined)
+    throw new ToolError("cursor does not come from this run", "Leave cursor out to start at the beginning.");
   const tool = state.facts.tool ?? call.tool;
   const rows = rowsOfPlan(await documentOf(runId, context));
   return planPage(rows, { environment: context.environment, runId, tool, from, limit });

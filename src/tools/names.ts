@@ -84,7 +84,10 @@ export async function neededTargeting(
 ): Promise<FoundByName> {
   const found = await findTargeting(reference, context);
   if (found !== undefined) return found;
-  throw new ToolError("targetingId is missing", "Give targetingId, or targetingName; get_targeting lists those seen.");
+  throw new ToolError(
+    "targetingId is missing",
+    "Give targetingId or targetingName; get_targeting lists the targetings seen before.",
+  );
 }
 
 /** Resolves the targeting name of an item. An unknown or ambiguous name fails only this item, with the candidates. */
@@ -112,7 +115,7 @@ export function ulidArgument(argument: string, value: string): string {
   if (isUlid(value)) return value;
   throw new ToolError(
     `${argument} is ${quoteUntrusted(value)}, which is not a ULID`,
-    "IDs have 26 digits and capital letters, as the service made them.",
+    "An ID has 26 digits and capital letters. Copy it from an earlier answer or the web console.",
   );
 }
 
@@ -148,7 +151,7 @@ export async function aboutTargeting(
 function targetingNeeded(): ToolError {
   return new ToolError(
     "reading the file takes longer than a call may take, and only the file names its targeting; nothing was sent",
-    "Give targetingId or targetingName: then the call answers with its run, which goes on.",
+    "Give targetingId or targetingName too. Then the call returns a run ID at once, and the run continues.",
   );
 }
 
@@ -176,7 +179,7 @@ export function optionsNamed(targetingId: string, api: ManagementApi, signal: Ab
       found.kind === "unknown"
         ? `no option of the targeting is named ${quoteUntrusted(name)}`
         : `several options of the targeting differ from ${quoteUntrusted(name)} only in case or outer spaces`;
-    throw new ToolError(problem, `Give its ID; list_options with search finds it by a part of its name.${near}`);
+    throw new ToolError(problem, `Give its ID; list_options with search finds it by part of its name.${near}`);
   };
 }
 

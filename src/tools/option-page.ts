@@ -125,7 +125,7 @@ export interface RequestedOption extends FoundByName {
 /** What to do about a cursor of another query, by the kind of request. */
 const REMEDIES = {
   list: "Take cursor from the last answer and leave the other arguments as they were, or leave it out to start again.",
-  option: "Leave it out to start again.",
+  option: "Leave cursor out to start at the beginning.",
 } as const;
 
 /**
@@ -140,7 +140,7 @@ export function placeOf<Schema extends z.ZodType>(
 ): z.output<Schema> {
   const place = cursor ? readCursor(cursor, query, schema) : beginning;
   if (place !== undefined) return place;
-  throw new ToolError(`cursor is not one that this ${of} gave`, REMEDIES[of]);
+  throw new ToolError(`cursor does not come from this ${of}`, REMEDIES[of]);
 }
 
 /**
@@ -158,7 +158,7 @@ export async function savedList(
   const asked: ListAsked = { targetingId, parent, search, contextIds, empty, fresh, saveTo, delimiter, folders };
   if (asksDesired(saveTo) && isPart(asked)) {
     throw new ToolError(
-      "a .yaml or .json file holds a whole targeting as a desired state, and a part was asked for",
+      "a .yaml or .json file holds a whole targeting as a desired state, but only a part was requested",
       "Leave out parent, search, contextIds and empty, or name the file .xlsx, .csv or .ndjson.",
     );
   }

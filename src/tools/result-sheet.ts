@@ -193,7 +193,7 @@ function sentence(text: string): string {
 
 function noSheet({ header: { runId } }: Run, format: string): ToolError {
   return new ToolError(
-    `the file of this run is .${format}, not a sheet, so there is none to save with results`,
+    `the file of this run is .${format}, not a sheet, so no sheet with results can be saved`,
     `Its failed rows, with reasons, are at targeting://runs/${runId}/rejects.`,
   );
 }
@@ -205,14 +205,14 @@ function neededSheet(run: Run): SheetRun {
   if (sent !== undefined && !isSheet(sent)) throw noSheet(run, sent.format);
   if (sent !== undefined) {
     throw new ToolError(
-      "every row of this run was sent, so there is no sheet of failed rows to save",
-      'get_run with outcome "unknown" and includeInput shows the events whose outcome is not known.',
+      "every row of this run was sent, so there are no failed rows to save",
+      'get_run with outcome "unknown" and includeInput shows the events whose outcome is unknown.',
     );
   }
   const file = isChangeRun(run) ? fileOf(run.header.call) : undefined;
   if (file !== undefined) throw noSheet(run, file.format);
   throw new ToolError(
-    "this run was not given a sheet, so there is none to save with results",
+    "the input of this run was not a sheet, so no sheet with results can be saved",
     "saveTo is for runs of bulk_add_options, update_contexts, plan_targeting and track_events with an .xlsx, .csv, .tsv " +
       "or .txt file.",
   );

@@ -115,7 +115,7 @@ async function resumedBy(
   const outcome = await decide(runId, decision, context, { looked: { run, digest: resumeDigest(runId), start } });
   if (outcome.is === "refused") throw refusedError();
   if (outcome.is === "changed") {
-    throw new ToolError("confirmation is not one of this run; nothing was deleted", "Call again without it.");
+    throw new ToolError("confirmation does not belong to this run; nothing was deleted", "Call again without it.");
   }
   return found ?? { resumed: await runs.find(runId) };
 }
@@ -134,8 +134,8 @@ async function isUnfinishedPlan({ header, status }: ChangeRun, context: ToolCont
 export async function checkStarted(run: ChangeRun, context: ToolContext): Promise<void> {
   if (run.status() === "needs_confirmation") {
     throw new ToolError(
-      "this run was never started: it waits for approval",
-      `Once they agreed, call ${run.header.call.tool} with the confirmation that its answer gave.`,
+      "this run has not started: it waits for approval",
+      `When the person has agreed, call ${run.header.call.tool} with the confirmation that its answer gave.`,
     );
   }
   if (isUndone(run.state)) {
@@ -316,7 +316,10 @@ export async function resumePlanning(header: ChangeHeader, context: ToolContext)
   const { given } = kept.safeParse(value).data ?? {};
   if (made.safeParse(value).success) return keepMade(header, text, context);
   if (given === undefined) {
-    throw new ToolError("this plan was not kept: its server ended before; nothing was sent", "Make the call again.");
+    throw new ToolError(
+      "this plan was not stored, since its server stopped first; nothing was sent",
+      "Make the call again.",
+    );
   }
   const undo = wayBack.safeParse(given).data;
   return undo === undefined ? planDesiredState(given, context, header) : startUndoPlan(undo.runId, context, header);

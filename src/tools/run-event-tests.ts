@@ -92,7 +92,10 @@ async function suiteOf({ suite, suiteId, file }: RunTestsInput, context: ToolCon
     return suites.keep(caller, readSuite(await jsonIn(file, await readableDirs(context)), "the file"), "json");
   const kept = await suites.find(caller, suiteId ?? "");
   if (kept !== undefined) return kept;
-  throw new ToolError("there is no such suite, or no longer", "Call generate_event_tests again with the same seed.");
+  throw new ToolError(
+    "there is no suite with this ID; it may have expired",
+    "Call generate_event_tests again with the same seed.",
+  );
 }
 
 const PROBLEMS_SHOWN = 3;
@@ -109,7 +112,7 @@ async function jsonIn(file: string, allowedDirs: readonly string[]): Promise<unk
   try {
     return JSON.parse(text);
   } catch {
-    throw new ToolError("the file is no JSON", "Give one that generate_event_tests saved with format json.");
+    throw new ToolError("the file is not JSON", "Give one that generate_event_tests saved with format json.");
   }
 }
 
@@ -207,7 +210,7 @@ export async function runApprovedTests(
   context: ToolContext,
 ): Promise<void> {
   const kept = await context.suites.find(context.caller, suiteId);
-  if (kept === undefined) throw new ToolError("the planned tests are gone", "Call again.");
+  if (kept === undefined) throw new ToolError("the planned tests are no longer stored", "Make the call again.");
   const place = await placeOf(saveTo, context);
   const report = await context.suites.runOnce(yes, () => reportOf(kept, "configured", context));
   if (place !== undefined) await saveFile(place, inOnePiece(junitXml(report, `event tests ${suiteId}`)));
@@ -223,13 +226,17 @@ async function confirmed(token: string, given: RunTestsInput, context: ToolConte
   const confirmation = await confirmationIn(token, context);
   const planned = confirmation.standsFor(LIVE_TESTS) ? await suites.planned(caller, confirmation.run) : undefined;
   const kept = planned && (await suites.find(caller, planned.suiteId));
-  if (kept === undefined) throw new ToolError("the planned tests are gone", "Call again without confirmation.");
+  if (kept === undefined)
+    throw new ToolError("the planned tests are no longer stored", "Call again without confirmation.");
   const saveTo = planned?.saveTo ?? "";
   const isGiven = given.suite !== undefined || given.suiteId !== undefined || given.file !== undefined;
   const isOther = isGiven && (await suiteOf(given, context)).suiteId !== kept.suiteId;
   const isElsewhere = given.saveTo !== undefined && given.saveTo !== saveTo;
   if (isOther || isElsewhere) {
-    throw new ToolError("the arguments beside confirmation are not the planned ones", "Give confirmation alone.");
+    throw new ToolError(
+      "the arguments given with confirmation differ from the planned ones",
+      "Give confirmation alone.",
+    );
   }
   const asked = "agreed_by_token";
   if (await suites.wasRun(confirmation.run)) {

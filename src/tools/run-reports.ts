@@ -278,7 +278,7 @@ export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep"
   }
   return new ToolError(
     `this run can no longer be undone: it began on ${new Date(began).toISOString().slice(0, 10)}, and ${kept}`,
-    "plan_targeting makes a plan of the state that is wanted, from a file or from desired.",
+    "To get a state back, describe it to plan_targeting as a file or as desired.",
   );
 }
 

@@ -57,7 +57,8 @@ export const trackEvent = {
   async handler({ dryRun, extra, onUnknown, ...given }, context) {
     const { environment } = context;
     const taken = Object.keys(extra ?? {}).filter((name) => Object.hasOwn(given, name));
-    if (taken.length > 0) throw new ToolError(`extra repeats ${taken.join(", ")}`, "Give each parameter once.");
+    if (taken.length > 0)
+      throw new ToolError(`extra repeats parameters of the event: ${taken.join(", ")}`, "Give each parameter once.");
     const event = parseNestedJson({ ...given, ...extra });
     checkJsonValues(event);
     if (dryRun) return plannedEventReport({ environment, tool: "track_event" }, eventsIn(sourceOfEvents([event])));

@@ -113,8 +113,8 @@ async function doneOf(runId: string, api: ManagementApi, context: ToolContext): 
 function checkProject({ project, environment }: RunHeader, context: ToolContext): void {
   if (project === context.project.id && environment === context.environment) return;
   throw new ToolError(
-    "this run belongs to another project or environment than the keys of this server",
-    "Use the server that has the address and key with which the run was begun.",
+    "the keys of this server belong to another project or environment than this run",
+    "Use the server whose address and key the run was started with.",
   );
 }
 
@@ -139,7 +139,10 @@ async function undoable(runId: string, context: ToolContext): Promise<ChangeRun>
   if (run === undefined) throw notKept(runId, context);
   checkProject(run.header, context);
   if (!isChangeRun(run)) {
-    throw new ToolError("events cannot be taken back: the service keeps what it recorded", "Nothing can be done.");
+    throw new ToolError(
+      "events cannot be undone: the service keeps every event that it recorded",
+      "Nothing can be done.",
+    );
   }
   const status = run.status();
   if (status === "running") {
@@ -149,7 +152,7 @@ async function undoable(runId: string, context: ToolContext): Promise<ChangeRun>
     );
   }
   if (status === "planned" || status === "needs_confirmation" || isWithdrawn(run.state)) {
-    throw new ToolError("this run was never started, so there is nothing to take back", "get_run lists the runs.");
+    throw new ToolError("this run was never started, so there is nothing to undo", "get_run lists the runs.");
   }
   if (isUndone(run.state)) {
     const by = undoneByRun(run.state);

@@ -80,7 +80,7 @@ export const updateContexts = {
     const found = await findTargeting(referenceOf(reference, opened), context);
     const { _id: targetingId, note } = found ?? {};
     if (removeEverywhere !== undefined && (given ?? opened) !== undefined) {
-      throw new ToolError("removeEverywhere was given beside items or file", "Make two calls.");
+      throw new ToolError("removeEverywhere was given together with items or file", "Make two calls.");
     }
     const isEverywhere = removeEverywhere !== undefined && token === undefined;
     const items = isEverywhere ? await removals(removeEverywhere, targetingId, context) : listedItems;

@@ -19,7 +19,7 @@ const OWN_REASONS = rowsOf("own-reasons.ndjson", import.meta.dirname, reason);
 
 /** Remedies name something that an agent or a person can do: a tool, an argument, a setting, a place in the console. */
 const ACTION =
-  /\b(call|give|set|choose|remove|delete|make|say|leave|take|end|check|change|fix|put|spread|try|look|create|add|write|use|type|widen|open|list_options|allowed|a context id has|its groups|similar names)\b/i;
+  /\b(call|give|set|choose|remove|delete|make|say|leave|take|end|check|change|fix|put|spread|try|look|create|add|write|use|type|widen|open|list_options|allowed|a context id has|copy|existing groups|similar names)\b/i;
 
 describe("each code has its own sentence and remedy", () => {
   test("the words", async () => {

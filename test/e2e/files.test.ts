@@ -240,7 +240,7 @@ test("a file that changes while a person decides: what was planned is done", asy
     file: "changes.csv",
     confirmation: asked.confirmation.token,
   });
-  expect(beside.error?.message).toContain("not the planned ones");
+  expect(beside.error?.message).toContain("differ from the planned ones");
   const done = await call(client, "update_contexts", { confirmation: asked.confirmation.token });
   expect(done).toMatchObject({ status: "succeeded", counts: { items: 1, succeeded: 1 } });
   const left = await client.callTool("get_option", { optionId });
@@ -321,7 +321,7 @@ test("one sheet goes through every tool, and what one tool saves the others read
     "Read as UTF-8, separated by semicolons, with the header on line 3; 1 row above it skipped",
   );
   expect(textOf(made)).toContain('1 column ignored: "Note"');
-  expect(textOf(made)).toContain("Action is Remove, which this tool does not do");
+  expect(textOf(made)).toContain("Action is Remove, which this tool does not support");
   await call(client, "list_options", { targetingId, saveTo: "saved.csv" });
   const again = await client.callTool("plan_targeting", { targetingId, file: "saved.csv" });
   expect(again.structuredContent).toMatchObject({ status: "planned", counts: { items: 0 } });
@@ -491,7 +491,7 @@ test("a planned sheet comes back with semicolons and results, and does nothing w
   // What was not given as a sheet has none.
   const items = await call(client, "bulk_add_options", { targetingId, items: [{ name: "Item" }] });
   const none = await client.callTool("get_run", { runId: items.runId, saveTo: "none.csv" });
-  expect(textOf(none)).toContain("was not given a sheet");
+  expect(textOf(none)).toContain("was not a sheet");
 });
 
 test("rows go by what their options hold: names, Context IDs with separators, and others that look the same", async () => {
@@ -606,7 +606,7 @@ test("a sheet with problems that cannot be planned comes back with them", async 
     {
       Option: "Other",
       Result: "Failed",
-      Problem: 'Action is "Archive"',
+      Problem: 'The Action "Archive" is not known',
       "How to fix": expect.stringContaining("Remove"),
     },
   ]);

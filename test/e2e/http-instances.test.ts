@@ -79,7 +79,7 @@ test("suites of one instance run at another, their caller's only, and a yes is g
   const { service, stateDir, aliceHere, aliceThere, bobThere } = await start();
   const before = await linesIn(stateDir);
   const { suiteId } = await aliceHere.call("generate_event_tests", { eventNames: ["app_open"], kinds: ["minimal"] });
-  expect(textOf(await bobThere.callTool("run_event_tests", { suiteId }))).toContain("there is no such suite");
+  expect(textOf(await bobThere.callTool("run_event_tests", { suiteId }))).toContain("there is no suite with this ID");
   const planned = await aliceHere.call("run_event_tests", { suiteId, target: "configured" });
   expect(planned.status).toBe("needs_confirmation");
   expect(await service.count("trackEvent")).toBe(0);

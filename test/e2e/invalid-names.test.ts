@@ -17,7 +17,7 @@ test("an invalid name is told with all that is wrong, item by item", async () =>
   const text = textOf(given);
   expect(text).toContain('item 1: the name has 2 characters that are not allowed: "/", "_"; it has 46 characters');
   expect(text).toContain('item 2: the name has 1 character that is not allowed: "\\u{200B}" (U+200B)');
-  expect(text).toContain("the name has Hangul that is decomposed: compose it (NFC)");
+  expect(text).toContain("the name contains decomposed Hangul; convert it to NFC");
   expect(text).toContain(
     'item 4: the name has 8 characters that are not allowed: "(", ")", "[", "]", "{", "}", ",", "."',
   );

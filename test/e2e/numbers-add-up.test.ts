@@ -70,9 +70,9 @@ test("a missing group says how to create it, and how many there are", async () =
   ];
   const added = await session.client.callTool("bulk_add_options", { targetingName: "Grouped", items });
   expect(textOf(added)).toMatch(
-    /: item 1: the targeting has no option group named "Nope"\. Its groups: .* and 7 more\./,
+    /: item 1: the targeting has no option group named "Nope"\. Existing groups: .* and 7 more\./,
   );
-  expect(textOf(added)).toContain('For a new group, add an item or row with its name and type "collection".');
+  expect(textOf(added)).toContain('To create this group, add an item or row with its name and type "collection".');
 });
 
 test("a group that the same call renames is found by its current name, and the answer says so", async () => {

@@ -64,7 +64,7 @@ test("what does not fit the answer of a plan, or of a way back, is read page by 
 
   const wrong = await client.callTool("get_run", { runId: back.runId, cursor });
   expect(wrong.isError).toBe(true);
-  expect(textOf(wrong)).toContain("cursor is not one that this run gave");
+  expect(textOf(wrong)).toContain("cursor does not come from this run");
 });
 
 test("a plan that fits its answer has no further page", async () => {

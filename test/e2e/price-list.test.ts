@@ -37,7 +37,7 @@ test("a German price list goes into a targeting, three bad rows fixed in the ret
   // "Fix the three bad rows in the returned sheet and send it again."
   await call(client, "get_run", { runId: made.runId, saveTo: "ergebnis.csv" });
   const sheet = readFileSync(join(folder, "ergebnis.csv"), "utf8");
-  expect(sheet).toContain("Take it from its source again");
+  expect(sheet).toContain("Copy it from its source again");
   const fixed = sheet
     .replace("Trail_Schuh", "Trail Schuh")
     .replace("4,71E+12", "4711005")

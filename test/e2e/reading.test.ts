@@ -69,7 +69,7 @@ describe("tools that read", () => {
     );
     expect(textOf(await client.callTool("get_targeting", { targetingId: "x" }))).toContain("not a ULID");
     expect(textOf(await client.callTool("get_option", { optionId: "01JABCDEFGHJKMNPQRSTVWXYZ0" }))).toContain(
-      "there is no such option",
+      "has an option with this ID",
     );
     expect(textOf(await client.callTool("get_targeting", { targetingName: "Nobody" }))).toContain(
       'no targeting named "Nobody" has been seen',
@@ -94,6 +94,6 @@ test("the memory of names outlives the process", async () => {
 test("the embedded sandbox needs no setting", async () => {
   const client = await CLIENTS["2026 client, modern"]({ args: [COMMAND], env: cleanEnvironment() });
   const result = await client.callTool("get_targeting", { targetingId: "01JABCDEFGHJKMNPQRSTVWXYZ0" });
-  expect(textOf(result)).toContain("there is no such context targeting");
+  expect(textOf(result)).toContain("has no context targeting with this ID");
   expect(result.structuredContent).toMatchObject({ environment: "sandbox" });
 });

@@ -286,10 +286,10 @@ describe("files of events", () => {
   });
 
   test.each([
-    ["undefined", "T-1", 'the uid "undefined" is what programs write for an empty cell'],
-    ["u1", "null", 'the tx_id "null" is what programs write for an empty cell'],
+    ["undefined", "T-1", 'the uid "undefined" is a text that programs write for an empty cell'],
+    ["u1", "null", 'the tx_id "null" is a text that programs write for an empty cell'],
     ["u1", "1.23457E+14", 'the tx_id "1.23457E+14" was turned into scientific notation'],
-    ["u1", "#N/A", 'the tx_id "#N/A" is the error of a formula'],
+    ["u1", "#N/A", 'the tx_id "#N/A" is a formula error'],
   ])("a purchase of %s with the tx_id %s is not sent", async (uid, tx, words) => {
     const { structured, text: said } = await dryRun(`uid,eventName,tx_id,currency\n${uid},purchase,${tx},TRUE\n`);
     expect(structured).toMatchObject({ counts: { failed: 1 } });

@@ -257,7 +257,9 @@ describe("a change that cannot be planned", () => {
     const going = checkedReport(await client.callTool("update_contexts", missing));
     const { report } = await ended(client, going.runId);
     expect(report).toMatchObject({ status: "failed", counts: { items: 1, notApplied: 1 } });
-    expect(report.failures[0]?.message).toMatch(/nothing was changed: there is no such context targeting/);
+    expect(report.failures[0]?.message).toMatch(
+      /nothing was changed: the project of the API key has no context targeting/,
+    );
   });
 
   test("that a crash cuts short still counts what was given, and is taken up again", async () => {

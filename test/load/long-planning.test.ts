@@ -105,7 +105,7 @@ test("a long planning can be cancelled, and one that fails says why", async () =
   const told = await service.call("get_run", { runId: failing.runId });
   expect(told.isError).toBe(true);
   expect(told).toMatchObject({ status: "failed", counts: { items: 1, notApplied: 1 } });
-  expect(told.failures[0]?.message).toContain("there is no such context targeting");
+  expect(told.failures[0]?.message).toContain("has no context targeting with this ID");
 });
 
 test("a deletion that is cancelled while a yes is awaited is not done any more", async () => {

@@ -250,7 +250,8 @@ test("a host that no one knows, and a port on which nobody listens", async () =>
   expect(unknown.all).toHaveLength(5);
   for (const remedy of unknown.all) expect(remedy).toMatch(/Check the host in (TARGETING|EVENT)_API_URL/);
   const nobody = await remedies(at(await closedPort()));
-  for (const remedy of nobody.all) expect(remedy).toMatch(/Nothing listens there: check .* (TARGETING|EVENT)_API_URL/);
+  for (const remedy of nobody.all)
+    expect(remedy).toMatch(/No program listens at this address\. Check .* (TARGETING|EVENT)_API_URL/);
 });
 
 describe("answers that were changed on the way", () => {

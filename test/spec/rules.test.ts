@@ -52,7 +52,7 @@ describe("names (management-api 8.3)", () => {
     );
     expect(words('"\t')).toBe('has 2 characters that are not allowed: "\\"", "\\u{9}" (U+0009)');
     expect(words("e\u0301 sale")).toBe('has 1 character that is not allowed: "\\u{301}" (U+0301)');
-    expect(words("봄 세일".normalize("NFD"))).toBe("has Hangul that is decomposed: compose it (NFC)");
+    expect(words("봄 세일".normalize("NFD"))).toBe("contains decomposed Hangul; convert it to NFC");
     expect(words(` a/${"b".repeat(40)}`)).toBe(
       'has 1 character that is not allowed: "/"; it has 43 characters (at most 36); it begins or ends with a space',
     );

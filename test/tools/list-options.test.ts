@@ -225,7 +225,7 @@ describe("what cannot be done as asked", () => {
     const { call } = caller(plain(60));
     const { cursor } = await call({ targetingId, limit: 10 });
     await expect(call({ targetingId, limit: 10, search: "a", ...(cursor && { cursor }) })).rejects.toThrow(ToolError);
-    await expect(call({ targetingId, cursor: "page-2" })).rejects.toThrow("cursor is not one that this list gave");
+    await expect(call({ targetingId, cursor: "page-2" })).rejects.toThrow("cursor does not come from this list");
   });
 
   test("no targeting, two of them, or IDs that are none", async () => {

@@ -35,7 +35,7 @@ test("of 5,000 events of a file the 27 that would be lost, with what each held, 
   expect(second.text).toContain(`targeting://runs/${String(first.structured.runId)}/rejects`);
   const save = { runId: String(first.structured.runId), saveTo: "failed.csv" };
   await expect(answerOf(getRun, save, context)).rejects.toThrow(
-    "the file of this run is .ndjson, not a sheet, so there is none to save with results",
+    "the file of this run is .ndjson, not a sheet, so no sheet with results can be saved",
   );
   // All that was not sent is among the failures, and not counted again.
   expect(first.text).not.toContain("more kinds");

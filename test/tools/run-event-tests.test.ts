@@ -61,7 +61,7 @@ describe("against the sandbox", () => {
     const run = (given: object) => answerOf(runEventTestsTool, given, context);
     await expect(run({})).rejects.toThrow("either suite, suiteId or file");
     await expect(run({ suite, suiteId: "x" })).rejects.toThrow("either suite, suiteId or file");
-    await expect(run({ suiteId: "x" })).rejects.toThrow("no such suite");
+    await expect(run({ suiteId: "x" })).rejects.toThrow("no suite with this ID");
     await expect(run({ suite: { seed: 1 } })).rejects.toThrow("does not have the form of a suite (uid:");
   });
 });
@@ -108,7 +108,7 @@ describe("against a live endpoint", () => {
     const use = (more: Partial<ToolContext>, given: object = {}) =>
       answerOf(runEventTestsTool, { confirmation: confirmation.token, ...given }, { ...context, ...more });
     await expect(use({ caller: "somebody else" })).rejects.toThrow("not a token that this server gave");
-    await expect(use({}, { suite: generateEventTests({ seed: 9 }) })).rejects.toThrow("not the planned ones");
+    await expect(use({}, { suite: generateEventTests({ seed: 9 }) })).rejects.toThrow("differ from the planned ones");
     const clock = { ...context.clock, now: () => Date.now() + 601_000 };
     await expect(use({ clock })).rejects.toThrow("expired");
     await expect(use({ readOnly: true })).rejects.toThrow("only reads");

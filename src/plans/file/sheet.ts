@@ -163,7 +163,11 @@ class Rows {
     const wanted = action && actionIn(action.text);
     if (action !== undefined) this.hasActions = true;
     if (action !== undefined && wanted === null) {
-      problems.add(action, `Action is ${quoted(action.text)}`, "Write Add, Edit or Remove, or leave the cell empty.");
+      problems.add(
+        action,
+        `the Action ${quoted(action.text)} is not known`,
+        "Write Add, Edit or Remove, or leave the cell empty.",
+      );
     }
     return {
       ...spot,
@@ -289,7 +293,11 @@ class Rows {
     const op = at("op");
     const said = op && contextActionIn(op.text);
     if (op !== undefined && said === null) {
-      problems.add(op, `Context Action is ${quoted(op.text)}`, "Write Set, Add or Remove, or leave the cell empty.");
+      problems.add(
+        op,
+        `the Context Action ${quoted(op.text)} is not known`,
+        "Write Set, Add or Remove, or leave the cell empty.",
+      );
     }
     const isTakenApart = at("contextId") === undefined && texts.length > 1 && !cell.text.trim().startsWith("[");
     const split = isTakenApart ? { split: { cells: [cell.text], separator: this.#separator } } : {};

@@ -85,7 +85,7 @@ function groupErrors(project: Project, targets: Map<string, StoredOption>): Read
 }
 
 /**
- * The errors of sub-options that are the last of a remaining group without own Context IDs (7.4 case 6). They are
+ * The errors of sub-options that are the last of a remaining group without own Context IDs (API document 7.4, case 6). They are
  * removed from `targets`.
  */
 function lastChildErrors(project: Project, targets: Map<string, StoredOption>): ReadonlyMap<string, BusinessError> {

@@ -35,8 +35,8 @@ export function checkCounts({ expiresAt }: Confirmation, { clock, confirm }: Too
   if (leftMs < 0 || leftMs > CONFIRMATION_MS) throw expired();
   if (confirm !== "strict") return;
   throw new ToolError(
-    "a confirmation is no approval where TARGETING_MCP_CONFIRM is strict; nothing was done",
-    "Call again without it: a person is asked where one can be reached.",
+    "TARGETING_MCP_CONFIRM is strict, so a confirmation does not count as approval; nothing was done",
+    "Call again without it. The server then asks a person itself, if it can reach one.",
   );
 }
 

@@ -37,7 +37,8 @@ export async function confirmed(given: GivenConfirmation, context: ToolContext):
   const changes = changesOf(context);
   const confirmation = await confirmationIn(given.token, context);
   const stored = await changes.runs.stored(confirmation.run);
-  if (stored === undefined) throw new ToolError("the planned run is gone", "Call again without confirmation.");
+  if (stored === undefined)
+    throw new ToolError("the planned run is no longer stored", "Call again without confirmation.");
   checkSameArguments(given, stored.header);
   if (!isUnstarted(stored.record.status)) return reportStarted(await changes.runs.find(confirmation.run), context);
   return startConfirmed(stored.header, confirmation, changes, context);
@@ -103,7 +104,7 @@ function reportStarted(run: ChangeRun | undefined, context: ToolContext): Promis
   if (run === undefined || !isWithdrawn(run.state)) return reportRun(run, context);
   if (run.state.stopped?.reason?.code === "NOT_DECIDED") throw expired();
   throw new ToolError(
-    "this run was cancelled before it was started, so its confirmation counts no more; nothing was done",
+    "this run was cancelled before it was started, so its confirmation is no longer valid; nothing was done",
     "To do it after all, make the call again without confirmation.",
   );
 }
@@ -115,19 +116,22 @@ function checkSameArguments(
 ): void {
   if (dryRun) {
     throw new ToolError(
-      "dryRun was given beside confirmation; nothing was done",
-      "Give confirmation alone to act, or everything else without it to plan.",
+      "dryRun was given together with confirmation; nothing was done",
+      "To apply the change, give confirmation alone. To plan it, leave confirmation out.",
     );
   }
   if (tool !== planned.tool) {
-    throw new ToolError(`the confirmation is one of ${planned.tool}; nothing was done`, `Give it to ${planned.tool}.`);
+    throw new ToolError(`the confirmation belongs to ${planned.tool}; nothing was done`, `Give it to ${planned.tool}.`);
   }
   const plannedTargeting = "targetingId" in planned.input ? planned.input.targetingId : undefined;
   const isSame =
     (runId === undefined || runId === plannedRun) &&
     (call === undefined ? targetingId === undefined || targetingId === plannedTargeting : isSameCall(call, planned));
   if (!isSame) {
-    throw new ToolError("the arguments beside confirmation are not the planned ones", "Give confirmation alone.");
+    throw new ToolError(
+      "the arguments given with confirmation differ from the planned ones",
+      "Give confirmation alone.",
+    );
   }
 }
 

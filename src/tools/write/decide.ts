@@ -274,8 +274,8 @@ export function inClient(context: Pick<ToolContext, "person" | "caller">, saw: D
 /** The error for an approval that the current settings or rights do not allow. */
 export function refusedError(): ToolError {
   return new ToolError(
-    "by the settings and rights as they are now this approval does not count; nothing was sent",
-    "Make the call again: its answer says who has to approve it.",
+    "this approval does not count under the current settings and rights; nothing was sent",
+    "Make the call again. Its answer says who has to approve it.",
   );
 }
 

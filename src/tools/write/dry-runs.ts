@@ -167,7 +167,7 @@ async function propose(
   { clock }: Pick<ToolContext, "clock">,
 ): Promise<void> {
   const stored = await changes.runs.stored(runId);
-  if (stored === undefined) throw new ToolError("the dry run is gone", "Make the call with dryRun again.");
+  if (stored === undefined) throw new ToolError("the dry run is no longer stored", "Make the call with dryRun again.");
   const effect = plan.losses.length === 0 ? undefined : effectOfCall(plan.losses, plan.objects, plan.facts).sentence;
   const requests = weighed(plan.steps, plannedRequests(plan.steps));
   plan.facts = { ...plan.facts, shown: planDigest(plan), foreseen: requests, ...(effect !== undefined && { effect }) };

@@ -28,7 +28,7 @@ export function tokenInstead(
   token: (hint: string) => Promise<ToolAnswer>,
 ): Promise<ToolAnswer> {
   if (confirm !== "strict") return token(PAGE_NOT_OPENED_HINT);
-  throw new ToolError(`this needs approval, and nobody came to the page. ${effect}`, PAGE_NOT_OPENED_REMEDY);
+  throw new ToolError(`this needs approval, and nobody opened the page. ${effect}`, PAGE_NOT_OPENED_REMEDY);
 }
 
 /** How long a run waits for a decision on the page, in milliseconds. */

@@ -49,7 +49,7 @@ export function unstartedReport(call: WriteCall, state: RunState, { environment 
 export function tookTooLong(): ToolError {
   return new ToolError(
     "planning this took longer than a call may take; nothing was changed",
-    "Give fewer items, or let TARGETING_MCP_WAIT_MS allow more time.",
+    "Give fewer items, or raise TARGETING_MCP_WAIT_MS.",
   );
 }
 

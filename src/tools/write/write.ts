@@ -57,7 +57,7 @@ export async function write(
 ): Promise<ToolOutcome> {
   const changes = changesOf(context);
   if (call === undefined)
-    throw new ToolError("the call names nothing to do", "Give what to change or delete, or the confirmation alone.");
+    throw new ToolError("the call changes nothing", "Say what to change or delete, or give confirmation alone.");
   checkDeletes(call, context);
   await checkAllowed(call, bytes, context);
   if (dryRun) {

@@ -66,7 +66,7 @@ describe("a resent create that meets its name", () => {
     ["another number of Context IDs", shoes(MEANWHILE, ["a", "b"])],
     ["another Context ID", shoes(MEANWHILE, ["b"])],
     ["another type", { ...shoes(MEANWHILE), type: "collection" }],
-  ] as const)("is unknown where the newer one has %s: another writer may have made it", async (_, held) => {
+  ] as const)("is unknown where the newer one has %s: another writer may have created it", async (_, held) => {
     expect(await verdict([held], MEANWHILE)).toMatchObject([
       { step: 0, to: "unknown", reason: { code: "OWNER_UNCLEAR", detail: { existingIds: [MEANWHILE] } } },
     ]);
