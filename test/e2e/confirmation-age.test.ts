@@ -51,7 +51,9 @@ test("a confirmation that has expired, or is sealed with another key or for some
   expect(await act(expired)).toContain("has expired; nothing was done");
   expect(await act(sealConfirmation(key, { ...sealed, caller: "token:somebody" }))).toContain("not a token that");
   expect(await act(sealConfirmation(randomBytes(32), sealed))).toContain("not a token that");
-  expect(await act(sealConfirmation(key, { ...sealed, run: "01JABCDEFGHJKMNPQRSTVWXYZ0" }))).toContain("is no longer stored");
+  expect(await act(sealConfirmation(key, { ...sealed, run: "01JABCDEFGHJKMNPQRSTVWXYZ0" }))).toContain(
+    "is no longer stored",
+  );
   const other = `${confirmation.token.slice(0, -1)}${confirmation.token.endsWith("A") ? "B" : "A"}`;
   const asked = await call(client, "delete_targeting", { confirmation: other });
   expect(asked, "made for another effect").toMatchObject({ status: "needs_confirmation" });
