@@ -12,6 +12,7 @@ import {
   type Reader,
   type Sentence,
   saying,
+  staleWords,
   textFor,
   withoutResume,
 } from "./message-words.ts";
@@ -259,8 +260,11 @@ function detailData({ reason, ...place }: FailureDetail, failure: SummarizedFail
   return { ...shortFields(detailOf(reason.detail ?? {}, failure)), ...place };
 }
 
-/** The codes whose message already contains all details. */
-const SAID_IN_MESSAGE: ReadonlySet<string> = new Set(["INVALID_NAME"]);
+/** What is said of each of several objects, for codes whose words contain all details. */
+const SAID_OF_EACH: Readonly<Record<string, (reason: FailureDetail["reason"]) => string>> = {
+  INVALID_NAME: (reason) => messageFor(reason).message,
+  PLAN_STALE: ({ detail = {} }) => staleWords(detail),
+};
 
 function othersWords(details: readonly FailureDetail[], failure: SummarizedFailure): string {
   const fieldsOf = ({ reason }: FailureDetail): Detail => detailOf(reason.detail ?? {}, failure);
@@ -269,7 +273,8 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
   return details
     .map((detail) => {
       const { reason, ...place } = detail;
-      if (SAID_IN_MESSAGE.has(reason.code)) return `${placeWords(place)}: ${messageFor(reason).message}`;
+      const ofEach = SAID_OF_EACH[reason.code];
+      if (ofEach !== undefined) return `${placeWords(place)}: ${ofEach(reason)}`;
       const fields = Object.entries(fieldsOf(detail)).filter(([field]) => details.length === 1 || isDifferent(field));
       const values = fields.map(([field, value]) =>
         fields.length === 1 ? said(value) : `${word(field)} ${said(value)}`,

@@ -133,6 +133,9 @@ export function saying({ messages }: Detail): string {
 /** Describes how an object differs from what was planned. */
 export function staleWords({ field, planned, service }: Detail): string {
   if (field === "deleted") return "it no longer exists";
+  if (field === "added") return `others added ${text(String(service))} to it`;
+  if (field === "parent" && service === undefined) return "its group no longer exists";
+  if (field === "contexts" && planned === service) return "its Context IDs are no longer the same";
   if (field === "contexts") return plannedAndThere(planned, "Context ID", service);
   if (field === "subOptions") return plannedAndThere(planned, "sub-option", service);
   if (field === "name" && planned === undefined) return "another option has its name";

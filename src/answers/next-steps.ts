@@ -162,6 +162,9 @@ const PLANNING: ReadonlySet<string> = new Set(["plan_targeting", "undo_run"]);
 function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFailure[]): string {
   const { hasRejects, tool, status, failures, file, page } = run;
   if (tool === "apply_plan") {
+    if (failed.every(({ errorCode }) => errorCode === "PLAN_STALE")) {
+      return "call plan_targeting or undo_run again for a plan of the current state";
+    }
     const existing = failures.find(({ errorCode }) => errorCode === "TARGETING_NAME_DUPLICATE")?.detail?.existingId;
     if (typeof existing !== "string") return "fix the state, and plan it again";
     return `the targeting exists: put _id: "${existing}" below targeting in the state, and plan it again`;

@@ -176,14 +176,8 @@ function reportCheckedPlan(run: ChangeRun, document: PlanDocument, plan: Plan, c
   const { runId } = run.header;
   const state = new RunState(plan);
   const { environment } = context;
-  if (state.counts().failed > 0) {
-    const picked = unstartedReport(run.header.call, state, context);
-    return renderReport({
-      ...picked,
-      runId,
-      status: "failed",
-      nextSteps: ["call plan_targeting or undo_run again for a plan of the current state"],
-    });
+  if (plan.facts.stale !== undefined || state.counts().failed > 0) {
+    return renderReport({ ...unstartedReport(run.header.call, state, context), runId, status: "failed" });
   }
   const requests = weighed(plan.steps, plannedRequests(plan.steps));
   const nextSteps = [`apply_plan {"runId":"${runId}"} applies it: the plan is still valid`];

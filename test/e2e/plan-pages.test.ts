@@ -112,6 +112,6 @@ test("a plan that is stale is made again, not resumed", async () => {
   const applied = await client.callTool("apply_plan", { runId });
   expect(applied.structuredContent).toMatchObject({
     ...{ status: "failed", requests: { sent: 0 } },
-    nextSteps: ["fix the state, and plan it again"],
+    nextSteps: ["call plan_targeting or undo_run again for a plan of the current state"],
   });
 });

@@ -100,6 +100,31 @@ test("what changed since so that it matters is told object by object, and nothin
   expect(JSON.stringify(options.structuredContent)).toContain("Hats");
 });
 
+test("each change that no longer fits says what another person did, whichever object they changed", async () => {
+  const { call, client, file, edit, targetingId } = await spring({ TARGETING_MCP_CONFIRM: "off" });
+  await edit(/name: "?Spring"?/, "name: Summer");
+  await edit(/name: "?Shoes"?/, "name: Boots");
+  await edit(/ {2}- _id: (\S+)\n {4}name: "?Hats"?\n {4}contexts:.*\n/, "");
+  await edit(/ {4}children:\n/, "    children:\n      - name: Hats\n");
+  const { data, text } = await call("plan_targeting", { file });
+  expect(text).toContain("2 renamed, 1 moved");
+  const whyNot = async () => {
+    const { text: said } = await call("apply_plan", { runId: data.runId, dryRun: true });
+    expect(said.match(/^Next: .*$/gm)).toEqual([
+      "Next: call plan_targeting or undo_run again for a plan of the current state",
+    ]);
+    return said;
+  };
+  await client.callTool("bulk_add_options", { targetingId, items: [{ name: "Boots" }] });
+  expect(await whyNot()).toMatch(/"Boots": .* sent: another option has its name\./);
+  await client.callTool("rename_targetings", { items: [{ _id: targetingId, name: "Autumn" }] });
+  expect(await whyNot()).toContain(
+    'Each: item 1: its name was expected to be "Spring", but is "Autumn"; line 7: another option has its name',
+  );
+  await client.callTool("delete_options", { targetingId, names: ["Season"] });
+  expect(await whyNot()).toContain("; line 15: its group no longer exists");
+});
+
 test("a plan that deletes needs a yes, given by a token that stands for it alone", async () => {
   const { call, client, file, edit, targetingId } = await spring();
   await edit(/ {2}- _id: \S+\n {4}name: "?Hats"?\n(?: {4}.*\n)*/, "");

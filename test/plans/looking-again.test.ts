@@ -1,10 +1,19 @@
 import { expect, test } from "vitest";
-import { baseText, readBase } from "../../src/plans/base.ts";
+import { baseText, readBase, type ServiceTargeting } from "../../src/plans/base.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
 import { driftFromFile, driftSince } from "../../src/plans/diff/match.ts";
+import type { StatePlan } from "../../src/plans/diff/plan.ts";
 import { lookAgain } from "../../src/plans/diff/stale.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
 import { baseAt, idOf, option, plan, there } from "./sides.ts";
+
+/** What keeps a plan from being applied, with the option to change or the name to create that each belongs to. */
+function differencesByItem(made: StatePlan, now: ServiceTargeting) {
+  return lookAgain(made, now).stale.map(({ at, difference }) => {
+    const item = made.items[at];
+    return [item?.kind === "create" ? item.name : item?._id, difference];
+  });
+}
 
 test("a base is read as it was written, and one that was damaged names its line", () => {
   const base = baseAt(there(option("G", { type: "collection", contexts: ["g"] }), option("A", { parent: idOf("G") })));
@@ -39,11 +48,11 @@ test("a plan is stale where a field that it writes has changed, and only there",
     option("A", { contexts: ["a", "z"] }),
     option("N", { name: "New", contexts: ["other"] }),
   );
-  expect(lookAgain(made, changed).stale).toEqual([
-    { _id: idOf("N"), name: "New", field: "name", service: "New" },
-    { _id: idOf("B"), name: "Option B", field: "deleted" },
-    { _id: idOf("A"), name: "Option A", field: "contexts", planned: 1, service: 2 },
-    { _id: idOf("C"), name: "Option C", field: "deleted" },
+  expect(differencesByItem(made, changed)).toEqual([
+    ["New", { _id: idOf("N"), name: "New", field: "name", service: "New" }],
+    [idOf("B"), { _id: idOf("B"), name: "Option B", field: "deleted" }],
+    [idOf("A"), { _id: idOf("A"), name: "Option A", field: "contexts", planned: 1, service: 2 }],
+    [idOf("C"), { _id: idOf("C"), name: "Option C", field: "deleted" }],
   ]);
   const done = there(
     group,
@@ -58,9 +67,9 @@ test("a plan is stale where a field that it writes has changed, and only there",
 test("a deletion is stale where anything of the option has changed", async () => {
   const state = there(option("A", { contexts: ["a"] }));
   const made = await plan("  []\n", state, { base: baseAt(state), prune: true });
-  expect(lookAgain(made, there(option("A", { name: "Renamed", contexts: ["b"] }))).stale).toEqual([
-    { _id: idOf("A"), name: "Renamed", field: "name", planned: "Option A", service: "Renamed" },
-    { _id: idOf("A"), name: "Renamed", field: "contexts", planned: 1, service: 1 },
+  expect(differencesByItem(made, there(option("A", { name: "Renamed", contexts: ["b"] })))).toEqual([
+    [idOf("A"), { _id: idOf("A"), name: "Renamed", field: "name", planned: "Option A", service: "Renamed" }],
+    [idOf("A"), { _id: idOf("A"), name: "Renamed", field: "contexts", planned: 1, service: 1 }],
   ]);
   expect(lookAgain(made, there())).toEqual({ stale: [], alreadyDone: new Set([0]) });
 });

@@ -29,7 +29,7 @@ export function planDesired(changes: PlannedChanges, purpose: "start" | "show" =
   }
   const stale = placed.flatMap(({ one }) => one.stale);
   if (stale.length > 0) {
-    plan.facts = { ...plan.facts, stale: stale.slice(0, MAX_STALE) };
+    plan.facts = { ...plan.facts, stale: stale.slice(0, MAX_STALE).map(({ difference }) => difference) };
     for (const { one, from } of placed) failStale(plan, one, from);
   } else for (const { one, from } of placed) addChanges(plan, one, from, keeps);
   return plan;
@@ -120,12 +120,9 @@ function placeOf(place: ParentRef, { items, there }: PlannedChanges): OptionPosi
 }
 
 function failStale(plan: Plan, { items, stale }: PlannedChanges, { own, first }: TargetingObjects): void {
-  const byId = new Map(stale.flatMap((one) => (one._id === undefined ? [] : [[one._id, one]])));
-  const byName = new Map(stale.map((one) => [one.name, one]));
+  const differences = new Map(stale.map(({ at, difference }) => [first + at, difference]));
   for (let object = own; object < first + items.length; object += 1) {
-    const item = items[object - first];
-    const found = item === undefined || item.kind === "create" ? undefined : byId.get(item._id);
-    const about = found ?? (item?.kind === "create" ? byName.get(item.name) : undefined);
+    const about = differences.get(object);
     if (about === undefined) plan.leaveOut(object, ownReason("PLAN_STALE_ELSEWHERE"));
     else {
       const { field, planned, service } = about;

@@ -14,8 +14,11 @@ import type {
 
 /** What has changed since a plan was made. */
 export interface Looked {
-  /** The differences that matter. If there is any, nothing is sent. */
-  readonly stale: readonly Difference[];
+  /**
+   * The differences that matter, each with the position of the item that it keeps from being applied (-1: the
+   * targeting itself). If there is any, nothing is sent.
+   */
+  readonly stale: readonly { readonly at: number; readonly difference: Difference }[];
   /** The positions of items that the service already fulfils. */
   readonly alreadyDone: ReadonlySet<number>;
 }
@@ -30,6 +33,7 @@ export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeti
   const alreadyDone = new Set<number>();
   if (there !== undefined) look.targeting(targeting, there);
   for (const [index, item] of items.entries()) {
+    look.at = index;
     const isDone =
       item.kind === "create" ? look.creation(item) : item.kind === "change" ? look.change(item) : look.deletion(item);
     if (isDone) alreadyDone.add(index);
@@ -38,7 +42,9 @@ export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeti
 }
 
 class Look {
-  readonly stale: Difference[] = [];
+  readonly stale: { readonly at: number; readonly difference: Difference }[] = [];
+  /** The position of the item that is checked. */
+  at = -1;
   readonly #items: StatePlan["items"];
   readonly #service: Service;
   /** The options that the plan changes or deletes. It may free their names. */
@@ -59,7 +65,8 @@ class Look {
     const isKnown = targeting.name === name || targeting.name === rename;
     if (!isKnown) this.#tell({ _id: targeting._id, name }, "name", name, targeting.name);
     if (!isDeleted) return;
-    for (const option of options) if (!this.#own.has(option._id)) this.#tell(option, "added");
+    for (const option of options)
+      if (!this.#own.has(option._id)) this.#tell(targeting, "added", undefined, option.name);
   }
 
   creation(item: CreateItem): boolean {
@@ -153,6 +160,10 @@ class Look {
     planned?: ShownValue,
     service?: ShownValue,
   ): void {
-    this.stale.push({ _id, name, field, planned, service });
+    // A group is shown by its name, or by its ID if it no longer exists.
+    const shown = (value: ShownValue | undefined): ShownValue | undefined =>
+      field === "parent" && typeof value === "string" ? (this.#service.byId.get(value)?.name ?? value) : value;
+    const difference = { _id, name, field, planned: shown(planned), service: shown(service) };
+    this.stale.push({ at: this.at, difference });
   }
 }
