@@ -89,6 +89,8 @@ export function undecidedSteps(runId: string | undefined): readonly string[] {
 /** What a person approves: one sentence with counts, and every object by kind and name, losses first. */
 export interface Effect {
   readonly sentence: string;
+  /** What the page shows of the sentence beside its title and figures, which show the rest; absent: all of it. */
+  readonly note?: string;
   readonly parts: readonly EffectPart[];
 }
 
@@ -131,7 +133,7 @@ export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, t
   }
   const gained = gaining.length === 0 ? [] : [`adds Context IDs to ${many(gaining.length, "option")}`];
   return {
-    sentence: `${effectSentence(losses, gained)}${shareWords(losses, targeting, gained.length > 0)}`,
+    ...effectWords(losses, gained, targeting),
     parts: [...lossParts(losses), ...effectPart(GAIN_TITLE, gaining)],
   };
 }
@@ -141,8 +143,12 @@ export function effectPart(title: string, objects: readonly EffectObject[]): rea
   return objects.length === 0 ? [] : [{ title, count: objects.length, objects }];
 }
 
-/** Returns one sentence with the counts of what a plan deletes or removes, followed by `others`. */
-export function effectSentence(losses: readonly Loss[], others: readonly string[] = []): string {
+/** Returns the counts of what a plan deletes or removes, followed by `others`, and the share of the targeting. */
+export function effectWords(
+  losses: readonly Loss[],
+  others: readonly string[] = [],
+  targeting: EffectTargeting = {},
+): Required<Pick<Effect, "sentence" | "note">> {
   const of = (kind: Loss["kind"]): readonly Loss[] => losses.filter((loss) => loss.kind === kind);
   const sum = (some: readonly Loss[]): number => some.reduce((total, { count }) => total + count, 0);
   const [targetings, groups, options, changed] = [of("targeting"), of("optionGroup"), of("option"), of("contextIds")];
@@ -163,7 +169,13 @@ export function effectSentence(losses: readonly Loss[], others: readonly string[
     ...others,
   ].filter((part) => part !== false);
   const end = losses.length === 0 ? "" : losses.some(({ kind }) => kind !== "contextIds") ? DELETED_END : REMOVED_END;
-  return `This ${parts.length === 0 ? "changes nothing" : inSeries(parts)}.${staysWords(losses)}${end}`;
+  const changes = `This ${parts.length === 0 ? "changes nothing" : inSeries(parts)}.`;
+  const stays = staysWords(losses);
+  const isInTitle = parts.length === 1 && targetings.length + options.length > 0;
+  return {
+    sentence: `${changes}${stays}${end}${shareWords(losses, targeting, others.length > 0)}`,
+    note: isInTitle ? stays.trim() : changes + stays,
+  };
 }
 
 function inSeries(parts: readonly string[]): string {
@@ -193,14 +205,12 @@ function staysWords(losses: readonly Loss[]): string {
 
 const DELETED_END = " Undo brings it back under new IDs, which campaigns do not know.";
 const REMOVED_END = " Undo can bring them back.";
-/** The possible ends of an effect's sentence. The page omits them, because it shows the same facts separately. */
-export const UNDO_ENDS = [DELETED_END, REMOVED_END];
 
 /**
  * The sentence that states which share of a targeting's options is deleted or loses Context IDs. `hasOthers`
  * is whether the effect has other kinds of changes, too.
  */
-export function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthers = false): string {
+function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthers: boolean): string {
   const lost = losses.filter(({ kind }) => kind !== "targeting").length;
   const { optionsThere = 0, within = "the targeting" } = targeting;
   if (optionsThere === 0 || lost === 0) return "";
@@ -210,9 +220,6 @@ export function shareWords(losses: readonly Loss[], targeting: EffectTargeting, 
   if (!hasOthers) return ` That is ${share}.`;
   return ` ${share} ${lost === 1 ? "is deleted or loses" : "are deleted or lose"} Context IDs.`;
 }
-
-/** Finds the sentence of `shareWords` in an effect. */
-export const SHARE_SENTENCE = / (?:That is )?[\d,]+ of the [\d,]+ options? of [^.(]+\((?:less than )?\d+ %\)[^.]*\./;
 
 /** Names a targeting in our own sentence: by its name if that is valid, otherwise by `id`. */
 export function targetingWords({ withinName }: Pick<EffectTargeting, "withinName">, id: string): string {
@@ -433,13 +440,13 @@ const PLACES = {
 /** The sentence that says who approved or declined, as lines of an answer. Empty if no approval was needed. */
 export function approvalLines(approval: Approval | undefined): readonly string[] {
   const words = approval && approvalWords(approval);
-  return words === undefined ? [] : [words];
+  return words === undefined ? [] : [`${words}.`];
 }
 
-/** The sentence that says who approved or declined, or undefined if no approval was needed. */
+/** Returns who approved or declined, without a full stop; undefined if no approval was needed. */
 export function approvalWords({ decision, channel, by }: Approval): string | undefined {
   if (decision === "not_needed" || channel === undefined) return undefined;
-  if (channel === "token") return "Approved by confirmation token: the agent reports the person's approval.";
-  if (decision === "declined" && channel === "client") return "The client declined.";
-  return `${decision === "approved" ? "Approved" : "Declined"} ${PLACES[channel]}${by === undefined ? "" : ` by ${plain(by)}`}.`;
+  if (channel === "token") return "Approved by confirmation token: the agent reports the person's approval";
+  if (decision === "declined" && channel === "client") return "The client declined";
+  return `${decision === "approved" ? "Approved" : "Declined"} ${PLACES[channel]}${by === undefined ? "" : ` by ${plain(by)}`}`;
 }

@@ -8,10 +8,9 @@ import {
   type Effect,
   type EffectTargeting,
   effectPart,
-  effectSentence,
+  effectWords,
   GAIN_TITLE,
   lossParts,
-  shareWords,
   shortName,
   targetingWords,
 } from "./approvals.ts";
@@ -26,12 +25,14 @@ import { contextIds, place, value } from "./plan-words.ts";
 export function effectOfDocument(document: PlanDocument, losses: readonly Loss[], undoneTool?: string): Effect {
   const { wayBack } = document;
   if (wayBack !== undefined) {
-    const goes = losses.length === 0 ? "" : ` ${effectSentence(losses)}`;
+    const goes = losses.length === 0 ? undefined : effectWords(losses);
     const { undoes, rows, already, further } = wayBack;
     const tool = undoneTool === undefined ? "" : ` (${undoneTool})`;
     const where = further.length > 0 ? "" : ` in ${targetingWords(targetingOf(document), "the targeting")}`;
+    const counts = `${where}: ${undoCounts(rows, already)}.`;
     return {
-      sentence: `Undoes run ${undoes}${tool}${where}: ${undoCounts(rows, already)}.${goes}`,
+      sentence: `Undoes run ${undoes}${tool}${counts}${goes === undefined ? "" : ` ${goes.sentence}`}`,
+      note: `Undoes an earlier run${counts} ${goes?.note ?? ""}`.trim(),
       parts: [...lossParts(losses), ...undoParts(rows, document)],
     };
   }
@@ -42,10 +43,11 @@ export function effectOfDocument(document: PlanDocument, losses: readonly Loss[]
     return some.length === 0 ? [] : [{ part: effectPart(kind.title, some.map(kind.of)), phrase: kind.phrase(some) }];
   });
   return {
-    sentence: `${effectSentence(
+    ...effectWords(
       losses,
       others.map(({ phrase }) => phrase),
-    )}${shareWords(losses, targetingOf(document), others.length > 0)}`,
+      targetingOf(document),
+    ),
     parts: [...lossParts(losses), ...others.flatMap(({ part }) => part)],
   };
 }

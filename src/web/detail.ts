@@ -55,7 +55,7 @@ export function storyOf(run: Run): readonly StoryStep[] {
 function decisionOf(run: Run): readonly StoryStep[] {
   if (!(isChangeRun(run) || isApproval(run))) return [];
   const approval = approvalOfRun(run);
-  const words = approval && approvalWords(approval)?.replace(/\.$/, "");
+  const words = approval && approvalWords(approval);
   if (approval === undefined || words === undefined) return [];
   const isApproved = approval.decision === "approved";
   const { at } = run.state.facts.decided ?? {};

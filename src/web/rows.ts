@@ -91,6 +91,7 @@ async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, 
   });
   return {
     ...{ runId, title, tool: tool === "" ? "unknown tool" : tool, caller: callerName(caller), startedAt, updatedAt },
+    isDeclined: decided?.is === "declined" || undefined,
     ...{ status, counts, targeting, did, client, fileName, beganAt },
     decided: decided && decisionWords(decided),
     ...(run ? await waitingFields(run, { targeting }, shown, shown) : idleActions(listed, status, shown)),
@@ -213,6 +214,7 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
     beganAt: about?.beganAt,
     updatedAt: changedAt(header, state),
     decided: approval && approvalWords(approval),
+    isDeclined: approval?.decision === "declined" || undefined,
     standsStill: await stalledReason(run, shown),
     ...(waiting
       ? await waitingFields(waiting, { targeting }, shown, to)

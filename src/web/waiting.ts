@@ -1,4 +1,4 @@
-import { SHARE_SENTENCE, UNDO_ENDS, WITHIN_TITLE } from "../answers/approvals.ts";
+import { WITHIN_TITLE } from "../answers/approvals.ts";
 import { many } from "../answers/message-words.ts";
 import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
@@ -22,18 +22,16 @@ export function waitingOf(
 ): Omit<Waiting, "ended"> | undefined {
   const { waits, effect = "" } = run.state.facts;
   if (waits === undefined) return undefined;
-  const { digest, parts, until, elsewhere, stale, differs } = waits;
+  const { digest, note, parts, until, elsewhere, stale, differs } = waits;
   const counts = countsOfWaiting(run);
   const contextIds = parts.reduce((sum, part) => sum + contextIdsIn(part), 0);
-  const magnitude = magnitudeOf(run, parts);
-  const isShareShown = magnitude?.whole !== undefined && run.header.call.tool !== "apply_plan";
   return {
-    effect: effectWords(effect, isShareShown),
+    effect: note ?? effect,
     ...{ digest, parts: parts.map(firstObjects), expiresAt: until, elsewhere },
     ...(parts.length === 0 ? { lost: [], undoable: [] } : undoOf(counts, days)),
     act: actOf(run, parts),
     counts,
-    magnitude,
+    magnitude: magnitudeOf(run, parts),
     optionsInside: optionsWithin(parts) || undefined,
     contextIds: contextIds > 0 ? contextIds : undefined,
     typed: elsewhere === undefined ? textToType(parts, targeting) : undefined,
@@ -53,17 +51,6 @@ function undoOf({ created, changed, deleted }: ChangeCounts, days: number): Pick
         : `This can be undone ${until}, with the names, groups and Context IDs of deleted objects.`,
     ],
   };
-}
-
-/** The sentence of an effect that only deletes options or targetings, which the title and the figures say as well. */
-const DELETION = /^This deletes [\d,]+ (?:options?|targetings?) with[^,]*?\.(?: |$)/;
-
-/** Returns an effect as text for people, without run IDs, and without the sentences that are shown separately. */
-function effectWords(effect: string, isShareShown: boolean): string {
-  const plain = UNDO_ENDS.reduce((text, end) => text.replaceAll(end, ""), effect);
-  return (isShareShown ? plain.replace(SHARE_SENTENCE, "") : plain)
-    .replace(/^Undoes run \w+(?: \(\w+\))?/, "Undoes an earlier run")
-    .replace(DELETION, "");
 }
 
 function contextIdsIn({ objects }: EffectPart): number {
@@ -137,9 +124,8 @@ export function isTyped(typed: string | undefined, wanted: string): boolean {
 
 /** Returns the first objects of one kind, for a row. The page requests the others. */
 function firstObjects({ title, count, objects }: EffectPart): ShownPart {
-  const isInside = title === WITHIN_TITLE ? (true as const) : undefined;
-  const isBeside = kindOfPart(title) === undefined && !isInside ? (true as const) : undefined;
-  return { title, count, objects: objects.slice(0, MAX_OBJECTS).map(shownObject), isBeside, isInside };
+  const kind = title === WITHIN_TITLE ? "inside" : kindOfPart(title);
+  return { title, count, objects: objects.slice(0, MAX_OBJECTS).map(shownObject), kind };
 }
 
 function shownObject({ name, says }: EffectPart["objects"][number]): ShownPart["objects"][number] {

@@ -109,6 +109,7 @@ export interface RunRow {
   readonly requests?: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
   /** Who approved or declined, and where, as text. */
   readonly decided?: string | undefined;
+  readonly isDeclined?: boolean | undefined;
   /** The time until which its changes can be undone. */
   readonly undoUntil?: number | undefined;
   /** The reason why an unfinished run makes no progress and how to continue it, or that its record is damaged. */
@@ -167,10 +168,11 @@ export interface EffectPart {
   readonly count: number;
   /** The first objects. */
   readonly objects: readonly EffectObject[];
-  /** The part is a note about objects, not a change, e.g. that they cannot be restored. */
-  readonly isBeside?: true | undefined;
-  /** The objects are deleted with the object of another part, and the list of changes names them. */
-  readonly isInside?: true | undefined;
+  /**
+   * What happens to the objects; `inside`: they are deleted with the object of another part. Absent: the part is a note
+   * about objects, e.g. that they cannot be restored.
+   */
+  readonly kind?: keyof ChangeCounts | "inside" | undefined;
 }
 
 /** An object with a note, e.g. `12 Context IDs`. */

@@ -42,6 +42,7 @@ export const WAITING: RunDetail = {
       parts: [
         {
           title: "Options deleted",
+          kind: "deleted",
           count: 25,
           objects: [
             { name: "Sneakers", says: "12 Context IDs" },
@@ -130,7 +131,7 @@ export const PARTIAL: RunDetail = {
     targeting: { name: "Spring" },
     counts: { ...NONE, items: 6, succeeded: 4, failed: 2 },
     requests: { planned: 3, sent: 3, resent: 1, waitedMs: 150 },
-    decided: "Approved on the page by ann.",
+    decided: "Approved on the page by ann",
     actions: ["undo", "resume"],
     disabled: { resume: "No server could drive it." },
   }),

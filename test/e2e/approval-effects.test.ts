@@ -142,7 +142,10 @@ test("the page has all of it: a plan by kind, an undo by what comes back and wha
   const found = () => person.runs().find((row) => row.waiting !== undefined && row.runId !== runId);
   await expect.poll(found).toBeDefined();
   const undo = found();
-  expect(undo?.waiting?.effect).toMatch(/^Undoes an earlier run in "[^"]+": .* This deletes 25 options/);
+  // What an undo restores, and the share of the targeting, are in the figures.
+  expect(undo?.waiting?.effect).toMatch(
+    /^Undoes an earlier run in "[^"]+": .* This deletes 25 options.* from 1 option\.$/,
+  );
   const parts = new Map(undo?.waiting?.parts.map(({ title, objects }) => [title, objects]));
   expect(parts.get("Options deleted")?.map(({ name }) => name)).toEqual(NEW);
   expect(parts.get("Changed since and not undone")?.map(({ name }) => name)).toEqual(["Theirs"]);

@@ -234,6 +234,8 @@ export const waits = z.object({
   digest: z.string(),
   /** The effect in the words for the model. */
   effect: z.string(),
+  /** What the page shows of its sentence, if not all. */
+  note: z.string().exactOptional(),
   /** What happens, by kind and by name. */
   parts: z.array(effectPart),
   /** Milliseconds since 1970. */

@@ -1,6 +1,5 @@
 import {
   type Effect,
-  effectText,
   PAGE_NOT_OPENED_HINT,
   PAGE_NOT_OPENED_REMEDY,
   waitsInView,
@@ -19,7 +18,7 @@ import { ownRun, reportedRun, reportRun } from "../run-reports.ts";
 import { decisionFor } from "./confirmation-token.ts";
 import { waitWithinCall } from "./follow-run.ts";
 import type { Given } from "./planned.ts";
-import { effectOf, waitingRun } from "./waiting.ts";
+import { effectOf, storedEffect, waitingRun } from "./waiting.ts";
 
 /** Answers with a token if nobody came to the page. Throws a ToolError in strict mode. */
 export function tokenInstead(
@@ -46,12 +45,7 @@ export async function keepWaiting(
   plan.facts = {
     ...plan.facts,
     effect: effect.sentence,
-    waits: {
-      digest: lossDigest(plan.losses),
-      effect: effectText(effect),
-      parts: effect.parts,
-      until: context.clock.now() + PAGE_WAIT_MS,
-    },
+    waits: { ...storedEffect(effect, lossDigest(plan.losses)), until: context.clock.now() + PAGE_WAIT_MS },
   };
   await changes.propose(header, plan);
 }
@@ -119,12 +113,7 @@ export async function decideApprovalOnPage(
 ): Promise<ToolAnswer> {
   const { approvals, caller, clock } = context;
   if (approvals === undefined) return otherwise();
-  const waits = {
-    digest: "",
-    effect: effectText(effect),
-    parts: effect.parts,
-    until: clock.now() + PAGE_WAIT_MS,
-  };
+  const waits = { ...storedEffect(effect, ""), until: clock.now() + PAGE_WAIT_MS };
   const facts = { effect: effect.sentence, waits };
   return askOnPage(await approvals.keep(call, caller, name, facts, context.requested), context, otherwise, after);
 }

@@ -97,6 +97,14 @@ export async function effectOf(
   return effectOfDocument(document, losses, await toolOf(document.wayBack?.undoes, context));
 }
 
+/** Returns an effect as it is stored with a run that waits for its approval. */
+export function storedEffect(effect: Effect, digest: string): Pick<Waits, "digest" | "effect" | "note" | "parts"> {
+  const { note, parts } = effect;
+  return { digest, effect: effectText(effect), ...(note !== undefined && { note }), parts };
+}
+
+type Waits = NonNullable<RunFacts["waits"]>;
+
 interface Elsewhere {
   readonly effect: Effect;
   readonly elsewhere: "client" | "token";
@@ -116,7 +124,7 @@ export async function storeWaitingElsewhere(
 ): Promise<void> {
   const onPage = plan.facts.waits ?? (await waitingRun(header.runId, context))?.state.facts.waits;
   const where = onPage === undefined ? { until, elsewhere } : { until: onPage.until };
-  const waits = { digest: lossDigest(plan.losses), effect: effectText(effect), parts: effect.parts, ...where };
+  const waits = { ...storedEffect(effect, lossDigest(plan.losses)), ...where };
   const isListed = onPage !== undefined || header.call.tool !== "apply_plan";
   plan.facts = { ...plan.facts, effect: effect.sentence, ...(isListed && { waits }) };
   await changesOf(context).propose(header, plan);

@@ -1,4 +1,13 @@
-import type { ChangeCounts, FailureRow, PlanChange, PlanView, RunRow, ShownValue, Waiting } from "../wire.ts";
+import type {
+  ChangeCounts,
+  EffectPart,
+  FailureRow,
+  PlanChange,
+  PlanView,
+  RunRow,
+  ShownValue,
+  Waiting,
+} from "../wire.ts";
 import { Bar, Text } from "./parts.tsx";
 import { counted, number, percent } from "./plain-words.ts";
 import { Kinds, Progress, undoWords } from "./run-words.tsx";
@@ -29,7 +38,7 @@ export function Effects({ waiting, plan }: { readonly waiting: Waiting; readonly
       {waiting.undoable.length > 0 && <p class="small">{undoWords(waiting)}</p>}
       {plan === undefined ? (
         <ul class="names" aria-label="What it concerns">
-          {parts.map(({ title, count, objects }) => [
+          {parts.map(({ title, kind, count, objects }) => [
             parts.length > 1 && (
               <li key={title} class="quiet small">
                 {title} {number(count)}
@@ -37,10 +46,10 @@ export function Effects({ waiting, plan }: { readonly waiting: Waiting; readonly
             ),
             ...objects.slice(0, MAX_NAMES).map(({ name, says = "" }, at) => (
               <li key={`${title} ${at}`}>
-                <span class={toneOf(title)}>{MARKS[toneOf(title)]}</span> <Text of={name} most={120} />
+                <span class={toneOf(kind)}>{MARKS[toneOf(kind)]}</span> <Text of={name} most={120} />
                 <small>
                   {" "}
-                  <Text of={shortly(says)} most={120} />
+                  <Text of={says} most={120} />
                 </small>
               </li>
             )),
@@ -72,18 +81,11 @@ function Lost({ waiting: { lost, undoable } }: { readonly waiting: Waiting }) {
   );
 }
 
-/** Shortens the note on an object: removes the repeated start, and returns "" for a count of 0. */
-function shortly(says: string): string {
-  const short = says.replace(/^the \w+ and its /, "");
-  return /^0 /.test(short) ? "" : short;
-}
-
 const MARKS = { created: "+", changed: "~", deleted: "−" } as const;
 
-/** Returns the kind of change of an effect part, by its title, e.g. `Options deleted`. */
-function toneOf(title: string): keyof typeof MARKS {
-  if (/deleted/.test(title)) return "deleted";
-  return /created/.test(title) ? "created" : "changed";
+/** Returns the colour of an effect part. */
+function toneOf(kind: EffectPart["kind"] = "changed"): keyof typeof MARKS {
+  return kind === "inside" ? "deleted" : kind;
 }
 
 function Magnitude({ waiting: { magnitude, contextIds: removed } }: { readonly waiting: Waiting }) {
@@ -233,7 +235,11 @@ export function Done({ run, failures }: { readonly run: RunRow; readonly failure
       )}
       <p class="small quiet">
         {requests !== undefined && `${counted(requests.sent, "request")} sent. `}
-        {decided !== undefined && <Text of={decided} most={300} />}
+        {decided !== undefined && (
+          <>
+            <Text of={decided} most={300} />.
+          </>
+        )}
         {undoUntil !== undefined && ` It can be undone until ${DAY.format(new Date(undoUntil))}: ask the agent.`}
       </p>
     </>

@@ -23,8 +23,8 @@ export function Status({ of }: { readonly of: RunRow }) {
 }
 
 /** Returns the status of a run as text. */
-export function statusWords({ status, decided }: RunRow): string {
-  return status === "cancelled" && decided?.includes("eclined") ? "Declined" : STATUSES[status][0];
+export function statusWords({ status, isDeclined }: RunRow): string {
+  return status === "cancelled" && isDeclined ? "Declined" : STATUSES[status][0];
 }
 
 /** Returns the colour of a run's status: red if something failed. */
@@ -34,7 +34,7 @@ export function toneOf({ status, counts }: RunRow): Tone {
 
 /** Returns the name of the only object that a waiting run affects; undefined if there are several. */
 export function onlyNameOf({ waiting }: RunRow): string | undefined {
-  const [part, ...others] = waiting?.parts.filter(({ isBeside, isInside }) => !isBeside && !isInside) ?? [];
+  const [part, ...others] = waiting?.parts.filter(({ kind }) => kind !== undefined && kind !== "inside") ?? [];
   return others.length === 0 && part?.count === 1 ? part.objects[0]?.name : undefined;
 }
 
