@@ -20,7 +20,7 @@ import { isTyped, textToType } from "./waiting.ts";
 const DECIDED = "This was decided already.";
 const ELSEWHERE = "This is approved in the client of the agent, not here.";
 const UNKNOWN = "There is no such run.";
-const ONLY_READS = "This server only reads (TARGETING_MCP_READ_ONLY).";
+const ONLY_READS = "This server is read-only. To change that, start it without TARGETING_MCP_READ_ONLY.";
 const NOT_TYPED = "Nothing was approved: the name that was typed is not the one that this change asks for.";
 const CHANGED = "This page showed another effect than the run has now. Look at it again, then press the button.";
 

@@ -218,6 +218,21 @@ test("a page says that its server has ended; another process with the key still 
   await expect.poll(() => session.writesSent()).toEqual(["deleteOptions"]);
 });
 
+test("a read-only page shows what waits, and says why nothing is decided there and how to change that", async () => {
+  const session = await startDeciding({ TARGETING_MCP_WAIT_MS: "1000" });
+  await session.ask();
+  const reading = browserOfTest();
+  startCommand(["page", "--read-only"], { ...session.environment, ...reading.env });
+  await onPage((await reading.address()) + APPROVALS, async (page) => {
+    await page.getByText("To be deleted 3").waitFor();
+    await page.getByText("To change that, start it without TARGETING_MCP_READ_ONLY (--read-only).").waitFor();
+    expect(await page.locator("[data-action]").count()).toBe(0);
+    await page.keyboard.press("a");
+    expect(await page.getByRole("dialog").count()).toBe(0);
+    expect(await findingsOfAxe(page)).toEqual([]);
+  });
+});
+
 test.each(SCHEMES)("strange names are plain text, and axe-core finds nothing, %s", async (colorScheme) => {
   const session = await startDeciding({ TARGETING_MCP_WAIT_MS: "6000" });
   const { targetingId } = session;

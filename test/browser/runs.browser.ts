@@ -156,9 +156,9 @@ test("for a second after anything moved, decisions are ignored", async () => {
 test("a whole targeting that waits is named in the queue, and its options are listed once", async () => {
   const objects = [{ name: "Sneakers", says: "12 Context IDs" }];
   const parts = [
-    { title: "Targetings deleted", count: 1, objects: [{ name: "Spring" }] },
-    { title: "Options deleted with their targeting", count: 1200, objects, isInside: true as const },
-  ];
+    { title: "Targetings deleted", kind: "deleted", count: 1, objects: [{ name: "Spring" }] },
+    { title: "Options deleted with their targeting", kind: "inside", count: 1200, objects },
+  ] as const;
   const { targeting: __, ...whole } = WAITING.run;
   const waiting = { ...WAITS, act: "Delete the targeting", parts, optionsInside: 1200 };
   const run = { ...whole, title: "Delete the targeting Spring and its 1,200 options", waiting };
@@ -175,9 +175,17 @@ test("a whole targeting that waits is named in the queue, and its options are li
 test("a large change is approved by its targeting's name alone, and by keys only after another question", async () => {
   const run = { ...WAITING.run, waiting: { ...WAITS, typed: "Spring" } };
   const made = await serveMadeRuns({ details: [{ ...WAITING, run }] });
-  await onPage(`${made.url}/#/approvals`, async (page) => {
+  await onPage(`${made.url}/#/approvals/01WAITING`, async (page) => {
     await page.getByText("This is large. To approve it, type Spring").waitFor();
     expect(await button(page, "approve").isDisabled()).toBe(true);
+    // In a low window, what asks for the name leaves room for the diff.
+    for (const [width, height, most] of [
+      [390, 600, 115],
+      [1366, 640, 62],
+    ] as const) {
+      await page.setViewportSize({ width, height });
+      expect((await page.locator(".foot").boundingBox())?.height).toBeLessThan(most);
+    }
     await page.keyboard.press("a");
     await page.keyboard.type("Spring");
     await expect.poll(() => button(page, "approve").isEnabled()).toBe(true);
@@ -545,14 +553,15 @@ test("an approval says which part comes back under new IDs, and each fact once",
   const undo = { lost: ["What is deleted gets new IDs."], undoable: ["This can be undone for 30 days."] };
   const magnitude = { count: 25, whole: 100, verb: "deleted" } as const;
   const waiting = { ...WAITS, ...undo, magnitude, contextIds: 14, effect: "" };
-  const plan = { ...waiting, counts: { created: 1, changed: 3, deleted: 1 } };
+  const counts = { created: 1, changed: 3, deleted: 1 };
+  const plan = { ...waiting, counts, magnitude: { ...magnitude, count: 1 } };
   for (const [row, size, words] of [
     [
       { ...waiting, counts: { created: 0, changed: 0, deleted: 25 } },
       "Deleted 25 of 100 options (25 %)",
       "Restorable under new IDs",
     ],
-    [plan, "Changes 5 +1 new ~3 changed −1 deleted", "1 of 5 comes back under a new ID"],
+    [plan, "Changes 5 +1 new ~3 changed −1 deleted 1 of 100 options deleted (1 %)", "1 of 5 comes back under a new ID"],
   ] as const) {
     const made = await serveMadeRuns({ details: [{ ...WAITING, run: { ...WAITING.run, waiting: row } }] });
     await onPage(`${made.url}/#/approvals`, async (page) => {
@@ -618,6 +627,32 @@ test("what is under the pointer stays there: a run that comes later is put below
     await expect.poll(order).toEqual(["ITING", "OTHER", "LATER"]);
     await page.mouse.move(5, 5);
     await expect.poll(order).toEqual(["LATER", "ITING", "OTHER"]);
+  });
+});
+
+test("a run that comes later moves no run of the list under the pointer, and for a second no press opens another", async () => {
+  const made = await serveMadeRuns({ details: [PARTIAL, RUNNING] });
+  await onPage(`${made.url}/#/runs`, async (page) => {
+    await page.clock.install();
+    await page.reload();
+    const links = page.getByRole("table", { name: "Runs" }).getByRole("link");
+    const order = async () =>
+      Promise.all((await links.all()).map(async (link) => (await link.getAttribute("href"))?.slice(9)));
+    await expect.poll(order).toEqual(["RUNNING", "PARTIAL"]);
+    const spot = await middleOf(links.first());
+    await page.mouse.move(spot.x, spot.y);
+    made.put({ ...PARTIAL.run, runId: "01LATER", startedAt: RUNNING.run.startedAt + 1000 });
+    await page.getByText("1 new run").waitFor();
+    expect(await order()).toEqual(["RUNNING", "PARTIAL"]);
+    await page.clock.pauseAt(Number(await page.evaluate("Date.now()")) + 1000);
+    await page.mouse.move(5, 5);
+    await expect.poll(order).toEqual(["LATER", "RUNNING", "PARTIAL"]);
+    await page.mouse.click(spot.x, spot.y);
+    await page.getByText("The list changed a moment ago, so nothing was opened.").waitFor();
+    expect(page.url()).toBe(`${made.url}/#/runs`);
+    await page.clock.runFor(1001);
+    await page.mouse.click(spot.x, spot.y);
+    await page.waitForURL("**/#/runs/01LATER");
   });
 });
 

@@ -165,11 +165,13 @@ export function Decision({ run, now }: Decided) {
       </div>
       {!isWaiting && <Over now={now} />}
       <Figures waiting={waiting} removed={removed.value} />
-      {(waiting.effect !== "" || deletes(waiting)) && (
+      {(waiting.effect !== "" || isWaiting) && (
         <p class="card note small">
           <Text of={waiting.effect} most={2000} />
-          {deletes(waiting) &&
-            ` The API does not say which campaigns use what is deleted${isWaiting ? ": check in the console before you approve" : ""}.`}
+          {isWaiting &&
+            waiting.magnitude?.verb === "deleted" &&
+            " The API does not say which campaigns use what is deleted: check in the console before you approve."}
+          {isWaiting && " All of it is checked again before anything is sent. If it has changed, nothing happens."}
         </p>
       )}
       {plan !== undefined && plan.drift.length + plan.conflicts.length > 0 && <Differences plan={plan} />}
@@ -181,15 +183,11 @@ export function Decision({ run, now }: Decided) {
         removed={removed}
       />
       {waiting.parts.map((part, at) =>
-        part.isBeside ? <Part key={part.title} runId={runId} place={at} part={part} /> : null,
+        part.kind === undefined ? <Part key={part.title} runId={runId} place={at} part={part} /> : null,
       )}
       {isWaiting && <Foot run={run} waiting={waiting} />}
     </section>
   );
-}
-
-function deletes({ magnitude }: Waiting): boolean {
-  return magnitude?.verb === "deleted";
 }
 
 /** The outcome of a run that no longer waits, with the undo button. */
@@ -252,6 +250,7 @@ function hasKinds({ counts: { created, changed, deleted } }: Waiting): boolean {
 function Size({ of: waiting, contextIds }: { readonly of: Waiting; readonly contextIds: number }) {
   const { counts, magnitude: { count, whole, verb, within } = { count: 0, verb: "changed" } } = waiting;
   const title = verb === "deleted" ? "Deleted" : "Changed";
+  const total = whole === undefined || whole < count ? undefined : whole;
   return (
     <Figure
       {...(hasKinds(waiting)
@@ -264,15 +263,20 @@ function Size({ of: waiting, contextIds }: { readonly of: Waiting; readonly cont
           <span class="row small">
             <Kinds of={counts} />
           </span>
+          {total !== undefined && (
+            <span class="line small">
+              {number(count)} of {counted(total, "option")} {verb} ({percent(count, total)})
+            </span>
+          )}
         </>
       ) : (
         <span class="small">
-          {whole === undefined || whole < count ? (
+          {total === undefined ? (
             within
           ) : (
             <>
-              of {counted(whole, "option")} ({percent(count, whole)})
-              <Bar label={title} total={whole} shares={[{ tone: verb, count, of: `of ${number(whole)}` }]} />
+              of {counted(total, "option")} ({percent(count, total)})
+              <Bar label={title} total={total} shares={[{ tone: verb, count, of: `of ${number(total)}` }]} />
             </>
           )}
         </span>
@@ -345,26 +349,25 @@ function Foot({ run, waiting }: { readonly run: RunRow; readonly waiting: Waitin
     <div class="foot">
       <Confirm run={run} act={act} typed={typed.value} />
       <ApprovalObstacles run={run} waiting={waiting} />
-      {waiting.typed !== undefined && actions.includes("approve") && !cannotApprove && (
-        <label class="row small">
-          <span>
-            This is large. To approve it, type <strong>{waiting.typed}</strong>
-          </span>
-          <input
-            type="text"
-            autocomplete="off"
-            value={typed}
-            onInput={(event) => {
-              typed.value = event.currentTarget.value;
-            }}
-            onKeyDown={({ key }) => {
-              if (key === "Enter" && isTyped) asking.value = "approve";
-            }}
-          />
-        </label>
-      )}
       <div class="row">
-        <span class="quiet small wide">Checked again before anything is sent. If it has changed, nothing happens.</span>
+        {waiting.typed !== undefined && actions.includes("approve") && !cannotApprove && (
+          <label class="row small">
+            <span>
+              This is large. To approve it, type <strong>{waiting.typed}</strong>
+            </span>
+            <input
+              type="text"
+              autocomplete="off"
+              value={typed}
+              onInput={(event) => {
+                typed.value = event.currentTarget.value;
+              }}
+              onKeyDown={({ key }) => {
+                if (key === "Enter" && isTyped) asking.value = "approve";
+              }}
+            />
+          </label>
+        )}
         <span class="push row">
           <DecisionButtons
             run={run}

@@ -71,7 +71,7 @@ export function Frame() {
     <div class="app">
       <header class="side">
         <strong class="logo">◎ targeting-mcp</strong>
-        {known !== undefined && <Environment of={shownOf(known, view)} isReadOnly={known.readOnly === true} />}
+        {known !== undefined && <Environment of={shownOf(known, view)} />}
         <nav aria-label="Views">
           {known?.views.map((name) => (
             <ViewLink key={name} name={name} />
@@ -111,7 +111,7 @@ function shownOf({ environment, sandbox = environment }: Hello, view: ViewName |
 }
 
 /** The environment. Live is red and a sandbox is violet in every view, so that nobody confuses them. */
-function Environment({ of, isReadOnly }: { readonly of: ShownEnvironment; readonly isReadOnly: boolean }) {
+function Environment({ of }: { readonly of: ShownEnvironment }) {
   const { kind, project, address } = of;
   return (
     <div class={`environment ${kind}`}>
@@ -124,7 +124,6 @@ function Environment({ of, isReadOnly }: { readonly of: ShownEnvironment; readon
             <Text of={project} most={60} />
           </>
         )}
-        {isReadOnly && " · read-only"}
         {address !== undefined && (
           <span>
             <Text of={address} most={80} />
@@ -165,7 +164,7 @@ function Keys({ view }: { readonly view: ViewName }) {
   return (
     <span>
       Keys: <kbd>J</kbd> <kbd>K</kbd> next, previous{view !== "overview" && ", "}
-      {view === "approvals" && (
+      {view === "approvals" && !hello.value?.readOnly && (
         <>
           <kbd>A</kbd> approve, <kbd>D</kbd> decline,{" "}
         </>
@@ -204,6 +203,12 @@ function LiveRegion() {
       )}
       {hasEnded.value && (
         <p class="banner">The server of this page is no longer running. Nothing can be decided here. {REOPENING}</p>
+      )}
+      {hello.value?.readOnly && (
+        <p class="banner idle">
+          This server is read-only: nothing can be approved, declined, undone, resumed or cancelled here. To change
+          that, start it without <code>TARGETING_MCP_READ_ONLY</code> (<code>--read-only</code>).
+        </p>
       )}
       {notice.value !== "" && <p class="banner">{notice}</p>}
       <Outcome />

@@ -2,6 +2,7 @@ import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect } from "preact/hooks";
 import type { RunAction, RunRow } from "../wire.ts";
+import { REST_MS } from "./parts.tsx";
 import { outcome } from "./state.ts";
 
 /** The message if a person presses a button that has just appeared or moved. */
@@ -71,9 +72,6 @@ export function DecisionButtons(buttons: {
       </Guarded>
     ));
 }
-
-/** How long decisions are ignored after a decision button has moved, in milliseconds. */
-const REST_MS = 1000;
 
 /**
  * Whether no decision button has moved for one second. Until then, decisions are ignored, because the person may have

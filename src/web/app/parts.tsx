@@ -33,23 +33,44 @@ export function Text(text: {
   return <bdi dir={isSentence ? "ltr" : undefined}>{visible(of.length <= most ? of : `${of.slice(0, most)}…`)}</bdi>;
 }
 
+/** How long presses are ignored after something has moved under the pointer, in milliseconds. */
+export const REST_MS = 1000;
+
+/** The message if a person presses a row that has just moved. */
+const LIST_MOVED = "The list changed a moment ago, so nothing was opened. Look again, then press.";
+
 /**
- * Returns rows that keep their places while the pointer is on their list: others are then added at the end. `holds`
- * are attributes of the list.
+ * Returns rows that keep their places while the pointer is on their list: others are then added at the end, and `late`
+ * is their number. After rows have moved, presses are ignored for one second. `holds` are attributes of the list.
  */
 export function useSteady<Row>(rows: readonly Row[], keyOf: (row: Row) => string | number) {
-  const isHeld = useSignal(false);
-  const last = useRef<readonly (string | number)[]>([]);
-  const place = (row: Row): number => {
-    const at = last.current.indexOf(keyOf(row));
-    return at === -1 ? last.current.length : at;
+  /** The number of rows when the pointer came; undefined if it is elsewhere. */
+  const held = useSignal<number | undefined>(undefined);
+  const places = useRef<ReadonlyMap<string | number, number>>(new Map());
+  const movedAt = useRef(Number.NEGATIVE_INFINITY);
+  const placeOf = (row: Row): number => places.current.get(keyOf(row)) ?? places.current.size;
+  const shown = held.value === undefined ? rows : rows.toSorted((one, other) => placeOf(one) - placeOf(other));
+  const now = new Map(shown.map((row, at) => [keyOf(row), at]));
+  if ([...now].some(([key, at]) => (places.current.get(key) ?? at) !== at)) movedAt.current = performance.now();
+  places.current = now;
+  const hold = (count: number | undefined) => () => {
+    held.value = count;
   };
-  const shown = isHeld.value ? rows.toSorted((one, other) => place(one) - place(other)) : rows;
-  last.current = shown.map(keyOf);
-  const hold = (is: boolean) => () => {
-    isHeld.value = is;
+  return {
+    shown,
+    late: Math.max(0, shown.length - (held.value ?? shown.length)),
+    holds: {
+      onPointerEnter: hold(rows.length),
+      onPointerLeave: hold(undefined),
+      onClickCapture(event: MouseEvent): void {
+        // A key presses what has the focus, wherever it is.
+        if (event.detail === 0 || performance.now() - movedAt.current > REST_MS) return;
+        event.preventDefault();
+        event.stopPropagation();
+        outcome.value = LIST_MOVED;
+      },
+    },
   };
-  return { shown, holds: { onPointerEnter: hold(true), onPointerLeave: hold(false) } };
 }
 
 /** Attributes of scrolling elements. They must be reachable by keyboard. */

@@ -1,8 +1,8 @@
 import { signal, useSignal } from "@preact/signals";
 import { Fragment } from "preact";
 import type { RunRow } from "../wire.ts";
-import { Ago, Empty, Filters, now, SCROLLS, Search, Steps } from "./parts.tsx";
-import { dayWords, durationWords } from "./plain-words.ts";
+import { Ago, Empty, Filters, now, SCROLLS, Search, Steps, useSteady } from "./parts.tsx";
+import { counted, dayWords, durationWords } from "./plain-words.ts";
 import { OneRun } from "./run-detail.tsx";
 import { Progress, ShortRequester, STATUSES, Status, Title } from "./run-words.tsx";
 import { MAX_ROWS, route, runList } from "./state.ts";
@@ -41,10 +41,11 @@ function fits(run: RunRow): boolean {
 
 function RunTable() {
   const from = useSignal(0);
-  const all = runList.value;
+  const { shown, late, holds } = useSteady(runList.value, ({ runId }) => runId);
+  const all = shown.slice(0, shown.length - late);
   const found = all.filter(fits);
   const first = Math.min(from.value, Math.max(0, found.length - 1));
-  const shown = found.slice(first, first + MAX_ROWS);
+  const rows = found.slice(first, first + MAX_ROWS);
   if (all.length === 0) {
     return (
       <Empty title="There are no runs yet.">
@@ -73,6 +74,7 @@ function RunTable() {
           ]}
         />
         <span class="push row">
+          {late > 0 && <span class="quiet small">{counted(late, "new run")}</span>}
           <StatusChoice all={all} />
           <Search
             label="Search runs and targetings"
@@ -84,7 +86,7 @@ function RunTable() {
           />
         </span>
       </div>
-      {shown.length === 0 ? <p>No run fits.</p> : <Table rows={shown} />}
+      {rows.length === 0 ? <p>No run fits.</p> : <Table rows={rows} holds={holds} />}
       <Steps from={from} first={first} total={found.length} rows={MAX_ROWS} of="runs" />
     </>
   );
@@ -111,10 +113,11 @@ function StatusChoice({ all }: { readonly all: readonly RunRow[] }) {
   );
 }
 
-function Table({ rows }: { readonly rows: readonly RunRow[] }) {
+/** The runs by day. They keep their places while the pointer is on them; new ones are then only counted. */
+function Table({ rows, holds }: Pick<ReturnType<typeof useSteady>, "holds"> & { readonly rows: readonly RunRow[] }) {
   let day = "";
   return (
-    <section class="frame" aria-label="Runs" {...SCROLLS}>
+    <section class="frame" aria-label="Runs" {...SCROLLS} {...holds}>
       <table class="runs stacks">
         <caption class="spoken">Runs</caption>
         <thead class="wide">
