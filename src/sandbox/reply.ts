@@ -1,5 +1,6 @@
 import { type IncomingMessage, STATUS_CODES } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import { jsonPieces } from "../platform/json.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { type BusinessError, errorFields } from "./rules/outcome.ts";
 
@@ -48,7 +49,9 @@ export async function deliver(reply: Reply, request: IncomingMessage, headers: H
     return RESPONSE_ALREADY_SENT;
   }
   headers.set("Content-Type", "application/json; charset=utf-8");
-  return new Response(JSON.stringify(reply.body), { status: reply.status, headers });
+  // As one text a long answer would stay in memory until the next full collection, next to its bytes.
+  const body = Buffer.concat([...jsonPieces(reply.body)].map((piece) => Buffer.from(piece)));
+  return new Response(body, { status: reply.status, headers });
 }
 
 /** A received body, or the size of one that is too large (management-api 7.1, 413). */

@@ -30,14 +30,19 @@ export function ulidAt(time: number): string {
  */
 export function ulidSource(now: () => number, random: () => number): () => string {
   let lastTime = -1;
-  let tail: number[] = [];
+  const tail = new Uint8Array(16);
+  // Many IDs are made at once, so each costs no memory but its own.
+  const letters = Buffer.alloc(26);
   return () => {
     const time = Math.max(now(), lastTime);
-    const following = time === lastTime ? increment(tail) : undefined;
-    // A tail that consists of the last digit only has no successor, so the next millisecond is used.
-    lastTime = time === lastTime && following === undefined ? time + 1 : time;
-    tail = following ?? Array.from({ length: 16 }, () => Math.floor(random() * 32));
-    return encodeTime(lastTime) + tail.map((digit) => ALPHABET.charAt(digit)).join("");
+    if (time !== lastTime || !increment(tail)) {
+      // A tail that consists of the last digit only has no successor, so the next millisecond is used.
+      lastTime = time === lastTime ? time + 1 : time;
+      letters.write(encodeTime(lastTime), "latin1");
+      for (let place = 0; place < tail.length; place += 1) tail[place] = Math.floor(random() * 32);
+    }
+    for (const [place, digit] of tail.entries()) letters[10 + place] = ALPHABET.charCodeAt(digit);
+    return letters.toString("latin1");
   };
 }
 
@@ -51,17 +56,14 @@ function encodeTime(time: number): string {
   return text;
 }
 
-function increment(digits: readonly number[]): number[] | undefined {
-  const next = [...digits];
-  for (let place = next.length - 1; place >= 0; place -= 1) {
-    const digit = next[place] ?? 0;
-    if (digit < 31) {
-      next[place] = digit + 1;
-      return next;
-    }
-    next[place] = 0;
+/** Adds 1 to a number, given by its digits. Returns false if it has no successor. */
+function increment(digits: Uint8Array): boolean {
+  for (let place = digits.length - 1; place >= 0; place -= 1) {
+    const digit = digits[place] ?? 0;
+    digits[place] = (digit + 1) % 32;
+    if (digit < 31) return true;
   }
-  return undefined;
+  return false;
 }
 
 const ULID_BYTES = 16;

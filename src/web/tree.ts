@@ -46,7 +46,7 @@ function sizesOf({ options }: Project): ReadonlyMap<string, { contexts: number; 
   const sizes = new Map<string, { contexts: number; lastAt: number }>();
   for (const { targeting, contexts, updatedAt } of options.values()) {
     const size = sizes.get(targeting) ?? { contexts: 0, lastAt: 0 };
-    size.contexts += contexts.size;
+    size.contexts += contexts.length;
     size.lastAt = Math.max(size.lastAt, Date.parse(updatedAt));
     sizes.set(targeting, size);
   }
@@ -76,7 +76,7 @@ export function contextIdsOf(world: World, targetingId: string, optionId: string
     const option = options.get(optionId);
     if (option === undefined || option.targeting !== targetingId) continue;
     const contextIds = [...option.contexts].slice(0, MAX_CONTEXTS).map(cut);
-    return { contextIds, total: option.contexts.size };
+    return { contextIds, total: option.contexts.length };
   }
   return undefined;
 }
@@ -90,7 +90,7 @@ export function findMatchingOptions(world: World, search: string, { from, limit 
   let total = 0;
   for (const project of world.projects.values()) {
     for (const option of project.options.values()) {
-      if (!option.name.toLowerCase().includes(wanted) && !option.contexts.has(search)) continue;
+      if (!option.name.toLowerCase().includes(wanted) && !option.contexts.includes(search)) continue;
       total += 1;
       const isWanted = total > from && options.length < Math.min(limit, MAX_ROWS);
       if (isWanted)
@@ -109,7 +109,7 @@ function optionRow(option: StoredOption, { readyAt }: World): OptionRow {
   const { _id, name, type, contexts, children, createdAt, updatedAt } = option;
   const changedAt = Date.parse(updatedAt);
   return {
-    ...{ _id, name: cut(name), isGroup: type === "collection", contexts: contexts.size, children: children.size },
+    ...{ _id, name: cut(name), isGroup: type === "collection", contexts: contexts.length, children: children.size },
     ...(changedAt > readyAt && { changedAt, ...(createdAt === updatedAt && { isNew: true }) }),
   };
 }

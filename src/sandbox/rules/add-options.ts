@@ -191,9 +191,9 @@ export function claimContexts(
   options: readonly NewOption[],
   targeting?: string,
 ): BusinessError | undefined {
-  const groups = options.filter((option) => typeOf(option) === "collection");
   const own: Claims = { ...claims, groupContexts: new Map() };
-  for (const group of groups) {
+  for (const group of options) {
+    if (typeOf(group) !== "collection") continue;
     const contexts = new Set(group.contexts);
     const error = ownContextError(claims, contexts) ?? ownContextError(own, contexts);
     if (error !== undefined) return error;
@@ -219,19 +219,20 @@ export function writeNewOption(
   place: { readonly targeting: string; readonly parent?: string | undefined; readonly at: string },
   newId: () => string,
 ): StoredOption {
-  const common = { targeting: place.targeting, createdAt: place.at, updatedAt: place.at };
-  const stored = putOption(project, {
-    ...common,
-    _id: newId(),
-    name: option.name,
-    type: typeOf(option),
-    parent: place.parent,
-    exposeChildren: option.exposeChildren,
-    contexts: option.contexts ?? [],
-  });
-  for (const child of option.children ?? []) {
-    const contexts = child.contexts ?? [];
-    putOption(project, { ...common, _id: newId(), name: child.name, type: "atomic", parent: stored._id, contexts });
-  }
+  const { targeting, at } = place;
+  const put = ({ name, contexts = [], exposeChildren }: NewOption, type: OptionType, parent: string | undefined) =>
+    putOption(project, {
+      _id: newId(),
+      targeting,
+      name,
+      type,
+      parent,
+      exposeChildren,
+      contexts,
+      createdAt: at,
+      updatedAt: at,
+    });
+  const stored = put(option, typeOf(option), place.parent);
+  for (const child of option.children ?? []) put(child, "atomic", stored._id);
   return stored;
 }

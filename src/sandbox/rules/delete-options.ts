@@ -95,7 +95,7 @@ function lastChildErrors(project: Project, targets: Map<string, StoredOption>): 
     const group = option.parent === undefined ? undefined : project.options.get(option.parent);
     if (group === undefined || targets.has(group._id)) continue;
     const left = (staying.get(group._id) ?? group.children.size) - 1;
-    if (left <= 0 && group.contexts.size === 0) {
+    if (left <= 0 && group.contexts.length === 0) {
       errors.set(option._id, businessError("TARGETING_CATEGORY_NOT_SUPPORTED"));
       targets.delete(option._id);
     } else {

@@ -21,10 +21,11 @@ export interface StoredOption {
   readonly type: OptionType;
   parent: string | undefined;
   exposeChildren: boolean;
-  contexts: ReadonlySet<string>;
+  /** Each of them once. */
+  contexts: readonly string[];
   contextBytes: number;
-  /** Sub-options; empty for a regular option. */
-  readonly children: OrderedIds;
+  /** Sub-options; for an option that never had any, one empty list that all of them share. */
+  children: OrderedIds;
   readonly createdAt: string;
   updatedAt: string;
 }
@@ -159,16 +160,23 @@ export interface NewStoredOption {
 
 /** Stores a new option in its targeting, under its parent if it has one. */
 export function putOption(project: Project, record: NewStoredOption): StoredOption {
+  const { _id, name, type, parent, exposeChildren = false, createdAt, updatedAt } = record;
+  const targeting = project.targetings.get(record.targeting);
   const option: StoredOption = {
-    ...record,
-    parent: record.parent,
-    exposeChildren: record.exposeChildren ?? false,
-    contexts: new Set(),
+    _id,
+    // A request repeats the ID of the targeting in each of its items.
+    targeting: targeting?._id ?? record.targeting,
+    name,
+    type,
+    parent,
+    exposeChildren,
+    contexts: [],
     contextBytes: 0,
-    children: new OrderedIds(),
+    children: NO_CHILDREN,
+    createdAt,
+    updatedAt,
   };
-  project.options.set(option._id, option);
-  const targeting = project.targetings.get(option.targeting);
+  project.options.set(_id, option);
   if (targeting !== undefined) {
     indexId(targeting.names, option.name, option._id);
     targeting.optionCount += 1;
@@ -211,11 +219,12 @@ export function moveStoredOption(project: Project, option: StoredOption, parent:
 /** Replaces the Context IDs of an option; `contexts` are trimmed. */
 export function replaceContexts(project: Project, option: StoredOption, contexts: ReadonlySet<string>): void {
   if (option.type === "collection") {
-    for (const value of option.contexts) if (!contexts.has(value)) unindexId(project.groupContexts, value, option._id);
-    for (const value of contexts) if (!option.contexts.has(value)) indexId(project.groupContexts, value, option._id);
+    const before = new Set(option.contexts);
+    for (const value of before) if (!contexts.has(value)) unindexId(project.groupContexts, value, option._id);
+    for (const value of contexts) if (!before.has(value)) indexId(project.groupContexts, value, option._id);
   }
-  project.contextCount += contexts.size - option.contexts.size;
-  option.contexts = contexts;
+  project.contextCount += contexts.size - option.contexts.length;
+  option.contexts = [...contexts];
   option.contextBytes = contextBytesOf(contexts);
 }
 
@@ -228,40 +237,35 @@ export function contextBytesOf(contexts: Iterable<string>): number {
 
 /** The list that contains an option: its group's, or its targeting's top level. */
 function siblings(project: Project, option: StoredOption): OrderedIds | undefined {
-  return option.parent === undefined
-    ? project.targetings.get(option.targeting)?.topLevel
-    : project.options.get(option.parent)?.children;
+  if (option.parent === undefined) return project.targetings.get(option.targeting)?.topLevel;
+  const parent = project.options.get(option.parent);
+  if (parent?.children === NO_CHILDREN) parent.children = new OrderedIds();
+  return parent?.children;
 }
 
 /**
  * The IDs of the objects with a name or a Context ID. Usually one; more if the web console created duplicates
  * (management-api 4.2 rule 4).
  */
-export type IdIndex = Map<string, readonly string[]>;
+export type IdIndex = Map<string, string | readonly string[]>;
 
 /** Adds `id` to the IDs of `text`. */
 function indexId(index: IdIndex, text: string, id: string): void {
-  const held = index.get(text);
-  index.set(text, held === undefined ? [id] : [...held, id]);
+  const held = idsBy(index, text);
+  index.set(text, held.length === 0 ? id : [...held, id]);
 }
 
 /** Removes `id` from the IDs of `text`. */
 function unindexId(index: IdIndex, text: string, id: string): void {
-  const held = index.get(text);
-  if (held === undefined) return;
-  if (held.length > 1) {
-    index.set(
-      text,
-      held.filter((other) => other !== id),
-    );
-  } else if (held[0] === id) {
-    index.delete(text);
-  }
+  const others = idsBy(index, text, id);
+  if (others.length === 0) index.delete(text);
+  else index.set(text, others);
 }
 
 /** The IDs of `text`, without `except`. */
 export function idsBy(index: IdIndex, text: string, except?: string): readonly string[] {
-  const held = index.get(text) ?? [];
+  const found = index.get(text) ?? [];
+  const held = typeof found === "string" ? [found] : found;
   return except === undefined ? held : held.filter((id) => id !== except);
 }
 
@@ -280,7 +284,7 @@ export function optionRecordOf(option: StoredOption): OptionRecord {
     name,
     type,
     ...(parent === undefined ? {} : { parent }),
-    contextCount: option.contexts.size,
+    contextCount: option.contexts.length,
     ...(type === "collection"
       ? { exposeChildren, children: children.page(0, LIMITS.childrenShown.value), childCount: children.size }
       : {}),
@@ -353,6 +357,9 @@ export class OrderedIds implements Iterable<string> {
     return Math.max(0, Math.min(found, chunks.length - 1));
   }
 }
+
+/** The children of options that have none: most options are in no group and no group themselves. */
+const NO_CHILDREN = new OrderedIds();
 
 /** The first of `length` positions for which `before` is false. */
 function lowerBound(length: number, before: (position: number) => boolean): number {

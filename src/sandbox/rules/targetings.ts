@@ -151,6 +151,6 @@ export function listOptions(project: Project, targetingId: string, query: ListQu
 export function getOption(project: Project, id: string, query: GetQuery): Outcome {
   const option = project.options.get(id);
   if (option === undefined) return { error: businessError("TARGETING_CATEGORY_NOT_FOUND") };
-  const contexts = [...option.contexts].slice(query.offset, query.offset + query.limit);
+  const contexts = option.contexts.slice(query.offset, query.offset + query.limit);
   return { body: { ...optionRecordOf(option), contexts } };
 }

@@ -126,7 +126,7 @@ function stayingChildren(claims: UpdateClaims, group: StoredOption): number {
 
 /** Whether a group has own Context IDs, and had them before the request. */
 function keepsOwnContexts(claims: UpdateClaims, group: StoredOption): boolean {
-  return group.contexts.size > 0 && !claims.hadNoContexts.has(group._id);
+  return group.contexts.length > 0 && !claims.hadNoContexts.has(group._id);
 }
 
 function nameError(
@@ -145,23 +145,24 @@ function nameError(
 function contextsError(claims: UpdateClaims, option: StoredOption, changes: ContextChanges): BusinessError | undefined {
   const after = contextsAfter(option.contexts, changes);
   if (option.type === "collection") {
-    const empties = after.size === 0 && option.contexts.size > 0;
+    const empties = after.size === 0 && option.contexts.length > 0;
     if (empties && stayingChildren(claims, option) <= 0) return NOT_SUPPORTED;
-    const added = [...after].filter((value) => !option.contexts.has(value));
+    const held = new Set(option.contexts);
+    const added = [...after].filter((value) => !held.has(value));
     const taken = ownContextError(claims, added, option._id);
     if (taken !== undefined) return taken;
   }
-  const grows = after.size > option.contexts.size;
+  const grows = after.size > option.contexts.length;
   const bytes = contextBytesOf(after);
   if (grows && after.size > LIMITS.optionContextIds.value) return businessError("TARGETING_CONTEXT_LIMIT_EXCEEDED");
   if (bytes > option.contextBytes && bytes > LIMITS.optionContextBytes.value) {
     return businessError("TARGETING_CONTEXT_LIMIT_EXCEEDED");
   }
-  return projectContextError(claims, after.size - option.contexts.size);
+  return projectContextError(claims, after.size - option.contexts.length);
 }
 
 /** The Context IDs of an option after a change: `set`, or the present ones with `add` and then without `remove`. */
-function contextsAfter(before: ReadonlySet<string>, changes: ContextChanges): ReadonlySet<string> {
+function contextsAfter(before: readonly string[], changes: ContextChanges): ReadonlySet<string> {
   if (changes.set !== undefined) return new Set(changes.set);
   const after = new Set(before);
   for (const value of changes.add ?? []) after.add(value);
@@ -188,11 +189,11 @@ function writeMove(claims: UpdateClaims, option: StoredOption, to: string | unde
 function writeContexts(claims: UpdateClaims, option: StoredOption, after: ReadonlySet<string>): void {
   const before = option.contexts;
   if (option.type === "collection") {
-    const freed = [...before].filter((value) => !after.has(value));
+    const freed = before.filter((value) => !after.has(value));
     claimGroupContexts(claims, freed, storedGroupName(claims.project, option._id));
-    if (before.size === 0) claims.hadNoContexts.add(option._id);
+    if (before.length === 0) claims.hadNoContexts.add(option._id);
   }
-  claims.contextsAdded += Math.max(0, after.size - before.size);
+  claims.contextsAdded += Math.max(0, after.size - before.length);
   replaceContexts(claims.project, option, after);
 }
 
