@@ -223,13 +223,13 @@ function commandOf(name: string | undefined): Command | undefined {
   return name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
 }
 
-/** Prints a text for a person; gives the exit code of a command that has nothing else to do. */
+/** Prints a text for a person. Returns the exit code of a command that has nothing else to do. */
 function print(text: string): number {
   process.stdout.write(text);
   return 0;
 }
 
-/** Ends the process once everything is written: what is left of sockets and timers must not keep it alive. */
+/** Ends the process once everything is written, so that open sockets and timers do not keep it alive. */
 function endWhenWritten(): void {
   process.stdout.write("", () => process.exit());
 }

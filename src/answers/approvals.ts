@@ -297,7 +297,7 @@ export function shortName(name: string): string {
 const MAX_NAMED = 20;
 /** The maximum number of names for an agent, for each kind. It is lower to save tokens. */
 const MAX_FOR_AGENT = 10;
-/** The maximum number of tokens of the names, for an agent: with IDs and details, and names alone. */
+/** The maximum number of tokens for the names in an answer: with IDs and details, and with names only. */
 const DETAILED_TOKENS = 350;
 const NAMES_TOKENS = 450;
 /** How many names of each kind are shown to an agent: the first of these numbers that fits the tokens. */

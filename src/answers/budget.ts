@@ -30,7 +30,9 @@ export const ANSWER_TOKENS = 2500;
 /** The maximum number of tokens of a page of a list. */
 const PAGE_TOKENS = 3500;
 
-/** How many tokens a page of random IDs can have above its estimate. The maximum in 9,000 such pages was 29. */
+/**
+ * The number of tokens by which a page of random IDs can exceed its estimate. The maximum in 9,000 such pages was 29.
+ */
 const RANDOM_ID_TOKENS = 50;
 
 /** The assumed maximum of tokens for the sentences and fields around the rows, unless they are measured. */
@@ -185,7 +187,10 @@ function measure(
   return { tokens, end: text.length };
 }
 
-/** Counts the tokens of a piece. `before` is the character before it, and `after` the one after its first character. */
+/**
+ * Counts the tokens of a piece. `before` is the character in front of it, and `after` is the one that follows its first
+ * character.
+ */
 function tokensOfPiece(piece: string, before: string, after = "", seen?: ReadonlySet<string>): number {
   const known = KNOWN.get(piece);
   if (known !== undefined) return known;

@@ -76,7 +76,7 @@ export function withoutResume(remedy: string): string {
 export const MORE_PATIENT = "To retry longer, raise TARGETING_MCP_RETRY_BUDGET_MS.";
 
 /** Where people change the settings of this server. */
-export const WHERE_SET = "It is set in the env of this server's entry in the host's configuration.";
+export const WHERE_SET = "Settings are in the env of this server's entry in the host's configuration.";
 
 /** Formats a number for people. */
 export const number = (value: unknown, fallback: number | string = "?"): string =>

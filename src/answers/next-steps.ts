@@ -32,8 +32,8 @@ const CAUSES: Readonly<Record<string, Cause>> = {
 };
 
 /**
- * Returns the calls that help with a run now, by its status and the causes of its failures. Remedies say what a person
- * must set first.
+ * Returns the calls that help with a run now, by its status and the causes of its failures. If a person has to change a
+ * setting first, the remedy of the failure says so.
  */
 export function nextStepsOf(run: ReportedRun): readonly string[] {
   const steps = [...(run.nextSteps ?? [])];
@@ -90,7 +90,10 @@ function resumable(run: ReportedRun): number {
   return run.neverPlanned ? 0 : askable(run) + run.counts.pending + waiting(run);
 }
 
-/** How many unknown objects another try would resolve. No answer shows who made what appeared meanwhile. */
+/**
+ * The number of unknown objects that another attempt would resolve. If an object of this name has appeared meanwhile,
+ * no answer shows who created it.
+ */
 function askable({ counts, failures, tool, unknownIsFinal }: ReportedRun): number {
   if (isEvents({ tool }) || unknownIsFinal) return 0;
   const unclear = failures.filter(({ errorCode, outcome }) => errorCode === "OWNER_UNCLEAR" && outcome === "unknown");

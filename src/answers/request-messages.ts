@@ -156,7 +156,7 @@ const REFUSALS: Readonly<Record<string, (problem: Known, way: Way) => Message>> 
     message:
       `status ${statusCode ?? "unknown"} came from something between this server and the service (a firewall, a gateway, ` +
       `a proxy), since its body is not of the API's form${title === undefined ? "" : `; it says ${quoteUntrusted(title)}`}`,
-    remedy: `Check ${address}, and have the firewall, gateway or proxy let these requests through. The key may be right.`,
+    remedy: `Check ${address}, and have the firewall, gateway or proxy let these requests through. The key itself may be valid.`,
   }),
 };
 
@@ -221,7 +221,9 @@ const REMEDIES: Readonly<Record<NetworkCause, (way: Way) => string>> = {
     `Have the proxy let the host in ${address} through, or add the host to NO_PROXY if no proxy is needed.`,
 };
 
-/** Returns how to fix that a request was not answered. For an unknown cause, returns what helps most often. */
+/**
+ * Returns how to fix that a request was not answered. For an unknown cause, this is the remedy that helps most often.
+ */
 function networkRemedy(cause: string | undefined, way: Way): string {
   const remedy = isCause(cause) ? REMEDIES[cause] : REMEDIES.lost;
   return remedy(way);

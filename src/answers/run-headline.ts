@@ -83,7 +83,7 @@ function resultWords(run: ReportedRun): string {
 function wouldWords({ tool, counts, plan = [], newOptions }: ReportedRun, { todo, noun }: Work): string {
   const { pending, items, failed } = counts;
   const updates = plan.reduce((sum, { operation, items }) => sum + (operation === "updateOptions" ? items : 0), 0);
-  // Requests also count what would fail.
+  // The number of requests includes the items that would fail.
   if (tool !== "bulk_add_options" || updates === 0 || failed > 0)
     return `${todo} ${ofAll(pending, items, noun, newOptions && { ...newOptions, count: newOptions.pending })}`;
   const extended = `add Context IDs to ${thousands(updates)}`;

@@ -131,9 +131,9 @@ const KINDS: readonly {
 ];
 
 /**
- * Describes what a run did, one line for each kind. Up to 20 objects of a kind are listed with their IDs; of more, only
- * the first few. `all` contains the total of each kind, `done` the title of objects without a known change, and `allAt`
- * where all objects can be read.
+ * Describes what a run did, with one line for each kind of change. Up to 20 objects of a kind are listed with their
+ * IDs; of more objects, only the first few are listed. `all` contains the total of each kind, and `done` is the title
+ * for objects whose change is unknown. `allAt` is the address under which all objects can be read.
  */
 export function changeLines(
   results: readonly ObjectResult[],

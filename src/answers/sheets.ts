@@ -17,8 +17,8 @@ const DELIMITER_WORDS: Readonly<Record<string, string>> = {
 const SEPARATOR_WORDS: Readonly<Record<string, string>> = { ",": "commas", "\n": "line breaks" };
 
 /**
- * How a sheet was read, as sentences: what was detected and differs from plain CSV, and what was skipped. Beside a
- * preview, which lists all columns, they are not repeated.
+ * Describes in sentences how a sheet was read: the detected properties that differ from plain CSV, and what was
+ * skipped. A preview lists all columns, so beside a preview they are not repeated.
  */
 export function sheetNotes(file: InputFile | undefined, beside: readonly string[] = []): readonly string[] {
   if (file === undefined || (file.format !== "csv" && file.format !== "xlsx")) return [];

@@ -169,7 +169,7 @@ async function sendOnce(
             if (stopped !== undefined) return controller.abort(stopped);
             if (!isSliced(body)) {
               complete();
-              // The rest of this turn of the event loop writes the request.
+              // The rest of this event loop turn writes the request.
               if (fence !== undefined) queueMicrotask(() => fence.hasLeft());
             }
             started = controller;

@@ -3,9 +3,9 @@ import { brotliDecompress, gunzip, inflate, inflateRaw } from "node:zlib";
 import { HeldBackError } from "../platform/fence.ts";
 
 /**
- * Why a request got no answer, as far as the remedy depends on it; `answers/request-messages.ts` has one remedy each.
- * `name`: the host name was not found; `tls`: a secure connection failed, but not because of the certificate;
- * `notTheService`: a proxy or firewall answered with a page of its own.
+ * The reasons why a request got no answer, as far as the remedy depends on them. Each has one remedy in
+ * `answers/request-messages.ts`. `name`: the host name was not found; `tls`: a secure connection failed, but not
+ * because of the certificate; `notTheService`: a proxy or firewall answered with its own page.
  */
 export type NetworkCause =
   | "name"

@@ -46,7 +46,7 @@ type ApprovalEntry = Fixed<z.infer<typeof approvalEntry>>;
 
 const NOTHING = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };
 
-/** The state of an approval. Its one object is what needs approval. */
+/** The state of an approval. Its only object is the work that needs approval. */
 class ApprovalState implements RunView<ApprovalEntry> {
   objects: readonly ReportedObject[] = [];
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
@@ -95,7 +95,7 @@ class ApprovalState implements RunView<ApprovalEntry> {
 
 export type ApprovalRun = Run<ApprovalCall, ApprovalState>;
 
-/** Who approved, and what happens then. */
+/** The person who approved, and what happens after the approval. */
 export interface Granted extends Omit<Extract<ApprovalEntry, { readonly t: "agreed" }>, "t"> {
   readonly work: (signal: AbortSignal) => Promise<void>;
 }

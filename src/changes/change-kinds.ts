@@ -34,7 +34,7 @@ interface ChangeKind<Input> {
   /** Returns the existing targetings and options that it changes. Absent or undefined if it creates a targeting. */
   targets?(input: Input, bytes: ByteSource | undefined): Promise<Targets> | Targets | undefined;
   deletions?(input: Input): number;
-  /** Whether its plan may remove Context IDs, judged by the input alone. */
+  /** Whether its plan may remove Context IDs. Only the input is considered. */
   mayTakeAway?(input: Input): boolean;
   rejects?(bytes: ByteSource, file: InputFile, rejected: Rejected): AsyncIterable<string>;
   /** How existing names are handled; absent: they fail. */
@@ -179,7 +179,7 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
     targets: (bytes: ByteSource | undefined) => kind.targets?.(input, bytes),
     deletes: kind.deletions !== undefined,
     deletions: kind.deletions?.(input) ?? 0,
-    /** Whether its plan may need a person's approval, judged by the input alone. */
+    /** Whether its plan may need a person's approval. Only the input is considered. */
     mayTakeAway: kind.deletions !== undefined || kind.mayTakeAway?.(input) === true,
     rejects: kind.rejects,
     onExisting: kind.onExisting?.(input) ?? ("fail" as const),

@@ -55,7 +55,9 @@ export interface ChangeWorld extends FinishingWorld {
   readonly project: string;
   /** The timeout of one request, in milliseconds. After that a request can no longer be in progress. */
   readonly requestTimeoutMs: number;
-  /** Reads the plan that a run applies, and checks whether it is still valid. Absent if there are no such runs. */
+  /**
+   * Reads the plan that a run applies, and checks whether it is still valid. Absent if runs never apply a stored plan.
+   */
   readonly lookAgain?: typeof checkStoredPlan;
 }
 
@@ -94,7 +96,7 @@ type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning,
 interface Undone {
   /** Ends the run that is being undone, so that nobody resumes it meanwhile. */
   end(header: { readonly runId: string; readonly call: WriteCall }): Promise<void>;
-  /** Returns a function that finds out what its unanswered requests did. */
+  /** Returns a function that determines what the unanswered requests of a run did. */
   resolve(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined;
 }
 
@@ -425,7 +427,7 @@ interface FinishingWorld {
   readonly words: (reason: Reason) => string;
   /** Stores the names of targetings that runs created or renamed, and removes deleted ones. */
   readonly memory: TargetingMemory;
-  /** Renews the base of a file that was applied. Absent if there are no such runs. */
+  /** Renews the base of a file that was applied. Absent if no run applies a file. */
   readonly renewBase?: typeof renewBaseAt;
 }
 

@@ -12,9 +12,9 @@ type Former = ReadonlyMap<string, PreviousOption | PreviousTargeting>;
 
 /** What is known about the in-doubt steps of a run, once none of them can be applied any more. */
 export interface Resolved {
-  /** By object: the ID of what an in-doubt step created. */
+  /** By object: the ID of the object that an in-doubt step created. */
   readonly made: ReadonlyMap<number, string>;
-  /** By object: the ID of what has its name, if it is unknown whether an in-doubt step created it. */
+  /** By object: the ID of the existing object with its name, if it is unknown whether an in-doubt step created it. */
   readonly unclear: ReadonlyMap<number, string>;
 }
 

@@ -165,7 +165,7 @@ function failureReason({ reason, statusCode }: NotSentError | AmbiguousError): s
   return isSuccess ? `answers with status ${statusCode}, and ${reason.replace(/^its answer/, "what it says")}` : reason;
 }
 
-/** A service that limits requests is reachable, but does not show whether the key gives access. */
+/** The service limits requests, so it is reachable. This does not show whether the key gives access. */
 function busyMeans({ statusCode, retryAfterMs }: BusyError): Omit<ProbeOutcome, "probe"> {
   return statusCode === RATE_LIMITED
     ? { kind: "trouble", words: rateLimitWords({ retryAfterMs }), remedy: "Run doctor again then." }

@@ -52,7 +52,7 @@ async function checkStateFolder(folder: string): Promise<Check> {
       await access(existing, constants.W_OK);
       return ok(about, `${folder} will be made by the first run`);
     }
-    // Only writing proves it: permissions alone do not, on every platform and file system.
+    // Only a write proves that the folder is writable: on some platforms and file systems, permissions do not.
     await rm(await mkdtemp(join(folder, "doctor-")), { recursive: true });
     if (await syncFolder(folder)) return ok(about, `${folder} can be written`);
     return note(
@@ -177,8 +177,8 @@ function openFiles({ stateDir, sealKey, http }: Settings): readonly Exposure[] {
   if (process.platform === "win32") return [];
   const sealFile = sealKey === undefined ? join(stateDir, SEAL_KEY_FILE) : undefined;
   return [
-    // Files created in it have permissions of their own: an open folder shows names, and what older versions left
-    // there.
+    // Files created in it have their own permissions. But an open folder shows names, and files that older versions
+    // left in it.
     ...openOne("state folder", stateDir, { right: "700", why: "it holds runs", mostly: "note" }),
     ...openOne("seal key", sealFile, { right: "600", why: "a program that reads it can confirm deletions" }),
     ...openOne("access file", http.accessFile, { right: "600", why: "it holds keys and tokens" }),

@@ -108,7 +108,7 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
     const access = readAccess(settings.http.accessFile);
     const { oauth, ownKeys, accessFile } = settings.http;
     const isAsked = ownKeys || accessFile !== undefined || oauth !== undefined;
-    // Without authentication only this machine can be meant, because the host is not a setting.
+    // The host is not a setting. Without authentication, the server can only listen on this machine.
     checkAccess(settings, access, isAsked ? EVERY_HOST : THIS_HOST);
     return { settings, access };
   } catch (thrown) {
@@ -179,7 +179,7 @@ async function checkApis(
   ];
 }
 
-/** Where callers over HTTP get the key of an API from, in words; undefined if no caller can have one. */
+/** Describes where callers over HTTP get the key of an API from; undefined if no caller can have one. */
 type KeysOfCallers = Readonly<Record<ToolAvailability["toolsets"][number], string | undefined>>;
 
 function keysOfCallers(input: SettingsInput, { settings, access }: Usable): KeysOfCallers {

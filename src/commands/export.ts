@@ -31,7 +31,8 @@ export async function runExport(line: CommandLine): Promise<number> {
       return 0;
     }
     if (!isForced && !(await mayReplace(to, there, isBaseOnly))) return 1;
-    // The file is written first: with an older base, what is the same in file and service is no difference.
+    // The file is written before its base. If the command stops in between, an equal value in the file and the service
+    // is no difference, even with an older base.
     const base = { path: basePathOf(to), pieces: baseText(baseOf(there, new Date().toISOString())) };
     await writeOver(isBaseOnly ? [base] : [{ path: to, pieces: piecesOf(there, form) }, base]);
     tell(`${isBaseOnly ? base.path : `${to} and ${base.path}`}: ${amount(there.options.length, "option")}`);

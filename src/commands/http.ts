@@ -31,11 +31,11 @@ import { type Settings, settingText } from "../settings/settings.ts";
 import { text, wholeNumber } from "../settings/value-types.ts";
 import { allowedHostnames } from "../web/http-errors.ts";
 
-/** After a signal: for answers that are on their way, in milliseconds. */
+/** The time that answers in progress may take after a signal, in milliseconds. */
 const LAST_ANSWERS_MS = 2000;
 const IDLE_SWEEP_MS = 50;
 
-/** Serves MCP over HTTP until a signal comes; gives the exit code. */
+/** Serves MCP over HTTP until the process gets a signal. Returns the exit code. */
 export async function runHttp(line: CommandLine): Promise<number> {
   process.stderr.on("error", () => undefined);
   // Signals are handled from the beginning: a program that waits for the line "serving" may send one at once.
@@ -72,7 +72,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
   return 0;
 }
 
-/** Makes the server; `listensAt` tells it its address as soon as its port is open. */
+/** Creates the server. Calls `listensAt` with its address as soon as its port is open. */
 async function serverOf(
   {
     settings,
@@ -195,7 +195,7 @@ function partsMaker(
   };
 }
 
-/** Takes nothing new, lets runs end between two requests, and waits for what is in flight to be answered. */
+/** Accepts no more requests, stops runs between two requests, and waits until all calls in progress are answered. */
 async function stop({ server, close }: HttpService, all: Projects, calls: CallsUnderWay): Promise<void> {
   const closed = once(server, "close");
   server.close();

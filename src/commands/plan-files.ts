@@ -19,7 +19,7 @@ import { onlyWord, type PlanContext, printLines, readShowing, tell } from "./pro
 /** A file to be planned. */
 export type AskedFile = ReturnType<typeof askedFile>;
 
-/** The file that a command line names (`what` in words), and how it is planned. */
+/** The file that a command line names (`what` describes it), and how it is planned. */
 export function askedFile(line: CommandLine, what: string) {
   return {
     file: onlyWord(line, what),
@@ -82,7 +82,7 @@ export async function planFile(
   return { ...(await makePlan(request, scene)), read, base };
 }
 
-/** Prints the problems of a file, each with its place. */
+/** Prints the problems of a file, each with its line and column. */
 export function printFileProblems(file: string, problems: readonly Problem[]): void {
   printLines(problems.map((problem) => ({ text: problemLine(file, problem), tone: "stops" })));
 }

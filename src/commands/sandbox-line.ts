@@ -17,7 +17,7 @@ const PLAIN = ", with their keys, over plain http, readable on the way";
 interface SandboxCommand extends Pick<SandboxOptions, "allowedHosts" | "forward" | "keys"> {
   readonly host: string;
   readonly port: number;
-  /** The file in which the state is kept across restarts. */
+  /** The file that stores the state across restarts. */
   readonly data?: string;
   /** Its content at the start, if the data file is empty. */
   readonly seed?: SandboxSeed;
@@ -29,7 +29,7 @@ interface SandboxCommand extends Pick<SandboxOptions, "allowedHosts" | "forward"
  * Serves the sandbox with the options of the command line. It accepts the configured keys, too. Returns the exit code.
  */
 export async function runSandboxLine(line: CommandLine): Promise<number> {
-  // This command uses no API, whatever else is configured.
+  // This command uses no API, even if one is configured.
   const seed = line.flags.get("seed");
   const flags = new Map([
     ...line.flags,

@@ -29,7 +29,7 @@ export async function runUndo(line: CommandLine): Promise<number> {
       throw new ToolError("nothing may be changed: TARGETING_MCP_READ_ONLY is set", "runs shows what was done.");
     }
     const { text, structured } = await startUndoPlan(runId, context);
-    // An agent would make a next call; here the person is asked.
+    // An agent would make the next call. Here the person is asked instead.
     process.stdout.write(`${forPerson(text)}\n`);
     const { runId: planId } = wayBack.parse(structured);
     if (planId === undefined) return 0;

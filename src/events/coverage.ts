@@ -12,7 +12,7 @@ export interface WrongEvents {
   readonly rules: Readonly<Record<string, number>>;
 }
 
-/** How often an unsupported event name arrived, and the supported name that was probably meant. */
+/** The number of events with an unsupported name, and the supported name that was probably meant. */
 interface UnsupportedName {
   readonly count: number;
   readonly nearest?: string;

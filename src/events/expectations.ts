@@ -34,7 +34,7 @@ export interface ExpectationOptions {
   readonly withinMs?: number | undefined;
 }
 
-/** Whether an expectation is met, how many events were found for it, and if it is not met, why. */
+/** Whether an expectation is met, the number of events found for it, and the reason if it is not met. */
 export interface ExpectationResult {
   readonly met: boolean;
   readonly found: number;
@@ -79,8 +79,8 @@ function sortedByTime(arrived: readonly ArrivedEvent[]): readonly ArrivedEvent[]
 interface Found {
   readonly expectation: Expectation;
   /**
-   * All events with the expected name and parameters; those of them with the expected verdict (`wanted`); and if no
-   * verdict is given, those that were ignored or rejected (`lost`).
+   * All events with the expected name and parameters. `wanted` are those of them with the expected verdict. `lost` are
+   * those that were ignored or rejected, if no verdict is expected.
    */
   readonly meant: readonly number[];
   readonly wanted: readonly number[];
@@ -254,7 +254,7 @@ interface Before {
 interface Broken extends Pick<Found, "expectation" | "meant" | "wanted"> {
   readonly name: string;
   readonly needed: number;
-  /** How many of the wanted events arrived too early. */
+  /** The number of wanted events that arrived too early. */
   readonly tooEarly: number;
 }
 

@@ -95,7 +95,7 @@ function isRule(code: string): code is RuleName {
   return Object.hasOwn(RULES, code);
 }
 
-/** Returns how the verdict of an arrived event is known. */
+/** Returns how the verdict of an arrived event was determined. */
 export function verdictBasis(event: Arrived & Pick<SandboxEvent, "verdict">, nearest?: NearestName): RuleBasis {
   const { verdict, basis } = validateEvent(event.body, nearest);
   if (event.body !== undefined && verdict === event.verdict) return basis;

@@ -137,7 +137,10 @@ export function cellReader(header: Header, column: string): (cells: readonly str
   return at < 0 ? () => "" : (cells) => cells[at] ?? "";
 }
 
-/** Makes what reads a cell that holds one of some words: undefined if it is blank, null if it holds another text. */
+/**
+ * Creates a reader for cells that may hold one of some words. It returns undefined for a blank cell and null for any
+ * other text.
+ */
 function wordReader<Meaning>(
   table: readonly (readonly [meaning: Meaning, words: readonly string[]])[],
 ): (cell: string) => Meaning | undefined | null {

@@ -1,4 +1,4 @@
-/** What spreadsheet programs make of texts that they take for something else, by kind of damage. */
+/** Texts that spreadsheet programs wrongly took for something else, by kind of damage. */
 const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   // A formula that failed: a name that begins with =, + or -.
   ["formulaError", /^#(?:NAME\?|REF!|VALUE!|N\/A|DIV\/0!|NUM!|NULL!|SPILL!|CALC!|ERROR!|GETTING_DATA)$/],
@@ -32,7 +32,7 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   ["formulaText", /^="(?:[^"]|"")*"$/],
 ];
 
-/** Matches what any of these forms matches, and little else: most texts are intact. */
+/** Matches every text that one of these forms matches, and few others, because most texts are intact. */
 const ANY_DAMAGE = new RegExp(DAMAGE.map(([, form]) => form.source).join("|"), "i");
 
 /** Invisible characters: non-breaking spaces and zero-width characters. Joiners inside an emoji are excluded. */

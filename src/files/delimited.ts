@@ -4,7 +4,7 @@ import { tooLong } from "./line-limit.ts";
 export interface SheetRecord {
   readonly line: number;
   readonly cells: readonly string[];
-  /** The place of each cell in a text. In a workbook, the row and the column are enough. */
+  /** The position of each cell in a text. In a workbook, the row and the column are enough. */
   readonly places?: readonly CellPlace[];
   /** Whether one of its formulas sums or counts, in a workbook. */
   readonly hasSum?: true;
@@ -16,7 +16,10 @@ export interface SheetRecord {
 export const SUM_FORMULA =
   /^'?=(?:SUM|SUBTOTAL|AGGREGATE|COUNTA?|SUMME|TEILERGEBNIS|AGGREGAT|ANZAHL2?|SOMME|SOUS\.TOTAL|SUMA|SUBTOTALES|SOMMA|SUBTOTALE|SOMA)\(/i;
 
-/** The place of a cell in a text. Lines and columns count from 1; `start` and `end` are positions, including quotes. */
+/**
+ * The position of a cell in a text. Lines and columns count from 1. `start` and `end` are offsets and include the
+ * quotes.
+ */
 export interface CellPlace {
   readonly line: number;
   readonly column: number;
@@ -24,7 +27,7 @@ export interface CellPlace {
   readonly end: number;
 }
 
-/** Mismatched quotes in a text, with their place. */
+/** Mismatched quotes in a text, with their position. */
 export class QuoteFault extends Error {
   readonly line: number;
   readonly column: number;
@@ -41,7 +44,7 @@ export const QUOTES =
 /** How a text is split. */
 export interface Delimited {
   readonly delimiter: string;
-  /** Whether records contain the places of their cells. */
+  /** Whether records contain the positions of their cells. */
   readonly withPlaces?: boolean;
   /** The maximum size of a record in bytes of UTF-8; no limit if absent. */
   readonly maxBytes?: number | undefined;

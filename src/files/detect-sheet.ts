@@ -38,8 +38,8 @@ export interface LookedAt {
 }
 
 /**
- * Detects how a sheet is to be read, and what to report about it. Reads it to its end. Throws a FileError if it cannot
- * be read, or lacks a column.
+ * Detects how to read a sheet, and what to report about it. Reads the sheet to its end. Throws a FileError if it cannot
+ * be read or lacks a column.
  */
 export async function detectSheet(
   looked: LookedAt,
@@ -75,7 +75,7 @@ export async function detectSheet(
   };
 }
 
-/** What is known about the place of the rows in a file. */
+/** What is known about the position of the rows in a file. */
 interface Placed {
   readonly form: SheetForm;
   readonly seen: SheetSeen;

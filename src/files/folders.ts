@@ -34,8 +34,8 @@ async function firstThere(places: readonly Place[]): Promise<Place | undefined> 
 }
 
 /**
- * Finds the place of a new file, in an existing folder inside an allowed one. Throws a FileError if a file of this name
- * exists: nothing is overwritten.
+ * Finds the location of a new file, in an existing folder inside an allowed one. Throws a FileError if a file of this
+ * name exists, because nothing is overwritten.
  */
 export async function findFreePlace(given: string, allowedDirs: readonly string[]): Promise<Place> {
   const places = await placesOf(given, allowedDirs);
@@ -48,7 +48,7 @@ export async function findFreePlace(given: string, allowedDirs: readonly string[
   throw new FileError(`there is no folder for ${quoted(given)}`, `Name a file in ${folderWords(allowedDirs)}.`);
 }
 
-/** The places that a path may mean: one in each allowed folder that contains it, without links. */
+/** The locations that a path may mean: one in each allowed folder that contains it, with links resolved. */
 async function placesOf(given: string, allowedDirs: readonly string[]): Promise<readonly Place[]> {
   if (allowedDirs.length === 0) {
     throw new FolderRefused(
@@ -143,7 +143,10 @@ async function nearWords(given: string, places: readonly Place[], allowedDirs: r
   return `The nearest files there: ${near.map(({ name }) => quoted(name)).join(", ")}.`;
 }
 
-/** The names of the files in the folder of a place; none if it cannot be read, because they are only a hint. */
+/**
+ * The names of the files in the folder of a location. Returns none if the folder cannot be read, because the names are
+ * only a hint.
+ */
 async function filesBeside(place: Place): Promise<readonly string[]> {
   try {
     const folder = await holdFolder(place);
@@ -174,7 +177,7 @@ function quoted(text: string): string {
   return JSON.stringify(text);
 }
 
-/** What no root of a client may open: places that contain keys or runs. */
+/** Locations that a root of a client must not open, because they contain keys or runs. */
 export interface RootGuard {
   /** The person's home folder. */
   readonly home: string;
@@ -185,8 +188,8 @@ export interface RootGuard {
 }
 
 /**
- * The folders of a client's roots that may be read: existing folders, but never the root of a disk, the home folder, or
- * what the guard names. All paths are compared without links.
+ * The folders of a client's roots that may be read. They must exist, and must not be the root of a disk, the home
+ * folder, or a location that the guard names. All paths are compared with links resolved.
  */
 export async function usableRoots(uris: readonly string[], guard: RootGuard): Promise<readonly string[]> {
   const home = await realOrSame(guard.home);

@@ -11,8 +11,9 @@ import {
 } from "./columns.ts";
 
 /**
- * Headings of product lists. They count only where no other heading is a required column, because lists of products have
- * many columns of texts. Those without a word for names count only beside Context IDs: alone they may be numbers.
+ * Headings of product lists. Lists of products have many columns of texts, so these headings count only if no other
+ * heading is a required column. A heading that is not a word for names counts only beside Context IDs: its column could
+ * otherwise hold numbers.
  */
 const PRODUCT_NAMES = [
   ...["product name", "item name", "article name", "상품명", "제품명", "품목명"],

@@ -63,8 +63,9 @@ const sheetSeen = z.object({
   blankGroups: count,
   /** The number of cells whose Hangul was composed. */
   composed: count,
-  /** The number of Context IDs that look like numbers with thousands separators, and like dates. */
+  /** The number of Context IDs that look like numbers with thousands separators. */
   grouped: count,
+  /** The number of Context IDs that look like dates. */
   dates: count,
   /** The number of events with the `tx_id` of an earlier one. */
   repeatedTx: count,

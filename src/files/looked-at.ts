@@ -2,12 +2,12 @@ import type { ByteSource } from "../platform/held-folder.ts";
 import type { ValidColumns } from "./columns.ts";
 import type { InputFile } from "./input-file.ts";
 
-/** How the rows of a sheet are read, and what was noticed about it. */
+/** How the rows of a sheet are read, and what was detected in it. */
 export type SheetLook = Pick<InputFile, "sheet" | "seen">;
 
 /**
- * The key under which a file in memory keeps the detected form of its rows, so that it is detected once. Copies of the
- * file share it, and it is not stored.
+ * The key for the detected form of the rows in a file that is in memory, so that the form is detected once. Copies of
+ * the file share it, and it is not stored.
  */
 const LOOK: unique symbol = Symbol("look");
 

@@ -15,7 +15,7 @@ export interface RowResult {
   readonly howToFix?: string | undefined;
   /** The ID of its option, if known. */
   readonly _id?: string | undefined;
-  /** The action for the option of such a row, and for its Context IDs, if its cells do not say it. */
+  /** The default actions for the option of a row and for its Context IDs, if the cells of the row have none. */
   readonly action?: string;
   readonly contextAction?: string;
   /** The columns of which one is wrong; the first that the sheet has is marked. */
@@ -24,7 +24,7 @@ export interface RowResult {
   readonly at?: number | undefined;
 }
 
-/** A sheet as it was given, and the results of its rows. */
+/** The sheet that the caller sent, and the results of its rows. */
 export interface ResultSource {
   readonly bytes: ByteSource;
   readonly file: Pick<InputFile, "format" | "encoding" | "sheet">;
@@ -55,9 +55,9 @@ export const RESULT_COLUMNS: readonly ResultColumn[] = ["result", "problem", "ho
 export const OPTION_RESULT_COLUMNS: readonly ResultColumn[] = ["_id", "action", "op", ...RESULT_COLUMNS];
 
 /**
- * The rows of a sheet as given, in their order, each with its result. What is above the header, blank rows and total
- * rows stay as they were. In a workbook each row stays in its place, below those that are left out. Throws a FileError
- * if the sheet cannot be read.
+ * Yields the rows of the caller's sheet in their order, each with its result. Rows above the header, blank rows and
+ * total rows stay unchanged. In a workbook each row stays in its position, even if rows above it are omitted. Throws a
+ * FileError if the sheet cannot be read.
  */
 export async function* resultRows(source: ResultSource, form: SheetFormat): AsyncGenerator<WrittenRow> {
   const { bytes, file, shape } = source;
@@ -161,7 +161,7 @@ class ResultWriter {
     put("result", found.result);
     put("problem", found.problem ?? "");
     put("howToFix", found.howToFix ?? "");
-    // Cells beyond the header stay there: they are what is wrong with the row.
+    // Cells to the right of the header stay, because they are the problem of the row.
     const beyond = row.raw.slice(own).map((cell) => this.#own(cell));
     if (beyond.some((cell) => cell !== "")) cells.push(...beyond);
     const { problem, howToFix } = found;

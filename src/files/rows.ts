@@ -26,7 +26,7 @@ export type RowContent<Item> =
   | { readonly item: Item; readonly key?: string | undefined }
   | { readonly reason: Reason; readonly key?: string | undefined };
 
-/** What else determines how the rows of a sheet are read. */
+/** Further settings that determine how the rows of a sheet are read. */
 export interface MoreOfSheet {
   /** The separator of several Context IDs in one cell; absent: not detected. */
   readonly separator?: string | undefined;
@@ -169,7 +169,7 @@ export function placeOf({ index, line }: { readonly index: number; readonly line
 
 const ITEMS_AT_ONCE = 2000;
 
-/** The items of a call as rows. Between two parts of many items other calls get their turn. */
+/** The items of a call as rows. Other calls get their turn after each part of many items. */
 export async function* rowsOfItems<Item>(items: readonly Item[]): AsyncGenerator<readonly Row<Item>[]> {
   for (let from = 0; from < items.length; from += ITEMS_AT_ONCE) {
     if (from > 0) await nextTurn();
@@ -234,7 +234,7 @@ export async function itemsIn<Item>(
   return given;
 }
 
-/** How many rows a file has, by what became of them. */
+/** The number of rows of a file, by their result. */
 export function rowCounts(given: readonly GivenItem<unknown>[]): RowCounts {
   const sum = (field: "merged" | "skipped"): number => given.reduce((total, one) => total + (one[field] ?? 0), 0);
   const merged = sum("merged");

@@ -11,14 +11,14 @@ import type { SheetFormat } from "./written-rows.ts";
 /** How rows are saved. */
 export type SavedForm = SheetFormat | { readonly format: "ndjson" };
 
-/** The place of a new file, and its form. */
+/** The location of a new file, and its format. */
 export interface FreePlace extends Place {
   readonly form: SavedForm;
 }
 
 /**
- * Finds a place for a new file of rows in an allowed folder. `delimiter` is the caller's argument. Throws a FileError
- * if no file may be there, the file exists, or its form has no delimiter.
+ * Finds a location for a new file of rows in an allowed folder. `delimiter` is the caller's argument. Throws a
+ * FileError if no file may be created there, if the file exists, or if its format has no delimiter.
  */
 export async function freePlaceFor(
   path: string,
@@ -30,8 +30,8 @@ export async function freePlaceFor(
 }
 
 /**
- * The form of a file by its name. Throws a FileError if the name has no known form, or the form has no delimiter and
- * one is given.
+ * The format of a file by its name. Throws a FileError if the name has no known ending, or if a delimiter is given and
+ * the format has none.
  */
 export function savedForm(path: string, delimiter: string | undefined): SavedForm {
   const ending = extname(path).toLowerCase();
@@ -67,8 +67,8 @@ export function saveFile(place: Place, pieces: NewFile["pieces"], makeLink = lin
 }
 
 /**
- * Writes files one after another, and gives them their names once the last one is complete, the first file last: if it
- * exists, the others do. Throws like `saveFile`.
+ * Writes files one after another. Gives them their names once the last one is complete, and the first file its name
+ * last: if the first file exists, the others do too. Throws like `saveFile`.
  */
 export async function saveFiles([file, ...others]: readonly NewFile[], makeLink = link): Promise<void> {
   if (file === undefined) return;

@@ -44,7 +44,7 @@ export interface SheetNotes {
   beyond: number;
 }
 
-/** Counts of what was noticed, before anything was read. */
+/** The counts of a sheet before anything was read. */
 export function noNotes(): SheetNotes {
   return {
     continued: 0,
@@ -64,7 +64,7 @@ export interface SheetReading {
   readonly bytes: ByteSource;
   readonly file: Pick<InputFile, "format" | "encoding" | "sheet" | "seen">;
   readonly shape: ValidColumns;
-  /** Whether rows contain the places of their cells. */
+  /** Whether rows contain the positions of their cells. */
   readonly withPlaces?: boolean;
   readonly maxBytes?: number | undefined;
   readonly notes?: SheetNotes;
@@ -92,7 +92,9 @@ export async function* sheetRows(
     onHeader(header);
     return new RowReader(header, reading);
   };
-  /** If no row has all required columns, the row with most of them is used: the error then says what is missing. */
+  /**
+   * If no row has all required columns, the row with most of them is used. The error then names the missing columns.
+   */
   const beginAnyhow = (): RowReader => {
     const filled = above.filter((one) => !isBlank(one));
     const [first] = filled;
@@ -204,7 +206,7 @@ class RowReader {
   /** The columns that are read, by position. */
   readonly #read: readonly boolean[];
   readonly #names: readonly boolean[];
-  /** The positions of the columns that say what a row is about. */
+  /** The positions of the columns that identify the option of a row. */
   readonly #about: readonly number[];
   /** The number of cells that count in a row. */
   readonly #width: number;
@@ -326,7 +328,10 @@ class RowReader {
   }
 }
 
-/** The position of a column that is filled down: by its name, or by its heading. Throws a FileError where there is none. */
+/**
+ * The position of a column that is filled down, by its name or its heading. Throws a FileError if there is no such
+ * column.
+ */
 function positionOf(column: string, header: SheetHeader): number {
   const plain = plainHeading(column);
   const at = header.names.findIndex(

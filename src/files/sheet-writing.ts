@@ -3,8 +3,8 @@ import { DELIMITERS } from "./input-file.ts";
 import type { SheetFormat, WrittenSheet } from "./written-rows.ts";
 
 /**
- * Writes a sheet, piece by piece: as UTF-8 with its mark, or as a workbook with a second sheet about values and limits.
- * Throws a FileError where a workbook cannot hold so much.
+ * Writes a sheet, piece by piece: as UTF-8 with a byte order mark, or as a workbook with a second sheet about values
+ * and limits. Throws a FileError if a workbook cannot hold all rows.
  */
 export async function* writtenSheet(
   sheet: WrittenSheet,
@@ -22,22 +22,24 @@ export async function* writtenSheet(
 /** How a tab is named in arguments. */
 const TAB_NAMES = ["\t", "tab", "\\t"];
 
-/** The delimiter that an argument means; undefined where it means none that is written. */
+/** The delimiter that an argument names; undefined if it names none that can be written. */
 export function delimiterNamed(text: string): string | undefined {
   if (TAB_NAMES.includes(text.toLowerCase())) return "\t";
   return DELIMITERS.find((one) => one === text && one !== "|");
 }
 
-/** A text that spreadsheets run as a formula, whatever stands in quotes before it. */
+/** A text that spreadsheets run as a formula, with or without quotes in front of it. */
 const FORMULA = /^'*[=+\-@\t\r]/;
 const QUOTED_FORMULA = /^'+[=+\-@\t\r]/;
 
-/** A text for a cell of a text file: what a spreadsheet would run as a formula gets a quote before it. */
+/**
+ * A text for a cell of a text file. If a spreadsheet would run the text as a formula, a quote is added in front of it.
+ */
 export function inertCell(text: string): string {
   return FORMULA.test(text) ? `'${text}` : text;
 }
 
-/** A text for a cell of a workbook, which runs no texts, so that `uninertCell` gives it back as it is. */
+/** A text for a cell of a workbook. Workbooks do not run texts, so `uninertCell` returns the text unchanged. */
 export function workbookCell(text: string): string {
   return QUOTED_FORMULA.test(text) ? `'${text}` : text;
 }

@@ -4,7 +4,10 @@ import { ENCODING_NAMES, ENCODINGS, type Encoding } from "./input-file.ts";
 
 const LOST = "\uFFFD";
 const [NEWLINE, RETURN] = [0x0a, 0x0d];
-/** The bytes that are decoded at once: few enough that the text before is freed soon, which keeps memory low. */
+/**
+ * The number of bytes that are decoded at once. It is small, so that the previous text is freed soon and memory stays
+ * low.
+ */
 const PART_BYTES = 8192;
 
 /**
@@ -15,7 +18,7 @@ export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGener
   let decode: Decode | undefined;
   let line = 1;
   let isMac: boolean | undefined;
-  /** Programs of old Macs, and Excel's "CSV (Macintosh)", end lines with a return alone. */
+  /** Programs of old Macs, and Excel's "CSV (Macintosh)", end lines with a carriage return only. */
   const withLines = (text: string): string => {
     if (isMac === undefined && /\n|\r[^\n]/.test(text)) isMac = !text.includes("\n");
     return isMac === true ? text.replaceAll("\r", "\n") : text;
@@ -64,7 +67,7 @@ async function cp949(): Promise<Decode> {
 /** How many lines of a chunk end before its first bytes that are not UTF-8. */
 function newlinesBeforeFault(chunk: Uint8Array | undefined): number {
   if (chunk === undefined) return 0;
-  // The chunk may begin inside a character of the one before.
+  // The chunk may begin inside a character that started in the previous chunk.
   const start = chunk.findIndex((byte) => (byte & 0xc0) !== 0x80);
   const text = new TextDecoder("utf-8").decode(chunk.subarray(Math.max(start, 0)), { stream: true });
   return text.slice(0, Math.max(text.indexOf(LOST), 0)).split("\n").length - 1;
@@ -218,8 +221,9 @@ const MAC_LETTERS: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * Whether bytes look like Mac Roman, as Excel on a Mac saves CSV: lines end with a return alone, or several letters are
- * none in Windows-1252 and there are none of its letters.
+ * Whether bytes look like Mac Roman, the encoding in which Excel on a Mac saves CSV. Either lines end with a carriage
+ * return only, or several bytes are letters in Mac Roman but not in Windows-1252, and no byte is a letter only in
+ * Windows-1252.
  */
 class MacLikeness {
   readonly #letters = new Set<number>();

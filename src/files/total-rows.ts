@@ -8,7 +8,8 @@ const TOTAL_WORDS = [
   ...["총? ?합 ?계", "총 ?계", "소 ?계", "부분합", "계", "[合総總小]?計", "[合总小]计"],
 ].join("|");
 /**
- * The beginning of a total row. With a formula that sums, also what spreadsheet programs write, such as "Nike Total".
+ * The beginning of a total row. If the row has a formula that sums, this includes what spreadsheet programs write, such
+ * as "Nike Total".
  */
 const TOTAL = new RegExp(`^(?:${TOTAL_WORDS}):?$`, "i");
 const TOTAL_OF = new RegExp(`(?:^|\\s)(?:${TOTAL_WORDS}|(?:gesamt|teil)?ergebnis|요약):?$`, "i");
@@ -37,13 +38,13 @@ export class TotalRows {
   #countBelow = 0;
   #hasDigits = false;
 
-  /** `read` tells which columns are read, by position. */
+  /** `read` contains the columns that are read, by position. */
   constructor(read: readonly boolean[], ids: readonly number[]) {
     this.#read = read;
     this.#ids = ids;
   }
 
-  /** Returns what a row is. `isApart` tells whether a blank row is above it. */
+  /** Returns the kind of a row. `isApart` says whether a blank row is above it. */
   take(record: SheetRecord, isApart: boolean): RowKind {
     const kind = this.#kindOf(record, isApart);
     if (kind === "total") {
@@ -97,7 +98,7 @@ export class TotalRows {
   }
 }
 
-/** The decimal signs of numbers. Which one a sheet uses shows only where the numbers add up. */
+/** The decimal signs of numbers. A sum that is right shows which one the sheet uses. */
 const DECIMALS = [",", "."] as const;
 
 /** The sums of a column, for either decimal sign: of all options, and of those since the last total row. */

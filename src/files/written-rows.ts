@@ -17,7 +17,7 @@ export interface WrittenRow {
 /** A sheet that is written. */
 export interface WrittenSheet {
   readonly name: string;
-  /** How many rows stand above the header, which are among the rows. */
+  /** The number of rows above the header. They are part of the rows. */
   readonly above: number;
   readonly rows: AsyncIterable<WrittenRow>;
 }

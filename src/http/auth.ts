@@ -79,8 +79,8 @@ export function requiresAuthentication({
 }
 
 /**
- * Creates the authentication of callers: a bearer token of the access file, an access token of the issuer, and own keys
- * if they are allowed. The credentials are not kept.
+ * Creates the authentication of callers: a bearer token of the access file, an access token of the issuer, and callers'
+ * own keys if they are allowed. The credentials are not stored.
  */
 export function authenticator(options: AuthOptions): Authenticate {
   const findToken = tokenFinder(options.access.tokens);

@@ -26,7 +26,7 @@ const CLOSING = { connection: "close" } as const;
 const INVALID_REQUEST = -32_600;
 const PARSE_ERROR = -32_700;
 
-/** Bodies from this size on take turns: processing one takes ten times its memory. */
+/** Bodies of this size or more take turns, because processing one takes ten times its memory. */
 const LARGE_BODY = 1_048_576;
 const MAX_LARGE_BYTES = 2 * LARGEST_BODY;
 /** The memory of a body with many short values depends on their number: each counts as this many bytes. */

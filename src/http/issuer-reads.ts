@@ -33,7 +33,7 @@ export interface KeptRead<Value> {
   newer(): Promise<Value | undefined>;
 }
 
-/** Caches what `read` returns, and reads no more often than the pauses allow. `failed` receives each failure. */
+/** Caches the result of `read`, and reads no more often than the pauses allow. `failed` receives each failure. */
 export function keptRead<Value>(read: () => Promise<Value>, failed: (reason: string) => void): KeptRead<Value> {
   let last: { readonly value: Value; readonly at: number } | undefined;
   let tried: { readonly at: number; readonly problem?: unknown } | undefined;

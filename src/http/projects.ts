@@ -38,7 +38,7 @@ export interface Projects {
   close(): Promise<void>;
 }
 
-/** A pair of keys that is kept. */
+/** A pair of keys in memory. */
 interface Kept {
   readonly project: Project;
   readonly forget: () => void;
@@ -135,7 +135,7 @@ function isBusy({ requests, project: { services } }: Kept): boolean {
   return requests > 0 || services.runs.isDriving;
 }
 
-/** The name under which a pair of keys is kept: a digest, which does not reveal the keys. */
+/** The name under which a pair of keys is stored: a digest, which does not reveal the keys. */
 function digestOf({ targetingApiKey, eventAppKey }: ProjectKeys): string {
   return createHash("sha256")
     .update(JSON.stringify([targetingApiKey, eventAppKey]))

@@ -55,14 +55,11 @@ export interface HttpOptions extends Probed {
   /** The maximum number of concurrent messages of all callers; one caller gets at most half. */
   readonly maxConcurrency: number;
   readonly log: Log;
-  /**
-   * Answers a peer's request for the web page; undefined if the request is for something else. Absent: there is no
-   * page.
-   */
+  /** Answers a request for the web page; returns undefined for any other request. Absent if there is no page. */
   readonly page?: (request: Request, peer: string) => Promise<Response | undefined>;
 }
 
-/** The parts of a caller's MCP servers, for as long as they are kept. */
+/** The parts of a caller's MCP servers. They stay in memory as long as they are used. */
 interface CallerParts extends ServerParts {
   /** Marks them as used by a request; the returned function ends that. */
   readonly use: () => () => void;

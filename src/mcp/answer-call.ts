@@ -143,7 +143,7 @@ export async function answerCall(
       ...(goesOn && { goesOn }),
       roots: roots?.folders,
       arrivedAt: arrivalOf(call.http?.req) ?? services.clock.now(),
-      // A client that can open the page is asked with a form only after that.
+      // A client that can open the page is asked to do that first. It is asked with a form only after that.
       canAsk: () => isAsked && opener === undefined && canAsk(call, server),
       ...(opener && { opens: opener.opens }),
       inView: views !== undefined && mayDecideInView(services),

@@ -17,8 +17,8 @@ export function unknownArguments(given: unknown, { properties }: JsonSchema): re
 }
 
 /**
- * Describes what is wrong with arguments, or with the checked part of them (`isCut`): which argument, what was
- * expected, what came, and what would be valid.
+ * Describes what is wrong with arguments, or with the checked part of them (`isCut`): the argument, the expected and
+ * the actual value, and what would be valid.
  */
 export function describeIssues(
   issues: readonly z.core.$ZodIssue[],
@@ -143,15 +143,15 @@ interface Look {
 }
 
 /**
- * Cuts arguments after their hundredth misfit; positions stay the same. Returns them unchanged if they have fewer. A
- * misfit is a value of a wrong type or not among the allowed words, or a missing or unknown member.
+ * Cuts arguments after their hundredth problem; positions stay the same. Returns them unchanged if they have fewer. A
+ * problem is a value of a wrong type or not among the allowed words, or a missing or unknown member.
  */
 export function cutAtIssueLimit(given: unknown, schema: JsonSchema): unknown {
   const look: Look = { root: schema, forms: new Map(), path: [], left: MAX_MISFITS };
   return isEnough(given, schema, look) ? cutAfter(given, look.path) : given;
 }
 
-/** Searches until there are enough misfits. The path then leads to the last one. */
+/** Searches until there are enough problems. The path then leads to the last one. */
 function isEnough(value: unknown, schema: JsonSchema, look: Look): boolean {
   const forms = look.forms.get(schema) ?? schemaAlternatives(schema, look.root);
   look.forms.set(schema, forms);

@@ -50,7 +50,7 @@ export interface AskedCall {
 const withForms = z.object({ form: z.unknown(), url: z.unknown() }).partial();
 const capabilities = z.object({ elicitation: withForms.optional() });
 
-/** A request with what its client declares in it, if it belongs to the 2026-07-28 era. */
+/** A request with the capabilities that its client declares in it, if it belongs to the 2026-07-28 era. */
 export interface Declaring {
   readonly mcpReq: { readonly envelope?: object | undefined };
 }

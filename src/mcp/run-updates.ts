@@ -14,7 +14,7 @@ import { isOver, needsTasks, type Task, type TaskRequest, taskNow } from "./task
 
 /** The maximum number of watched resources, and of watched tasks, in one subscription. */
 const MAX_WATCHED = 20;
-/** The interval at which watched runs are looked at, whichever process executes them, in milliseconds. */
+/** The interval at which watched runs are read, in milliseconds. Any process may execute them. */
 const LOOK_MS = 1000;
 /** Looking at runs takes at most this part of the time. */
 const LOOK_SHARE = 10;

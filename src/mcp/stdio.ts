@@ -243,7 +243,7 @@ interface LineUse {
   readonly onLongLine: (line: LongLine) => void;
 }
 
-/** Joins chunks of bytes into lines of UTF-8. Lines that are too long are left out, and not kept in memory. */
+/** Joins chunks of bytes into lines of UTF-8. Lines that are too long are omitted and not stored in memory. */
 export class Lines {
   readonly #use: LineUse;
   #isFirst = true;

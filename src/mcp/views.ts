@@ -28,7 +28,7 @@ const META = new Map<string, Readonly<Record<string, unknown>>>([
   ["decide_run", FOR_VIEWS],
 ]);
 
-/** What clients get that show views, where they are offered these tools. */
+/** The additions for clients that show views and may use these tools. */
 export async function loadViews(offer: ToolAvailability): Promise<Views> {
   const tools = listedTools(await viewTools(), offer);
   return { tools, metaOf: (tool) => META.get(tool), attach, beside };

@@ -8,12 +8,12 @@ import type { Log } from "./log.ts";
 
 /** A line of the audit about a run that ended, or about a call that ended none: who called which tool, and the outcome. */
 interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
-  /** Absent where no request led to it, or another process took it. */
+  /** Absent if no request led to it, or if another process received the request. */
   readonly requestId?: string | undefined;
   readonly environment: string;
   readonly tool: string;
   readonly runId?: string | undefined;
-  /** The status of the run; `error` where the call ended without one. */
+  /** The status of the run; `error` if the call ended without a run. */
   readonly outcome: string;
   readonly counts?: unknown;
 }
@@ -22,8 +22,8 @@ interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
 export type Audit = (line: OutcomeLine | DecisionLine) => void;
 
 /**
- * Appends lines one after another: each says when, and names its caller as people know it. No line holds a key: each
- * passes `redact`. A line that cannot be written is an error in the log, and goes there.
+ * Appends lines one after another. Each line has its time, and names its caller as people know it. Each passes
+ * `redact`, so no line contains a key. If a line cannot be written, the log gets an error with the line.
  */
 export function auditInto(
   append: (line: string) => Promise<void>,
@@ -40,9 +40,9 @@ export function auditInto(
   return Object.assign(audit, { written: () => turn });
 }
 
-/** The fields of a report that the audit keeps. */
+/** The fields of a report that go into the audit log. */
 const report = z.object({ status: z.string(), runId: z.string().optional(), counts: z.unknown() });
-/** The fields of an answer about event tests that the audit keeps. */
+/** The fields of an answer about event tests that go into the audit log. */
 const tests = z.object({
   target: z.literal("configured"),
   status: z.string().default("done"),
@@ -52,7 +52,7 @@ const tests = z.object({
   unobservable: z.number().optional(),
 });
 
-/** Whether the audit keeps calls of a tool: of every tool that may change an API. */
+/** Whether calls of a tool go into the audit log. This is so for every tool that may change an API. */
 export function isAudited({ effect }: Pick<Tool, "effect">): boolean {
   return effect === "adds" || effect === "changes" || effect === "tests";
 }
@@ -69,9 +69,9 @@ export interface AuditedCall {
 const OPEN: ReadonlySet<string> = new Set(["running", "needs_confirmation"]);
 
 /**
- * Writes a line about a call that may have changed an API when it is answered; none where it reports a run that ended,
- * since the process that ended it has written that. `answer` is the structured answer; undefined where the call failed
- * without a report.
+ * Writes a line about a call that may have changed an API when the call is answered. If the answer reports a run that
+ * has ended, no line is written, because the process that ended the run has written it. `answer` is the structured
+ * answer; undefined if the call failed without a report.
  */
 export function auditCall(
   audit: Audit,

@@ -12,9 +12,9 @@ export interface Log
   extends Readonly<Record<Exclude<LogLevel, "silent">, (message: string, fields?: LogFields) => void>> {
   /** The same log, with fields added to each of its lines. */
   with(fields: LogFields): Log;
-  /** Runs some work. A log that follows work adds the fields to every line written during it, in any room. */
+  /** Runs some work. A log that follows work adds the fields to every line that this work writes, in any module. */
   during<Result>(fields: LogFields, work: () => Result): Result;
-  /** The fields of the work that is running; empty where the log does not follow work. */
+  /** The fields of the current work. They are empty if the log does not follow work. */
   facts(): LogFields;
 }
 
@@ -28,12 +28,12 @@ interface LogOptions {
   readonly work: FollowedWork | undefined;
 }
 
-/** Carries the fields of some work through its asynchronous calls. */
+/** Passes the fields of some work on to its asynchronous calls. */
 export type FollowedWork = AsyncLocalStorage<LogFields>;
 
 /**
- * Makes the storage by which logs follow work. Make one for a process and share it: before Node 24 each such storage
- * slows down every promise of the process.
+ * Creates the storage with which logs follow work. Create one for each process and share it: before Node 24 each such
+ * storage slows down every promise of the process.
  */
 export function followWork(): FollowedWork {
   return new AsyncLocalStorage();

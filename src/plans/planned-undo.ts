@@ -83,7 +83,7 @@ export async function resolvedUndo(
     );
   }
   const plans = undoPlan(done, present).targetings.map(({ plan }) => plan);
-  // The targeting of unresolved objects is known, even if the run turns out to have changed nothing in it.
+  // The targeting of unresolved objects is known, even if the run turns out to have changed none of its options.
   const [first = nothingOf(targetingsIn(known)[0], present), ...further] = plans;
   const unknown = new Set(known.unknown.map((object) => JSON.stringify(object)));
   const unclear = done.unknown.flatMap(({ _id, name, ...rest }) =>

@@ -1,7 +1,4 @@
-/**
- * Wraps some work to observe it: how long it takes, and how it ends. Returns what the work returns, and throws what it
- * throws.
- */
+/** Observes some work: its duration and its result. Returns what the work returns, and throws what it throws. */
 export type Wrapper<About, Result> = (about: About, work: () => Promise<Result>) => Promise<Result>;
 
 /** Combines two wrappers: `outer` observes the work including `inner`. */

@@ -110,7 +110,7 @@ async function writeWhole(file: string, pieces: Pieces, mode: number): Promise<v
   }
 }
 
-/** Whether some work created its file; false if a file of this name existed. */
+/** Waits until a file is created. Returns true if this created the file, and false if a file of this name existed. */
 export async function isCreated(making: Promise<void>): Promise<boolean> {
   try {
     await making;

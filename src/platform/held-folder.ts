@@ -109,9 +109,9 @@ const DESCRIPTORS = "/proc/self/fd";
 const HOLDS_DESCRIPTORS = process.platform === "linux" && existsSync(DESCRIPTORS);
 
 /**
- * Opens the folder that contains a place. On Linux each step is opened from the previous one, so no link is ever
- * followed. Elsewhere Node can only check each step, and `check` repeats that. Throws a SymlinkError, and the error of
- * the operating system if the folder does not exist.
+ * Opens the folder that contains a file. On Linux each folder is opened from its parent, so no link is ever followed.
+ * Elsewhere Node can only check each folder, and `check` repeats that. Throws a SymlinkError, and the error of the
+ * operating system if the folder does not exist.
  */
 export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Promise<SafeDirectory> {
   const folders = place.steps.slice(0, -1);

@@ -101,7 +101,7 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
     async isCurrent() {
       if (held.lease === undefined) return true;
       if (isLost(held) || !(await held.lease.stillHeld())) return false;
-      // Another process that is asked next must not know less than what is reported here.
+      // The store must have all that is reported here, because the next call may go to another process.
       held.appendRest?.();
       await held.journal?.write();
       return !isLost(held);
@@ -316,7 +316,7 @@ function machineError(thrown: unknown): Reason {
 
 /** How often the executor of a run checks for requests to stop it, also while it waits, in milliseconds. */
 const STOP_CHECK_MS = 100;
-/** The same interval if the store notifies of such requests. */
+/** The interval if the store notifies of such requests. */
 const STOP_CHECK_IF_NOTIFIED_MS = 1000;
 
 type StopRequests = ReturnType<typeof stopRequestsOf>;

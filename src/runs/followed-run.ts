@@ -129,7 +129,7 @@ function hintOf(clock: Clock, signal: AbortSignal) {
     async orSleep(ms: number): Promise<void> {
       signal.throwIfAborted();
       const woken = new Promise<void>((resolve) => {
-        // A hint that was already given does not end the sleep: the caller sleeps until it may act on it.
+        // A hint from before the sleep does not end it: the caller sleeps until it may act on the hint.
         wake = hint.isGiven ? () => {} : resolve;
       });
       await Promise.race([clock.sleep(Math.max(0, ms), signal), woken]);

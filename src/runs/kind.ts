@@ -145,7 +145,10 @@ export interface RunExecution<Call, Entry, State> extends RunAccess<Call, State>
   append(entry: Entry): void;
   /** Starts writing the appended entries to the disk. The next `flush` throws if that fails. */
   write(): void;
-  /** Takes what appends the entries that the state contains and the journal lacks. It is called before a report. */
+  /**
+   * Receives a function that appends the entries that the state contains and the journal lacks. The function is called
+   * before a report.
+   */
   beforeReport(appendRest: () => void): void;
   /** Marks the run as started, if that was not done before. */
   markStarted(): Promise<void>;

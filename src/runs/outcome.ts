@@ -144,7 +144,7 @@ export function changedAt(
   return Math.max(createdAt, updatedAt);
 }
 
-/** Our own reason codes, in addition to the error codes of the API, with what each means for the object. */
+/** Our own reason codes, in addition to the error codes of the API. Each has its meaning for the object. */
 export const OWN_CODES = {
   INVALID_NAME: "the name is not valid of management-api 8.3",
   INVALID_ID: "an ID is not a ULID",

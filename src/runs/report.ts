@@ -370,7 +370,7 @@ function aboutOf(
 /** Reasons after which a run neither continues nor can be undone. */
 const FINAL_REASON_CODES: ReadonlySet<string> = new Set(["WITHDRAWN", "NOT_DECIDED", "DECLINED", "UNDONE"]);
 
-/** Returns who approved or declined a run, and where, and whether the run is over for good. */
+/** Returns who approved or declined a run, in which channel, and whether the run can no longer continue. */
 function decisionIn({ facts, stopped }: ReportedState): Pick<NonNullable<RunSummary["about"]>, "decided" | "isOver"> {
   const { code = "", detail: { who, where } = {} } = stopped?.reason ?? {};
   const approved = facts?.decided && { is: "approved" as const, who: facts.decided.who, where: facts.decided.where };

@@ -101,7 +101,7 @@ export function checkFresh(intent: Intent, clock: Clock): void {
   }
 }
 
-/** How often a holder renews a lease that nothing else renews, in milliseconds. */
+/** The interval at which a holder renews a lease, in milliseconds, if no request renews it. */
 const BEAT_MS = 2000;
 
 /** The properties of a lease when it was taken. */

@@ -37,7 +37,7 @@ export interface ServerProcess {
   readonly redactor: Redactor;
   readonly log: Log;
   readonly audit: Audit;
-  /** Starts what must run before the first answer; resolves when it runs, or has failed. */
+  /** Starts the services that the first answer needs. Resolves when they run, or when starting them has failed. */
   readonly start: () => Promise<void>;
   /** Stops runs between two requests, so that a later process can continue them; resolves when they have stopped. */
   readonly stopRuns: () => Promise<void>;
@@ -57,7 +57,7 @@ export interface Shared extends LogParts {
   readonly logging?: LogSetup;
   /** Observes what the process does. */
   readonly observer?: Observer | undefined;
-  /** The current rights of a caller; absent: whatever the settings allow. */
+  /** Returns the current rights of a caller. If absent, callers may do everything that the settings allow. */
   readonly rightsOf?: GuardParts["rightsOf"];
 }
 
@@ -145,7 +145,7 @@ function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
   };
 }
 
-/** What the services store their runs in, and what observes them. */
+/** The store for the runs of the services, and their observers. */
 interface Below extends Pick<RunsContext, "around" | "onRest">, Pick<Shared, "rightsOf"> {
   readonly backend: Backend;
   readonly log: Log;

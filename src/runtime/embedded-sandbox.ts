@@ -68,7 +68,7 @@ function unusableSeed(choice: SandboxSeed, cause: unknown): unknown {
   return new StoppedError(`TARGETING_MCP_SANDBOX_SEED names ${choice.file}, which cannot be used as a seed`, { cause });
 }
 
-/** Loads what serves the page when it is first opened. */
+/** Loads the code of the page when the page is first opened. */
 export const pageOf: NonNullable<SandboxOptions["page"]> = async (world, url) =>
   (await import("../web/sandbox-page.ts")).sandboxPage(world, url);
 
@@ -81,7 +81,7 @@ async function start(options: SandboxOptions): Promise<Sandbox> {
       return sandbox;
     } catch (thrown) {
       if (!hasCode(thrown, "EADDRINUSE") || tries === PORT_TRIES) throw thrown;
-      // The process stays alive meanwhile: before the first answer nothing else may keep it alive.
+      // This keeps the process alive until the first answer, since nothing else may do so before.
       await delay(PORT_WAIT_MS);
     }
   }

@@ -22,7 +22,7 @@ export interface Apis {
   readonly sandbox?: Http | undefined;
   /** The targetings that an embedded sandbox has at its start. */
   readonly seeded?: () => Promise<readonly Named[]>;
-  /** Starts what must run before the first request; resolves when it runs. */
+  /** Starts the services that the first request needs. Resolves when they run. */
   readonly start: () => Promise<unknown>;
   readonly close: () => Promise<void>;
 }

@@ -21,7 +21,7 @@ export function stopSignal(): Promise<void> {
   });
 }
 
-/** The result of some work; undefined if this process is asked to end before. */
+/** The result of some work; undefined if this process is asked to end before the work is done. */
 export function orStopped<T>(work: Promise<T>, asked: Promise<void>): Promise<T | undefined> {
   return Promise.race([work, asked.then(() => undefined)]);
 }

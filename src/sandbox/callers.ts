@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { originIn } from "../platform/listen.ts";
 
-/** Where a request comes from, according to itself. */
+/** The origin of a request, according to its headers. */
 interface Caller {
   /** The address at the other end of the connection. */
   readonly peer: string | undefined;
@@ -11,7 +11,7 @@ interface Caller {
   readonly origin: string | undefined;
 }
 
-/** Where a request comes from. */
+/** The origin of a request. */
 export function callerOf({ socket, headers }: IncomingMessage): Caller {
   return { peer: socket.remoteAddress, host: headers.host, origin: headers.origin };
 }

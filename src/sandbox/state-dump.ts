@@ -147,7 +147,7 @@ function settingsOf({ include, exclude }: z.output<typeof sides>): Map<string, "
   ]);
 }
 
-/** Stores an ad product; gives its ID. */
+/** Stores an ad product. Returns its ID. */
 export function putProduct(
   project: Project,
   { required, newOptions, ...product }: z.output<typeof productSchema>,
@@ -157,7 +157,7 @@ export function putProduct(
   return product._id;
 }
 
-/** Stores a campaign; gives its ID. */
+/** Stores a campaign. Returns its ID. */
 export function putCampaign(project: Project, campaign: z.output<typeof campaignSchema>): string {
   project.campaigns.set(campaign._id, { ...campaign, options: new Set(campaign.options) });
   return campaign._id;

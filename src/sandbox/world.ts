@@ -79,7 +79,7 @@ function observers() {
       for (const observer of all[part]) observer();
     },
     watch(part: WorldPart, observer: () => void): () => void {
-      // A function of its own, so that one observer may watch several times.
+      // Creates a new function, so that one observer may watch several times.
       const own = (): void => observer();
       all[part].add(own);
       return () => {
@@ -163,7 +163,7 @@ function writeLock(waitMs: number, now: () => number): WriteLock {
     return new Promise((resolve) => enqueue(project, resolve));
   }
 
-  /** The rest of a hold if it is known, or else a short wait. */
+  /** The rest of a hold if its end is known, or else a short wait. */
   function retryAfter(project: string): number {
     const rest = (heldUntil.get(project) ?? now() + waitMs) - now();
     return Math.min(LIMITS.retryAfterMs.value, Math.max(0, Math.ceil(rest)));

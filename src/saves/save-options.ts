@@ -18,7 +18,7 @@ import type { ListAsked, OptionAsked, SaveCall, Saved, ToldOption } from "./save
 /** The number of largest options that are listed. */
 const LARGEST = 5;
 
-/** Saves what a call requests. Throws ApiErrors, and a FileError if a file may not be written. */
+/** Exports what a call requests. Throws ApiErrors, and a FileError if a file may not be written. */
 export function saveAsked({ tool, input }: SaveCall, world: SavingWorld): Promise<Saved> {
   return tool === "list_options" ? saveOptions(input, world) : saveContexts(input, world);
 }
@@ -143,7 +143,7 @@ export function asksDesired(saveTo: string): boolean {
   return /\.(?:ya?ml|json)$/i.test(saveTo);
 }
 
-/** What saving needs from outside. */
+/** The services that an export needs. */
 interface SavingWorld {
   readonly api: ManagementApi;
   readonly contents: ContentsStore | undefined;
@@ -166,8 +166,8 @@ interface WholeTargeting {
 }
 
 /**
- * Prepares saving a whole targeting to a file. Throws an ApiError if the targeting cannot be read, and a FileError if
- * there is a base already.
+ * Prepares the export of a whole targeting to a file. Throws an ApiError if the targeting cannot be read, and a
+ * FileError if there is a base already.
  */
 async function wholeTargeting(
   targetingId: string,

@@ -5,19 +5,19 @@ import type { ExecutableRun, Run, RunExecution, RunKind, RunsContext } from "../
 import { KindRuns, type Requested } from "../runs/kind-runs.ts";
 import { SAVE_FORM, type SaveCall, type SaveEntry, SaveState } from "./save-state.ts";
 
-/** What saving runs need besides what all runs need. */
+/** The services that exports need in addition to those of all runs. */
 interface SaveWorld {
   readonly api: ManagementApi;
   readonly contents?: ContentsStore | undefined;
 }
 
-/** A run that saves what it reads to a file. */
+/** A run that exports what it reads to a file. */
 type SaveRun = Run<SaveCall, SaveState>;
 
-/** Receives the error that ended a saving run, as it was thrown. */
+/** Receives the error that ended an export, as it was thrown. */
 type OnError = (thrown: unknown) => void;
 
-/** Whether a run saves what it reads. */
+/** Whether a run is an export. */
 export function isSaveRun(run: Run): run is SaveRun {
   return run.kind === SAVE_FORM.name;
 }
@@ -27,7 +27,7 @@ export function isOfSaves(run: ExecutableRun): run is Pick<SaveRun, "kind" | "he
   return run.kind === SAVE_FORM.name;
 }
 
-/** Saves what is read to files, one run per call. A resumed run reads everything again. */
+/** Exports what is read to files, in one run for each call. A resumed run reads everything again. */
 export class SaveRuns {
   readonly runs: KindRuns<SaveCall, SaveEntry, SaveState, OnError>;
 

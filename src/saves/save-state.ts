@@ -31,7 +31,7 @@ export type ListAsked = Fixed<z.infer<typeof listAsked>>;
 const optionAsked = z.object({ optionId: z.string(), targetingId: text, ...place });
 export type OptionAsked = Fixed<z.infer<typeof optionAsked>>;
 
-/** A read whose answer goes to a file, with everything that is needed to save it without its caller. */
+/** A read whose answer is written to a file, with everything that is needed to do this without its caller. */
 const saveCall = z.discriminatedUnion("tool", [
   z.object({ tool: z.literal("list_options"), input: listAsked }),
   z.object({ tool: z.literal("get_option"), input: optionAsked }),
@@ -60,7 +60,7 @@ const saved = z.object({
 });
 export type Saved = Fixed<z.infer<typeof saved>>;
 
-/** A line of the journal of a saving run. Applying all lines in order reproduces the state of the run. */
+/** A line in the journal of an export. Applying all lines in order reproduces the state of the run. */
 const saveEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("begin"), saveTo: z.string(), at }),
   z.object({ t: z.literal("saved"), saved, at }),
@@ -69,7 +69,7 @@ const saveEntry = z.discriminatedUnion("t", [
 ]);
 export type SaveEntry = Fixed<z.infer<typeof saveEntry>>;
 
-/** How saving runs are stored. */
+/** How exports are stored. */
 export const SAVE_FORM: RunForm<SaveCall, SaveEntry> = {
   name: "saves",
   tools: ["list_options", "get_option"],
@@ -80,7 +80,7 @@ export const SAVE_FORM: RunForm<SaveCall, SaveEntry> = {
 
 const NOTHING = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };
 
-/** The state of a saving run. Its only object is the file. */
+/** The state of an export. Its only object is the file. */
 export class SaveState implements RunView<SaveEntry> {
   readonly objects: ReportedObject[] = [];
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };

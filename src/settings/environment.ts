@@ -31,9 +31,10 @@ export interface LiveEnvironment {
 }
 
 /**
- * How half a pair is handled. `refused`: throws. `told`: the server starts and each call of that API says what is
- * missing, because hosts do not show the errors of a server that does not start. `callersBringKeys`: an address without
- * a key is accepted, and the API is not configured for callers without own keys.
+ * How the server handles an API of which only the address or only the key is set. `refused`: throws. `told`: the server
+ * starts, and each call of that API reports the missing setting, because hosts do not show the errors of a server that
+ * does not start. `callersBringKeys`: an address without a key is accepted, and the API is not configured for callers
+ * without their own keys.
  */
 export type HalfPairs = "refused" | "told" | "callersBringKeys";
 
@@ -163,7 +164,7 @@ function pairOf(
   return key === undefined ? {} : { half: { missing: urlVariable, present: keyVariable } };
 }
 
-/** The variable of an unusable proxy on the way to an address. A request must not take another way instead. */
+/** The variable of an unusable proxy for an address. A request must not be sent in another way instead. */
 function brokenProxy(url: string, { none }: Proxies, unusable: UnusableSettings): string | undefined {
   const { variable } = url.startsWith("https:") ? SETTINGS.httpsProxy : SETTINGS.httpProxy;
   return unusable.has(variable) && proxyFor(url, { https: variable, http: variable, none }) !== undefined

@@ -115,7 +115,10 @@ function readRules(read: Read, { overHttp }: SettingsInput) {
   } as const;
 }
 
-/** A setting without which no tool can work: otherwise the server would store its runs, or read, somewhere else. */
+/**
+ * A setting without which no tool can work, because the server would otherwise store its runs, or read, in a different
+ * location.
+ */
 function blockedBy(unusable: UnusableSettings): HalfPair | undefined {
   for (const { variable } of [SETTINGS.store, SETTINGS.storeListen, SETTINGS.sealKey, SETTINGS.sandboxUrl]) {
     const problem = unusable.get(variable);

@@ -49,7 +49,7 @@ export async function checkWritable(file: string): Promise<void> {
   await access(file, constants.W_OK);
 }
 
-/** The permissions of a file that others than its owner can use (such as 0o644); undefined if there are none. */
+/** The permissions of a file that other people can use (such as 0o644); undefined if only its owner can. */
 export async function modeForOthers(file: string): Promise<number | undefined> {
   const found = HAS_MODES ? await ifThere(() => stat(file)) : undefined;
   return found !== undefined && (found.mode & OTHERS) !== 0 ? found.mode & 0o777 : undefined;
@@ -63,7 +63,7 @@ export async function makePrivate(file: string): Promise<void> {
 
 const NO_MODES = "others could read the keys in it, since its file system keeps no permissions";
 
-/** The result of an exchange. `kept` is the path of the copy of the previous file. */
+/** The result of a replacement. `kept` is the path of the backup. */
 export type Exchange = { readonly done: false } | { readonly done: true; readonly kept: string | undefined };
 
 /** The new content of a file, and whether only its owner may read it. */
@@ -76,9 +76,9 @@ interface FileContent {
 }
 
 /**
- * Exchanges the content of a file in one step, so that no host ever reads half of it, and keeps the file as it was
- * beside it, for its owner alone. What holds keys is for its owner alone, too; else a file keeps its permissions. Does
- * nothing where the file no longer holds `before`. Throws an UnsafeChange where keys cannot be kept from others.
+ * Replaces the content of a file in one step, so that no host ever reads half of it, and writes a backup beside it that
+ * only its owner can read. A file with keys gets the same permissions; any other file keeps its own. Does nothing if
+ * the file no longer holds `before`. Throws an UnsafeChange if others could read the keys.
  */
 export async function exchange(file: string, { before, after, isPrivate }: FileContent): Promise<Exchange> {
   await mkdir(dirname(file), { recursive: true });
@@ -98,7 +98,7 @@ export async function exchange(file: string, { before, after, isPrivate }: FileC
   try {
     await make(fresh, after, mode);
     if (before !== undefined && kept !== undefined) await make(kept, before, PRIVATE);
-    // The last moment: what a host writes from here on until the next line would be lost.
+    // The last check before the file is replaced. If a host writes between here and the next line, its change is lost.
     if (!areSame(await bytesOf(file), before)) {
       await unmake();
       return { done: false };
@@ -115,7 +115,7 @@ function areSame(one: Buffer | undefined, other: Buffer | undefined): boolean {
   return one === undefined || other === undefined ? one === other : one.equals(other);
 }
 
-/** Whether something is what the file system throws. */
+/** Whether a value is an error of the file system. */
 export function isFileError(thrown: unknown): thrown is Error {
   return thrown instanceof Error && "code" in thrown && "syscall" in thrown;
 }
@@ -136,8 +136,8 @@ const FROM_ENVIRONMENT = "[redacted: the value in your environment]";
 const PLAIN_FIELDS = ["command", "type", "cwd"];
 
 /**
- * The lines of this server's entry that go and those that come, from `old` fields to `fresh` ones; undefined: no entry.
- * Nothing else of the file is shown, and of the entry no value that may be a key. `args` are known to be none.
+ * The removed and added lines of this server's entry, from `old` fields to `fresh` ones (undefined: no entry). Shows
+ * nothing else of the file, and no value of the entry that may be a key. The `args` are known to contain no keys.
  */
 export function linesChanged(
   list: ServerList,
@@ -188,7 +188,10 @@ function shownIn(variable: string, value: unknown, old: Fields): unknown {
   return setting !== undefined && old[variable] !== value ? FROM_ENVIRONMENT : HIDDEN;
 }
 
-/** What a person put into the arguments by hand is lost when they change: flags are shown, but only what is known of values. */
+/**
+ * Arguments that a person added by hand are lost when the arguments change. So their flags are shown, but only known
+ * values.
+ */
 function shownArguments(given: readonly unknown[], known: readonly string[]): readonly unknown[] {
   const flags = SETTING_LIST.flatMap(({ flag }) => (flag === undefined ? [] : [`--${flag}`]));
   return given.map((one, index) => {

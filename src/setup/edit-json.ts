@@ -24,11 +24,11 @@ import {
 interface JsonForm {
   /** Fields of every entry. */
   readonly more?: Readonly<Record<string, string>>;
-  /** The host asks for keys: each that is referred to stands among the `inputs` of the file. */
+  /** The host asks for keys. Each key that an entry refers to has a question among the `inputs` of the file. */
   readonly asks?: boolean;
   /** What the host's own parser reads beside JSON: comments, and commas that nothing follows. */
   readonly reads: { readonly comments: boolean; readonly trailingCommas: boolean };
-  /** What the host is called, where it is said what it cannot read. */
+  /** The name of the host, for a message about what the host cannot read. */
   readonly title: string;
 }
 
@@ -36,9 +36,9 @@ interface JsonForm {
 const REMOTE_FIELDS = ["url", "serverUrl", "httpUrl", "headers", "headersHelper", "oauth"];
 
 /**
- * A JSON file, perhaps with comments, with the servers under `section`. What is written is a file that the host can read:
- * without a byte order mark, and without commas that it does not read; where it reads no comments, one that has some is
- * refused.
+ * Edits a JSON file, perhaps with comments, that has the servers under `section`. The result is a file that the host
+ * can read: without a byte order mark, and with comments only if the host reads them. A file whose comments the host
+ * cannot read is refused.
  */
 export function jsonList(section: string, form: JsonForm): ServerList {
   const { more = {}, asks = false } = form;
@@ -74,7 +74,10 @@ export function jsonList(section: string, form: JsonForm): ServerList {
   };
 }
 
-/** The content of a file with another value; what both values have stays to the letter, as far as the host reads it. */
+/**
+ * The content of a file with another value. Everything that both values have in common stays verbatim, if the host can
+ * read it.
+ */
 function changedFile(
   { text, value }: ReturnType<typeof fileOf>,
   after: Fields,
@@ -104,7 +107,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** The questions of a file without those that only this server's entry refers to; undefined where none is left. */
+/** The questions of a file, without those that only this server's entry refers to; undefined if none remain. */
 function inputsWithoutOurs(inputs: unknown, text: string): unknown {
   if (!Array.isArray(inputs)) return inputs;
   const isOurs = (input: unknown): boolean => {
@@ -166,7 +169,7 @@ function fileOf(content: string, section: string): { readonly text: string; read
 }
 
 /**
- * The values under names. Throws an UnsafeChange where one stands there more than once: programs differ on which
+ * The values by their names. Throws an UnsafeChange if a name occurs twice, because programs differ on which value
  * counts.
  */
 function repeated(node: Node | undefined, names: readonly string[]): readonly (Node | undefined)[] {
@@ -190,8 +193,9 @@ function parsed(text: string): { readonly root: Node; readonly value: unknown } 
 }
 
 /**
- * Changes a JSON text, perhaps with comments, from one value to another; what both have stays to the letter. The
- * library's own editing would lay out the lines next to a change anew, and pull comments away from what they are about.
+ * Changes a JSON text, perhaps with comments, from one value to another. Everything that both values have in common
+ * stays verbatim. The editing functions of the library would format the lines next to a change again, and separate
+ * comments from their values.
  */
 function editedJson(text: string, before: unknown, after: unknown, path: JSONPath = []): string {
   if (isDeepStrictEqual(before, after)) return text;
@@ -209,14 +213,14 @@ function editedJson(text: string, before: unknown, after: unknown, path: JSONPat
     return after.slice(before.length).reduce((rest: string, value: unknown) => withLast(rest, path, value), text);
   }
   const goneItems = Array.isArray(before) && Array.isArray(after) ? itemsGone(before, after) : undefined;
-  // The last one first, so that the places of the others stay.
+  // The last edit is made first, so that the positions of the others stay valid.
   if (goneItems !== undefined)
     return goneItems.reduceRight((rest, index) => withoutChild(rest, [...path, index]), text);
   const { start, end } = placeOf(nodeAt(text, path));
   return text.slice(0, start) + written(after, layoutOf(text), path.length) + text.slice(end);
 }
 
-/** The properties of an object, in order; none of anything else. */
+/** The properties of an object, in order; an empty list for any other value. */
 function propertiesOf(node: Node | undefined): readonly { readonly name: string; readonly value: Node }[] {
   if (node?.type !== "object") return [];
   return (node.children ?? []).flatMap(({ children: [name, value] = [] }) =>
@@ -224,7 +228,7 @@ function propertiesOf(node: Node | undefined): readonly { readonly name: string;
   );
 }
 
-/** The line of the first comment, counted from 1; undefined where there is none. */
+/** The line of the first comment, counted from 1; undefined if there is none. */
 function lineOfComment(text: string): number | undefined {
   let first: number | undefined;
   visit(text, {
@@ -271,7 +275,7 @@ function layoutOf(text: string): Layout {
   return { unit: indent === undefined || indent === "" ? "  " : indent, eol: text.includes("\r\n") ? "\r\n" : "\n" };
 }
 
-/** What stands before a place in its line; undefined where that is more than an indentation. */
+/** The indentation in front of a position; undefined if its line has other text there. */
 function indentBefore(text: string, offset: number): string | undefined {
   const before = text.slice(text.lastIndexOf("\n", offset - 1) + 1, offset);
   return /\S/.test(before) ? undefined : before;
@@ -281,7 +285,7 @@ function written(value: unknown, { unit, eol }: Layout, depth: number): string {
   return JSON.stringify(value, null, unit).replaceAll("\n", eol + unit.repeat(depth));
 }
 
-/** Puts a value behind the last one of an object or list, on a line of its own. */
+/** Adds a value to the end of an object or list, on its own line. */
 function withLast(text: string, path: JSONPath, value: unknown, name?: string): string {
   const node = nodeAt(text, path);
   const layout = layoutOf(text);
@@ -301,7 +305,7 @@ function withLast(text: string, path: JSONPath, value: unknown, name?: string): 
   return text.slice(0, start) + comma + kept + added + end + text.slice(closing);
 }
 
-/** The positions of the items that a list has lost; undefined where it has changed in another way. */
+/** The positions of the items that were removed from a list; undefined if the list has changed in another way. */
 function itemsGone(before: readonly unknown[], after: readonly unknown[]): readonly number[] | undefined {
   const isKept = (item: unknown): boolean => after.some((one) => isDeepStrictEqual(one, item));
   if (!isDeepStrictEqual(before.filter(isKept), after)) return undefined;

@@ -8,8 +8,8 @@ const SECTION = "mcp_servers";
 const FIRST_START_S = 60;
 
 /**
- * A TOML file: an entry is put at its end, in place of one that stands in a table of its own; else the change is
- * refused.
+ * Edits a TOML file. The entry is added at the end, or replaces an entry that is a table of its own. In any other form,
+ * the change is refused.
  */
 export const tomlList: ServerList = {
   entryIn: (content) => {
@@ -76,8 +76,8 @@ function without(content: string): string {
 }
 
 /**
- * Comments and empty lines at the end of a table belong to what follows it; the empty line in front goes with the
- * table.
+ * Comments and empty lines at the end of a table belong to the table that follows. The empty line in front is removed
+ * with the table.
  */
 function linesWithoutOurs(lines: readonly string[]): readonly string[] {
   const kept: string[] = [];

@@ -11,22 +11,25 @@ export interface Entry {
   readonly args: readonly string[];
   /** Values by variable. */
   readonly values: Readonly<Record<string, string>>;
-  /** Variables whose values the person's environment has, and what stands for each in the file. */
+  /** The variables that are set in the person's environment, and the reference to each in the file. */
   readonly references: Readonly<Record<string, string>>;
 }
 
 /** A table of names and values, of a file or a part of it. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** How a host keeps its list of servers. Everything throws an UnsafeChange where the file cannot be changed safely. */
+/**
+ * How the configuration of a host stores its servers. Every function throws an UnsafeChange if the file cannot be
+ * changed safely.
+ */
 export interface ServerList {
-  /** The fields of this server's entry; undefined where the file has none. */
+  /** The fields of this server's entry; undefined if the file has no entry. */
   readonly entryIn: (content: string) => Fields | undefined;
   /** The fields that an entry gets; those of an old entry that are not named now stay. */
   readonly fieldsOf: (entry: Entry, old: Fields | undefined) => Fields;
-  /** The content of the file with these fields as this server's entry; all else stays to the letter. */
+  /** The content of the file with these fields as this server's entry. Everything else stays verbatim. */
   readonly withFields: (content: string, fields: Fields) => string;
-  /** The content of the file without this server's entry; all else stays to the letter. */
+  /** The content of the file without this server's entry. Everything else stays verbatim. */
   readonly without: (content: string) => string;
 }
 
@@ -38,7 +41,7 @@ export function inputId(variable: string): string {
   return variable.toLowerCase().replaceAll("_", "-");
 }
 
-/** Whether a text only refers to a value in another place; a reference with a default value does not count. */
+/** Whether a text only refers to a value that is stored elsewhere. A reference with a default value does not count. */
 export function isReference(text: string): boolean {
   return /^\s*(?:\$\{(?:env:|input:)?[\w-]+(?::-)?\}\s*)?$/.test(text);
 }
@@ -48,7 +51,7 @@ export function isFilledIn(text: unknown): text is string {
   return typeof text === "string" && !/^\s*(?:\$\{[^}]*\}\s*)?$/.test(text);
 }
 
-/** The table under a name; empty where there is none. Throws an UnsafeChange where something else stands there. */
+/** The table with this name; empty if there is none. Throws an UnsafeChange if the name has another type of value. */
 export function tableIn(parent: Fields, name: string): Fields {
   if (!Object.hasOwn(parent, name)) return {};
   const found = tableOf(parent[name]);
@@ -56,9 +59,9 @@ export function tableIn(parent: Fields, name: string): Fields {
   return found;
 }
 
-/** A value as a table; undefined where it is none. */
+/** A value as a table; undefined if it is not one. */
 export function tableOf(value: unknown): Fields | undefined {
-  // A copy has every property of its own, one named __proto__ too.
+  // In a copy, all properties are own properties, including one named __proto__.
   return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
 }
 
@@ -71,13 +74,13 @@ export function publishedLaunch(platform: NodeJS.Platform): Launch {
   return platform === "win32" ? { command: "cmd", args: ["/c", "npx", ...args] } : { command: "npx", args };
 }
 
-/** Where npx keeps what it fetched: a folder of its own for each command line. */
+/** The folder in which npx stores what it downloaded: one for each command line. */
 const IN_NPX_CACHE = /^(.*[\\/]_npx[\\/][^\\/]+)[\\/]node_modules[\\/]/;
 
 /**
- * How the program that a built file belongs to is started again: as npx did, where npx fetched it from a registry; else
- * by this Node with its entry, whether it lies in a clone, or was installed from an archive or globally. Hosts on
- * a desktop often have another PATH than a terminal, so that Node is named in full.
+ * Returns how to start this program again. If npx downloaded it from a registry, npx starts it. Otherwise this Node
+ * starts its main file: in a clone, or after an installation from an archive or a global one. Node is given with its
+ * full path, because hosts on a desktop often have another PATH than a terminal.
  */
 export async function launchOf(file: string, { platform, node }: LaunchOptions): Promise<Launch> {
   const [, folder] = IN_NPX_CACHE.exec(file) ?? [];
@@ -91,7 +94,7 @@ interface LaunchOptions {
   readonly node: string;
 }
 
-/** Whether npx was asked for a version of the package, rather than for an archive, a folder or an address. */
+/** Whether npx was called with a version of the package, and not with an archive, a folder or an address. */
 async function isOfRegistry(manifest: string): Promise<boolean> {
   try {
     const { dependencies } = tableOf(JSON.parse(await readFile(manifest, "utf8"))) ?? {};

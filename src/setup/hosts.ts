@@ -15,14 +15,15 @@ export interface Host {
   /** What the file contains instead of a key. */
   readonly reference: (variable: string) => string;
   /**
-   * Where the key then comes from: the environment of the host, a question of the host, or the person edits the file.
+   * The source of the key afterwards: the environment of the host, a question of the host, or an edit of the file by
+   * the person.
    */
   readonly keysFrom: "environment" | "question" | "file";
   /** The format of the list. */
   readonly list: ServerList;
   /** The host's own command that writes the same entry. */
   readonly own?: OwnCommand;
-  /** What else the host needs to start the server, if it starts none in untrusted folders. */
+  /** A further requirement of the host, if it starts no server in untrusted folders. */
   readonly trust?: string;
 }
 
@@ -181,7 +182,7 @@ async function isSeen(path: string): Promise<boolean> {
   }
 }
 
-/** Whether a program can be started by its name alone. */
+/** Whether a program can be started by its name, without a path. */
 export async function programFound(
   program: string,
   { platform, environment }: Platform,
@@ -201,7 +202,7 @@ async function isStartable(file: string): Promise<boolean> {
     await access(file, constants.X_OK);
     return true;
   } catch {
-    // For whatever reason: it cannot be started.
+    // The reason does not matter: the program cannot be started.
     return false;
   }
 }

@@ -27,7 +27,10 @@ export interface NearContextId {
   readonly held: string;
 }
 
-/** The given Context IDs that are not held, but differ from a held one only in case, width or composition. */
+/**
+ * The given Context IDs that the option does not have, but that differ from one of its IDs only in case, width or
+ * composition.
+ */
 export function nearContextIds(given: readonly string[], held: readonly string[]): readonly NearContextId[] {
   const exact = new Set(held);
   const fresh = given.filter((id) => !exact.has(id));

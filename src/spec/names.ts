@@ -67,10 +67,7 @@ interface Named {
   readonly name: string;
 }
 
-/**
- * The result of looking up a name that a caller wrote: one object, several, or none, with the ones that may have been
- * meant.
- */
+/** The result of looking up a name that a caller wrote: one object, several, or none with suggestions. */
 export type NameMatch<Thing extends Named> =
   | { readonly kind: "one"; readonly thing: Thing; readonly isExact: boolean }
   | { readonly kind: "unknown" | "ambiguous"; readonly candidates: readonly Thing[] };

@@ -41,9 +41,9 @@ export interface ToolQuestion {
      */
     readonly token: string;
     /**
-     * Makes the answer if nobody has decided: the call must end before ("unanswered"), or the question was closed
-     * without a decision ("closed") and must not be asked again in a way that may reach no person. If absent, there is
-     * a general answer.
+     * Creates the answer if nobody has decided. Either the call must end first ("unanswered"), or the question was
+     * closed without a decision ("closed"). A closed question must not be asked again in a way that may reach no
+     * person. If absent, there is a general answer.
      */
     readonly undecided?: (why: Undecided) => Promise<UndecidedAnswer>;
     /** Asks on the page after the question was closed. Absent if there is no page, or if `undecided` does that. */

@@ -123,7 +123,7 @@ export function whyNotApplied(
   { maxChangePercent, maxDeletes }: Thresholds,
 ): readonly string[] {
   const thresholds = { maxChangePercent, maxDeletes };
-  // What the undone run changed and created does not count, and an undo plan changes and deletes nothing else.
+  // What the undone run changed and created does not count. An undo plan changes and deletes nothing else.
   const exceeded = wayBack === undefined ? exceededThresholds(plan.items, plan.optionsThere, thresholds) : [];
   const why = [
     plan.conflicts.length > 0 && amount(plan.conflicts.length, "conflict"),

@@ -24,9 +24,9 @@ export function resultLine({ state }: Pick<Run, "state">, object: number): strin
 }
 
 /**
- * Yields what a run took away, as lines of JSON that `bulk_add_options` and `update_contexts` can read. With
- * "not-removed", yields what the run was to take away and did not, or may not have, marked with `removed: "no"` or
- * `"unknown"`.
+ * Yields what a run removed, as lines of JSON that `bulk_add_options` and `update_contexts` can read. With
+ * "not-removed", yields what the run did not remove although it was to, or may not have removed, marked with `removed:
+ * "no"` or `"unknown"`.
  */
 export async function* removedLines(
   run: Run,
@@ -64,8 +64,8 @@ type Taken = "removed" | "notRemoved" | "unknown";
 const keptRow = z.object({ _id: z.string().optional(), name: z.string().optional() });
 
 /**
- * Returns a function that decides for a line of the part `removed` of a run whether it was taken away. This part lists
- * what the run was to take away, and is stored before anything is sent. `former` is the part of that name.
+ * Returns a function that decides for a line of the part `removed` of a run whether its content was removed. The run
+ * stores this part, with everything that it will remove, before it sends anything. `former` is the part of that name.
  */
 async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Promise<(line: string) => Taken> {
   const byId = takenById(state);

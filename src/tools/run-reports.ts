@@ -60,7 +60,7 @@ export async function reportRun(
   more: ReportExtras = {},
 ): Promise<ToolAnswer> {
   if (run === undefined) throw new ToolError("there is no such run", "get_run without runId lists the runs.");
-  // This is read meanwhile: after its wait, a call is answered with what is already known.
+  // This is read while the call waits: after its wait, the call is answered with what is known by then.
   const interrupted = orNone(interruptedHints(context, run.header.runId));
   interrupted.catch(() => undefined);
   await followRun(run, context);
@@ -262,7 +262,7 @@ export function wayBackOf(run: Run, { keep }: Pick<ToolContext, "keep">): string
     undoneBy: undoneByRun(run.state),
     hasChanged: created + changed + deleted + run.state.inDoubt().size > 0,
     until: createdAt + keep.days * DAY_MS,
-    // Runs that store what they took away are removed only by age.
+    // Runs that store what they removed are deleted by age only.
     mostRuns: deleted > 0 ? undefined : keep.runs,
   });
 }

@@ -65,7 +65,7 @@ export const updateContexts = {
   name: "update_contexts",
   title: "Change Context IDs",
   description:
-    "Adds, removes, moves or sets Context IDs of any number of options. The person is asked before over 100 are removed, or all of an option.",
+    "Adds, removes, moves or sets Context IDs of any number of options. A person has to approve removing over 100, or all of one option.",
   toolset: "targeting",
   effect: "changes",
   idempotent: true,

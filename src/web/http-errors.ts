@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { localhostAllowedHostnames, validateHostHeader, validateOriginHeader } from "@modelcontextprotocol/server";
 import { originIn } from "../platform/listen.ts";
 
-/** Calls `give` after a response has ended in any way; immediately if the client is already disconnected. */
+/** Calls `give` after a response has ended for any reason; immediately if the client is already disconnected. */
 export function onResponseClosed(outgoing: ServerResponse, give: () => void): void {
   if (outgoing.destroyed) give();
   else outgoing.once("close", give);

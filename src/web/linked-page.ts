@@ -25,7 +25,7 @@ const USED = "This link was used before, or is more than two minutes old. The ne
 const NO_SESSION: LoginWays = { message: "This page is opened by the server itself, with a link that works once." };
 const TRIED_AGAIN = "The link of this page was tried a second time, and refused. If that was not you, decline.";
 
-/** Where the page is served, what it says of that, and the signal that ends its streams. */
+/** The address of the page, the environment that the page shows, and the signal that ends its streams. */
 interface PagePlace {
   readonly address: string;
   readonly environment: ShownEnvironment;

@@ -45,7 +45,7 @@ export class RefusedRequest extends Error {
   }
 }
 
-/** Returns what was found. Throws a RefusedRequest if that is undefined. */
+/** Returns the value. Throws a RefusedRequest if it is undefined. */
 export function orRefused<Found>(
   found: Found | undefined,
   message = "The page has nothing here.",
@@ -64,7 +64,7 @@ export interface PageEnv<Session> {
 /** The application of a page. */
 export type PageApp<Session> = Hono<PageEnv<Session>>;
 
-/** A way into the page. */
+/** One of the ways to reach the page. */
 interface WayIn<Session> {
   /** The address of the page as people see it. */
   readonly address: string;

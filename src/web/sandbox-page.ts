@@ -51,7 +51,7 @@ export function sandboxPage(world: World, url: string): (request: Request) => Pr
 
 type SandboxApp = PageApp<PageSession<"local">>;
 
-/** Adds what the page changes. */
+/** Adds the routes that change the sandbox. */
 function addChanges(app: SandboxApp, world: World): void {
   app.post(PATHS.reset, ({ var: { posted } }) => {
     const { only } = orRefused(resetSchema.safeParse(posted).data, "there is no such thing to reset", 400);
@@ -81,7 +81,7 @@ interface Read {
   readonly url: string;
 }
 
-/** Adds what the page reads, except the stream. */
+/** Adds the routes that read the sandbox, except the stream. */
 function addReads(app: SandboxApp, { world, figures, url }: Read): void {
   app.get(PATHS.events, ({ req }) => {
     const { before, problem, filter = "", verdict } = req.query();

@@ -44,7 +44,7 @@ export interface HistogramBar extends Readonly<Record<Verdict, number>> {
 /** A sentence in parts. Names of fields and events are `code`. */
 export type Words = readonly (string | { readonly code: string })[];
 
-/** Events that were not recorded for the same cause. `GET /page/events?problem={id}` lists them. */
+/** Events that were not recorded, all for the same cause. `GET /page/events?problem={id}` lists them. */
 export interface EventCause {
   readonly id: number;
   readonly verdict: Exclude<Verdict, "recorded">;
@@ -52,7 +52,10 @@ export interface EventCause {
   /** An event name with this cause, and how many other names have it; null if the events have no name. */
   readonly name: string | null;
   readonly otherNames?: number;
-  /** The documented event that was meant; absent if none is similar, or if the cause is the same for all events. */
+  /**
+   * The documented event that was probably intended; absent if none is similar, or if the cause is the same for all
+   * events.
+   */
   readonly event?: string;
   readonly cause: Words;
   readonly firstAt: number;

@@ -179,7 +179,7 @@ export async function noteTargetingFacts(plan: Plan, context: PlanningContext): 
 
 /**
  * If a call changes more options than this, their previous values are not read. `alone` limits the reads of single
- * objects, `listed` the reads of names and groups through lists.
+ * objects, and `listed` limits the reads of names and groups through lists.
  */
 const MAX_READ = { alone: 500, listed: 5000 } as const;
 /** One retry and a short timeout, because the change continues without these reads. */

@@ -27,7 +27,7 @@ interface OpenOption {
 
 /**
  * Takes the rows of a call and checks each as it arrives. Most rows of a large file are plain options. They are stored
- * in blocks of what will be sent, so a file of 100,000 rows needs only a few megabytes.
+ * as blocks of request text, so a file of 100,000 rows needs only a few megabytes.
  */
 export class OptionDrafts {
   readonly #plan: Plan;

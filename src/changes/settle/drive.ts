@@ -121,7 +121,8 @@ export type Turns = ReadonlyMap<number, number>;
 
 /**
  * Returns an order for refused changes. Within one request a rename may take a name that an earlier item frees
- * (management-api 4.1), so each change follows the one whose name it wants. A chain of any length is sent at once.
+ * (management-api 4.1). So each change follows the change that frees its wanted name, and a chain of any length is sent
+ * at once.
  */
 export function retryOrderOf(state: RunState): Turns {
   const deferred = state.deferredSteps();
@@ -185,8 +186,8 @@ function temporaryName(
 }
 
 /**
- * Changes in a chain: each wants what the next one has. If `circleFrom` is set, the last one wants what the member at
- * that position has.
+ * Changes in a chain: each wants the name that the next one has. If `circleFrom` is set, the last one wants the name of
+ * the member at that position.
  */
 interface Path {
   readonly members: readonly Deferred[];

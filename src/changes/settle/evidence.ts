@@ -170,8 +170,8 @@ async function waited({ clock, signal }: ChangeDriver, ms: number): Promise<bool
 }
 
 /**
- * Repeats a read once if no answer came, because the proof for the first write of a process may depend on this read
- * alone.
+ * Repeats a read once if no answer came, because the proof for the first write of a process may depend on this one
+ * read.
  */
 async function readWithRetry<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {

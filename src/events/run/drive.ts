@@ -109,7 +109,10 @@ async function* remainingEvents(
     throw new RunStoreError(`${gone} events of run ${runId} were not kept: they cannot be sent`, SEND_AGAIN_REMEDY);
 }
 
-/** Returns the verdict on an event, including the sandbox's verdict; undefined if that cannot be observed. */
+/**
+ * Returns the verdict on an event, including the sandbox's verdict. Returns undefined if the verdict cannot be
+ * observed.
+ */
 async function observedVerdict(
   { observe }: EventWorld,
   event: unknown,

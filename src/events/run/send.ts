@@ -73,8 +73,8 @@ const WINDOW = 1000;
 /** The maximum number of announced events that are not being sent yet. After a crash these are unknown. */
 const ANNOUNCED = 100;
 /**
- * While more events than this wait behind other events of their user, no more are announced. This keeps the number of
- * journal lines low.
+ * If more events than this wait behind other events of their user, no further events are announced. This keeps the
+ * number of journal lines low.
  */
 const STILL_WAITING = 50;
 const DEFAULT_CONCURRENCY = 16;

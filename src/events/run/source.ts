@@ -227,7 +227,7 @@ const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
 /** The columns of a file of events: every field and parameter. `items` contains JSON. */
 const EVENT_COLUMNS: readonly string[] = [...PARAMETERS.keys()];
 
-/** A field of an item in a column of its own, such as `items.0.item_id` or `items[0].item_id`. */
+/** A field of an item in its own column, such as `items.0.item_id` or `items[0].item_id`. */
 const ITEM_COLUMN = /^items[.[](\d{1,4})\]?\.(\w+)$/;
 const ITEM_PARAMETERS: Readonly<Record<string, Parameter>> = ITEM_FIELDS;
 

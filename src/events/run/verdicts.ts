@@ -22,7 +22,8 @@ export interface VerdictGroup extends EventVerdict {
   /** The first of these events. */
   readonly objects: readonly number[];
   /**
-   * Whether the messages of the findings apply only to the first event: others break the same rules in a different way.
+   * Whether the messages of the findings apply only to the first event, because other events break the same rules in a
+   * different way.
    */
   readonly isOfFirst: boolean;
 }

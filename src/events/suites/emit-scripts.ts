@@ -17,7 +17,7 @@ export const NO_SANDBOX = `no sandbox started; set ${ADDRESS_VARIABLE} to the ad
 /** The path of the event endpoint (event-tracking-api 4). */
 export const EVENT_PATH = ROUTES.trackEvent.path;
 
-/** A case as stored in a generated file: what to send, and what each answer must be. */
+/** A case in a generated file: the request, and the expected properties of each answer. */
 export interface EmittedCase {
   readonly id: string;
   readonly title: string;

@@ -16,7 +16,7 @@ const caseResult = z.object({
   expected: verdict,
   basis: z.enum(BASES),
   rule: z.string().exactOptional(),
-  /** `unobservable`: nothing observed confirms or contradicts the expected verdict. */
+  /** `unobservable`: no observation confirms or contradicts the expected verdict. */
   status: z.enum(["matched", "mismatched", "unobservable"]),
   /** The observed verdict. `accepted`: the service answered `ok`, which it also does for ignored events. */
   observed: z.union([verdict, z.literal("accepted")]).exactOptional(),
@@ -24,10 +24,10 @@ const caseResult = z.object({
   milliseconds: z.number(),
 });
 
-/** The expected and the observed result of a case. */
+/** The expected and the actual result of a case. */
 export type CaseResult = Readonly<z.output<typeof caseResult>>;
 
-/** Whether the expected verdict of a case was observed. */
+/** Whether the actual verdict of a case equals the expected one. */
 type CaseStatus = CaseResult["status"];
 
 /** The schema of a stored report on a suite. */

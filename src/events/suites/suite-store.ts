@@ -33,8 +33,8 @@ export interface SuiteStore {
   /** Stores the report of a run of a suite, and replaces the last one. */
   keepReport(caller: string, kept: KeptSuite, report: SuiteReport): Promise<void>;
   /**
-   * Runs once per approval token, in whatever process. Another call with the same token returns the first report.
-   * Throws a RunStoreError if the first call has no report, or none yet.
+   * Runs tests once for each approval token, even if several processes get it. Another call with the same token returns
+   * the first report. Throws a RunStoreError if the first call has no report yet, or will never have one.
    */
   runOnce(yes: string, run: () => Promise<SuiteReport>): Promise<SuiteReport>;
   /** Whether tests were run with an approval token. */

@@ -7,7 +7,7 @@ import { type Archive, openArchive, readWholeXml, unescaped, unreadableWorkbook 
 import { isTrue, readSheet, type SheetParts } from "./sheet.ts";
 
 const MEGABYTE = 1_048_576;
-/** Parts that are kept in memory. */
+/** The parts of a workbook that stay in memory. */
 const MAX_PART_BYTES = 96 * MEGABYTE;
 
 /** The maximum number of sheets that are named. */

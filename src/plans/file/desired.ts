@@ -3,7 +3,7 @@ import type { SplitCells } from "../../files/cells.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionType } from "../../spec/records.ts";
 
-/** A place in a file. Both numbers count from 1; columns count UTF-16 units, as editors do. */
+/** A position in a file. Both numbers count from 1; columns count UTF-16 units, as editors do. */
 export interface Spot {
   readonly line: number;
   readonly column: number;
@@ -14,7 +14,7 @@ export function spotOf({ line, column }: Spot): Spot {
   return { line, column };
 }
 
-/** A problem of a file, or of what it requests: the place, the problem, and the remedy. */
+/** A problem of a file or of its content: its position, the problem, and the remedy. */
 export interface Problem extends Spot {
   /** All lines concerned, if there are several. */
   readonly lines?: readonly number[] | undefined;
@@ -54,7 +54,7 @@ export interface DesiredOption extends Spot {
   readonly type?: OptionType | undefined;
   readonly exposeChildren?: boolean | undefined;
   readonly contexts?: ContextsWish | undefined;
-  /** The place of each field. */
+  /** The position of each field. */
   readonly spots: { readonly [Field in FieldName | "_id"]?: Spot | undefined };
 }
 

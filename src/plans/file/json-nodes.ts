@@ -40,8 +40,8 @@ export interface NodeCount {
 }
 
 /**
- * Reads strict JSON into nodes with their places. `firstLine` is the line of the file on which the text begins. Throws
- * an UnreadableFile at the first syntax error, and beyond the limits of depth and number.
+ * Reads strict JSON into nodes with their positions. `firstLine` is the line of the file on which the text begins.
+ * Throws an UnreadableFile at the first syntax error, and beyond the limits of depth and number.
  */
 export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { nodes: 0 }): Node {
   const open: (ListNode | MapNode)[] = [];
@@ -95,8 +95,8 @@ export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { node
 }
 
 /**
- * The place of a character in JSON text as a path such as `options[1].name`, for text without line breaks: an object in
- * a call has no lines that a person knows. Empty for the value as a whole.
+ * The location of a character in JSON text, as a path such as `options[1].name`. It is used for text without line
+ * breaks: an object in a call has no lines that a person knows. It is empty for the value as a whole.
  */
 export function jsonPathAt(text: string, offset: number): string {
   const steps = getLocation(text, offset).path.map((step) =>

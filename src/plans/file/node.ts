@@ -19,7 +19,7 @@ export interface ListNode extends Spot {
   readonly items: Node[];
 }
 
-/** A property with the place of its key. `offset` is the position of the key in the text. */
+/** A property with the position of its key. `offset` counts from the start of the text. */
 export interface Entry extends Spot {
   readonly key: string;
   readonly offset: number;
@@ -33,7 +33,7 @@ export interface MapNode extends Spot {
   readonly isFlow: boolean;
 }
 
-/** A value of a YAML or JSON text, with its place. */
+/** A value of a YAML or JSON text, with its position. */
 export type Node = TextNode | ValueNode | ListNode | MapNode;
 
 /** The maximum number of values in a file. Values repeated by aliases count each time. */

@@ -62,13 +62,13 @@ export async function readSheet({ file, bytes }: OpenedFile, drafts: Drafts): Pr
   return { targeting, suspects, columns, ...(hasActions && { hasActions }) };
 }
 
-/** The place of a cell: by characters in a text, by row and column in a workbook. */
+/** The position of a cell: by characters in a text, by row and column in a workbook. */
 function spotIn({ line, places }: SheetRow, at: number): Spot {
   const place = places?.[at];
   return place === undefined ? { line, column: at + 1 } : spotOf(place);
 }
 
-/** A filled cell of a column, and its place. */
+/** A filled cell of a column, and its position. */
 interface Cell extends Spot {
   readonly text: string;
 }
@@ -226,7 +226,7 @@ class Rows {
     return { ...first, contexts: { ids, atLeast: one.atLeast, ...(remove.length > 0 && { remove }), ...split } };
   }
 
-  /** A damaged text may still be what the service holds: that is looked at later, and the rules of names with it. */
+  /** The service may have exactly this damaged text. That is checked later, together with the rules of names. */
   #name(cell: Cell): string | undefined {
     if (!this.#isSuspect(cell, cell.text, "name")) return nameIn(cell.text, cell, this.#drafts.problems);
     return cell.text;
@@ -305,7 +305,7 @@ class Rows {
     return { wish: { ids: [...ids], atLeast: at("contextsAtLeast") !== undefined || said === "add", ...split }, spot };
   }
 
-  /** The Context IDs of a cell, which is a JSON array of texts where it begins with `[`. */
+  /** The Context IDs of a cell. A cell that begins with `[` is a JSON array of texts. */
   #texts(cell: Cell, isOne: boolean): readonly string[] | undefined {
     if (isOne) return cell.text.trim() === NONE ? [] : [cell.text];
     const texts = this.#textsOf(cell.text);

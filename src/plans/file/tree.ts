@@ -31,7 +31,7 @@ export interface Drafts {
 export interface RowPlace {
   readonly spot: Spot;
   readonly parent: ParentWish;
-  /** The place of its parent, if the row states it. */
+  /** The position of its parent, if the row names one. */
   readonly parentSpot?: Spot | undefined;
   /** Whether it is a group for another reason than `type`: its children. */
   readonly isGroup?: boolean;
@@ -40,7 +40,7 @@ export interface RowPlace {
 /** The fields that state which Context IDs an option has. A row has at most one of them. */
 export const CONTEXT_FIELDS = ["contexts", "contextsFile", "contextsAtLeast"] as const;
 
-/** The text of a field, and its place; undefined if it is absent. Any other value is a problem. */
+/** The text of a field and its position; undefined if the field is absent. Any other value is a problem. */
 function textField(
   fields: ReadonlyMap<string, Entry>,
   field: string,

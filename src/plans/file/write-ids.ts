@@ -10,7 +10,7 @@ import type { Entry, MapNode, Node } from "./node.ts";
 import { type DesiredSource, readDesired } from "./read-desired.ts";
 import { desiredRows } from "./sheet.ts";
 
-/** A replacement of `removed` characters at a place. */
+/** A replacement of `removed` characters at a position. */
 interface Splice {
   readonly at: number;
   readonly removed?: number;
@@ -48,7 +48,7 @@ async function optionsOf(bytes: Uint8Array, file: WrittenFile): Promise<readonly
   return (await readDesired({ bytes, ...file, folder: undefined })).desired.options;
 }
 
-/** The meaning of an option, without places. */
+/** The meaning of an option, without its positions in the file. */
 function meaningOf({ _id, name, parent, type, exposeChildren, contexts }: DesiredOption) {
   return { _id, name, parent, type, exposeChildren, contexts };
 }
@@ -146,7 +146,10 @@ function mapsIn(node: Node, key: string): readonly MapNode[] {
   return list?.kind === "list" ? list.items.flatMap((item) => (item.kind === "map" ? [item] : [])) : [];
 }
 
-/** Inserts before the first field: on a line of its own if that field begins a line, or if the object has no braces. */
+/**
+ * Inserts the ID before the first field. The ID gets its own line if that field begins a line, or if the object has no
+ * braces.
+ */
 function mapSplice(text: string, { isFlow }: MapNode, { offset, column }: Entry, id: string, isJson: boolean): Splice {
   const start = text.lastIndexOf("\n", offset - 1) + 1;
   const before = text.slice(start, offset);

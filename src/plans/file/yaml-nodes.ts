@@ -3,9 +3,14 @@ import type { Alias, CST, LineCounter, Pair, Node as YamlNode } from "yaml";
 import { type Spot, UnreadableFile } from "./desired.ts";
 import { type Entry, MAX_DEPTH, MAX_NODES, type Node, tooDeep, tooMany } from "./node.ts";
 
-/** The maximum size of YAML, which is read with its comments and places in memory. Larger files need another form. */
+/**
+ * The maximum size of YAML, which is read with its comments and positions in memory. Larger files need another format.
+ */
 const MAX_BYTES = 16_000_000;
-/** Two to five times what the options and Context IDs of a whole project need. Each lexeme costs 200 bytes of memory. */
+/**
+ * Two to five times the number that the options and Context IDs of a whole project need. Each lexeme takes 200 bytes of
+ * memory.
+ */
 const MAX_LEXEMES = 1_500_000;
 /** Other calls get their turn after this many lexemes, which take about 10 ms. */
 const LEXEMES_PER_TURN = 5000;
@@ -17,9 +22,9 @@ const OTHER_FORMS = "Save it as JSON, NDJSON or CSV, which may have any size.";
 type Yaml = typeof import("yaml");
 
 /**
- * Reads YAML into nodes with their places. Every scalar is read as the written text: no tags are resolved. Throws an
- * UnreadableFile at the first syntax error, for what a desired state does not use (merge keys, custom tags, several
- * documents), and beyond the limits of depth, number and size.
+ * Reads YAML into nodes with their positions. Every scalar is read as the written text; tags are not resolved. Throws
+ * an UnreadableFile at the first syntax error, for features that a desired state does not use (merge keys, custom tags,
+ * several documents), and beyond the limits of depth, number and size.
  */
 export async function yamlNodes(text: string): Promise<Node> {
   if (text.length > MAX_BYTES) {

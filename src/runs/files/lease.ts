@@ -262,7 +262,7 @@ async function orUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
 const LOOK_AGAIN_MS = 20;
 /** The file that requests the lease. */
 const ASKED = "write.asked";
-/** How long a lease is kept for the next request, in milliseconds. */
+/** The time for which a lease is held for the next request, in milliseconds. */
 const KEEP_MS = 25;
 
 /** The leases that processes share, one per project. */

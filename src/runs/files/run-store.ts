@@ -224,7 +224,7 @@ interface RunsFolder {
   readonly doubt: () => Promise<string | undefined>;
 }
 
-/** The file next to the index that stores what is known about the clock. */
+/** The file next to the index that stores the state of the clock. */
 const CLOCK = "clock.json";
 
 function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention): RetentionWatch {

@@ -80,7 +80,7 @@ const CALLERS = `
 
 export type Sweeper = ReturnType<typeof sweeper>;
 
-/** The name of the setting that stores what is known about the clock. */
+/** The name of the setting that stores the state of the clock. */
 const CLOCK = "clock of retention";
 const READ_CLOCK = "select value from targeting_mcp.setting where name = $1";
 const STORE_CLOCK =

@@ -288,7 +288,7 @@ interface ApprovalRequest<R> {
   readonly needsApproval: boolean;
   /** The digest of the effect. An approval counts only for the same digest. */
   readonly digest: string;
-  /** The question for a person. Not asked for where none is asked: for a large plan it is costly. */
+  /** The question for a person. It is not created if nobody is asked, because for a large plan it takes long. */
   readonly message: () => string;
   /** The effect in one sentence. A later question compares it with the new effect. */
   readonly effect: () => string;

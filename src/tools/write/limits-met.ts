@@ -39,7 +39,10 @@ export async function limitsMet(run: ChangeRun, context: ToolContext): Promise<L
   return { ...where, options, optionsOmitted: optionIds.length - options.length, targetings, isProject };
 }
 
-/** The first object that a limit stopped, how many objects before and after it were applied, and what is full. */
+/**
+ * The first object that a limit stopped, the number of objects applied before and after it, and the object that is
+ * full.
+ */
 function stoppedAtLimit({ state }: ChangeRun) {
   const sides = { before: { count: 0, isIn: 0 }, after: { count: 0, isIn: 0 } };
   const targetingIds = new Set<string>();

@@ -120,7 +120,7 @@ export async function decideApprovalOnPage(
 
 /**
  * Shows a waiting run to a person, and waits for the decision as long as the call may. Answers with `otherwise` if
- * nobody came to the page, and with `after` once there is a decision; otherwise reports the run. If the client has
+ * nobody opened the page, and with `after` once there is a decision; otherwise reports the run. If the client has
  * views, it answers at once and the view is shown with the answer.
  */
 async function askOnPage(

@@ -307,7 +307,10 @@ function SideName({ side }: { readonly side: ChangeSide }) {
   );
 }
 
-/** The Context IDs on a side: the first ones and, where no column head or all of them say it, how many there are. */
+/**
+ * The Context IDs on one side. It shows the first ones, and how many there are unless a column head says so or all are
+ * shown.
+ */
 function SideIds({ side, isUnderHead }: { readonly side: ChangeSide; readonly isUnderHead?: true }) {
   const { count, contextIds = [], says } = side;
   if (says !== undefined && contextIds.length === 0) return <Text of={says} most={400} />;

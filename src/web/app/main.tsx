@@ -24,7 +24,7 @@ import {
 /** Opens a session with a link's code or a log-in's query. Both work once, so they are removed from the address. */
 async function openSessionWith(path: string, brought: unknown): Promise<void> {
   const answer = await send<OpenedSession>(path, brought);
-  // The address may name the view that the person came for.
+  // The address may contain the view that the person requested.
   const place = popLoginView();
   history.replaceState(null, "", PATHS.page + (location.hash || place));
   noteAddress();

@@ -230,7 +230,10 @@ function Attention() {
   );
 }
 
-/** Groups causes by the event that was meant, so that misspelt names are with the right one; most events first. */
+/**
+ * Groups causes by the intended event, so that misspelt names are listed with the right one. The group with most events
+ * comes first.
+ */
 function groupedByEvent(causes: readonly EventCause[]): readonly (readonly EventCause[])[] {
   const groups = Map.groupBy(causes, ({ event, id }) => event ?? id);
   return [...groups.values()].toSorted((one, other) => eventsOf(other) - eventsOf(one));

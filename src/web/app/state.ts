@@ -55,7 +55,7 @@ export const coverage = computed(() => metrics.value.coverage);
 export const clockAhead = signal(0);
 /** Changes if events are numbered again or forgotten. The details of an event are then read again. */
 export const eventsAge = signal(0);
-/** The sandbox of the last three views; undefined until it has answered. */
+/** The sandbox that the views of events, targetings and faults show; undefined until it has answered. */
 export const sandbox = signal<SandboxMessage | undefined>(undefined);
 export const targetings = signal<TargetingsMessage>({ kind: "targetings", targetings: [], version: 0, now: 0 });
 export const faults = signal<FaultsMessage>({ kind: "faults", faults: [], operations: [], kinds: [] });
@@ -80,7 +80,7 @@ let carried = "";
 addEventListener("hashchange", () => {
   if (placeOf(hash.value) !== placeOf(location.hash)) scrollTo(0, 0);
   hash.value = location.hash;
-  // The result of a button belongs to the view in which it was pressed.
+  // A result of a button is shown in the view in which the button was pressed.
   outcome.value = carried;
   carried = "";
 });
