@@ -291,7 +291,7 @@ export type RunFacts = Fixed<z.infer<typeof runFacts>>;
 
 /**
  * The newest top-level option of a targeting; null if it has none. `latest` contains it and those that are not much
- * older (`CLOCKS_APART_MS`), if the whole list was read.
+ * older (`CLOCKS_APART_MS`), if all of these were read.
  */
 const newestOptions = z.object({ _id: z.string().nullable(), latest: texts.readonly().optional() });
 

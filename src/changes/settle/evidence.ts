@@ -99,9 +99,9 @@ async function newestIn({ api }: ChangeDriver, targeting: string): Promise<Newes
   const last = total === undefined ? undefined : await read(Math.max(limit, total - limit));
   const others = last === undefined ? [] : idsOf(last);
   if (others.length === 0) return undefined;
-  const { _id, latest } = newestOf([...ids, ...others].sort());
-  if ((total ?? 0) <= 2 * limit) return { _id, latest };
-  return isOlder(ids, others) || isOlder(others, ids) ? { _id } : undefined;
+  if ((total ?? 0) <= 2 * limit) return newestOf([...ids, ...others].sort());
+  const newer = isOlder(ids, others) ? others : isOlder(others, ids) ? ids : undefined;
+  return newer && newestOf(newer, { isPart: true });
 }
 
 /** Returns the IDs of a page, the oldest first. */
@@ -109,10 +109,12 @@ function idsOf({ items }: OptionPage): readonly string[] {
   return items.map(({ _id }) => _id).sort();
 }
 
-function newestOf(ids: readonly string[]): NewestOptions {
+/** Takes a whole list, or its newest part, which may not contain all of the latest. */
+function newestOf(ids: readonly string[], { isPart = false } = {}): NewestOptions {
   const newest = ids.at(-1);
   if (newest === undefined || !ids.every(isUlid)) return { _id: newest ?? null };
-  return { _id: newest, latest: ids.filter((id) => ulidTime(newest) - ulidTime(id) <= CLOCKS_APART_MS) };
+  const latest = ids.filter((id) => ulidTime(newest) - ulidTime(id) <= CLOCKS_APART_MS);
+  return isPart && latest.length === ids.length ? { _id: newest } : { _id: newest, latest };
 }
 
 function isOlder(ids: readonly string[], others: readonly string[]): boolean {

@@ -157,6 +157,10 @@ describe("the newest option before a run", () => {
   ];
 
   async function noted(options: readonly HeldOption[], tellsTotal = true): Promise<string | null | undefined> {
+    return (await notedWhole(options, tellsTotal))?._id;
+  }
+
+  async function notedWhole(options: readonly HeldOption[], tellsTotal = true) {
     const make = StepMaker.after({ length: 0 });
     const step = make.addOption({ name: "Shoes" }, { targeting: { id: TARGETING } }, { objects: [0] });
     const entries: JournalEntry[] = [
@@ -169,7 +173,7 @@ describe("the newest option before a run", () => {
     });
     const { driver, state } = fakeDriver(entries, { api: { listOptions } });
     await noteNewest(driver);
-    return state.newest.get(TARGETING)?._id;
+    return state.newest.get(TARGETING);
   }
 
   test.each([
@@ -188,6 +192,14 @@ describe("the newest option before a run", () => {
     const newest = idAt(-5000 + 2499);
     expect(await noted(made(2500))).toBe(newest);
     expect(await noted(turned(made(2500)))).toBe(newest);
+  });
+
+  test("comes with those that a clock set back could not be told from, where its page contains them all", async () => {
+    const seconds = Array.from({ length: 2500 }, (_, at) => ({ ...shoes(idAt(1000 * (at - 5000))), name: `N ${at}` }));
+    const latest = [2497, 2498, 2499].map((at) => idAt(1000 * (at - 5000)));
+    expect(await notedWhole(seconds)).toMatchObject({ _id: latest[2], latest });
+    expect(await notedWhole(turned(seconds))).toMatchObject({ _id: latest[2], latest });
+    expect((await notedWhole(made(2500)))?.latest).toBeUndefined();
   });
 
   test("stays unknown in a longer list that has another order, or no total", async () => {
