@@ -94,6 +94,14 @@ describe("expectations", () => {
       found: 0,
       reason: "not within 1,000 ms of the first expected event: 5,000 ms after, 1,000 allowed",
     });
+    const early = [view, { ...cart, arrivedAt: 11_000 }, { ...purchase, arrivedAt: 11_040 }];
+    const three = names("view_item", "add_to_cart", "purchase");
+    const [tooEarly, ...others] = checkExpectations(early, three, { withinMs: 10_000, inOrder: true });
+    expect(met(others)).toEqual([true, true]);
+    const before = 11_040 - view.arrivedAt;
+    expect(tooEarly?.reason).toBe(
+      `not within 10,000 ms of the last expected event: ${before.toLocaleString("en")} ms before, 10,000 allowed`,
+    );
   });
 });
 
