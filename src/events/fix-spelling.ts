@@ -1,5 +1,5 @@
 import { EVENT_NAMES, EVENT_SHAPES, ITEM_SHAPE, isJsonObject, type Shape } from "./catalogue.ts";
-import { closestSpelling, type NearestName } from "./spelling.ts";
+import { closestSpelling, type NearestName, synonymOf } from "./spelling.ts";
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -12,8 +12,9 @@ export interface EventCorrection {
 }
 
 /**
- * Corrects clearly misspelt names of an event and of its parameters (event-tracking-api 2.2, 2.3). A parameter keeps
- * its name if the event already has the correct one. Values never change. `spelt` finds the correct name.
+ * Corrects clearly misspelt names of an event and of its parameters (event-tracking-api 2.2, 2.3), and what other
+ * systems call a required parameter. A parameter keeps its name if the event already has the correct one. Values never
+ * change. `spelt` finds the correct name.
  */
 export function fixSpelling(event: unknown, spelt: NearestName = closestSpelling): EventCorrection {
   if (!isJsonObject(event)) return { event, mended: [] };
@@ -41,13 +42,13 @@ function correctEventName(event: JsonObject, spelt: NearestName, mended: string[
 
 function correctParameterNames(
   holder: JsonObject,
-  { parameters, names }: Shape,
+  { parameters, names, required }: Shape,
   prefix: string,
   { spelt, mended }: { readonly spelt: NearestName; readonly mended: string[] },
 ): JsonObject {
   const rights = new Map<string, string>();
   for (const name of Object.keys(holder)) {
-    const right = parameters.has(name) ? undefined : spelt(name, names);
+    const right = parameters.has(name) ? undefined : (spelt(name, names) ?? synonymOf(name, required));
     if (right === undefined || Object.hasOwn(holder, right)) continue;
     // If two names would become the same name, only the first is corrected: it is not known which one was meant.
     rights.set(name, [...rights.values()].includes(right) ? name : right);

@@ -154,6 +154,13 @@ export function closestSpelling(name: string, valid: readonly string[]): string 
   return undefined;
 }
 
+/** Returns the only entry of `valid` that other systems call `name`; undefined if there is none, or more than one. */
+export function synonymOf(name: string, valid: readonly string[]): string | undefined {
+  if (valid.includes(name)) return undefined;
+  const [only, ...others] = (MEANINGS.get(bare(name)) ?? []).filter((meaning) => valid.includes(meaning));
+  return others.length === 0 ? only : undefined;
+}
+
 function digitsOf(name: string): string {
   return name.replace(/\D/g, "");
 }

@@ -135,3 +135,24 @@ test.each([
 ])("%j is mended to %s", (event, name) => {
   expect(fixSpelling(event).event).toMatchObject({ eventName: name });
 });
+
+test.each([
+  [
+    { eventName: "purchase", order_id: "t" },
+    { eventName: "purchase", tx_id: "t" },
+  ],
+  [
+    { eventName: "purchase", tx_id: "t", order_id: "o" },
+    { eventName: "purchase", tx_id: "t", order_id: "o" },
+  ],
+  [
+    { eventName: "add_to_cart", sku: "s", unit_price: 1, qty: 2, total: 2 },
+    { eventName: "add_to_cart", item_id: "s", price: 1, quantity: 2, total: 2 },
+  ],
+  [
+    { eventName: "add_to_cart", item_id: "s", amount: 2 },
+    { eventName: "add_to_cart", item_id: "s", amount: 2 },
+  ],
+])("of %j only required parameters are known by another name: %j", (event, corrected) => {
+  expect(fixSpelling(event).event).toEqual(corrected);
+});

@@ -12,7 +12,7 @@ import { parseJson } from "../../platform/json.ts";
 import type { Reason, ReportedObject } from "../../runs/outcome.ts";
 import { EVENT_FIELDS, EVENTS, ITEM_FIELDS, type Parameter } from "../../spec/events.ts";
 import { isJsonObject } from "../catalogue.ts";
-import { closestSpelling, parseNestedJson, remembering } from "../spelling.ts";
+import { closestSpelling, parseNestedJson, remembering, synonymOf } from "../spelling.ts";
 import type { EventCall } from "./run-state.ts";
 
 /** Events to send: their form, and their content, which is stored in the folder of the run. */
@@ -283,7 +283,7 @@ const eventRows: RowShape<EventRow> = {
 /** The same rules with spelling correction: columns with clearly misspelt names are read under their correct names. */
 const correctingEventRows: RowShape<EventRow> = {
   ...eventRows,
-  spelt: (name) => itemColumn(name) ?? closestSpelling(name, EVENT_COLUMNS),
+  spelt: (name) => itemColumn(name) ?? closestSpelling(name, EVENT_COLUMNS) ?? synonymOf(name, EVENT_COLUMNS),
 };
 
 /** Kinds of damage that are accepted, because titles of pages and names of products may look like them. */
