@@ -123,7 +123,9 @@ export function eventCoverageText(events: readonly EventCoverage[], coverage: Co
   const never = events.filter(({ count }) => count === 0).map(({ eventName }) => eventName);
   const lines = came.map(({ eventName, count, wrong: lost = 0, parameters, byPlatform }) => {
     const rules = (coverage.sometimesWrong[eventName] ?? coverage.alwaysWrong[eventName])?.rules ?? {};
-    const [why] = Object.entries(rules).map(([rule, times]) => `mostly ${seen(rule)} ${times}`);
+    const [why] = Object.entries(rules).map(
+      ([rule, times]) => `${times < lost ? "mostly " : ""}${seen(rule)} ${times}`,
+    );
     const had = Object.entries(parameters).filter(([, times]) => times > 0);
     const missing = Object.keys(parameters).filter((parameter) => parameters[parameter] === 0);
     return [
@@ -172,6 +174,8 @@ export interface CheckRow {
 const EXPECTATION_TOKENS = 1600;
 const CHECK_TOKENS = 300;
 const FINDING_TOKENS = 520;
+/** Beside the coverage, which has no list of events. */
+export const COVERAGE_FINDING_TOKENS = 750;
 const UID_TOKENS = 60;
 
 interface Said {
@@ -192,7 +196,7 @@ export function reportExpectations(
   }));
   const { picked, omitted } = fitting(rows, EXPECTATION_TOKENS);
   const users = new Set(results.flatMap(({ uid }) => uid ?? [])).size;
-  const each = users === 0 ? "" : `, each of ${users === 1 ? "1 user" : `${users} users`} by itself`;
+  const each = users < 2 ? "" : ` (${expect.length} for each of ${users} users)`;
   return {
     facts: { expectations: picked.map(({ data }) => data), ...(omitted > 0 && { expectationsOmitted: omitted }) },
     text: [
@@ -257,7 +261,10 @@ function reasonOf(reason: string | undefined) {
 }
 
 /** Reports why events were not recorded, or may not be recorded: each reason once. */
-export function reportFindings(kinds: readonly WrongKind[]): Said & { readonly bases: readonly RuleBasis[] } {
+export function reportFindings(
+  kinds: readonly WrongKind[],
+  tokens = FINDING_TOKENS,
+): Said & { readonly bases: readonly RuleBasis[] } {
   if (kinds.length === 0) return { facts: {}, text: [], bases: [] };
   const rows = kinds.slice(0, FINDINGS_LOOKED_AT).map((kind) => {
     const { eventName, path, code, basis, message, fix, count, of, verdict } = kind;
@@ -271,7 +278,7 @@ export function reportFindings(kinds: readonly WrongKind[]): Said & { readonly b
       met: false,
     };
   });
-  const { picked } = fitting(rows, FINDING_TOKENS);
+  const { picked } = fitting(rows, tokens);
   const omitted = kinds.length - picked.length;
   return {
     facts: { findings: picked.map(({ data }) => data), ...(omitted > 0 && { findingsOmitted: omitted }) },

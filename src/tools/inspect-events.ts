@@ -4,6 +4,7 @@ import {
   arrivedLine,
   arrivedRow,
   type CheckRow,
+  COVERAGE_FINDING_TOKENS,
   type ExpectationRow,
   eventCoverageText,
   reportCheck,
@@ -18,7 +19,8 @@ import type { SandboxEvent, SandboxEvents, SandboxQuery } from "../api/events.ts
 import { isJsonObject } from "../events/catalogue.ts";
 import { countArrived, coverageOf, eventCoverageOf } from "../events/coverage.ts";
 import { type ArrivedEvent, checkDuration, checkExpectations, checkOrder } from "../events/expectations.ts";
-import { wrongKinds } from "../events/findings.ts";
+import { type WrongKind, wrongKinds } from "../events/findings.ts";
+import { nearestName } from "../events/spelling.ts";
 import { thousands } from "../platform/text.ts";
 import { sandboxOf } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
@@ -105,9 +107,7 @@ export async function inspection(given: InspectInput, context: ToolContext): Pro
         beside: [checked.facts, checked.text],
       });
   const notes = [
-    ...(page?.isCut
-      ? [`An answer holds no more than these ${page.rows.length} events; cursor leads to older ones.`]
-      : []),
+    ...(page?.isCut ? [`No more than these ${page.rows.length} events fit an answer.`] : []),
     ...notesOn(all),
     ...withoutEvents(all.events, uids ?? []),
     ...checked.notes,
@@ -136,7 +136,8 @@ function checkedOf(arrived: readonly SandboxEvent[], given: InspectInput) {
   const summary = coverageOf(counted);
   const coverage = given.coverage ? eventCoverageOf(counted) : undefined;
   const unsupported = Object.fromEntries(Object.entries(summary.unsupported).slice(0, MAX_UNSUPPORTED_SHOWN));
-  const findings = reportFindings(wrongKinds(arrived));
+  const kinds = wrongKinds(arrived).filter(isAskedFor(given));
+  const findings = reportFindings(kinds, given.coverage ? COVERAGE_FINDING_TOKENS : undefined);
   const picked = [
     reportExpectations(expectations, given.expect ?? []),
     reportCheck("order", order),
@@ -155,6 +156,13 @@ function checkedOf(arrived: readonly SandboxEvent[], given: InspectInput) {
     notes,
     bases: findings.bases,
   };
+}
+
+/** Selects the findings of the events that a call asks for. Events whose names were misspelt are among them. */
+function isAskedFor({ eventName, verdict }: InspectInput) {
+  return (kind: WrongKind): boolean =>
+    (verdict === undefined || kind.verdict === verdict) &&
+    (eventName === undefined || (kind.eventName !== null && nearestName(kind.eventName, [eventName]) !== undefined));
 }
 
 function basesOf(rows: readonly ArrivedRow[]) {
