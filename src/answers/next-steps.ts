@@ -63,6 +63,11 @@ function callOf(tool: string, input: Readonly<Record<string, unknown>>): string 
   return `${tool} ${JSON.stringify(input)}`;
 }
 
+/** The call that saves the sheet of a run with its results, under a name that no earlier run has used. */
+export function sheetCall(runId: string): string {
+  return callOf("get_run", { runId, saveTo: `results-${runId.slice(-6)}.xlsx` });
+}
+
 function inputCall(runId: string): string {
   return callOf("get_run", { runId, outcome: "failed", includeInput: true });
 }
@@ -181,11 +186,11 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   const isSheet = file?.format === "csv" || file?.format === "xlsx";
   const isCorrected = run.results.some(({ mended }) => mended !== undefined);
   if (tool === "track_events" && !isCorrected && !hasRejects) {
-    return `${fix}. "autocorrect": true corrects plainly misspelt names`;
+    return `${fix}. "autocorrect": true corrects misspelt names`;
   }
   if (!hasRejects) return fix;
   if (isSheet && tool !== "track_events") {
-    return `${fix}. Or the sheet with results, to fix and give again: ${callOf("get_run", { runId, saveTo: "FILE" })}`;
+    return `${fix}. Or the sheet with results, to fix and give again: ${sheetCall(runId)}`;
   }
   return `${fix}. As a file, with reasons: targeting://runs/${runId}/rejects`;
 }

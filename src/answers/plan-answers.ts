@@ -25,6 +25,7 @@ import {
 } from "./budget.ts";
 import { OPERATION_WORDS } from "./failures.ts";
 import { fenceIfForeign, quoteUntrusted } from "./fence.ts";
+import { sheetCall } from "./next-steps.ts";
 import {
   changeLine,
   contextIds,
@@ -181,8 +182,7 @@ export function problemsAnswer(
   runId?: string,
 ): RenderedReport {
   const them = problems.length === 1 ? "the problem" : "the problems";
-  const sheet =
-    runId === undefined ? [] : [`the sheet with ${them} marked: get_run ${JSON.stringify({ runId, saveTo: "FILE" })}`];
+  const sheet = runId === undefined ? [] : [`the sheet with ${them} marked: ${sheetCall(runId)}`];
   const steps = [`fix ${them} above, and plan again`, ...sheet];
   return fitted((most) => {
     const picked = problems.slice(0, Math.max(1, most));

@@ -39,43 +39,41 @@ export function sheetNotes(file: InputFile | undefined, beside: readonly string[
 export function resultSheetText({
   savedTo,
   results,
-  tool,
   isOver,
-  columns,
+  again,
   events,
 }: {
   readonly savedTo: string;
   readonly results: ReadonlyMap<string, number>;
-  readonly tool: string;
   readonly isOver: boolean;
-  /** The headings that the call mapped to columns. The sheet still has them. */
-  readonly columns: Readonly<Record<string, string>> | undefined;
+  /** The call that takes the fixed sheet, and reads it as the call of the run did. */
+  readonly again: string;
   /** For a sheet of events: the outcomes of all events. The sheet contains only those that were not sent. */
   readonly events?: Pick<Counts, "succeeded" | "unknown" | "notApplied">;
 }): string {
   const counts = [...results].map(([result, count]) => `${thousands(count)} ${result.toLowerCase()}`).join(", ");
   const first = `Saved the sheet with results to ${quoteUntrusted(savedTo)}. Rows: ${counts === "" ? "none" : counts}.`;
   if (!isOver) return `${first}\nThe run continues; rows that are not applied yet may still be.`;
-  const how = columns === undefined ? "" : ` with columns ${JSON.stringify(columns)}`;
-  if (events !== undefined) return [first, ...eventLines(events, how)].join("\n");
+  const fix = `Next: fix the cells that Problem and How to fix describe, then: ${again}`;
+  if (events !== undefined) return [first, ...eventLines(events, fix)].join("\n");
   const isOpen = [...results.keys()].some((result) => result !== "Done" && result !== "Already done");
   if (!isOpen) return first;
-  return `${first}\nNext: fix the cells that Problem and How to fix describe, and give the file to ${tool} again${how}: rows that are done stay as they are.`;
+  return `${first}\nRows that are done stay as they are.\n${fix}`;
 }
 
 function eventLines(
   { succeeded, unknown, notApplied }: Pick<Counts, "succeeded" | "unknown" | "notApplied">,
-  how: string,
+  fix: string,
 ): readonly string[] {
   const sent = [
     succeeded > 0 && `${counted(succeeded, "row")} that ${succeeded === 1 ? "was" : "were"} sent`,
     unknown > 0 && `${counted(unknown, "row")} that may have been sent`,
   ].filter((words) => words !== false);
-  const fix = `Next: fix the cells that Problem and How to fix describe, and give the file to track_events${how}.`;
   const left = "Rows that say Not applied are sent by resume_run, or with this file: do one of both.";
   return [
     ...(sent.length > 0 ? [`Without ${sent.join(" and ")}: given again, they would be counted twice.`] : []),
-    notApplied > 0 ? `${fix} ${left}` : fix,
+    ...(notApplied > 0 ? [left] : []),
+    fix,
   ];
 }
 
@@ -116,7 +114,7 @@ function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string
     seen.commas &&
       `${counted(seen.commas, "cell")} of Context IDs with commas, read as part of the ID; separator "," splits them`,
     seen.unseparated &&
-      `${counted(seen.unseparated, "cell")} of Context IDs with | or ; or a line break, read as part of the ID; separator, such as "|", splits them`,
+      `${counted(seen.unseparated, "cell")} of Context IDs with | or ; or a line break, read as part of the ID; separator ";" or "|" splits them`,
     seen.composed && `${counted(seen.composed, "cell")} with decomposed Hangul, which was composed`,
     seen.trimmed &&
       `${counted(seen.trimmed, "name")} read without the spaces around ${seen.trimmed === 1 ? "it" : "them"}`,

@@ -247,13 +247,24 @@ export async function savedResults(
     text: resultSheetText({
       savedTo,
       results,
-      tool: tool === "apply_plan" ? "plan_targeting" : tool,
       isOver: status !== "running",
-      columns: found.file.sheet?.columns,
+      again: againCall(found, saveTo),
       ...(found.events && { events: found.events.state.counts() }),
     }),
     isError: false,
   };
+}
+
+/** The call that takes the fixed sheet. Its arguments are those of the run's own call. */
+function againCall({ run, file: { given = {} } }: SheetRun, file: string): string {
+  const { columns, separator, fillDown } = given;
+  const { tool, input } = run?.header.call ?? { tool: "track_events", input: {} };
+  const call = {
+    ...("targetingId" in input && { targetingId: input.targetingId }),
+    ...{ file, columns, separator, fillDown },
+    ...("onExisting" in input && { onExisting: input.onExisting }),
+  };
+  return `${tool === "apply_plan" ? "plan_targeting" : tool} ${JSON.stringify(call)}`;
 }
 
 /** Like `savedResults`, for a path in any folder that a person passed to a command. */

@@ -597,7 +597,9 @@ test("a sheet with problems that cannot be planned comes back with them", async 
   await write("wrong.csv", "Option,Action,Context IDs\nGood,,a\nBad_name,,b\nOther,Archive,c\n");
   const { runId, isError, text } = await call(client, "plan_targeting", { targetingId, file: "wrong.csv" });
   expect(isError).toBe(true);
-  expect(text).toContain(`the sheet with the problems marked: get_run {"runId":"${runId}","saveTo":"FILE"}`);
+  expect(text).toContain(
+    `the sheet with the problems marked: get_run {"runId":"${runId}","saveTo":"results-${runId.slice(-6)}.xlsx"}`,
+  );
   const saved = await client.callTool("get_run", { runId, saveTo: "wrong.xlsx" });
   expect(textOf(saved)).toContain("1 not applied, 2 failed");
   expect(await sheetRowsOf(join(folder, "wrong.xlsx"))).toMatchObject([

@@ -171,11 +171,15 @@ test.each([
 test("rows of an import come back with results", async () => {
   const { context, file, ended, targetingId } = await started();
   const rowsGiven = await file("options.csv", "Option;Artikel\nRed;a\nx_y;b\n");
-  const given = { targetingId, file: rowsGiven, columns: { contexts: "Artikel" } };
+  const how = { columns: { contexts: "Artikel" }, separator: "/" };
+  const given = { targetingId, file: rowsGiven, ...how };
   const { structured } = await ended((await answerOf(bulkAddOptions, given, context)).structured);
   const saved = await answerOf(getRun, { runId: String(structured.runId), saveTo: "results.csv" }, context);
   expect(saved.structured).toMatchObject({ rows: { Done: 1, Failed: 1 } });
-  expect(saved.text).toContain('give the file to bulk_add_options again with columns {"contexts":"Artikel"}');
+  const again = JSON.stringify({ targetingId, file: "results.csv", ...how });
+  expect(saved.text).toContain(
+    `\nNext: fix the cells that Problem and How to fix describe, then: bulk_add_options ${again}`,
+  );
   const rows = await readFile(join(context.allowedDirs[0] ?? "", "results.csv"), "utf8");
   expect(rows.split("\r\n")[2]).toMatch(/^x_y;b;;Add;Add;Failed;"The name has 1 character/);
 });
