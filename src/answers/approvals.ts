@@ -149,7 +149,8 @@ export function effectWords(
   others: readonly string[] = [],
   targeting: EffectTargeting = {},
 ): Required<Pick<Effect, "sentence" | "note">> {
-  const of = (kind: Loss["kind"]): readonly Loss[] => losses.filter((loss) => loss.kind === kind);
+  const lost = losses.filter(isCarriedOut);
+  const of = (kind: Loss["kind"]): readonly Loss[] => lost.filter((loss) => loss.kind === kind);
   const sum = (some: readonly Loss[]): number => some.reduce((total, { count }) => total + count, 0);
   const [targetings, groups, options, changed] = [of("targeting"), of("optionGroup"), of("option"), of("contextIds")];
   const ownContextIds = groups.reduce((total, loss) => total + (loss.ownContextIds ?? 0), 0);
@@ -158,8 +159,7 @@ export function effectWords(
     targetings.length > 0 &&
       `deletes ${many(targetings.length, "targeting")} ${sum(targetings) === 0 ? "without options" : `with ${within(targetings)}`}`,
     groups.length > 0 &&
-      `deletes ${many(groups.length, "option group")} with ${ownWords(ownContextIds)} and ` +
-        `${many(sum(groups), "sub-option")}, which become top-level options where they are not deleted here too`,
+      `deletes ${many(groups.length, "option group")} with ${ownWords(ownContextIds)}${freedWords(groups, options)}`,
     options.length > 0 && `deletes ${many(options.length, "option")} with ${contextIdWords(sum(options))}`,
     changed.length > 0 &&
       `removes ${many(sum(changed), "Context ID")} from ${many(changed.length, "option")}` +
@@ -168,7 +168,7 @@ export function effectWords(
           : ""),
     ...others,
   ].filter((part) => part !== false);
-  const end = losses.length === 0 ? "" : losses.some(({ kind }) => kind !== "contextIds") ? DELETED_END : REMOVED_END;
+  const end = lost.length === 0 ? "" : lost.some(({ kind }) => kind !== "contextIds") ? DELETED_END : REMOVED_END;
   const changes = `This ${parts.length === 0 ? "changes nothing" : inSeries(parts)}.`;
   const stays = staysWords(losses);
   const isInTitle = parts.length === 1 && targetings.length + options.length > 0;
@@ -195,12 +195,29 @@ function within(targetings: readonly Loss[]): string {
   return many(options, "option") + (areCounted ? ` and ${many(contextIds, "Context ID")}` : "");
 }
 
+/** Whether the service carries the change out. It refuses to delete the last sub-option of a group without Context IDs. */
+function isCarriedOut({ lastOf }: Loss): boolean {
+  return lastOf === undefined;
+}
+
+/** How many sub-options of deleted groups become top-level options, because they are not deleted too. */
+function freedWords(groups: readonly Loss[], options: readonly Loss[]): string {
+  const deleted = new Set(options.map(({ _id }) => _id));
+  const freed = groups.reduce(
+    (sum, { count, subOptions }) => sum + (subOptions?.filter((id) => !deleted.has(id)).length ?? count),
+    0,
+  );
+  if (freed === 0) return "";
+  const become = freed === 1 ? "becomes a top-level option" : "become top-level options";
+  return ` (${many(freed, "sub-option")} ${become})`;
+}
+
 function staysWords(losses: readonly Loss[]): string {
-  const staying = losses.filter(({ lastOf }) => lastOf !== undefined).length;
+  const staying = losses.filter((loss) => !isCarriedOut(loss)).length;
   if (staying === 0) return "";
   return staying === 1
-    ? " 1 of them will stay: the service does not leave its group empty."
-    : ` ${thousands(staying)} of them will stay: the service does not leave their groups empty.`;
+    ? " 1 other option stays: the service does not leave its group empty."
+    : ` ${thousands(staying)} other options stay: the service does not leave their groups empty.`;
 }
 
 const DELETED_END = " Undo brings it back under new IDs, which campaigns do not know.";
@@ -211,7 +228,7 @@ const REMOVED_END = " Undo can bring them back.";
  * is whether the effect has other kinds of changes, too.
  */
 function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthers: boolean): string {
-  const lost = losses.filter(({ kind }) => kind !== "targeting").length;
+  const lost = losses.filter((loss) => loss.kind !== "targeting" && isCarriedOut(loss)).length;
   const { optionsThere = 0, within = "the targeting" } = targeting;
   if (optionsThere === 0 || lost === 0) return "";
   const percent = Math.round((100 * lost) / optionsThere);
@@ -230,7 +247,9 @@ export function targetingWords({ withinName }: Pick<EffectTargeting, "withinName
  * What a plan deletes or removes, by kind and name. Options that lose all their Context IDs come first in their kind.
  */
 export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
-  const first = losses.toSorted((one, other) => Number(other.empties ?? false) - Number(one.empties ?? false));
+  const first = losses
+    .filter(isCarriedOut)
+    .toSorted((one, other) => Number(other.empties ?? false) - Number(one.empties ?? false));
   const kinds = Object.entries(LOSS_TITLES).flatMap(([kind, title]) =>
     effectPart(
       title,

@@ -81,6 +81,28 @@ export function isEmpty({ type, contextCount, childCount, children = [] }: Optio
   return type !== "collection" || (childCount ?? children.length) === 0;
 }
 
+/** Returns the options that are empty, and the groups that would be empty without them. */
+export function emptyOptions(options: readonly OptionRecord[]): readonly OptionRecord[] {
+  const inside = new Map<string, number>();
+  for (const option of options) {
+    if (isEmpty(option) && typeof option.parent === "string") {
+      inside.set(option.parent, (inside.get(option.parent) ?? 0) + 1);
+    }
+  }
+  return options.filter((option) => isEmpty(option) || isLeftEmpty(option, inside.get(option._id) ?? 0));
+}
+
+/**
+ * Whether a group without own Context IDs is left empty by so many sub-options that leave it. The service refuses that
+ * for the last of them (management-api 7.4, case 6).
+ */
+export function isLeftEmpty(
+  { contextCount, childCount }: Pick<OptionRecord, "contextCount" | "childCount">,
+  leaving: number,
+): boolean {
+  return contextCount === 0 && childCount === leaving;
+}
+
 function folded(name: string): string {
   return name.normalize("NFC").toLowerCase();
 }

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { ARGUMENTS } from "../changes/call.ts";
+import { emptyOptions } from "../reads/option-scan.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
 import { findTargeting, targetingArguments, targetingArgumentsOf, withNote } from "./names.ts";
@@ -15,9 +16,10 @@ const input = () =>
     ...dryRunArgument(),
   });
 
-async function emptyOptions(targetingId: string, context: ToolContext): Promise<string[]> {
-  const hits = await everyOption(targetingId, { empty: true }, context);
-  if (hits.length > 0) return hits.map(({ step }) => step.option._id);
+async function idsOfEmpty(targetingId: string, context: ToolContext): Promise<string[]> {
+  const all = await everyOption(targetingId, {}, context);
+  const empty = emptyOptions(all.map(({ step }) => step.option));
+  if (empty.length > 0) return empty.map(({ _id }) => _id);
   throw new ToolError("no option of the targeting is empty; nothing was deleted", "Nothing needs to be done.");
 }
 
@@ -42,7 +44,7 @@ export const deleteOptions = {
     }
     const isGiven = ids !== undefined || names !== undefined;
     const areAllEmpty = !isGiven && token === undefined && others.onlyEmpty === true && targetingId !== undefined;
-    const wanted = areAllEmpty ? { ...others, ids: await emptyOptions(targetingId, context) } : others;
+    const wanted = areAllEmpty ? { ...others, ids: await idsOfEmpty(targetingId, context) } : others;
     const call = isGiven || areAllEmpty ? ({ tool, input: { ...wanted, targetingId } } as const) : undefined;
     if (token !== undefined)
       return withNote(note, await confirmed({ tool, token, call, targetingId, dryRun }, context));

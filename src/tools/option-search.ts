@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import type { ManagementApi } from "../api/management.ts";
 import { thousands } from "../platform/text.ts";
-import { type Hit, scanOptions } from "../reads/option-scan.ts";
+import { type Hit, scanOptions, type Wanted } from "../reads/option-scan.ts";
 import type { Walked, WalkPosition } from "../reads/option-walk.ts";
 import { untilStable } from "../reads/pages.ts";
 import type { OptionRecord } from "../spec/records.ts";
@@ -214,17 +214,18 @@ function inOrder(unit: number): number {
   return unit >= 0xd800 ? unit + 0x2000 : unit;
 }
 
-/** The filter for a search through a whole targeting. */
-type Wanted = { readonly empty: true } | { readonly contextIds: readonly string[] };
-
 /**
- * Returns every option of a targeting that is empty, or contains one of some Context IDs, as of now. Throws ApiErrors,
+ * Returns every option of a targeting, or those that contain one of some Context IDs, as of now. Throws ApiErrors,
  * and a ToolError if the targeting is too large for one call. What was read is stored, so that the next call continues
  * from there.
  */
-export async function everyOption(targetingId: string, wanted: Wanted, context: ToolContext): Promise<readonly Hit[]> {
+export async function everyOption(
+  targetingId: string,
+  { contextIds }: Pick<Wanted, "contextIds">,
+  context: ToolContext,
+): Promise<readonly Hit[]> {
   const { hits, counted, stopped } = await searchOptions(managementOf(context), context, {
-    query: { targetingId, parent: undefined, all: true, sortBy: undefined, ...wanted },
+    query: { targetingId, parent: undefined, all: true, sortBy: undefined, contextIds },
     from: { top: 0 },
     most: Number.POSITIVE_INFINITY,
     counted: { topLevel: 0, subOptions: 0, found: 0 },

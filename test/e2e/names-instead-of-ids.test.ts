@@ -114,6 +114,23 @@ test("onlyEmpty alone deletes every empty option of a targeting, sub-options inc
   expect(again.text).toContain("no option of the targeting is empty; nothing was deleted");
 });
 
+test("onlyEmpty also deletes a group whose sub-options are all empty, in the two calls of any deletion", async () => {
+  const { sandbox, call } = await connected();
+  const targetingId = await sandbox.targeting("Shelves");
+  await sandbox.options(targetingId, [
+    { name: "All Empty", type: "collection", children: [{ name: "One" }, { name: "Two" }] },
+    { name: "With Own", contexts: ["o-1"], type: "collection", children: [{ name: "Three" }] },
+    { name: "Half Full", type: "collection", children: [{ name: "Four" }, { name: "Five", contexts: ["f-1"] }] },
+  ]);
+  const asked = await call("delete_options", { targetingId, onlyEmpty: true });
+  expect(asked.text).toContain(
+    "This deletes 1 option group with no Context IDs of its own, and deletes 4 options with no Context IDs.",
+  );
+  const done = await call("delete_options", { confirmation: asked.confirmation?.token });
+  expect(done).toMatchObject({ status: "succeeded", counts: { items: 5, succeeded: 5 } });
+  expect((await call("list_options", { targetingId, all: true })).text).toMatch(/^3 options/);
+});
+
 test("removeEverywhere removes Context IDs from every option of a targeting that holds them", async () => {
   const { sandbox, call } = await connected();
   const targetingId = await sandbox.targeting("Outlet");

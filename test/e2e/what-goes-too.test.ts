@@ -73,13 +73,14 @@ test("a group that a deletion would leave empty is named, and what stays", async
   expect(planned.text).toContain('it is the last sub-option of "Hats", a group without Context IDs of its own');
   await client.callTool("delete_options", call1);
   for (const text of [planned.text, asked[0] ?? ""]) {
-    expect(text).toContain("1 of them will stay: the service does not leave its group empty.");
+    expect(text).toContain("This deletes 2 options with ");
+    expect(text).toContain("1 other option stays: the service does not leave its group empty.");
     expect(text).toContain(`"Hats" (${id(0)}): its last sub-option "Caps" stays`);
   }
   // With its group it may go.
   const whole = await call(client, "delete_options", { ids: [id(0), id(1)], dryRun: true });
   expect(whole.text).toContain("Would delete 2 options.");
-  expect(whole.text).not.toContain("will stay");
+  expect(whole.text).not.toContain("stays");
 });
 
 test("a group that a move would leave empty is named in the dry run", async () => {

@@ -2,7 +2,6 @@ import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { contextIdProblem, trimContextId } from "../../spec/context-ids.ts";
 import { LIMITS, OWN_BODY_BYTES } from "../../spec/limits.ts";
 import { nameProblem } from "../../spec/names.ts";
-import type { OptionRecord } from "../../spec/records.ts";
 import { isUlid } from "../../spec/ulid.ts";
 
 /** Returns why a name cannot be sent (management-api 8.3), or undefined if it is valid. */
@@ -14,17 +13,6 @@ export function badName(name: string): Reason | undefined {
 /** Returns why an ID cannot be sent, or undefined if it is valid. `field` is the input field that contains the ID. */
 export function badId(field: string, id: string): Reason | undefined {
   return isUlid(id) ? undefined : ownReason("INVALID_ID", { field, value: id.slice(0, 40) });
-}
-
-/**
- * Whether a group without own Context IDs is left empty by so many sub-options that leave it. The service refuses that
- * for the last of them (management-api 7.4, case 6).
- */
-export function isLeftEmpty(
-  { contextCount, childCount }: Pick<OptionRecord, "contextCount" | "childCount">,
-  leaving: number,
-): boolean {
-  return contextCount === 0 && childCount === leaving;
 }
 
 /** Context IDs as the service stores them: trimmed and without duplicates, in the order of their first occurrence. */

@@ -1,13 +1,13 @@
 import type { ManagementApi } from "../../api/management.ts";
 import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
 import { readOptions } from "../../reads/option-lists.ts";
-import { isEmpty } from "../../reads/option-scan.ts";
+import { emptyOptions, isLeftEmpty } from "../../reads/option-scan.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";
 import type { Inputs } from "../call.ts";
 import { requestReason } from "../state/api-reasons.ts";
-import { badId, isLeftEmpty } from "./checks.ts";
+import { badId } from "./checks.ts";
 import { noteCommonTargeting } from "./former-values.ts";
 import { isOption, optionFinder, reasonIfRenamed, unnamed } from "./names.ts";
 import { type Loss, type LostOption, Plan, type PlanningContext } from "./plan.ts";
@@ -107,9 +107,9 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
     for (const object of objects.get(id) ?? []) plan.fail(object, requestReason("deleteOptions", refused));
   }
   const all = [...objects.keys()].flatMap((id) => known.get(id) ?? others.get(id) ?? []);
-  const there = input.onlyEmpty === true ? all.filter(isEmpty) : all;
-  for (const { _id, contextCount, childCount } of input.onlyEmpty === true ? all : []) {
-    if (there.some((option) => option._id === _id)) continue;
+  const there = input.onlyEmpty === true ? emptyOptions(all) : all;
+  const going = new Set(there);
+  for (const { _id, contextCount, childCount } of all.filter((option) => !going.has(option))) {
     const held = ownReason("NOT_EMPTY", { contextCount, ...(childCount !== undefined && { childCount }) });
     for (const object of objects.get(_id) ?? []) plan.skip(object, held);
   }

@@ -2,6 +2,7 @@ import type { RejectedError } from "../../api/errors.ts";
 import type { ManagementApi } from "../../api/management.ts";
 import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
 import { readOptions } from "../../reads/option-lists.ts";
+import { isLeftEmpty } from "../../reads/option-scan.ts";
 import type { TargetingMemory } from "../../runs/backend.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { ERROR_CODES, type ErrorCode } from "../../spec/error-codes.ts";
@@ -10,7 +11,6 @@ import type { OptionChanges, OptionRecord } from "../../spec/records.ts";
 import type { Settlement, Step, StepOf } from "../rows/entries.ts";
 import { sentFields } from "../rows/steps.ts";
 import { requestReason } from "../state/api-reasons.ts";
-import { isLeftEmpty } from "./checks.ts";
 import type { Plan } from "./plan.ts";
 
 /** The read access that predictions may use. */
