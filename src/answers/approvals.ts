@@ -91,6 +91,8 @@ export interface Effect {
   readonly sentence: string;
   /** What the page shows of the sentence beside its title and figures, which show the rest; absent: all of it. */
   readonly note?: string;
+  /** The number of options in the targeting; absent if it is unknown, or if there are several targetings. */
+  readonly optionsThere?: number | undefined;
   readonly parts: readonly EffectPart[];
 }
 
@@ -134,6 +136,7 @@ export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, t
   const gained = gaining.length === 0 ? [] : [`adds Context IDs to ${many(gaining.length, "option")}`];
   return {
     ...effectWords(losses, gained, targeting),
+    optionsThere: targeting.optionsThere,
     parts: [...lossParts(losses), ...effectPart(GAIN_TITLE, gaining)],
   };
 }

@@ -24,15 +24,18 @@ import { contextIds, place, value } from "./plan-words.ts";
  */
 export function effectOfDocument(document: PlanDocument, losses: readonly Loss[], undoneTool?: string): Effect {
   const { wayBack } = document;
+  const targeting = targetingOf(document);
   if (wayBack !== undefined) {
     const goes = losses.length === 0 ? undefined : effectWords(losses);
     const { undoes, rows, already, further } = wayBack;
     const tool = undoneTool === undefined ? "" : ` (${undoneTool})`;
-    const where = further.length > 0 ? "" : ` in ${targetingWords(targetingOf(document), "the targeting")}`;
+    const isOne = further.length === 0;
+    const where = isOne ? ` in ${targetingWords(targeting, "the targeting")}` : "";
     const counts = `${where}: ${undoCounts(rows, already)}.`;
     return {
       sentence: `Undoes run ${undoes}${tool}${counts}${goes === undefined ? "" : ` ${goes.sentence}`}`,
       note: `Undoes an earlier run${counts} ${goes?.note ?? ""}`.trim(),
+      optionsThere: isOne ? targeting.optionsThere : undefined,
       parts: [...lossParts(losses), ...undoParts(rows, document)],
     };
   }
@@ -46,8 +49,9 @@ export function effectOfDocument(document: PlanDocument, losses: readonly Loss[]
     ...effectWords(
       losses,
       others.map(({ phrase }) => phrase),
-      targetingOf(document),
+      targeting,
     ),
+    optionsThere: targeting.optionsThere,
     parts: [...lossParts(losses), ...others.flatMap(({ part }) => part)],
   };
 }

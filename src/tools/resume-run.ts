@@ -180,21 +180,28 @@ export async function approvalToResume(run: ChangeRun, context: ToolContext): Pr
   // Changes that were not planned yet would be planned again, and may then differ from what was approved.
   if (!state.planned) {
     const sentence = `This begins ${tool} as it was agreed to; it was cut short before it was planned.`;
-    return mayTakeAway ? { sentence, parts: leftParts(state) } : undefined;
+    const note = "It was interrupted before anything was sent. Resuming it starts it as it was requested.";
+    return mayTakeAway ? { sentence, note, parts: leftParts(state) } : undefined;
   }
   if (clock.now() - header.createdAt < CONFIRMATION_MS) return undefined;
   if (deletes) {
     const { pending, notApplied, unknown } = state.counts();
     const open = pending + notApplied + unknown + state.refused().size;
     const sentence = `This goes on deleting: ${open} deletions of this run are not known to be done.`;
-    return open === 0 ? undefined : { sentence, parts: leftParts(state) };
+    const note = interruptedNote(amount(open, "deletion"));
+    return open === 0 ? undefined : { sentence, note, parts: leftParts(state) };
   }
   const { asked = "not_needed" } = state.facts;
   const left = asked === "not_needed" ? 0 : countOpenRemovals(state);
   if (left === 0) return undefined;
   const [take, are] = left === 1 ? ["takes", "is"] : ["take", "are"];
   const sentence = `This goes on with ${tool}: ${amount(left, "change")} of this run that ${take} something away ${are} not known to be done.`;
-  return { sentence, parts: leftParts(state) };
+  const note = interruptedNote(`${amount(left, "change")} that ${take} something away`);
+  return { sentence, note, parts: leftParts(state) };
+}
+
+function interruptedNote(left: string): string {
+  return `It was interrupted: ${left} may not be done yet. Resuming it checks what is done, and does the rest.`;
 }
 
 /** The names of the objects of a run that are not known to be done. */
@@ -221,8 +228,8 @@ async function resumeOrAsk(
 ): Promise<ToolOutcome> {
   const { runId } = run.header;
   const asks = effect !== undefined;
-  const { sentence, parts } = effect ?? { sentence: "", parts: [] };
-  const text = effectText({ sentence, parts });
+  const shown = effect ?? { sentence: "", parts: [] };
+  const text = effectText(shown);
   const digest = resumeDigest(runId);
   if (asks && context.confirm !== "off" && confirmation !== undefined) {
     const given = await confirmationIn(confirmation, context);
@@ -243,7 +250,7 @@ async function resumeOrAsk(
     decideApprovalOnPage(
       {
         call: { tool: "resume_run", input: { about: runId, saveTo: "" } },
-        ...{ name: runId, effect: { sentence, parts } },
+        ...{ name: runId, effect: shown },
         after: (decision) => reportResumed(decision, runId, context),
         otherwise: async () => tokenInstead(text, context, (hint) => token([hint])),
       },
@@ -252,8 +259,8 @@ async function resumeOrAsk(
   return decided<ToolAnswer>(
     {
       ...{ needsApproval: asks, digest, onPage },
-      message: () => questionText({ sentence, parts }),
-      effect: () => sentence,
+      message: () => questionText(shown),
+      effect: () => shown.sentence,
       start: (asked) => goOn(asked === "agreed_in_client" ? inClient(context) : undefined),
       closed: context.page?.isOffered() ? onPage : undefined,
       undecided: (why) => undecided(run, why, context),

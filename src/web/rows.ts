@@ -17,16 +17,7 @@ import { changeLines, changeList } from "./changes.ts";
 import { planView, problemList, storyOf } from "./detail.ts";
 import { fileAnswer } from "./page.ts";
 import { type PageScope, type SeenRun, unlessDamaged, visibleRun, whyNotApprovable } from "./seen.ts";
-import {
-  countsOfWaiting,
-  objectsOf,
-  onlyObject,
-  optionsWithin,
-  partsOf,
-  type TitleParts,
-  titleOf,
-  waitingOf,
-} from "./waiting.ts";
+import { objectsOf, onlyObject, type TitleParts, titleOf, waitingOf, waitingTitle } from "./waiting.ts";
 import {
   type ChangeList,
   type EffectObjects,
@@ -87,7 +78,7 @@ async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, 
   const targeting = _id === undefined ? undefined : { _id, name: names.get(_id) ?? known };
   const title = titleOf({
     ...{ tool, status, did, only, to, fileName, ...workOf(counts), targeting: namedIn(targeting, run) },
-    ...(run ? { plan: planOf(run), options: optionsWithin(partsOf(run)) } : { plan: undoneBy(plannedBy, did) }),
+    ...(run ? waitingTitle(run) : { plan: undoneBy(plannedBy, did) }),
   });
   return {
     ...{ runId, title, tool: tool === "" ? "unknown tool" : tool, caller: callerName(caller), startedAt, updatedAt },
@@ -141,12 +132,6 @@ function workOf({ items, succeeded, alreadyDone, skipped = 0 }: RunRow["counts"]
 
 function undoneBy(plannedBy: string | undefined, did: RunRow["did"]): TitleParts["plan"] {
   return did && { isUndo: plannedBy === "undo_run", changes: did };
-}
-
-/** Returns the changes that a waiting plan would make; undefined for other runs. */
-function planOf(run: Run): TitleParts["plan"] {
-  if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return undefined;
-  return { isUndo: run.header.call.input.plannedBy === "undo_run", changes: countsOfWaiting(run) };
 }
 
 /** Loads the module for the files of runs. Loaded late, because only the details of a run need it. */
@@ -205,8 +190,7 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
   const title = titleOf({
     ...{ tool, status, did: its, fileName: header.fileName, ...workOf(counts), targeting: namedIn(targeting, waiting) },
     ...onlyObject(run),
-    options: waiting && optionsWithin(partsOf(waiting)),
-    plan: (waiting && planOf(waiting)) ?? undoneBy(plannedByOf(run), its),
+    ...(waiting ? waitingTitle(waiting) : { plan: undoneBy(plannedByOf(run), its) }),
   });
   return {
     ...{ runId, title, caller: callerName(caller), environment, startedAt: createdAt, requests: state.requests },

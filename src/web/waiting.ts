@@ -73,20 +73,26 @@ function actOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[]): stri
     if (call.input.plannedBy === "undo_run") return "Undo the changes";
     return `Apply ${many(all, "change")}`;
   }
+  const deletes = deletionWords(parts);
+  if (deletes !== "") return `Delete ${deletes}`;
+  return changed > 0 ? `Change ${many(changed, "option")}` : "Approve";
+}
+
+/** Returns what is deleted, e.g. `1 group and 2 options`; "" if nothing is. */
+function deletionWords(parts: readonly EffectPart[]): string {
   const kinds = parts.flatMap(({ title, count }) => {
     const noun = Object.hasOwn(DELETED, title) ? DELETED[title] : undefined;
     if (noun === "targeting" && count === 1) return ["the targeting"];
     return noun === undefined ? [] : [many(count, noun)];
   });
-  if (kinds.length > 0) return `Delete ${kinds.join(" and ")}`;
-  return changed > 0 ? `Change ${many(changed, "option")}` : "Approve";
+  return kinds.join(" and ");
 }
 
 /** Returns how many options are affected, and how many their targeting has. */
 function magnitudeOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[]): Waiting["magnitude"] {
   if (!isChangeRun(run)) return undefined;
   const { changed, deleted } = countsOfWaiting(run);
-  const whole = run.state.facts.optionsThere;
+  const whole = run.state.facts.waits?.optionsThere;
   const targetings = parts.find(({ title }) => title === "Targetings deleted");
   if (targetings !== undefined) {
     const itself = targetings.count === 1 ? "the targeting itself" : many(targetings.count, "targeting");
@@ -155,6 +161,8 @@ export interface TitleParts {
   readonly only?: string | undefined;
   /** How many options are deleted together with their targetings. */
   readonly options?: number | undefined;
+  /** What a waiting run deletes, e.g. `1 group and 2 options`. */
+  readonly deletes?: string | undefined;
   /** The new name of its only object, if it is renamed. */
   readonly to?: string | undefined;
   readonly fileName?: string | undefined;
@@ -205,7 +213,7 @@ export function titleOf({ tool, status, items, done, did, plan, ...names }: Titl
       if (renamed !== "" && only !== undefined) return `${verb("rename")} ${only}${renamed}${within("in")}`;
       return `${verb("change")} ${all("option")}${within("in")}`;
     case "delete_options":
-      return `${verb("delete")} ${only ?? all("option")}${within("from")}`;
+      return `${verb("delete")} ${only ?? (names.deletes || all("option"))}${within("from")}`;
     case "delete_targeting":
       return `${verb("delete")} ${targetings}${withOptions(only, names.options)}`;
     case "create_targetings":
@@ -250,6 +258,14 @@ function changeCounts(counts: ChangeCounts | undefined): string {
   return parts.join(", ");
 }
 
+/** Returns the parts of the title of a run that waits. */
+export function waitingTitle(run: Run): Pick<TitleParts, "plan" | "options" | "deletes"> {
+  const parts = partsOf(run);
+  const deletes = deletionWords(parts);
+  if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return { options: optionsWithin(parts), deletes };
+  return { plan: { isUndo: run.header.call.input.plannedBy === "undo_run", changes: countsOfWaiting(run) } };
+}
+
 /** Returns the name of a run's only object, and its new name if it is renamed. */
 export function onlyObject(run: Run): Pick<TitleParts, "only" | "to"> {
   const { objects } = run.state;
@@ -262,7 +278,7 @@ export function onlyObject(run: Run): Pick<TitleParts, "only" | "to"> {
 }
 
 /** Returns how many objects a waiting run would create, change and delete. For a plan, all listed objects count. */
-export function countsOfWaiting(run: Run): ChangeCounts {
+function countsOfWaiting(run: Run): ChangeCounts {
   if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return countsOfEffect(partsOf(run));
   const counts = { created: 0, changed: 0, deleted: 0 };
   const { state } = run;
@@ -275,12 +291,12 @@ export function countsOfWaiting(run: Run): ChangeCounts {
 }
 
 /** Returns the effect of a waiting run, by kind. */
-export function partsOf(run: Run): readonly EffectPart[] {
+function partsOf(run: Run): readonly EffectPart[] {
   return isChangeRun(run) || isApproval(run) ? (run.state.facts.waits?.parts ?? []) : [];
 }
 
 /** Returns how many options are deleted together with their targetings. */
-export function optionsWithin(parts: readonly EffectPart[]): number {
+function optionsWithin(parts: readonly EffectPart[]): number {
   return parts.flatMap(({ objects }) => objects).reduce((sum, { options = 0 }) => sum + options, 0);
 }
 

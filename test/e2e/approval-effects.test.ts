@@ -129,6 +129,7 @@ test("the page has all of it: a plan by kind, an undo by what comes back and wha
   const person = await personAt(await browser.address());
   const waiting = await person.waiting();
   expect(waiting.waiting?.effect).toMatch(COUNTS);
+  expect(waiting.waiting).toMatchObject({ magnitude: { verb: "deleted", whole: expect.any(Number) } });
   expect(waiting.waiting?.parts.map(({ title, count }) => `${title} (${count})`)).toEqual(Object.keys(KINDS));
   expect(waiting.waiting?.parts.at(-1)?.objects.map(({ name }) => name)).toEqual(NEW);
   await person.press(waiting.runId, "approve");

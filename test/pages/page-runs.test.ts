@@ -397,7 +397,7 @@ describe("what goes to the page besides changes", () => {
     const answer = client.callTool("resume_run", { runId: cut });
     const approval = await newlyWaiting(person);
     expect(approval).toMatchObject({ tool: "resume_run", actions: ["approve", "decline"] });
-    expect(approval.waiting?.effect).toMatch(/goes on deleting: \d+ deletions/);
+    expect(approval.waiting?.effect).toMatch(/^It was interrupted: \d+ deletions may not be done yet\./);
     expect(approval.waiting?.parts).toEqual([expect.objectContaining({ title: "Not known to be done" })]);
     expect((await person.press(approval.runId, "approve")).status).toBe(200);
     expect(checkedReport(await answer)).toMatchObject({

@@ -236,6 +236,8 @@ export const waits = z.object({
   effect: z.string(),
   /** What the page shows of its sentence, if not all. */
   note: z.string().exactOptional(),
+  /** The number of options in its targeting. */
+  optionsThere: z.number().exactOptional(),
   /** What happens, by kind and by name. */
   parts: z.array(effectPart),
   /** Milliseconds since 1970. */

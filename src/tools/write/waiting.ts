@@ -98,9 +98,10 @@ export async function effectOf(
 }
 
 /** Returns an effect as it is stored with a run that waits for its approval. */
-export function storedEffect(effect: Effect, digest: string): Pick<Waits, "digest" | "effect" | "note" | "parts"> {
-  const { note, parts } = effect;
-  return { digest, effect: effectText(effect), ...(note !== undefined && { note }), parts };
+export function storedEffect(effect: Effect, digest: string): Omit<Waits, "until"> {
+  const { note, optionsThere, parts } = effect;
+  const known = { ...(note !== undefined && { note }), ...(optionsThere !== undefined && { optionsThere }) };
+  return { digest, effect: effectText(effect), ...known, parts };
 }
 
 type Waits = NonNullable<RunFacts["waits"]>;

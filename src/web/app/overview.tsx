@@ -16,7 +16,7 @@ import {
   useSteady,
   visible,
 } from "./parts.tsx";
-import { counted, durationWords, number, percent } from "./plain-words.ts";
+import { clockWords, counted, durationWords, number, percent } from "./plain-words.ts";
 import { useRead } from "./requests.ts";
 import { changeShares, NO_CHANGES, ShortRequester, Status, Title, toneOf, totalOf } from "./run-words.tsx";
 import { arrived, coverage, hasEnded, hello, metrics, runList, sandbox, verdicts, waitingRuns } from "./state.ts";
@@ -364,7 +364,7 @@ function PerHour() {
   const columns: readonly Column[] = Array.from({ length: HOURS }, (_, at) => {
     const hour = end - HOURS + at;
     const its = runList.value.filter(({ updatedAt }) => Math.floor(updatedAt / HOUR) === hour);
-    return { title: `${new Date(hour * HOUR).getHours()}:00`, shares: changeShares(changesIn(its)) };
+    return { title: clockWords(hour * HOUR, "minute", now.value), shares: changeShares(changesIn(its)) };
   });
   const all = columns.map(({ shares }) => shares.reduce((sum, { count }) => sum + count, 0));
   const busiest = columns[all.indexOf(Math.max(...all))];

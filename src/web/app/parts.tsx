@@ -1,7 +1,7 @@
 import { signal, useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { agoWords, CLOCKS, EXACT, number } from "./plain-words.ts";
+import { agoWords, clockWords, EXACT, number } from "./plain-words.ts";
 import { outcome } from "./state.ts";
 
 /** The maximum length of foreign text that is shown in full. */
@@ -334,9 +334,9 @@ export function Ago({ at }: { readonly at: number }) {
   return <Time at={at} words={agoWords(at, now.value)} />;
 }
 
-/** The time of day, to the minute, second or millisecond. */
-export function ClockTime({ at, to }: { readonly at: number; readonly to: keyof typeof CLOCKS }) {
-  return <Time at={at} words={CLOCKS[to].format(at)} />;
+/** The time of day, to the minute, second or millisecond, with the date if it is not today. */
+export function ClockTime({ at, to }: { readonly at: number; readonly to: Parameters<typeof clockWords>[1] }) {
+  return <Time at={at} words={clockWords(at, to, now.value)} />;
 }
 
 /** A button that copies a text. */

@@ -1,15 +1,15 @@
 // Numbers, times and texts in a form for people.
 
 /** The format of an exact time. */
-export const EXACT = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium" });
+export const EXACT = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
 const DAY = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" });
 const YEAR = new Intl.DateTimeFormat("en", { day: "numeric", month: "short", year: "numeric" });
-const TO_THE_MINUTE = { hour: "2-digit", minute: "2-digit", hour12: false } as const;
+const TO_THE_MINUTE = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
 const TO_THE_MILLISECOND = { ...TO_THE_MINUTE, second: "2-digit", fractionalSecondDigits: 3 } as const;
 /** The formats of a time of day. */
-export const CLOCKS = {
+const CLOCKS = {
   minute: new Intl.DateTimeFormat("en", TO_THE_MINUTE),
-  second: new Intl.DateTimeFormat("en", { timeStyle: "medium", hour12: false }),
+  second: new Intl.DateTimeFormat("en", { timeStyle: "medium", hourCycle: "h23" }),
   millisecond: new Intl.DateTimeFormat("en", TO_THE_MILLISECOND),
 } as const;
 
@@ -30,6 +30,12 @@ export function agoWords(at: number, from: number): string {
   return date.getFullYear() === new Date(from).getFullYear()
     ? `${DAY.format(date)}, ${CLOCKS.minute.format(date)}`
     : YEAR.format(date);
+}
+
+/** Returns a time of day, with its date if it is another day than that of `from`. */
+export function clockWords(at: number, to: keyof typeof CLOCKS, from: number): string {
+  const isSameDay = new Date(at).toDateString() === new Date(from).toDateString();
+  return `${isSameDay ? "" : `${DAY.format(at)}, `}${CLOCKS[to].format(at)}`;
 }
 
 /** Returns a day as `Today`, `Yesterday`, or its date. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { textFor } from "../../../src/answers/message-words.ts";
-import { agoWords, dayWords, diffWords, durationWords } from "../../../src/web/app/plain-words.ts";
+import { agoWords, clockWords, dayWords, diffWords, durationWords } from "../../../src/web/app/plain-words.ts";
 import { isTyped, type TitleParts, textToType, titleOf } from "../../../src/web/waiting.ts";
 
 const PART: TitleParts = { tool: "bulk_add_options", status: "succeeded", items: 3000, done: 3000 };
@@ -15,6 +15,10 @@ describe("a run as a sentence", () => {
       { status: "partial", items: 390, done: 332, fileName: "brands.csv" },
     ],
     ["Delete 260 options from Footwear KR", { tool: "delete_options", status: "needs_confirmation", items: 260 }],
+    [
+      "Delete 1 group and 2 options from Footwear KR",
+      { tool: "delete_options", status: "needs_confirmation", items: 3, deletes: "1 group and 2 options" },
+    ],
     ["Deleted Jeans from Footwear KR", { tool: "delete_options", items: 1, only: "Jeans" }],
     ["Delete the targeting Winter Sale", { tool: "delete_targeting", status: "cancelled", only: "Winter Sale" }],
     [
@@ -98,6 +102,9 @@ test("times and durations in words", () => {
     ...["just now", "just now", "30 s ago", "in a moment", "2 min ago", "23 h ago", "in 23 h", "in 5 min"],
   ]);
   expect([now, now - 24 * 60 * min].map((at) => dayWords(at, now))).toEqual(["Today", "Yesterday"]);
+  const midnight = new Date(2026, 4, 10).getTime();
+  const clocks = [midnight + 5 * min, midnight - 5 * min].map((at) => clockWords(at, "second", midnight + 60 * min));
+  expect(clocks).toEqual(["00:05:00", "May 9, 23:55:00"]);
   expect([40, 440, 59_000, 200_000, 7_260_000].map(durationWords)).toEqual([
     ...["< 0.1 s", "0.4 s", "59 s", "3 min 20 s", "2 h 1 min"],
   ]);
