@@ -195,8 +195,8 @@ export class Changes {
   }
 
   /**
-   * Stores what a run would do. The run then waits for approval; a plan that needs no approval on the web page stays a
-   * plan. Returns false if the run was started or ended meanwhile.
+   * Stores what a run would do. The run then waits for approval. A plan that needs no approval on the web page only stays
+   * stored. Returns false if the run was started or ended meanwhile.
    */
   propose(header: ChangeHeader, plan: Plan): Promise<boolean> {
     const { runId, call } = header;

@@ -99,7 +99,7 @@ export async function* sheetRows(
     const filled = above.filter((one) => !isBlank(one));
     const [first] = filled;
     if (first === undefined) {
-      throw new FileError("the file is empty", `Its first line names columns: ${shape.columns.join(", ")}.`);
+      throw new FileError("the file is empty", `The first line must name these columns: ${shape.columns.join(", ")}.`);
     }
     const best = filled.reduce((one, other) => (likeness(other, read) > likeness(one, read) ? other : one));
     return begin(best, above.slice(0, above.indexOf(best)));

@@ -155,8 +155,8 @@ async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, contex
 
 function checkTookTooLong(): ToolError {
   return new ToolError(
-    "looking at this plan again took longer than a call may take; nothing was sent, and the plan stays as it was",
-    "apply_plan without dryRun looks at it again in the background, and sends nothing where something has changed.",
+    "checking this plan again took longer than a call may take; nothing was sent, and the plan is unchanged",
+    "apply_plan without dryRun checks it in the background, and sends nothing if something has changed.",
   );
 }
 

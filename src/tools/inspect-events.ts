@@ -246,10 +246,13 @@ function readPosition(
 ): z.output<typeof position> {
   const found = readCursor(cursor, filters, position);
   if (found === undefined) {
-    throw new ToolError("cursor is not one that this question gave", "Leave cursor out to start at the beginning.");
+    throw new ToolError("cursor does not come from this query", "Leave cursor out to start at the beginning.");
   }
   if (found.before <= total && found.dropped === dropped) return found;
-  throw new ToolError("the sandbox has forgotten events since the last answer", "Leave cursor out to start again.");
+  throw new ToolError(
+    "the sandbox has dropped events since the last answer",
+    "Leave cursor out to start at the beginning.",
+  );
 }
 
 function notesOn({ events, total, dropped }: SandboxEvents): readonly string[] {

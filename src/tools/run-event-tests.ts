@@ -249,7 +249,7 @@ async function confirmed(token: string, given: RunTestsInput, context: ToolConte
 function refuseReadOnly({ readOnly }: ToolContext): void {
   if (!readOnly) return;
   throw new ToolError(
-    "test events for a live endpoint change it, and this server only reads (TARGETING_MCP_READ_ONLY)",
+    "test events would be recorded by the live service, and this server only reads (TARGETING_MCP_READ_ONLY)",
     'Run them against the sandbox: target "sandbox".',
   );
 }

@@ -334,7 +334,7 @@ export class RunWork {
     }
   }
 
-  /** Applies that a step about an object was done. It may have been the last one. */
+  /** Updates an object after one of its steps was done. If it was the last step, the object is finished. */
   finishObject(object: number, id: string | undefined): void {
     const { outcomes, standings } = this;
     if (id !== undefined) outcomes.giveId(object, id);

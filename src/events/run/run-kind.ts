@@ -17,8 +17,8 @@ import {
 import { countEvents, type EventCounts, type EventSource, eventsIn, filterEvents, rowsOfEvents } from "./source.ts";
 
 /**
- * The kind of runs that send events. A run is resumed with its events (`EventSource`) if unknown ones are to be sent
- * again although its call did not request that.
+ * The kind of runs that send events. To send unknown events again although the call did not request that, a run is
+ * resumed with its events (`EventSource`).
  */
 export type EventKind = RunKind<EventCall, EventEntry, EventRunState, EventSource>;
 

@@ -27,7 +27,7 @@ export interface IndexedEvent {
 
 /** How many events ended with each outcome, and the requests and waits this took. */
 interface SendCounts extends Readonly<Record<EventOutcome, number>> {
-  /** Events read so far; all events after the run has ended. */
+  /** The number of events read so far. Once the run has ended, this is the number of all events. */
   readonly items: number;
   /** Requests that were started, and how many of them were repetitions. */
   readonly sent: number;
