@@ -54,7 +54,7 @@ test("suites and reports are saved in allowed folders, run from there, and repla
   }
   expect((await readdir(folder)).sort()).toEqual(["link", "report.xml", "suite.json"]);
   expect(textOf(await client.callTool("run_event_tests", { file: "suit.json" }))).toContain('"suite.json"');
-  expect(textOf(await client.callTool("run_event_tests", { file: "report.xml" }))).toContain("is no JSON");
+  expect(textOf(await client.callTool("run_event_tests", { file: "report.xml" }))).toContain("is not JSON");
   await writeFile(join(folder, "other.json"), "[]");
   expect(textOf(await client.callTool("run_event_tests", { file: "other.json" }))).toContain("form of a suite");
 });

@@ -59,7 +59,7 @@ test("what cannot be generated", async () => {
   const { context } = await eventTools();
   const generate = (given: object) => answerOf(generateEventTestsTool, given, context);
   await expect(generate({ eventNames: ["purchased"] })).rejects.toThrow('did you mean "purchase"?');
-  await expect(generate({ eventNames: ["click"], kinds: ["sequence"] })).rejects.toThrow("no case");
+  await expect(generate({ eventNames: ["click"], kinds: ["sequence"] })).rejects.toThrow("no test case");
 });
 
 test("a Playwright file is said to hold what it holds: one test of a page, not the cases of the suite", async () => {

@@ -60,5 +60,5 @@ test("an option without Context IDs has no cursor", async () => {
 test("a cursor of another option is refused", async () => {
   const call = caller(holding(Array.from({ length: 250 }, (_, index) => `c${index}`)));
   const { cursor = "" } = await call({ optionId });
-  await expect(call({ optionId: ulidOf(2), cursor })).rejects.toThrow("cursor is not one");
+  await expect(call({ optionId: ulidOf(2), cursor })).rejects.toThrow("cursor does not come from");
 });

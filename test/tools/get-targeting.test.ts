@@ -68,6 +68,6 @@ describe("the summary of a targeting", () => {
   test("of another targeting refuses the cursor", async () => {
     const call = caller(60);
     const { cursor = "" } = await call({ targetingId, summary: true });
-    await expect(call({ targetingId: ulidOf(9), cursor })).rejects.toThrow("cursor is not one");
+    await expect(call({ targetingId: ulidOf(9), cursor })).rejects.toThrow("cursor does not come from");
   });
 });
