@@ -157,7 +157,7 @@ test("a plan that could not be made says why, and that the call is to be made ag
   await control("POST", "/faults", { faults: [{ kind: "status", status: 403, on: "getOption", times: 20 }] });
   const failed = await ended(server, runId);
   expect(failed).toMatchObject({ status: "failed", tool: "plan_targeting", isError: true });
-  expect(failed.failures[0]?.message).toContain("planning it failed");
+  expect(failed.failures[0]?.message).toContain("could not be planned");
   expect(failed.failures[0]).toMatchObject({ ref: targetingId, errorCode: "NOT_PLANNED" });
   expect(failed.text).toContain("Make the call again");
   expect(failed.text).not.toContain("resume_run");
