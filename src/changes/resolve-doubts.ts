@@ -28,11 +28,16 @@ export async function resolveDoubts(state: RunState, reading: Reading): Promise<
   for (const step of steps) {
     if (step.operation === "addOptions") {
       const targeting = boundTo(step, "targeting", state);
+      const group = boundTo(step, "parent", state);
       const there = targeting === undefined ? new Map<string, string>() : await orNone(namesIn(targeting));
+      const list = targeting === undefined || group === undefined ? there : await orNone(namesIn(targeting, group));
       for (const [position, name] of namesOf(step).entries()) {
         const object = step.objects[position] ?? -1;
         const id = there.get(name);
-        const whose = id === undefined ? "nobody's" : creatorOfOption(id, step, state, ownNewest);
+        const whose =
+          id === undefined
+            ? "nobody's"
+            : creatorOfOption(id, list.get(name) === id ? state.orderByList(step, id) : undefined, ownNewest);
         if (id !== undefined && whose === "ours") made.set(object, id);
         else if (id !== undefined && whose === "unclear") unclear.set(object, id);
         areApplied &&= whose === "ours";
@@ -44,7 +49,7 @@ export async function resolveDoubts(state: RunState, reading: Reading): Promise<
   return { made, unclear, areApplied };
 }
 
-function boundTo(step: Step, field: "_id" | "targeting", state: RunState): string | undefined {
+function boundTo(step: Step, field: "_id" | "targeting" | "parent", state: RunState): string | undefined {
   const binding = step.bindings.find((one) => one.field === field);
   return binding === undefined ? undefined : state.boundId(binding);
 }
@@ -54,22 +59,17 @@ function namesOf({ operation, item }: Step): readonly string[] {
 }
 
 /**
- * Returns who created an option that has the name of a new one. IDs grow, so an option older than the newest top-level
- * option before the run existed before. A newer top-level option is this run's. A newer sub-option may have existed
- * before, because a sub-option can be newer than every top-level option. It is this run's if it is newer than what the
- * run created before.
+ * Returns who created an option that has the name of a new one. IDs grow, so an option older than the newest of its list
+ * before the run existed before, and a newer one is this run's. If that list is not known, an option is this run's if it
+ * is newer than what the run created before.
  */
 function creatorOfOption(
   id: string,
-  step: Step,
-  state: RunState,
+  byList: "before" | "after" | undefined,
   ownNewest: string | undefined,
 ): "ours" | "others" | "unclear" {
   if (!isUlid(id)) return "unclear";
-  const byList = state.orderByList(boundTo(step, "targeting", state), id);
-  if (byList === "before") return "others";
-  const isTopLevel = step.bindings.every(({ field }) => field !== "parent");
-  if (isTopLevel && byList !== undefined) return "ours";
+  if (byList !== undefined) return byList === "before" ? "others" : "ours";
   return ownNewest !== undefined && id > ownNewest ? "ours" : "unclear";
 }
 
@@ -94,14 +94,14 @@ async function isGone(step: Step, state: RunState, namesIn: OptionNames, api: Ma
 
 const THERE: ReadonlyMap<string, string> = new Map([["", ""]]);
 
-/** Returns an empty map for a targeting that does not exist. */
+const GONE: ReadonlySet<string> = new Set(["TARGETING_NOT_FOUND", "TARGETING_CATEGORY_NOT_FOUND"]);
+
+/** Returns an empty map for a targeting or group that does not exist. */
 async function orNone(reading: Promise<ReadonlyMap<string, string>>): Promise<ReadonlyMap<string, string>> {
   try {
     return await reading;
   } catch (thrown) {
-    if (isApiError(thrown) && thrown.effect === "rejected" && thrown.errorCode === "TARGETING_NOT_FOUND") {
-      return new Map();
-    }
+    if (isApiError(thrown) && thrown.effect === "rejected" && GONE.has(thrown.errorCode ?? "")) return new Map();
     throw thrown;
   }
 }

@@ -42,14 +42,15 @@ function listed(option: OptionRecord) {
   return targeting === undefined ? about : { ...about, targeting };
 }
 
-export type OptionNames = (targetingId: string) => Promise<ReadonlyMap<string, string>>;
+export type OptionNames = (targetingId: string, parent?: string) => Promise<ReadonlyMap<string, string>>;
 
-/** Reads the options of each targeting once, for any number of callers, even if the read fails. */
+/** Reads the options of each targeting or group once, for any number of callers, even if the read fails. */
 export function optionNamesOnce(api: ManagementApi, signal: AbortSignal): OptionNames {
   const known = new Map<string, Promise<ReadonlyMap<string, string>>>();
-  return (targetingId) => {
-    const names = known.get(targetingId) ?? readOptionNames(api, targetingId, signal);
-    known.set(targetingId, names);
+  return (targetingId, parent) => {
+    const list = parent ?? targetingId;
+    const names = known.get(list) ?? readOptionNames(api, targetingId, signal, parent);
+    known.set(list, names);
     return names;
   };
 }

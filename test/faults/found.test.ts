@@ -295,6 +295,20 @@ describe("the header `Date` comes from a clock that differs from the one inside 
     },
   );
 
+  test.each(clocks)("and so are sub-options of groups that were there, with %j", async (set) => {
+    const subOptions = (project: Project): WriteCall => {
+      const targetingId = spring(project);
+      const parents = ["One", "Two"].map((name) => group(project, targetingId, name, [`own of ${name}`]));
+      for (const parent of parents) option(project, targetingId, `Old ${parent.slice(-4)}`, parent);
+      const items = ids(40).map((name, at) => ({
+        name: name.replace("article-", "New "),
+        parent: parents[at % 2] ?? "",
+      }));
+      return { tool: "bulk_add_options", input: { targetingId, items } };
+    };
+    expect(await outcomesOf(subOptions, { faults, clocks: set })).toEqual(all(40, "succeeded"));
+  });
+
   test.each(clocks)("targetings, which nothing else proves, are unknown and never failed with %j", async (set) => {
     expect(await outcomesOf(targetings(50), { faults, clocks: set })).toEqual(all(50, "unknown"));
   });

@@ -308,7 +308,7 @@ const entry = z.discriminatedUnion("t", [
   /** A crash interrupted the plan before anything was sent. Planning starts again. */
   z.object({ t: z.literal("replan") }),
   z.object({ t: z.literal("planned"), requests: z.number(), at }),
-  /** The newest top-level options of a targeting before anything was sent. */
+  /** The newest options in the list of a targeting, or of a group by its ID, before anything was sent. */
   z.object({ t: z.literal("newest"), targeting: z.string(), ...newestOptions.shape }),
   z.object({ t: z.literal("send"), steps: numbers, at, again: z.boolean() }),
   z.object({

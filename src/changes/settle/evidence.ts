@@ -1,6 +1,7 @@
 import { isApiError } from "../../api/errors.ts";
 import { mapConcurrently } from "../../reads/option-contents.ts";
 import { readOptionNames } from "../../reads/option-lists.ts";
+import type { OptionList } from "../../reads/pages.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionPage } from "../../spec/records.ts";
 import { CLOCKS_APART_MS, isUlid, ulidTime } from "../../spec/ulid.ts";
@@ -15,13 +16,12 @@ export interface Claim {
 }
 
 /**
- * Returns whether an object was created before or after the first attempt of a step. For top-level options, the list
- * before the run proves it; otherwise the service's clock must. If both contradict each other, nothing is proven. An ID
- * that is not a ULID proves nothing.
+ * Returns whether an object was created before or after the first attempt of a step. The list before the run proves it
+ * if it was read; otherwise the service's clock must. If both contradict each other, nothing is proven. An ID that is
+ * not a ULID proves nothing.
  */
 export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
-  const isTopLevel = !step.bindings.some(({ field }) => field === "parent");
-  const byList = isTopLevel && isUlid(id) ? driver.state.orderByList(targetingOf(driver, step), id) : undefined;
+  const byList = isUlid(id) ? driver.state.orderByList(step, id) : undefined;
   if (byList === "before") return "before";
   const byClock = clockOrderOf(driver, { id, step });
   if (byList === undefined || byClock === "before") return byClock;
@@ -60,37 +60,51 @@ function targetingOf({ state }: ChangeDriver, step: Step): string | undefined {
   return place === undefined ? undefined : state.boundId(place);
 }
 
+/** The maximum number of groups whose sub-options are listed before the first request. */
+const GROUPS_NOTED = 20;
+
 /**
- * Records the newest option of each targeting before options are added to it: before the first request of the run or,
- * if the run creates the targeting, right after that. If it cannot be read (a key without the read scope), only the
- * clocks can later distinguish old from new.
+ * Records the newest option of each list before options are added to it: before the first request of the run or, if the
+ * run creates the targeting, right after that. If it cannot be read (a key without the read scope), only the clocks can
+ * later distinguish old from new.
  */
 export async function noteNewest(driver: ChangeDriver): Promise<void> {
-  const targetings = new Set<string>();
+  const lists = new Map<string, OptionList>();
   const looked = new Set<string>();
   const { state } = driver;
   for (const bindings of state.steps.boundBy("addOptions")) {
-    const place = bindings.find(({ field }) => field === "targeting");
+    const targeting = bindings.find(({ field }) => field === "targeting");
+    const group = bindings.find(({ field }) => field === "parent");
+    const place = group ?? targeting;
     const id = place === undefined ? undefined : state.boundId(place);
-    if (id === undefined || looked.has(id)) continue;
+    const targetingId = targeting === undefined ? undefined : state.boundId(targeting);
+    if (id === undefined || targetingId === undefined || looked.has(id)) continue;
     looked.add(id);
-    const isFirst = place?.object === undefined ? state.requests.sent === 0 : state.isUntouched(place.object);
-    if (isFirst && !state.newest.has(id)) targetings.add(id);
+    const isCreated = group === undefined && place?.object !== undefined && state.isUntouched(place.object);
+    const isFirst = place?.object === undefined ? state.requests.sent === 0 : isCreated;
+    if (!isFirst || state.newest.has(id)) continue;
+    lists.set(id, { targetingId, ...(group !== undefined && { parent: id }) });
   }
-  for (const targeting of targetings) {
-    const newest = await newestIn(driver, targeting);
-    if (newest !== undefined) driver.record({ t: "newest", targeting, ...newest });
+  const areFew = [...lists.values()].filter(({ parent }) => parent !== undefined).length <= GROUPS_NOTED;
+  for (const [id, list] of lists) {
+    if (list.parent !== undefined && !areFew) continue;
+    const newest = await newestIn(driver, list);
+    if (newest !== undefined) driver.record({ t: "newest", targeting: id, ...newest });
   }
 }
 
 /**
- * Returns the newest top-level options of a targeting. Returns undefined if they are unknown. The order of a list is
+ * Returns the newest options of a list. Returns undefined if they are unknown. The order of a list is
  * not documented, so a list of one or two pages is read whole. Of a longer list, the first and the last page are read;
  * if all of one is newer than all of the other, it is in an order of time, and the newest is among them.
  */
-async function newestIn({ api }: ChangeDriver, targeting: string): Promise<NewestOptions | undefined> {
+async function newestIn(
+  { api }: ChangeDriver,
+  { targetingId, parent }: OptionList,
+): Promise<NewestOptions | undefined> {
   const limit = LIMITS.listLimit.value;
-  const read = (offset: number) => readWithRetry(() => api.listOptions(targeting, { limit, offset }));
+  const query = { limit, ...(parent !== undefined && { parent }) };
+  const read = (offset: number) => readWithRetry(() => api.listOptions(targetingId, { ...query, offset }));
   const first = await read(0);
   if (first === undefined) return undefined;
   const ids = idsOf(first);

@@ -69,7 +69,7 @@ export async function reconcileCreates(
     const isFree = elsewhere.includes(each) && (await hasNoGroup(driver, step, namesIn));
     const made = candidates.map((id) => found.get(id)).find((record) => record !== undefined && isAsSent(step, record));
     const mayBeTold = (readings === "unread" && made !== undefined) || candidates.some((id) => unread.has(id));
-    // The newest top-level option proves nothing about sub-options; only the clock does.
+    // The list before the run proves nothing about options elsewhere; only the clock does.
     const isOlder = elsewhere.includes(each) && claimsOf(each).every((one) => clockOrderOf(driver, one) === "before");
     if (made !== undefined && isNewer(driver, { id: made._id, step })) {
       changes.push({ step: step.id, to: "done", _id: made._id, ...childIdsOf(made) });

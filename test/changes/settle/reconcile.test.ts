@@ -208,6 +208,53 @@ describe("the newest option before a run", () => {
   });
 });
 
+describe("a sub-option that is created in an existing group", () => {
+  const GROUP = idAt(-50_000);
+  const group = (subOptions: readonly HeldOption[]): HeldOption => ({
+    ...{ _id: GROUP, name: "Season", type: "collection", contexts: [], contextCount: 0 },
+    subOptions: subOptions.map((option) => ({ ...option, parent: GROUP })),
+  });
+
+  /** The verdict after the run listed `before`, and its request was not answered; `now` is what is there then. */
+  async function verdictOn(existing: string, before: readonly HeldOption[], now: readonly HeldOption[]) {
+    const make = StepMaker.after({ length: 0 });
+    const place = { targeting: { id: TARGETING }, parent: { id: GROUP } };
+    const step = make.addOption({ name: "Shoes", contexts: ["a"] }, place, { objects: [0] });
+    const entries: JournalEntry[] = [
+      { t: "objects", objects: [{ index: 0 }] },
+      { t: "steps", steps: [step] },
+    ];
+    const first = fakeDriver(entries, { held: before });
+    await noteNewest(first.driver);
+    const sent: JournalEntry[] = [
+      { t: "send", steps: [0], at: START + 1000, again: false },
+      { t: "answer", at: START + 3000, changes: [{ step: 0, to: "suspect" }] },
+    ];
+    const { driver, time } = fakeDriver([...entries, ...first.journal, ...sent], { held: now });
+    time.advance(5000);
+    return reconcileCreates(driver, [{ step, reason: taken(existing) }], false, noNames);
+  }
+  const old = { ...shoes(BEFORE), name: "Easter" };
+
+  test("is done where it is newer than all that the group had before the run, without any reading of a clock", async () => {
+    for (const before of [[], [old]]) {
+      const now = group([...before, shoes(MEANWHILE)]);
+      const changes = await verdictOn(MEANWHILE, [group(before)], [now]);
+      expect(changes).toEqual([{ step: 0, to: "done", _id: MEANWHILE }]);
+    }
+  });
+
+  test("has failed where the group had that name before", async () => {
+    const held = [group([old, shoes(idAt(-4000))])];
+    expect(await verdictOn(idAt(-4000), held, held)).toMatchObject([{ to: "failed" }]);
+  });
+
+  test("is unknown where what has the name is not in the group, however new it is", async () => {
+    const changes = await verdictOn(MEANWHILE, [group([old])], [group([old]), shoes(MEANWHILE)]);
+    expect(changes).toMatchObject([{ to: "unknown", reason: { code: "OWNER_UNCLEAR" } }]);
+  });
+});
+
 test("the IDs of a taken name are read in both forms of the documents, and nothing else is taken for one", () => {
   expect(existingIds(taken("a", "b"))).toEqual(["a", "b"]);
   expect(existingIds({ code: "TARGETING_NAME_DUPLICATE", detail: { existingId: "c" } })).toEqual(["c"]);
