@@ -49,8 +49,17 @@ async function call(runs: Sent, uid: string): Promise<void> {
   await run.rest;
 }
 
-/** How many file operations a call takes, once nothing else is going on. */
-async function costOf(work: () => Promise<void>): Promise<number> {
+/**
+ * How many file operations a call takes, once nothing else is going on: the fewest of three calls, because a call that
+ * takes long on a busy machine also renews its leases.
+ */
+async function costOf(work: (uid: string) => Promise<void>): Promise<number> {
+  const costs: number[] = [];
+  for (const time of [1, 2, 3]) costs.push(await costOnce(() => work(`user-${operations.count}-${time}`)));
+  return Math.min(...costs);
+}
+
+async function costOnce(work: () => Promise<void>): Promise<number> {
   let before: number;
   do {
     before = operations.count;
@@ -73,11 +82,11 @@ beforeEach(async () => {
 
 test("a call costs no more with many kept runs than with few, in the same process and in a new one", async () => {
   const few = await keptRuns(folder, 3);
-  const withFew = await costOf(() => call(few, "next"));
-  const anewWithFew = await costOf(() => call(runsIn(folder), "new"));
+  const withFew = await costOf((uid) => call(few, uid));
+  const anewWithFew = await costOf((uid) => call(runsIn(folder), uid));
   const many = await keptRuns(folder, 120);
-  const withMany = await costOf(() => call(many, "after many"));
-  const anewWithMany = await costOf(() => call(runsIn(folder), "new again"));
+  const withMany = await costOf((uid) => call(many, uid));
+  const anewWithMany = await costOf((uid) => call(runsIn(folder), uid));
   expect(withFew).toBeGreaterThan(5);
   expect(withMany).toBeLessThanOrEqual(withFew + 5);
   expect(anewWithMany).toBeLessThanOrEqual(anewWithFew + 5);
@@ -93,12 +102,12 @@ test("the same call again, too", async () => {
 
 test("runs of an earlier version, without marks, are looked at once, by a process that starts anew", async () => {
   const runs = await keptRuns(folder, 40);
-  const usual = await costOf(() => call(runs, "next"));
+  const usual = await costOf((uid) => call(runs, uid));
   await rm(join(folder, "calls"), { recursive: true });
   const anew = runsIn(folder);
-  expect(await costOf(() => call(anew, "first"))).toBeGreaterThan(usual + 40);
-  expect(await costOf(() => call(anew, "second"))).toBeLessThanOrEqual(usual + 5);
+  expect(await costOnce(() => call(anew, "first"))).toBeGreaterThan(usual + 40);
+  expect(await costOf((uid) => call(anew, uid))).toBeLessThanOrEqual(usual + 5);
   const listed: string[] = [];
   for await (const { runId } of anew.list("me")) listed.push(runId);
-  expect(listed).toHaveLength(43);
+  expect(listed).toHaveLength(47);
 });
