@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { startLoginIssuer } from "../support/login-issuer.ts";
-import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
+import { OPENING, runCommand, startCommand, toolCall } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 import { closedPort, startStub } from "../support/stub-server.ts";
 
@@ -30,9 +30,7 @@ const diagnosis = z.strictObject({
 });
 
 async function doctor(environment: Record<string, string> = {}, args: readonly string[] = []) {
-  const command = startCommand(["doctor", "--json", ...args], environment);
-  const { code } = await command.exited;
-  const text = command.lines.join("\n");
+  const { code, text } = await runCommand(["doctor", "--json", ...args], environment);
   const found = diagnosis.parse(JSON.parse(text));
   const problems = found.checks.filter(({ state }) => state === "problem");
   expect(code).toBe(found.ok ? 0 : 1);
@@ -226,9 +224,8 @@ describe("settings and folders", () => {
   ])("what http would refuse: %s", async (sentence, environment) => {
     const { problems } = await doctor(environment);
     expect(problems).toMatchObject([{ about: "settings", found: expect.stringContaining(sentence) }]);
-    const http = startCommand(["http", "--host", "0.0.0.0", "--port", "0"], environment);
-    expect((await http.exited).code).toBe(2);
-    expect(http.stderr()).toContain(sentence);
+    const http = await runCommand(["http", "--host", "0.0.0.0", "--port", "0"], environment);
+    expect(http).toMatchObject({ code: 2, stderr: expect.stringContaining(sentence) });
   });
 
   test("what http reads of the authorization server, and why it cannot be read", async () => {
@@ -311,9 +308,8 @@ test.each([
 });
 
 test("people get a table", async () => {
-  const command = startCommand(["doctor"], { TARGETING_MCP_MODE: "live" });
-  expect((await command.exited).code).toBe(1);
-  const text = command.lines.join("\n");
+  const { code, text } = await runCommand(["doctor"], { TARGETING_MCP_MODE: "live" });
+  expect(code).toBe(1);
   expect(text).toMatch(/^ {2}FIX {2}settings {2}live mode .* needs TARGETING_API_URL/m);
   expect(text).toMatch(/^ {2}TARGETING_MCP_MODE +environment {2}live$/m);
   expect(text).toContain("Something must be fixed");

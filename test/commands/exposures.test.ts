@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { startHttp } from "../support/http-server.ts";
-import { OPENING, startCommand } from "../support/server-process.ts";
+import { OPENING, runCommand, startCommand } from "../support/server-process.ts";
 
 const ON_POSIX = process.platform !== "win32";
 const diagnosis = z.looseObject({
@@ -14,9 +14,7 @@ const diagnosis = z.looseObject({
 const logLine = z.looseObject({ level: z.string(), message: z.string(), remedy: z.string().optional() });
 
 async function doctor(environment: Readonly<Record<string, string>>) {
-  const command = startCommand(["doctor", "--json"], environment);
-  await command.exited;
-  return diagnosis.parse(JSON.parse(command.lines.join("\n")));
+  return diagnosis.parse(JSON.parse((await runCommand(["doctor", "--json"], environment)).text));
 }
 
 /** What the start over stdio warns of. */

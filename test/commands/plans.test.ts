@@ -1,7 +1,7 @@
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { startCommand } from "../support/server-process.ts";
+import { runCommand } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 import { startInTerminal } from "../support/terminal.ts";
 import { shop } from "./shop.ts";
@@ -231,21 +231,19 @@ test.each([
   ["the event API alone", { EVENT_API_URL: "http://127.0.0.1:1", EVENT_APP_KEY: "k" }, "TARGETING_API_URL"],
   ["an address without its key", { TARGETING_API_URL: "http://127.0.0.1:1" }, "TARGETING_API_KEY is missing"],
 ])("%s: no command runs against a sandbox by accident", async (_name, environment, words) => {
-  const runs = ["export", "plan", "apply", "drift"].map((command) =>
-    startCommand([command, "spring.yaml"], environment),
-  );
-  for (const run of runs) {
-    expect((await run.exited).code).toBe(1);
-    expect(run.lines).toEqual([]);
-    expect(run.stderr()).toContain(words);
+  const refused = { code: 1, text: "", stderr: expect.stringContaining(words) };
+  for (const command of ["export", "plan", "apply", "drift"]) {
+    expect(await runCommand([command, "spring.yaml"], environment)).toEqual(refused);
   }
 });
 
 test("a sandbox that is named by mode and address is used", async () => {
   const { run, targeting, url } = await shop();
-  const asked = startCommand(["export", targeting], { TARGETING_MCP_MODE: "sandbox", TARGETING_MCP_SANDBOX_URL: url });
-  expect((await asked.exited).code).toBe(0);
-  expect(asked.lines.join("\n")).toBe((await run(["export", targeting])).text);
+  const asked = await runCommand(["export", targeting], {
+    TARGETING_MCP_MODE: "sandbox",
+    TARGETING_MCP_SANDBOX_URL: url,
+  });
+  expect(asked).toMatchObject({ code: 0, text: (await run(["export", targeting])).text });
 });
 
 test.each([
@@ -264,10 +262,7 @@ test.each([
   [["export", "X", "--to", "x.txt"], "ending"],
 ])("%j ends with 1, since 2 says that something would change", async (args, words) => {
   const { live } = await startService();
-  const run = startCommand(args, live);
-  expect((await run.exited).code).toBe(1);
-  expect(run.lines).toEqual([]);
-  expect(run.stderr()).toContain(words);
+  expect(await runCommand(args, live)).toEqual({ code: 1, text: "", stderr: expect.stringContaining(words) });
 });
 
 test("on a terminal, export asks before it replaces a file, and a no leaves it", async () => {

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { COMMAND, startCommand } from "../support/server-process.ts";
+import { COMMAND, runCommand } from "../support/server-process.ts";
 import { type Home, home, runSetup as run } from "../support/setup-home.ts";
 import { CTRL_C, startInTerminal } from "../support/terminal.ts";
 
@@ -43,9 +43,8 @@ describe("questions", () => {
   ])("without a terminal nobody is asked, which is said: setup cursor %j", async (args, sentence) => {
     const before = '{"mcpServers":{"targeting":{"command":"old"}}}';
     const place = home(before);
-    const command = startCommand(["setup", "cursor", ...args], place.environment);
-    expect((await command.exited).code).toBe(1);
-    expect(command.lines.at(-1)).toBe(sentence);
+    const { code, text } = await runCommand(["setup", "cursor", ...args], place.environment);
+    expect({ code, last: text.split("\n").at(-1) }).toEqual({ code: 1, last: sentence });
     expect({ text: place.text(), beside: place.beside() }).toEqual({ text: before, beside: [] });
   });
 

@@ -11,7 +11,7 @@ import {
 import { dirname, join } from "node:path";
 import { type ParseError, parse, stripComments } from "jsonc-parser";
 import { describe, expect, test } from "vitest";
-import { COMMAND, startCommand } from "../support/server-process.ts";
+import { COMMAND, runCommand } from "../support/server-process.ts";
 import { home, homeOf, runSetup as run } from "../support/setup-home.ts";
 import { startInTerminal } from "../support/terminal.ts";
 
@@ -113,14 +113,13 @@ describe("each host can read what is left, by its own parser", () => {
     for (const content of [MARK + commas(section), MARK + comments(section)]) {
       const hasComments = content.includes("//");
       place.write(content);
-      const command = startCommand(["setup", host, "--yes"], place.environment);
-      const { code } = await command.exited;
+      const { code, stderr } = await runCommand(["setup", host, "--yes"], place.environment);
       if (hasComments && !readsComments) {
         expect({ code, text: place.text() }).toEqual({ code: 2, text: content });
-        expect(command.stderr()).toMatch(/it has a comment \(line 2\), and Claude (Desktop|Code) reads no file with/);
+        expect(stderr).toMatch(/it has a comment \(line 2\), and Claude (Desktop|Code) reads no file with/);
         continue;
       }
-      expect({ code, said: command.stderr() }).toEqual({ code: 0, said: "" });
+      expect({ code, said: stderr }).toEqual({ code: 0, said: "" });
       const servers = { a: { args: ["x, ]", "y"] }, targeting: expect.objectContaining({ args: [COMMAND] }) };
       expect(read(place.text())).toEqual({ [section]: servers, more: [1, 2] });
       expect(place.text().includes("// mine, and more, }")).toBe(hasComments);
@@ -136,28 +135,21 @@ test.runIf(ON_POSIX)("a key in a file that others can read is reported, with the
   };
   const place = home(JSON.stringify({ mcpServers: { targeting: entry } }));
   chmodSync(place.file, 0o644);
-  const command = startCommand(["setup", "cursor"], place.environment);
-  expect((await command.exited).code).toBe(1);
+  const asked = await runCommand(["setup", "cursor"], place.environment);
   const line = `${place.file} holds TARGETING_API_KEY, and is open to others (mode 644): chmod 600 ${place.file}`;
-  expect(command.lines.join("\n")).toContain(line);
-  const doctor = startCommand(["doctor", "--json"], {
-    ...place.environment,
-    TARGETING_MCP_STATE_DIR: place.file + "-no",
-  });
-  expect((await doctor.exited).code).toBe(1);
-  expect(JSON.parse(doctor.lines.join("\n")).checks).toContainEqual({
+  expect(asked).toMatchObject({ code: 1, text: expect.stringContaining(line) });
+  const doctor = () =>
+    runCommand(["doctor", "--json"], { ...place.environment, TARGETING_MCP_STATE_DIR: `${place.file}-no` });
+  const { code, text } = await doctor();
+  expect(code).toBe(1);
+  expect(JSON.parse(text).checks).toContainEqual({
     about: "Cursor",
     state: "problem",
     found: `${place.file} holds TARGETING_API_KEY, and is open to others (mode 644)`,
     remedy: `chmod 600 ${place.file}`,
   });
   chmodSync(place.file, 0o600);
-  const again = startCommand(["doctor", "--json"], {
-    ...place.environment,
-    TARGETING_MCP_STATE_DIR: place.file + "-no",
-  });
-  await again.exited;
-  expect(again.lines.join("\n")).not.toContain("Cursor");
+  expect((await doctor()).text).not.toContain("Cursor");
 });
 
 describe("files that are not plain files", () => {
@@ -171,10 +163,10 @@ describe("files that are not plain files", () => {
     const other = home();
     const environment = { ...other.environment, HOME: other.file, USERPROFILE: other.file };
     writeFileSync(other.file, "");
-    const command = startCommand(["setup", "cursor", "--yes"], environment);
-    expect((await command.exited).code).toBe(2);
-    expect(command.stderr()).toMatch(/cannot be changed safely: E(?:.|\n)*"targeting": \{/);
-    expect(command.stderr()).not.toContain("    at ");
+    const { code, stderr } = await runCommand(["setup", "cursor", "--yes"], environment);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/cannot be changed safely: E(?:.|\n)*"targeting": \{/);
+    expect(stderr).not.toContain("    at ");
   });
 
   test("a file that is read-only", async () => {

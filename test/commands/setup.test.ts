@@ -6,7 +6,7 @@ import { SettingsError } from "../../src/settings/value-types.ts";
 import { launchOf, publishedLaunch } from "../../src/setup/entry.ts";
 import { HOSTS, programFound } from "../../src/setup/hosts.ts";
 import { setUp } from "../../src/setup/setup.ts";
-import { startCommand } from "../support/server-process.ts";
+import { runCommand } from "../support/server-process.ts";
 
 /** Where hosts look, by hand from their own documentation; under a home folder of Linux. */
 const FILES = {
@@ -261,28 +261,24 @@ describe("the command", () => {
     [["emacs"], 'there is no host "emacs"'],
     [["cursor", "more"], "one argument too many"],
   ])("%j", async (args, sentence) => {
-    const command = startCommand(["setup", ...args]);
-    expect((await command.exited).code).toBe(2);
-    expect(command.stderr()).toContain(sentence);
+    const refused = { code: 2, stderr: expect.stringContaining(sentence) };
+    expect(await runCommand(["setup", ...args])).toMatchObject(refused);
   });
 });
 
 describe("what is told at the end", () => {
   test("hosts of which something is on this machine", async () => {
     const home = mkdtempSync(join(tmpdir(), "targeting-mcp-home-"));
-    const said = async (environment: Readonly<Record<string, string>>) => {
-      const command = startCommand(["setup"], { HOME: home, USERPROFILE: home, ...environment });
-      await command.exited;
-      return command.stderr();
-    };
-    expect(await said({ PATH: "" })).toContain("none was found on this machine");
+    const said = async () => (await runCommand(["setup"], { HOME: home, USERPROFILE: home, PATH: "" })).stderr;
+    expect(await said()).toContain("none was found on this machine");
     mkdirSync(join(home, ".cursor"));
     writeFileSync(join(home, ".claude.json"), "{}");
-    expect(await said({ PATH: "" })).toContain("found on this machine: claude-code, cursor");
+    expect(await said()).toContain("found on this machine: claude-code, cursor");
     const fresh = mkdtempSync(join(tmpdir(), "targeting-mcp-home-"));
-    const command = startCommand(["setup", "cursor", "--yes"], { HOME: fresh, USERPROFILE: fresh });
-    expect((await command.exited).code).toBe(0);
-    expect(command.lines.join("\n")).toContain("Nothing of Cursor was found on this machine before");
+    expect(await runCommand(["setup", "cursor", "--yes"], { HOME: fresh, USERPROFILE: fresh })).toMatchObject({
+      code: 0,
+      text: expect.stringContaining("Nothing of Cursor was found on this machine before"),
+    });
   });
 
   test("nothing set: nothing is missing to try it, and what to ask", async () => {

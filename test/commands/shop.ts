@@ -2,7 +2,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as z from "zod";
-import { startCommand } from "../support/server-process.ts";
+import { runCommand } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 
 const seeded = z.object({ targetings: z.array(z.string()), options: z.array(z.string()) });
@@ -29,11 +29,8 @@ export async function shop() {
     .options;
   const folder = mkdtempSync(join(tmpdir(), "plans-"));
   const settings = { ...service.live, TARGETING_MCP_STATE_DIR: join(folder, "state") };
-  const run = async (args: readonly string[], environment: Record<string, string> = {}) => {
-    const command = startCommand(args, { ...settings, ...environment });
-    const { code } = await command.exited;
-    return { code, text: command.lines.join("\n"), stderr: command.stderr() };
-  };
+  const run = (args: readonly string[], environment: Record<string, string> = {}) =>
+    runCommand(args, { ...settings, ...environment });
   return {
     ...service,
     settings,

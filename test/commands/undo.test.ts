@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { startCommand } from "../support/server-process.ts";
+import { runCommand } from "../support/server-process.ts";
 import { shop } from "./shop.ts";
 
 const listed = z.object({ runs: z.array(z.looseObject({ runId: z.string(), status: z.string() })) });
@@ -49,11 +49,8 @@ test("a run that is not there, and none at all, are told", async () => {
 test("runs are shown without any key, and undo says what to set", async () => {
   const { runId, settings } = await applied();
   const state = { TARGETING_MCP_STATE_DIR: settings.TARGETING_MCP_STATE_DIR };
-  const bare = async (args: readonly string[], environment: Record<string, string> = {}) => {
-    const command = startCommand(args, { ...state, ...environment });
-    const { code } = await command.exited;
-    return { code, text: command.lines.join("\n"), stderr: command.stderr() };
-  };
+  const bare = (args: readonly string[], environment: Record<string, string> = {}) =>
+    runCommand(args, { ...state, ...environment });
   for (const environment of [{}, { TARGETING_MCP_MODE: "live" }, { TARGETING_API_KEY: "two words" }]) {
     expect((await bare(["runs"], environment)).text).toContain(runId);
   }
@@ -76,16 +73,15 @@ test("undo names the sandbox that a run was made in", async () => {
   const file = at("spring.yaml");
   await run(["export", targeting, "--to", file]);
   writeFileSync(file, readFileSync(file, "utf8").replace(/name: "?Running Shoes"?/, "name: Walking Shoes"));
-  const apply = startCommand(["apply", file, "--yes"], sandbox);
-  expect((await apply.exited).code, apply.stderr()).toBe(0);
-  const listing = startCommand(["runs", "--json"], sandbox);
-  await listing.exited;
-  const [{ runId = "" } = {}] = listed.parse(JSON.parse(listing.lines.join("\n"))).runs;
+  expect(await runCommand(["apply", file, "--yes"], sandbox)).toMatchObject({ code: 0 });
+  const { text } = await runCommand(["runs", "--json"], sandbox);
+  const [{ runId = "" } = {}] = listed.parse(JSON.parse(text)).runs;
   const named = `run ${runId} was made in a sandbox: set TARGETING_MCP_MODE=sandbox and TARGETING_MCP_SANDBOX_URL=${url}`;
   const state = { TARGETING_MCP_STATE_DIR: settings.TARGETING_MCP_STATE_DIR };
   for (const environment of [state, settings, { ...sandbox, TARGETING_MCP_SANDBOX_URL: "" }]) {
-    const undo = startCommand(["undo", runId], environment);
-    expect((await undo.exited).code).toBe(1);
-    expect(undo.stderr()).toContain(named);
+    expect(await runCommand(["undo", runId], environment)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(named),
+    });
   }
 });

@@ -10,7 +10,7 @@ import type { WrittenRow } from "../../src/files/written-rows.ts";
 import { bytesOf } from "../../src/platform/held-folder.ts";
 import { CLIENTS, call, textOf } from "../support/clients.ts";
 import { perFile } from "../support/ends.ts";
-import { COMMAND, cleanEnvironment, OPENING, startCommand, toolCall } from "../support/server-process.ts";
+import { COMMAND, cleanEnvironment, OPENING, runCommand, startCommand, toolCall } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 
 async function startFresh() {
@@ -482,11 +482,10 @@ test("a planned sheet comes back with semicolons and results, and does nothing w
 
   // The command writes the same, to any folder, over nothing.
   const to = join(folder, "from-command.csv");
-  const command = await startCommand(["runs", runId ?? "", "--to", to], env).exited;
-  expect(command).toMatchObject({ code: 0 });
+  const save = () => runCommand(["runs", runId ?? "", "--to", to], env);
+  expect(await save()).toMatchObject({ code: 0 });
   expect(await readFile(to, "utf8")).toBe(await read("results.csv"));
-  const twice = await startCommand(["runs", runId ?? "", "--to", to], env).exited;
-  expect(twice).toMatchObject({ code: 1 });
+  expect(await save()).toMatchObject({ code: 1 });
 
   // What was not given as a sheet has none.
   const items = await call(client, "bulk_add_options", { targetingId, items: [{ name: "Item" }] });

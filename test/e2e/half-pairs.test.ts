@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
+import { OPENING, runCommand, startCommand, toolCall } from "../support/server-process.ts";
 import { startStub } from "../support/stub-server.ts";
 
 // Hosts show people nothing of a server that does not start, so that over stdio each call says what is missing.
@@ -139,10 +139,9 @@ describe("keys, addresses and proxies that cannot be used, over stdio", () => {
   });
 
   test("other settings, and other commands, are refused as before", async () => {
-    const wrong = startCommand([], { TARGETING_MCP_CONFIRM: "maybe" });
-    expect((await wrong.exited).code).toBe(2);
-    const http = startCommand(["http", "--port", "0"], { ...management, TARGETING_API_KEY: "two words" });
-    expect((await http.exited).code).toBe(2);
+    expect(await runCommand([], { TARGETING_MCP_CONFIRM: "maybe" })).toMatchObject({ code: 2 });
+    const environment = { ...management, TARGETING_API_KEY: "two words" };
+    expect(await runCommand(["http", "--port", "0"], environment)).toMatchObject({ code: 2 });
   });
 });
 
@@ -150,7 +149,7 @@ test.each([
   [["http", "--port", "0"], 2],
   [["doctor"], 1],
 ])("half a pair is refused by %j", async (args, code) => {
-  const command = startCommand(args, { TARGETING_API_URL: "https://api.example.com" });
-  expect((await command.exited).code).toBe(code);
-  expect(command.stderr() + command.lines.join("\n")).toContain("TARGETING_API_KEY is missing");
+  const ended = await runCommand(args, { TARGETING_API_URL: "https://api.example.com" });
+  expect(ended.code).toBe(code);
+  expect(ended.stderr + ended.text).toContain("TARGETING_API_KEY is missing");
 });

@@ -8,7 +8,7 @@ import { CLIENTS, call, textOf } from "../support/clients.ts";
 import { perFile } from "../support/ends.ts";
 import { post, startHttp } from "../support/http-server.ts";
 import { startIssuer } from "../support/issuer.ts";
-import { startCommand } from "../support/server-process.ts";
+import { runCommand } from "../support/server-process.ts";
 import { optionItems, startService } from "../support/service.ts";
 import { startStub } from "../support/stub-server.ts";
 
@@ -164,10 +164,9 @@ describe("tokens of the access file", () => {
   ])("a file that is not as it must be: %s", async (content, sentence) => {
     const file = join(mkdtempSync(join(tmpdir(), "targeting-mcp-")), "access.json");
     await writeFile(file, content);
-    const command = startCommand(["http", "--port", "0"], { TARGETING_MCP_ACCESS_FILE: file });
-    expect((await command.exited).code).toBe(2);
-    expect(command.stderr()).toContain(sentence);
-    expect(command.stderr()).not.toContain("secret");
+    const ended = await runCommand(["http", "--port", "0"], { TARGETING_MCP_ACCESS_FILE: file });
+    expect(ended).toMatchObject({ code: 2, stderr: expect.stringContaining(sentence) });
+    expect(ended.stderr).not.toContain("secret");
   });
 });
 
@@ -305,10 +304,11 @@ describe("access tokens of an authorization server", () => {
     ["TARGETING_MCP_OAUTH_JWKS_URL", "http://issuer.example/keys"],
     ["TARGETING_MCP_OAUTH_JWKS_URL", "http://127.0.0.1.issuer.example/keys"],
   ])("%s in clear text on another machine is refused: %s", async (variable, value) => {
-    const command = startCommand(["http"], { TARGETING_MCP_OAUTH_ISSUER: "https://issuer.example", [variable]: value });
-    expect((await command.exited).code).toBe(2);
-    expect(command.stderr()).toContain(`${variable} (--`);
-    expect(command.stderr()).toContain("must be an https:// address");
+    const environment = { TARGETING_MCP_OAUTH_ISSUER: "https://issuer.example", [variable]: value };
+    const { code, stderr } = await runCommand(["http"], environment);
+    expect(code).toBe(2);
+    expect(stderr).toContain(`${variable} (--`);
+    expect(stderr).toContain("must be an https:// address");
   });
 
   test("a user and a program of one name are two, and see nothing of each other", async () => {

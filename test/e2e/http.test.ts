@@ -6,7 +6,7 @@ import * as z from "zod";
 import { CLIENTS, call, type TestClient, textOf } from "../support/clients.ts";
 import { perFile } from "../support/ends.ts";
 import { post, startHttp } from "../support/http-server.ts";
-import { startCommand } from "../support/server-process.ts";
+import { runCommand } from "../support/server-process.ts";
 import { optionItems, startService } from "../support/service.ts";
 
 /** Clients that cannot ask get tokens. */
@@ -217,9 +217,8 @@ describe("what is refused before anything else", () => {
   });
 
   test.each([["0.0.0.0"], ["::"], ["192.0.2.1"]])("serving on %s without knowing who calls", async (host) => {
-    const command = startCommand(["http", "--port", "0", "--host", host]);
-    expect((await command.exited).code).toBe(2);
-    expect(command.stderr()).toContain("TARGETING_MCP_ACCESS_FILE");
+    const refused = { code: 2, stderr: expect.stringContaining("TARGETING_MCP_ACCESS_FILE") };
+    expect(await runCommand(["http", "--port", "0", "--host", host])).toMatchObject(refused);
   });
 });
 

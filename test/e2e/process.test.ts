@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { COMMAND, OPENING, startCommand, startNode, toolCall } from "../support/server-process.ts";
+import { COMMAND, OPENING, runCommand, startCommand, startNode, toolCall } from "../support/server-process.ts";
 import { closedPort, startStub } from "../support/stub-server.ts";
 import { startInTerminal } from "../support/terminal.ts";
 
@@ -107,11 +107,9 @@ describe("what refuses to start", () => {
     [{ TARGETING_MCP_ALLOWED_TARGETINGS: "abc" }, [], "must be a comma list of ULIDs"],
     [{}, ["sandbox", "--port", "many"], "--port must be a whole number"],
   ])("%j %j", async (environment, args, sentence) => {
-    const command = startCommand(args, environment);
-    expect((await command.exited).code).toBe(2);
-    expect(command.stderr()).toContain(sentence);
-    expect(command.stderr()).not.toContain("secret-key");
-    expect(command.lines).toEqual([]);
+    const ended = await runCommand(args, environment);
+    expect(ended).toEqual({ code: 2, text: "", stderr: expect.stringContaining(sentence) });
+    expect(ended.stderr).not.toContain("secret-key");
   });
 });
 
@@ -126,10 +124,9 @@ test("at a terminal it says that it waits for a client, and what to try; elsewhe
 });
 
 async function printed(...args: readonly string[]): Promise<string> {
-  const command = startCommand(args);
-  expect((await command.exited).code).toBe(0);
-  expect(command.stderr()).toBe("");
-  return command.lines.join("\n");
+  const ended = await runCommand(args);
+  expect(ended).toMatchObject({ code: 0, stderr: "" });
+  return ended.text;
 }
 
 test.each([["--help"], ["-h"], ["help"]])("%s shows every command and setting", async (word) => {
@@ -196,10 +193,9 @@ test("the sandbox command serves the emulated APIs until it is told to stop", as
 describe("a sandbox that cannot be served says what to do", () => {
   const folder = () => mkdtempSync(join(tmpdir(), "targeting-mcp-"));
   const refused = async (...args: readonly string[]) => {
-    const command = startCommand(["sandbox", "--port", "0", ...args]);
-    expect((await command.exited).code).toBe(2);
-    expect(command.lines).toEqual([]);
-    return command.stderr();
+    const ended = await runCommand(["sandbox", "--port", "0", ...args]);
+    expect(ended).toMatchObject({ code: 2, text: "" });
+    return ended.stderr;
   };
 
   test("a port in use, and a host that is not of this machine", async () => {

@@ -1,16 +1,18 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, fork, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import * as z from "zod";
 import { atEnd } from "./ends.ts";
+import type { Asked } from "./warm-command.ts";
 
 /** The built command. */
 export const COMMAND = join(import.meta.dirname, "..", "..", "dist", "main.js");
 
 /** A program beside this file, as the setup of the tests has built it (test/support/setup.ts). */
-export function builtProgram(name: "asking-server" | "client-process"): string {
+export function builtProgram(name: "asking-server" | "client-process" | "warm-command"): string {
   return join(process.env.TEST_PROGRAMS ?? "", `${name}.mjs`);
 }
 
@@ -26,6 +28,39 @@ export function cleanEnvironment(given: Readonly<Record<string, string>> = {}): 
     TARGETING_MCP_SANDBOX_SEED: "none",
     ...given,
   };
+}
+
+const ended = z.tuple([z.object({ code: z.number(), text: z.string(), stderr: z.string() })], z.unknown());
+let warm: ChildProcess | undefined;
+let before: Promise<unknown> = Promise.resolve();
+
+/**
+ * Runs the built command to its end, in a process that all tests of a worker share: for commands that end by
+ * themselves, ask nothing, and are not killed. They run one after the other. Gives the exit code and what was written.
+ */
+export function runCommand(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
+  const asked: Asked = { command: COMMAND, args: [...args], env: cleanEnvironment(environment), cwd: process.cwd() };
+  const run = before.then(async () => {
+    warm ??= startWarm();
+    const answered = once(warm, "message");
+    warm.send(asked);
+    const [answer] = ended.parse(await answered);
+    return answer;
+  });
+  before = run.catch(() => {
+    warm?.kill();
+    warm = undefined;
+  });
+  return run;
+}
+
+/** It ends with the worker, which it does not keep alive. */
+function startWarm(): ChildProcess {
+  const child = fork(builtProgram("warm-command"), { stdio: ["ignore", "ignore", "ignore", "ipc"], execArgv: [] });
+  child.once("exit", () => child.emit("error", new Error("the process that runs commands has ended")));
+  child.unref();
+  child.channel?.unref();
+  return child;
 }
 
 /** Starts the built command, to speak JSON-RPC with it by hand; it is killed when the test ends. */

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { startCommand } from "./server-process.ts";
+import { runCommand } from "./server-process.ts";
 
 const FILES = { cursor: ".cursor/mcp.json", codex: ".codex/config.toml" } as const;
 
@@ -54,7 +54,6 @@ export function homeOf(host: string) {
 
 /** Runs the built `setup --yes` in a home folder. */
 export async function runSetup({ host, environment }: Home, args: readonly string[] = [], more = {}) {
-  const command = startCommand(["setup", host, "--yes", ...args], { ...environment, ...more });
-  const { code } = await command.exited;
-  return { code, said: command.lines.join("\n"), refused: command.stderr() };
+  const ended = await runCommand(["setup", host, "--yes", ...args], { ...environment, ...more });
+  return { code: ended.code, said: ended.text, refused: ended.stderr };
 }

@@ -5,7 +5,7 @@ import { build } from "esbuild";
 
 const HERE = import.meta.dirname;
 /** The programs that tests start besides the built command. */
-const PROGRAMS = ["asking-server", "client-process"];
+const PROGRAMS = ["asking-server", "client-process", "warm-command"];
 
 /**
  * Builds the programs that tests start, so that each starts as fast as the built command, and gives all temporary files
