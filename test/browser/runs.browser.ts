@@ -614,6 +614,16 @@ test("an address that names no run says so, also where it is malformed", async (
   }
 });
 
+test("an approval that was decided before the page was loaded shows its outcome, and offers Undo", async () => {
+  const made = await serveMadeRuns({ details: [WAITING, PARTIAL] });
+  await onPage(`${made.url}/#/approvals/01PARTIAL`, async (page) => {
+    await page.getByRole("heading", { name: "Applied spring.yaml to Spring" }).waitFor();
+    await page.getByText("Approved on the page by ann").waitFor();
+    await button(page, "undo").waitFor();
+    expect(await button(page, "approve").count()).toBe(0);
+  });
+});
+
 test("what is under the pointer stays there: a run that comes later is put below until the pointer leaves", async () => {
   const made = await serveMadeRuns({ details: [WAITING, OTHER] });
   await onPage(made.url, async (page) => {

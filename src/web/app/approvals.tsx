@@ -66,7 +66,7 @@ export function Approvals() {
           <div class="quiet small">and {number(more)} more: load this page again once these are decided</div>
         )}
       </div>
-      {one === undefined ? <Elsewhere id={id} /> : <Decision key={one.run.runId} {...one} />}
+      {one === undefined ? <Elsewhere key={id} id={id} /> : <Decision key={one.run.runId} {...one} />}
     </div>
   );
 }
@@ -108,12 +108,16 @@ function NothingWaits() {
   );
 }
 
-/** The pane if the address names a run that does not wait. */
-function Elsewhere({ id }: { readonly id: string | undefined }) {
+/** The pane if the address names a run that does not wait, e.g. because it was decided before the page was loaded. */
+function Elsewhere({ id = "" }: { readonly id: string | undefined }) {
+  const run = runs.value.get(id);
   return (
     <section class="pane">
-      <h1>This run does not wait for a decision</h1>
-      <p>{id !== undefined && <a href={`#/runs/${id}`}>Show the run</a>}</p>
+      <h1>{run === undefined ? "This run does not wait for a decision" : <Title run={run} />}</h1>
+      {run !== undefined && <Over now={run} />}
+      <p>
+        <a href={`#/runs/${id}`}>Show the run</a>
+      </p>
     </section>
   );
 }
