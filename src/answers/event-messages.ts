@@ -195,11 +195,11 @@ export function basisNotes(verdicts: readonly VerdictRow[]): readonly string[] {
 }
 
 /** What happened to a call of `track_event` because an identical earlier call has an unknown result. */
-export function repeatedEventWords(repeat: "attached" | "takenUp" | "resent"): string {
+export function repeatedEventWords(repeat: "attached" | "resumed" | "resent"): string {
   switch (repeat) {
     case "attached":
       return 'an identical call was made before and this is its run; nothing was sent now. If its result stays unknown, onUnknown "resend" sends it again';
-    case "takenUp":
+    case "resumed":
       return "an identical call was interrupted before its event was sent; its run was resumed";
     case "resent":
       return "an identical call lost its answer; its run was resumed and the event was sent again";

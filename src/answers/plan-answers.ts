@@ -10,7 +10,7 @@ import {
 } from "../plans/diff/plan.ts";
 import type { Problem } from "../plans/file/desired.ts";
 import { groupNamesOf, type PlanDocument, plansOf } from "../plans/plan-document.ts";
-import { countsOfRows, type RowLabel, UNDO_LABELS, type UndoReason, type UndoRow } from "../plans/way-back.ts";
+import { countsOfRows, type RowLabel, UNDO_LABELS, type UndoReason, type UndoRow } from "../plans/undo-plan.ts";
 import { amount, capitalized } from "../platform/text.ts";
 import {
   ANSWER_TOKENS,

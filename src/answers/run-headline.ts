@@ -206,9 +206,9 @@ const ASKING_TOOLS: ReadonlySet<string> = new Set([
  * Returns the approval that an answer reports. Undefined if the run is only planned, still waits for approval, or its
  * tool does not ask.
  */
-export function reportedApproval({ approval, tool, status, tellsAsked }: ReportedRun): Approval | undefined {
+export function reportedApproval({ approval, tool, status, alwaysReportsApproval }: ReportedRun): Approval | undefined {
   if (approval === undefined || status === "planned" || status === "needs_confirmation") return undefined;
-  return tellsAsked || ASKING_TOOLS.has(tool) || approval.decision !== "not_needed" ? approval : undefined;
+  return alwaysReportsApproval || ASKING_TOOLS.has(tool) || approval.decision !== "not_needed" ? approval : undefined;
 }
 
 /** How the rows of a file became items. Empty if each row is one item. */

@@ -46,7 +46,7 @@ export interface ReportedRun {
   /** Who approved or declined the run, and where. Reported if the tool asks. */
   readonly approval?: Approval | undefined;
   /** Whether the approval is reported for every tool, because the answer is one of `resume_run`. */
-  readonly tellsAsked?: boolean;
+  readonly alwaysReportsApproval?: boolean;
   readonly totals?: { readonly targetingId: string; readonly name: string; readonly optionCount: number };
   readonly file?: InputFile | undefined;
   readonly rows?: RowCounts;

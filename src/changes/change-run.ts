@@ -34,7 +34,7 @@ import {
   endingOf,
   isUndone,
   isWithdrawn,
-  mayBeTakenUp,
+  mayBeClaimed,
   mayGoOn,
   objectEntries,
   unfinishedPlanState,
@@ -165,7 +165,7 @@ export function changeRunKind(world: ChangeWorld, undone: Undone): ChangeRunKind
     lateEntry: ({ late }, at) => (late.length > 0 ? { t: "late", steps: late, at } : undefined),
     isMeant: ({ status, open, counts }, isRecent) =>
       status === "interrupted" || (isRecent && open && (counts.notApplied ?? 0) > 0),
-    mayBeTakenUp,
+    mayBeClaimed,
     mayGoOn,
   };
 }

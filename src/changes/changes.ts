@@ -98,11 +98,11 @@ export class Changes {
     return plan;
   }
 
-  async foresee(plan: Plan, signal: AbortSignal): Promise<readonly Settlement[]> {
+  async preflight(plan: Plan, signal: AbortSignal): Promise<readonly Settlement[]> {
     const { api, memory } = this.#context;
     // Only dry runs load this, so that start-up stays fast.
-    const { foresee } = await import("./plan/foresee.ts");
-    return foresee(plan, { api, memory, signal });
+    const { preflight } = await import("./plan/preflight.ts");
+    return preflight(plan, { api, memory, signal });
   }
 
   /**

@@ -71,7 +71,7 @@ export function mayGoOn({ header, state }: Left): boolean {
  * Whether another process may continue a run without being asked. A run that removes something must be continued soon
  * after its approval; otherwise a person must approve again.
  */
-export function mayBeTakenUp({ header, state }: Left, now: number): boolean {
+export function mayBeClaimed({ header, state }: Left, now: number): boolean {
   const { mayTakeAway } = changeOf(header.call);
   return !mayTakeAway || (state.planned && now - state.updatedAt < CONFIRMATION_MS);
 }

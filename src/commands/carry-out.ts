@@ -57,12 +57,12 @@ const OBJECTS_PER_LINE = 1000;
 /** Waits until a run stops, and shows its progress. A signal stops it between two requests. */
 export async function rested(run: Pick<ChangeRun, "rest" | "watch" | "stop">): Promise<void> {
   const isTerminal = process.stderr.isTTY;
-  let told = 0;
+  let reported = 0;
   const unwatch = run.watch(({ items, pending }) => {
     const done = items - pending;
     if (isTerminal) process.stderr.write(`\r${done} of ${items} done`);
-    else if (done - told >= OBJECTS_PER_LINE) {
-      told = done;
+    else if (done - reported >= OBJECTS_PER_LINE) {
+      reported = done;
       tell(`${done} of ${items} done`);
     }
   });

@@ -51,14 +51,14 @@ export async function versionJson(): Promise<string> {
   const bill = await billOfMaterials();
   const commit = bill?.metadata.component.properties.find(({ name }) => name === "git:commit")?.value;
   const { name, version } = packageJson;
-  const told = {
+  const about = {
     name,
     version,
     ...(commit !== undefined && { commit }),
     node: process.versions.node,
     ...(bill && { bundled: Object.fromEntries(bill.components.map((one) => [one.name, one.version])) }),
   };
-  return `${JSON.stringify(told, null, 2)}\n`;
+  return `${JSON.stringify(about, null, 2)}\n`;
 }
 
 async function billOfMaterials(): Promise<z.infer<typeof billSchema> | undefined> {

@@ -49,13 +49,13 @@ export async function withProject(
       if (management === undefined) throw new Error("the settings name a management API, and none is connected");
       return await work({ ...services, ...call, management, waitMs: ANY_TIME_MS });
     } catch (thrown) {
-      return toldFailure(thrown, command, { log, redactor });
+      return reportFailure(thrown, command, { log, redactor });
     }
   });
 }
 
 /** Reports on standard error why a command failed. Returns its exit code. */
-export function toldFailure(
+export function reportFailure(
   thrown: unknown,
   command: string,
   { log, redactor }: { readonly log: Log; readonly redactor: Redactor },
@@ -81,7 +81,7 @@ const NOWHERE = {
  */
 export async function withRuns<Result>(
   line: CommandLine,
-  work: (context: PlanContext, told: { readonly log: Log; readonly redactor: Redactor }) => Promise<Result>,
+  work: (context: PlanContext, reporting: { readonly log: Log; readonly redactor: Redactor }) => Promise<Result>,
 ): Promise<Result> {
   const input = { ...inputOf(line), overStdio: true } as const;
   const isLive = settingText(SETTINGS.mode, input)?.text === "live";

@@ -7,7 +7,7 @@ import type { SaveArguments } from "../tools/input-file.ts";
 import { savedResultsAt } from "../tools/result-sheet.ts";
 import { ownRun } from "../tools/run-reports.ts";
 import { forPerson } from "./carry-out.ts";
-import { type PlanContext, toldFailure, withRuns } from "./project.ts";
+import { type PlanContext, reportFailure, withRuns } from "./project.ts";
 
 /** Shows the recent runs of this caller, or one of them. No API needs to be configured. Returns the exit code. */
 export async function runRuns(line: CommandLine): Promise<number> {
@@ -17,7 +17,7 @@ export async function runRuns(line: CommandLine): Promise<number> {
   if (given === undefined && to !== undefined) {
     throw new SettingsError("--to needs the ID of the run whose sheet is written");
   }
-  return withRuns(line, async (context, told) => {
+  return withRuns(line, async (context, reporting) => {
     try {
       const runId = given?.trim().toUpperCase();
       const { structured, text: words } = await (runId === undefined
@@ -28,7 +28,7 @@ export async function runRuns(line: CommandLine): Promise<number> {
       process.stdout.write(isJson ? `${JSON.stringify(structured, null, 2)}\n` : `${forPerson(words)}\n`);
       return 0;
     } catch (thrown) {
-      return toldFailure(thrown, "runs", told);
+      return reportFailure(thrown, "runs", reporting);
     }
   });
 }

@@ -10,7 +10,7 @@ import { carriedOut, forPerson, isAgreed, printReport } from "./carry-out.ts";
 import { onlyWord, type PlanContext, withProject, withRuns } from "./project.ts";
 
 /** The field of a planned undo that identifies its run; absent if nothing is restored. */
-const wayBack = z.looseObject({ runId: z.string().optional() });
+const plannedUndo = z.looseObject({ runId: z.string().optional() });
 
 /**
  * Undoes a run: shows what is restored and what is not, asks, and executes it. Returns the exit code: 0 if all of the
@@ -31,7 +31,7 @@ export async function runUndo(line: CommandLine): Promise<number> {
     const { text, structured } = await startUndoPlan(runId, context);
     // An agent would make the next call. Here the person is asked instead.
     process.stdout.write(`${forPerson(text)}\n`);
-    const { runId: planId } = wayBack.parse(structured);
+    const { runId: planId } = plannedUndo.parse(structured);
     if (planId === undefined) return 0;
     if (!(await isAgreed("Take this back?", yes))) return 1;
     const planned = await plannedRun(planId, context);

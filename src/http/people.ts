@@ -94,7 +94,7 @@ function approversWithLogin({
       settings,
     });
   });
-  const told = webhookCaller(settings, log);
+  const callWebhook = webhookCaller(settings, log);
   return {
     serve: async (request, peer) => (await page())(request, peer),
     pageFor: ({ name, owner, keys }, { id }) => ({
@@ -102,7 +102,7 @@ function approversWithLogin({
       needsOther: () => access().requireOtherApprover === true,
       async show(run) {
         const [named] = [...access().projects].find(([, its]) => its === keys) ?? [];
-        told({ ...run, project: named ?? (keys ? id : (settings.project.name ?? id)), url: address() });
+        callWebhook({ ...run, project: named ?? (keys ? id : (settings.project.name ?? id)), url: address() });
         return true;
       },
       address,
@@ -138,11 +138,11 @@ const MAX_REMEMBERED_RUNS = 1000;
 
 /** Calls the webhook once for each waiting run. Failures are only logged. */
 function webhookCaller({ http: { approvalWebhook: address }, proxies }: Settings, log: Log) {
-  const told = new Set<string>();
+  const notified = new Set<string>();
   return (run: Readonly<Record<"runId" | "tool" | "project" | "url", string>>): void => {
-    if (address === undefined || told.has(run.runId)) return;
-    if (told.size >= MAX_REMEMBERED_RUNS) told.clear();
-    told.add(run.runId);
+    if (address === undefined || notified.has(run.runId)) return;
+    if (notified.size >= MAX_REMEMBERED_RUNS) notified.clear();
+    notified.add(run.runId);
     const http = openHttp({
       url: new URL(address).origin,
       credential: {},

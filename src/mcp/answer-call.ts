@@ -186,7 +186,7 @@ export async function answerCall(
       const words = allowFolderRemedy({ client, path, allowedDirs }, delimiter);
       return failed({ message, remedy: allowedDirs.length === 0 ? words : `${remedy} ${words}` });
     }
-    return failed(failureOf(thrown, tool.name, toldToClient(log.with({ requestId }), call)));
+    return failed(failureOf(thrown, tool.name, alsoToClient(log.with({ requestId }), call)));
   }
 }
 
@@ -255,7 +255,7 @@ function withApprovalPolicy(services: ToolServices): ToolServices {
  * A log that also sends its errors to a client of the 2025 era that subscribed with `logging/setLevel`. Details stay in
  * the server's own log.
  */
-function toldToClient(log: Log, call: ServerContext): Log {
+function alsoToClient(log: Log, call: ServerContext): Log {
   return {
     ...log,
     error(message, fields = {}) {
@@ -266,7 +266,7 @@ function toldToClient(log: Log, call: ServerContext): Log {
         .log("error", { message, tool, fault }, "targeting-mcp")
         .catch((error: unknown) => log.debug("an error could not be reported to the client", { error }));
     },
-    with: (fields) => toldToClient(log.with(fields), call),
+    with: (fields) => alsoToClient(log.with(fields), call),
   };
 }
 

@@ -258,9 +258,9 @@ async function taskOf(named: Named, taskId: string, context: ToolContext, reques
     }
   }
   const answer = await reportRun(run, context);
-  const told = over(status === "cancelled" ? status : "completed", answer, lastUpdatedAt);
-  if (views?.metaOf(run.header.call.tool) === undefined || told.result === undefined) return told;
-  return { ...told, result: { ...told.result, _meta: { ...(await views.beside(answer, context)) } } };
+  const ended = over(status === "cancelled" ? status : "completed", answer, lastUpdatedAt);
+  if (views?.metaOf(run.header.call.tool) === undefined || ended.result === undefined) return ended;
+  return { ...ended, result: { ...ended.result, _meta: { ...(await views.beside(answer, context)) } } };
 }
 
 /** The run of a task, or the one that it was approved to resume; undefined if the caller has none. */
@@ -280,7 +280,7 @@ async function standingOf(run: Run, { isPlan }: Named, { runs }: ToolContext): P
   if (isPlan && stored !== "planning" && stored !== "cancelled") return "planned";
   // Its last steps are in progress.
   if (!isUnfinished && run.status() === "running") return "running";
-  if (!isUnfinished || run.status() !== "interrupted" || (await runs.isToBeTakenUp(runId))) return stored;
+  if (!isUnfinished || run.status() !== "interrupted" || (await runs.isToBeClaimed(runId))) return stored;
   return "interrupted";
 }
 

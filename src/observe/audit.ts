@@ -89,9 +89,9 @@ export function auditCall(
     } else if (answer === undefined) audit({ ...line, outcome: "error" });
     return;
   }
-  const { data: told } = report.safeParse(answer);
-  if (told?.status === "planned") return;
-  const { runId, status = "error", counts } = told ?? {};
+  const { data: reported } = report.safeParse(answer);
+  if (reported?.status === "planned") return;
+  const { runId, status = "error", counts } = reported ?? {};
   if (runId === undefined || OPEN.has(status)) audit({ ...line, runId, outcome: status, counts });
 }
 

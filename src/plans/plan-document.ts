@@ -20,7 +20,7 @@ import {
   ulid,
 } from "./diff/plan.ts";
 import { whichTargeting } from "./read-targeting.ts";
-import { UNDO_LABELS, undoRow } from "./way-back.ts";
+import { UNDO_LABELS, undoRow } from "./undo-plan.ts";
 
 /** The undo of a run, as part of a plan. */
 const wayBack = z.strictObject({

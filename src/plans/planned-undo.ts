@@ -12,7 +12,7 @@ import type { lookAgain } from "./diff/stale.ts";
 import { groupsIn, type PlanDocument, planBytes, planDocument } from "./plan-document.ts";
 import { unlessMissing } from "./read-targeting.ts";
 import { alreadyUndone, contentsNeeded, targetingsIn, undoPlan } from "./undo.ts";
-import type { Present, PresentOption, UndoRow } from "./way-back.ts";
+import type { Present, PresentOption, UndoRow } from "./undo-plan.ts";
 
 type Reading = { readonly api: ManagementApi; readonly signal: AbortSignal };
 

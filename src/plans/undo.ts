@@ -10,8 +10,8 @@ import {
   type StatePlan,
 } from "./diff/plan.ts";
 import { groupedBy } from "./modelled.ts";
+import type { Intent, Present, PresentOption, TargetingUndo, UndoPlan, UndoRow } from "./undo-plan.ts";
 import { type IntendedUndo, intended, removeConflictingChanges } from "./unfit.ts";
-import type { Intent, Present, PresentOption, TargetingUndo, UndoPlan, UndoRow } from "./way-back.ts";
 
 /** Returns the targetings that a run changed or may have changed, including changes of their options. */
 export function targetingsIn({ targetings, options, unresolved }: Done): readonly string[] {

@@ -3,7 +3,7 @@ import type { Change } from "../model/work.ts";
 import type { ChangedOption, FieldChange, OptionEffect, OptionState } from "../runs/kind.ts";
 import type { DifferingField, ShownValue } from "./diff/plan.ts";
 import { knownOption } from "./modelled.ts";
-import type { Intent, Present, PresentOption, UndoReason, UndoRow } from "./way-back.ts";
+import type { Intent, Present, PresentOption, UndoReason, UndoRow } from "./undo-plan.ts";
 
 /**
  * Removes changes that the rest of an undo makes impossible: a move into a group that is gone, a name that another

@@ -3,7 +3,7 @@ import type { ContentsStore } from "../runs/backend.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { contextIdsOf } from "./option-contents.ts";
 import { type Step, type Walk, type WalkPosition, walkOptions } from "./option-walk.ts";
-import { MANY_UNREAD, sideBySide, type Told } from "./side-by-side.ts";
+import { type Fetched, MANY_UNREAD, sideBySide } from "./side-by-side.ts";
 
 /** The conditions of a search. An option must match all of them. */
 export interface Wanted {
@@ -34,7 +34,7 @@ interface ScanJob {
 }
 
 /** The option that was checked last, and its hit, if any. Options before it without a hit may be omitted. */
-export type Scanned = Told<Step, Hit>;
+export type Scanned = Fetched<Step, Hit>;
 
 /**
  * Checks options from a position on, in the order of the walk. If Context IDs are needed, reads those of several

@@ -51,14 +51,14 @@ export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPos
     signal: walk.signal,
     pace: api.pace,
   });
-  const told = new Set<string>();
+  const yielded = new Set<string>();
   const walked = { topLevel: 0, subOptions: 0 };
   const one = (kind: keyof Walked): Walked => {
     walked[kind] += 1;
     return { ...walked };
   };
   const isTop = walk.parent === undefined ? "topLevel" : "subOptions";
-  const isNew = ({ _id }: OptionRecord): boolean => !told.has(_id) && told.add(_id).size > 0;
+  const isNew = ({ _id }: OptionRecord): boolean => !yielded.has(_id) && yielded.add(_id).size > 0;
   for await (const { value } of read) {
     if (value === undefined) continue;
     const { at, options, group, children, inside } = value;

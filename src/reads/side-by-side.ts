@@ -31,12 +31,12 @@ interface SideBySide<From, To> {
  * A value, and the item that it was read for. Of several consecutive items without a value, only the last may be
  * returned.
  */
-export interface Told<From, To> {
+export interface Fetched<From, To> {
   readonly from: From;
   readonly value: To | undefined;
 }
 
-interface Slot<From, To> extends Told<From, To> {
+interface Slot<From, To> extends Fetched<From, To> {
   value: To | undefined;
   failure?: { readonly thrown: unknown };
   isSettled: boolean;
@@ -47,7 +47,7 @@ interface Slot<From, To> extends Told<From, To> {
  * Reads items concurrently, and yields the results in the order of the source. Reads only a limited number of items
  * ahead. Aborts the reads in progress when the caller stops. Throws the error of a read after the results before it.
  */
-export async function* sideBySide<From, To>(job: SideBySide<From, To>): AsyncGenerator<Told<From, To>, void> {
+export async function* sideBySide<From, To>(job: SideBySide<From, To>): AsyncGenerator<Fetched<From, To>, void> {
   const stop = new AbortController();
   const signal = job.signal === undefined ? stop.signal : AbortSignal.any([job.signal, stop.signal]);
   // Many concurrent reads listen to this signal; that is no leak.
@@ -160,8 +160,8 @@ class Reading<From, To> {
       this.#running += 1;
       void value
         .then(
-          (told) => {
-            slot.value = told;
+          (fetched) => {
+            slot.value = fetched;
           },
           (thrown: unknown) => {
             slot.failure = { thrown };
@@ -189,7 +189,7 @@ export function pagesAhead<Page>(
   about: Pick<SideBySide<number, Page>, "signal" | "pace">,
 ) {
   const { signal = new AbortController().signal } = about;
-  let ahead: AsyncGenerator<Told<number, Page>, void> | undefined;
+  let ahead: AsyncGenerator<Fetched<number, Page>, void> | undefined;
   /** Aborts the reads in progress. */
   const stop = async (): Promise<void> => {
     const before = ahead;

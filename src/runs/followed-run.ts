@@ -12,7 +12,7 @@ const CHECK_IF_NOTIFIED_MS = 500;
  */
 const READ_SHARE = 10;
 const READ_SHARE_IF_NOTIFIED = 4;
-const PAUSE_MS = { told: 250, least: 1000, most: 2000 } as const;
+const PAUSE_MS = { notified: 250, least: 1000, most: 2000 } as const;
 
 /** The input of `followedRun`. */
 interface Following<S> {
@@ -59,7 +59,7 @@ export function followedRun<S extends ReportedState>(
       hint.isGiven = false;
       if (!(await look())) return;
       const tookMs = clock.now() - now;
-      soonest = clock.now() + Math.max(PAUSE_MS.told, READ_SHARE_IF_NOTIFIED * tookMs);
+      soonest = clock.now() + Math.max(PAUSE_MS.notified, READ_SHARE_IF_NOTIFIED * tookMs);
       due = now + Math.max(PAUSE_MS.least, Math.min(PAUSE_MS.most, READ_SHARE * tookMs), 2 * tookMs);
     }
   };

@@ -232,15 +232,15 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       // Of the runs that were not started, only one that a process is planning now is joined.
       const isPlanned = this.kind.isPlannedFirst && isUnstarted(record.status);
       if (isPlanned && (record.status !== "planning" || !(await store.isDriven(runId)))) continue;
-      const told = record.rest;
-      const isRecent = told !== undefined && clock.now() - told.updatedAt < SAME_CALL_MS;
-      const isMeant = told === undefined || this.kind.isMeant(told, isRecent);
+      const summary = record.rest;
+      const isRecent = summary !== undefined && clock.now() - summary.updatedAt < SAME_CALL_MS;
+      const isMeant = summary === undefined || this.kind.isMeant(summary, isRecent);
       const stored = isMeant ? await undefinedIfUnreadable(store.read(runId)) : undefined;
       if (stored?.header.fingerprint === fingerprint) {
         const resumed = await undefinedIfNothingStored(this.takeUp(runId));
         if (resumed !== undefined) return { going: resumed };
       }
-      if (isRecent) ended ??= { runId, status: told.status, open: told.open };
+      if (isRecent) ended ??= { runId, status: summary.status, open: summary.open };
     }
     return ended === undefined ? {} : { ended };
   }

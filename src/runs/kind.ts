@@ -95,9 +95,9 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
    * Whether a repeated call resumes a run at rest instead of starting a new one. `isRecent` is whether the run stopped
    * recently.
    */
-  isMeant(told: RunSummary, isRecent: boolean): boolean;
+  isMeant(summary: RunSummary, isRecent: boolean): boolean;
   /** Whether a process may continue a run that another one left, without a call. If absent, it always may. */
-  mayBeTakenUp?(run: Pick<RunAccess<Call, State>, "header" | "state">, now: number): boolean;
+  mayBeClaimed?(run: Pick<RunAccess<Call, State>, "header" | "state">, now: number): boolean;
   /** Whether a run may be resumed for the same call. If absent, it always may. */
   mayGoOn?(run: Pick<RunAccess<Call, State>, "header" | "state">): boolean;
 }

@@ -70,7 +70,7 @@ export class Runs {
   }
 
   /** Whether a run is going to be continued by a worker without a call, if no process executes it now. */
-  async isToBeTakenUp(runId: string): Promise<boolean> {
+  async isToBeClaimed(runId: string): Promise<boolean> {
     return this.#store.left !== undefined && (await this.#store.record(runId))?.status === "running";
   }
 
@@ -245,8 +245,8 @@ export class Runs {
   }
 
   async #listed(runId: string, caller: string): Promise<ListedRun | undefined> {
-    const told = this.#drivenKind(runId) === undefined ? (await this.#store.record(runId))?.rest : undefined;
-    const listed = told ?? (await this.#lookedAt(runId).catch((thrown: unknown) => damagedSummary(thrown, caller)));
+    const stored = this.#drivenKind(runId) === undefined ? (await this.#store.record(runId))?.rest : undefined;
+    const listed = stored ?? (await this.#lookedAt(runId).catch((thrown: unknown) => damagedSummary(thrown, caller)));
     if (listed?.caller !== caller || !(this.#knows(listed.tool) || listed.isDamaged)) return undefined;
     return { runId, ...listed, ...(listed.isDamaged && DAMAGED) };
   }

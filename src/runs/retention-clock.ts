@@ -103,7 +103,7 @@ export function retentionWatch(of: {
    * change.
    */
   let said: { readonly time: number; readonly at: number } | undefined;
-  let told = "";
+  let reported = "";
   let tell = (_doubt: string): void => {};
   const judged = async () => {
     const before = await of.read();
@@ -121,8 +121,8 @@ export function retentionWatch(of: {
     async doubt() {
       const { before, seen, doubt } = await judged();
       if (seen !== undefined && shouldStoreReading(before, seen)) await of.store(seen);
-      if (doubt !== undefined && doubt !== told) tell(doubt);
-      told = doubt ?? "";
+      if (doubt !== undefined && doubt !== reported) tell(doubt);
+      reported = doubt ?? "";
       return doubt;
     },
     onDoubt(listener) {

@@ -13,7 +13,7 @@ import { untilStable } from "../reads/pages.ts";
 import { contextLines, optionLines, type PlacedOption, type ReadOption, withContexts } from "../reads/saved-options.ts";
 import type { ContentsStore } from "../runs/backend.ts";
 import type { OptionRecord } from "../spec/records.ts";
-import type { ListAsked, OptionAsked, SaveCall, Saved, ToldOption } from "./save-state.ts";
+import type { ListAsked, OptionAsked, OptionSummary, SaveCall, Saved } from "./save-state.ts";
 
 /** The number of largest options that are listed. */
 const LARGEST = 5;
@@ -32,7 +32,7 @@ async function saveContexts(
   const { option, contexts } = await readOptionContents(api, optionId, signal);
   await saveFile(place, contextLines(option, contexts, place.form));
   const contextIds = contexts.length;
-  return { savedTo: place.path, option: toldOption(option), total: contextIds, counts: { options: 1, contextIds } };
+  return { savedTo: place.path, option: optionSummary(option), total: contextIds, counts: { options: 1, contextIds } };
 }
 
 /**
@@ -106,15 +106,15 @@ function countsOf(options: readonly PlacedOption[], contextIds: number): Saved["
   };
 }
 
-function largestOf(options: readonly PlacedOption[]): readonly ToldOption[] {
+function largestOf(options: readonly PlacedOption[]): readonly OptionSummary[] {
   const held = options.flatMap(({ option }) => ((option.contextCount ?? 0) > 0 ? [option] : []));
   return held
     .sort((one, other) => (other.contextCount ?? 0) - (one.contextCount ?? 0))
     .slice(0, LARGEST)
-    .map(toldOption);
+    .map(optionSummary);
 }
 
-function toldOption({ _id, name, type, contextCount, childCount, parent }: OptionRecord): ToldOption {
+function optionSummary({ _id, name, type, contextCount, childCount, parent }: OptionRecord): OptionSummary {
   return { ...{ _id, name, type, contextCount, childCount }, ...(typeof parent === "string" && { parent }) };
 }
 

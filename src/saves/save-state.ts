@@ -39,11 +39,11 @@ const saveCall = z.discriminatedUnion("tool", [
 export type SaveCall = Fixed<z.infer<typeof saveCall>>;
 
 /** An option as shown in an answer about a file. */
-const toldOption = z.object({
+const optionSummary = z.object({
   ...{ _id: z.string(), name: z.string(), type: text, parent: text },
   ...{ contextCount: count.optional(), childCount: count.optional() },
 });
-export type ToldOption = Fixed<z.infer<typeof toldOption>>;
+export type OptionSummary = Fixed<z.infer<typeof optionSummary>>;
 
 /** What was saved: the path, and a summary of the content. */
 const saved = z.object({
@@ -53,9 +53,9 @@ const saved = z.object({
   /** All but the first two are present for lists only. */
   counts: z.object({ options: count, contextIds: count, groups: some, subOptions: some, withoutContexts: some }),
   /** The options with the most Context IDs. */
-  largest: z.array(toldOption).exactOptional(),
+  largest: z.array(optionSummary).exactOptional(),
   /** The option whose Context IDs were saved, and their number. */
-  option: toldOption.exactOptional(),
+  option: optionSummary.exactOptional(),
   total: some,
 });
 export type Saved = Fixed<z.infer<typeof saved>>;

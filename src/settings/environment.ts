@@ -31,12 +31,12 @@ export interface LiveEnvironment {
 }
 
 /**
- * How the server handles an API of which only the address or only the key is set. `refused`: throws. `told`: the server
- * starts, and each call of that API reports the missing setting, because hosts do not show the errors of a server that
+ * How the server handles an API of which only the address or only the key is set. `refused`: throws. `reported`: the
+ * server starts, and each call of that API reports the missing setting, because hosts do not show the errors of a server that
  * does not start. `callersBringKeys`: an address without a key is accepted, and the API is not configured for callers
  * without their own keys.
  */
-export type HalfPairs = "refused" | "told" | "callersBringKeys";
+export type HalfPairs = "refused" | "reported" | "callersBringKeys";
 
 /**
  * The emulated APIs. With `url`, it is the sandbox that runs there. Otherwise it is one in this process, on `port`, or on
@@ -114,7 +114,7 @@ export function resolveEnvironment(
     kind: "live",
     ...(management.whole && { management: management.whole }),
     ...(events.whole && { events: events.whole }),
-    ...(halfPairs === "told" && Object.keys(halves).length > 0 && { half: halves }),
+    ...(halfPairs === "reported" && Object.keys(halves).length > 0 && { half: halves }),
   };
 }
 

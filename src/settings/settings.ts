@@ -128,7 +128,7 @@ function blockedBy(unusable: UnusableSettings): HalfPair | undefined {
 }
 
 function halfPairsOf({ overHttp, overStdio }: SettingsInput, { ownKeys, accessFile }: HttpSettings): HalfPairs {
-  if (overStdio === true) return "told";
+  if (overStdio === true) return "reported";
   return overHttp === true && (ownKeys || accessFile !== undefined) ? "callersBringKeys" : "refused";
 }
 

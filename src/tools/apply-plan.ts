@@ -103,7 +103,7 @@ async function carryOut(
       asked === "agreed_in_client" ? inClient(context) : undefined,
       context,
     );
-    return reportRun(started, context, [], { tellsAsked: true, notes: hints });
+    return reportRun(started, context, [], { alwaysReportsApproval: true, notes: hints });
   };
   const given = { call: header.call, bytes: context.runs.part(runId, "input") };
   const effect = await effectOf(header, plan, context);

@@ -14,7 +14,7 @@ import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.t
 import { saveArguments } from "./input-file.ts";
 import { planPageOf, shownPlan } from "./kept-plan.ts";
 import { originalItemsOf } from "./original-items.ts";
-import { ownRun, reportOf, savedAnswer, wayBackOf } from "./run-reports.ts";
+import { ownRun, reportOf, savedAnswer, undoNoteOf } from "./run-reports.ts";
 import { waitForEnd } from "./write/follow-run.ts";
 import { untilDecided } from "./write/on-page.ts";
 import { waitsForDecision } from "./write/waiting.ts";
@@ -121,8 +121,8 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   const bodies = includeInput ? await originalItemsOf(run, page, context) : undefined;
   const rows = page.map((object) => rowOf(objectResult(state, object), shortened(bodies?.get(object)), includeInput));
   const picked = await reportOf(run, context);
-  const wayBack = includeInput ? undefined : wayBackOf(run, context);
-  const whole = wayBack === undefined ? picked : { ...picked, notes: [...(picked.notes ?? []), wayBack] };
+  const undoNote = includeInput ? undefined : undoNoteOf(run, context);
+  const whole = undoNote === undefined ? picked : { ...picked, notes: [...(picked.notes ?? []), undoNote] };
   // The rows already name the positions.
   const report = includeInput
     ? { ...whole, failures: whole.failures.map((failure) => withFewPlaces(failure, PLACES_BESIDE)) }

@@ -88,7 +88,7 @@ export async function resumeChange(
     const { approved, resumed } = await resumedBy(run, decision, context);
     // If no new approval was needed, the earlier approval counts.
     const approval = approvalOf(approved ?? { asked: "not_needed", ...run.state.facts });
-    return reportRun(resumed, context, [], { approval, tellsAsked: true });
+    return reportRun(resumed, context, [], { approval, alwaysReportsApproval: true });
   };
   if (run.status() === "running") return goOn(undefined);
   await context.runs.checkExecutable(run);
@@ -234,7 +234,7 @@ async function resumeOrAsk(
   if (asks && context.confirm !== "off" && confirmation !== undefined) {
     const given = await confirmationIn(confirmation, context);
     checkCounts(given, context);
-    return goOn({ answer: "approved", channel: "token", person: personOf(context), saw: given.standsFor });
+    return goOn({ answer: "approved", channel: "token", person: personOf(context), saw: given.isFor });
   }
   const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {
     const confirmation = await askFor({ run: runId, digest }, text, context);
@@ -269,7 +269,7 @@ async function resumeOrAsk(
           ...reported(run, context.environment),
           status: "cancelled",
           approval: declinedIn("client"),
-          tellsAsked: true,
+          alwaysReportsApproval: true,
           notes: [
             "the client declined: nothing more was sent; do not try again unless the person asks for it",
             `the question was: ${text}`,
@@ -287,7 +287,7 @@ async function reportResumed(decision: Run, runId: string, context: ToolContext)
   await waitWithinCall(decision.rest, context);
   if (decision.status() !== "succeeded") return reportRun(decision, context);
   const approval = isApproval(decision) ? approvalOf(decision.state.facts) : undefined;
-  return reportRun(await context.runs.find(runId), context, [], { approval, tellsAsked: true });
+  return reportRun(await context.runs.find(runId), context, [], { approval, alwaysReportsApproval: true });
 }
 
 /**
@@ -311,7 +311,7 @@ async function undecided(run: ChangeRun, why: Undecided, context: ToolContext): 
 /** The stored arguments of a call whose plan is not made yet. */
 const kept = z.object({ given: z.record(z.string(), z.unknown()) });
 const made = z.object({ kind: z.literal("targeting-mcp-plan") });
-const wayBack = z.object({ runId: z.string() });
+const undoArguments = z.object({ runId: z.string() });
 
 /**
  * Makes the plan of a run again if its process ended before the plan was made. A plan that was made but not stored
@@ -328,7 +328,7 @@ export async function resumePlanning(header: ChangeHeader, context: ToolContext)
       "Make the call again.",
     );
   }
-  const undo = wayBack.safeParse(given).data;
+  const undo = undoArguments.safeParse(given).data;
   return undo === undefined ? planDesiredState(given, context, header) : startUndoPlan(undo.runId, context, header);
 }
 

@@ -224,7 +224,7 @@ async function confirmed(token: string, given: RunTestsInput, context: ToolConte
   refuseReadOnly(context);
   const { suites, caller } = context;
   const confirmation = await confirmationIn(token, context);
-  const planned = confirmation.standsFor(LIVE_TESTS) ? await suites.planned(caller, confirmation.run) : undefined;
+  const planned = confirmation.isFor(LIVE_TESTS) ? await suites.planned(caller, confirmation.run) : undefined;
   const kept = planned && (await suites.find(caller, planned.suiteId));
   if (kept === undefined)
     throw new ToolError("the planned tests are no longer stored", "Call again without confirmation.");

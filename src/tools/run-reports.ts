@@ -43,7 +43,7 @@ export async function ownRun(
 }
 
 /** Additional parts of a report: who approved resuming the run, and notes on what happened before. */
-type ReportExtras = Pick<ReportedRun, "approval" | "tellsAsked"> & {
+type ReportExtras = Pick<ReportedRun, "approval" | "alwaysReportsApproval"> & {
   readonly notes?: readonly string[] | undefined;
   /** The reader of the report. If absent, an agent. */
   readonly reader?: Reader;
@@ -249,7 +249,7 @@ const DAY_MS = 86_400_000;
 const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
 
 /** Describes whether a finished run can be undone, and until when. Returns undefined if this is not known. */
-export function wayBackOf(run: Run, { keep }: Pick<ToolContext, "keep">): string | undefined {
+export function undoNoteOf(run: Run, { keep }: Pick<ToolContext, "keep">): string | undefined {
   const status = run.status();
   if (!isChangeRun(run) || status === "running" || status === "planned" || status === "needs_confirmation") {
     return undefined;
@@ -284,6 +284,6 @@ export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep"
 
 /** The same text as a next step in the answer of a deletion. */
 function undoSteps(run: Run, context: Pick<ToolContext, "keep">): readonly string[] {
-  const picked = DELETIONS.has(run.header.call.tool) ? wayBackOf(run, context) : undefined;
+  const picked = DELETIONS.has(run.header.call.tool) ? undoNoteOf(run, context) : undefined;
   return picked === undefined || run.state.counts().succeeded === 0 ? [] : [picked];
 }

@@ -47,7 +47,7 @@ interface StoredUndoPlan extends Pick<PlannedUndo, "rows" | "already"> {
  * the run cannot be undone.
  */
 export async function startUndoPlan(runId: string, context: ToolContext, earlier?: ChangeHeader): Promise<ToolAnswer> {
-  const { targetings, make } = await wayBackOf(runId, context);
+  const { targetings, make } = await undoPlanOf(runId, context);
   return planNowOrInBackground<PlannedUndo>(
     {
       ...{ ...byUndo(runId), from: { given: { runId } }, targetings, make },
@@ -66,12 +66,12 @@ export async function startUndoPlan(runId: string, context: ToolContext, earlier
 
 /** Plans the undo of a run of the caller, and stores the plan as a run. Throws as `startUndoPlan` does. */
 export async function keepUndoPlan(runId: string, context: ToolContext): Promise<StoredUndoPlan> {
-  const { make } = await wayBackOf(runId, context);
+  const { make } = await undoPlanOf(runId, context);
   return storeUndoPlan(runId, await make(context.signal), context);
 }
 
 /** The targetings that an undo plan changes, and the function that makes the plan. */
-async function wayBackOf(runId: string, context: ToolContext) {
+async function undoPlanOf(runId: string, context: ToolContext) {
   const api = changesOf(context).api();
   const doneByRun = await doneOf(runId, api, context);
   const targetings = targetingsIn(await doneByRun());

@@ -231,7 +231,7 @@ async function stalledReason(run: Run, { services: { runs } }: PageScope): Promi
   if (run.status() !== "interrupted") return undefined;
   const refusal = await runs.refusal(run);
   if (refusal !== undefined) return `It cannot go on here: ${refusal.message}.`;
-  if (await runs.isToBeTakenUp(run.header.runId)) return STALLED.onStore;
+  if (await runs.isToBeClaimed(run.header.runId)) return STALLED.onStore;
   return run.state.stopped === undefined ? STALLED.onMachine : undefined;
 }
 

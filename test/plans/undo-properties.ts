@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect } from "vitest";
 import { undoPlan } from "../../src/plans/undo.ts";
-import type { Present, UndoRow } from "../../src/plans/way-back.ts";
+import type { Present, UndoRow } from "../../src/plans/undo-plan.ts";
 import type { Done, OptionEffect } from "../../src/runs/kind.ts";
 import { isPossible, type Thing, type World } from "./meaning.ts";
 import { applied, comparable, TARGETING } from "./plan-properties.ts";

@@ -3,7 +3,7 @@ import type { WriteCall } from "../../src/changes/call.ts";
 import { effectsOfRun } from "../../src/changes/done.ts";
 import { readPresent } from "../../src/plans/planned-undo.ts";
 import { undoPlan } from "../../src/plans/undo.ts";
-import { countsOfRows } from "../../src/plans/way-back.ts";
+import { countsOfRows } from "../../src/plans/undo-plan.ts";
 import { startService } from "../changes/service.ts";
 
 const { signal } = new AbortController();

@@ -130,16 +130,16 @@ export class Plan {
 
   /** Yields the plan as journal entries. Every object comes before the steps that concern it. */
   *entries(): Generator<JournalEntry> {
-    let told = 0;
+    let yielded = 0;
     for (const section of this.#sections()) {
       const isRows = section instanceof RowBlock;
-      const end = isRows ? section.firstObject : Math.max(told, endOfObjects(section));
-      yield* this.#objects(told, end);
+      const end = isRows ? section.firstObject : Math.max(yielded, endOfObjects(section));
+      yield* this.#objects(yielded, end);
       if (isRows) yield* section.entries();
       else yield { t: "steps", steps: section };
-      told = isRows ? end + section.length : end;
+      yielded = isRows ? end + section.length : end;
     }
-    yield* this.#objects(told, this.objects.length);
+    yield* this.#objects(yielded, this.objects.length);
     yield* this.#ending();
   }
 

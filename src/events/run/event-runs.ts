@@ -22,10 +22,10 @@ export type EventRun = Run<EventCall, EventRunState>;
 export interface EventRunOfCall {
   readonly run: EventRun;
   /**
-   * How the call relates to the run of an earlier equal call. `attached`: this call sends nothing. `takenUp`: the event
+   * How the call relates to the run of an earlier equal call. `attached`: this call sends nothing. `resumed`: the event
    * had not been sent yet. `resent`: this call sends it again.
    */
-  readonly repeat?: "attached" | "takenUp" | "resent";
+  readonly repeat?: "attached" | "resumed" | "resent";
 }
 
 /** How many runs of the same call are searched for an unfinished one. */
@@ -130,7 +130,7 @@ export class EventRuns {
       if (isUnknown && planned.onUnknown === "report") return { run: await this.#endOf(run), repeat: "attached" };
       const again = isUnknown || run.status() === "interrupted";
       const resumed = again ? await this.runs.resume(runId, isUnknown ? planned.source : undefined) : undefined;
-      if (resumed !== undefined) return { run: resumed, repeat: isUnknown ? "resent" : "takenUp" };
+      if (resumed !== undefined) return { run: resumed, repeat: isUnknown ? "resent" : "resumed" };
     }
     const driven = this.runs.drivenLike(fingerprint);
     return driven && { run: driven, repeat: "attached" };

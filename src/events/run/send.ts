@@ -249,8 +249,8 @@ function notApplied(run: SenderState, predicted: Validation): EventSettlement {
 
 async function settle(run: SenderState, { index, event }: IndexedEvent, settlement: EventSettlement): Promise<void> {
   run.counts[settlement.outcome] += 1;
-  const told = run.options.onSettled?.(index, settlement, event);
-  if (told !== undefined) await told;
+  const recorded = run.options.onSettled?.(index, settlement, event);
+  if (recorded !== undefined) await recorded;
 }
 
 /** Items that wait in one queue per key. */

@@ -112,7 +112,7 @@ export async function* readUncorrected({ kept, bytes }: EventSource): AsyncGener
       yield batch.map(({ index, line, content, skipped }) => {
         const place = skipped === undefined ? { index, line } : { index, line, skipped };
         if (!("item" in content)) return { ...place, event: null, reason: content.reason };
-        const mended = corrected.filter(({ right }) => Object.hasOwn(content.item, right)).map(({ told }) => told);
+        const mended = corrected.filter(({ right }) => Object.hasOwn(content.item, right)).map(({ words }) => words);
         return { ...place, event: content.item, ...(mended.length > 0 && { mended }) };
       });
     }
@@ -127,13 +127,13 @@ export async function* readUncorrected({ kept, bytes }: EventSource): AsyncGener
 /** A column whose misspelt name was corrected. */
 interface CorrectedColumn {
   readonly right: string;
-  readonly told: string;
+  readonly words: string;
 }
 
 function correctedColumns({ names, cells }: SheetHeader): readonly CorrectedColumn[] {
   return names.flatMap((right, at) => {
     const wrong = cells[at]?.trim() ?? right;
-    return right === "" || plainHeading(right) === plainHeading(wrong) ? [] : [{ right, told: `${wrong} → ${right}` }];
+    return right === "" || plainHeading(right) === plainHeading(wrong) ? [] : [{ right, words: `${wrong} → ${right}` }];
   });
 }
 

@@ -105,8 +105,7 @@ export class VerdictKinds {
     }
     const rule = key === exact ? rules[0] : findings[0]?.rule;
     const prediction = { predicted, ...(rule !== undefined && { rule }), ...(observed !== undefined && { observed }) };
-    const told = predicted === "recorded" ? undefined : prediction;
-    this.#kinds.push({ verdict, prediction: told, isOfFirst: false });
+    this.#kinds.push({ verdict, prediction: predicted === "recorded" ? undefined : prediction, isOfFirst: false });
     this.#byKey.set(key, this.#kinds.length);
     return this.#kinds.length;
   }

@@ -183,7 +183,7 @@ function compareRow(row: DesiredRow, there: ServiceOption, wanted: WantedPlaces,
   if (isNamed && option.name !== undefined) changes.name = option.name;
   const parentSide = (parent: string | null): Side => ({
     key: parent,
-    told: parent === null ? null : groupName(parent),
+    shown: parent === null ? null : groupName(parent),
   });
   const place = wanted.place(row);
   const isMoved = tell("parent", {
@@ -218,9 +218,9 @@ function fieldComparer({ option }: DesiredRow, { _id, name }: ServiceOption, { d
   return (field, { file, base, service }) => {
     if (file?.key === service.key) return false;
     if (base === undefined || base.key === service.key) return file !== undefined;
-    const told = { base: base.told, file: file?.told, service: service.told };
+    const shown = { base: base.shown, file: file?.shown, service: service.shown };
     const isDrift = file === undefined || file.key === base.key;
-    (isDrift ? drift : conflicts).push({ _id, name, field, ...told, line: option.line });
+    (isDrift ? drift : conflicts).push({ _id, name, field, ...shown, line: option.line });
     return false;
   };
 }
@@ -228,7 +228,7 @@ function fieldComparer({ option }: DesiredRow, { _id, name }: ServiceOption, { d
 /** The value of a field on one side: a key for comparison, and the shown value. */
 interface Side {
   readonly key: ShownValue | object;
-  readonly told: ShownValue;
+  readonly shown: ShownValue;
 }
 
 interface Sided {
@@ -239,15 +239,15 @@ interface Sided {
 }
 
 function side(value: string | boolean): Side {
-  return { key: value, told: value };
+  return { key: value, shown: value };
 }
 
 function placeSide(place: WantedPlace, groupName: (id: string) => string): Side | undefined {
   if (place.kind === "unsaid" || place.kind === "lost") return undefined;
-  if (place.kind === "top") return { key: null, told: null };
-  if (place.kind === "there") return { key: place._id, told: groupName(place._id) };
+  if (place.kind === "top") return { key: null, shown: null };
+  if (place.kind === "there") return { key: place._id, shown: groupName(place._id) };
   // A group that is not created yet cannot be the parent on another side.
-  return { key: place.row, told: place.row.option.name ?? "" };
+  return { key: place.row, shown: place.row.option.name ?? "" };
 }
 
 /** Corrects the wanted Context IDs of a row: an ID of the option that contains a separator is not split. */
@@ -269,9 +269,9 @@ function compareContexts(
 ): ContextsChange | undefined {
   const exact = wish === undefined || wish.atLeast ? undefined : digestOfContexts(wish.ids);
   const isWanted = tell("contexts", {
-    file: exact === undefined ? undefined : { key: exact, told: wish?.ids.length ?? 0 },
-    base: base && { key: base.digest, told: base.contexts },
-    service: { key: there.digest, told: there.contexts.length },
+    file: exact === undefined ? undefined : { key: exact, shown: wish?.ids.length ?? 0 },
+    base: base && { key: base.digest, shown: base.contexts },
+    service: { key: there.digest, shown: there.contexts.length },
   });
   if (wish === undefined || (exact !== undefined && !isWanted)) return undefined;
   const held = new Set(there.contexts);

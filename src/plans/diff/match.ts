@@ -124,8 +124,8 @@ export function changedSince(
 ): readonly Difference[] {
   const { _id, name } = there;
   return differingFields(base, there).map(([field, before, now]) => {
-    const told = (value: ShownValue) => (field === "parent" && typeof value === "string" ? groupName(value) : value);
-    return { _id, name, field, base: told(before), service: told(now) };
+    const shown = (value: ShownValue) => (field === "parent" && typeof value === "string" ? groupName(value) : value);
+    return { _id, name, field, base: shown(before), service: shown(now) };
   });
 }
 

@@ -90,8 +90,8 @@ export function storedRuns(
     lease: (runId) => takeLease(of, driverOf(runId)),
     async isDriven(runId) {
       const values = [runId, driverOf(runId), SEEN_WITHIN, refusedRun(runId)];
-      const [told] = await database.rows<{ driven: boolean }>(IS_DRIVEN, values);
-      return told?.driven === true;
+      const [row] = await database.rows<{ driven: boolean }>(IS_DRIVEN, values);
+      return row?.driven === true;
     },
     stops: { ...stopRequestStore(database), watch: (runId, listener) => of.member.watchStops(runId, listener) },
     sizes: {
@@ -344,22 +344,22 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
     }
     const body = taken === 0 ? null : Buffer.concat(waiting);
     const values = [runId, driverOf(runId), lease.token, seq, body, turn?.name ?? null, turn?.token ?? null, TTL];
-    const [told] = await of.database.rows<Appended & { [column: string]: unknown }>(APPEND, values, lease.lost);
-    if (told?.result === "run lost") throw lease.lose();
-    if (told?.result === "turn lost" && turn !== undefined) throw turn.lose();
-    if (told?.result !== "ok") {
+    const [row] = await of.database.rows<Appended & { [column: string]: unknown }>(APPEND, values, lease.lost);
+    if (row?.result === "run lost") throw lease.lose();
+    if (row?.result === "turn lost" && turn !== undefined) throw turn.lose();
+    if (row?.result !== "ok") {
       // Later entries, such as the reason for stopping, follow the ones already there.
       waiting = [];
-      seq = BigInt(told?.seq_now ?? seq);
+      seq = BigInt(row?.seq_now ?? seq);
       throw behind(runId);
     }
     lease.noteRenewed();
     turn?.noteRenewed();
-    if (turn !== undefined) turn.asked = BigInt(told.turn_asked);
-    if (body !== null) seq = BigInt(told.seq_now);
+    if (turn !== undefined) turn.asked = BigInt(row.turn_asked);
+    if (body !== null) seq = BigInt(row.seq_now);
     waiting = waiting.slice(taken);
     of.member.changed(runId);
-    return told.stop_asked ?? undefined;
+    return row.stop_asked ?? undefined;
   };
   const inTurn = (turn?: StoredLease): Promise<boolean | undefined> => {
     const done = turns.then(() => append(turn));

@@ -83,12 +83,12 @@ export function lookAtStore(where: DatabaseOptions): Promise<FoundStore> {
 const NOTHING = { runs: 0, bytes: {} } as const;
 
 async function sizesOf(database: Database): Promise<Pick<StoredTables, "runs" | "bytes">> {
-  const [told] = await database.rows<{ runs: number; bytes: Record<string, number> }>(
+  const [sizes] = await database.rows<{ runs: number; bytes: Record<string, number> }>(
     `select (select count(*)::int from targeting_mcp.run) as runs,
        (select json_object_agg(relname, pg_total_relation_size(oid)) from pg_class
         where relnamespace = 'targeting_mcp'::regnamespace and relkind = 'r') as bytes`,
   );
-  return told ?? NOTHING;
+  return sizes ?? NOTHING;
 }
 
 /** Earlier versions of the server lack features that the tables need. */
@@ -124,12 +124,12 @@ interface ProbedServer {
 async function probeServer(database: Pick<Database, "direct">): Promise<ProbedServer> {
   const client = await database.direct();
   try {
-    const [told] = (await client.query<Probed & { [column: string]: unknown }>(PROBE)).rows;
-    if (told === undefined) throw new RunStoreError("the database tells nothing about itself", "Is it PostgreSQL?");
-    const server = `PostgreSQL ${told.version}`;
+    const [probed] = (await client.query<Probed & { [column: string]: unknown }>(PROBE)).rows;
+    if (probed === undefined) throw new RunStoreError("the database tells nothing about itself", "Is it PostgreSQL?");
+    const server = `PostgreSQL ${probed.version}`;
     const unfit =
-      told.number < OLDEST ? `it is ${server}` : told.standby ? "it is a standby, which takes no writes" : "";
-    const weaknesses = [...weaknessesOf(told), ...((await locksExclude(database)) ? [] : [POOLED])];
+      probed.number < OLDEST ? `it is ${server}` : probed.standby ? "it is a standby, which takes no writes" : "";
+    const weaknesses = [...weaknessesOf(probed), ...((await locksExclude(database)) ? [] : [POOLED])];
     if (unfit === "") return { server, weaknesses };
     const words = `the database of TARGETING_MCP_STORE cannot be used: ${unfit}`;
     return { server, weaknesses, unfit: new RunStoreError(words, "Name the primary of a PostgreSQL 14 or newer.") };
@@ -138,20 +138,20 @@ async function probeServer(database: Pick<Database, "direct">): Promise<ProbedSe
   }
 }
 
-function weaknessesOf(told: Probed): readonly string[] {
-  const found: readonly (readonly [boolean, string])[] = [
-    [told.fsync === "off", "fsync is off in PostgreSQL: a loss of power loses runs and their journals"],
-    [told.full_page_writes === "off", "full_page_writes is off in PostgreSQL: a loss of power may damage the tables"],
+function weaknessesOf(probed: Probed): readonly string[] {
+  const weak: readonly (readonly [boolean, string])[] = [
+    [probed.fsync === "off", "fsync is off in PostgreSQL: a loss of power loses runs and their journals"],
+    [probed.full_page_writes === "off", "full_page_writes is off in PostgreSQL: a loss of power may damage the tables"],
     [
-      told.synchronous_commit === "off",
+      probed.synchronous_commit === "off",
       "synchronous_commit is off for this role or database: it is switched on for this server's sessions",
     ],
     [
-      told.asynchronous,
+      probed.asynchronous,
       "a standby of PostgreSQL is asynchronous: a failover to it loses what was journaled last (synchronous_standby_names)",
     ],
   ];
-  return found.flatMap(([is, words]) => (is ? [words] : []));
+  return weak.flatMap(([is, words]) => (is ? [words] : []));
 }
 
 const POOLED =

@@ -55,7 +55,7 @@ interface Agreement {
 
 export interface Confirmation extends Pick<Agreement, "run" | "expiresAt"> {
   /** Whether the token was issued for exactly this effect. */
-  readonly standsFor: (digest: string) => boolean;
+  readonly isFor: (digest: string) => boolean;
 }
 
 /** The sizes of the parts of a token, in bytes: 30 in all, which are 40 characters. */
@@ -96,7 +96,7 @@ function openConfirmation(
   const given = { mark: bytes.subarray(RUN + SECONDS, RUN + SECONDS + MARK), effect: bytes.subarray(-EFFECT) };
   const sealsFor = (digest: string) => sealsOf(key, { run, digest, caller, expiresAt });
   if (!timingSafeEqual(sealsFor("").mark, given.mark)) return undefined;
-  return { run, expiresAt, standsFor: (digest) => timingSafeEqual(sealsFor(digest).effect, given.effect) };
+  return { run, expiresAt, isFor: (digest) => timingSafeEqual(sealsFor(digest).effect, given.effect) };
 }
 
 /** The time nearest to now that ends in these seconds. */

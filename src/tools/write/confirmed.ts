@@ -53,7 +53,7 @@ async function startConfirmed(
   const { runId, call } = header;
   const decision: Decision = {
     ...{ answer: "approved", channel: "token", person: personOf(context) },
-    ...{ saw: confirmation.standsFor, until: confirmation.expiresAt },
+    ...{ saw: confirmation.isFor, until: confirmation.expiresAt },
   };
   checkCounts(confirmation, context);
   const bytes = context.runs.part(runId, "input");

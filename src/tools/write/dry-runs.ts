@@ -100,7 +100,7 @@ function checkWhenPlanned(
   const checked = async (): Promise<Plan> => {
     const plan = await making;
     const known = plan.settlements.length;
-    plan.settlements.push(...(await changes.foresee(plan, stopping)));
+    plan.settlements.push(...(await changes.preflight(plan, stopping)));
     const isSame = facts.shown === planDigest(plan);
     plan.settlements.length = known;
     if (isSame) return plan;
@@ -130,7 +130,7 @@ async function goOn(
   return changes.prepare(header, planning, async () => undefined, {
     isForKeeping: true,
     async ask(_, plan) {
-      plan.settlements.push(...(await changes.foresee(plan, context.stopping)));
+      plan.settlements.push(...(await changes.preflight(plan, context.stopping)));
       await propose(header.runId, plan, changes, context);
     },
   });
@@ -145,7 +145,7 @@ async function planToShow({ call, bytes }: Given, changes: Changes, context: Too
     return plan;
   };
   try {
-    const predicted = await withinWait(context, context.signal, (signal) => changes.foresee(plan, signal));
+    const predicted = await withinWait(context, context.signal, (signal) => changes.preflight(plan, signal));
     plan.settlements.push(...predicted);
     return { plan, withoutPredictions, notes: [] };
   } catch (thrown) {

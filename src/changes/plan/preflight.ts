@@ -26,7 +26,7 @@ interface PredictionContext {
  * targetings that do not exist, parents that are not groups, groups that would be left empty, and exceeded limits with
  * their current use. Throws the ApiError of a read that fails.
  */
-export async function foresee({ steps, losses }: Plan, context: PredictionContext): Promise<readonly Settlement[]> {
+export async function preflight({ steps, losses }: Plan, context: PredictionContext): Promise<readonly Settlement[]> {
   const { api, signal } = context;
   const reader = contentsReader(api, signal);
   const adds = new Map<string, StepOf<"addOptions">[]>();
