@@ -61,6 +61,14 @@ export function resultSheetText({
   return `${first}\nRows that are done stay as they are.\n${fix}`;
 }
 
+/** The text of an answer that saved the failed rows of a run whose file was no sheet. */
+export function failedRowsText(savedTo: string, failed: number, tool: string): string {
+  return (
+    `Saved what failed, with its reason, to ${quoteUntrusted(savedTo)}: ${counted(failed, "row")}.\n` +
+    `Next: fix these rows, and give the file to ${tool}; the field reason is ignored.`
+  );
+}
+
 function eventLines(
   { succeeded, unknown, notApplied }: Pick<Counts, "succeeded" | "unknown" | "notApplied">,
   fix: string,

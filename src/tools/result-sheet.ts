@@ -1,13 +1,14 @@
 import { dirname, resolve } from "node:path";
 import { messageFor } from "../answers/failures.ts";
 import { differenceLine } from "../answers/plan-words.ts";
-import { columnsOf, resultSheetText } from "../answers/sheets.ts";
+import { columnsOf, failedRowsText, resultSheetText } from "../answers/sheets.ts";
 import { fileOf } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { contextRows, optionRows } from "../changes/rows/input-rows.ts";
 import { type EventRun, isEventRun } from "../events/run/event-runs.ts";
 import { rowsOfEvents } from "../events/run/source.ts";
 import type { ValidColumns } from "../files/columns.ts";
+import type { InputFile } from "../files/input-file.ts";
 import { lookedAt } from "../files/looked-at.ts";
 import {
   OPTION_RESULT_COLUMNS,
@@ -17,7 +18,7 @@ import {
   resultRows,
 } from "../files/result-sheet.ts";
 import type { MoreOfSheet, RowShape } from "../files/rows.ts";
-import { freePlaceFor, saveFile } from "../files/save-file.ts";
+import { freePlaceFor, savedForm, saveFile } from "../files/save-file.ts";
 import type { SheetHeader, SheetRow } from "../files/sheet-rows.ts";
 import { writtenSheet } from "../files/sheet-writing.ts";
 import type { SheetFormat } from "../files/written-rows.ts";
@@ -194,23 +195,28 @@ function sentence(text: string): string {
 function noSheet({ header: { runId } }: Run, format: string): ToolError {
   return new ToolError(
     `the file of this run is .${format}, not a sheet, so no sheet with results can be saved`,
-    `Its failed rows, with reasons, are at targeting://runs/${runId}/rejects.`,
+    "To save its failed rows, with reasons, give saveTo a name that ends in .ndjson. " +
+      `They are also at targeting://runs/${runId}/rejects.`,
   );
+}
+
+/** The file that a run was given. */
+function inputOf(run: Run): InputFile | undefined {
+  if (isEventRun(run)) return run.header.call.input.events.file;
+  return isChangeRun(run) ? fileOf(run.header.call) : undefined;
 }
 
 function neededSheet(run: Run): SheetRun {
   const found = sheetRunOf(run);
   if (found !== undefined) return found;
-  const sent = isEventRun(run) ? run.header.call.input.events.file : undefined;
-  if (sent !== undefined && !isSheet(sent)) throw noSheet(run, sent.format);
-  if (sent !== undefined) {
+  const file = inputOf(run);
+  if (file !== undefined && !isSheet(file)) throw noSheet(run, file.format);
+  if (file !== undefined) {
     throw new ToolError(
       "every row of this run was sent, so there are no failed rows to save",
       'get_run with outcome "unknown" and includeInput shows the events whose outcome is unknown.',
     );
   }
-  const file = isChangeRun(run) ? fileOf(run.header.call) : undefined;
-  if (file !== undefined) throw noSheet(run, file.format);
   throw new ToolError(
     "the input of this run was not a sheet, so no sheet with results can be saved",
     "saveTo is for runs of bulk_add_options, update_contexts, plan_targeting and track_events with an .xlsx, .csv, .tsv " +
@@ -218,15 +224,47 @@ function neededSheet(run: Run): SheetRun {
   );
 }
 
+type SavingContext = Pick<ToolContext, "allowedDirs" | "environment" | "runs">;
+
+/** Saves the failed rows of a run whose file was .ndjson or .json, each with its reason. */
+async function savedFailedRows(
+  run: Run,
+  saveTo: string,
+  { allowedDirs, environment, runs }: SavingContext,
+): Promise<ToolAnswer> {
+  const { runId, call } = run.header;
+  const { tool } = call;
+  const [status, { failed }] = [run.status(), run.state.counts()];
+  if (failed === 0 || status === "running") {
+    throw new ToolError(
+      failed === 0 ? "no row of this run failed" : "this run continues, and its failed rows are stored when it ends",
+      `get_run ${JSON.stringify({ runId })} shows it.`,
+    );
+  }
+  const place = await freePlaceFor(saveTo, allowedDirs);
+  const savedTo = place.path;
+  await saveFile(place, runs.part(runId, "rejects")());
+  return {
+    structured: { environment, runId, tool, status, savedTo, rows: { [RESULTS.failed]: failed } },
+    text: failedRowsText(savedTo, failed, tool),
+    isError: false,
+  };
+}
+
 /**
- * Saves the sheet of a run with the result of each row to a new file, and reports how many rows have each result.
- * Throws a ToolError if the run has no sheet, and a FileError if the file may not be written.
+ * Saves the sheet of a run with the result of each row to a new file, and reports how many rows have each result. For
+ * other files, saves the failed rows. Throws a ToolError if the run has no such file, and a FileError if the file may
+ * not be written.
  */
 export async function savedResults(
   run: Run,
   { saveTo, delimiter }: SaveArguments,
-  { allowedDirs, environment, runs }: Pick<ToolContext, "allowedDirs" | "environment" | "runs">,
+  context: SavingContext,
 ): Promise<ToolAnswer> {
+  const { allowedDirs, environment, runs } = context;
+  const input = inputOf(run);
+  const isRows = input !== undefined && !isSheet(input);
+  if (isRows && savedForm(saveTo, delimiter).format === "ndjson") return savedFailedRows(run, saveTo, context);
   const found = await readSheetRun(neededSheet(run), { runs });
   const place = await freePlaceFor(saveTo, allowedDirs, delimiter);
   const { form } = place;

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -37,6 +38,15 @@ test("of 5,000 events of a file the 27 that would be lost, with what each held, 
   await expect(answerOf(getRun, save, context)).rejects.toThrow(
     "the file of this run is .ndjson, not a sheet, so no sheet with results can be saved",
   );
+  const savedTo = join(folder, "failed.ndjson");
+  const saved = await answerOf(getRun, { ...save, saveTo: savedTo }, context);
+  expect(saved.text).toContain("27 rows");
+  const kept = readFileSync(savedTo, "utf8").trimEnd().split("\n");
+  expect(kept).toHaveLength(27);
+  for (const line of kept)
+    expect(JSON.parse(line)).toMatchObject({ item_id: expect.any(String), reason: expect.any(String) });
+  const again = await answerOf(trackEvents, { file: savedTo, autocorrect: true }, context);
+  expect(again.structured).toMatchObject({ counts: { succeeded: 9, failed: 18 } });
   // All that was not sent is among the failures, and not counted again.
   expect(first.text).not.toContain("more kinds");
   const { results } = rows.parse(second.structured);
