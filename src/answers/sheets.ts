@@ -150,22 +150,25 @@ function rowWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string 
     seen.template && `${counted(seen.template, "row")} skipped, without an option, a group or Context IDs`,
     seen.beyond && `${counted(seen.beyond, "cell")} ignored, to the right of the headings`,
     seen.repeated && `${counted(seen.repeated, "row")} skipped, equal to the header`,
-    totalWords([...(sheet.subtotals ?? []), ...(seen.total === undefined ? [] : [seen.total])]),
+    skippedWords([...(sheet.subtotals ?? []), ...(seen.total === undefined ? [] : [seen.total])], "of totals"),
+    skippedWords(sheet.hints ?? [], "of hints below the header"),
+    seen.lineBreaks &&
+      `lines are those of a text editor: cells hold ${counted(seen.lineBreaks, "line break")}, so a spreadsheet shows rows further up; the sheet with results has each problem in its row`,
     seen.notTotal &&
       `line ${thousands(seen.notTotal)} read as an option, not as a row of totals: its numbers do not add up the rows above`,
   ].map((words) => (typeof words === "string" ? words : undefined));
 }
 
-const MAX_TOTALS = 10;
+const MAX_SKIPPED = 10;
 
-function totalWords(lines: readonly number[]): string | undefined {
+function skippedWords(lines: readonly number[], kind: string): string | undefined {
   const [first, ...others] = lines.map(thousands);
   if (first === undefined) return undefined;
-  if (others.length === 0) return `line ${first} skipped as a row of totals`;
-  const named = others.slice(0, MAX_TOTALS - 1);
+  if (others.length === 0) return `line ${first} skipped as a row ${kind}`;
+  const named = others.slice(0, MAX_SKIPPED - 1);
   const more = others.length - named.length;
   const last = more > 0 ? `${more} more` : named.pop();
-  return `lines ${[first, ...named].join(", ")} and ${last} skipped as rows of totals`;
+  return `lines ${[first, ...named].join(", ")} and ${last} skipped as rows ${kind}`;
 }
 
 function counted(count: number, noun: string): string {

@@ -26,6 +26,8 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   ["apostrophe", /^'\d+$/],
   // UTF-8 that was opened as Windows-1252 and saved again.
   ["misread", /Ã[¡-¿„–œŸ‰]|â€[™œž“¦]/],
+  // What a program writes for bytes that it cannot decode.
+  ["undecoded", /\uFFFD/],
   // A column that was too narrow when it was saved.
   ["narrow", /^#{3,}$/],
   // A formula that people use to keep leading zeros, saved as text.
@@ -53,6 +55,7 @@ export const DAMAGES = [
   "placeholder",
   "apostrophe",
   "misread",
+  "undecoded",
   "invisible",
   "noValue",
 ] as const;
@@ -89,6 +92,8 @@ export function composedHangul(text: string): string {
     : text;
 }
 
+const READ_AGAIN = "Open the original file as UTF-8 (in Excel: Data, From Text/CSV), or type the text again.";
+
 /** How to get the original text back. */
 const DAMAGE_WORDS: Readonly<Record<Damage["damage"], readonly [message: string, remedy: string]>> = {
   formulaError: [
@@ -108,10 +113,8 @@ const DAMAGE_WORDS: Readonly<Record<Damage["damage"], readonly [message: string,
     "begins with the apostrophe (') that keeps a number as text in a spreadsheet",
     "Write it without the '.",
   ],
-  misread: [
-    "was read in a wrong encoding before it was saved",
-    "Open the original file as UTF-8 (in Excel: Data, From Text/CSV), or type the text again.",
-  ],
+  misread: ["was read in a wrong encoding before it was saved", READ_AGAIN],
+  undecoded: ["holds U+FFFD: a character of it was lost in a wrong encoding", READ_AGAIN],
   invisible: ["contains invisible characters", "Type the text again without them."],
   noValue: [
     "is a formula without a stored value",

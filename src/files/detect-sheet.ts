@@ -13,7 +13,14 @@ import {
   type SheetForm,
   type SheetSeen,
 } from "./input-file.ts";
-import { noNotes, type SheetHeader, type SheetRow, sheetRows } from "./sheet-rows.ts";
+import {
+  noNotes,
+  type SheetHeader,
+  type SheetReading,
+  type SheetRow,
+  type SkippedLines,
+  sheetRows,
+} from "./sheet-rows.ts";
 import { textOf } from "./text.ts";
 
 /** What a caller specifies about a file. The rest is detected. */
@@ -52,14 +59,15 @@ export async function detectSheet(
   };
   const place = await (format === "xlsx" ? sheetOf(looked, given) : delimiterOf(looked, form));
   const notes = noNotes();
-  const subtotals: number[] = [];
+  const skipped: SkippedLines = { subtotals: [], hints: [] };
   let facts: Facts | undefined;
   const file: Pick<InputFile, "format" | "encoding" | "sheet"> = {
     format,
     encoding,
     sheet: { ...form, ...place.form },
   };
-  const rows = sheetRows({ bytes, file, shape, maxBytes, notes, subtotals }, (header) => {
+  const { records } = place;
+  const rows = sheetRows({ bytes, file, shape, maxBytes, notes, skipped, ...(records && { records }) }, (header) => {
     facts = new Facts(header, given.separator);
   });
   for await (const batch of rows) for (const row of batch) facts?.take(row);
@@ -69,7 +77,8 @@ export async function detectSheet(
       ...form,
       ...place.form,
       ...(separator !== undefined && { separator }),
-      ...(subtotals.length > 0 && { subtotals }),
+      ...(skipped.subtotals.length > 0 && { subtotals: skipped.subtotals }),
+      ...(skipped.hints.length > 0 && { hints: skipped.hints }),
     },
     seen: without0({ ...facts?.seen(shape), ...notes, ...place.seen }),
   };
@@ -79,6 +88,7 @@ export async function detectSheet(
 interface Placed {
   readonly form: SheetForm;
   readonly seen: SheetSeen;
+  readonly records?: SheetReading["records"];
 }
 
 async function sheetOf({ bytes, shape }: LookedAt, { sheet, columns }: SheetArguments): Promise<Placed> {

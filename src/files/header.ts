@@ -145,6 +145,53 @@ export function checkHeader(
   );
 }
 
+/**
+ * Throws a FileError if the headings of a sheet are in its first column. `firsts` are the first cells of its filled
+ * rows, and `header` is the row that was read as its header, if there is one.
+ */
+export function checkNotTransposed(
+  firsts: readonly string[],
+  header: Header | undefined,
+  read: (cells: readonly string[]) => Header,
+  shape: ValidColumns,
+): void {
+  const down = read(firsts);
+  const known = columnCount(down);
+  const isAcross =
+    header !== undefined && (columnCount(header) > 1 || header.names[0] === "" || header.names.length === 1);
+  if (isAcross || known < 2 || known * 2 <= firsts.length || !isWhole(down, shape)) return;
+  const found = firsts.filter((_, at) => down.names[at] !== "");
+  throw new FileError(
+    `the sheet is transposed: its headings (${listed(found.slice(0, SHOWN_HEADINGS))}) are in its first column, and each option is a column`,
+    "Swap its rows and columns: copy it, and paste it with Paste Special, Transpose. Then save it, and give it again.",
+  );
+}
+
+const REQUIREMENT = "required|mandatory|optional|필수|선택|Pflichtfeld|erforderlich";
+const TYPE = "text|string|number|integer|boolean|varchar|list|텍스트|문자열?|숫자|목록|Zahl|Liste";
+/** An example that is announced as one. No name contains these signs. */
+const EXAMPLE = /^\(?(?:(?:example|예시?|Beispiel)\s*:|e\. ?g\.|z\. ?B\.|ex\.)\s*\S/i;
+/** What a column holds, with more about it. No name contains these signs. */
+const RULE = new RegExp(`^(?:${REQUIREMENT}|${TYPE})\\s*[,:;(\\[/]`, "i");
+const REQUIRED = new RegExp(`^[(*]*(?:${REQUIREMENT})[)*]*$`, "i");
+const TYPE_OR_REQUIRED = new RegExp(
+  `^(?:[(*]*(?:${REQUIREMENT})(?:[)*]*|\\s*[,:;(].*)|(?:${TYPE})(?:[(\\[].*)?)$`,
+  "i",
+);
+
+/**
+ * Whether a row explains the columns, as templates do below their header: what would be its name is a rule or an example
+ * and no name, or all its cells are types and requirements.
+ */
+export function isHintRow(cells: readonly string[], { names, at }: Header): boolean {
+  const name = (cells[at("name")] ?? "").trim();
+  if (EXAMPLE.test(name) || RULE.test(name)) return true;
+  const filled = cells.flatMap((cell, column) => (names[column] === "" || cell.trim() === "" ? [] : [cell.trim()]));
+  const isClear = filled.some((cell) => EXAMPLE.test(cell) || (RULE.test(cell) && /[([]/.test(cell)));
+  const isRequired = filled.length > 1 && filled.some((cell) => REQUIRED.test(cell));
+  return (isClear || isRequired) && filled.every((cell) => EXAMPLE.test(cell) || TYPE_OR_REQUIRED.test(cell));
+}
+
 /** The headings that a file needs, in words. */
 function headingsFor(required: ValidColumns["required"]): string {
   return listed(required.flatMap(([column]) => (column === undefined ? [] : [headingOf(column)])));

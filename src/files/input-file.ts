@@ -34,8 +34,9 @@ const sheetForm = z.object({
   separator: z.string().exactOptional(),
   /** Columns whose blank cells repeat the cell above. */
   fillDown: z.array(z.string()).exactOptional(),
-  /** The lines of total rows, which are skipped. */
+  /** The lines of total rows, and of rows that explain the columns. They are skipped. */
   subtotals: z.array(z.number()).exactOptional(),
+  hints: z.array(z.number()).exactOptional(),
 });
 export type SheetForm = Fixed<z.infer<typeof sheetForm>>;
 
@@ -67,6 +68,8 @@ const sheetSeen = z.object({
   grouped: count,
   /** The number of Context IDs that look like dates. */
   dates: count,
+  /** The number of line breaks inside cells of a text file: its lines are not the rows of a spreadsheet. */
+  lineBreaks: count,
   /** The number of events with the `tx_id` of an earlier one. */
   repeatedTx: count,
   /** The number of numeric Context IDs that are shorter than all others. */

@@ -3,7 +3,15 @@ import type { ByteSource } from "../platform/held-folder.ts";
 import { type Header, headingOf, plainHeading, type ValidColumns } from "./columns.ts";
 import { composedHangul } from "./damage.ts";
 import { type CellPlace, type Delimited, DelimitedReader, QUOTES, QuoteFault, type SheetRecord } from "./delimited.ts";
-import { checkHeader, columnCount, HEADER_WITHIN, headerReader, isWhole } from "./header.ts";
+import {
+  checkHeader,
+  checkNotTransposed,
+  columnCount,
+  HEADER_WITHIN,
+  headerReader,
+  isHintRow,
+  isWhole,
+} from "./header.ts";
 import type { Encoding, InputFile, SheetForm } from "./input-file.ts";
 import { uninertCell } from "./sheet-writing.ts";
 import { textOf } from "./text.ts";
@@ -42,6 +50,13 @@ export interface SheetNotes {
   hidden: number;
   /** Filled cells to the right of the headings of a workbook, which were skipped. */
   beyond: number;
+  lineBreaks: number;
+}
+
+/** Rows below the header that are no options, by their lines. They are skipped. */
+export interface SkippedLines {
+  readonly subtotals: number[];
+  readonly hints: number[];
 }
 
 /** The counts of a sheet before anything was read. */
@@ -56,6 +71,7 @@ export function noNotes(): SheetNotes {
     trimmed: 0,
     hidden: 0,
     beyond: 0,
+    lineBreaks: 0,
   };
 }
 
@@ -68,8 +84,10 @@ export interface SheetReading {
   readonly withPlaces?: boolean;
   readonly maxBytes?: number | undefined;
   readonly notes?: SheetNotes;
-  /** Receives the lines of total rows, which are skipped; absent: the lines stored with the file are skipped. */
-  readonly subtotals?: number[];
+  /** Receives the lines to skip as they are found; absent: the lines stored with the file are skipped. */
+  readonly skipped?: SkippedLines;
+  /** The records of the sheet, if they were found before. */
+  readonly records?: AsyncIterable<readonly SheetRecord[]>;
 }
 
 /**
@@ -80,9 +98,10 @@ export async function* sheetRows(
   reading: SheetReading,
   onHeader: (header: SheetHeader) => void,
 ): AsyncGenerator<readonly SheetRow[]> {
-  const { shape, file } = reading;
+  const { shape, file, notes, records = sheetRecords(reading) } = reading;
   const read = headerReader(shape, file.sheet?.columns);
   const above: SheetRecord[] = [];
+  const firsts: string[] = [];
   let rows: RowReader | undefined;
   let head: SheetRecord | undefined;
   const begin = (found: SheetRecord, before: readonly SheetRecord[]): RowReader => {
@@ -104,9 +123,11 @@ export async function* sheetRows(
     const best = filled.reduce((one, other) => (likeness(other, read) > likeness(one, read) ? other : one));
     return begin(best, above.slice(0, above.indexOf(best)));
   };
-  for await (const batch of sheetRecords(reading)) {
+  for await (const batch of records) {
     const ready: SheetRow[] = [];
     for (const record of batch) {
+      if (firsts.length <= HEADER_WITHIN && !isBlank(record)) firsts.push(record.cells[0] ?? "");
+      if (notes !== undefined && file.format === "csv") notes.lineBreaks += lineBreaksIn(record);
       const isHead = rows === undefined && !isBlank(record) && isWhole(read(record.cells), shape);
       if (isHead && (head === undefined || columnCount(read(record.cells)) > columnCount(read(head.cells)))) {
         // A row of headings above more headings is a title.
@@ -120,6 +141,7 @@ export async function* sheetRows(
     }
     if (ready.length > 0) yield ready;
   }
+  if (firsts.length <= HEADER_WITHIN) checkNotTransposed(firsts, head && read(head.cells), read, shape);
   rows ??= head === undefined ? beginAnyhow() : begin(head, above);
   yield rows.end();
 }
@@ -133,7 +155,7 @@ export async function* sheetRecords({
   file,
   withPlaces = false,
   maxBytes,
-}: Omit<SheetReading, "shape" | "notes" | "subtotals">): AsyncGenerator<readonly SheetRecord[]> {
+}: Pick<SheetReading, "bytes" | "file" | "withPlaces" | "maxBytes">): AsyncGenerator<readonly SheetRecord[]> {
   if (file.format === "xlsx" && (await isArchive(bytes))) {
     const { workbookRecords } = await import("./xlsx/workbook.ts");
     yield* workbookRecords(bytes, file.sheet?.sheet);
@@ -183,6 +205,10 @@ function likeness({ cells }: SheetRecord, read: (cells: readonly string[]) => He
 
 const LARGEST_HEADER = 10_000;
 
+function lineBreaksIn({ cells }: SheetRecord): number {
+  return cells.reduce((sum, cell) => (cell.includes("\n") ? sum + cell.split("\n").length - 1 : sum), 0);
+}
+
 function isBlank({ cells }: SheetRecord): boolean {
   return cells.every((cell) => cell.trim() === "");
 }
@@ -210,18 +236,17 @@ class RowReader {
   readonly #about: readonly number[];
   /** The number of cells that count in a row. */
   readonly #width: number;
-  /** Recognizes total rows; undefined if the lines of total rows are known. */
+  /** Recognizes total rows; undefined if the lines to skip are known. */
   readonly #totals: TotalRows | undefined;
-  /** The lines of total rows. */
   readonly #skipped: ReadonlySet<number>;
-  readonly #found: number[];
+  readonly #found: SkippedLines | undefined;
   #held: SheetRow | undefined;
   #heldKind: RowKind = "option";
   #before: readonly string[] = [];
   #blank = 0;
 
-  constructor(header: SheetHeader, { file, shape, notes, subtotals }: SheetReading) {
-    const { fillDown = [], columns, subtotals: known = [] }: SheetForm = file.sheet ?? {};
+  constructor(header: SheetHeader, { file, shape, notes, skipped }: SheetReading) {
+    const { fillDown = [], columns, subtotals = [], hints = [] }: SheetForm = file.sheet ?? {};
     this.#header = header;
     this.#notes = notes ?? noNotes();
     this.#headings = headerReader(shape, columns);
@@ -234,9 +259,9 @@ class RowReader {
     this.#about = header.names.flatMap((name, at) => (name === "" || PREFILLED.includes(name) ? [] : [at]));
     this.#width = file.format === "xlsx" && !this.#isStrict ? header.cells.length : Number.POSITIVE_INFINITY;
     const ids = ["_id", "contextId", "contexts"].map(header.at).filter((at) => at >= 0);
-    this.#totals = subtotals === undefined || this.#isStrict ? undefined : new TotalRows(this.#read, ids);
-    this.#skipped = new Set(subtotals === undefined ? [...known, file.seen?.total ?? 0] : []);
-    this.#found = subtotals ?? [];
+    this.#totals = skipped === undefined || this.#isStrict ? undefined : new TotalRows(this.#read, ids);
+    this.#skipped = new Set(skipped === undefined ? [...subtotals, ...hints, file.seen?.total ?? 0] : []);
+    this.#found = skipped;
   }
 
   take(record: SheetRecord, ready: SheetRow[]): void {
@@ -250,9 +275,13 @@ class RowReader {
     }
     const { line, places } = record;
     if (this.#skipped.has(line)) return;
+    if (this.#held === undefined && this.#found !== undefined && isHintRow(record.cells, this.#header)) {
+      this.#found.hints.push(line);
+      return;
+    }
     const kind = this.#totals?.take(record, this.#blank > 0) ?? "option";
     if (kind === "total") {
-      this.#found.push(line);
+      this.#found?.subtotals.push(line);
       return;
     }
     if (!this.#isStrict && this.#about.every((at) => (record.cells[at] ?? "").trim() === "")) {
@@ -280,7 +309,7 @@ class RowReader {
     const held = this.#held;
     if (held === undefined) return [];
     if (this.#heldKind === "totalIfLast") {
-      this.#found.push(held.line);
+      this.#found?.subtotals.push(held.line);
       return [];
     }
     return [this.#blank === 0 ? held : { ...held, skipped: (held.skipped ?? 0) + this.#blank }];

@@ -83,6 +83,76 @@ describe("rows of text files", () => {
     expect(notes).toContain("1 row skipped, without an option, a group or Context IDs");
   });
 
+  test.each([
+    ['Option,Group,Context IDs\n"Text, 2-36 characters",Name of a group,Separated by |\nOne,Top,a\n', "line 2 skipped"],
+    ["Option,Group,Context IDs\nrequired,optional,optional\nOne,Top,a\n", "line 2 skipped"],
+    [
+      'Option,Group,Context IDs\nstring,string,string[]\nrequired,,"optional, many"\nOne,Top,a\n',
+      "lines 2 and 3 skipped",
+    ],
+    ["옵션명;그룹;키워드\n예: 봄 신상;예: 신발;12345\n필수;선택;선택\nOne;Top;a\n", "lines 2 and 3 skipped"],
+    ["Option;Gruppe;Artikelnummer\nz. B. Schuhe;z. B. Sport;4711\nOne;Top;a\n", "line 2 skipped"],
+  ])("hints below the header are no options: %j", async (content, note) => {
+    const { rows, notes } = await read("a.csv", content);
+    expect(rows).toEqual([["One", "a"]]);
+    expect(notes).toMatch(new RegExp(`${note} as (a row|rows) of hints below the header`));
+  });
+
+  test.each([
+    [
+      "Option,Context IDs\nText,text\nOptional,\nRequired,required\n",
+      [["Text", "text"], ["Optional"], ["Required", "required"]],
+    ],
+    [
+      'Option,Context IDs\nText,"number, text"\nexample,예쁜 신발\n',
+      [
+        ["Text", "number, text"],
+        ["example", "예쁜 신발"],
+      ],
+    ],
+    [
+      "Option,Context IDs\nOne,a\nrequired,optional\n",
+      [
+        ["One", "a"],
+        ["required", "optional"],
+      ],
+    ],
+    ["Option,Context IDs\n예쁜 신발,선택\n", [["예쁜 신발", "선택"]]],
+  ])("options that are called like hints stay: %j", async (content, right) => {
+    expect((await read("a.csv", content)).rows).toEqual(right);
+  });
+
+  test.each([
+    "Option,One,Two\nContext IDs,a|b,c\n",
+    "Group,Top,Top\nOption,One,Two\nOwner,Kim,Lee\nContext IDs,a|b,c\n",
+    "옵션명;봄 신상;여름\n그룹;신발;신발\n키워드;12345;23456\n",
+  ])("a sheet with its headings in the first column is refused with what to do: %j", async (content) => {
+    await expect(read("a.csv", content)).rejects.toMatchObject({
+      message: expect.stringContaining("the sheet is transposed"),
+      remedy: expect.stringContaining("Transpose"),
+    });
+  });
+
+  test("a list of options that are called like columns is no transposed sheet", async () => {
+    expect((await read("a.csv", "Option\nGroup\nOne\nTwo\n")).rows).toEqual([["Group"], ["One"], ["Two"]]);
+    expect((await read("a.csv", "Option\nGroup\nKeyword\n")).rows).toEqual([["Group"], ["Keyword"]]);
+    expect((await read("a.csv", "Option,Context IDs\nGroup,a\nKeyword,b\n")).rows).toHaveLength(2);
+  });
+
+  test("lines and rows are told apart where cells hold line breaks", async () => {
+    const { notes } = await read("a.csv", 'Option,Context IDs\nOne,"a\nb\nc"\nTwo,d\n');
+    expect(notes).toContain("lines are those of a text editor: cells hold 2 line breaks");
+    expect((await read("a.csv", "sep=,\nOption,Context IDs\nOne,a\n")).notes).not.toContain("text editor");
+  });
+
+  test("a character that was lost in a wrong encoding is a problem of its row", async () => {
+    const { rows } = await read(
+      "a.csv",
+      "Option,Group,Context IDs\nOne,,a\uFFFDb\nTw\uFFFD,,a\nThree,T\uFFFDp,a\nFour,,a\n",
+    );
+    expect(rows).toEqual(["undecoded", "undecoded", "undecoded", ["Four", "a"]]);
+  });
+
   test("spaces around names are no part of them", async () => {
     const { rows, notes, groups } = await read("a.csv", "Option,Group,Context IDs\nOne ,Top ,a\n Two,, b\nThree,,c\n");
     expect(rows).toEqual([

@@ -27,21 +27,26 @@ interface Workbook {
 }
 
 /**
- * Finds a sheet by its name or number, or else the first sheet with a header. Throws a FileError if there is none, or
- * the workbook cannot be read.
+ * Finds a sheet by its name or number, or else the first sheet with a header, and its rows. Throws a FileError if there
+ * is none, or the workbook cannot be read.
  */
 export async function findSheet(
   bytes: ByteSource,
   wanted: string | number | undefined,
   isHeader: (cells: readonly string[]) => boolean,
-): Promise<{ readonly form: SheetForm; readonly seen: SheetSeen }> {
+): Promise<{
+  readonly form: SheetForm;
+  readonly seen: SheetSeen;
+  readonly records: AsyncGenerator<readonly SheetRecord[]>;
+}> {
   const workbook = await openWorkbook(bytes);
-  const { sheets, archive } = workbook;
+  const { sheets, archive, parts } = workbook;
   const found = wanted === undefined ? await sheetWithHeader(workbook, isHeader) : namedSheet(sheets, wanted);
   const others = sheets.filter((sheet) => sheet !== found).map(({ name }) => name);
   const hasMacros = archive.names.some((name) => name.endsWith("vbaProject.bin"));
   return {
     form: { sheet: found.name },
+    records: readSheet(archive, found.part, parts),
     seen: {
       ...(others.length > 0 && { otherSheets: others.length, sheets: others.slice(0, NAMED_SHEETS) }),
       ...(hasMacros && { macros: true }),
