@@ -47,7 +47,7 @@ export interface ContextsWish {
 /** An option as a file describes it. Absent fields are not managed. */
 export interface DesiredOption extends Spot {
   /** Whether it is to be deleted. */
-  readonly isRemoved?: true;
+  readonly isRemoved?: true | undefined;
   readonly _id?: string | undefined;
   readonly name?: string | undefined;
   readonly parent: ParentWish;

@@ -170,8 +170,9 @@ class Rows {
       );
     }
     return {
-      ...spot,
-      ...(wanted === "remove" && { isRemoved: true }),
+      line: spot.line,
+      column: spot.column,
+      isRemoved: wanted === "remove" ? true : undefined,
       _id: id && idIn(id.text, id, problems),
       name: name && this.#name(name),
       parent: this.#parent(parent),
