@@ -167,6 +167,7 @@ test("targetings are a tree with counts, which changes with what it shows, and a
     await sneakers.getByRole("button").click();
     const pane = page.getByRole("region", { name: "Chosen" });
     await pane.getByRole("heading", { name: "3 Context IDs" }).waitFor();
+    await pane.getByText("Option in Shoes").waitFor();
     expect(await pane.locator("code.chip").count()).toBe(3);
     const { targeting, _id } = await optionNamed(sandbox.url, "Sneakers");
     await sandbox.seed({ options: [{ _id, targeting, name: "Trainers", contexts: ["a"] }] });

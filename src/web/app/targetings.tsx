@@ -116,7 +116,7 @@ function Branch(branch: {
         <span class="also small quiet wide">{also}</span>
         <Size of={size} label={`${name.slice(0, 120)}, ${says}`} />
       </div>
-      {isOpen && <Options targeting={targeting} group={option?._id} />}
+      {isOpen && <Options targeting={targeting} group={option} />}
     </li>
   );
 }
@@ -152,16 +152,17 @@ function Changed({ at, isNew = false }: { readonly at: number | undefined; reado
 }
 
 /** The options and groups directly in a targeting or group. One group can be open. */
-function Options({ targeting, group }: { readonly targeting: string; readonly group: string | undefined }) {
+function Options({ targeting, group }: { readonly targeting: string; readonly group: OptionRow | undefined }) {
   const open = useSignal<string | undefined>(undefined);
   const from = useSignal(0);
   const list = useData<OptionList>(`${PATHS.targetings}/${targeting}`, {
     from: String(from.value),
     limit: String(BRANCH_ROWS),
-    ...(group !== undefined && { parent: group }),
+    ...(group !== undefined && { parent: group._id }),
   });
   if (list === undefined) return null;
-  const { options, total } = list;
+  const { total } = list;
+  const options = group === undefined ? list.options : list.options.map((one) => ({ ...one, group: group.name }));
   const most = Math.max(1, ...options.map(({ children }) => children));
   const mostIds = Math.max(1, ...options.map(({ contexts }) => contexts));
   return (
@@ -232,7 +233,7 @@ function Found({ search }: { readonly search: string }) {
   const { options, total } = list;
   return (
     <div class="card flush">
-      <Table caption="Found" heads={["Name", "Inside", "Context IDs", "Sub-options"]}>
+      <Table caption="Found" heads={["Name", "Inside", "Context IDs", "Sub-options"]} className="stacks">
         {options.map((option) => (
           <tr key={option._id} class={isChosen({ targeting: option.targeting ?? "", option }) ? "chosen" : ""}>
             <th scope="row">
