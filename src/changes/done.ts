@@ -265,7 +265,11 @@ class Tracks {
       for (const id of contexts.set) held.set(id, true);
     }
     for (const id of contexts.add ?? []) held.set(id, true);
-    for (const id of contexts.remove ?? []) held.set(id, false);
+    for (const id of contexts.remove ?? []) {
+      // A Context ID that the run only added for a while, in an option that was not read before.
+      if (held.get(id) && this.#heldBefore(_id) === undefined) held.delete(id);
+      else held.set(id, false);
+    }
   }
 
   #enter(_id: string, group: string | null): void {

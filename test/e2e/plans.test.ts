@@ -17,6 +17,8 @@ const answer = z.looseObject({
   confirmation: z.looseObject({ token: z.string(), effect: z.string() }).optional(),
 });
 
+const named = z.object({ results: z.array(z.object({ _id: z.string(), name: z.string() })) });
+
 /** A targeting "Spring" with options, saved as a desired state in an allowed folder. */
 async function spring(more: Readonly<Record<string, string>> = {}) {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-plans-"));
@@ -123,6 +125,24 @@ test("each change that no longer fits says what another person did, whichever ob
   );
   await client.callTool("delete_options", { targetingId, names: ["Season"] });
   expect(await whyNot()).toContain("; line 15: its group no longer exists");
+});
+
+test("groups that exchange their only sub-options: each is reported under its own ID, and all of it can be undone", async () => {
+  const { call, sandbox, targetingId } = await spring();
+  const groups = ["Grp A", "Grp B"];
+  await sandbox.options(
+    targetingId,
+    groups.map((name) => ({ name, type: "collection", children: [{ name: `Sub of ${name}` }] })),
+  );
+  const options = groups.map((name, at) => ({ name, children: [{ name: `Sub of ${groups[1 - at]}` }] }));
+  const { data } = await call("plan_targeting", { desired: { version: 1, targeting: { _id: targetingId }, options } });
+  const applied = await call("apply_plan", { runId: data.runId });
+  expect(applied.data).toMatchObject({ status: "succeeded", results: [{ did: "changed" }, { did: "changed" }] });
+  for (const { _id, name } of named.parse(applied.data).results) {
+    expect(await call("get_option", { optionId: _id })).toMatchObject({ data: { option: { name } } });
+  }
+  const undone = await call("undo_run", { runId: data.runId });
+  expect(undone.data).toMatchObject({ undo: { exact: 2, caveat: 0, notOurs: 0, impossible: 0 } });
 });
 
 test("a plan that deletes needs a yes, given by a token that stands for it alone", async () => {

@@ -337,7 +337,8 @@ export class RunWork {
   /** Updates an object after one of its steps was done. If it was the last step, the object is finished. */
   finishObject(object: number, id: string | undefined): void {
     const { outcomes, standings } = this;
-    if (id !== undefined) outcomes.giveId(object, id);
+    // A step about another option, such as a group that must not become empty, gives no ID to the object it counts for.
+    if (id !== undefined && outcomes.idOf(object) === undefined) outcomes.giveId(object, id);
     if (!standings.hasAllDone(object)) return;
     outcomes.settle({ object, outcome: standings.isTouched(object) ? "succeeded" : "alreadyDone" });
   }
