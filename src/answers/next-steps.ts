@@ -182,7 +182,14 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   const input = `${its} input: ${inputCall(runId)}`;
   if (status === "needs_confirmation") return `fix what cannot be done first, or leave it out. ${input}`;
   const isSeen = page !== undefined && run.results.some((result) => result.input !== undefined);
-  const fix = `fix and send only ${failedPlaces(failed)} again with ${tool}${isSeen ? "" : `. ${input}`}`;
+  const own = failed.filter(({ isInside }) => !isInside);
+  const inside = failed.filter(({ isInside }) => isInside);
+  const parts = [
+    ...(own.length > 0 ? [`send only ${failedPlaces(own)} again with ${tool}`] : []),
+    // What they belong to was created.
+    ...(inside.length > 0 ? [`add what failed inside ${failedPlaces(inside)} with bulk_add_options`] : []),
+  ];
+  const fix = `fix and ${parts.join(", and ")}${isSeen ? "" : `. ${input}`}`;
   const isSheet = file?.format === "csv" || file?.format === "xlsx";
   const isCorrected = run.results.some(({ mended }) => mended !== undefined);
   if (tool === "track_events" && !isCorrected && !hasRejects) {

@@ -89,7 +89,7 @@ const ITEM_PROBLEMS: Readonly<Record<string, Entry>> = {
   addAndRemove: { message: "the same Context ID is in add and in remove", remedy: "Leave it in one of the two." },
 };
 
-function nameNotFound({ field, of, value, now, near, groups, groupCount, current }: Detail): Entry {
+function nameNotFound({ field, of, value, now, near, groups, groupCount }: Detail): Entry {
   const hasNear = Array.isArray(near) && near.length > 0;
   if (of === "targetings") {
     if (now === undefined) {
@@ -101,9 +101,6 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount, current
     return { message, remedy: "If you mean this one, give its ID or its current name." };
   }
   const message = `the targeting has no ${field === "parentName" ? "option group" : "option"} named ${text(value)}`;
-  if (current !== undefined) {
-    return { message, remedy: `This call renames ${text(current)} to it: give the current name.` };
-  }
   // Only an import has a list of groups, and can create groups.
   if (Array.isArray(groups)) {
     const its = groups.length === 0 ? "" : `Existing groups: ${list(groups, 5, groupCount)}. `;

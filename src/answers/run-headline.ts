@@ -282,9 +282,13 @@ export function resumedNote({ resumed, counts }: ReportedRun): readonly string[]
 }
 
 /** Why a run of renames sent more requests than it has items. */
-export function swapsNote({ temporaryNames = 0, tool }: ReportedRun): readonly string[] {
+export function swapsNote({ temporaryNames = 0, tool, status }: ReportedRun): readonly string[] {
   if (temporaryNames === 0) return [];
   const names = many(temporaryNames, tool === "rename_targetings" ? "targeting" : "option");
+  if (status === "planned") {
+    const are = temporaryNames === 1 ? "is" : "are";
+    return [`names would be swapped, so ${names} ${are} renamed twice, which takes more requests than planned here`];
+  }
   return [`names were swapped, so ${names} ${temporaryNames === 1 ? "was" : "were"} renamed twice`];
 }
 
@@ -339,14 +343,12 @@ export function limitNotes(met: LimitsMet): readonly string[] {
 function limitPlace({ first, before, after }: LimitsMet): readonly string[] {
   if (first === undefined) return [];
   const sides = [sideWords("before", before), sideWords("after", after)].filter((words) => words !== undefined);
-  const picked = sides.length === 0 ? "" : `: ${sides.join(", ")}`;
-  return [`The limit was met first at ${placeWords(first)}${picked}; nothing of it was applied`];
+  const picked = sides.length === 0 ? "" : ` (applied: ${sides.join(", ")})`;
+  return [`The limit was reached first at ${placeWords(first)}${picked}, and nothing of it was applied`];
 }
 
 function sideWords(side: "before" | "after", { count, isIn }: Side): string | undefined {
-  if (count === 0) return undefined;
-  if (count === isIn) return `the ${number(count)} ${side} it ${count === 1 ? "is" : "are"} in`;
-  return `of the ${number(count)} ${side} it ${number(isIn)} ${isIn === 1 ? "is" : "are"} in`;
+  return count === 0 ? undefined : `${number(isIn)} of ${number(count)} ${side} it`;
 }
 
 function targetingWords({ _id, name, options }: FullTargeting): readonly string[] {
@@ -360,7 +362,9 @@ function targetingWords({ _id, name, options }: FullTargeting): readonly string[
 
 function optionsWords({ options, optionsOmitted }: LimitsMet): readonly string[] {
   const words = options.map((option) => `${quoteUntrusted(option.name)} (${option._id}) ${holdsWords(option)}`);
-  const more = optionsOmitted === 0 ? [] : [`${number(optionsOmitted)} more options were stopped: get_option counts`];
+  // Options that are not there any more were not read.
+  const hasMore = optionsOmitted > 0 && options.length > 0;
+  const more = hasMore ? [`${many(optionsOmitted, "more option")} reached it; get_option shows their counts`] : [];
   return [...words, ...more];
 }
 
@@ -424,9 +428,7 @@ export function interruptedHint(runs: readonly Interrupted[]): readonly string[]
 }
 
 /** The note that a run stops after the request in flight is answered. */
-export function stopRequestedHint(runId: string): string {
-  return `the run stops after the request in flight and sends nothing more; get_run {"runId":"${runId}"} shows when it has stopped`;
-}
+export const STOP_REQUESTED = "the run stops after the request in flight and sends nothing more";
 
 /** A run as a list of runs shows it. */
 export interface RunRow {
@@ -448,7 +450,7 @@ export interface RunRow {
 export function runLine(run: RunRow): string {
   const { runId, tool, status, targetingId, targetingName, counts, startedAt, updatedAt } = run;
   const picked = Object.entries(counts ?? {}).flatMap(([what, count]) =>
-    count === 0 ? [] : [what === "items" ? amount(count, "item") : `${count} ${what}`],
+    count === 0 ? [] : [what === "items" ? many(count, "item") : `${thousands(count)} ${what}`],
   );
   const outcome = counts === undefined ? "its journal is damaged" : picked.join(", ");
   const where =

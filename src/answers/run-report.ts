@@ -74,7 +74,9 @@ function sectionsOf(run: ReportedRun, budget: Budget, nextSteps: readonly string
     nextSteps.some((step) => step.includes("resume_run {")),
   );
   const requests = takeFittingRows([...plan.slice(0, MAX_GROUPS).map(planRow), ...eventPlan], budget);
-  const judged = takeFittingRows(verdicts.slice(0, most).map(verdictRow), budget);
+  // The failures also show why an event was not sent.
+  const sentFirst = verdicts.toSorted((one, other) => Number(isNotSent(one)) - Number(isNotSent(other)));
+  const judged = takeFittingRows(sentFirst.slice(0, most).map(verdictRow), budget);
   const some = page === undefined ? fewOfEachReason(run) : run.results;
   const rows = some.map(resultRow);
   const results = page === undefined ? takeFittingRows(rows.slice(0, MAX_RESULTS), budget) : rows;
@@ -88,6 +90,7 @@ function sectionsOf(run: ReportedRun, budget: Budget, nextSteps: readonly string
       page === undefined
         ? changeLines(some.slice(0, results.length), countsOfKinds(run), {
             done: isOfEvents(run) ? "Sent" : "Done",
+            isPlanned: run.status === "planned",
             allAt: run.runId === undefined ? "" : `, all at ${resultsUri(run.runId)}`,
           })
         : [],
@@ -184,7 +187,7 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
     ...moreLine(failures, "more reasons", runId),
     // Why an event was not sent is shown with the failures.
     ...sentVerdicts.map(({ line }) => line),
-    ...moreLine({ omitted: sentKinds - sentVerdicts.length }, "more kinds of results of sent events", runId),
+    ...moreLine({ omitted: sentKinds - sentVerdicts.length }, "more kinds of expected results", runId),
     ...plan.rows.map(({ line }) => line),
     ...moreLine(plan, "more requests", runId),
     ...changes,

@@ -87,9 +87,9 @@ export function resultRow({ reason, input, ...result }: ObjectResult & { readonl
   };
   const line = [
     `${placeWords(result)}:`,
-    // The failures explain why an object that is shown with its input did not succeed.
+    // The failures explain the codes of objects that are shown with their input.
     input !== undefined && outcome === "failed"
-      ? undefined
+      ? reason?.code
       : did === undefined || did === "same"
         ? OUTCOME_WORDS[outcome]
         : did,
@@ -123,25 +123,34 @@ const KINDS: readonly {
   readonly isOne: (result: ObjectResult) => boolean;
 }[] = [
   { title: "Created", isOne: ({ did }) => did === "created" },
-  { title: "Changed", isOne: ({ did }) => did === "changed" },
+  { title: "Changed", isOne: ({ did, outcome }) => did === "changed" || outcome === "pending" },
   { title: "Deleted", isOne: ({ did }) => did === "deleted" },
   { title: "Unchanged", isOne: ({ did, outcome }) => did === "same" && outcome === "succeeded" },
   { title: "Done", isOne: ({ outcome }) => outcome === "succeeded" },
   { title: "Already done", isOne: ({ outcome }) => outcome === "alreadyDone" },
 ];
 
+/** The title of objects whose change is unknown, the address of all objects, and whether the run is only planned. */
+interface ChangeWords {
+  readonly done?: string;
+  readonly allAt?: string;
+  readonly isPlanned?: boolean;
+}
+
 /**
- * Describes what a run did, with one line for each kind of change. Up to 20 objects of a kind are listed with their
+ * Describes what a run did, or what a planned run would change, with one line for each kind of change. Up to 20 objects of a kind are listed with their
  * IDs; of more objects, only the first few are listed. `all` contains the total of each kind, and `done` is the title
  * for objects whose change is unknown. `allAt` is the address under which all objects can be read.
  */
 export function changeLines(
   results: readonly ObjectResult[],
   all: Readonly<Record<string, number>>,
-  { done = "Done", allAt = "" }: { readonly done?: string; readonly allAt?: string } = {},
+  { done = "Done", allAt = "", isPlanned = false }: ChangeWords = {},
 ): readonly string[] {
   const lines: string[] = [];
-  let left = results.filter(({ outcome }) => outcome === "succeeded" || outcome === "alreadyDone");
+  let left = results.filter(
+    ({ outcome }) => outcome === "succeeded" || outcome === "alreadyDone" || (isPlanned && outcome === "pending"),
+  );
   for (const { title, isOne } of KINDS) {
     const own = left.filter(isOne);
     left = left.filter((result) => !isOne(result));
@@ -151,18 +160,21 @@ export function changeLines(
     const more = count - named.length;
     const words = named.map(objectWords).join(", ");
     lines.push(
-      `${titleOf(title, own, done)} (${positionWords(named)}): ${words}${more > 0 ? ` and ${thousands(more)} more${allAt}` : ""}`,
+      `${titleOf(title, own, { done, isPlanned })} (${positionWords(named)}): ${words}${more > 0 ? ` and ${thousands(more)} more${allAt}` : ""}`,
     );
   }
   return lines;
 }
 
 /** Returns the title of a kind. "Changed" becomes more specific if all objects changed in the same way. */
-function titleOf(title: string, results: readonly ObjectResult[], done: string): string {
-  if (title === "Done") return done;
+function titleOf(title: string, results: readonly ObjectResult[], { done, isPlanned }: ChangeWords): string {
+  if (title === "Done") return done ?? title;
   if (title !== "Changed") return title;
-  if (results.every(({ from, to }) => typeof from === "string" && typeof to === "string")) return "Renamed";
-  return results.every(({ from }) => typeof from === "object" && from.name === undefined) ? "Moved" : title;
+  if (results.every(({ from, to }) => typeof from === "string" && typeof to === "string"))
+    return isPlanned ? "Would rename" : "Renamed";
+  if (results.every(({ from }) => typeof from === "object" && from.name === undefined))
+    return isPlanned ? "Would move" : "Moved";
+  return isPlanned ? "Would change" : title;
 }
 
 /** The positions of objects, nested ones by their position in their parent: `items 1-3, 3.1, 3.2`. */

@@ -88,6 +88,8 @@ export interface FailureGroup {
   readonly placesOmitted: boolean;
   /** Whether the locations are lines of a file. */
   readonly byLine: boolean;
+  /** Whether the objects are sub-options of new groups, or options of new targetings. */
+  readonly isInside?: true;
   /** How many Context IDs the objects have in total, if the reason has a number for each object. */
   readonly contextIds?: number;
   /** Name or ID of the first object. */
@@ -175,15 +177,15 @@ export function objectResult(state: ReportedState, object: number): ObjectResult
   const reason = state.reason(object);
   const outcome = state.standing(object);
   const did = state.didOf?.(object);
-  // The planned change is shown only if it was certainly made.
-  const isDone = outcome === "succeeded" || outcome === "alreadyDone";
+  // The planned change is shown only if it was certainly made, or is still planned.
+  const isKnown = outcome === "succeeded" || outcome === "alreadyDone" || outcome === "pending";
   return {
     ...placeOf(about),
     outcome,
     ...(did === undefined ? {} : { did }),
     ...(_id === undefined ? {} : { _id }),
     ...(about.name === undefined ? {} : { name: about.name }),
-    ...(isDone ? about.change : {}),
+    ...(isKnown ? about.change : {}),
     ...(about.uid === undefined ? {} : { uid: about.uid }),
     ...(about.mended === undefined ? {} : { mended: about.mended }),
     ...state.predictionOf?.(object),
@@ -225,7 +227,7 @@ export function didCounts(state: ReportedState): Readonly<Record<Did, number>> |
 }
 
 /** A group while it is collected. */
-interface Collected extends Pick<FailureGroup, "outcome" | "reason" | "byLine" | "ref"> {
+interface Collected extends Pick<FailureGroup, "outcome" | "reason" | "byLine" | "ref" | "isInside"> {
   count: number;
   readonly indexes: number[];
   readonly places: [from: number, to: number][];
@@ -256,7 +258,8 @@ export function failureGroups(
     if (about === undefined) continue;
     const mark = keys.get(reason) ?? markOf(reason, remedyOf);
     keys.set(reason, mark);
-    const key = `${outcome} ${mark}`;
+    const isInside = about.child !== undefined;
+    const key = `${outcome} ${mark} ${isInside}`;
     const group = groups.get(key) ?? collect(outcome, reason, about, state.idOf(object));
     groups.set(key, group);
     group.count += 1;
@@ -279,6 +282,7 @@ export function failureGroups(
 function collect(outcome: Outcome, reason: Reason, about: ReportedObject, id: string | undefined): Collected {
   const ref = about.name ?? id;
   const places = { places: [], placesOmitted: false, byLine: about.line !== undefined };
+  const isInside = about.child !== undefined;
   return {
     outcome,
     reason,
@@ -287,6 +291,7 @@ function collect(outcome: Outcome, reason: Reason, about: ReportedObject, id: st
     details: [],
     examples: [],
     ...places,
+    ...(isInside && { isInside }),
     ...(ref !== undefined && { ref }),
   };
 }

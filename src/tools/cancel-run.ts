@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { stopRequestedHint } from "../answers/run-headline.ts";
+import { STOP_REQUESTED } from "../answers/run-headline.ts";
 import type { ToolDefinition } from "./define-tool.ts";
 import { ownRun, reportedRun } from "./run-reports.ts";
 import { waitForEnd } from "./write/follow-run.ts";
@@ -35,6 +35,6 @@ export const cancelRun = {
       run = (await runs.cancel(runId)) ?? run;
       await waitForEnd(run, REST_MS, context);
     }
-    return reportedRun(run, context, run.status() === "running" ? [stopRequestedHint(runId)] : [], { notes });
+    return reportedRun(run, context, [], { notes: run.status() === "running" ? [...notes, STOP_REQUESTED] : notes });
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -75,7 +75,7 @@ test("a missing group says how to create it, and how many there are", async () =
   expect(textOf(added)).toContain('To create this group, add an item or row with its name and type "collection".');
 });
 
-test("a group that the same call renames is found by its current name, and the answer says so", async () => {
+test("a group that the same call renames is found by its new name, too", async () => {
   const session = await startSession();
   await session.client.callTool("create_targetings", {
     items: [{ name: "Renamed", options: [{ name: "Tulip" }, { name: "Spring", children: [{ name: "Rose" }] }] }],
@@ -85,7 +85,39 @@ test("a group that the same call renames is found by its current name, and the a
     { currentName: "Tulip", parentName: "Seasonal" },
   ];
   const moved = await session.client.callTool("update_options", { targetingName: "Renamed", items });
-  expect(textOf(moved)).toContain('This call renames "Spring" to it: give the current name.');
+  expect(textOf(moved)).toMatch(/"Tulip" \w{26} from the top level to group "Seasonal"/);
+});
+
+test("a dry run of renames shows before and after, and that a swap takes more requests", async () => {
+  const session = await startSession();
+  await session.client.callTool("create_targetings", {
+    items: [
+      {
+        name: "Swapped",
+        options: [{ name: "Tulip" }, { name: "Rose" }, { name: "Spring", children: [{ name: "Fern" }] }],
+      },
+    ],
+  });
+  const items = [
+    { currentName: "Tulip", name: "Rose" },
+    { currentName: "Rose", name: "Tulip" },
+  ];
+  const planned = await session.client.callTool("update_options", { targetingName: "Swapped", items, dryRun: true });
+  expect(textOf(planned)).toMatch(/^Would rename \(items 1-2\): "Tulip" → "Rose" \w{26}, "Rose" → "Tulip" \w{26}$/m);
+  expect(textOf(planned)).toContain("Names would be swapped, so 1 option is renamed twice");
+  expect(planned.structuredContent?.results).toMatchObject([
+    { from: "Tulip", to: "Rose" },
+    { from: "Rose", to: "Tulip" },
+  ]);
+});
+
+test("what failed inside of a new targeting is not sent again with the targeting", async () => {
+  const session = await startSession();
+  const items = [{ name: "Inside", options: [{ name: "Tulip" }, { name: "x" }] }, { name: "y" }];
+  const made = await session.client.callTool("create_targetings", { items });
+  expect(textOf(made)).toContain(
+    "Next: fix and send only item 2 again with create_targetings, and add what failed inside item 1 with bulk_add_options. ",
+  );
 });
 
 test("rows that are there already are counted, not listed as if they were all", async () => {

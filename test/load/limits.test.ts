@@ -46,7 +46,7 @@ test("a full targeting says its limit, how many options are there and fit, and w
     `"News" (${targeting}) has ${(there + made).toLocaleString("en-US")} of at most 100,000 options now, sub-options ` +
       `included: ${3 - made} more ${3 - made === 1 ? "fits" : "fit"}`,
   );
-  expect(report.notes.join("\n")).toContain("The limit was met first at item 2: the 1 before it is in");
+  expect(report.notes.join("\n")).toContain("The limit was reached first at item 2 (applied: 1 of 1 before it");
   expect(textOf(given)).toContain("nothing of it was applied");
   const full = { targetingId: targeting, items: [{ name: "B1", children: contextIds(3).map((name) => ({ name })) }] };
   const dry = await session.client.callTool("bulk_add_options", { ...full, dryRun: true });
@@ -74,7 +74,7 @@ test("over many requests of uneven size the rows before the stop are in, and tho
   expect(report.failures).toMatchObject([{ errorCode: "TARGETING_CATEGORY_LIMIT_EXCEEDED", count: 3000 }]);
   expect(report.failures[0]?.indexes[0]).toBe(fitting);
   expect(report.notes.join("\n")).toContain(
-    "met first at item 6001: the 6,000 before it are in, of the 2,999 after it 0 are in",
+    "reached first at item 6001 (applied: 6,000 of 6,000 before it, 0 of 2,999 after it)",
   );
 });
 

@@ -62,7 +62,8 @@ export function found(index: NameIndex<OptionRecord>, name: string, field: strin
   if (match.kind === "ambiguous") {
     return ownReason("NAME_AMBIGUOUS", { ...about, ids: match.candidates.map(({ _id }) => _id) });
   }
-  const near = match.candidates.map((candidate) => candidate.name);
+  const isMeant = ({ type }: OptionRecord): boolean => field !== "parentName" || type === "collection";
+  const near = match.candidates.filter(isMeant).map((candidate) => candidate.name);
   return ownReason("NAME_NOT_FOUND", near.length === 0 ? about : { ...about, near });
 }
 

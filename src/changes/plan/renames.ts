@@ -63,18 +63,19 @@ interface Merged {
 export function planUpdateOptions(input: Inputs["update_options"], find: FindOption = unread): Plan {
   const plan = new Plan();
   const byId = new Map<string, Merged>();
-  const renamedHere = new Map(input.items.map(({ name, currentName, _id }) => [name, currentName ?? _id]));
-  const findGroup: FindOption = (value, field) => {
-    const group = find(value, field);
-    const current = renamedHere.get(value);
-    if (isOption(group) || group.code !== "NAME_NOT_FOUND" || current === undefined) return group;
-    return { ...group, detail: { ...group.detail, current } };
+  const renamedHere = new Map(input.items.map((item) => [item.name, item]));
+  // A group may also be given by the name that the same call gives it.
+  const groupOf = (item: Inputs["update_options"]["items"][number]) => {
+    const group = referred(item, "parent", "parentName", find);
+    const renamed = item.parentName === undefined ? undefined : renamedHere.get(item.parentName);
+    const isUnknown = typeof group === "object" && !isOption(group) && group.code === "NAME_NOT_FOUND";
+    return isUnknown && renamed !== undefined ? referred(renamed, "_id", "currentName", find) : group;
   };
   input.items.forEach((item, index) => {
     const { name, exposeChildren } = item;
     const found = referred(item, "_id", "currentName", find);
     const option = idOf(found);
-    const group = item.parentName === undefined ? item.parent : idOf(referred(item, "parent", "parentName", findGroup));
+    const group = item.parentName === undefined ? item.parent : idOf(groupOf(item));
     const _id = typeof option === "string" ? option : undefined;
     const known = name ?? (isFound(found) ? found.name : item.currentName);
     const object = plan.object({

@@ -20,6 +20,8 @@ import { type FileRow, type RowShape, rowsOf } from "../../files/rows.ts";
 import type { SheetHeader } from "../../files/sheet-rows.ts";
 import { FileError } from "../../platform/files.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
+import type { KnownChange } from "../../runs/outcome.ts";
+import { type ObjectResult, objectResult } from "../../runs/report.ts";
 import { StoreUnavailableError } from "../../runs/store.ts";
 import { DeadlineExceeded, undefinedIfLate, withinWait } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
@@ -187,13 +189,53 @@ function answerOf(
           `before it is applied, a person may be asked: ${effectText(effectOfCall(plan.losses, plan.objects, plan.facts))}`,
         ]
       : [];
+  const state = new RunState(plan);
+  // An effect that needs approval lists its changes itself.
+  const changed = plan.losses.length > 0 ? [] : plannedChanges(state);
   return renderReport({
-    ...unstartedReport(call, new RunState(plan), context),
+    ...unstartedReport(call, state, context),
+    results: changed.slice(0, MAX_SHOWN),
+    did: { created: 0, changed: changed.length, deleted: 0, same: 0 },
+    temporaryNames: swaps(changed),
     ...(runId !== undefined && { runId, nextSteps: [applyStep(runId)] }),
     status: "planned",
     plan: weighed(plan.steps, plannedRequests(plan.steps)),
     notes: [...notes, ...asks],
   });
+}
+
+const MAX_SHOWN = 20;
+
+/** The objects whose change is known, such as a new name or another group. */
+function plannedChanges(state: RunState): readonly ObjectResult[] {
+  const changed: ObjectResult[] = [];
+  for (let object = 0; object < state.objects.length; object += 1) {
+    const isChanged = state.objects.at(object)?.change !== undefined && state.standing(object) === "pending";
+    if (isChanged) changed.push(objectResult(state, object));
+  }
+  return changed;
+}
+
+/** How many times renamed objects swap their names, in circles of any length. */
+function swaps(changed: readonly ObjectResult[]): number {
+  const next = new Map(changed.map(({ from, to }) => [nameIn(from), nameIn(to)]));
+  let circles = 0;
+  const passed = new Set<string | undefined>([undefined]);
+  for (const start of next.keys()) {
+    const path = new Set<string | undefined>();
+    let name = start;
+    while (!passed.has(name)) {
+      passed.add(name);
+      path.add(name);
+      name = next.get(name);
+    }
+    if (path.has(name)) circles += 1;
+  }
+  return circles;
+}
+
+function nameIn(side: KnownChange["from"]): string | undefined {
+  return typeof side === "string" ? side : side?.name;
 }
 
 /** Describes in numbers how a plan differs from what was shown. The answer itself lists what fails now. */
