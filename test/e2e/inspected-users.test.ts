@@ -68,7 +68,7 @@ test("each check is made for each user, and each that was asked for is answered"
     },
   });
   const text = textOf(given);
-  expect(text).toMatch(/^\d of 8 expectations met, each of 4 users by itself:$/m);
+  expect(text).toMatch(/^\d of 8 expectations met \(2 for each of 4 users\):$/m);
   expect(text).toContain("The order held for 2 of 4 users:");
   expect(text).toContain('"reversed": did NOT hold: "purchase" (expectation 2) came 1,000 ms before');
   expect(text).toContain("The time held for 2 of 4 users:");
@@ -102,7 +102,7 @@ test("many users and expectations stay within the size of an answer, what is not
   const many = Array.from({ length: 30 }, () => ({ eventName: "view_item" }));
   const given = await session.client.callTool("inspect_events", { uids, expect: many, inOrder: false, withinMs: 5 });
   expect(tokensOfResult(given)).toBeLessThan(3500);
-  expect(textOf(given)).toContain("1470 of 1500 expectations met, each of 50 users by itself:");
+  expect(textOf(given)).toContain("1470 of 1500 expectations met (30 for each of 50 users):");
   expect(given.structuredContent).toMatchObject({
     expectations: expect.arrayContaining([expect.objectContaining({ uid: "user-0", index: 29, met: false })]),
     within: { met: false, byUid: { "user-0": { met: false } } },
@@ -119,6 +119,6 @@ test("a page that ends before its limit says why, and where it goes on", async (
     .object({ events: z.array(z.unknown()), notes: z.array(z.string()), cursor: z.string() })
     .parse(given.structuredContent);
   expect(events.length).toBeLessThan(22);
-  expect(notes[0]).toBe(`An answer holds no more than these ${events.length} events; cursor leads to older ones.`);
+  expect(notes[0]).toBe(`No more than these ${events.length} events fit an answer.`);
   expect(textOf(given)).toContain(cursor);
 });

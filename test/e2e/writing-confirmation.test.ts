@@ -73,7 +73,7 @@ describe("a client that can ask", () => {
     expect(targeting).toMatchObject({ status: "succeeded" });
     expect(asked).toEqual([
       expect.stringMatching(
-        /1 option group with 1 own Context ID and 2 sub-options.*1 option with 150 Context IDs[\s\S]*"Ball games"/,
+        /1 option group with 1 own Context ID \(2 sub-options become top-level options\).*1 option with 150 Context IDs[\s\S]*"Ball games"/,
       ),
       expect.stringMatching(/deletes 1 targeting with 2 options[\s\S]*"Sports fans"/),
     ]);
@@ -177,7 +177,7 @@ describe("a client that cannot ask", () => {
     const report = await session.write("delete_options", { ids: [group] });
     expect(report).toMatchObject({ status: "needs_confirmation", counts: { items: 1, pending: 1 } });
     expect(report.confirmation?.effect).toMatch(
-      /1 option group with 1 own Context ID and 2 sub-options[\s\S]*"Ball games"/,
+      /1 option group with 1 own Context ID \(2 sub-options become top-level options\)[\s\S]*"Ball games"/,
     );
     const inMs = Date.parse(report.confirmation?.expiresAt ?? "") - Date.now();
     expect(inMs).toBeGreaterThan(500_000);
@@ -329,7 +329,7 @@ describe("a confirmation", () => {
     const anew = await session.write("delete_options", { confirmation });
     expect(anew.status).toBe("needs_confirmation");
     expect(anew.notes.join()).toContain("has changed since the person agreed");
-    expect(anew.confirmation?.effect).toContain("1 sub-option,");
+    expect(anew.confirmation?.effect).toContain("(1 sub-option becomes a top-level option)");
     expect(anew.confirmation?.token).not.toBe(confirmation);
     expect(await session.writesSent()).toEqual([]);
     const done = await session.write("delete_options", { confirmation: anew.confirmation?.token });
