@@ -275,7 +275,11 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
       const { reason, ...place } = detail;
       const ofEach = SAID_OF_EACH[reason.code];
       if (ofEach !== undefined) return `${placeWords(place)}: ${ofEach(reason)}`;
-      const fields = Object.entries(fieldsOf(detail)).filter(([field]) => details.length === 1 || isDifferent(field));
+      const all = fieldsOf(detail);
+      // With the ID, the names are already known.
+      const fields = Object.entries("_id" in all ? { _id: all._id } : all).filter(
+        ([field]) => details.length === 1 || isDifferent(field),
+      );
       const values = fields.map(([field, value]) =>
         fields.length === 1 ? said(value) : `${word(field)} ${said(value)}`,
       );

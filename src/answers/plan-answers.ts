@@ -12,6 +12,7 @@ import type { Problem } from "../plans/file/desired.ts";
 import { groupNamesOf, type PlanDocument, plansOf } from "../plans/plan-document.ts";
 import { countsOfRows, type RowLabel, UNDO_LABELS, type UndoReason, type UndoRow } from "../plans/undo-plan.ts";
 import { amount, capitalized } from "../platform/text.ts";
+import { targetingWords } from "./approvals.ts";
 import {
   ANSWER_TOKENS,
   fullest,
@@ -339,12 +340,19 @@ function undoData(answer: AnsweredUndo, rows: readonly UndoRow[], most: number):
   };
 }
 
+/** The targeting of an undo plan, if it is only one. */
+function withinWords(document: PlanDocument | undefined): string {
+  const { _id, name } = document?.plan.targeting ?? {};
+  const isOne = document !== undefined && (document.wayBack?.further ?? []).length === 0 && _id !== undefined;
+  return isOne ? ` in ${targetingWords({ ...(name !== undefined && { withinName: name }) }, _id)}` : "";
+}
+
 function undoWords(answer: AnsweredUndo, rows: readonly UndoRow[], most: number): readonly (string | false)[] {
   const { environment, undoes, planned, already } = answer;
   const picked = rows.slice(0, most);
   const more = rows.length - picked.length;
   return [
-    `Planned the undo of run ${undoes}: ${undoCounts(rows, already)}; nothing was sent.${planned === undefined ? "" : ` Run ${planned.runId}, ${environment}.`}`,
+    `Planned the undo of run ${undoes}${withinWords(planned?.document)}: ${undoCounts(rows, already)}; nothing was sent.${planned === undefined ? "" : ` Run ${planned.runId}, ${environment}.`}`,
     ...fenceIfForeign(
       RANK.flatMap((label) =>
         undoSection(

@@ -125,14 +125,14 @@ export function comparedText({ row, other, shared, onlyHere, onlyThere, note, cu
 /** What was saved to a file, as text. */
 export function savedText({ savedTo, base, counts, largest = [], option }: Saved): string {
   const { options, contextIds } = counts;
-  const ids = amount(contextIds, "Context ID");
-  const what = option === undefined ? `${amount(options, "option")} with ${ids}` : ids;
+  const ids = many(contextIds, "Context ID");
+  const what = option === undefined ? `${many(options, "option")} with ${ids}` : ids;
   const of = option === undefined ? "" : ` of the option ${quoteUntrusted(option.name)} (${option._id})`;
   const { groups = 0, subOptions = 0, withoutContexts = 0 } = counts;
   const found = [
-    groups > 0 && `groups ${groups}`,
-    subOptions > 0 && `sub-options ${subOptions}`,
-    withoutContexts > 0 && `empty (no Context IDs; groups: no sub-options either) ${withoutContexts}`,
+    groups > 0 && many(groups, "group"),
+    subOptions > 0 && many(subOptions, "sub-option"),
+    withoutContexts > 0 && `${thousands(withoutContexts)} empty (no Context IDs; groups: no sub-options either)`,
   ].filter((part) => part !== false);
   const none = "no group, sub-option or empty option";
   const kinds = counts.groups !== undefined && `Of these: ${found.length === 0 ? none : found.join(", ")}.`;
@@ -231,9 +231,13 @@ function fieldWords(fields: Readonly<Record<string, unknown>>): readonly string[
  */
 export function listLine({ _id, name, type, contextCount, parent, parentName, ...rest }: OptionRow): string {
   const { childCount, contextCountWithChildren, matched, contexts, ...fields } = rest;
-  const all = contextCountWithChildren === undefined ? "" : `, ${plain(contextCountWithChildren)} in all`;
+  const all =
+    contextCountWithChildren === undefined
+      ? ""
+      : ` with ${many(Number(contextCountWithChildren), "Context ID")} in all`;
   const more = [
-    type === "collection" && `group of ${childCount === undefined ? "?" : plain(childCount)}${all}`,
+    type === "collection" &&
+      `group of ${childCount === undefined ? "? sub-options" : many(Number(childCount), "sub-option")}${all}`,
     typeof parentName === "string" && `in ${quoteUntrusted(parentName)}`,
     typeof parent === "string" && typeof parentName !== "string" && `in ${parent}`,
     Array.isArray(matched) && `holds ${plain(matched)}`,

@@ -174,7 +174,7 @@ export async function whichTargeting({
   if (file?.name === undefined) {
     throw new FileError(
       "neither the file nor anything else says which targeting is meant",
-      "Write targeting into the file, or give --targeting.",
+      "Write targeting into the file, or give targetingId or targetingName (--targeting).",
     );
   }
   const found = await memory.resolve(file.name);

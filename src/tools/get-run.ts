@@ -123,10 +123,13 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   const picked = await reportOf(run, context);
   const undoNote = includeInput ? undefined : undoNoteOf(run, context);
   const whole = undoNote === undefined ? picked : { ...picked, notes: [...(picked.notes ?? []), undoNote] };
-  // The rows already name the positions.
-  const report = includeInput
-    ? { ...whole, failures: whole.failures.map((failure) => withFewPlaces(failure, PLACES_BESIDE)) }
-    : whole;
+  // The first page has the reasons and notes, and further pages have more rows. The rows already name the positions.
+  const report =
+    from > 0
+      ? { ...whole, failures: [], notes: [], file: undefined }
+      : includeInput
+        ? { ...whole, failures: whole.failures.map((failure) => withFewPlaces(failure, PLACES_BESIDE)) }
+        : whole;
   const bare = renderReport({ ...report, results: [], page: { cursor: "x".repeat(CURSOR_LETTERS) } });
   const fitting = takeRows(rows, resultLine, pageBudget({ around: sizeOf(bare) + HEADING_TOKENS }));
   const end = wanted[fitting.length];

@@ -27,7 +27,7 @@ const input = () =>
       .describe("Each with uid, eventName, platform?, and the event's own parameters at its top level"),
     items: z.array(openObject()).optional().describe("The same as events"),
     ...eventFileArguments("columns uid, eventName, parameters"),
-    autocorrect: z.boolean().optional().describe("Correct misspelt names, and aliases such as order_id"),
+    autocorrect: z.boolean().optional().describe("Correct misspelt names and aliases"),
     ...onUnknownArgument(),
     ...dryRunArgument(),
   });

@@ -25,7 +25,8 @@ describe("resume_run is named only where it would do something", () => {
     const declined = await session.client.callTool("delete_options", { ids: [idAt(0)] });
     expect(declined.structuredContent).toMatchObject({
       status: "cancelled",
-      notes: [expect.stringContaining("do not try again unless the person asks"), expect.any(String)],
+      failures: [{ errorCode: "DECLINED", remedy: expect.stringContaining("Do not try again unless the person asks") }],
+      notes: [expect.stringContaining("the question was")],
     });
     expect(declined.structuredContent).not.toHaveProperty("nextSteps");
     const { client } = session;

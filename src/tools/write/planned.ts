@@ -87,10 +87,7 @@ export function declinedAnswer(call: WriteCall, plan: Plan, context: ToolContext
     ...unstartedReport(call, state, context),
     status: "cancelled",
     approval: declinedIn("client"),
-    notes: [
-      "the client declined: nothing was changed; do not try again unless the person asks for it",
-      ...(effect === undefined ? [] : [`the question was: ${effectText(effect)}`]),
-    ],
+    notes: effect === undefined ? [] : [`the question was: ${effectText(effect)}`],
   });
 }
 
