@@ -247,10 +247,10 @@ function Found({ search }: { readonly search: string }) {
                 <Marked text={option.name} search={search} />
               </button>
             </th>
-            <td>
+            <td data-head="Inside">
               <Text of={option.group ?? ""} most={120} />
             </td>
-            <td>
+            <td data-head="Context IDs">
               {number(option.contexts)}
               {/* Context IDs are found as a whole. */}
               {!option.name.toLowerCase().includes(search.toLowerCase()) && (
@@ -260,7 +260,7 @@ function Found({ search }: { readonly search: string }) {
                 </>
               )}
             </td>
-            <td>{option.isGroup ? number(option.children) : ""}</td>
+            <td data-head="Sub-options">{option.isGroup ? number(option.children) : ""}</td>
           </tr>
         ))}
       </Table>
