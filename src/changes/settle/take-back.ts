@@ -81,7 +81,9 @@ function changesMoreThanContexts({ item, bindings }: Step): boolean {
 /** Handles a failed reversal. A resumed run tries it again, or continues if only the name is missing. */
 function afterFailedReversal(driver: ChangeDriver, undoing: Step, reason: Reason): Consequences {
   const steps = driver.state.stepsChanging(targetOf(undoing) ?? "");
-  const wanted = steps.find((step) => step.prepares === undefined && step.undoes === undefined);
+  const wanted = steps.find(
+    (step) => step.prepares === undefined && step.undoes === undefined && wantedName(step) !== undefined,
+  );
   const isRenamed = steps.some((step) => step.formerName !== undefined);
   if (!isRenamed || wanted === undefined) return partly(undoing, reason);
   const given = { step: undoing.id, to: "failed", reason, undone: true } as const;
