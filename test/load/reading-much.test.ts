@@ -170,7 +170,7 @@ test("saving tells what is in the file", async () => {
     largest: [{ name: "Easter", contextCount: 9 }, { name: "Shoes" }],
   });
   expect(saved.text).toContain(
-    "Of these: groups 1, sub-options 2, empty (no Context IDs; groups: no sub-options either) 1.",
+    "Of these: 1 group, 2 sub-options, 1 empty (no Context IDs; groups: no sub-options either).",
   );
   expect((await readFile(join(folder, "all.csv"), "utf8")).trim().split("\r\n")).toHaveLength(1 + 4);
 });
