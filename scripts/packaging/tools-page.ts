@@ -1,5 +1,6 @@
-import { isSchema, type JsonSchema, schemaAlternatives } from "../../src/mcp/json-schema.ts";
+import { type JsonSchema, schemaAlternatives } from "../../src/mcp/json-schema.ts";
 import { catalogue, type ListedTool } from "../../src/mcp/tool-list.ts";
+import { isJsonObject } from "../../src/platform/json.ts";
 import type { Effect } from "../../src/tools/define-tool.ts";
 import { everyTool } from "../../src/tools/registry.ts";
 import { tableOf } from "./markdown.ts";
@@ -44,9 +45,9 @@ function chapter({ tool, annotations, inputSchema }: ListedTool): string {
   const schema = inputSchema();
   const hints = Object.entries(annotations).flatMap(([hint, value]) => (value === true ? [`\`${hint}\``] : []));
   const required = Array.isArray(schema.required) ? schema.required : [];
-  const properties = isSchema(schema.properties) ? Object.entries(schema.properties) : [];
+  const properties = isJsonObject(schema.properties) ? Object.entries(schema.properties) : [];
   const rows = properties.map(([name, given]) => {
-    const argument = isSchema(given) ? given : {};
+    const argument = isJsonObject(given) ? given : {};
     const means = [argument.description, "default" in argument ? `Default: ${JSON.stringify(argument.default)}.` : ""];
     return [
       `\`${name}\``,
@@ -65,9 +66,9 @@ function chapter({ tool, annotations, inputSchema }: ListedTool): string {
 function typeWords(schema: JsonSchema, root: JsonSchema): string {
   const words = schemaAlternatives(schema, root).map((form) => {
     if (Array.isArray(form.enum)) return form.enum.map((one) => `\`${String(one)}\``).join(", ");
-    if (form.type === "array") return `list of ${isSchema(form.items) ? typeWords(form.items, root) : "anything"}`;
+    if (form.type === "array") return `list of ${isJsonObject(form.items) ? typeWords(form.items, root) : "anything"}`;
     if (form.type !== "object") return typeof form.type === "string" ? form.type : "anything";
-    return isSchema(form.properties) ? `{${fieldsOf(form, form.properties)}}` : "object";
+    return isJsonObject(form.properties) ? `{${fieldsOf(form, form.properties)}}` : "object";
   });
   return [...new Set(words)].join(" or ");
 }

@@ -1,5 +1,5 @@
 import type * as z from "zod";
-import { parseJson } from "../platform/json.ts";
+import { isJsonObject, type JsonObject, parseJson } from "../platform/json.ts";
 import {
   type BulkResult,
   type ItemError,
@@ -13,14 +13,6 @@ import {
 
 // Reads answers tolerantly, because the documents do not define most shapes. Each function returns undefined if it
 // cannot read the body.
-
-/** A JSON object. */
-export type JsonObject = Readonly<Record<string, unknown>>;
-
-/** Whether a value is an object and not an array. */
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
 
 /** Parses a body as JSON; undefined if it is not JSON. */
 export function jsonIn(body: Buffer): unknown {
@@ -47,7 +39,7 @@ function cutDetail(value: unknown, depth = 0): unknown {
   if (typeof value === "string") return cut(value);
   if (depth === DEEPEST_DETAIL) return null;
   if (Array.isArray(value)) return value.slice(0, MAX_ENTRIES).map((entry) => cutDetail(entry, depth + 1));
-  return isObject(value) ? cutFields(value, depth) : value;
+  return isJsonObject(value) ? cutFields(value, depth) : value;
 }
 
 function cutFields(fields: JsonObject, depth: number): Record<string, unknown> {
@@ -58,7 +50,7 @@ function cutFields(fields: JsonObject, depth: number): Record<string, unknown> {
 /** The list in a body: `{items}`, `{results}`, `{data}` or a bare array. */
 function listIn(body: unknown): readonly unknown[] | undefined {
   if (Array.isArray(body)) return body;
-  if (!isObject(body)) return undefined;
+  if (!isJsonObject(body)) return undefined;
   return listIn(body.items) ?? listIn(body.results) ?? listIn(body.data);
 }
 
@@ -75,14 +67,14 @@ export function bulkResults(body: unknown, count: number): readonly BulkResult[]
 }
 
 function bulkResultOf(entry: unknown): BulkResult | undefined {
-  if (!isObject(entry)) return undefined;
+  if (!isJsonObject(entry)) return undefined;
   const { index, success, data, error } = entry;
   if (typeof index !== "number" || typeof success !== "boolean") return undefined;
   return {
     index,
     success,
-    ...(isObject(data) && { data }),
-    ...(isObject(error) && { error: itemErrorOf(error) }),
+    ...(isJsonObject(data) && { data }),
+    ...(isJsonObject(error) && { error: itemErrorOf(error) }),
   };
 }
 
@@ -91,14 +83,14 @@ export function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObje
   return {
     ...(typeof statusCode === "number" && { statusCode }),
     ...(typeof errorCode === "string" && { errorCode: cut(errorCode) }),
-    ...(isObject(detail) && { detail: cutFields(detail, 0) }),
+    ...(isJsonObject(detail) && { detail: cutFields(detail, 0) }),
     ...(message !== undefined && { message: cutDetail(message) }),
   };
 }
 
 /** The messages of a validation error, which are one text or a list of texts (management-api 2.2). */
 export function messagesOf(body: unknown): readonly string[] {
-  if (!isObject(body)) return [];
+  if (!isJsonObject(body)) return [];
   const { message } = body;
   if (typeof message === "string") return [cut(message)];
   if (!Array.isArray(message)) return [];
@@ -134,7 +126,7 @@ function withTextsCut<Texts extends Pick<OptionRecord, "name" | "createdAt" | "u
 export function optionPageIn(body: unknown): OptionPage | undefined {
   const items = listIn(body)?.map(optionIn);
   if (!items?.every((option) => option !== undefined)) return undefined;
-  const total = isObject(body) ? body.total : undefined;
+  const total = isJsonObject(body) ? body.total : undefined;
   return { items, ...(typeof total === "number" && { total }) };
 }
 
@@ -149,7 +141,7 @@ export function optionWithContextsIn(body: unknown): OptionWithContexts | undefi
 
 /** Reads a record from a body or from its `data`. A field of an unexpected type counts as absent. */
 function recordIn<Schema extends z.ZodObject>(schema: Schema, body: unknown): z.output<Schema> | undefined {
-  if (!isObject(body)) return undefined;
+  if (!isJsonObject(body)) return undefined;
   if (!("_id" in body)) return recordIn(schema, body.data);
   const first = schema.safeParse(body);
   if (first.success) return first.data;

@@ -1,8 +1,9 @@
 import * as z from "zod";
 import type { Fence } from "../platform/fence.ts";
+import { isJsonObject } from "../platform/json.ts";
 import { EVENT_MESSAGES } from "../spec/events.ts";
 import type { RouteTable } from "../spec/routes.ts";
-import { isObject, jsonIn } from "./answers.ts";
+import { jsonIn } from "./answers.ts";
 import { call, isSuccess, valueIn } from "./calls.ts";
 import type { Http } from "./http.ts";
 import type { RequestOptions } from "./management.ts";
@@ -33,7 +34,7 @@ export function eventsOver(http: Http, routes: RouteTable): EventApi {
     async track(body, { signal, fence } = {}) {
       const { asked, answer } = await call(http, routes, "trackEvent", { body, signal, fence });
       const parsed = jsonIn(answer.body);
-      const message = isObject(parsed) && typeof parsed.message === "string" ? parsed.message : undefined;
+      const message = isJsonObject(parsed) && typeof parsed.message === "string" ? parsed.message : undefined;
       if (!isSuccess(answer) && message !== EVENT_MESSAGES.invalid) throw errorOf(asked, answer);
       return { statusCode: answer.statusCode, message };
     },

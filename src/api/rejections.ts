@@ -1,7 +1,8 @@
+import { isJsonObject } from "../platform/json.ts";
 import { isErrorCode } from "../spec/error-codes.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { ItemError } from "../spec/records.ts";
-import { cut, isObject, itemErrorOf, jsonIn, messagesOf } from "./answers.ts";
+import { cut, itemErrorOf, jsonIn, messagesOf } from "./answers.ts";
 import {
   AmbiguousError,
   type ApiError,
@@ -31,7 +32,7 @@ export interface Asked {
 export function errorOf({ operation, route, setBy }: Asked, answer: HttpAnswer): ApiError {
   const { statusCode, headers } = answer;
   const body = jsonIn(answer.body);
-  const { errorCode, detail } = isObject(body) ? itemErrorOf(body) : {};
+  const { errorCode, detail } = isJsonObject(body) ? itemErrorOf(body) : {};
   if (statusCode === 409 && errorCode === "CONTEXT_TARGETING_WRITE_IN_PROGRESS") {
     return new BusyError({ operation, statusCode, retryAfterMs: retryAfterIn(detail) });
   }
@@ -79,7 +80,7 @@ const TOO_LARGE = 413;
 
 /** Whether a rejection lacks the API's form, a JSON object (management-api 2.2). A proxy or firewall then sent it. */
 function isForeign({ statusCode, body }: HttpAnswer, json: unknown): boolean {
-  return statusCode !== TOO_LARGE && body.length > 0 && !isObject(json);
+  return statusCode !== TOO_LARGE && body.length > 0 && !isJsonObject(json);
 }
 
 /** The target of a redirect. */

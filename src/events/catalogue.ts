@@ -34,11 +34,6 @@ export const ITEM_SHAPE: Shape = shapeOf(ITEM_FIELDS);
 /** The fields that every event may have, independent of its name (event-tracking-api 2.1). */
 export const COMMON_SHAPE: Shape = shapeOf(EVENT_FIELDS);
 
-/** Whether a value is a JSON object, so neither an array nor null. */
-export function isJsonObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /**
  * What the service does with an event: it records it (`recorded`), drops it silently (`ignored`) or answers `!invalid`
  * (`rejected`). `uncertain`: the documents do not say.

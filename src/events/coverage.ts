@@ -1,5 +1,6 @@
+import { isJsonObject } from "../platform/json.ts";
 import { EVENTS, type EventSpec } from "../spec/events.ts";
-import { EVENT_NAMES, EVENT_SHAPES, isJsonObject, RULES, type RuleName } from "./catalogue.ts";
+import { EVENT_NAMES, EVENT_SHAPES, RULES, type RuleName } from "./catalogue.ts";
 import type { ArrivedEvent } from "./expectations.ts";
 import { nearestName, rememberingNearestName } from "./spelling.ts";
 import { validateEvent } from "./validate.ts";

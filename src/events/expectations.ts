@@ -1,5 +1,6 @@
+import { isJsonObject } from "../platform/json.ts";
 import { thousands } from "../platform/text.ts";
-import { isJsonObject, type Verdict } from "./catalogue.ts";
+import type { Verdict } from "./catalogue.ts";
 import { nearestName } from "./spelling.ts";
 
 /** An event that a sandbox received: its body, its verdict, and its time of arrival (milliseconds since 1970). */

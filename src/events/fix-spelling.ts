@@ -1,7 +1,6 @@
-import { EVENT_NAMES, EVENT_SHAPES, ITEM_SHAPE, isJsonObject, type Shape } from "./catalogue.ts";
+import { isJsonObject, type JsonObject } from "../platform/json.ts";
+import { EVENT_NAMES, EVENT_SHAPES, ITEM_SHAPE, type Shape } from "./catalogue.ts";
 import { closestSpelling, type NearestName, synonymOf } from "./spelling.ts";
-
-type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
  * An event after its clearly misspelt names were corrected, and the corrections: `eventName addToCart → add_to_cart`.

@@ -1,5 +1,6 @@
 import type { SandboxApi } from "../api/events.ts";
-import { isJsonObject, type Verdict } from "./catalogue.ts";
+import { isJsonObject } from "../platform/json.ts";
+import type { Verdict } from "./catalogue.ts";
 
 /** How many of the newest events are searched: others may arrive at the same time. */
 const LOOKED_AT = 50;

@@ -1,7 +1,6 @@
-import { parseJson } from "../platform/json.ts";
+import { isJsonObject, type JsonObject, parseJson } from "../platform/json.ts";
 import { editDistance, mistyped, withoutSeparators } from "../platform/near-words.ts";
 import type { EVENT_FIELDS, EVENTS, EventName, ITEM_FIELDS } from "../spec/events.ts";
-import { isJsonObject } from "./catalogue.ts";
 
 /** Finds the valid name that a wrong name was probably meant to be; undefined if none is similar. */
 export type NearestName = (name: string, valid: readonly string[]) => string | undefined;
@@ -168,8 +167,6 @@ function digitsOf(name: string): string {
 function bare(name: string): string {
   return BARE_NAMES.get(name) ?? withoutSeparators(name);
 }
-
-type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
  * Parses `items`, or entries of it, that were sent as a JSON string. All other strings stay as they are, even if a

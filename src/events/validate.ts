@@ -1,3 +1,4 @@
+import { isJsonObject, type JsonObject } from "../platform/json.ts";
 import { EVENT_FIELDS, type Parameter } from "../spec/events.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
 import { codePoints } from "../spec/names.ts";
@@ -9,14 +10,11 @@ import {
   type Finding,
   finding,
   ITEM_SHAPE,
-  isJsonObject,
   type RuleName,
   type Shape,
   type Validation,
 } from "./catalogue.ts";
 import { type NearestName, nearestName } from "./spelling.ts";
-
-type JsonObject = Readonly<Record<string, unknown>>;
 
 /** The state that all checks of one event share. */
 interface Check {

@@ -13,12 +13,12 @@ import * as z from "zod";
 import { UNDECIDED_WORDS } from "../answers/approvals.ts";
 import type { Redactor } from "../answers/redact.ts";
 import { allowFolderRemedy } from "../answers/request-messages.ts";
-import { isObject } from "../api/answers.ts";
 import { type RootGuard, usableRoots } from "../files/folders.ts";
 import { auditCall, isAudited } from "../observe/audit.ts";
 import type { Log } from "../observe/log.ts";
 import { duringCall } from "../platform/clock.ts";
 import { FolderRefused } from "../platform/files.ts";
+import { isJsonObject } from "../platform/json.ts";
 import type { Requested } from "../runs/kind-runs.ts";
 import { checkSettingsComplete } from "../tools/apis.ts";
 import { LEAST_READ_MS, type Reply, type ToolContext, type ToolServices, timeLeft } from "../tools/context.ts";
@@ -199,7 +199,7 @@ const MAX_LETTERS = { client: 40, fileName: 120 } as const;
  */
 function requestedBy(server: McpServer, input: unknown): Requested {
   const client = server.server.getClientVersion()?.name;
-  const file = isObject(input) ? (input.file ?? input.saveTo) : undefined;
+  const file = isJsonObject(input) ? (input.file ?? input.saveTo) : undefined;
   const fileName = typeof file === "string" ? file.split(/[\\/]/).at(-1) : undefined;
   return {
     ...(client && { client: client.slice(0, MAX_LETTERS.client) }),

@@ -1,7 +1,8 @@
 import type * as z from "zod";
 import { quoteShort } from "../answers/fence.ts";
 import { nearestName } from "../events/spelling.ts";
-import { isSchema, type JsonSchema, schemaAlternatives } from "./json-schema.ts";
+import { isJsonObject } from "../platform/json.ts";
+import { type JsonSchema, schemaAlternatives } from "./json-schema.ts";
 
 const MAX_SHOWN = 3;
 /** The maximum total length of the texts, so that the answer stays short for any arguments. */
@@ -12,8 +13,8 @@ const LONGEST_WORDS = 1500;
  * nothing.
  */
 export function unknownArguments(given: unknown, { properties }: JsonSchema): readonly string[] {
-  if (!isSchema(given)) return [];
-  return Object.keys(given).filter((name) => !isSchema(properties) || !Object.hasOwn(properties, name));
+  if (!isJsonObject(given)) return [];
+  return Object.keys(given).filter((name) => !isJsonObject(properties) || !Object.hasOwn(properties, name));
 }
 
 /**
@@ -83,11 +84,12 @@ function validKeys(path: readonly PropertyKey[], schema: JsonSchema): readonly s
   let forms = schemaAlternatives(schema, schema);
   for (const step of path) {
     forms = forms.flatMap((form) => {
-      const inner = typeof step === "number" ? form.items : isSchema(form.properties) && form.properties[String(step)];
-      return isSchema(inner) ? schemaAlternatives(inner, schema) : [];
+      const inner =
+        typeof step === "number" ? form.items : isJsonObject(form.properties) && form.properties[String(step)];
+      return isJsonObject(inner) ? schemaAlternatives(inner, schema) : [];
     });
   }
-  return [...new Set(forms.flatMap(({ properties }) => (isSchema(properties) ? Object.keys(properties) : [])))];
+  return [...new Set(forms.flatMap(({ properties }) => (isJsonObject(properties) ? Object.keys(properties) : [])))];
 }
 
 function pathText(path: readonly PropertyKey[]): string {
@@ -101,7 +103,7 @@ function pathText(path: readonly PropertyKey[]): string {
 function valueAt(given: unknown, path: readonly PropertyKey[]): unknown {
   return path.reduce<unknown>((value, step) => {
     if (typeof step === "number") return Array.isArray(value) ? value[step] : undefined;
-    return isSchema(value) && Object.hasOwn(value, step) ? value[String(step)] : undefined;
+    return isJsonObject(value) && Object.hasOwn(value, step) ? value[String(step)] : undefined;
   }, given);
 }
 
@@ -159,15 +161,15 @@ function isEnough(value: unknown, schema: JsonSchema, look: Look): boolean {
   if (form === undefined) return forms.length > 0 && countsTo(1, look);
   if (Array.isArray(value)) {
     const { items } = form;
-    return isSchema(items) && value.some((item, index) => isEnoughAt(index, item, items, look));
+    return isJsonObject(items) && value.some((item, index) => isEnoughAt(index, item, items, look));
   }
-  if (!isSchema(value) || !isSchema(form.properties)) return false;
+  if (!isJsonObject(value) || !isJsonObject(form.properties)) return false;
   const { properties, required, additionalProperties } = form;
   const missing = Array.isArray(required) ? required.filter((name) => !Object.hasOwn(value, String(name))).length : 0;
   if (countsTo(missing, look)) return true;
   return Object.keys(value).some((name) => {
     const known = Object.hasOwn(properties, name) ? properties[name] : undefined;
-    if (isSchema(known)) return isEnoughAt(name, value[name], known, look);
+    if (isJsonObject(known)) return isEnoughAt(name, value[name], known, look);
     return additionalProperties === false && countsTo(1, look);
   });
 }
@@ -190,7 +192,7 @@ function isOf(value: unknown, { type, enum: words }: JsonSchema): boolean {
     case "array":
       return Array.isArray(value);
     case "object":
-      return isSchema(value);
+      return isJsonObject(value);
     case "integer":
       return Number.isInteger(value);
     case "null":
@@ -205,7 +207,7 @@ function isOf(value: unknown, { type, enum: words }: JsonSchema): boolean {
 /** A copy of a value that ends at a path. */
 function cutAfter(value: unknown, [step, ...rest]: readonly (string | number)[]): unknown {
   if (Array.isArray(value) && typeof step === "number") return [...value.slice(0, step), cutAfter(value[step], rest)];
-  if (!isSchema(value) || typeof step !== "string") return value;
+  if (!isJsonObject(value) || typeof step !== "string") return value;
   const names = Object.keys(value);
   const kept = names.slice(0, names.indexOf(step)).map((name) => [name, value[name]]);
   return Object.fromEntries([...kept, [step, cutAfter(value[step], rest)]]);

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { isJsonObject } from "../platform/json.ts";
 
 /** A JSON Schema, as plain data. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -9,29 +10,24 @@ export function advertised(schema: z.ZodObject, io: "input" | "output"): JsonSch
   return simplifiedObject(json);
 }
 
-/** Whether a value is a JSON Schema written as an object. */
-export function isSchema(value: unknown): value is JsonSchema {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** The schemas that a value may match: references are resolved, and alternatives are listed. */
 export function schemaAlternatives(schema: JsonSchema, root: JsonSchema): readonly JsonSchema[] {
   if (typeof schema.$ref === "string") {
     const target = schema.$ref.split("/").slice(1).reduce(stepInto, root);
-    return isSchema(target) ? schemaAlternatives(target, root) : [];
+    return isJsonObject(target) ? schemaAlternatives(target, root) : [];
   }
   const alternatives = schema.anyOf ?? schema.oneOf;
   if (!Array.isArray(alternatives)) return [schema];
-  return alternatives.filter(isSchema).flatMap((alternative) => schemaAlternatives(alternative, root));
+  return alternatives.filter(isJsonObject).flatMap((alternative) => schemaAlternatives(alternative, root));
 }
 
 function stepInto(node: unknown, name: string): unknown {
-  return isSchema(node) && Object.hasOwn(node, name) ? node[name] : undefined;
+  return isJsonObject(node) && Object.hasOwn(node, name) ? node[name] : undefined;
 }
 
 function simplified(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(simplified);
-  return isSchema(node) ? simplifiedObject(node) : node;
+  return isJsonObject(node) ? simplifiedObject(node) : node;
 }
 
 function simplifiedObject(node: JsonSchema): JsonSchema {
@@ -39,7 +35,7 @@ function simplifiedObject(node: JsonSchema): JsonSchema {
   const parts: Record<string, unknown> = {};
   for (const [keyword, value] of kept) {
     // Here the keys are names of fields, not keywords.
-    const isNamed = (keyword === "properties" || keyword === "$defs") && isSchema(value);
+    const isNamed = (keyword === "properties" || keyword === "$defs") && isJsonObject(value);
     parts[keyword] = isNamed ? mapped(value) : simplified(value);
   }
   // Some clients refuse an object schema without any keyword.
@@ -60,7 +56,7 @@ function mapped(named: JsonSchema): JsonSchema {
 function saysNothing(keyword: string, value: unknown): boolean {
   if (keyword === "minimum") return value === Number.MIN_SAFE_INTEGER;
   if (keyword === "maximum") return value === Number.MAX_SAFE_INTEGER;
-  const isEmpty = isSchema(value) && Object.keys(value).length === 0;
+  const isEmpty = isJsonObject(value) && Object.keys(value).length === 0;
   return isEmpty && (keyword === "additionalProperties" || keyword === "properties");
 }
 

@@ -1,13 +1,6 @@
+import { isJsonObject } from "../platform/json.ts";
 import { ToolError } from "../tools/define-tool.ts";
-import {
-  isSchema,
-  type JsonSchema,
-  MAX_MEMBERS,
-  MAX_VALUES,
-  membersIn,
-  schemaAlternatives,
-  valuesIn,
-} from "./json-schema.ts";
+import { type JsonSchema, MAX_MEMBERS, MAX_VALUES, membersIn, schemaAlternatives, valuesIn } from "./json-schema.ts";
 
 const REMEDY = "Send the items in several calls, and as JSON arrays rather than as texts.";
 
@@ -40,15 +33,15 @@ function read(value: unknown, schema: JsonSchema, reading: Reading): unknown {
   if (typeof value === "string") return fromText(value, forms, reading);
   if (Array.isArray(value)) {
     const items = forms.find((form) => form.type === "array")?.items;
-    return isSchema(items) ? value.map((item) => read(item, items, reading)) : value;
+    return isJsonObject(items) ? value.map((item) => read(item, items, reading)) : value;
   }
   if (typeof value !== "object" || value === null) return value;
-  const form = forms.find((one) => isSchema(one.properties));
+  const form = forms.find((one) => isJsonObject(one.properties));
   const properties = form?.properties;
-  if (form === undefined || !isSchema(properties) || !isSchema(value)) return value;
+  if (form === undefined || !isJsonObject(properties) || !isJsonObject(value)) return value;
   const readField = ([name, field]: [string, unknown]): [string, unknown] => {
     const known = Object.hasOwn(properties, name) ? properties[name] : undefined;
-    return [name, isSchema(known) ? read(field, known, reading) : field];
+    return [name, isJsonObject(known) ? read(field, known, reading) : field];
   };
   const fields = schema === reading.root ? value : itemFields(value, form, reading.root);
   return Object.fromEntries(Object.entries(fields).map(readField));
@@ -66,7 +59,7 @@ function fromText(text: string, forms: readonly JsonSchema[], reading: Reading):
 
 function isOfType(value: unknown, type: unknown): boolean {
   if (type === "array") return Array.isArray(value);
-  if (type === "object") return isSchema(value);
+  if (type === "object") return isJsonObject(value);
   if (type === "integer") return typeof value === "number";
   return (type === "boolean" || type === "number") && typeof value === type;
 }
@@ -99,7 +92,7 @@ const ALTERNATIVES: readonly (readonly string[])[] = [
  * model left out. An empty list counts as absent only if that cannot widen an effect.
  */
 export function withoutAbsent(given: unknown, { properties, required }: JsonSchema): unknown {
-  if (!isSchema(given) || !isSchema(properties)) return given;
+  if (!isJsonObject(given) || !isJsonObject(properties)) return given;
   const needed = new Set(Array.isArray(required) ? required : []);
   const isAbsent = (name: string): boolean => {
     const value = given[name];
@@ -130,11 +123,11 @@ function saysSomething(value: unknown): boolean {
  */
 function itemFields(item: JsonSchema, form: JsonSchema, root: JsonSchema): JsonSchema {
   const { properties, required, additionalProperties } = form;
-  if (!isSchema(properties) || additionalProperties !== false) return item;
+  if (!isJsonObject(properties) || additionalProperties !== false) return item;
   const needed = new Set(Array.isArray(required) ? required : []);
   const takesNull = (name: string): boolean => {
     const schema = Object.hasOwn(properties, name) ? properties[name] : undefined;
-    return isSchema(schema) && schemaAlternatives(schema, root).some(({ type }) => type === "null");
+    return isJsonObject(schema) && schemaAlternatives(schema, root).some(({ type }) => type === "null");
   };
   const isForAll = Object.entries(item).some(
     ([name, value]) => value === null && !needed.has(name) && !takesNull(name),
@@ -159,7 +152,7 @@ export function withUpperIds(given: unknown, field = ""): unknown {
     const changed = given.map((one: unknown) => withUpperIds(one, field));
     return changed.some((one, index) => one !== given[index]) ? changed : given;
   }
-  if (!isSchema(given)) return given;
+  if (!isJsonObject(given)) return given;
   let changed: Record<string, unknown> | undefined;
   for (const name of Object.keys(given)) {
     const value = given[name];

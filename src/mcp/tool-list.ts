@@ -1,7 +1,8 @@
 import type { ToolAnnotations } from "@modelcontextprotocol/server";
+import { isJsonObject } from "../platform/json.ts";
 import { once, type ToolFacts, type Toolset } from "../tools/define-tool.ts";
 import type { Prepared, Tool } from "../tools/registry.ts";
-import { advertised, isSchema, type JsonSchema, schemaAlternatives } from "./json-schema.ts";
+import { advertised, type JsonSchema, schemaAlternatives } from "./json-schema.ts";
 import { MADE_TOOLS, type MadeTool } from "./made-tools.ts";
 
 /** What determines which tools are listed. */
@@ -120,7 +121,7 @@ export function toolsWithLists(tools: readonly ListedTool[]): ReadonlySet<string
     (type === "array" && maxItems === undefined) || (type === "object" && properties === undefined);
   const hasList = ({ inputSchema }: ListedTool): boolean => {
     const schema = inputSchema();
-    const fields = isSchema(schema.properties) ? Object.values(schema.properties).filter(isSchema) : [];
+    const fields = isJsonObject(schema.properties) ? Object.values(schema.properties).filter(isJsonObject) : [];
     return fields.flatMap((field) => schemaAlternatives(field, schema)).some(isLarge);
   };
   return new Set(tools.filter(hasList).map(({ tool }) => tool.name));

@@ -5,6 +5,13 @@ export type Fixed<Value> = Value extends readonly (infer Item)[]
     ? { readonly [Key in keyof Value]: Fixed<Value[Key]> }
     : Value;
 
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** Whether a value is a JSON object, so neither an array nor null. */
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 /** Parses JSON; undefined if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {

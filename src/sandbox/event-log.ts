@@ -1,5 +1,6 @@
 import * as z from "zod";
-import { type Finding, isFields, type Verdict, verdictOf } from "./event-verdict.ts";
+import { isJsonObject } from "../platform/json.ts";
+import { type Finding, type Verdict, verdictOf } from "./event-verdict.ts";
 import { type LastEntries, ringBuffer } from "./last-entries.ts";
 
 /** A received event, as it is stored. */
@@ -140,7 +141,7 @@ export function arrivedEvent({
   body,
   findings,
 }: Pick<ArrivedEvent, "at" | "text" | "findings"> & { readonly body: unknown }): ArrivedEvent {
-  const { uid, eventName } = isFields(body) ? body : {};
+  const { uid, eventName } = isJsonObject(body) ? body : {};
   return {
     at,
     verdict: verdictOf(findings),

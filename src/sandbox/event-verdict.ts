@@ -1,3 +1,4 @@
+import { isJsonObject } from "../platform/json.ts";
 import { EVENT_FIELDS, EVENTS, type EventSpec, ITEM_FIELDS, isEventName, type Parameter } from "../spec/events.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
 import { codePoints } from "../spec/names.ts";
@@ -54,13 +55,8 @@ export function verdictOf(findings: readonly Finding[]): Verdict {
 
 /** All findings about the body of an event; empty for a valid event. */
 export function eventFindings(body: unknown): readonly Finding[] {
-  if (!isFields(body)) return [finding("", "notAnObject")];
+  if (!isJsonObject(body)) return [finding("", "notAnObject")];
   return [...commonFindings(body), ...lengthFindings(body), ...parameterFindings(body)];
-}
-
-/** Whether a value is an object, and neither null nor a list. */
-export function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Checks the fields of 2.1: `uid` and `eventName`. */
@@ -89,7 +85,7 @@ function lengthFindings(body: Fields): readonly Finding[] {
   return [
     ...(list.length > EVENT_LIMITS.items.value ? [finding("items", "tooManyItems")] : []),
     ...longStrings(body, ""),
-    ...list.flatMap((item, index) => (isFields(item) ? longStrings(item, `items.${index}.`) : [])),
+    ...list.flatMap((item, index) => (isJsonObject(item) ? longStrings(item, `items.${index}.`) : [])),
   ];
 }
 
@@ -114,7 +110,7 @@ function parameterFindings(body: Fields): readonly Finding[] {
     ...common,
     ...fieldFindings(body, "", event.parameters, Object.keys(EVENT_FIELDS)),
     ...entries.flatMap((item, index) =>
-      isFields(item)
+      isJsonObject(item)
         ? fieldFindings(item, `items.${index}.`, ITEM_FIELDS, [])
         : [finding(`items.${index}.item_id`, "requiredMissing")],
     ),

@@ -1,13 +1,12 @@
-import { EVENT_SHAPES, ITEM_SHAPE, isJsonObject, type Shape } from "../events/catalogue.ts";
+import { EVENT_SHAPES, ITEM_SHAPE, type Shape } from "../events/catalogue.ts";
 import { fixSpelling } from "../events/fix-spelling.ts";
 import { nearestName, parseNestedJson } from "../events/spelling.ts";
 import { sampleParameters } from "../events/suites/generate.ts";
 import { validateEvent } from "../events/validate.ts";
+import { isJsonObject, type JsonObject } from "../platform/json.ts";
 import { EVENT_FIELDS, type Parameter } from "../spec/events.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
 import type { BodyLine, CorrectedEvent } from "./sandbox-wire.ts";
-
-type JsonObject = Readonly<Record<string, unknown>>;
 
 const SEED = 1;
 /** Texts with more lines than this are not compared line by line. */

@@ -2,10 +2,9 @@ import { plain } from "../answers/fence.ts";
 import { RULES } from "../events/catalogue.ts";
 import { arrivedFindings } from "../events/findings.ts";
 import { nearestName } from "../events/spelling.ts";
-import { parseJson } from "../platform/json.ts";
+import { isJsonObject, parseJson } from "../platform/json.ts";
 import { cutText } from "../platform/text.ts";
 import type { ArrivedEvent, EventLog } from "../sandbox/event-log.ts";
-import { isFields } from "../sandbox/event-verdict.ts";
 import { EVENTS, type EventSpec } from "../spec/events.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
 import { correctedEvent } from "./corrected-event.ts";
@@ -41,7 +40,7 @@ function bodyOf({ text, isJson }: ArrivedEvent): unknown {
 
 /** Returns the platform that an event names. */
 function platformOf(body: unknown): string | undefined {
-  const platform = isFields(body) ? body.platform : undefined;
+  const platform = isJsonObject(body) ? body.platform : undefined;
   return typeof platform === "string" ? platform.slice(0, 40) : undefined;
 }
 
@@ -140,7 +139,7 @@ function coverageCounter() {
           unknown.set(name, (unknown.get(name) ?? 0) + 1);
         return;
       }
-      if (!isFields(body)) return;
+      if (!isJsonObject(body)) return;
       entry.count += 1;
       if (verdict !== "recorded") entry.wrong += 1;
       for (const [name, parameter] of entry.parameters) if (Object.hasOwn(body, name)) parameter.count += 1;
@@ -346,7 +345,7 @@ function eventRow(event: ArrivedEvent, seq: number): EventRow {
   const body = bodyOf(event);
   const platform = platformOf(body);
   // The log has no names for events with very long names; the row shows the name from the body.
-  const name = event.eventName ?? (isFields(body) && typeof body.eventName === "string" ? body.eventName : null);
+  const name = event.eventName ?? (isJsonObject(body) && typeof body.eventName === "string" ? body.eventName : null);
   return {
     ...{
       seq,

@@ -1,7 +1,6 @@
 import * as z from "zod";
-import { isObject } from "../../api/answers.ts";
 import { inputFile } from "../../files/input-file.ts";
-import { type Fixed, parseJson } from "../../platform/json.ts";
+import { type Fixed, isJsonObject, parseJson } from "../../platform/json.ts";
 import { asked, nearIds, reason, reportedObject, rowCounts, stopEntry, takenName } from "../../runs/outcome.ts";
 import type { CreateTargetingItem, OptionChanges, OptionToCreate } from "../../spec/records.ts";
 import { BULK_OPERATIONS, type BulkOperation } from "../../spec/routes.ts";
@@ -111,7 +110,7 @@ const step: z.ZodType<Step> = z.preprocess(
 
 /** Reads the item of a step, which a journal stores as JSON text in `json`. The text is empty for a delete. */
 function withItem(value: unknown): unknown {
-  if (!isObject(value) || typeof value.json !== "string") return value;
+  if (!isJsonObject(value) || typeof value.json !== "string") return value;
   return { ...value, item: value.json === "" ? undefined : parseJson(value.json) };
 }
 

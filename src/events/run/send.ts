@@ -1,7 +1,8 @@
 import { type ApiError, isApiError } from "../../api/errors.ts";
 import type { EventApi } from "../../api/events.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { isJsonObject, type Validation } from "../catalogue.ts";
+import { isJsonObject } from "../../platform/json.ts";
+import type { Validation } from "../catalogue.ts";
 import { type NearestName, rememberingNearestName } from "../spelling.ts";
 import { validateEvent } from "../validate.ts";
 import {

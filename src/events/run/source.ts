@@ -8,10 +8,9 @@ import { invalidRow, type OpenedFile, type RowShape, rowsOf } from "../../files/
 import type { SheetHeader } from "../../files/sheet-rows.ts";
 import { FileError } from "../../platform/files.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
-import { parseJson } from "../../platform/json.ts";
+import { isJsonObject, parseJson } from "../../platform/json.ts";
 import type { Reason, ReportedObject } from "../../runs/outcome.ts";
 import { EVENT_FIELDS, EVENTS, ITEM_FIELDS, type Parameter } from "../../spec/events.ts";
-import { isJsonObject } from "../catalogue.ts";
 import { closestSpelling, parseNestedJson, remembering, synonymOf } from "../spelling.ts";
 import type { EventCall } from "./run-state.ts";
 
