@@ -1,6 +1,6 @@
 import type { Loss } from "../changes/plan/plan.ts";
 import type { Decided, EffectObject, EffectPart } from "../changes/rows/entries.ts";
-import { thousands } from "../platform/text.ts";
+import { cutText, thousands } from "../platform/text.ts";
 import type { Asked, KnownChange, ReportedObject } from "../runs/outcome.ts";
 import { nameProblem } from "../spec/names.ts";
 import { fullest, tokensOf } from "./budget.ts";
@@ -312,7 +312,7 @@ const MAX_LETTERS = 1000;
 
 /** A name as it is stored for people: cut after 1,000 characters. */
 export function shortName(name: string): string {
-  return name.length <= MAX_LETTERS ? name : `${name.slice(0, MAX_LETTERS)}…`;
+  return cutText(name, MAX_LETTERS);
 }
 
 /** The maximum number of names in a question, for each kind. */

@@ -1,4 +1,4 @@
-import { thousands } from "../platform/text.ts";
+import { cutText, thousands } from "../platform/text.ts";
 import type { Outcome, Reason } from "../runs/outcome.ts";
 import { type FailureDetail, type FailureGroup, failureGroups, type ReportedState } from "../runs/report.ts";
 import type { BulkOperation } from "../spec/routes.ts";
@@ -330,5 +330,5 @@ function shortFields(fields: object, depth = 0): Detail {
 export function cut(text: string): string;
 export function cut(text: string | undefined): string | undefined;
 export function cut(text: string | undefined): string | undefined {
-  return text !== undefined && text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)}…` : text;
+  return text === undefined ? undefined : cutText(text, LONGEST_TEXT);
 }

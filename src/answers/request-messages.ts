@@ -36,13 +36,13 @@ const fileProblem = z.object({ effect: z.literal("file"), message: z.string(), r
 export function planningFailure(detail: Readonly<Record<string, unknown>>): Failure {
   const file = fileProblem.safeParse(detail).data;
   if (file !== undefined) return { message: plain(file.message), remedy: plain(file.remedy) };
-  const kept = requestProblem.safeParse(detail).data;
-  return kept === undefined ? { message: "the reason is not known" } : problemWords(kept);
+  const stored = requestProblem.safeParse(detail).data;
+  return stored === undefined ? { message: "the reason is not known" } : problemWords(stored);
 }
 
 /** The message of a request that failed outside of a run: a read for an answer or for a plan. */
 export function requestFailure(error: ApiError): Failure {
-  if (error instanceof ListError) return LISTS[error.problem];
+  if (error instanceof ListError) return LIST_FAILURES[error.problem];
   return planningFailure(problemOf(error));
 }
 
@@ -70,9 +70,12 @@ function problemWords(problem: Problem): Failure {
   }
 }
 
-/** How to fix that a request was not sent or not answered. */
+/**
+ * How to fix that a request was not sent or not answered. For an unknown cause, this is the remedy that helps most often.
+ */
 export function remedyOf(problem: Known): string {
-  return networkRemedy(problem.network, wayOf(problem));
+  const { network = "lost" } = problem;
+  return (isCause(network) ? REMEDIES[network] : REMEDIES.lost)(endpointOf(problem));
 }
 
 /** The message that the service limits requests, with the requested wait. */
@@ -87,12 +90,12 @@ function secondsWords(ms: number): string {
   return `${thousands(Math.ceil(seconds / 60))} min`;
 }
 
-function wayOf({ operation, setBy }: Known): Way {
+function endpointOf({ operation, setBy }: Known): Endpoint {
   const isEvent = operation === "trackEvent" || setBy === "EVENT_API_URL";
   return { address: setBy ?? "the address in the settings", key: isEvent ? "EVENT_APP_KEY" : "TARGETING_API_KEY" };
 }
 
-const LISTS: Readonly<Record<ListProblem, Failure>> = {
+const LIST_FAILURES: Readonly<Record<ListProblem, Failure>> = {
   repeats: {
     message:
       "the service gives the same page of a list again, as if it ignored offset: the list cannot be read to its end",
@@ -129,7 +132,7 @@ const REJECTIONS: Readonly<Record<string, Failure>> = {
  * The messages of refusals that every further request would get. Reads, writes, events and `doctor` share them. The
  * reason is the key, the address, or something between this server and the service.
  */
-const REFUSALS: Readonly<Record<string, (problem: Known, way: Way) => Message>> = {
+const REFUSALS: Readonly<Record<string, (problem: Known, endpoint: Endpoint) => Message>> = {
   unauthorized: (_problem, { key }) => ({
     message: "the service does not accept the key",
     remedy: `The key is missing, invalid or revoked: set ${key} to a valid one.`,
@@ -170,7 +173,7 @@ function quoted(route: string | undefined): string {
 
 /** Returns the message of a refusal that every further request would get, or undefined for any other kind. */
 export function refusalWords(kind: string, problem: Known): Message | undefined {
-  return Object.hasOwn(REFUSALS, kind) ? REFUSALS[kind]?.(problem, wayOf(problem)) : undefined;
+  return Object.hasOwn(REFUSALS, kind) ? REFUSALS[kind]?.(problem, endpointOf(problem)) : undefined;
 }
 
 function rejectionWords(problem: Problem): Failure {
@@ -184,14 +187,15 @@ function rejectionWords(problem: Problem): Failure {
   return { message: `the service refused the request (status ${statusCode}${named})`, remedy: said };
 }
 
-interface Way {
+/** The settings of the API that a request was sent to. */
+interface Endpoint {
   /** The setting that contains the address, or a description of it. */
   readonly address: string;
   readonly key: string;
 }
 
 /** How to fix that a request was not answered, by cause. Reads, writes, events and `doctor` share these texts. */
-const REMEDIES: Readonly<Record<NetworkCause, (way: Way) => string>> = {
+const REMEDIES: Readonly<Record<NetworkCause, (endpoint: Endpoint) => string>> = {
   name: ({ address }) =>
     `Check the host in ${address} for typing errors, and that this machine can look it up (DNS, VPN). ` +
     "Where only a proxy knows it, set HTTPS_PROXY.",
@@ -221,16 +225,8 @@ const REMEDIES: Readonly<Record<NetworkCause, (way: Way) => string>> = {
     `Have the proxy let the host in ${address} through, or add the host to NO_PROXY if no proxy is needed.`,
 };
 
-/**
- * Returns how to fix that a request was not answered. For an unknown cause, this is the remedy that helps most often.
- */
-function networkRemedy(cause: string | undefined, way: Way): string {
-  const remedy = isCause(cause) ? REMEDIES[cause] : REMEDIES.lost;
-  return remedy(way);
-}
-
-function isCause(cause: string | undefined): cause is NetworkCause {
-  return cause !== undefined && Object.hasOwn(REMEDIES, cause);
+function isCause(cause: string): cause is NetworkCause {
+  return Object.hasOwn(REMEDIES, cause);
 }
 
 /** The hosts by their client names, each with its name in `setup` and its title. */

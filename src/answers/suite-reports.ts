@@ -2,6 +2,7 @@ import { BASIS_WORDS, type RuleBasis } from "../events/catalogue.ts";
 import type { SuiteFormat } from "../events/suites/emit.ts";
 import type { CaseResult, SuiteReport } from "../events/suites/run-suite.ts";
 import { type EventSuite, eventsOf } from "../events/suites/suite.ts";
+import { cutText } from "../platform/text.ts";
 import { type Approval, approvalLines, type Effect, effectPart, shortName } from "./approvals.ts";
 import { pageBudget, renderAnswer, takeRows, tokensOf } from "./budget.ts";
 import { basisNote, inBasisWords, suiteReportUri, suiteUri } from "./event-suites.ts";
@@ -42,8 +43,8 @@ export function suiteReportAnswer(run: {
   const { results, ...counts } = report;
   const all = results.filter(({ status }) => status === "mismatched").map(mismatchRow);
   const mismatches = takeRows(all, mismatchLine, pageBudget());
-  const byVerdict = standingsBy(results, ({ expected }) => expected);
-  const byBasis = standingsBy(results, ({ basis }) => basis);
+  const byVerdict = countsByGroup(results, ({ expected }) => expected);
+  const byBasis = countsByGroup(results, ({ basis }) => basis);
   const notRun = results.filter(({ reason }) => reason === "notRun").length;
   const nextSteps = notRun > 0 ? ["run smaller suites, by eventNames or kinds: the time of one call was over"] : [];
   const omitted = all.length - mismatches.length;
@@ -62,7 +63,7 @@ export function suiteReportAnswer(run: {
     [
       `${many(counts.cases, "test")} against target ${target} (${environment}): ${resultWords(counts)}${notRun > 0 ? ` (${notRun} not run)` : ""}.`,
       ...approvalLines(approval),
-      `By the verdict expected: ${standingsText(byVerdict)}. By how it is known: ${standingsText(inBasisWords(byBasis))}.`,
+      `By the verdict expected: ${countsText(byVerdict)}. By how it is known: ${countsText(inBasisWords(byBasis))}.`,
       ...notes.map((note) => `${note}.`),
       ...(mismatches.length > 0 ? ["Not as expected:", fenced(mismatches.map(mismatchLine))] : []),
       omitted > 0 && `(${omitted} more)`,
@@ -84,44 +85,43 @@ function resultWords({ cases, matched, mismatched, unobservable }: Omit<SuiteRep
 }
 
 /** The number of cases with each status. Counts of 0 are omitted. */
-type Standings = Readonly<Partial<Record<CaseResult["status"], number>>>;
+type StatusCounts = Partial<Record<CaseResult["status"], number>>;
 
-function standingsBy(
-  results: readonly CaseResult[],
-  of: (result: CaseResult) => string,
-): Readonly<Record<string, Standings>> {
-  const counts = new Map<string, Partial<Record<CaseResult["status"], number>>>();
+/** Counts the cases of each group by status. `groupOf` returns the group of a case. */
+function countsByGroup(results: readonly CaseResult[], groupOf: (result: CaseResult) => string) {
+  const groups: Record<string, StatusCounts> = {};
   for (const result of results) {
-    const sort = counts.get(of(result)) ?? {};
-    counts.set(of(result), sort);
-    sort[result.status] = (sort[result.status] ?? 0) + 1;
+    const counts = groups[groupOf(result)] ?? {};
+    groups[groupOf(result)] = { ...counts, [result.status]: (counts[result.status] ?? 0) + 1 };
   }
-  return Object.fromEntries(counts);
+  return groups;
 }
 
-const STANDING_WORDS = {
-  matched: "as expected",
-  mismatched: "not as expected",
-  unobservable: "cannot be seen",
-} as const satisfies Record<CaseResult["status"], string>;
+const STATUS_WORDS = [
+  ["matched", "as expected"],
+  ["mismatched", "not as expected"],
+  ["unobservable", "cannot be seen"],
+] as const;
 
-function standingsText(sorts: Readonly<Record<string, Standings>>): string {
-  return Object.entries(sorts)
-    .map(([sort, { matched = 0, mismatched = 0, unobservable = 0 }]) => {
-      const parts = [
-        matched > 0 && `${matched} ${STANDING_WORDS.matched}`,
-        mismatched > 0 && `${mismatched} ${STANDING_WORDS.mismatched}`,
-        unobservable > 0 && `${unobservable} ${STANDING_WORDS.unobservable}`,
-      ];
-      return `${sort} ${parts.filter((part) => part !== false).join(", ")}`;
-    })
+function countsText(groups: Readonly<Record<string, StatusCounts>>): string {
+  const words = (counts: StatusCounts): string =>
+    STATUS_WORDS.flatMap(([status, word]) => (counts[status] ? [`${counts[status]} ${word}`] : [])).join(", ");
+  return Object.entries(groups)
+    .map(([group, counts]) => `${group} ${words(counts)}`)
     .join("; ");
 }
 
 type Mismatch = ReturnType<typeof mismatchRow>;
 
 function mismatchRow({ id, title, expected, basis, rule, observed }: CaseResult) {
-  return { id: cut(id), title: cut(title), expected, basis, ...(rule !== undefined && { rule }), observed };
+  return {
+    id: cutText(id, LONGEST),
+    title: cutText(title, LONGEST),
+    expected,
+    basis,
+    ...(rule !== undefined && { rule }),
+    observed,
+  };
 }
 
 function mismatchLine({ id, title, expected, basis, rule, observed }: Mismatch): string {
@@ -131,10 +131,6 @@ function mismatchLine({ id, title, expected, basis, rule, observed }: Mismatch):
 }
 
 const LONGEST = 200;
-
-function cut(text: string): string {
-  return text.length <= LONGEST ? text : `${text.slice(0, LONGEST)}…`;
-}
 
 function notesOf({ results }: SuiteReport): readonly string[] {
   const unpredicted = results.filter(({ status, expected }) => status === "matched" && expected === "uncertain").length;
@@ -156,7 +152,7 @@ export function previewOf(file: string): string {
   const lines: string[] = [];
   let left = PREVIEW_TOKENS;
   for (const whole of file.slice(0, PREVIEW_TOKENS * 10).split("\n")) {
-    const line = whole.length <= LINE_LETTERS ? whole : `${whole.slice(0, LINE_LETTERS)}…`;
+    const line = cutText(whole, LINE_LETTERS);
     left -= tokensOf(JSON.stringify(line)) + 1;
     if (left < 0) break;
     lines.push(line);

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { parseJson } from "../platform/json.ts";
 import type { Done, OptionEffect, OptionState, TargetingEffect, UncertainObject } from "../runs/kind.ts";
-import { wholeLines } from "../runs/lifecycle.ts";
+import { wholeLines } from "../runs/store.ts";
 import type { OptionChanges } from "../spec/records.ts";
 import type { OptionItem, Step, StepOf } from "./rows/entries.ts";
 import { type PreviousOption, type PreviousTargeting, previousValueLine } from "./rows/former.ts";

@@ -1,4 +1,5 @@
 import { isJsonObject } from "../platform/json.ts";
+import { cutText } from "../platform/text.ts";
 import { EVENTS, type EventSpec } from "../spec/events.ts";
 import { EVENT_NAMES, EVENT_SHAPES, RULES, type RuleName } from "./catalogue.ts";
 import type { ArrivedEvent } from "./expectations.ts";
@@ -150,7 +151,7 @@ function parametersSummary(seen: ReadonlyMap<string, Seen>): string {
 }
 
 function cutName<Value>([name, value]: readonly [string, Value]): readonly [string, Value] {
-  return [name.length <= LONGEST_NAME ? name : `${name.slice(0, LONGEST_NAME)}…`, value];
+  return [cutText(name, LONGEST_NAME), value];
 }
 
 function increase<Key>(counts: Map<Key, number>, key: Key, by = 1): void {

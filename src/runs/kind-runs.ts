@@ -4,8 +4,9 @@ import { type ExecutedRun, type ExecutionParts, executeRun, followIfTakenOver } 
 import { type LoadedRun, LoadedRuns } from "./kept-runs.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
 import { ExecutionRefusedError, type Refusal, understood } from "./kind.ts";
-import { CREATED, type HeldRecord, inLines, isUnstarted, moveRun, type RunRecord } from "./lifecycle.ts";
+import { CREATED, type HeldRecord, isUnstarted, moveRun, type RunRecord } from "./lifecycle.ts";
 import {
+  inLines,
   type RunHeader,
   type RunStore,
   RunStoreError,

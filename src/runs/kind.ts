@@ -3,11 +3,11 @@ import type { Wrapper } from "../platform/around.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { parseJson } from "../platform/json.ts";
-import type { Line } from "./lifecycle.ts";
 import type { Reason, StopCause } from "./outcome.ts";
 import type { ReportCounts, ReportedState, RunStatus } from "./report.ts";
 import {
   DamagedRunError,
+  type Line,
   type RunHeader,
   type RunJournal,
   type RunPart,

@@ -2,9 +2,6 @@ import * as z from "zod";
 import { stopEntry } from "./outcome.ts";
 import type { Lease } from "./turn.ts";
 
-/** A journal entry as its kind writes it: JSON without a line break, in pieces. */
-export type Line = readonly (string | Uint8Array)[];
-
 /** The format version of headers and journals. Those of a newer version of the server are not touched. */
 export const VERSION = 1;
 
@@ -91,45 +88,6 @@ function isUnfinished({ open, status, counts }: z.infer<typeof runSummarySchema>
   // about unknown outcomes, even if the run cannot be resumed.
   return open || status === "interrupted" || (counts.unknown ?? 0) > 0;
 }
-
-/** The number of groups of calls. Calls of one group wait for each other. */
-const GROUPS = 64;
-
-/** Returns the group of a call. Calls of the same group run one after another. */
-export function groupOf(fingerprint: string): string {
-  return String([...fingerprint].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % GROUPS);
-}
-
-/** Returns an entry as bytes, with its line break. */
-export function lineBytes(line: Line): Uint8Array[] {
-  return [...line.map((piece) => (typeof piece === "string" ? Buffer.from(piece) : piece)), NEWLINE];
-}
-
-const NEWLINE = Buffer.from("\n");
-
-/** Yields entries one after another, each with its line break. */
-export function* inLines(lines: Iterable<Line>): Generator<string | Uint8Array> {
-  for (const line of lines) {
-    yield* line;
-    yield "\n";
-  }
-}
-
-/** Yields the lines that end with a line break. */
-export async function* wholeLines(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
-  let rest: Uint8Array[] = [];
-  for await (const piece of pieces) {
-    let from = 0;
-    for (let end = piece.indexOf(LINE_FEED); end !== -1; end = piece.indexOf(LINE_FEED, from)) {
-      yield Buffer.concat([...rest, piece.subarray(from, end)]).toString("utf8");
-      rest = [];
-      from = end + 1;
-    }
-    if (from < piece.length) rest.push(piece.subarray(from));
-  }
-}
-
-const LINE_FEED = 0x0a;
 
 /**
  * The stored status of a run. Whether a process executes the run is not a status but follows from its lease: a process

@@ -2,7 +2,7 @@ import type * as z from "zod";
 import type { Pieces } from "../platform/durable-files.ts";
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
-import type { Line, RunRecord, runHeaderSchema, runSummarySchema } from "./lifecycle.ts";
+import type { RunRecord, runHeaderSchema, runSummarySchema } from "./lifecycle.ts";
 import type { RetentionWatch } from "./retention-clock.ts";
 import type { Intent, Lease, Turn } from "./turn.ts";
 
@@ -274,5 +274,46 @@ export async function undefinedIfNothingStored<T>(taking: Promise<T>): Promise<T
   } catch (thrown) {
     if (thrown instanceof NothingStoredError) return undefined;
     throw thrown;
+  }
+}
+
+/** The number of groups of calls. Calls of one group wait for each other. */
+const CALL_GROUPS = 64;
+
+/** Returns the group of a call. Calls of the same group run one after another. */
+export function callGroupOf(fingerprint: string): string {
+  return String([...fingerprint].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % CALL_GROUPS);
+}
+
+/** A journal entry as its kind writes it: JSON without a line break, in pieces. */
+export type Line = readonly (string | Uint8Array)[];
+
+const NEWLINE = Buffer.from("\n");
+const LINE_FEED = 0x0a;
+
+/** Returns an entry as bytes, with its line break. */
+export function lineBytes(line: Line): Uint8Array[] {
+  return [...line.map((piece) => (typeof piece === "string" ? Buffer.from(piece) : piece)), NEWLINE];
+}
+
+/** Yields entries one after another, each with its line break. */
+export function* inLines(lines: Iterable<Line>): Generator<string | Uint8Array> {
+  for (const line of lines) {
+    yield* line;
+    yield "\n";
+  }
+}
+
+/** Yields the lines that end with a line break. */
+export async function* wholeLines(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  let rest: Uint8Array[] = [];
+  for await (const piece of pieces) {
+    let from = 0;
+    for (let end = piece.indexOf(LINE_FEED); end !== -1; end = piece.indexOf(LINE_FEED, from)) {
+      yield Buffer.concat([...rest, piece.subarray(from, end)]).toString("utf8");
+      rest = [];
+      from = end + 1;
+    }
+    if (from < piece.length) rest.push(piece.subarray(from));
   }
 }

@@ -11,7 +11,7 @@ import { planJson } from "../plans/plan-document.ts";
 import { parseJson } from "../platform/json.ts";
 import type { Run } from "../runs/kind.ts";
 import { objectResult } from "../runs/report.ts";
-import { DamagedRunError } from "../runs/store.ts";
+import { DamagedRunError, wholeLines } from "../runs/store.ts";
 import type { ToolServices } from "./context.ts";
 import { documentOf, requestsFor } from "./kept-plan.ts";
 
@@ -41,12 +41,8 @@ export async function* removedLines(
     if (which === "removed") return is === "removed" ? `${line}\n` : "";
     return is === "removed" ? "" : `{"removed":"${is === "unknown" ? is : "no"}",${line.slice(1)}\n`;
   };
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const piece of runs.part(runId, "removed")()) {
-    const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
-    rest = lines.pop() ?? "";
-    const some = lines.map(picked).join("");
+  for await (const line of wholeLines(runs.part(runId, "removed")())) {
+    const some = picked(line);
     if (some !== "") yield Buffer.from(some);
   }
 }

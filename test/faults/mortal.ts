@@ -1,6 +1,5 @@
 import type { ManagementApi } from "../../src/api/management.ts";
-import type { Line } from "../../src/runs/lifecycle.ts";
-import type { RunJournal, RunStore } from "../../src/runs/store.ts";
+import type { Line, RunJournal, RunStore } from "../../src/runs/store.ts";
 import type { Lease } from "../../src/runs/turn.ts";
 import type { Random } from "./random.ts";
 

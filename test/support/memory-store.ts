@@ -3,8 +3,15 @@ import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import type { Backend, ContentsStore, SuiteTexts, TargetingMemory } from "../../src/runs/backend.ts";
 import { processLock } from "../../src/runs/files/lease.ts";
 import { targetingMemory } from "../../src/runs/files/side-stores.ts";
-import { CREATED, type Line, type RunRecord } from "../../src/runs/lifecycle.ts";
-import { callerName, type RunHeader, type RunPart, type RunStore, type Unfinished } from "../../src/runs/store.ts";
+import { CREATED, type RunRecord } from "../../src/runs/lifecycle.ts";
+import {
+  callerName,
+  type Line,
+  type RunHeader,
+  type RunPart,
+  type RunStore,
+  type Unfinished,
+} from "../../src/runs/store.ts";
 import { type Lease, permitWithoutLease } from "../../src/runs/turn.ts";
 
 interface Kept {

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { SplitCells } from "../../files/cells.ts";
+import { cutText } from "../../platform/text.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionType } from "../../spec/records.ts";
 
@@ -111,7 +112,7 @@ const LONGEST_QUOTED = 80;
 
 /** A text of the file in quotes, shortened if it is long. */
 export function quoted(text: string): string {
-  return JSON.stringify(text.length > LONGEST_QUOTED ? `${text.slice(0, LONGEST_QUOTED)}…` : text);
+  return JSON.stringify(cutText(text, LONGEST_QUOTED));
 }
 
 const id = z

@@ -4,8 +4,7 @@ import { dirname } from "node:path";
 import { createInterface } from "node:readline";
 import { syncFolder } from "../../platform/durable-files.ts";
 import { moveIntoPlace } from "../../platform/files.ts";
-import { lineBytes } from "../lifecycle.ts";
-import type { RunJournal } from "../store.ts";
+import { lineBytes, type RunJournal } from "../store.ts";
 import { type Lease, RECENT_MS } from "../turn.ts";
 import { unlessMissing } from "./run-folder.ts";
 

@@ -8,9 +8,10 @@ import { removeFile } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
 import { ulidAt, ulidTime } from "../../spec/ulid.ts";
 import { onceDone } from "../kind-runs.ts";
-import { groupOf, isRunId, isUnstarted, mayBeUnfinished, parseRunHeader, VERSION } from "../lifecycle.ts";
+import { isRunId, isUnstarted, mayBeUnfinished, parseRunHeader, VERSION } from "../lifecycle.ts";
 import { type RetentionWatch, retentionWatch, seenClock } from "../retention-clock.ts";
 import {
+  callGroupOf,
   DamagedRunError,
   type Revision,
   type RunHeader,
@@ -101,7 +102,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
     revision: (runId) => (isRunId(runId) ? revisionOf(join(folder, runId)) : Promise.resolve(undefined)),
     list: (query) => withIndex(() => listed(index, query)),
     async withCallLock(fingerprint, work) {
-      const hold = () => turns.hold(groupOf(fingerprint), () => Promise.allSettled([work()]), NEVER);
+      const hold = () => turns.hold(callGroupOf(fingerprint), () => Promise.allSettled([work()]), NEVER);
       const [done] = await withStoreErrors(folder, hold);
       if (done.status === "rejected") throw done.reason;
       return done.value;

@@ -3,21 +3,12 @@ import { beyondCall, callUntil } from "../../platform/clock.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { parseJson } from "../../platform/json.ts";
 import type { ProjectLock } from "../backend.ts";
+import { CREATED, isRunId, mayBeUnfinished, parseRunHeader, type RunRecord, runRecord, VERSION } from "../lifecycle.ts";
 import {
-  CREATED,
-  groupOf,
-  isRunId,
-  lineBytes,
-  mayBeUnfinished,
-  parseRunHeader,
-  type RunRecord,
-  runRecord,
-  VERSION,
-  wholeLines,
-} from "../lifecycle.ts";
-import {
+  callGroupOf,
   DamagedRunError,
   LostEntriesError,
+  lineBytes,
   type OrphanedRuns,
   type RunJournal,
   type RunQuery,
@@ -25,6 +16,7 @@ import {
   type StopStore,
   type StoredRun,
   StoreUnavailableError,
+  wholeLines,
 } from "../store.ts";
 import { type Intent, isFresh, type Lease, readClocks, type Turn } from "../turn.ts";
 import { type Database, IS_NAMED, inCallTime } from "./database.ts";
@@ -86,7 +78,7 @@ export function storedRuns(
       return found && { text: found.changes, bytes: Number(found.bytes) };
     },
     list: (query) => idsOf(database, ...queryOf(query)),
-    withCallLock: (fingerprint, work) => turns.hold(`turn:${groupOf(fingerprint)}`, work, callEnds(of.clock)),
+    withCallLock: (fingerprint, work) => turns.hold(`turn:${callGroupOf(fingerprint)}`, work, callEnds(of.clock)),
     lease: (runId) => takeLease(of, driverOf(runId)),
     async isDriven(runId) {
       const values = [runId, driverOf(runId), SEEN_WITHIN, refusedRun(runId)];
