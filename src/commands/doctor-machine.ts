@@ -1,16 +1,10 @@
-import { statSync } from "node:fs";
 import { access, constants, mkdtemp, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
-import type { Log } from "../observe/log.ts";
 import { syncFolder } from "../platform/durable-files.ts";
 import { runsIn } from "../runs/files/run-folder.ts";
-import { SEAL_KEY_FILE } from "../runs/files/side-stores.ts";
 import type { FoundStore } from "../runs/postgres/start.ts";
-import { NO_TRACES } from "../runtime/observers.ts";
-import { SETTINGS } from "../settings/registry.ts";
-import { type Settings, type SettingsInput, settingText } from "../settings/settings.ts";
-import { isPlain, type Setting } from "../settings/value-types.ts";
+import type { Settings } from "../settings/settings.ts";
 
 /** The result of one check. A note is harmless but may surprise; a problem must be fixed. */
 export interface Check {
@@ -152,91 +146,4 @@ export async function checkStore({ store, stateDir }: Pick<Settings, "store" | "
 function sizeWords({ runs, bytes }: NonNullable<FoundStore["tables"]>): string {
   const sum = Object.values(bytes).reduce((total, one) => total + one, 0);
   return `${runs} runs, ${Math.ceil(sum / 1_048_576)} MB`;
-}
-
-/** Something that others on this machine, or on the way to a service, could read, with its remedy. */
-type Exposure = Check & { readonly state: "note" | "problem"; readonly remedy: string };
-
-/**
- * Checks the files that contain secrets, and the addresses that keys are sent to. Reads no content and sends nothing.
- */
-export function exposures(settings: Settings, input: SettingsInput): readonly Exposure[] {
-  return [...openFiles(settings), ...plainAddresses(settings, input)];
-}
-
-/** Logs what was noticed at the start of a server. `problem` is why there are no traces. */
-export function logStartWarnings(log: Log, settings: Settings, input: SettingsInput, problem: unknown): void {
-  for (const variable of settings.unknownVariables)
-    log.warn("this variable is no setting; is it misspelt?", { variable });
-  if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
-  for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
-}
-
-/** Secrets in files, with the permissions that they should have. Windows uses access lists instead. */
-function openFiles({ stateDir, sealKey, http }: Settings): readonly Exposure[] {
-  if (process.platform === "win32") return [];
-  const sealFile = sealKey === undefined ? join(stateDir, SEAL_KEY_FILE) : undefined;
-  return [
-    // Files created in it have their own permissions. But an open folder shows names, and files that older versions
-    // left in it.
-    ...openOne("state folder", stateDir, { right: "700", why: "it holds runs", mostly: "note" }),
-    ...openOne("seal key", sealFile, { right: "600", why: "a program that reads it can confirm deletions" }),
-    ...openOne("access file", http.accessFile, { right: "600", why: "it holds keys and tokens" }),
-  ];
-}
-
-/** A path that should be accessible to its owner only. */
-interface OwnPath {
-  /** The permissions that it should have, in the notation of `chmod`. */
-  readonly right: string;
-  readonly why: string;
-  /** The severity if every user of the machine can use the path; a problem if absent. */
-  readonly mostly?: Exposure["state"];
-}
-
-function openOne(
-  about: string,
-  path: string | undefined,
-  { right, why, mostly = "problem" }: OwnPath,
-): readonly Exposure[] {
-  const mode = path === undefined ? 0 : modeOf(path);
-  const isForAll = (mode & 0o007) !== 0;
-  if (!isForAll && (mode & 0o070) === 0) return [];
-  const who = isForAll ? "every user of this machine" : "its group";
-  const found = `${path} is open to ${who} (mode ${mode.toString(8)}), and ${why}`;
-  // Access for a group may be intended, as on a mounted volume; access for all users never is.
-  return [{ about, state: isForAll ? mostly : "note", found, remedy: `chmod ${right} ${path}` }];
-}
-
-/** The permissions of a file; 0 if it does not exist or is not accessible, because it then reveals nothing. */
-function modeOf(path: string): number {
-  try {
-    return (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;
-  } catch (thrown) {
-    if (thrown instanceof Error && "code" in thrown) return 0;
-    throw thrown;
-  }
-}
-
-const SENDERS: readonly (readonly [Setting<string>, string])[] = [
-  [SETTINGS.targetingApiUrl, "the key of the management API is sent"],
-  [SETTINGS.eventApiUrl, "the key of the event API is sent"],
-  [SETTINGS.publicUrl, "callers send their tokens and keys"],
-];
-
-/** Addresses of live services that keys are sent to without encryption. A sandbox receives only its own public keys. */
-function plainAddresses({ environment }: Settings, input: SettingsInput): readonly Exposure[] {
-  if (environment.kind === "sandbox") return [];
-  return SENDERS.flatMap(([setting, what]): readonly Exposure[] => {
-    const address = settingText(setting, input)?.text;
-    if (address === undefined || !isPlain(address)) return [];
-    return [
-      {
-        about: "addresses",
-        state: "note",
-        found: `${setting.variable} is ${address}: ${what} over plain http, readable on the way`,
-        remedy: `Let ${setting.variable} begin with https://.`,
-      },
-    ];
-  });
 }

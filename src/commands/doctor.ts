@@ -16,12 +16,12 @@ import {
   checkFolders,
   checkNode,
   checkStore,
-  exposures,
   note,
   ok,
   problem,
   type StoreShown,
 } from "./doctor-machine.ts";
+import { exposures } from "./exposures.ts";
 
 /** A person waits for the result, so no probe takes longer, and none is retried. */
 const PROBE_TIMEOUT_MS = 10_000;

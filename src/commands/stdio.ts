@@ -121,7 +121,7 @@ async function rootGuardOf({ stateDir }: Settings, input: SettingsInput): Promis
 
 /** Logs what was noticed at the start. `problem` is why there are no traces. The client does not wait for it. */
 async function warn(log: Log, settings: Settings, input: SettingsInput, problem: unknown): Promise<void> {
-  const { logStartWarnings } = await import("./doctor-machine.ts");
+  const { logStartWarnings } = await import("./exposures.ts");
   logStartWarnings(log, settings, input, problem);
   for (const [variable, problem] of settings.unusable) log.warn(problem, { variable });
   const { environment } = settings;
