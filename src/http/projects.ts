@@ -39,7 +39,7 @@ export interface Projects {
 }
 
 /** A pair of keys in memory. */
-interface Kept {
+interface CachedProject {
   readonly project: Project;
   readonly forget: () => void;
   requests: number;
@@ -55,23 +55,23 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
     forgotten: undefined,
   };
   /** By the digest of the keys; the most recently used pair comes last. */
-  const kept = new Map<string, Kept>();
+  const cache = new Map<string, CachedProject>();
   const { environment } = settings;
   // An embedded sandbox is the same project for all callers.
   const isEmbedded = environment.kind === "sandbox" && environment.url === undefined;
-  const everyone = () => [configured, ...[...kept.values()].map(({ project }) => project)];
-  const forget = (id: string, one: Kept): void => {
-    kept.delete(id);
+  const everyone = () => [configured, ...[...cache.values()].map(({ project }) => project)];
+  const forget = (id: string, one: CachedProject): void => {
+    cache.delete(id);
     one.forget();
     one.project.close().catch((error: unknown) => one.project.log.error("a project could not be closed", { error }));
   };
   const sweep = setInterval(() => {
     const since = systemClock.now() - FORGOTTEN_AFTER_MS;
-    for (const [id, one] of kept) if (one.usedAt <= since && !isBusy(one)) forget(id, one);
+    for (const [id, one] of cache) if (one.usedAt <= since && !isBusy(one)) forget(id, one);
   }, SWEEP_MS).unref();
   const makeRoom = (): void => {
-    if (kept.size < MAX_PAIRS) return;
-    const oldest = [...kept].find(([, one]) => !isBusy(one));
+    if (cache.size < MAX_PAIRS) return;
+    const oldest = [...cache].find(([, one]) => !isBusy(one));
     if (oldest === undefined) throw new TooBusyError("too many callers with keys of their own are busy; try again");
     forget(...oldest);
   };
@@ -88,15 +88,15 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
     of(keys) {
       if (keys === undefined || isEmbedded) return configured;
       const id = digestOf(keys);
-      let one = kept.get(id);
+      let one = cache.get(id);
       if (one === undefined) {
         const ofKeys = settingsOf(keys);
         makeRoom();
-        one = keptProject(connect(ofKeys, shared), ofKeys.project.id);
+        one = cachedProject(connect(ofKeys, shared), ofKeys.project.id);
       }
       one.usedAt = systemClock.now();
-      kept.delete(id);
-      kept.set(id, one);
+      cache.delete(id);
+      cache.set(id, one);
       return one.project;
     },
     async interrupt() {
@@ -109,29 +109,29 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
   };
 }
 
-function keptProject(connected: ServerProcess, id: string): Kept {
+function cachedProject(connected: ServerProcess, id: string): CachedProject {
   const forgetting = new AbortController();
   const use = (): (() => void) => {
     let isOver = false;
-    kept.requests += 1;
+    cached.requests += 1;
     return () => {
       if (isOver) return;
       isOver = true;
-      kept.requests -= 1;
-      kept.usedAt = systemClock.now();
+      cached.requests -= 1;
+      cached.usedAt = systemClock.now();
     };
   };
-  const kept: Kept = {
+  const cached: CachedProject = {
     project: { ...connected, id, use, forgotten: forgetting.signal },
     forget: () => forgetting.abort(),
     requests: 0,
     usedAt: 0,
   };
-  return kept;
+  return cached;
 }
 
 /** Whether a request or a run still uses a pair of keys: it must end with the keys that it began with. */
-function isBusy({ requests, project: { services } }: Kept): boolean {
+function isBusy({ requests, project: { services } }: CachedProject): boolean {
   return requests > 0 || services.runs.isDriving;
 }
 

@@ -84,18 +84,14 @@ function predictAddFailure(
   room: { options: number; contextIds: number },
 ): readonly Settlement[] {
   const { item } = step;
-  const [main = -1, ...inside] = step.objects;
+  const [, ...inside] = step.objects;
   const parent = idIn(step, "parent");
   const reason =
     (parent === undefined ? undefined : badParent(step, held, parent)) ??
     takenBy(step, held, item.name) ??
     overLimit(step, targetingId, held, room);
   if (reason !== undefined) {
-    const left = ownReason("NEEDS_FAILED", { needs: main });
-    return [
-      failed(main, reason),
-      ...inside.map((object) => ({ object, outcome: "notApplied" as const, reason: left })),
-    ];
+    return failedWithInside(step, reason);
   }
   room.options -= step.weight.options;
   room.contextIds -= step.weight.contextIds;
@@ -151,18 +147,15 @@ async function predictNameFailures(
   };
   const renamed = new Set(steps.flatMap((step) => idIn(step, "_id") ?? []));
   const settled = await mapConcurrently(steps, async (step): Promise<readonly Settlement[] | undefined> => {
-    const [main = -1] = step.objects;
     const id = idIn(step, "_id");
     const own = id === undefined ? undefined : await nameOf(id);
-    if (typeof own === "object") return step.objects.map((object) => failed(object, own));
+    if (typeof own === "object") return failedStep(step, own);
     const { name } = step.item;
     for (const other of seen) {
       if (other.name !== name || other._id === id || renamed.has(other._id)) continue;
       if ((await nameOf(other._id)) !== name) continue;
       const reason = refusal(step, "TARGETING_NAME_DUPLICATE", { existingId: other._id });
-      const left = { outcome: "notApplied" as const, reason: ownReason("NEEDS_FAILED", { needs: main }) };
-      if (step.operation === "renameTargetings") return step.objects.map((object) => failed(object, reason));
-      return [failed(main, reason), ...step.objects.slice(1).map((object) => ({ object, ...left }))];
+      return step.operation === "renameTargetings" ? failedStep(step, reason) : failedWithInside(step, reason);
     }
     return undefined;
   });
@@ -171,6 +164,19 @@ async function predictNameFailures(
 
 function failed(object: number, reason: Reason): Settlement {
   return { object, outcome: "failed", reason };
+}
+
+function failedStep({ objects }: Step, reason: Reason): readonly Settlement[] {
+  return objects.map((object) => failed(object, reason));
+}
+
+/** The failure of a new object: what was to be created inside it is not applied. */
+function failedWithInside({ objects: [main = -1, ...inside] }: Step, reason: Reason): readonly Settlement[] {
+  const needsMain = ownReason("NEEDS_FAILED", { needs: main });
+  return [
+    failed(main, reason),
+    ...inside.map((object) => ({ object, outcome: "notApplied" as const, reason: needsMain })),
+  ];
 }
 
 /** A change to an option that exists. */
@@ -184,7 +190,7 @@ interface Update {
 async function predictUpdateFailures(
   steps: readonly Step[],
   reader: ContentsReader,
-  context: { readonly api: ManagementApi; readonly signal: AbortSignal },
+  context: Pick<PredictionContext, "api" | "signal">,
 ): Promise<readonly Settlement[]> {
   const ids = [...new Set(steps.flatMap((step) => idIn(step, "_id") ?? []))];
   const { found, missing } = await findOptions(context.api, ids, context.signal);
@@ -207,10 +213,6 @@ async function predictUpdateFailures(
     return error === undefined ? [] : [{ step, reason: requestReason("updateOptions", error) }];
   });
   return [...gone, ...refused].flatMap(({ step, reason }) => failedStep(step, reason));
-}
-
-function failedStep({ objects }: Step, reason: Reason): readonly Settlement[] {
-  return objects.map((object) => failed(object, reason));
 }
 
 /**
@@ -271,7 +273,7 @@ async function badChange(
  */
 async function tooMany(
   { step, option, wanted }: Update,
-  { api, signal }: { readonly api: ManagementApi; readonly signal: AbortSignal },
+  { api, signal }: Pick<PredictionContext, "api" | "signal">,
 ): Promise<Reason | undefined> {
   const add = wanted.contexts?.add ?? [];
   const limit = LIMITS.optionContextIds.value;
