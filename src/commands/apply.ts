@@ -23,7 +23,7 @@ import { ToolError } from "../tools/define-tool.ts";
 import { checkApplicable, documentOf } from "../tools/kept-plan.ts";
 import { reportedRun } from "../tools/run-reports.ts";
 import { dryRunToApply } from "../tools/write/dry-runs.ts";
-import { carriedOut, forPerson, isAgreed, isUnfinished, kept, printReport, rested } from "./carry-out.ts";
+import { carriedOut, forPerson, isApproved, isUnfinished, printReport, rested, storePlan } from "./carry-out.ts";
 import {
   type AskedFile,
   askedFile,
@@ -33,8 +33,10 @@ import {
   planFile,
   printFileProblems,
   printReading,
+  writeOver,
 } from "./plan-files.ts";
-import { type PlanContext, printLines, tell, withProject, writeOver } from "./project.ts";
+import { type PlanContext, withProject } from "./project.ts";
+import { printLines, printNote } from "./terminal.ts";
 
 /** What is applied, and how. */
 interface ApplyLine extends AskedFile {
@@ -100,8 +102,8 @@ async function applyFile(asked: ApplyLine, context: PlanContext): Promise<number
   print(document, file);
   if (!isApplicable(document.plan)) return 1;
   if (itemCount(document.plan) === 0) return !asked.writeIds || (await writeIds(asked, planned, undefined)) ? 0 : 1;
-  if (!(await isAgreed("Apply this?", asked.yes))) return 1;
-  const header = await kept(planned, "plan_targeting", context, {
+  if (!(await isApproved("Apply this?", asked.yes))) return 1;
+  const header = await storePlan(planned, "plan_targeting", context, {
     base: planned.base && (await baseFileOf(file)),
     sheet: read.file && { file: read.file, bytes: () => Readable.from([read.bytes]) },
   });
@@ -115,9 +117,9 @@ async function applyPlan(document: PlanDocument, { file, yes }: ApplyLine, conte
   print(document, file);
   checkApplicable(document, context);
   if (itemCount(document.plan) === 0) return 0;
-  if (!(await isAgreed("Apply this?", yes))) return 1;
+  if (!(await isApproved("Apply this?", yes))) return 1;
   const base = await baseFileOfPlan(file, document);
-  const header = await kept({ document, there: undefined }, "plan_targeting", context, { base });
+  const header = await storePlan({ document, there: undefined }, "plan_targeting", context, { base });
   return printReport(await carriedOut(header, context), context);
 }
 
@@ -132,7 +134,7 @@ async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, context:
     checkOrigin(document, context);
     print(document, runId);
     checkApplicable(document, context);
-    if (itemCount(document.plan) > 0 && !(await isAgreed("Apply this?", yes))) return 1;
+    if (itemCount(document.plan) > 0 && !(await isApproved("Apply this?", yes))) return 1;
     return printReport(await carriedOut(header, context), context);
   }
   if (!isUnfinished(run)) {
@@ -140,7 +142,7 @@ async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, context:
     return printReport(run, context);
   }
   const { pending, notApplied, unknown } = run.state.counts();
-  if (!(await isAgreed(`Go on with it? ${pending + notApplied + unknown} are not known to be done.`, yes))) return 1;
+  if (!(await isApproved(`Go on with it? ${pending + notApplied + unknown} are not known to be done.`, yes))) return 1;
   await context.runs.resume(runId);
   const resumed = await plannedRun(runId, context);
   await rested(resumed);
@@ -157,7 +159,7 @@ async function applyDryRun(run: ChangeRun, yes: boolean, context: PlanContext): 
   const now = await dryRunToApply(run, { isDry: false }, changesOf(context), context);
   const { text } = "answer" in now ? now.answer : await reportedRun(run, context);
   process.stdout.write(`${forPerson(text)}\n`);
-  if ("answer" in now || !(await isAgreed("Apply this?", yes))) return 1;
+  if ("answer" in now || !(await isApproved("Apply this?", yes))) return 1;
   return printReport(await carriedOut(header, context), context);
 }
 
@@ -192,7 +194,7 @@ export async function baseFileOfPlan(planPath: string, { file }: PlanDocument): 
   if (file === undefined) return undefined;
   const path = resolve(dirname(planPath), file);
   if (await isThere(basePathOf(path))) return baseFileOf(path);
-  tell(`${basePathOf(file)} is not there beside the plan, so that this base is not renewed.`);
+  printNote(`${basePathOf(file)} is not there beside the plan, so that this base is not renewed.`);
   return undefined;
 }
 
@@ -209,11 +211,11 @@ export async function writeIds(
   if (ids.size === 0) return true;
   const bytes = await bytesAtPath(file);
   if (createHash("sha256").update(bytes).digest("hex") !== digest) {
-    tell(`${file} has changed since it was read: no _id was written into it. Call again with --write-ids.`);
+    printNote(`${file} has changed since it was read: no _id was written into it. Call again with --write-ids.`);
     return false;
   }
   const written = await withIds(bytes, { format: formatToRead(file), path: file, sheet }, ids);
   await writeOver([{ path: file, pieces: [written] }]);
-  tell(`${file}: ${amount(ids.size, "_id")} written; everything else in the file stayed as it was`);
+  printNote(`${file}: ${amount(ids.size, "_id")} written; everything else in the file stayed as it was`);
   return true;
 }

@@ -10,10 +10,11 @@ import { ToolError } from "../tools/define-tool.ts";
 import { reportedRun } from "../tools/run-reports.ts";
 import { type Decision, startDecided } from "../tools/write/decide.ts";
 import { localUserName } from "../web/browser.ts";
-import { confirmInTerminal, type PlanContext, tell } from "./project.ts";
+import type { PlanContext } from "./project.ts";
+import { confirmInTerminal, printNote } from "./terminal.ts";
 
 /** Asks the person whether to continue, unless `yes` already says so. Without a terminal nothing is asked. */
-export async function isAgreed(question: string, yes: boolean): Promise<boolean> {
+export async function isApproved(question: string, yes: boolean): Promise<boolean> {
   const without = "Nothing was sent: there is no terminal to ask in, and --yes was not given.";
   return yes || confirmInTerminal(question, "Nothing was sent.", without);
 }
@@ -22,7 +23,7 @@ export async function isAgreed(question: string, yes: boolean): Promise<boolean>
  * Stores a plan as a run that is not started, with the sheet that it was made from. Returns its header. `base` is
  * renewed when the run ends.
  */
-export async function kept(
+export async function storePlan(
   { document, there }: MadePlan,
   plannedBy: "plan_targeting" | "undo_run",
   context: PlanContext,
@@ -63,7 +64,7 @@ export async function rested(run: Pick<ChangeRun, "rest" | "watch" | "stop">): P
     if (isTerminal) process.stderr.write(`\r${done} of ${items} done`);
     else if (done - reported >= OBJECTS_PER_LINE) {
       reported = done;
-      tell(`${done} of ${items} done`);
+      printNote(`${done} of ${items} done`);
     }
   });
   void stopSignal().then(() => run.stop("interrupted"));
@@ -92,6 +93,6 @@ export function forPerson(text: string): string {
 export async function printReport(run: ChangeRun, context: PlanContext): Promise<0 | 1> {
   const { text } = await reportedRun(run, context, [], { withTotals: true, reader: "terminal" });
   process.stdout.write(`${forPerson(text)}\n`);
-  if (isUnfinished(run)) tell(`targeting-mcp apply ${run.header.runId} goes on with it.`);
+  if (isUnfinished(run)) printNote(`targeting-mcp apply ${run.header.runId} goes on with it.`);
   return run.status() === "succeeded" ? 0 : 1;
 }

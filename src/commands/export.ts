@@ -11,8 +11,9 @@ import { amount } from "../platform/text.ts";
 import { isOn } from "../runtime/settings-input.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { SettingsError, text } from "../settings/value-types.ts";
-import { baseFor, isThere } from "./plan-files.ts";
-import { confirmInTerminal, onlyWord, readShowing, tell, withProject, writeOver } from "./project.ts";
+import { baseFor, isThere, writeOver } from "./plan-files.ts";
+import { onlyWord, readShowing, withProject } from "./project.ts";
+import { confirmInTerminal, printNote } from "./terminal.ts";
 
 /** Writes a targeting as a desired state, to standard output or to a file with its base. Returns the exit code. */
 export async function runExport(line: CommandLine): Promise<number> {
@@ -35,9 +36,11 @@ export async function runExport(line: CommandLine): Promise<number> {
     // is no difference, even with an older base.
     const base = { path: basePathOf(to), pieces: baseText(baseOf(there, new Date().toISOString())) };
     await writeOver(isBaseOnly ? [base] : [{ path: to, pieces: piecesOf(there, form) }, base]);
-    tell(`${isBaseOnly ? base.path : `${to} and ${base.path}`}: ${amount(there.options.length, "option")}`);
+    printNote(`${isBaseOnly ? base.path : `${to} and ${base.path}`}: ${amount(there.options.length, "option")}`);
     if (form.format === "csv" && !isBaseOnly)
-      tell("In a spreadsheet, import all columns as text: opening it changes IDs. An .xlsx file has them as texts.");
+      printNote(
+        "In a spreadsheet, import all columns as text: opening it changes IDs. An .xlsx file has them as texts.",
+      );
     return 0;
   });
 }

@@ -1,5 +1,7 @@
-import { readFile, realpath, stat } from "node:fs/promises";
-import { dirname } from "node:path";
+import { randomBytes } from "node:crypto";
+import { statSync } from "node:fs";
+import { open, readFile, realpath, rm, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import * as z from "zod";
 import { problemLine } from "../answers/plan-words.ts";
 import { sheetNotes } from "../answers/sheets.ts";
@@ -9,12 +11,14 @@ import { type Base, basePathOf, readBase } from "../plans/base.ts";
 import type { Problem } from "../plans/file/desired.ts";
 import { formatToRead, type ReadDesired, readDesired } from "../plans/file/read-desired.ts";
 import { type MadePlan, makePlan } from "../plans/plan-document.ts";
-import { FileError, hasCode } from "../platform/files.ts";
+import { syncFolder } from "../platform/durable-files.ts";
+import { FileError, hasCode, moveIntoPlace } from "../platform/files.ts";
 import { parseJson } from "../platform/json.ts";
 import { isOn } from "../runtime/settings-input.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { oneOf, path, SettingsError, text } from "../settings/value-types.ts";
-import { onlyWord, type PlanContext, printLines, readShowing, tell } from "./project.ts";
+import { onlyWord, type PlanContext, readShowing } from "./project.ts";
+import { printLines, printNote } from "./terminal.ts";
 
 /** A file to be planned. */
 export type AskedFile = ReturnType<typeof askedFile>;
@@ -89,7 +93,7 @@ export function printFileProblems(file: string, problems: readonly Problem[]): v
 
 /** Reports how a sheet was read. */
 export function printReading({ file }: ReadDesired): void {
-  for (const note of sheetNotes(file)) tell(`Note: ${note}.`);
+  for (const note of sheetNotes(file)) printNote(`Note: ${note}.`);
 }
 
 /** A file as it was read, and its content. */
@@ -150,4 +154,42 @@ function unreadable(path: string, thrown: unknown): FileError {
   return new FileError(`${JSON.stringify(path)} cannot be read (${why})`, "Check the path, and that it may be read.", {
     cause: thrown,
   });
+}
+
+/**
+ * Writes files under temporary names, and then moves each to its place in order, replacing what is there and keeping
+ * its mode. Throws a FileError.
+ */
+export async function writeOver(
+  files: readonly {
+    readonly path: string;
+    readonly pieces: Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>;
+  }[],
+): Promise<void> {
+  const written: { readonly beside: string; readonly path: string }[] = [];
+  try {
+    for (const { path, pieces } of files) {
+      const beside = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}.unfinished`);
+      written.push({ beside, path });
+      const handle = await open(beside, "wx");
+      try {
+        const there = statSync(path, { throwIfNoEntry: false });
+        if (there !== undefined) await handle.chmod(there.mode & 0o777);
+        for await (const piece of pieces) await handle.appendFile(piece);
+        await handle.datasync();
+      } finally {
+        await handle.close();
+      }
+    }
+    for (const { beside, path } of written) {
+      await moveIntoPlace(beside, path);
+      await syncFolder(dirname(path));
+    }
+  } catch (thrown) {
+    if (!(thrown instanceof Error && "code" in thrown)) throw thrown;
+    const remedy = "Check the folder, and that it may be written to.";
+    throw new FileError(`a file cannot be written (${String(thrown.code)})`, remedy, { cause: thrown });
+  } finally {
+    await Promise.all(written.map(({ beside }) => rm(beside, { force: true })));
+  }
 }

@@ -18,8 +18,10 @@ import {
   printFileProblems,
   printReading,
   readDesiredFile,
+  writeOver,
 } from "./plan-files.ts";
-import { type PlanContext, printLines, readShowing, tell, withProject, writeOver } from "./project.ts";
+import { type PlanContext, readShowing, withProject } from "./project.ts";
+import { printLines, printNote } from "./terminal.ts";
 
 /** How the plan of a file is shown. */
 interface PlanLine extends AskedFile {
@@ -108,7 +110,7 @@ async function drift({ file, targeting: given, fresh, sheet }: AskedFile, contex
   const { memory } = context;
   const targetingId = await whichTargeting({ given, file: desired.targeting, base, byName: false, memory });
   if (targetingId === undefined) {
-    tell("The targeting of the file was never seen: nothing can have drifted.");
+    printNote("The targeting of the file was never seen: nothing can have drifted.");
     return 1;
   }
   const there = await readShowing(context, targetingId, fresh);

@@ -1,25 +1,18 @@
-import { randomBytes } from "node:crypto";
-import { statSync } from "node:fs";
-import { open, rm } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
-import type { Tone, TonedLine } from "../answers/plan-words.ts";
 import type { Redactor } from "../answers/redact.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { failureOf } from "../mcp/failures.ts";
 import type { Log } from "../observe/log.ts";
 import type { ServiceTargeting } from "../plans/base.ts";
 import { readTargeting } from "../plans/read-targeting.ts";
-import { syncFolder } from "../platform/durable-files.ts";
-import { FileError, moveIntoPlace } from "../platform/files.ts";
 import { withServices } from "../runtime/connect.ts";
 import { inputOf, settingsFrom } from "../runtime/settings-input.ts";
-import { askInTerminal, QuestionInterrupted } from "../runtime/terminal.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import { SETTINGS } from "../settings/registry.ts";
 import { type Settings, settingText } from "../settings/settings.ts";
 import { SettingsError } from "../settings/value-types.ts";
 import type { ToolContext } from "../tools/context.ts";
 import { localCaller } from "../web/browser.ts";
+import { printNote } from "./terminal.ts";
 
 /** The context of tools for the person at the terminal: the same caller as over stdio. */
 export interface PlanContext extends ToolContext {
@@ -61,7 +54,7 @@ export function reportFailure(
   { log, redactor }: { readonly log: Log; readonly redactor: Redactor },
 ): number {
   const { message, remedy } = failureOf(thrown, command, log);
-  tell(redactor.text(remedy === undefined ? message : `${message}\n${remedy}`));
+  printNote(redactor.text(remedy === undefined ? message : `${message}\n${remedy}`));
   return 1;
 }
 
@@ -120,26 +113,6 @@ export function onlyWord({ words }: CommandLine, what: string): string {
   return word;
 }
 
-/** Prints a line for a person to standard error, which is not part of the command's output. */
-export function tell(text: string): void {
-  process.stderr.write(`${text}\n`);
-}
-
-/** Asks the person; without a terminal nothing is asked. Reports what was not done without approval. */
-export async function confirmInTerminal(question: string, undone: string, without: string): Promise<boolean> {
-  if (!process.stdin.isTTY || !process.stdout.isTTY) {
-    tell(without);
-    return false;
-  }
-  try {
-    if (await askInTerminal(question)) return true;
-  } catch (thrown) {
-    if (!(thrown instanceof QuestionInterrupted)) throw thrown;
-  }
-  tell(undone);
-  return false;
-}
-
 /** Without a terminal, a progress line is printed for this many options. */
 const OPTIONS_PER_LINE = 10_000;
 
@@ -157,67 +130,10 @@ export async function readShowing(
     ...{ signal, store: contents, fresh },
     onProgress: (read, of) => {
       if (isTerminal && (read % 100 === 0 || read === of)) process.stderr.write(`\r${read} of ${of} options read`);
-      else if (!isTerminal && read % OPTIONS_PER_LINE === 0) tell(`${read} of ${of} options read`);
+      else if (!isTerminal && read % OPTIONS_PER_LINE === 0) printNote(`${read} of ${of} options read`);
     },
   });
   if (isTerminal) process.stderr.write("\r\u001b[K");
   await memory.remember([there.targeting]);
   return there;
-}
-
-const COLORS: Readonly<Record<Tone, string | undefined>> = {
-  comes: "32",
-  changes: "33",
-  goes: "31",
-  stops: "31",
-  plain: undefined,
-};
-
-/** Prints lines to standard output, in colour on a terminal unless NO_COLOR is set. */
-export function printLines(lines: readonly TonedLine[]): void {
-  const { NO_COLOR = "" } = process.env;
-  const isColored = process.stdout.isTTY && NO_COLOR === "";
-  const texts = lines.map(({ text, tone }) => {
-    const color = COLORS[tone];
-    return isColored && color !== undefined ? `\u001b[${color}m${text}\u001b[0m` : text;
-  });
-  process.stdout.write(`${texts.join("\n")}\n`);
-}
-
-/**
- * Writes files under temporary names, and then moves each to its place in order, replacing what is there and keeping
- * its mode. Throws a FileError.
- */
-export async function writeOver(
-  files: readonly {
-    readonly path: string;
-    readonly pieces: Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>;
-  }[],
-): Promise<void> {
-  const written: { readonly beside: string; readonly path: string }[] = [];
-  try {
-    for (const { path, pieces } of files) {
-      const beside = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}.unfinished`);
-      written.push({ beside, path });
-      const handle = await open(beside, "wx");
-      try {
-        const there = statSync(path, { throwIfNoEntry: false });
-        if (there !== undefined) await handle.chmod(there.mode & 0o777);
-        for await (const piece of pieces) await handle.appendFile(piece);
-        await handle.datasync();
-      } finally {
-        await handle.close();
-      }
-    }
-    for (const { beside, path } of written) {
-      await moveIntoPlace(beside, path);
-      await syncFolder(dirname(path));
-    }
-  } catch (thrown) {
-    if (!(thrown instanceof Error && "code" in thrown)) throw thrown;
-    const remedy = "Check the folder, and that it may be written to.";
-    throw new FileError(`a file cannot be written (${String(thrown.code)})`, remedy, { cause: thrown });
-  } finally {
-    await Promise.all(written.map(({ beside }) => rm(beside, { force: true })));
-  }
 }

@@ -6,7 +6,7 @@ import { SettingsError } from "../settings/value-types.ts";
 import { plannedRun } from "../tools/apply-plan.ts";
 import { ToolError } from "../tools/define-tool.ts";
 import { startUndoPlan } from "../tools/undo-run.ts";
-import { carriedOut, forPerson, isAgreed, printReport } from "./carry-out.ts";
+import { carriedOut, forPerson, isApproved, printReport } from "./carry-out.ts";
 import { onlyWord, type PlanContext, withProject, withRuns } from "./project.ts";
 
 /** The field of a planned undo that identifies its run; absent if nothing is restored. */
@@ -33,7 +33,7 @@ export async function runUndo(line: CommandLine): Promise<number> {
     process.stdout.write(`${forPerson(text)}\n`);
     const { runId: planId } = plannedUndo.parse(structured);
     if (planId === undefined) return 0;
-    if (!(await isAgreed("Take this back?", yes))) return 1;
+    if (!(await isApproved("Take this back?", yes))) return 1;
     const planned = await plannedRun(planId, context);
     return printReport(await carriedOut(planned.header, context), context);
   }).catch(async (thrown: unknown) => {

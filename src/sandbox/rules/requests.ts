@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { isJsonObject } from "../../platform/json.ts";
 import { contextIdProblem, trimContextId } from "../../spec/context-ids.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { nameProblem } from "../../spec/names.ts";
@@ -233,6 +234,5 @@ function has(value: unknown, key: string): boolean {
 }
 
 function fieldOf(value: unknown, key: string): unknown {
-  if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return undefined;
-  return Object.getOwnPropertyDescriptor(value, key)?.value;
+  return isJsonObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
 }

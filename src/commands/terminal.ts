@@ -1,0 +1,41 @@
+import type { Tone, TonedLine } from "../answers/plan-words.ts";
+import { askInTerminal, QuestionInterrupted } from "../runtime/terminal.ts";
+
+/** Prints a line for a person to standard error, which is not part of the command's output. */
+export function printNote(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+/** Asks the person; without a terminal nothing is asked. Reports what was not done without approval. */
+export async function confirmInTerminal(question: string, undone: string, without: string): Promise<boolean> {
+  if (!process.stdin.isTTY || !process.stdout.isTTY) {
+    printNote(without);
+    return false;
+  }
+  try {
+    if (await askInTerminal(question)) return true;
+  } catch (thrown) {
+    if (!(thrown instanceof QuestionInterrupted)) throw thrown;
+  }
+  printNote(undone);
+  return false;
+}
+
+const COLORS: Readonly<Record<Tone, string | undefined>> = {
+  comes: "32",
+  changes: "33",
+  goes: "31",
+  stops: "31",
+  plain: undefined,
+};
+
+/** Prints lines to standard output, in colour on a terminal unless NO_COLOR is set. */
+export function printLines(lines: readonly TonedLine[]): void {
+  const { NO_COLOR = "" } = process.env;
+  const isColored = process.stdout.isTTY && NO_COLOR === "";
+  const texts = lines.map(({ text, tone }) => {
+    const color = COLORS[tone];
+    return isColored && color !== undefined ? `\u001b[${color}m${text}\u001b[0m` : text;
+  });
+  process.stdout.write(`${texts.join("\n")}\n`);
+}
