@@ -7,11 +7,14 @@ import * as z from "zod";
 import { basePathOf } from "../../src/plans/base.ts";
 import { textOf } from "../support/clients.ts";
 import { browserOfTest, personAt } from "../support/page-person.ts";
-import { checkedReport, startSession, tokensOfResult } from "../support/writing.ts";
+import { checkedReport, tokensOfResult, warmSessions } from "../support/writing.ts";
+
+const startSession = warmSessions();
 
 /** Where a base is saved, so that what the state leaves out is deleted. */
 const DIR = mkdtempSync(join(tmpdir(), "targeting-mcp-"));
 const ALLOWED = { TARGETING_MCP_ALLOWED_DIRS: DIR };
+const BY_TOKEN = { ...ALLOWED, TARGETING_MCP_PAGE: "off" };
 
 type Session = Awaited<ReturnType<typeof startSession>>;
 
@@ -106,7 +109,7 @@ test("the client is asked about each kind of change of a plan, with its total an
 });
 
 test("with a token the agent shows the same kinds", async () => {
-  const session = await startSession({ env: { ...ALLOWED, TARGETING_MCP_PAGE: "off" } });
+  const session = await startSession({ env: BY_TOKEN });
   const runId = await plannedOfAllKinds(session);
   const told = await session.client.callTool("apply_plan", { runId });
   const { effect = "", token = "" } = checkedReport(told).confirmation ?? {};
@@ -123,7 +126,10 @@ test("with a token the agent shows the same kinds", async () => {
 
 test("the page has all of it: a plan by kind, an undo by what comes back and what does not", async () => {
   const browser = browserOfTest();
-  const session = await startSession({ env: { ...ALLOWED, ...browser.env, TARGETING_MCP_WAIT_MS: "60000" } });
+  const session = await startSession({
+    fresh: true,
+    env: { ...ALLOWED, ...browser.env, TARGETING_MCP_WAIT_MS: "60000" },
+  });
   const runId = await plannedOfAllKinds(session);
   const applied = session.client.callTool("apply_plan", { runId });
   const person = await personAt(await browser.address());
@@ -160,7 +166,7 @@ test("the page has all of it: a plan by kind, an undo by what comes back and wha
 });
 
 test("an update that takes away and adds says both", async () => {
-  const session = await startSession({ env: { TARGETING_MCP_PAGE: "off" } });
+  const session = await startSession({ env: BY_TOKEN });
   const made = await session.write("create_targetings", {
     items: [
       {
@@ -206,6 +212,7 @@ async function shopOfTen({ control }: Session) {
 test("a deletion outside of plans says its share of the targeting in the client, with a token and on the page", async () => {
   const asked: string[] = [];
   const inClient = await startSession({
+    env: ALLOWED,
     answer(message) {
       asked.push(message);
       return { action: "decline" };
@@ -215,13 +222,13 @@ test("a deletion outside of plans says its share of the targeting in the client,
     await inClient.client.callTool(tool, args);
     expect(asked.at(-1)).toContain(share);
   }
-  const byToken = await startSession({ env: { TARGETING_MCP_PAGE: "off" } });
+  const byToken = await startSession({ env: BY_TOKEN });
   for (const { tool, args, share } of await shopOfTen(byToken)) {
     const told = checkedReport(await byToken.client.callTool(tool, args));
     expect(told.confirmation?.effect).toContain(share);
   }
   const browser = browserOfTest();
-  const onPage = await startSession({ env: { ...browser.env, TARGETING_MCP_WAIT_MS: "60000" } });
+  const onPage = await startSession({ fresh: true, env: { ...browser.env, TARGETING_MCP_WAIT_MS: "60000" } });
   const [first] = await shopOfTen(onPage);
   const calling = onPage.client.callTool(first?.tool ?? "", first?.args ?? {});
   const person = await personAt(await browser.address());

@@ -7,7 +7,7 @@ import * as z from "zod";
 import { CLIENTS } from "../support/clients.ts";
 import { startHttp } from "../support/http-server.ts";
 import { clientOf, loggedIn, startApproved } from "../support/page-http.ts";
-import { optionItems, startService } from "../support/service.ts";
+import { groupItems, optionItems, startService } from "../support/service.ts";
 import { checkedReport } from "../support/writing.ts";
 
 /** What every line has. */
@@ -51,7 +51,7 @@ test("a run whose client has gone leaves its outcome, once", async () => {
   const server = await startHttp(service.live);
   const other = await CLIENTS["2026 client, modern"]({ url: server.url });
   const made = checkedReport(await other.callTool("create_targetings", { items: [{ name: "Spring" }] }));
-  const args = { targetingId: made.results[0]?._id ?? "", items: optionItems(12_000) };
+  const args = { targetingId: made.results[0]?._id ?? "", items: groupItems(450) };
   const release = await service.hold("addOptions");
   const client = new Client({ name: "gone", version: "1" }, { versionNegotiation: { mode: "auto" } });
   const gone = new AbortController();

@@ -3,9 +3,10 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { CLIENTS, textOf } from "../support/clients.ts";
+import { perFile } from "../support/ends.ts";
 import { startHttp } from "../support/http-server.ts";
 import { browserOfTest, personAt } from "../support/page-person.ts";
-import { COMMAND, cleanEnvironment, startCommand } from "../support/server-process.ts";
+import { COMMAND, cleanEnvironment, runCommand, startCommand } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 import { startSession } from "../support/writing.ts";
 
@@ -106,9 +107,13 @@ async function damaged(damages: Readonly<Record<string, Damage>>) {
   return { ...session, client, runs, list, targetingId };
 }
 
+/** A run for each damage. */
+const everyDamage = perFile(() => damaged(DAMAGES));
+
 describe("a run whose record is damaged", () => {
   test("is listed, and every tool says that its outcome is unknown; nothing is sent for it", async () => {
-    const { client, runs, list, writesSent } = await damaged(DAMAGES);
+    const { client, runs, list, writesSent } = await everyDamage();
+    await writesSent();
     const listed = await list();
     for (const { name, runId } of runs) {
       for (const tool of ["get_run", "resume_run", "cancel_run"]) {
@@ -161,7 +166,7 @@ describe("a run whose record is damaged", () => {
   });
 
   test("is undone as far as what it removed is missing now", async () => {
-    const { client, runs, targetingId } = await damaged(DAMAGES);
+    const { client, runs, targetingId } = await everyDamage();
     const undo = async (runId: string) => (await client.callTool("undo_run", { runId })).structuredContent;
     for (const [index, { name, runId }] of runs.entries()) {
       const planned = await undo(runId);
@@ -284,9 +289,10 @@ test("a key for seals that is a folder is named with its remedy, in answers and 
   const refused = textOf(await client.callTool("delete_targeting", args));
   expect(refused).toContain(`cannot be kept in ${file}: this is a folder`);
   expect(refused).toContain("or remove it: then a new key is created");
-  const http = startCommand(["http", "--port", "0"], environment);
-  expect(await http.exited).toMatchObject({ code: 2 });
-  expect(http.stderr()).toContain(`cannot be kept in ${file}: this is a folder. Make it a file`);
+  expect(await runCommand(["http", "--port", "0"], environment)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining(`cannot be kept in ${file}: this is a folder. Make it a file`),
+  });
   // No start is needed once this is fixed.
   rmdirSync(file);
   expect(textOf(await client.callTool("delete_targeting", args))).toContain("Approval required");

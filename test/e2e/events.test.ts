@@ -2,9 +2,15 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { CLIENTS, textOf } from "../support/clients.ts";
+import { perFile } from "../support/ends.ts";
 import { COMMAND, cleanEnvironment, startCommand } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 import { startStub } from "../support/stub-server.ts";
+
+/** One client for each era and settings; the embedded sandbox keeps the events of earlier tests. */
+const connected = perFile((era: keyof typeof CLIENTS, more: Record<string, string>) =>
+  CLIENTS[era]({ args: [COMMAND], env: cleanEnvironment(more) }),
+);
 
 const suite = z.object({ suiteId: z.string(), resourceUri: z.string(), cases: z.number() });
 const EVENT_TOOLS = [
@@ -15,7 +21,7 @@ describe("with the embedded sandbox", () => {
   const connect = CLIENTS["2026 client, legacy"];
 
   test("events are listed, sent, looked at and tested", async () => {
-    const client = await connect({ args: [COMMAND], env: cleanEnvironment() });
+    const client = await connected("2026 client, legacy", {});
     const listed = (await client.listTools()).map(({ name }) => name);
     expect(listed.filter((name) => EVENT_TOOLS.includes(name))).toEqual(EVENT_TOOLS);
     expect(textOf(await client.callTool("list_event_types", { eventName: "Purchase" }))).toContain('"purchase"');
@@ -40,7 +46,7 @@ describe("with the embedded sandbox", () => {
   });
 
   test("suites are resources, and run", async () => {
-    const client = await connect({ args: [COMMAND], env: cleanEnvironment() });
+    const client = await connected("2026 client, legacy", {});
     const made = await client.callTool("generate_event_tests", { eventNames: ["sign_up"], format: "vitest" });
     const { suiteId, resourceUri, cases } = suite.parse(made.structuredContent);
     expect(await client.readResource(resourceUri)).toContain('from "vitest"');
@@ -187,12 +193,20 @@ const AS_GIVEN: readonly (readonly [string, object, object | undefined, string])
   ["an item that is none", { eventName: "purchase", tx_id: "t", items: ["a"] }, undefined, "ignored"],
 ];
 
-test("both tools send and judge what was given, and read only items that came as text", async () => {
+/** A client in live mode, and what its service has received in the test. */
+const shared = perFile(async () => {
   const { url, received } = await startStub(() => ({ status: 200, json: { message: "ok" } }));
-  const client = await CLIENTS["2026 client, modern"]({
-    args: [COMMAND],
-    env: cleanEnvironment({ EVENT_API_URL: url, EVENT_APP_KEY: "real-key" }),
-  });
+  const env = cleanEnvironment({ EVENT_API_URL: url, EVENT_APP_KEY: "real-key" });
+  return { client: await CLIENTS["2026 client, modern"]({ args: [COMMAND], env }), received };
+});
+async function live() {
+  const { client, received } = await shared();
+  received.length = 0;
+  return { client, received };
+}
+
+test("both tools send and judge what was given, and read only items that came as text", async () => {
+  const { client, received } = await live();
   const verdictOf = z.object({ verdicts: z.tuple([z.looseObject({ predicted: z.string() })]) });
   for (const [title, given, sent, predicted] of AS_GIVEN) {
     const event = { uid: "u", ...given };
@@ -213,11 +227,7 @@ test("both tools send and judge what was given, and read only items that came as
 });
 
 test("a parameter may have the name of a prototype: it is judged and sent like any other", async () => {
-  const { url, received } = await startStub(() => ({ status: 200, json: { message: "ok" } }));
-  const client = await CLIENTS["2026 client, modern"]({
-    args: [COMMAND],
-    env: cleanEnvironment({ EVENT_API_URL: url, EVENT_APP_KEY: "real-key" }),
-  });
+  const { client, received } = await live();
   for (const name of ["__proto__", "constructor", "other"]) {
     const extra = JSON.parse(`{${JSON.stringify(name)}:"${"x".repeat(1025)}"}`);
     const app = { uid: "u", eventName: "app_open" };

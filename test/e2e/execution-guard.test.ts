@@ -4,7 +4,7 @@ import { CLIENTS, callsOf } from "../support/clients.ts";
 import { startHttp } from "../support/http-server.ts";
 import { startIssuer } from "../support/issuer.ts";
 import { clientOf, loggedIn, startApproved, TOKENS, writeAccess } from "../support/page-http.ts";
-import { startService } from "../support/service.ts";
+import { groupItems, startService } from "../support/service.ts";
 import { checkedReport } from "../support/writing.ts";
 
 /** A server over one service and one state folder, with a client. */
@@ -20,7 +20,7 @@ async function interrupted() {
   const first = await startServer(service.live);
   const made = await first.call("create_targetings", { items: [{ name: "Spring" }, { name: "Other" }] });
   const [targetingId = "", otherId = ""] = made.results.map(({ _id }) => _id);
-  const items = Array.from({ length: 900 }, (_, at) => ({ name: `o${at}`, type: "collection", contexts: [`c${at}`] }));
+  const items = groupItems(450);
   const release = await service.hold("addOptions", { nth: 2 });
   const args = { targetingId, items };
   const lost = first.call("bulk_add_options", args).catch(() => undefined);

@@ -2,10 +2,10 @@ import { appendFile, chmod, readdir, readFile, stat, writeFile } from "node:fs/p
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { runsIn } from "../../src/runs/files/run-folder.ts";
 import { CLIENTS, call as callTool, type TestClient, textOf } from "../support/clients.ts";
+import { perFile } from "../support/ends.ts";
 import { COMMAND, cleanEnvironment, OPENING, startCommand, toolCall } from "../support/server-process.ts";
-import { optionItems, startService } from "../support/service.ts";
+import { groupItems, optionItems, startService } from "../support/service.ts";
 
 async function live() {
   const service = await startService();
@@ -14,6 +14,10 @@ async function live() {
     CLIENTS["2025 client"]({ args: [COMMAND], env: { ...env, ...more } });
   return { ...service, stateDir: env.TARGETING_MCP_STATE_DIR ?? "", env, client };
 }
+
+const shared = perFile(live);
+/** A client of the shared service, for the tests that ask for the same settings. */
+const sharedClient = perFile(async (more: Record<string, string>) => (await shared()).client(more));
 
 async function call(...of: Parameters<typeof callTool>) {
   const told = await callTool(...of);
@@ -35,7 +39,7 @@ test("kill -9 in the middle: the run is found, resumed and ends complete, with n
   const release = await service.hold("addOptions", { nth: 2 });
   const server = startCommand([], service.env);
   for (const message of OPENING) server.send(message);
-  server.send(toolCall(2, "bulk_add_options", { targetingId, items: optionItems(12_000) }));
+  server.send(toolCall(2, "bulk_add_options", { targetingId, items: groupItems(450) }));
   await expect.poll(() => service.count("addOptions")).toBeGreaterThanOrEqual(1);
   server.child.kill("SIGKILL");
   await server.exited;
@@ -45,15 +49,15 @@ test("kill -9 in the middle: the run is found, resumed and ends complete, with n
   const interrupted = listed.runs.find(({ status }) => status === "interrupted");
   expect(interrupted).toBeDefined();
   const resumed = await call(second, "resume_run", { runId: interrupted?.runId });
-  expect(resumed).toMatchObject({ status: "succeeded", counts: { items: 12_000, succeeded: 12_000 } });
+  expect(resumed).toMatchObject({ status: "succeeded", counts: { items: 450, succeeded: 450 } });
   const page = z.looseObject({ total: z.number() });
   const options = page.parse((await second.callTool("list_options", { targetingId, limit: 1 })).structuredContent);
-  expect(options.total).toBe(12_000);
+  expect(options.total).toBe(450);
 });
 
 test("a call answers within its wait; the run goes on, and get_run waits no longer either", async () => {
-  const service = await live();
-  const client = await service.client({ TARGETING_MCP_WAIT_MS: "200" });
+  const service = await shared();
+  const client = await sharedClient({ TARGETING_MCP_WAIT_MS: "200" });
   const targetingId = await service.targeting("Spring");
   const release = await service.hold("addOptions");
   const running = await call(client, "bulk_add_options", { targetingId, items: optionItems(10) });
@@ -71,29 +75,29 @@ test("a call answers within its wait; the run goes on, and get_run waits no long
 });
 
 test("a cancelled run stops between requests and can be resumed", async () => {
-  const service = await live();
-  const client = await service.client({ TARGETING_MCP_WAIT_MS: "200" });
-  const targetingId = await service.targeting("Spring");
+  const service = await shared();
+  const client = await sharedClient({ TARGETING_MCP_WAIT_MS: "200" });
+  const targetingId = await service.targeting("Autumn");
+  const sent = await service.count("addOptions");
   const release = await service.hold("addOptions", { nth: 2 });
-  const running = await call(client, "bulk_add_options", { targetingId, items: optionItems(12_000) });
-  await expect.poll(() => service.count("addOptions")).toBeGreaterThanOrEqual(1);
+  const running = await call(client, "bulk_add_options", { targetingId, items: groupItems(450) });
+  await expect.poll(() => service.count("addOptions")).toBeGreaterThan(sent);
   await call(client, "cancel_run", { runId: running.runId });
   await release();
   const cancelled = await rested(client, running.runId);
   expect(cancelled).toMatchObject({
     status: "cancelled",
-    counts: { items: 12_000, pending: 0, unknown: 0, failed: 0 },
+    counts: { items: 450, pending: 0, unknown: 0, failed: 0 },
   });
   // Whether the second request had left when the cancel came, is a matter of chance.
-  expect([5000, 10_000]).toContain(cancelled.counts.succeeded);
+  expect([150, 300]).toContain(cancelled.counts.succeeded);
   await call(client, "resume_run", { runId: running.runId });
   const done = await rested(client, running.runId);
-  expect(done).toMatchObject({ status: "succeeded", counts: { items: 12_000, succeeded: 12_000 } });
+  expect(done).toMatchObject({ status: "succeeded", counts: { items: 450, succeeded: 450 } });
 });
 
 test("status beside runId is refused, since it is for the list", async () => {
-  const service = await live();
-  const client = await service.client();
+  const client = await sharedClient({});
   const { runId } = await call(client, "create_targetings", { items: [{ name: "One" }] });
   const answered = await callTool(client, "get_run", { runId, status: "failed" });
   expect(answered.isError).toBe(true);
@@ -134,24 +138,21 @@ test("two servers on one project cause no 409", async () => {
   const service = await live();
   const [one, two] = await Promise.all([service.client(), service.client()]);
   const targetingId = await service.targeting("Spring");
-  const prefixed = (prefix: string) => optionItems(12_000).map(({ name }) => ({ name: `${prefix} ${name}` }));
   const [first, second] = await Promise.all([
-    call(one, "bulk_add_options", { targetingId, items: prefixed("A") }),
-    call(two, "bulk_add_options", { targetingId, items: prefixed("B") }),
+    call(one, "bulk_add_options", { targetingId, items: groupItems(450, "A") }),
+    call(two, "bulk_add_options", { targetingId, items: groupItems(450, "B") }),
   ]);
-  expect(first).toMatchObject({ status: "succeeded", counts: { succeeded: 12_000 } });
-  expect(second).toMatchObject({ status: "succeeded", counts: { succeeded: 12_000 } });
+  expect(first).toMatchObject({ status: "succeeded", counts: { succeeded: 450 } });
+  expect(second).toMatchObject({ status: "succeeded", counts: { succeeded: 450 } });
   const journal = z.object({ requests: z.array(z.looseObject({ status: z.number().nullish() })) });
   const { requests } = journal.parse(await service.control("GET", "/requests"));
   expect(requests.filter(({ status }) => status === 409)).toEqual([]);
 });
 
 test("a run is readable by its owner only, and holds no key", async () => {
-  const service = await live();
-  const client = await service.client();
-  await call(client, "create_targetings", { items: [{ name: "Spring" }] });
-  const [runId = ""] = await runsIn(join(service.stateDir, "runs"));
-  const folder = join(service.stateDir, "runs", runId);
+  const { stateDir } = await shared();
+  const { runId } = await call(await sharedClient({}), "create_targetings", { items: [{ name: "Two" }] });
+  const folder = join(stateDir, "runs", runId);
   for (const file of await readdir(folder)) {
     expect((await stat(join(folder, file))).mode & 0o077).toBe(0);
     expect(await readFile(join(folder, file), "utf8")).not.toContain("sandbox-key");
@@ -159,20 +160,18 @@ test("a run is readable by its owner only, and holds no key", async () => {
 });
 
 test("a damaged last line is cut off, a journal of a newer version is left alone, and neither harms other runs", async () => {
-  const service = await live();
-  const client = await service.client();
-  await call(client, "create_targetings", { items: [{ name: "Spring" }] });
-  const runs = join(service.stateDir, "runs");
-  const [runId = ""] = await runsIn(runs);
-  await appendFile(join(runs, runId, "journal.ndjson"), '{"t":"answer","at":1,"chan');
+  const client = await sharedClient({});
+  const { runId } = await call(client, "create_targetings", { items: [{ name: "Three" }] });
+  const folder = join((await shared()).stateDir, "runs", runId);
+  await appendFile(join(folder, "journal.ndjson"), '{"t":"answer","at":1,"chan');
   expect(await call(client, "get_run", { runId })).toMatchObject({ status: "succeeded", counts: { succeeded: 1 } });
   expect(await call(client, "resume_run", { runId })).toMatchObject({ status: "succeeded" });
-  const header = join(runs, runId, "run.json");
+  const header = join(folder, "run.json");
   await writeFile(header, (await readFile(header, "utf8")).replace('"version":1', '"version":2'));
   const newer = await client.callTool("get_run", { runId });
   expect(newer.isError).toBe(true);
   expect(JSON.stringify(newer.structuredContent)).toContain("newer version");
-  const other = await call(client, "create_targetings", { items: [{ name: "Autumn" }] });
+  const other = await call(client, "create_targetings", { items: [{ name: "Four" }] });
   expect(other.status).toBe("succeeded");
 });
 

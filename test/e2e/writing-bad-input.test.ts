@@ -7,7 +7,7 @@ import { perFile } from "../support/ends.ts";
 import { hold } from "../support/hold.ts";
 import { rowsOf } from "../support/rows.ts";
 import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
-import { startService } from "../support/service.ts";
+import { groupItems, startService } from "../support/service.ts";
 import { checkedReport, tokensOfResult } from "../support/writing.ts";
 
 const ULID = "01JABCDEFGHJKMNPQRSTVWXYZ0";
@@ -268,7 +268,7 @@ describe("calls that meet each other", () => {
     const server = await startServer();
     const targetingId = await server.sandbox.targeting("Sports fans");
     const release = await hold(server.sandbox.url, "addOptions");
-    const items = Array.from({ length: 12_000 }, (_, number) => ({ name: `Option ${number}` }));
+    const items = groupItems(450);
     server.send(toolCall("long", "bulk_add_options", { targetingId, items }));
     await expect.poll(() => server.arrived("listOptions")).toBeGreaterThan(0);
     server.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: "long" } });
@@ -281,7 +281,7 @@ describe("calls that meet each other", () => {
     await release();
     await expect.poll(async () => (await runs())[0]?.status).toBe("cancelled");
     const [run] = await runs();
-    expect(run?.counts).toMatchObject({ items: 12_000, unknown: 0, pending: 0 });
+    expect(run?.counts).toMatchObject({ items: 450, unknown: 0, pending: 0 });
     expect(run?.counts.notApplied).toBeGreaterThan(0);
     await expectAlive(server);
   });
@@ -291,7 +291,7 @@ describe("calls that meet each other", () => {
     const server = await startServer({ TARGETING_MCP_STATE_DIR: stateDir });
     const targetingId = await server.sandbox.targeting("Sports fans");
     const release = await hold(server.sandbox.url, "addOptions");
-    const items = Array.from({ length: 12_000 }, (_, number) => ({ name: `Option ${number}` }));
+    const items = groupItems(450);
     server.send(toolCall("long", "bulk_add_options", { targetingId, items }));
     await expect.poll(() => server.arrived("listOptions")).toBeGreaterThan(0);
     server.child.stdin.destroy();

@@ -60,6 +60,12 @@ export async function startService(options: SandboxOptions = {}) {
   };
 }
 
+/** Groups to add. A request takes 150 of them, and 5,000 options: what needs several requests costs little. */
+export function groupItems(count: number, word = "Group"): readonly { readonly name: string }[] {
+  const names = Array.from({ length: count }, (_, number) => `${word} ${number + 1}`);
+  return names.map((name) => ({ name, type: "collection", contexts: [name] }));
+}
+
 /** Options to add, with names of their own. */
 export function optionItems(count: number): readonly { readonly name: string }[] {
   return Array.from({ length: count }, (_, number) => ({ name: `Option ${number + 1}` }));
