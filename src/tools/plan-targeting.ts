@@ -89,27 +89,29 @@ export async function planDesiredState(
   const isKept = place !== undefined && !given.base && context.allowedDirs.length > 0;
   const beside = isKept ? { root: place.root, steps: place.steps } : undefined;
   const unread = await fileWithinWait(context, unreadSheet(bytes, source, context)).catch(ignoreDeadline);
-  const reading = readState(bytes, source, context);
+  let reading: Promise<ReadDesired> | undefined = readState(bytes, source, context);
   // If the call no longer waits for this, its errors become those of the run.
   reading.catch(() => undefined);
-  const read = await undefinedIfLate(context, reading);
-  const notes = read === undefined ? [] : readNotes(read);
+  const read = await undefinedIfLate(context, reading.then(withoutOptions));
+  const notes = read === undefined ? [] : read.notes;
   const file = read?.file ?? unread;
   const sheet = file && { file, bytes: () => Readable.from([bytes]) };
   if (read !== undefined && read.problems.length > 0) {
-    const runId = sheet && (await storeProblems(given, { ...read, digest }, sheet, context, earlier));
+    const runId = sheet && (await storeProblems(given, { ...(await reading), digest }, sheet, context, earlier));
     return withNotes(problemsAnswer(context.environment, read.problems, runId), notes);
   }
   // If the state is not read yet, only the call can identify its targeting.
   const targetingId = await (read === undefined && targeting === undefined
     ? undefined
-    : whichTargeting({ given: targeting, file: read?.desired.targeting, base, byName, memory }));
+    : whichTargeting({ given: targeting, file: read?.targeting, base, byName, memory }));
   return planNowOrInBackground<MadeState>(
     {
       ...{ plannedBy: "plan_targeting", base: beside, sheet, from: { given, fileDigest: digest } },
       targetings: targetingId === undefined ? [] : [targetingId],
       async make(signal) {
-        const found = await reading;
+        const found = await (reading ?? readState(bytes, source, context));
+        // A large state takes as much memory as its requests, which are planned next.
+        reading = undefined;
         if (found.problems.length > 0) {
           const made = sheet && (await problemsPlan(given, { ...found, digest }, context));
           if (made === undefined) throw hasProblems(found.problems);
@@ -168,6 +170,12 @@ async function readRemembering(
   const there = await readTargeting(api, targetingId, { signal, store, fresh });
   await memory.remember([there.targeting]);
   return there;
+}
+
+/** What the answer about a state needs of it besides its options, of which there may be many. */
+function withoutOptions(read: ReadDesired) {
+  const { problems, file, desired } = read;
+  return { problems, file, targeting: desired.targeting, notes: readNotes(read) };
 }
 
 interface MadeState extends MadePlan {
