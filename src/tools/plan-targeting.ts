@@ -94,7 +94,8 @@ export async function planDesiredState(
   reading.catch(() => undefined);
   const read = await undefinedIfLate(context, reading.then(withoutOptions));
   const notes = read === undefined ? [] : read.notes;
-  const file = read?.file ?? unread;
+  // A sheet that cannot be read cannot be returned with its problems either.
+  const file = read === undefined ? unread : read.file;
   const sheet = file && { file, bytes: () => Readable.from([bytes]) };
   if (read !== undefined && read.problems.length > 0) {
     const runId = sheet && (await storeProblems(given, { ...(await reading), digest }, sheet, context, earlier));

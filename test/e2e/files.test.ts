@@ -590,6 +590,15 @@ test.each(["2025 client", "2026 client, legacy", "2026 client, modern"] as const
   },
 );
 
+test("a sheet that cannot be read is refused without the offer to return it", async () => {
+  const { client, sandbox, write } = await service();
+  const targetingId = await sandbox.targeting("Turned");
+  await write("turned.csv", "Option,One,Two\nContext IDs,a|b,c\n");
+  const answer = await client.callTool("plan_targeting", { targetingId, file: "turned.csv" });
+  expect(textOf(answer)).toContain("the sheet is transposed");
+  expect(textOf(answer)).not.toContain("get_run");
+});
+
 test("a sheet with problems that cannot be planned comes back with them", async () => {
   const { client, sandbox, folder, write } = await service();
   const targetingId = await sandbox.targeting("Wrong");
