@@ -17,12 +17,12 @@ const TARGETING = { flag: "targeting", meaning: "ID or name of the targeting, if
 const PRUNE = {
   flag: "prune",
   toggle: true,
-  meaning: "deletes options of the base that are gone from the file",
+  meaning: "deletes options that are in the base but no longer in the file",
 } as const;
 const BY_NAME = {
   flag: "by-name",
   toggle: true,
-  meaning: "by names alone, onto another targeting",
+  meaning: "matches options by name only, for another targeting",
 } as const;
 const DELIMITER = { flag: "delimiter", meaning: ", ; or tab" };
 const JSON_FLAG = { flag: "json", toggle: true, meaning: "prints JSON" } as const;
@@ -41,7 +41,7 @@ const SHEET_USAGE = "[--sheet S] [--columns JSON] [--encoding E]";
 const NO_MIGRATE = {
   flag: "no-migrate",
   toggle: true,
-  meaning: "leaves the tables of the store as they are",
+  meaning: "does not update the tables of the store",
 } as const;
 
 /** For commands for CI that take one word. Their exit code 2 means that something would change. */
@@ -67,7 +67,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   worker: {
     usage: "worker [--host 127.0.0.1] [--port N] [--no-migrate]",
-    meaning: "drives runs of the store of TARGETING_MCP_STORE without serving calls",
+    meaning: "executes runs of the store TARGETING_MCP_STORE, and serves no calls",
     options: [
       { flag: "host", meaning: "the address to answer probes on" },
       { flag: "port", meaning: "port for /healthz, /readyz and /metrics; 0: a free one" },
@@ -78,7 +78,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   migrate: {
     usage: "migrate",
-    meaning: "brings the tables of the store of TARGETING_MCP_STORE up to date",
+    meaning: "updates the tables of the store TARGETING_MCP_STORE",
     options: [],
     wrongUsage: 1,
     run: async (line) => (await import("./runtime/store.ts")).runMigrate(line),
@@ -89,11 +89,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     options: [
       HOST,
       PORT,
-      { flag: "data", meaning: "file that keeps its state" },
-      { flag: "forward", meaning: "event API that gets the events too" },
+      { flag: "data", meaning: "file that stores its state" },
+      { flag: "forward", meaning: "event API to which events are forwarded" },
       {
         flag: "seed",
-        meaning: "what it holds at first: none, sample (a small shop) or a file",
+        meaning: "initial content: none, sample (a small shop) or a file",
       },
       { flag: "quiet", toggle: true, meaning: "prints no line for each event" },
     ],
@@ -101,8 +101,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   page: {
     usage: "page [--port 0]",
-    meaning: "opens the page of this machine's runs, with decisions on those that wait",
-    options: [{ flag: "port", meaning: "port to listen on, on this machine alone; 0: a free one" }],
+    meaning: "opens the page of this machine's runs, where waiting runs can be approved",
+    options: [{ flag: "port", meaning: "port to listen on, on this machine only; 0: a free one" }],
     run: async (line) => (await import("./commands/page.ts")).runPage(line),
   },
   doctor: {
@@ -118,7 +118,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       "shows the change and asks first",
     options: [
       { flag: "yes", toggle: true, meaning: "writes without asking, and without keys" },
-      { flag: "remove", toggle: true, meaning: "takes this server out again" },
+      { flag: "remove", toggle: true, meaning: "removes this server" },
     ],
     mostWords: 1,
     run: async (line) => (await import("./setup/setup.ts")).runSetup(line),
@@ -131,7 +131,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     options: [
       { flag: "to", meaning: "the file to write" },
       DELIMITER,
-      { flag: "base-only", toggle: true, meaning: "renews only the base beside the file" },
+      { flag: "base-only", toggle: true, meaning: "renews only the base of the file" },
       { flag: "force", toggle: true, meaning: "replaces files without asking" },
       FRESH,
     ],
@@ -146,7 +146,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       PRUNE,
       BY_NAME,
       FRESH,
-      { flag: "base", meaning: "base file; default: the one beside the file" },
+      { flag: "base", meaning: "base file; default: the one in the folder of the file" },
       JSON_FLAG,
       { flag: "markdown", toggle: true, meaning: "prints Markdown" },
       { flag: "out", meaning: "file for the whole plan" },
@@ -158,7 +158,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   apply: {
     usage: `apply PLAN|FILE [--targeting T] [--prune] [--by-name] [--yes] [--write-ids] ${SHEET_USAGE}`,
     meaning:
-      "applies a planned run, a file of plan --out, or a desired state; shows it and asks; exit code 0: all is done, else 1",
+      "applies a planned run, a file of plan --out, or a desired state; shows it and asks; exit code 0: all done, 1: not",
     options: [
       TARGETING,
       PRUNE,
@@ -172,8 +172,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   undo: {
     usage: "undo RUN [--yes]",
-    meaning: "shows how a run is taken back, asks, and does it; exit code 0: all is done, else 1",
-    options: [{ flag: "yes", toggle: true, meaning: "takes it back without asking" }],
+    meaning: "shows how a run would be undone, asks, and undoes it; exit code 0: all done, 1: not",
+    options: [{ flag: "yes", toggle: true, meaning: "undoes it without asking" }],
     ...ONE_WORD_IN_CI,
     run: async (line) => (await import("./commands/undo.ts")).runUndo(line),
   },

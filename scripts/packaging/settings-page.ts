@@ -37,7 +37,7 @@ export function settingsPage(): string {
       "Keys have no flag, since other users of the machine can see command lines. An empty variable counts as not set. " +
       "`targeting-mcp doctor` shows each value, where it comes from, and what to fix.",
     ...groups.flat(),
-    "Folders named after `targeting-mcp stdio` count as `--allowed-dirs`.",
+    "Folders given as arguments of `targeting-mcp stdio` are added to `--allowed-dirs`.",
     "",
   ].join("\n\n");
 }

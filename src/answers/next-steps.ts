@@ -115,7 +115,7 @@ function resumeStep(run: ReportedRun, runId: string, causes: ReadonlySet<Cause |
   const call = callOf("resume_run", { runId });
   if (causes.has("busy")) return `${when}from any session of the same caller: ${call}`;
   if (askable(run) > 0) {
-    return `${when}${call} sends again what is unknown or left and reports what happened; nothing is made twice`;
+    return `${when}${call} sends unknown and remaining items again, and reports what happened; nothing is created twice`;
   }
   return `${when}${call} finishes what was not applied`;
 }

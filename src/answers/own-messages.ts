@@ -411,7 +411,7 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     remedy: "Give the same value in every row of an option, or only in its first row.",
   }),
   spoilt: ({ line }) => ({
-    message: `line ${String(line)}of the same set is invalid; without that line, its Context ID would be removed`,
+    message: `line ${String(line)} of the same set is invalid; without that line, its Context ID would be removed`,
     remedy: "Fix that line, and send all rows of the option again.",
   }),
   notJson: { message: "the row is not JSON", remedy: "Make it one JSON object on one line." },

@@ -215,7 +215,7 @@ const REMEDIES: Readonly<Record<NetworkCause, (endpoint: Endpoint) => string>> =
   encoding: () => "Check the gateway on the way: only gzip, deflate and br can be read.",
   request: ({ key }) => `Check ${key}, and the routes in the file that TARGETING_MCP_ROUTES names.`,
   notTheService: ({ address }) =>
-    `Check ${address}, and what is on the way: a log-in page of the network, a firewall, a proxy.`,
+    `Check ${address}, and everything in between: a log-in page of the network, a firewall, a proxy.`,
   sandboxPort: () => "Set TARGETING_MCP_SANDBOX_PORT to a free port, or leave it out.",
   proxyUnreachable: () =>
     "Check the address in HTTPS_PROXY (HTTP_PROXY for http:// addresses); hosts in NO_PROXY are reached without it.",

@@ -131,7 +131,7 @@ function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string
     seen.grouped &&
       `${counted(seen.grouped, "Context ID")} with thousands separators, read with them: if they are not meant, format the column without them`,
     seen.dates &&
-      `${counted(seen.dates, "Context ID")} that ${seen.dates === 1 ? "is a date" : "are dates"}: check whether a spreadsheet made them of other texts`,
+      `${counted(seen.dates, "Context ID")} that ${seen.dates === 1 ? "is a date" : "are dates"}: check whether a spreadsheet converted other texts to dates`,
     seen.repeatedTx &&
       `${counted(seen.repeatedTx, "row")} with the tx_id of an earlier row: each counts as a purchase of its own`,
     seen.shorter &&

@@ -136,9 +136,11 @@ function notesOf({ results }: SuiteReport): readonly string[] {
   const unpredicted = results.filter(({ status, expected }) => status === "matched" && expected === "uncertain").length;
   const accepted = results.some(({ status, observed }) => status === "unobservable" && observed === "accepted");
   return [
-    ...(accepted ? ["the service answers ok to recorded and to ignored events: only a sandbox tells them apart"] : []),
+    ...(accepted
+      ? ["the service answers ok to recorded and to ignored events: only a sandbox shows the difference"]
+      : []),
     ...(unpredicted > 0
-      ? [`${unpredicted} of those as expected had no predicted verdict (uncertain): whatever became of them agrees`]
+      ? [`${unpredicted} of those as expected had no predicted verdict (uncertain): any result counts as expected`]
       : []),
   ];
 }
@@ -162,8 +164,8 @@ export function previewOf(file: string): string {
 
 const HOW_TO_RUN = {
   json: "run_event_tests takes it as file.",
-  vitest: "npx vitest run runs it, where vitest is installed and the name ends in .test.ts or .spec.ts.",
-  playwright: "npx playwright test runs it, where @playwright/test is installed and the name ends in .spec.ts.",
+  vitest: "If vitest is installed and the name ends in .test.ts or .spec.ts, npx vitest run runs it.",
+  playwright: "If @playwright/test is installed and the name ends in .spec.ts, npx playwright test runs it.",
   curl: "sh runs it.",
 } as const satisfies Record<SuiteFormat, string>;
 

@@ -7,7 +7,7 @@ import type { NetworkCause, NetworkFailure } from "./network-causes.ts";
  */
 export type Purpose = Operation | "sandboxEvents" | "issuerKeys" | "webhook";
 
-/** Why a request failed, for people and for the journal. It is never shown to an agent as it is. */
+/** Why a request failed, for people and for the journal. Agents never receive this text unchanged. */
 interface Cause extends NetworkFailure {
   readonly operation: Purpose;
   readonly statusCode?: number;

@@ -253,7 +253,7 @@ export class Changes {
     if (going !== undefined || lease === undefined) {
       planning.stop();
       await lease?.release();
-      if (going === undefined) throw new RunStoreError("the run is gone", "Make the call again.");
+      if (going === undefined) throw new RunStoreError("the run is no longer stored", "Make the call again.");
       return going;
     }
     let isStarted = false;

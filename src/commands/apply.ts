@@ -142,7 +142,7 @@ async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, context:
     return printReport(run, context);
   }
   const { pending, notApplied, unknown } = run.state.counts();
-  if (!(await isApproved(`Go on with it? ${pending + notApplied + unknown} are not known to be done.`, yes))) return 1;
+  if (!(await isApproved(`Continue it? ${pending + notApplied + unknown} are not known to be done.`, yes))) return 1;
   await context.runs.resume(runId);
   const resumed = await plannedRun(runId, context);
   await rested(resumed);
@@ -194,7 +194,7 @@ export async function baseFileOfPlan(planPath: string, { file }: PlanDocument): 
   if (file === undefined) return undefined;
   const path = resolve(dirname(planPath), file);
   if (await isThere(basePathOf(path))) return baseFileOf(path);
-  printNote(`${basePathOf(file)} is not there beside the plan, so that this base is not renewed.`);
+  printNote(`${basePathOf(file)} is not in the folder of the plan, so its base is not renewed.`);
   return undefined;
 }
 
@@ -216,6 +216,6 @@ export async function writeIds(
   }
   const written = await withIds(bytes, { format: formatToRead(file), path: file, sheet }, ids);
   await writeOver([{ path: file, pieces: [written] }]);
-  printNote(`${file}: ${amount(ids.size, "_id")} written; everything else in the file stayed as it was`);
+  printNote(`${file}: ${amount(ids.size, "_id")} written; nothing else in the file has changed`);
   return true;
 }

@@ -93,6 +93,6 @@ export function forPerson(text: string): string {
 export async function printReport(run: ChangeRun, context: PlanContext): Promise<0 | 1> {
   const { text } = await reportedRun(run, context, [], { withTotals: true, reader: "terminal" });
   process.stdout.write(`${forPerson(text)}\n`);
-  if (isUnfinished(run)) printNote(`targeting-mcp apply ${run.header.runId} goes on with it.`);
+  if (isUnfinished(run)) printNote(`targeting-mcp apply ${run.header.runId} continues it.`);
   return run.status() === "succeeded" ? 0 : 1;
 }

@@ -61,7 +61,7 @@ const EVENTS: Names = {
   about: "event API",
   address: "EVENT_API_URL",
   key: "EVENT_APP_KEY",
-  whereKeysAre: "it stands in the application's service configuration file",
+  whereKeysAre: "it is in the application's service configuration file",
 };
 
 /** The names if a running sandbox emulates the APIs. */
@@ -200,8 +200,8 @@ function unusable(outcomes: readonly ProbeOutcome[], { about, address, key, wher
     return problem(about, found, `Put a valid key into ${key}: ${whereKeysAre}.`);
   }
   if (outcomes.every(({ kind }) => kind === "wrongRoute")) {
-    const remedy = `Check ${address} first: it may lack a part of the path, or be the address of something else.`;
-    return problem(about, "reachable, but not one of the paths exists there (404)", remedy);
+    const remedy = `Check ${address} first: it may lack a part of the path, or be the address of another service.`;
+    return problem(about, "reachable, but none of the paths exists there (404)", remedy);
   }
   if (of("noProject") === undefined) return undefined;
   return problem(about, "the project of the key no longer exists", `Put a key of another project into ${key}.`);
@@ -210,7 +210,7 @@ function unusable(outcomes: readonly ProbeOutcome[], { about, address, key, wher
 /** A 403 proves the key as well as an answer does: the service knows what the key may do. */
 function keyCheck(outcomes: readonly ProbeOutcome[], { about, key }: Names): Check {
   const proven = outcomes.some(({ kind }) => kind === "answered" || kind === "forbidden");
-  return proven ? ok(about, "the key is accepted") : note(about, `no answer tells whether ${key} is accepted`);
+  return proven ? ok(about, "the key is accepted") : note(about, `no answer shows whether ${key} is accepted`);
 }
 
 function scopeCheck(outcomes: readonly ProbeOutcome[], scope: Probe["scope"]): Check {
@@ -223,7 +223,7 @@ function scopeCheck(outcomes: readonly ProbeOutcome[], scope: Probe["scope"]): C
     return problem(about, `the key lacks the scope ${name} (403)`, remedy);
   }
   if (kinds.includes("answered")) return ok(about, `the key has the scope ${name}`);
-  return note(about, `no answer tells whether the key has the scope ${name}`);
+  return note(about, `no answer shows whether the key has the scope ${name}`);
 }
 
 /** What a probe shows about its route; nothing if the key gave no access. */
@@ -240,9 +240,9 @@ function routeCheck(
   const isAssumed = kind === "wrongRoute" && basis !== "documented";
   const example = JSON.stringify({ [operation]: `${method} /right${path}` });
   const remedy = isAssumed
-    ? "This path is assumed, not documented. Let TARGETING_MCP_ROUTES name a JSON file with the right one, " +
+    ? "This path is assumed, not documented. Put the right one into a JSON file, and set TARGETING_MCP_ROUTES to it, " +
       `such as ${example}.`
-    : (known ?? `Check ${names.address}: it may be the address of something else, or the service has trouble now.`);
+    : (known ?? `Check ${names.address}: it may be the address of another service, or the service may be failing now.`);
   return [problem(about, words, remedy)];
 }
 

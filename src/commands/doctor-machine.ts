@@ -44,7 +44,7 @@ async function checkStateFolder(folder: string): Promise<Check> {
     const existing = await nearestExisting(folder);
     if (existing !== folder) {
       await access(existing, constants.W_OK);
-      return ok(about, `${folder} will be made by the first run`);
+      return ok(about, `${folder} will be created by the first run`);
     }
     // Only a write proves that the folder is writable: on some platforms and file systems, permissions do not.
     await rm(await mkdtemp(join(folder, "doctor-")), { recursive: true });
@@ -52,10 +52,10 @@ async function checkStateFolder(folder: string): Promise<Check> {
     return note(
       about,
       `${folder} can be written, but its file system cannot put the names of files on the disk: a power failure may take away the newest runs, and what they had sent`,
-      "Let TARGETING_MCP_STATE_DIR name a folder on a local file system.",
+      "Set TARGETING_MCP_STATE_DIR to a folder on a local file system.",
     );
   } catch (thrown) {
-    const remedy = "Let TARGETING_MCP_STATE_DIR name a folder that can be written.";
+    const remedy = "Set TARGETING_MCP_STATE_DIR to a writable folder.";
     return problem(about, `${folder} cannot be written: ${reasonOf(thrown)}`, remedy);
   }
 }
@@ -68,9 +68,9 @@ export async function checkFolders(folders: readonly string[]): Promise<readonly
 
 async function checkFolder(folder: string): Promise<Check> {
   const about = "allowed folders";
-  const remedy = "Make the folder readable, or take it out of TARGETING_MCP_ALLOWED_DIRS.";
+  const remedy = "Make the folder readable, or remove it from TARGETING_MCP_ALLOWED_DIRS.";
   try {
-    if (!(await stat(folder)).isDirectory()) return problem(about, `${folder} is no folder`, remedy);
+    if (!(await stat(folder)).isDirectory()) return problem(about, `${folder} is not a folder`, remedy);
     await access(folder, constants.R_OK);
   } catch (thrown) {
     return problem(about, `${folder} cannot be read: ${reasonOf(thrown)}`, remedy);
@@ -132,13 +132,7 @@ export async function checkStore({ store, stateDir }: Pick<Settings, "store" | "
     ...weaknesses.map((one) => note("store", one)),
     ...(lying === 0
       ? []
-      : [
-          note(
-            "store",
-            `${lying} runs lie in ${stateDir}, and are left there`,
-            "Unset TARGETING_MCP_STORE to see them.",
-          ),
-        ]),
+      : [note("store", `${lying} runs are in ${stateDir} and stay there`, "Unset TARGETING_MCP_STORE to see them.")]),
   ];
   return { store: { kind: "postgres", ok: wrong === undefined, server, tables, problems }, checks };
 }

@@ -154,7 +154,7 @@ async function checksOfIssuer(settings: Settings): Promise<readonly Check[]> {
 }
 
 function misspelt(variable: string): Check {
-  return note("settings", `${variable} is no setting`, "Is it misspelt? `targeting-mcp --help` lists them.");
+  return note("settings", `${variable} is not a setting`, "Is it misspelt? `targeting-mcp --help` lists them.");
 }
 
 async function checkApis(
@@ -168,7 +168,7 @@ async function checkApis(
   const without = (about: string, keys: string | undefined, variables: string): Check =>
     keys === undefined
       ? note(about, "not configured: its tools are not listed", `Set ${variables} to use it.`)
-      : ok(about, `set up for http: ${keys}, so that none was tried here`);
+      : ok(about, `set up for http: ${keys}, so none was checked here`);
   return [
     ...(management === undefined
       ? [without("management API", byCallers.targeting, "TARGETING_API_URL and TARGETING_API_KEY")]
@@ -185,9 +185,9 @@ type KeysOfCallers = Readonly<Record<ToolAvailability["toolsets"][number], strin
 function keysOfCallers(input: SettingsInput, { settings, access }: Usable): KeysOfCallers {
   const of = (address: Setting<string>, key: keyof ProjectKeys): string | undefined => {
     if (settingText(address, input) === undefined) return undefined;
-    if (settings.http.ownKeys) return "callers over HTTP bring keys of their own (TARGETING_MCP_OWN_KEYS)";
+    if (settings.http.ownKeys) return "callers over HTTP bring their own keys (TARGETING_MCP_OWN_KEYS)";
     const isInProjects = [...access.projects.values()].some((keys) => keys[key] !== undefined);
-    return isInProjects ? "keys stand in the projects of TARGETING_MCP_ACCESS_FILE" : undefined;
+    return isInProjects ? "the keys are in the projects of TARGETING_MCP_ACCESS_FILE" : undefined;
   };
   return {
     targeting: of(SETTINGS.targetingApiUrl, "targetingApiKey"),

@@ -33,7 +33,7 @@ export async function runExport(line: CommandLine): Promise<number> {
     }
     if (!isForced && !(await mayReplace(to, there, isBaseOnly))) return 1;
     // The file is written before its base. If the command stops in between, an equal value in the file and the service
-    // is no difference, even with an older base.
+    // is not a difference, even with an older base.
     const base = { path: basePathOf(to), pieces: baseText(baseOf(there, new Date().toISOString())) };
     await writeOver(isBaseOnly ? [base] : [{ path: to, pieces: piecesOf(there, form) }, base]);
     printNote(`${isBaseOnly ? base.path : `${to} and ${base.path}`}: ${amount(there.options.length, "option")}`);
@@ -83,12 +83,12 @@ async function mayReplace(to: string, there: ServiceTargeting, isBaseOnly: boole
 async function acceptedWords(to: string, there: ServiceTargeting): Promise<string> {
   try {
     const base = await baseFor(to, undefined);
-    if (base === undefined) return "It has no base beside it.";
+    if (base === undefined) return "It has no base.";
     if (base.targeting._id !== there.targeting._id) return "Its base is of another targeting.";
     const many = driftSince(base, there).length;
     return many === 0
-      ? "Nothing was changed by others since."
-      : `Since then others made ${amount(many, "change")}, which replacing it accepts.`;
+      ? "Nobody else has changed anything since then."
+      : `Since then others made ${amount(many, "change")}, and replacing the file accepts this.`;
   } catch (thrown) {
     if (thrown instanceof FileError) return "Its base cannot be read.";
     throw thrown;

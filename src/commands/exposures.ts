@@ -21,7 +21,7 @@ export function exposures(settings: Settings, input: SettingsInput): readonly Ex
 /** Logs what was noticed at the start of a server. `problem` is why there are no traces. */
 export function logStartWarnings(log: Log, settings: Settings, input: SettingsInput, problem: unknown): void {
   for (const variable of settings.unknownVariables)
-    log.warn("this variable is no setting; is it misspelt?", { variable });
+    log.warn("this variable is not a setting; is it misspelt?", { variable });
   if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
   for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
 }
@@ -88,8 +88,8 @@ function plainAddresses({ environment }: Settings, input: SettingsInput): readon
       {
         about: "addresses",
         state: "note",
-        found: `${setting.variable} is ${address}: ${what} over plain http, readable on the way`,
-        remedy: `Let ${setting.variable} begin with https://.`,
+        found: `${setting.variable} is ${address}: ${what} unencrypted over http`,
+        remedy: `Set ${setting.variable} to an https:// address.`,
       },
     ];
   });

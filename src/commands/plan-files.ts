@@ -49,7 +49,7 @@ function sheetOf(line: CommandLine): SheetArguments {
   const headings =
     columns === undefined ? undefined : z.record(z.string(), z.string()).safeParse(parseJson(columns)).data;
   if (columns !== undefined && headings === undefined) {
-    throw new SettingsError(`--columns is no JSON object of texts: ${columns}`);
+    throw new SettingsError(`--columns is not a JSON object of texts: ${columns}`);
   }
   return {
     encoding: named,
@@ -109,7 +109,7 @@ export async function readDesiredFile(path: string, sheet: SheetArguments): Prom
   return { ...read, bytes };
 }
 
-/** The base of a file: the named one, or else the one beside it, if it exists. Throws a FileError. */
+/** The base of a file: the named one, otherwise the one beside it, if it exists. Throws a FileError. */
 export async function baseFor(path: string, named: string | undefined): Promise<Base | undefined> {
   if (named !== undefined) return readBase((await bytesAtPath(named)).toString("utf8"), named);
   const beside = basePathOf(path);

@@ -39,7 +39,7 @@ export async function withProject(
     const { signal } = new AbortController();
     const call = { caller: localCaller(settings), arrivedAt: clock.now(), signal, canAsk: () => false };
     try {
-      if (management === undefined) throw new Error("the settings name a management API, and none is connected");
+      if (management === undefined) throw new Error("the settings name a management API, but none is connected");
       return await work({ ...services, ...call, management, waitMs: ANY_TIME_MS });
     } catch (thrown) {
       return reportFailure(thrown, command, { log, redactor });
@@ -95,13 +95,13 @@ function checkService({ environment }: Settings, mode: string | undefined): void
   if (environment.kind === "sandbox" && mode === "sandbox") {
     if (environment.url !== undefined) return;
     throw new SettingsError(
-      "with TARGETING_MCP_MODE=sandbox this command needs TARGETING_MCP_SANDBOX_URL: it starts no sandbox by itself",
+      "with TARGETING_MCP_MODE=sandbox this command needs TARGETING_MCP_SANDBOX_URL: it does not start a sandbox",
       "TARGETING_MCP_SANDBOX_URL",
     );
   }
   throw new SettingsError(
     "set TARGETING_API_URL and TARGETING_API_KEY, or TARGETING_MCP_MODE=sandbox with TARGETING_MCP_SANDBOX_URL: " +
-      "this command never takes a sandbox by itself",
+      "this command never uses a sandbox unless it is set",
     "TARGETING_API_URL",
   );
 }

@@ -11,7 +11,7 @@ import { DataFileError } from "../sandbox/state-dump.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { address, isPlain, path, type SandboxSeed, SettingsError, text, wholeNumber } from "../settings/value-types.ts";
 
-const PLAIN = ", with their keys, over plain http, readable on the way";
+const PLAIN = ", with their keys, unencrypted over http";
 
 /** The options of `targeting-mcp sandbox`. */
 interface SandboxCommand extends Pick<SandboxOptions, "allowedHosts" | "forward" | "keys"> {
@@ -82,8 +82,8 @@ export async function runSandbox({ data, seed = "none", isQuiet, ...options }: S
     `Management API: ${sandbox.url}/context-targeting, header x-api-key: ${key.key} (reads and writes) or ${readKey.key} (reads)`,
     `Event API: POST ${sandbox.url}/event, header Authorization: ${appKey}`,
     `Control plane: ${sandbox.url}/_sandbox (see docs/reference/sandbox.md)`,
-    ...(forward === undefined ? [] : [`Events are passed on to ${forward}${isPlain(forward) ? PLAIN : ""}`]),
-    ...(data === undefined ? [] : [`State is kept in ${data}`]),
+    ...(forward === undefined ? [] : [`Events are forwarded to ${forward}${isPlain(forward) ? PLAIN : ""}`]),
+    ...(data === undefined ? [] : [`State is stored in ${data}`]),
     ...(held.length === 0 ? [] : ["It holds:", ...held]),
     "",
     `To try an app against it, put ${sandbox.url} in place of the base address of its event endpoint:`,
@@ -105,7 +105,7 @@ async function orSay<Value>(work: Promise<Value>, ofThePort?: (thrown: Error) =>
   } catch (thrown) {
     if (thrown instanceof SeedError) throw new SettingsError(`${thrown.message} (--seed)`);
     if (thrown instanceof DataFileError) {
-      throw new SettingsError(`${thrown.message}: name a file of its own with --data, in a folder that is there`);
+      throw new SettingsError(`${thrown.message}: name a separate file with --data, in an existing folder`);
     }
     const isOfThePort = thrown instanceof Error && "syscall" in thrown;
     throw isOfThePort && ofThePort !== undefined ? ofThePort(thrown) : thrown;

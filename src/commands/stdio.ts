@@ -127,7 +127,7 @@ async function warn(log: Log, settings: Settings, input: SettingsInput, problem:
   const { environment } = settings;
   for (const { missing, present, problem } of Object.values((environment.kind === "live" && environment.half) || {}))
     if (problem === undefined)
-      log.warn("half of a pair is missing: the tools of this API only say so", { missing, present });
+      log.warn("an address or a key is missing: every tool of this API reports it", { missing, present });
 }
 
 /**

@@ -23,7 +23,10 @@ export async function runUndo(line: CommandLine): Promise<number> {
     const { header } = (await context.runs.find(runId)) ?? {};
     if (header !== undefined && isElsewhere(header, context)) {
       const made = header.environment === "live" ? "live" : "in a sandbox";
-      throw new ToolError(`run ${runId} was made ${made}, and not with what is set now`, placeToName(header));
+      throw new ToolError(
+        `run ${runId} was made ${made}, which differs from the current settings`,
+        placeToName(header),
+      );
     }
     if (context.readOnly) {
       throw new ToolError("nothing may be changed: TARGETING_MCP_READ_ONLY is set", "runs shows what was done.");
@@ -56,7 +59,7 @@ function placeToName({ runId, environment, sandbox }: RunHeader): string {
   if (sandbox === "embedded") {
     return (
       `run ${runId} was made in a sandbox inside the server that made it: that sandbox ended with the server, so that ` +
-      "there is nothing to take back"
+      "there is nothing to undo"
     );
   }
   const address = sandbox === undefined ? "to the address of that sandbox" : `=${sandbox}`;

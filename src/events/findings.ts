@@ -72,7 +72,7 @@ function bodyFindings({ body, text, findings }: Arrived, nearest: NearestName): 
   if (text !== undefined) {
     const { basis } = RULES.bodyNotObject;
     const fix = "send an object with uid and eventName";
-    return [{ path: "", code: "bodyNotObject", basis, message: "the body is no JSON", fix, isDecisive: true }];
+    return [{ path: "", code: "bodyNotObject", basis, message: "the body is not JSON", fix, isDecisive: true }];
   }
   // The body is too large for the sandbox's answer, so only the sandbox's own findings are known.
   return findings.flatMap(({ path, rule, effect }) =>

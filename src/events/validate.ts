@@ -238,7 +238,7 @@ function fixOfMissing(check: Check, holder: JsonObject, wanted: string, valid: r
 function noteUnknown(check: Check, name: string, path: string, shape: Shape): void {
   const near = check.nearest(name, shape.names);
   const fix = near === undefined ? "leave it out" : `did you mean "${near}"?`;
-  note(check, "unknownParameter", path, `${quoted(name)} is no parameter here; it is not used`, fix);
+  note(check, "unknownParameter", path, `${quoted(name)} is not a parameter here; it is not used`, fix);
 }
 
 function noteNull(check: Check, path: string, name: string, { required }: Parameter): void {
@@ -317,7 +317,7 @@ function currencyWarning(currency: unknown): Finding | undefined {
   return finding(
     "currencyFormat",
     "currency",
-    '"currency" is no three-letter code',
+    '"currency" is not a three-letter code',
     "send an ISO 4217 code such as KRW or USD",
   );
 }

@@ -25,7 +25,7 @@ export function contextsReader(header: Header, separator?: string): (cells: read
   if (one >= 0 && many >= 0) {
     throw new FileError(
       "the file has both columns contextId and contexts",
-      `Keep contextId (one a row) or contexts (several, separated by ${BETWEEN_CONTEXTS}).`,
+      `Keep contextId (one per row) or contexts (several, separated by ${BETWEEN_CONTEXTS}).`,
     );
   }
   const at = Math.max(one, many);

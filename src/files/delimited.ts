@@ -193,7 +193,7 @@ class TextScan {
       const end = text.indexOf('"', from);
       if (end < 0 || (end + 1 === text.length && !this.#options.isLast)) {
         if (!this.#options.isLast) return false;
-        throw this.#fault(start, "the quotes of the cell that begins here do not end");
+        throw this.#fault(start, "the cell that begins here has no closing quotation mark");
       }
       parts.push(text.slice(from, end));
       if (text.charCodeAt(end + 1) !== QUOTE) {
@@ -209,7 +209,7 @@ class TextScan {
     }
     const next = text.charAt(this.at);
     if (next !== "" && next !== "\n" && next !== this.#options.delimiter) {
-      throw this.#fault(start, "something stands between the quotes of this cell and the next separator");
+      throw this.#fault(start, "there is text between the closing quotation mark of this cell and the next separator");
     }
     const end = text.charCodeAt(this.at - 1) === RETURN ? this.at - 1 : this.at;
     const cell = parts.join("");

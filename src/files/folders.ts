@@ -41,7 +41,7 @@ export async function findFreePlace(given: string, allowedDirs: readonly string[
   const places = await placesOf(given, allowedDirs);
   for (const place of places) {
     if (await exists(place.path, "any")) {
-      throw new FileError(`${quoted(given)} exists already, and nothing is overwritten`, "Give another name.");
+      throw new FileError(`${quoted(given)} exists already; files are not overwritten`, "Give another name.");
     }
   }
   for (const place of places) if (await exists(dirname(place.path), "folder")) return place;
@@ -60,8 +60,8 @@ async function placesOf(given: string, allowedDirs: readonly string[]): Promise<
   }
   const inside = `Give a path inside ${folderWords(allowedDirs)}, without .. and links.`;
   if (given.split(/[\\/]/).includes(".."))
-    throw new FileError(`${quoted(given)} has .. in it, which is refused`, inside);
-  if (given.includes("\0") || given.trim() === "") throw new FileError(`${quoted(given)} is no path`, inside);
+    throw new FileError(`${quoted(given)} contains .., which is not allowed`, inside);
+  if (given.includes("\0") || given.trim() === "") throw new FileError(`${quoted(given)} is not a path`, inside);
   const places: Place[] = [];
   for (const folder of allowedDirs) {
     const root = await realFolder(folder);
@@ -71,8 +71,7 @@ async function placesOf(given: string, allowedDirs: readonly string[]): Promise<
     if (await hasLink(root, parts)) throw linkRefused(given, inside);
     places.push(placeIn(root, parts));
   }
-  if (places.length === 0)
-    throw new FolderRefused(given, `${quoted(given)} lies outside of the folders that are allowed`, inside);
+  if (places.length === 0) throw new FolderRefused(given, `${quoted(given)} is outside the allowed folders`, inside);
   return places;
 }
 
@@ -126,9 +125,13 @@ async function statOf(path: string) {
 
 function unreadable(path: string, thrown: unknown): FileError {
   const why = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "unknown reason";
-  return new FileError(`${quoted(path)} cannot be used (${why})`, "Check that the server may read and write there.", {
-    cause: thrown,
-  });
+  return new FileError(
+    `${quoted(path)} cannot be used (${why})`,
+    "Check that the server has permission to read and write there.",
+    {
+      cause: thrown,
+    },
+  );
 }
 
 async function nearWords(given: string, places: readonly Place[], allowedDirs: readonly string[]): Promise<string> {

@@ -51,7 +51,7 @@ function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: C
   for (const [given, heading] of Object.entries(mapped)) {
     const column = known.get(plainHeading(given))?.column;
     if (column === undefined) {
-      throw new FileError(`columns maps ${JSON.stringify(given)}, which is no column`, validWords(columns));
+      throw new FileError(`columns maps ${JSON.stringify(given)}, which is not a column`, validWords(columns));
     }
     for (const [plain, reading] of known) {
       if (reading.rank === MAPPED || reading.column !== column) continue;
@@ -121,7 +121,7 @@ export function checkHeader(
       `${listed(headings)} on line ${line} of the file are all read as the column ${twice}`,
       new Set(headings.map(plainHeading)).size === 1
         ? "Delete all but one of them, or give the others another heading."
-        : `Leave one of them out, or say which one is meant: columns ${JSON.stringify({ [twice]: headings[0]?.trim() })}.`,
+        : `Leave one of them out, or choose one: columns ${JSON.stringify({ [twice]: headings[0]?.trim() })}.`,
     );
   }
   if (isStrict === true && header.ignored.length > 0) {
@@ -139,9 +139,9 @@ export function checkHeader(
   throw new FileError(
     `the file has no column for ${words.join(" or ")}; its header was read from line ${line}: ${listed(shown.slice(0, SHOWN_HEADINGS))}`,
     (likely === undefined
-      ? `Say which heading is which column: columns ${JSON.stringify({ [missing[0] ?? ""]: "HEADING" })}. ` +
+      ? `Map the heading to the column: columns ${JSON.stringify({ [missing[0] ?? ""]: "HEADING" })}. ` +
         `If the sheet has no headings, insert a row of them: ${headingsFor(required)}. `
-      : `If that is right, say which column is which: columns ${JSON.stringify(likely)}. `) + validWords(columns),
+      : `If that is right, map the columns: columns ${JSON.stringify(likely)}. `) + validWords(columns),
   );
 }
 

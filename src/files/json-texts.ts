@@ -93,7 +93,7 @@ class ArraySplitter {
   /** Throws a FileError if the array has not ended. */
   end(): void {
     if (this.#depth >= 0)
-      throw new FileError(`the JSON array of the file does not end (line ${this.#line})`, NOT_AN_ARRAY);
+      throw new FileError(`the JSON array of the file is not closed (line ${this.#line})`, NOT_AN_ARRAY);
   }
 
   #insideText(character: string): void {
@@ -106,7 +106,7 @@ class ArraySplitter {
   #outside(character: string, at: number): number {
     if (this.#depth === 0 && character === "[") this.#depth = 1;
     else if (/\S/.test(character)) {
-      throw new FileError(`the file is not JSON array: line ${this.#line} has something outside of one`, NOT_AN_ARRAY);
+      throw new FileError(`the file is not one JSON array: line ${this.#line} has text outside of it`, NOT_AN_ARRAY);
     }
     return at + 1;
   }

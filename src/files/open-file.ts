@@ -81,7 +81,7 @@ export async function unreadBytes(
 ): Promise<OpenedFile> {
   const hash = createHash("sha256");
   const encodings = new EncodingDetector();
-  // An empty file is no archive.
+  // An empty file is not an archive.
   let format: Format = named === "xlsx" ? "csv" : named;
   let check: ((chunk: Uint8Array) => void) | undefined;
   let size = 0;
@@ -140,7 +140,7 @@ export function unknownForm(path: string, further = ""): FileError {
     return new FileError(`${JSON.stringify(path)} is ${foreign[0]}, which is not read`, foreign[1]);
   }
   return new FileError(
-    `${JSON.stringify(path)} has an ending that does not say what it holds`,
+    `${JSON.stringify(path)} has an unknown extension`,
     `Name it ${further}.csv, .tsv or .txt (a header and rows), .xlsx, .ndjson (one JSON object a line) or .json.`,
   );
 }
@@ -152,20 +152,20 @@ function formatByContent(chunk: Uint8Array, named: Format, path: string): Format
   if (first.startsWith("\u00D0\u00CF\u0011\u00E0")) {
     if (named === "xlsx") {
       throw new FileError(
-        `${quoted} is protected by a password, or an old Excel workbook whatever its name says`,
-        "Open it in Excel, take the password off (File, Info, Protect Workbook), and save it as .xlsx.",
+        `${quoted} is protected by a password, or is really an old Excel workbook`,
+        "Open it in Excel, remove the password (File, Info, Protect Workbook), and save it as .xlsx.",
       );
     }
-    throw new FileError(`${quoted} is an old Excel workbook, whatever its name says`, AS_XLSX);
+    throw new FileError(`${quoted} is really an old Excel workbook`, AS_XLSX);
   }
   if (
     /^(?:\u00EF\u00BB\u00BF)?\s*<(?:!doctype|html|table|\?xml)/i.test(
       Buffer.from(chunk.subarray(0, 100)).toString("latin1"),
     )
   ) {
-    throw new FileError(`${quoted} is a page of HTML or XML, whatever its name says`, AS_XLSX);
+    throw new FileError(`${quoted} is really a page of HTML or XML`, AS_XLSX);
   }
-  if (first.startsWith("%PDF")) throw new FileError(`${quoted} is a PDF, whatever its name says`, AS_XLSX);
+  if (first.startsWith("%PDF")) throw new FileError(`${quoted} is really a PDF`, AS_XLSX);
   if (first.startsWith("\u001F\u008B")) throw new FileError(`${quoted} is compressed`, "Unpack it first.");
   const isArchive = first.startsWith("PK\u0003\u0004");
   if (isArchive && named === "csv") return "xlsx";
@@ -175,6 +175,6 @@ function formatByContent(chunk: Uint8Array, named: Format, path: string): Format
 function tooLargeWorkbook(path: string): FileError {
   return new FileError(
     `${JSON.stringify(path)} has more than 100 MB`,
-    "Save its sheet alone as CSV UTF-8, which may have any size.",
+    "Save its sheet as CSV UTF-8, which has no size limit.",
   );
 }

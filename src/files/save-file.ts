@@ -38,7 +38,7 @@ export function savedForm(path: string, delimiter: string | undefined): SavedFor
   const between = delimiter === undefined ? undefined : delimiterNamed(delimiter);
   if (delimiter !== undefined && (between === undefined || ending !== ".csv")) {
     throw new FileError(
-      `the delimiter ${JSON.stringify(delimiter)} does not go with ${JSON.stringify(path)}`,
+      `the delimiter ${JSON.stringify(delimiter)} cannot be used in ${JSON.stringify(path)}`,
       'delimiter is for .csv files: ",", ";" or "tab".',
     );
   }
@@ -48,7 +48,7 @@ export function savedForm(path: string, delimiter: string | undefined): SavedFor
   if (ending === ".ndjson" || ending === ".jsonl") return { format: "ndjson" };
   throw new FileError(
     `${JSON.stringify(path)} must end in .xlsx, .csv, .tsv or .ndjson`,
-    "The ending says in which form to save.",
+    "The extension decides the format.",
   );
 }
 
@@ -99,7 +99,7 @@ async function saveBy({ place, pieces }: NewFile, put: Put, whole?: () => Promis
     const { path } = place;
     if (thrown instanceof SymlinkError) throw linkRefused(path, "Give another name or folder.", { cause: thrown });
     if (!(thrown instanceof Error && "syscall" in thrown)) throw thrown;
-    const why = hasCode(thrown, "EEXIST") ? "it exists already, and nothing is overwritten" : wordsOf(thrown);
+    const why = hasCode(thrown, "EEXIST") ? "it exists already; files are not overwritten" : wordsOf(thrown);
     throw new FileError(`${JSON.stringify(path)} cannot be written: ${why}`, "Give another name or folder.", {
       cause: thrown,
     });

@@ -182,8 +182,8 @@ class KoreanLikeness {
 }
 
 /**
- * Whether bytes look like damaged UTF-8. Three bytes of one character are never Western text; in two bytes, a Western
- * letter is followed by a sign, as in "Ã¤", which is rare.
+ * Whether bytes look like damaged UTF-8. A UTF-8 character of three bytes never looks like
+ * Western text. One of two bytes looks like a letter and a sign, such as "Ã¤", which is rare.
  */
 class UnicodeLikeness {
   /** The number of bytes that the current character still needs, and has in total. */

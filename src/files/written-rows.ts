@@ -41,7 +41,7 @@ const ROWS: readonly (readonly [column: string, allowed: string, more: string])[
     `At most ${perOption} an option; blank: unchanged`,
   ],
   ["contextId", "One Context ID a row", `1 to ${LIMITS.contextIdBytes.value} bytes; the rows of one option are merged`],
-  ["op", "Set, Add, Remove", "What becomes of the Context IDs of the row"],
+  ["op", "Set, Add, Remove", "What to do with the Context IDs of the row"],
   ["type", "yes, no", "Needed only for a group without sub-options in the sheet"],
   ["exposeChildren", "yes, no", "Of groups"],
   ["targeting", "The name or ID of the targeting", "All rows of a sheet are about one targeting"],

@@ -73,15 +73,15 @@ export function rightsNow({
 }: Knowing): (caller: string) => Promise<CallerRights> {
   return async (owner) => {
     const name = callerName(owner);
-    if (access().isUnreadable) return gone("the access file of this server cannot be read, so nobody is let in");
+    if (access().isUnreadable) return gone("the access file of this server cannot be read, so every caller is refused");
     if (name.startsWith("token:")) {
       const entries = servedTokens === undefined ? access().tokens : await servedTokens();
       return entries === undefined ? WRITES : ofToken(owner, name, { ...access(), tokens: entries }, http.ownKeys);
     }
-    if (name.startsWith("key:") && !http.ownKeys) return gone("this server takes no keys of callers any more");
+    if (name.startsWith("key:") && !http.ownKeys) return gone("this server no longer accepts keys of callers");
     const isOfIssuer = name.startsWith("oauth:") || name.startsWith("client:");
     if (isOfIssuer && servedTokens === undefined && http.oauth === undefined) {
-      return gone("this server lets nobody in through an authorization server any more");
+      return gone("this server no longer accepts logins through an authorization server");
     }
     return isOfIssuer ? ofIssuer(owner, await tokens.of(name), http.ownKeys) : WRITES;
   };
@@ -151,7 +151,7 @@ export interface TokenRights {
   /** Remembers what a valid token says, for the runs of its caller. */
   note(seen: SeenToken): Promise<void>;
   /**
-   * The last token of each client of a caller that has not expired, or else the very last one; undefined if there was
+   * The last token of each client of a caller that has not expired, otherwise the very last one; undefined if there was
    * none.
    */
   of(name: string): Promise<readonly SeenToken[] | undefined>;

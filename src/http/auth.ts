@@ -87,7 +87,10 @@ export function authenticator(options: AuthOptions): Authenticate {
   const needsToken = requiresAuthentication({ ...options, ownKeys: false });
   return async (request) => {
     if (options.accessOfNow?.().isUnreadable)
-      return httpError(503, "the access file of this server cannot be read, so nobody is let in; its log says more");
+      return httpError(
+        503,
+        "the access file of this server cannot be read, so every caller is refused; its log says more",
+      );
     try {
       const caller = needsToken ? await tokenCaller(request, findToken, options) : NOBODY;
       if (caller instanceof Response) return caller;
@@ -136,7 +139,7 @@ async function tokenCaller(
   const first = findToken(token);
   const known = first && accessOfNow().tokens.find((one) => one.name === first.name && one.token === first.token);
   if (known !== undefined) {
-    if (!callsTools(known)) return httpError(403, "this token approves on the page, and calls no tool");
+    if (!callsTools(known)) return httpError(403, "this token can approve on the page, but cannot call tools");
     const keys = known.project === undefined ? undefined : access.projects.get(known.project);
     if (known.project !== undefined && keys === undefined)
       return httpError(403, "the token's project is not known here");
@@ -213,7 +216,7 @@ function withOwnKeys(
     if (isKnownByKeys) return httpError(401, `your own key is needed, in the header ${names}`);
     return caller;
   }
-  if (!ownKeys) return httpError(403, `this server takes no keys of callers: leave out ${names}`);
+  if (!ownKeys) return httpError(403, `this server does not accept keys of callers: leave out ${names}`);
   if (given.some((key) => headerKey.read(key) === undefined)) {
     return httpError(403, `a key in ${names} must be ${headerKey.words}`);
   }

@@ -90,11 +90,11 @@ export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number):
 type Unread = "broken" | "late" | "tooLarge" | "noRoom" | "tooMany";
 
 const UNREAD: Readonly<Record<Unread, Parameters<typeof httpError>>> = {
-  broken: [400, "the body did not arrive whole"],
-  late: [408, `the body did not arrive whole within ${BODY_TIMEOUT_MS / 1000} seconds`, CLOSING],
+  broken: [400, "the body did not arrive completely"],
+  late: [408, `the body did not arrive completely within ${BODY_TIMEOUT_MS / 1000} seconds`, CLOSING],
   tooLarge: [413, `the body is larger than ${LARGEST_BODY} bytes: send the items in several calls`, CLOSING],
-  noRoom: tooBusy("too much is being worked on"),
-  tooMany: tooBusy("too many bodies are still on their way"),
+  noRoom: tooBusy("the server is busy"),
+  tooMany: tooBusy("too many requests are still being received"),
 };
 
 function tooBusy(why: string): Parameters<typeof httpError> {
@@ -140,7 +140,7 @@ function parsed(json: Buffer, toolsWithLists: ReadonlySet<string>): ReadBody | R
   try {
     body = JSON.parse(json.toString("utf8"));
   } catch {
-    return httpError(400, "the body is no JSON", {}, PARSE_ERROR);
+    return httpError(400, "the body is not JSON", {}, PARSE_ERROR);
   }
   const given: readonly unknown[] = Array.isArray(body) ? body : [body];
   if (given.length > MAX_MESSAGES)

@@ -32,7 +32,7 @@ export function checkAccess({ http, environment, sources }: Settings, access: Ac
   const asks = access.tokens.some(callsTools) || oauth !== undefined || ownKeys;
   if (accessFile !== undefined && !asks) {
     throw new SettingsError(
-      `${accessFile} (TARGETING_MCP_ACCESS_FILE) holds no token that calls tools: no caller could be let in`,
+      `${accessFile} (TARGETING_MCP_ACCESS_FILE) holds no token that calls tools: every caller would be refused`,
       "TARGETING_MCP_ACCESS_FILE",
     );
   }

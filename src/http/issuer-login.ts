@@ -27,7 +27,7 @@ const BACK: Cap = { atOnce: 32, aMinute: 60, ofOne: 4, ofOneAMinute: 30 };
 /** The limits for repeated checks of the rights of sessions. */
 const CHECKS: Cap = { atOnce: 8, aMinute: Number.POSITIVE_INFINITY, ofOne: 8, ofOneAMinute: Number.POSITIVE_INFINITY };
 
-const NO_LOGIN = "This login was not begun in this tab, was used before, or took longer than ten minutes.";
+const NO_LOGIN = "This login was not started in this tab, was used before, or took longer than ten minutes.";
 
 /** Thrown if a person may not log in. The message contains the reason. */
 export class LoginRefused extends Error {}

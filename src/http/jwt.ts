@@ -85,9 +85,9 @@ function refuseAtSight(token: string, { issuer, audience, kind = "access" }: Jwt
   if (!TYPES[kind].some((one) => one === type)) throw invalid(`the token's typ is not that of an ${kind} token`);
   if (alg === undefined || !ALGORITHMS.includes(alg)) throw invalid("the token's alg is not one that is accepted");
   const { iss, aud = [], exp } = decodeJwt(token);
-  if (iss !== issuer) throw invalid("the token's iss is not the one needed here");
-  if (![aud].flat().includes(audience)) throw invalid("the token's aud is not the one needed here");
-  if (exp === undefined) throw invalid("the token's exp is not the one needed here");
+  if (iss !== issuer) throw invalid("the token's iss is not the required one");
+  if (![aud].flat().includes(audience)) throw invalid("the token's aud is not the required one");
+  if (exp === undefined) throw invalid("the token's exp is invalid");
   if (!(exp + CLOCK_TOLERANCE_S > Date.now() / 1000)) throw invalid("the token has expired");
 }
 
@@ -151,8 +151,7 @@ function invalid(reason: string): OAuthError {
 /** Why the token is invalid, without any part of its content. */
 function reasonOf(thrown: unknown): string {
   if (thrown instanceof errors.JWTExpired) return "the token has expired";
-  if (thrown instanceof errors.JWTClaimValidationFailed)
-    return `the token's ${thrown.claim} is not the one needed here`;
+  if (thrown instanceof errors.JWTClaimValidationFailed) return `the token's ${thrown.claim} is not the required one`;
   return "the token is not valid";
 }
 

@@ -48,7 +48,7 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
   const backend = over(await backendOf(settings));
   const seals = sealKeys(settings.sealKey, backend.sealKey);
   const accessOfNow = accessNow(settings.http.accessFile, access, (error) =>
-    all.of(undefined).log.error("the access file has changed, and cannot be read: it lets nobody in", { error }),
+    all.of(undefined).log.error("the access file has changed, and cannot be read: every caller is refused", { error }),
   );
   const tokens = tokenRights(backend.callerRights, {
     now: systemClock.now,

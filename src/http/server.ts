@@ -110,8 +110,7 @@ export function createHttpServer(options: HttpOptions): HttpService {
   });
   app.all("*", async ({ req, env }) => {
     return (
-      (await options.page?.(req.raw, peerOf(env.incoming))) ??
-      httpError(404, `there is nothing here: MCP is served at ${MCP_PATH}`)
+      (await options.page?.(req.raw, peerOf(env.incoming))) ?? httpError(404, `not found: MCP is served at ${MCP_PATH}`)
     );
   });
   app.onError((error) => {
@@ -258,7 +257,7 @@ function partsOrRefusal({ partsFor }: HttpOptions, caller: Caller): CallerParts 
   }
 }
 
-/** The request ID of the client or proxy if its form is safe for a log, or else a new one. */
+/** The request ID of the client or proxy if its form is safe for a log, otherwise a new one. */
 function requestIdOf(request: Request): string {
   const given = request.headers.get("x-request-id");
   return given !== null && /^[\w.:-]{1,64}$/.test(given) ? given : randomUUID();

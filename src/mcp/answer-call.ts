@@ -66,7 +66,7 @@ const TOO_DEEP = new ToolError(
 /** Arguments are stored in the files of runs, which must never contain keys. */
 const KEY_IN_ARGUMENTS = new ToolError(
   "the arguments hold a key or token of this server; nothing was done",
-  "Leave it out: this server adds its keys by itself.",
+  "Leave it out: this server adds its keys itself.",
 );
 
 /** A tool call as the SDK delivers it. */
@@ -352,7 +352,7 @@ export async function askDuringCall(question: ToolQuestion, asking: Asking): Pro
   else {
     open.said
       .then((decision) => (decision === "closed" ? undefined : later(decision === "yes")))
-      .catch((error: unknown) => log.error("a late answer to a question could not be acted on", { error }));
+      .catch((error: unknown) => log.error("a late answer to a question could not be applied", { error }));
   }
   return answer;
 }

@@ -58,11 +58,11 @@ function wordsOf(issue: z.core.$ZodIssue, given: unknown, schema: JsonSchema): s
     case "invalid_union": {
       const [nearest] = [...issue.errors].sort((one, other) => one.length - other.length);
       const first = nearest?.[0];
-      if (first === undefined) return `${where} has none of the forms that are allowed, but is ${kindOf(value)}`;
+      if (first === undefined) return `${where} has none of the allowed forms; it is ${kindOf(value)}`;
       return wordsOf({ ...first, path: [...issue.path, ...first.path] }, given, schema);
     }
     default:
-      return `${where} is not of the form that is needed`;
+      return `${where} does not have the required form`;
   }
 }
 

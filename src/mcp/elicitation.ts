@@ -19,11 +19,11 @@ const CONFIRM = "confirm";
 
 export const QUESTION_SECONDS = 600;
 
-/** What travels with a question to the client and back. A reply counts only for the same tool and the same input. */
+/** Data sent with a question and returned with the reply. A reply counts only for the same tool and input. */
 const sealedQuestion = z.object({ tool: z.string(), input: z.string(), token: z.string() });
 type SealedQuestion = z.infer<typeof sealedQuestion>;
 
-/** The same for a request to open the page of a waiting run, and for a form about it (then with the run's digest). */
+/** Data sent with a request to open the page of a waiting run, or with a form about that run (then with its digest). */
 export interface SealedOpening extends Omit<SealedQuestion, "token"> {
   readonly run: string;
   readonly digest?: string | undefined;

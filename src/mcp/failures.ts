@@ -37,6 +37,6 @@ export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFa
   log.error("a tool failed unexpectedly", { tool, fault, error: thrown });
   return {
     message: `${tool} failed for a reason inside this server (fault ${fault})`,
-    remedy: "Its log on stderr says more under that ID.",
+    remedy: "Its log on stderr has details under that ID.",
   };
 }

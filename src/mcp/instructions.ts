@@ -3,8 +3,8 @@ import type { ServerParts } from "./server-parts.ts";
 import type { Hidden } from "./tool-list.ts";
 
 /**
- * What an agent reads about the server once. It mentions only what is listed. The first 500 characters are complete in
- * themselves, because some hosts show no more.
+ * Returns the instructions of the server, which mention only listed tools. The first 500 characters can stand alone,
+ * because some hosts show no more.
  */
 export function instructions({
   environment,

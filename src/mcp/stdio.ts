@@ -133,7 +133,7 @@ class LineConnection implements StdioConnection {
     if (isMessage(message)) {
       if ("method" in message && message.method === "subscriptions/listen") this.#listen(message);
       else this.#deliver(message);
-    } else if (line.trim() !== "") this.#options.log.warn("a line is no message", { bytes: line.length });
+    } else if (line.trim() !== "") this.#options.log.warn("a line is not a message", { bytes: line.length });
   }
 
   /** Delivers a request to listen, and sends its notifications. */

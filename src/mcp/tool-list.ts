@@ -58,7 +58,7 @@ export interface ListedTool {
   readonly prepare: (given: unknown) => Promise<Prepared>;
 }
 
-/** All tools as clients may see them, in their fixed order. They come from the build, or else from the code. */
+/** All tools as clients may see them, in their fixed order. Without a build, they are made from the code. */
 export async function allTools(): Promise<readonly ListedTool[]> {
   if (MADE_TOOLS.length > 0) return MADE_TOOLS.map(asMade);
   return catalogue(await (await import("../tools/registry.ts")).everyTool());

@@ -246,7 +246,7 @@ function freeNames(work: Work, batch: Batch): void {
   }
 }
 
-/** Removes Context IDs that another group wants from groups that would be empty without them or are deleted later. */
+/** Removes Context IDs that other groups need. A group that would be empty gets a placeholder instead. */
 function freeContexts(work: Work, batch: Batch, all: boolean): void {
   const { model, options } = work;
   const wanted = work.wantedContexts();

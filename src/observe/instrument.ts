@@ -17,7 +17,7 @@ export interface Measured {
 /** Measures calls, runs, requests to the APIs, the journal and the write lock, by a clock in milliseconds. */
 export function instrument(version: string, monotonic: () => number): Measured {
   const figures = newFigures();
-  figures.gauge("build_info", "The version that runs.").add(1, { version });
+  figures.gauge("build_info", "The version of the server.").add(1, { version });
   const observer = { ...observedRuns(figures), ...observedRequests(figures), ...observedCalls(figures) };
   const journal = measuredJournal(figures);
   const lock = measuredLock(figures, monotonic);
@@ -29,7 +29,7 @@ export function instrument(version: string, monotonic: () => number): Measured {
 }
 
 function observedCalls(figures: Figures): Pick<Observer, "call"> {
-  const calls = figures.counter("calls_total", "Calls of tools by tool and result.");
+  const calls = figures.counter("calls_total", "Tool calls, by tool and result.");
   return {
     async call({ tool }, work) {
       let result = "error";
@@ -45,11 +45,11 @@ function observedCalls(figures: Figures): Pick<Observer, "call"> {
 }
 
 function observedRuns(figures: Figures): Pick<Observer, "run"> {
-  const driven = figures.gauge("runs_driven", "Runs that this process drives now, those that wait included.");
-  const rested = figures.counter("runs_total", "Runs that came to rest here, by tool and status.");
+  const driven = figures.gauge("runs_driven", "Runs that this process executes now, including waiting ones.");
+  const rested = figures.counter("runs_total", "Runs whose execution in this process stopped, by tool and status.");
   const items = figures.counter(
     "items_total",
-    "Outcomes that items got here, by tool; an item of a resumed run counts again where its outcome is another one.",
+    "Outcomes of items, by tool. An item of a resumed run counts again if its outcome changes.",
   );
   driven.add(0);
   return {
@@ -77,7 +77,7 @@ function observedRuns(figures: Figures): Pick<Observer, "run"> {
 function observedRequests(figures: Figures): Pick<Observer, "request"> {
   const requests = figures.counter(
     "api_requests_total",
-    "Requests to the APIs by operation and result: the status of the answer, not_sent, no_answer or stopped.",
+    "Requests to the APIs, by operation and result (HTTP status, not_sent, no_answer or stopped).",
   );
   return {
     async request({ operation }, work) {
@@ -116,9 +116,9 @@ function measuredJournal(figures: Figures): (store: RunStore) => RunStore {
 }
 
 function measuredLock(figures: Figures, monotonic: () => number): (lock: ProjectLock) => ProjectLock {
-  const turns = figures.counter("write_turns_total", "Turns to write to a project that were taken or waited for.");
-  const waited = figures.counter("write_wait_seconds_total", "Time for which turns to write were waited for.");
-  const queued = figures.gauge("projects_waiting", "Projects for whose turn to write something waits here now.");
+  const turns = figures.counter("write_turns_total", "Requests for the write lock of a project.");
+  const waited = figures.counter("write_wait_seconds_total", "Time spent waiting for write locks of projects.");
+  const queued = figures.gauge("projects_waiting", "Projects whose write lock this process is waiting for.");
   const waiting = new Map<string, number>();
   for (const figure of [turns, waited, queued]) figure.add(0);
   const begin = (project: string): (() => void) => {

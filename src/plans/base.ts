@@ -75,8 +75,8 @@ export function readBase(text: string, path: string): Base {
 
 function noBase(path: string, line: number): FileError {
   return new FileError(
-    `${JSON.stringify(path)} is no base that export wrote: line ${line} cannot be read`,
-    "Bases are not edited by hand. Take it back from version control, or renew it: targeting-mcp export --base-only.",
+    `${JSON.stringify(path)} is not a base that export wrote: line ${line} cannot be read`,
+    "Do not edit bases by hand. Restore it from version control, or renew it: targeting-mcp export --base-only.",
   );
 }
 

@@ -158,14 +158,14 @@ export async function whichTargeting({
   const asked = given === undefined ? undefined : await resolveTargetingArgument(given, memory);
   if (asked !== undefined && ofFile !== undefined && asked !== ofFile) {
     throw new FileError(
-      `the file describes the targeting ${ofFile}, and the call names ${asked}`,
-      "Name no targeting to plan the file for its own. To plan it for the other one, by names: byName: true (--by-name).",
+      `the file describes the targeting ${ofFile}, but the call names ${asked}`,
+      "To plan the file for its own targeting, name none in the call. To plan it for the other one by names, use byName: true (--by-name).",
     );
   }
   const known = asked ?? ofFile;
   if (base !== undefined && known !== undefined && base.targeting._id !== known) {
     throw new FileError(
-      `the base describes the targeting ${base.targeting._id}, and the plan is for ${known}`,
+      `the base describes the targeting ${base.targeting._id}, but the plan is for ${known}`,
       "Give a base of that targeting with base (--base), or remove the one beside the file.",
     );
   }
@@ -173,7 +173,7 @@ export async function whichTargeting({
   if (base !== undefined) return base.targeting._id;
   if (file?.name === undefined) {
     throw new FileError(
-      "neither the file nor anything else says which targeting is meant",
+      "the targeting is not named, neither in the file nor in the call",
       "Write targeting into the file, or give targetingId or targetingName (--targeting).",
     );
   }

@@ -78,7 +78,7 @@ function settle(conflict: Conflict, found: readonly Conflict[], all: IntendedUnd
   }
 }
 
-/** Lets a group retain the Context IDs that it would lose, or else the last sub-option that would leave it. */
+/** Lets a group retain the Context IDs that it would lose, otherwise the last sub-option that would leave it. */
 function resolveEmptyGroup(
   { ref, leaving }: Extract<Conflict, { readonly kind: "empty" }>,
   { intents }: IntendedUndo,

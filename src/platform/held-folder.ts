@@ -80,7 +80,7 @@ export async function wholeOf(bytes: ByteSource): Promise<Buffer> {
 export interface Place {
   /** The real path of the trusted folder. */
   readonly root: string;
-  /** The names of the folders and, last, of the file; at least one. */
+  /** The names of the folders, and finally the name of the file; at least one. */
   readonly steps: readonly string[];
   /** `root` and `steps` joined. */
   readonly path: string;
@@ -144,7 +144,7 @@ export async function openInside(folder: SafeDirectory, name: string): Promise<F
   const handle = await linksRefused(open(path, flags));
   try {
     const opened = await handle.stat({ bigint: true });
-    if (!opened.isFile()) throw new SymlinkError(`${name} is no file`);
+    if (!opened.isFile()) throw new SymlinkError(`${name} is not a file`);
     if (folder.isFirm) return handle;
     await folder.check();
     const { dev, ino } = await lstat(path, { bigint: true });
@@ -171,7 +171,7 @@ async function identityOf(root: string, folders: readonly string[]): Promise<str
   let identity = "";
   for (let length = 0; length <= folders.length; length += 1) {
     const found = await lstat(join(root, ...folders.slice(0, length)), { bigint: true });
-    if (!found.isDirectory()) throw new SymlinkError(`${folders[length - 1] ?? root} is no folder`);
+    if (!found.isDirectory()) throw new SymlinkError(`${folders[length - 1] ?? root} is not a folder`);
     identity = `${found.dev}:${found.ino}`;
   }
   return identity;

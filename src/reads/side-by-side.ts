@@ -50,7 +50,7 @@ interface Slot<From, To> extends Fetched<From, To> {
 export async function* sideBySide<From, To>(job: SideBySide<From, To>): AsyncGenerator<Fetched<From, To>, void> {
   const stop = new AbortController();
   const signal = job.signal === undefined ? stop.signal : AbortSignal.any([job.signal, stop.signal]);
-  // Many concurrent reads listen to this signal; that is no leak.
+  // Many concurrent reads listen to this signal; this is not a leak.
   setMaxListeners(0, signal);
   const reading = new Reading(job, signal);
   try {

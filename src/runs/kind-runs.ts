@@ -160,7 +160,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       await this.checkExecutable(header);
       await store.create(header);
       const lease = await store.lease(runId);
-      if (lease === undefined) throw new RunStoreError("another process drives this run", "Look at it with get_run.");
+      if (lease === undefined) throw new RunStoreError("another process executes this run", "Look at it with get_run.");
       await releaseOnError(lease, () => store.keep(runId, "input", unchanged(input.bytes, input.digest)));
       return { lease, record: CREATED };
     };
@@ -196,14 +196,14 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   ): Promise<Run<Call, State>> {
     const parts = await releaseOnError(lease, async () => {
       const found = await read();
-      if (found === undefined) throw new RunStoreError("the run is gone", "Look for it with get_run.");
+      if (found === undefined) throw new RunStoreError("the run is no longer stored", "get_run lists the stored runs.");
       const { header, state, from, first } = found;
       // The version always increases: a process that was suspended with the previous version then fails on it.
       const record = await moveRun(this.#context.store, header.runId, () => ({ status: "running" }), {
         ...{ lease, record: found.record },
       });
       if (record === undefined)
-        throw new RunStoreError("the run is over, and does not go on", "Look at it with get_run.");
+        throw new RunStoreError("the run is over and cannot be continued", "Look at it with get_run.");
       const meanwhile = from && (await this.initialState(header));
       return { record, header, state: from ?? state, meanwhile, first };
     });

@@ -212,7 +212,7 @@ interface SizeStore {
 export interface OrphanedRuns {
   /**
    * Notes that this process executes a run of a project, until the returned function is called. Returns undefined if it
-   * must leave the run to others once its plan is stored: it is no worker, or it writes to the maximum number of
+   * must leave the run to others once its plan is stored: it is not a worker, or it writes to the maximum number of
    * projects.
    */
   drives(project: string): (() => void) | undefined;

@@ -97,7 +97,7 @@ export function isFresh(intent: Intent, clock: Clock): boolean {
 export function checkFresh(intent: Intent, clock: Clock): void {
   const passed = agoOf(intent, clock);
   if (passed > SEND_WINDOW_MS) {
-    throw new HeldBackError(`this process stood still for ${Math.round(passed)} ms before it could be sent`);
+    throw new HeldBackError(`this process was suspended for ${Math.round(passed)} ms before it could be sent`);
   }
 }
 

@@ -93,7 +93,7 @@ export function connect(settings: Settings, shared: Shared): ServerProcess {
     log,
     audit,
     start: async () => {
-      services.runs.tidy().catch((error: unknown) => log.warn("old runs could not be looked for", { error }));
+      services.runs.tidy().catch((error: unknown) => log.warn("old runs could not be searched for", { error }));
       try {
         await apis.start();
       } catch (error) {
@@ -210,7 +210,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
   const changes = driven && new Changes({ ...world, api: driven, routes, requestTimeoutMs });
   const sending = eventApi && new EventRuns({ ...world, api: eventApi, ...observe });
   const contents = lasting
-    ? backend.contents(id, (error) => log.warn("Context IDs could not be kept or found again", { error }))
+    ? backend.contents(id, (error) => log.warn("Context IDs could not be stored or read again", { error }))
     : undefined;
   const saves = driven && new SaveRuns({ ...world, api: driven, contents });
   const approvals = new Approvals(world);

@@ -16,7 +16,7 @@ export interface Apis {
   readonly events?: Http | undefined;
   /** The sandbox that events are tested against. In live mode it is a separate one, so that tests disturb nothing. */
   readonly bench?: Http | undefined;
-  /** The address of the sandbox that generated tests use: the inspected one, or else the one for tests. */
+  /** The address of the sandbox that generated tests use: the inspected one, otherwise the one for tests. */
   readonly benchUrl: () => Promise<string>;
   /** The sandbox that can be inspected. */
   readonly sandbox?: Http | undefined;

@@ -85,7 +85,7 @@ type SealPurpose = "confirmation" | "question" | "page";
 export type SealKeys = (purpose: SealPurpose) => Promise<Uint8Array>;
 
 /**
- * Keys for seals, derived from the setting (base64), or else from the key that `kept` returns, which is asked again if it
+ * Keys for seals, derived from the setting (base64), otherwise from the key that `kept` returns, which is asked again if it
  * throws. Throws a RunStoreError if there is none.
  */
 export function sealKeys(sealKey: string | undefined, kept: () => Promise<Uint8Array>): SealKeys {

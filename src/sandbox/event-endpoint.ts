@@ -85,7 +85,7 @@ interface ForwardAnswer {
 /** Throws a RangeError if events cannot be forwarded to the address `base`. */
 export function checkForward(base: string): void {
   if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol)) {
-    throw new RangeError(`events cannot be passed on to "${base}": it is no http or https address`);
+    throw new RangeError(`events cannot be passed on to "${base}": it is not an http or https address`);
   }
 }
 

@@ -120,7 +120,7 @@ export async function readSeed(choice: SeedChoice, now: number = Date.now()): Pr
   if (choice === "sample") return seedSchema.parse(sampleSeed(newId, now));
   const { file } = choice;
   const result = seedSchema.safeParse(await contentOf(file));
-  if (!result.success) throw new SeedError(`${file} is no seed of a sandbox: ${z.prettifyError(result.error)}`);
+  if (!result.success) throw new SeedError(`${file} is not a seed of a sandbox: ${z.prettifyError(result.error)}`);
   const seed = result.data;
   return { ...seed, targetings: seed.targetings.map(({ _id = newId(), name }) => ({ _id, name })) };
 }

@@ -64,20 +64,22 @@ export function readAccess(file: string | undefined): Access {
   const parsed = accessFile.safeParse(contentOf(file, refuse));
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
-    throw refuse(`where ${issue?.path.join(".") || "the whole"} is not as it must be: ${issue?.message}`);
+    throw refuse(`in which ${issue?.path.join(".") || "the content"} is invalid: ${issue?.message}`);
   }
   const { tokens, requireOtherApprover } = parsed.data;
   const projects = new Map(Object.entries(parsed.data.projects));
   for (const name of ["", ALL_PROJECTS]) {
-    if (projects.has(name)) throw refuse(`where a project cannot have the name "${name}"`);
+    if (projects.has(name)) throw refuse(`in which a project has the reserved name "${name}"`);
   }
   for (const { name, project, approves } of tokens) {
     if (project !== undefined && !projects.has(project) && !(approves && project === ALL_PROJECTS)) {
-      throw refuse(`where the token of ${name} names the project ${project}, which is not in projects`);
+      throw refuse(`in which the token of ${name} names the project ${project}, which is not in projects`);
     }
   }
-  if (new Set(tokens.map(({ name }) => name)).size < tokens.length) throw refuse("where two tokens have one name");
-  if (new Set(tokens.map(({ token }) => token)).size < tokens.length) throw refuse("where two names have one token");
+  if (new Set(tokens.map(({ name }) => name)).size < tokens.length)
+    throw refuse("in which two tokens have the same name");
+  if (new Set(tokens.map(({ token }) => token)).size < tokens.length)
+    throw refuse("in which two names have the same token");
   return { projects, tokens, requireOtherApprover };
 }
 
@@ -86,7 +88,7 @@ function contentOf(file: string, refuse: (why: string) => SettingsError): unknow
     return JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {
     // The messages of the JSON parser quote the text, which contains keys.
-    const reason = cause instanceof Error && "code" in cause ? String(cause.code) : "it is no JSON";
+    const reason = cause instanceof Error && "code" in cause ? String(cause.code) : "it is not JSON";
     throw refuse(`which cannot be read: ${reason}`);
   }
 }

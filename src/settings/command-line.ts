@@ -51,7 +51,7 @@ export function parseCommandLine(argv: readonly string[], own: readonly CommandO
 
 /** The error for a word that no command accepts. */
 export function oneTooMany(word: string): SettingsError {
-  return new SettingsError(`${JSON.stringify(word)} is one argument too many (see --help)`);
+  return new SettingsError(`${JSON.stringify(word)} is an unexpected argument (see --help)`);
 }
 
 /** Reads an option of a command; undefined if it is not given. Throws a SettingsError if its value is invalid. */
@@ -68,7 +68,10 @@ function unknownFlag(raw: string, known: readonly string[]): SettingsError {
     (one) => one.secret && `--${one.variable.toLowerCase().replaceAll("_", "-")}` === raw,
   );
   if (secret !== undefined) {
-    return new SettingsError(`${raw} is no flag: keys come from the environment, ${secret.variable}`, secret.variable);
+    return new SettingsError(
+      `${raw} is not a flag: keys come from the environment, ${secret.variable}`,
+      secret.variable,
+    );
   }
   const meant = flagMeant(raw.replace(/^-+/, ""), known);
   if (meant !== undefined) return new SettingsError(`unknown flag ${raw}; did you mean --${meant}? (see --help)`);

@@ -168,11 +168,11 @@ function readRoutes(file: string): Readonly<Record<string, string>> {
     throw refuse(`which cannot be read as JSON: ${cause instanceof Error ? cause.message : "unknown reason"}`);
   }
   if (typeof content !== "object" || content === null || Array.isArray(content)) {
-    throw refuse("which must hold one JSON object");
+    throw refuse("which must contain one JSON object");
   }
   const routes: Record<string, string> = {};
   for (const [operation, route] of Object.entries(content)) {
-    if (typeof route !== "string") throw refuse(`where the route of "${operation}" is not a text`);
+    if (typeof route !== "string") throw refuse(`in which the route of "${operation}" is not a text`);
     routes[operation] = route;
   }
   return routes;

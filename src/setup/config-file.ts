@@ -18,7 +18,8 @@ const HAS_MODES = process.platform !== "win32";
 export async function targetOf(file: string): Promise<string> {
   const target = await ifThere(() => realpath(file));
   if (target !== undefined) return target;
-  if ((await ifThere(() => lstat(file))) !== undefined) throw new UnsafeChange("it is a link to what is not there");
+  if ((await ifThere(() => lstat(file))) !== undefined)
+    throw new UnsafeChange("it is a link to a file that does not exist");
   return file;
 }
 

@@ -87,13 +87,13 @@ function changedFile(
   const comment = reads.comments ? undefined : lineOfComment(edited);
   if (comment !== undefined) {
     throw new UnsafeChange(
-      `it has a comment (line ${comment}), and ${title} reads no file with comments; take them out`,
+      `it has a comment (line ${comment}), and ${title} cannot read files with comments; remove them`,
     );
   }
   const changed = reads.trailingCommas ? edited : withoutTrailingCommas(edited);
   const isStrict = !(reads.comments || reads.trailingCommas);
   if (!isDeepStrictEqual(parsed(changed)?.value, structuredClone(after)) || (isStrict && !isJson(changed))) {
-    throw new UnsafeChange("something in it is not understood");
+    throw new UnsafeChange("a part of it is not supported");
   }
   return changed;
 }
@@ -143,7 +143,7 @@ function withInputs(file: Fields, fields: Fields): Fields {
   const inputs: readonly unknown[] = Array.isArray(given) ? given : [undefined];
   const ids = inputs.map((input) => {
     const question = tableOf(input);
-    if (question === undefined) throw new UnsafeChange('what stands under "inputs" is no list of objects');
+    if (question === undefined) throw new UnsafeChange('"inputs" is not a list of objects');
     return question.id;
   });
   const added = asked.flatMap((variable) => {
@@ -175,7 +175,7 @@ function fileOf(content: string, section: string): { readonly text: string; read
 function repeated(node: Node | undefined, names: readonly string[]): readonly (Node | undefined)[] {
   return names.map((name) => {
     const found = propertiesOf(node).filter((one) => one.name === name);
-    if (found.length > 1) throw new UnsafeChange(`it has ${JSON.stringify(name)} more than once in one place`);
+    if (found.length > 1) throw new UnsafeChange(`it has ${JSON.stringify(name)} more than once in the same object`);
     return found[0]?.value;
   });
 }

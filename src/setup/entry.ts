@@ -55,7 +55,7 @@ export function isFilledIn(text: unknown): text is string {
 export function tableIn(parent: Fields, name: string): Fields {
   if (!Object.hasOwn(parent, name)) return {};
   const found = tableOf(parent[name]);
-  if (found === undefined) throw new UnsafeChange(`what stands under ${JSON.stringify(name)} is no object`);
+  if (found === undefined) throw new UnsafeChange(`${JSON.stringify(name)} is not an object`);
   return found;
 }
 

@@ -134,5 +134,5 @@ async function isFolder(path: string): Promise<boolean> {
 /** The command that allows a folder later, by the word for the host. */
 function folderLine(word: string, folders: readonly string[]): string {
   const shown = folders.length === 0 ? "FOLDER" : folders.join(delimiter);
-  return `No folder is allowed, so that no file is read or saved. To allow some: targeting-mcp setup ${word} --allowed-dirs="${shown}"`;
+  return `No folder is allowed, so files cannot be read or saved. To allow some: targeting-mcp setup ${word} --allowed-dirs="${shown}"`;
 }

@@ -71,7 +71,7 @@ export async function setUp(word: string | undefined, input: SettingsInput, pers
   const found = await isHere(host, input);
   const byHand = (): string => {
     const entry = entryOf(host, input, person.launch);
-    return `Put this in by hand:\n${host.list.withFields("", host.list.fieldsOf(entry, undefined))}`;
+    return `Add this by hand:\n${host.list.withFields("", host.list.fieldsOf(entry, undefined))}`;
   };
   return changeSafely(file, byHand, async (target) => {
     const bytes = await bytesOf(target);
@@ -81,7 +81,7 @@ export async function setUp(word: string | undefined, input: SettingsInput, pers
     while (true) {
       const code = await change({ host, file: target, entry, input: asked, found }, person);
       if (code !== undefined) return code;
-      person.say(`${file} has changed meanwhile, so that nothing was written yet.`);
+      person.say(`${file} has changed in the meantime, so nothing was written.`);
     }
   });
 }
@@ -94,7 +94,7 @@ export async function remove(word: string | undefined, input: SettingsInput, per
   const host = await hostOf(word, input);
   return changeSafely(
     await fileOf(host, input),
-    () => "Take the entry out by hand.",
+    () => "Remove the entry by hand.",
     (target) => takeOut(host, target, input, person),
   );
 }
@@ -134,7 +134,7 @@ async function takeOut(host: Host, file: string, input: SettingsInput, person: P
     const after = host.list.without(content);
     person.say(`${host.title}: ${file}\n\n${redacted(linesChanged(host.list, { old }, person.launch.args))}\n`);
     if (!person.agreed && (await person.ask?.("Take this out?")) !== true) {
-      person.say(undone(person, "Nothing was taken out", "takes it out without asking"));
+      person.say(undone(person, "Nothing was removed", "removes it without asking"));
       await reportOpen(file, keysHeld(old), person);
       return 1;
     }
@@ -142,11 +142,11 @@ async function takeOut(host: Host, file: string, input: SettingsInput, person: P
     if (exchanged.done) {
       const held = keysHeld(old);
       const keys =
-        held.length === 0 ? "" : `, which still holds ${held.join(" and ")}: delete it when you need it no more`;
-      person.say(`Taken out. The file as it was: ${exchanged.kept}${keys}\nRestart ${host.title}.`);
+        held.length === 0 ? "" : `, which still holds ${held.join(" and ")}: delete it when you no longer need it`;
+      person.say(`Removed. Backup of the file: ${exchanged.kept}${keys}\nRestart ${host.title}.`);
       return 0;
     }
-    person.say(`${file} has changed meanwhile, so that nothing was taken out yet.`);
+    person.say(`${file} has changed in the meantime, so nothing was removed.`);
   }
 }
 
@@ -199,7 +199,7 @@ async function change(task: Task, person: Person): Promise<number | undefined> {
   const mode = held.length > 0 ? await modeForOthers(file) : undefined;
   if (mode !== undefined) {
     person.say(
-      `${file} is open to others (${octal(mode)}), and will hold ${held.join(" and ")}: it becomes yours alone.`,
+      `${file} is open to others (${octal(mode)}), and will hold ${held.join(" and ")}: only you will be able to read it.`,
     );
   }
   const names = Object.keys(keys).join(" and ");
@@ -233,12 +233,12 @@ async function keepPrivate(file: string, held: readonly string[], person: Person
   const mode = held.length > 0 ? await modeForOthers(file) : undefined;
   if (mode === undefined) return 0;
   person.say(`${openWords(file, held, mode)}.`);
-  if (!person.agreed && (await person.ask?.("Make it yours alone?")) !== true) {
+  if (!person.agreed && (await person.ask?.("Make it readable by you only?")) !== true) {
     person.say(`To do it by hand: ${makePrivateLine(file)}`);
     return 1;
   }
   await makePrivate(file);
-  person.say(`${file} is yours alone now.`);
+  person.say(`${file} can now be read by you only.`);
   return 0;
 }
 
@@ -254,7 +254,7 @@ async function keysToWrite({ file, input }: Task, person: Person, env: Fields): 
     const held = env[variable];
     if (held === key) continue;
     const question = isFilledIn(held)
-      ? `${file} holds another value of ${variable}, which stays. Write that of your environment in its place?`
+      ? `${file} has another value of ${variable}. Replace it with the value of your environment?`
       : `Write the value of ${variable} into ${file}, readable there?`;
     if ((await person.ask?.(question)) === true) keys[variable] = key;
   }

@@ -71,7 +71,7 @@ export function routesWith(overrides: Readonly<Record<string, string>>): RouteTa
   const table: Record<Operation, Route> = { ...ROUTES };
   for (const [operation, text] of Object.entries(overrides)) {
     if (!isOperation(operation)) {
-      throw new RangeError(`"${operation}" is no operation; the operations are ${Object.keys(ROUTES).join(", ")}`);
+      throw new RangeError(`"${operation}" is not an operation; the operations are ${Object.keys(ROUTES).join(", ")}`);
     }
     table[operation] = parseRoute(operation, text);
   }

@@ -143,7 +143,7 @@ export async function withinWait<Value>(
 
 function tookTooLong(most: number): DeadlineExceeded {
   return new DeadlineExceeded(
-    `the service had not answered after ${thousands(most)} ms, which is as long as a call may take; ` +
+    `the service had not answered after ${thousands(most)} ms, which is the longest time for a call; ` +
       "nothing was changed",
     "Try again later. If it keeps failing, check the address in the settings and the network (targeting-mcp doctor does), " +
       "or let TARGETING_MCP_WAIT_MS allow more time.",
@@ -163,7 +163,7 @@ export async function fileWithinWait<Value>(
   const late = async (): Promise<never> => {
     await clock.sleep(Math.max(0, arrivedAt + most - clock.now()), over.signal);
     throw new DeadlineExceeded(
-      `the file could not be read within ${thousands(most)} ms, which is as long as a call may take; nothing was sent`,
+      `the file could not be read within ${thousands(most)} ms, which is the longest time for a call; nothing was sent`,
       "Split the file, or copy it to a faster disk.",
     );
   };

@@ -163,12 +163,12 @@ function checkTookTooLong(): ToolError {
 function stillPlanning(): ToolError {
   return new ToolError(
     "this plan is still being made; nothing was sent",
-    "Wait for it with get_run and waitMs, and look at it before it is applied.",
+    "Wait for it with get_run and waitMs, and check it before you apply it.",
   );
 }
 
 function alreadyStarted(): never {
-  throw new ToolError("this plan was started before, so there is nothing to look at again", "get_run shows its run.");
+  throw new ToolError("this plan was already started, so it cannot be checked again", "get_run shows its run.");
 }
 
 /** Reports whether a plan is still valid, and sends nothing. */

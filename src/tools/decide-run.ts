@@ -58,7 +58,7 @@ export async function decidedInView(
 
 function nothingToDecide(): ToolError {
   return new ToolError(
-    "this cannot be decided: the run was approved or declined before, or the secret does not belong to it",
+    "no decision is possible: the run was already approved or declined, or the secret belongs to another run",
     "get_run shows the status of the run.",
   );
 }

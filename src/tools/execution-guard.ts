@@ -65,7 +65,7 @@ function otherProject({ project, environment }: ExecutableRun["header"], parts: 
   if (project === parts.project && environment === parts.environment) return undefined;
   return {
     code: "PROJECT",
-    message: "the keys of this server belong to another project or environment than this run",
+    message: "this run belongs to another project or environment than the keys of this server",
     remedy: "Use the server whose address and key the run was started with.",
   };
 }
@@ -112,7 +112,7 @@ function outsideFolders(run: ExecutableRun, rights: CallerRights, { allowedDirs 
   if (outside === undefined) return undefined;
   return {
     code: "FOLDERS",
-    message: "the run would write a file in a folder that its caller may not use now",
+    message: "the run would write a file into a folder that its caller may no longer use",
     remedy: "Make the call again with a file in an allowed folder.",
   };
 }
@@ -148,7 +148,7 @@ async function byChange(
     if (!isApiError(thrown) && !signal.aborted) throw thrown;
     return {
       code: "NOT_CHECKED",
-      message: "the service did not tell which targetings this run would change, and only some may change here",
+      message: "the service did not say which targetings this run would change, and only some may be changed here",
       remedy: "Try again later.",
     };
   }

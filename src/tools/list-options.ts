@@ -175,7 +175,7 @@ async function pageOf(
     total,
     ...(parent === undefined ? { topLevel: total, subOptions } : { subOptions: total }),
     complete: next === undefined,
-    ...(isShort && { note: `The service gave ${items.length} options at a time; the cursor goes on.` }),
+    ...(isShort && { note: `The service gave ${items.length} options at a time; the cursor continues.` }),
     isFiltered: false,
   };
 }
@@ -247,7 +247,7 @@ function noteOf(
   { stopped, isWhole, hits }: Readonly<Record<"stopped" | "isWhole", boolean>> & { readonly hits: readonly Hit[] },
 ): string | undefined {
   if (stopped) {
-    return "One wait has passed; the options behind this point were not looked at yet. The cursor goes on.";
+    return "One wait has passed; the options after this point were not read yet. The cursor continues.";
   }
   const held = new Set(hits.flatMap(({ matched = [] }) => matched));
   const nowhere = contextIds.filter((id) => !held.has(id));

@@ -41,7 +41,7 @@ export interface FoundByName {
 
 /**
  * Returns the targeting that a reference identifies; undefined if the reference is empty. Throws a ToolError if both ID
- * and name are present, if the ID is no ULID, and if the name is unknown or ambiguous. The error then lists the
+ * and name are present, if the ID is not a ULID, and if the name is unknown or ambiguous. The error then lists the
  * candidates.
  */
 export async function findTargeting(

@@ -177,7 +177,7 @@ function soFar(scanned: number, start: Place, kept: readonly FoundOption[] | und
     start.scan !== undefined && kept === undefined
       ? " What was found before no longer exists, so the search started again."
       : "";
-  return `One wait was too short: ${scanned} options were looked at so far, and nothing is sorted before all were. The cursor goes on.${again}`;
+  return `One wait was too short: ${scanned} options were looked at so far, and nothing is sorted before all were. The cursor continues.${again}`;
 }
 
 function keyOf({ step: { option } }: FoundOption, sortBy: "contextCount" | "name"): Key {
@@ -234,6 +234,6 @@ export async function everyOption(
   if (!stopped) return hits;
   throw new ToolError(
     `only ${thousands(counted.topLevel + counted.subOptions)} options could be read in one call; nothing was changed`,
-    "Make the same call again: what was read is stored, so the next call gets further.",
+    "Make the same call again: the data that was read is stored, so the next call continues from there.",
   );
 }

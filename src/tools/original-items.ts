@@ -72,7 +72,7 @@ export async function eventsAt(source: EventSource, indexes: readonly number[]):
       if (open.size === 0) break;
     }
   } catch (thrown) {
-    // Nothing is stored any more: an empty part is no valid file of its format.
+    // Nothing is stored any more: an empty part is not a valid file of its format.
     if (!(thrown instanceof FileError)) throw thrown;
   }
   return given;

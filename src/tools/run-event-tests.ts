@@ -312,7 +312,7 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
   return report;
 }
 
-/** The answer after the client declined. Nothing is sent, and this is no error. */
+/** The answer after the client declined. Nothing is sent, and this is not an error. */
 function notRun(kept: KeptSuite, context: ToolContext): ToolAnswer {
   const note = "the client declined: nothing was sent; do not try again unless the person asks for it";
   return {

@@ -97,7 +97,7 @@ export async function reportedRun(
   return renderReport({ ...report, ...more, ...(totals && { totals }), nextSteps: steps, notes });
 }
 
-/** The answer about what a run saved; undefined if it has saved nothing yet or is no run that saves. */
+/** The answer about what a run saved; undefined if it has saved nothing yet, or if runs of its kind save nothing. */
 export function savedAnswer(run: Run, { environment }: Pick<ToolContext, "environment">): ToolAnswer | undefined {
   if (!isSaveRun(run) || run.state.saved === undefined) return undefined;
   const { runId, call } = run.header;
@@ -278,7 +278,7 @@ export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep"
   }
   return new ToolError(
     `this run can no longer be undone: it began on ${new Date(began).toISOString().slice(0, 10)}, and ${kept}`,
-    "To get a state back, describe it to plan_targeting as a file or as desired.",
+    "To get a state back, call plan_targeting with file or desired.",
   );
 }
 

@@ -43,8 +43,8 @@ interface StoredUndoPlan extends Pick<PlannedUndo, "rows" | "already"> {
 
 /**
  * Plans the undo of a run of the caller, stores the plan as a run, and answers with it. If planning takes longer than
- * the call may, answers with the run. The run is `earlier` if its plan was not finished before. Throws a ToolError if
- * the run cannot be undone.
+ * the call may, answers with the run. `earlier` is the run of an unfinished plan that is planned again. Throws a
+ * ToolError if the run cannot be undone.
  */
 export async function startUndoPlan(runId: string, context: ToolContext, earlier?: ChangeHeader): Promise<ToolAnswer> {
   const { targetings, make } = await undoPlanOf(runId, context);
@@ -113,7 +113,7 @@ async function doneOf(runId: string, api: ManagementApi, context: ToolContext): 
 function checkProject({ project, environment }: RunHeader, context: ToolContext): void {
   if (project === context.project.id && environment === context.environment) return;
   throw new ToolError(
-    "the keys of this server belong to another project or environment than this run",
+    "this run belongs to another project or environment than the keys of this server",
     "Use the server whose address and key the run was started with.",
   );
 }
@@ -158,7 +158,7 @@ async function undoable(runId: string, context: ToolContext): Promise<ChangeRun>
     const by = undoneByRun(run.state);
     throw new ToolError(
       `this run was undone before${by === undefined ? "" : ` by run ${by}`}`,
-      `${by === undefined ? "undo_run with the run that undid it" : `undo_run {"runId":"${by}"}`} plans to undo that.`,
+      `${by === undefined ? "undo_run with the run that undid it" : `undo_run {"runId":"${by}"}`} plans to restore what it undid.`,
     );
   }
   return run;

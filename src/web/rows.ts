@@ -42,7 +42,7 @@ export const DAMAGED =
 /** The reasons why a started run makes no progress. */
 const STALLED = {
   onStore:
-    "No server or worker executes this run now. It continues by itself once one with the key of its project runs: start " +
+    "No server or worker executes this run now. It continues automatically once one with the key of its project is running: start " +
     "targeting-mcp worker, or a server without TARGETING_MCP_DRIVE=off.",
   onMachine: "The server that executed this run is no longer running. Resume continues it.",
 } as const;

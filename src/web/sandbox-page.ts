@@ -107,7 +107,7 @@ function addReads(app: SandboxApp, { world, figures, url }: Read): void {
     const { option, parent, ...query } = req.query();
     const id = req.param("id");
     const list = option === undefined ? optionsIn(world, id, parent, partIn(query)) : contextIdsOf(world, id, option);
-    return dataAnswer(orRefused<object>(list, "This was deleted meanwhile."));
+    return dataAnswer(orRefused<object>(list, "This was deleted in the meantime."));
   });
 }
 

@@ -173,7 +173,7 @@ test("through the issuer a person comes back to this tab, and the code of the lo
       // Who is led to the callback without a login of this tab is not let in.
       const asked = issuer.received.length;
       await page.goto(`${server.origin}/callback?code=stolen&state=guessed`);
-      await page.getByText("This login was not begun in this tab").waitFor();
+      await page.getByText("This login was not started in this tab").waitFor();
       expect(new URL(page.url()).pathname).toBe("/");
       expect(new URL(page.url()).search).toBe("");
       expect(issuer.received).toHaveLength(asked);

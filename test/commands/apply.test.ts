@@ -141,7 +141,7 @@ test.each(["SIGKILL", "SIGINT"] as const)("a run that %s cut short goes on with 
   await cut.exited;
   const [{ runId, status } = { runId: "", status: "" }] = await runsOf(there);
   expect(status).toBe("interrupted");
-  if (signal === "SIGINT") expect(cut.stderr()).toContain(`apply ${runId} goes on`);
+  if (signal === "SIGINT") expect(cut.stderr()).toContain(`apply ${runId} continues`);
   expect(await run(["apply", runId])).toMatchObject({ code: 1 });
   expect(await run(["apply", runId, "--yes"])).toMatchObject({ code: 0 });
   expect(await run(["plan", file])).toMatchObject({ code: 0 });

@@ -121,7 +121,7 @@ test("a session about whose person the issuer cannot be asked again lasts an hou
   expect((await renew(session)).status).toBe(401);
 });
 
-test("what a login begins with is no session, and the other way round", async () => {
+test("what a login begins with is not a session, and the other way round", async () => {
   const { read, post, logIn } = await start();
   const begun = z.object({ login: z.string() }).parse(await (await post("/login/issuer")).json());
   expect((await read(begun.login)).status).toBe(401);

@@ -160,7 +160,7 @@ describe("what else may be wrong with an API", () => {
     expect(checks).toContainEqual({
       about: "management API",
       state: "note",
-      found: "no answer tells whether TARGETING_API_KEY is accepted",
+      found: "no answer shows whether TARGETING_API_KEY is accepted",
     });
   });
 
@@ -267,7 +267,7 @@ describe("settings and folders", () => {
   test("a misspelt variable costs nothing, and is named", async () => {
     const { ok, checks } = await doctor({ TARGETING_MCP_READONLY: "on" });
     expect(ok).toBe(true);
-    expect(checks).toContainEqual(expect.objectContaining({ found: "TARGETING_MCP_READONLY is no setting" }));
+    expect(checks).toContainEqual(expect.objectContaining({ found: "TARGETING_MCP_READONLY is not a setting" }));
   });
 
   test("a state folder that is a file, and an allowed folder that is not there", async () => {

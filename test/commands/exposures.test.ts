@@ -95,7 +95,9 @@ describe("keys over plain http", () => {
     EVENT_APP_KEY: "some-event-key",
   };
   const words = (variable: string, address: string) =>
-    expect.stringMatching(new RegExp(`${variable} is ${address}: the key of the \\w+ API is sent over plain http`));
+    expect.stringMatching(
+      new RegExp(`${variable} is ${address}: the key of the \\w+ API is sent unencrypted over http`),
+    );
   const expected = [
     words("TARGETING_API_URL", "http://api.invalid"),
     words("EVENT_API_URL", "http://events.invalid/v1"),

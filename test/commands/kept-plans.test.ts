@@ -55,7 +55,7 @@ test("a kept plan that lies elsewhere applies as well, and says that it renews n
   cpSync(plan, join(elsewhere, "spring.plan.json"));
   const applied = await run(["apply", join(elsewhere, "spring.plan.json"), "--yes"]);
   expect(applied.code).toBe(0);
-  expect(applied.stderr).toContain("spring.base.ndjson is not there beside the plan");
+  expect(applied.stderr).toContain("spring.base.ndjson is not in the folder of the plan");
   expect(baseText()).toBe(before);
   // What both sides changed in the same way is done: nothing is left to do.
   expect(await run(["plan", file])).toMatchObject({ code: 0 });

@@ -138,7 +138,7 @@ test("what others changed is drift, told and kept; what both changed is a confli
   // The base alone is renewed: the file's value is then simply wanted.
   const refused = await run(["export", targeting, "--to", file, "--base-only"]);
   expect(refused).toMatchObject({ code: 1 });
-  expect(refused.stderr).toContain("others made 3 changes, which replacing it accepts");
+  expect(refused.stderr).toContain("others made 3 changes, and replacing the file accepts this");
   expect(await run(["export", targeting, "--to", file, "--base-only", "--force"])).toMatchObject({ code: 0 });
   expect((await run(["plan", file])).text).toContain('"Their 0123" → "Our 0123"');
 });
@@ -226,7 +226,7 @@ test.each([
   [
     "an address of a sandbox alone",
     { TARGETING_MCP_SANDBOX_URL: "http://127.0.0.1:1" },
-    "never takes a sandbox by itself",
+    "never uses a sandbox unless it is set",
   ],
   ["the event API alone", { EVENT_API_URL: "http://127.0.0.1:1", EVENT_APP_KEY: "k" }, "TARGETING_API_URL"],
   ["an address without its key", { TARGETING_API_URL: "http://127.0.0.1:1" }, "TARGETING_API_KEY is missing"],
@@ -248,7 +248,7 @@ test("a sandbox that is named by mode and address is used", async () => {
 
 test.each([
   [["plan"], "is missing"],
-  [["plan", "a.yaml", "b.yaml"], "one argument too many"],
+  [["plan", "a.yaml", "b.yaml"], "unexpected argument"],
   [["plan", "a.yaml", "--json", "--markdown"], "both given"],
   [["plan", "a.yaml", "--prun"], "unknown flag --prun"],
   [["plan", "missing.yaml"], "no file"],
@@ -259,7 +259,7 @@ test.each([
   [["runs", "01J8ZQ4N3V0000000000000001"], "no run"],
   [["export"], "is missing"],
   [["export", "X", "--base-only"], "--to"],
-  [["export", "X", "--to", "x.txt"], "ending"],
+  [["export", "X", "--to", "x.txt"], "extension"],
 ])("%j ends with 1, since 2 says that something would change", async (args, words) => {
   const { live } = await startService();
   expect(await runCommand(args, live)).toEqual({ code: 1, text: "", stderr: expect.stringContaining(words) });
@@ -272,7 +272,9 @@ test("on a terminal, export asks before it replaces a file, and a no leaves it",
   await seed({ remove: [shoes] });
   const before = readFileSync(file, "utf8");
   const no = startInTerminal(["export", targeting, "--to", file], live);
-  expect(await no.answer("others made 1 change, which replacing it accepts. Replace?", "n")).toContain("exist already");
+  expect(await no.answer("others made 1 change, and replacing the file accepts this. Replace?", "n")).toContain(
+    "exist already",
+  );
   expect(await no.exited).toBe(1);
   expect(readFileSync(file, "utf8")).toBe(before);
   const yes = startInTerminal(["export", targeting, "--to", file], live);

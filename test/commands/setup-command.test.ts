@@ -28,7 +28,7 @@ describe("questions", () => {
     writeFileSync(place.file, meanwhile);
     expect(await again.answer("Write this?", "y")).not.toContain('"old"');
     const shown = await again.answer("Write this?", "y");
-    expect(shown).toContain("has changed meanwhile");
+    expect(shown).toContain("has changed in the meantime");
     expect(shown).toContain('-       "command": "old"');
     expect(await again.exited).toBe(0);
     expect(JSON.parse(place.text())).toMatchObject({ account: "signed in" });
@@ -39,7 +39,7 @@ describe("questions", () => {
 
   test.each([
     [[], "Nothing was written: there is no terminal to ask on. --yes writes without asking, and without keys."],
-    [["--remove"], "Nothing was taken out: there is no terminal to ask on. --yes takes it out without asking."],
+    [["--remove"], "Nothing was removed: there is no terminal to ask on. --yes removes it without asking."],
   ])("without a terminal nobody is asked, which is said: setup cursor %j", async (args, sentence) => {
     const before = '{"mcpServers":{"targeting":{"command":"old"}}}';
     const place = home(before);
@@ -79,7 +79,7 @@ describe("questions", () => {
     const env = { TARGETING_API_KEY: 'old"secret' };
     const place = home(JSON.stringify({ mcpServers: { targeting: { command: "old", env } } }));
     const command = ask(place, { ...ADDRESS, ...KEY });
-    await command.answer("holds another value of TARGETING_API_KEY, which stays", answer);
+    await command.answer("has another value of TARGETING_API_KEY", answer);
     await command.answer("Write this", "y");
     expect(await command.exited).toBe(0);
     expect(place.entry().env).toEqual({ ...ADDRESS, TARGETING_API_KEY: expected });

@@ -76,7 +76,7 @@ describe("the rest of the file stays to the letter", () => {
     ["servers twice", '{"mcpServers": {}, "mcpServers": {}}', '"mcpServers" more than once'],
     ["the entry twice", '{"mcpServers": {"targeting": {}, "targeting": {}}}', '"targeting" more than once'],
     ["a variable twice", '{"mcpServers": {"targeting": {"env": {"A": "1", "A": "2"}}}}', '"A" more than once'],
-    ["no table of variables", '{"mcpServers": {"targeting": {"env": []}}}', '"env" is no object'],
+    ["no table of variables", '{"mcpServers": {"targeting": {"env": []}}}', '"env" is not an object'],
   ])("%s is refused, with the block", async (_, before, why) => {
     const place = home(before);
     const { code, refused } = await run(place, [], { ...ADDRESS, ...KEY });
@@ -116,7 +116,7 @@ describe("each host can read what is left, by its own parser", () => {
       const { code, stderr } = await runCommand(["setup", host, "--yes"], place.environment);
       if (hasComments && !readsComments) {
         expect({ code, text: place.text() }).toEqual({ code: 2, text: content });
-        expect(stderr).toMatch(/it has a comment \(line 2\), and Claude (Desktop|Code) reads no file with/);
+        expect(stderr).toMatch(/it has a comment \(line 2\), and Claude (Desktop|Code) cannot read files with/);
         continue;
       }
       expect({ code, said: stderr }).toEqual({ code: 0, said: "" });
@@ -182,7 +182,7 @@ describe("files that are not plain files", () => {
     symlinkSync(target, place.file);
     expect(await run(place)).toMatchObject({
       code: 2,
-      refused: expect.stringContaining("a link to what is not there"),
+      refused: expect.stringContaining("a link to a file that does not exist"),
     });
     expect(existsSync(target)).toBe(false);
     writeFileSync(target, "{}");
@@ -222,7 +222,9 @@ describe.runIf(ON_POSIX)("a file that holds a key is its owner's alone", () => {
     const command = startInTerminal(["setup", "cursor"], { ...place.environment, ...ADDRESS, ...KEY });
     await command.answer("Write the value", "y");
     const said = await command.answer("Write this, with the value of TARGETING_API_KEY?", "y");
-    expect(said).toContain("is open to others (mode 644), and will hold TARGETING_API_KEY: it becomes yours alone.");
+    expect(said).toContain(
+      "is open to others (mode 644), and will hold TARGETING_API_KEY: only you will be able to read it.",
+    );
     expect(await command.exited).toBe(0);
     expect(place.entry().env).toMatchObject(KEY);
     expect({ file: modeOf(place.file), copies: copies(place) }).toEqual({ file: 0o600, copies: [0o600] });
@@ -246,11 +248,11 @@ describe.runIf(ON_POSIX)("a file that holds a key is its owner's alone", () => {
     expect((await run(place, [], ADDRESS)).code).toBe(0);
     chmodSync(place.file, 0o644);
     const command = startInTerminal(["setup", "cursor"], { ...place.environment, ...ADDRESS });
-    const said = await command.answer("Make it yours alone?", "n");
+    const said = await command.answer("Make it readable by you only?", "n");
     expect(said).toContain("holds TARGETING_API_KEY, and is open to others (mode 644)");
     expect({ code: await command.exited, mode: modeOf(place.file) }).toEqual({ code: 1, mode: 0o644 });
     const again = await run(place, [], ADDRESS);
-    expect(again).toMatchObject({ code: 0, said: expect.stringContaining("is yours alone now") });
+    expect(again).toMatchObject({ code: 0, said: expect.stringContaining("can now be read by you only") });
     expect(modeOf(place.file)).toBe(0o600);
   });
 

@@ -51,7 +51,7 @@ describe("what setup put in, --remove takes out, and nothing else", () => {
     const place = home(before, "codex");
     expect(await run(place, ["--remove"])).toMatchObject({
       code: 2,
-      refused: expect.stringContaining("not written as a table of its own. Take the entry out by hand"),
+      refused: expect.stringContaining("not written as a table of its own. Remove the entry by hand"),
     });
     expect(place.text()).toBe(before);
   });
@@ -77,7 +77,7 @@ test("it asks first, shows no key, and says that the copy still holds one", asyn
   await yes.answer("Take this out?", "y");
   await yes.answer("Take this out?", "y");
   expect(await yes.exited).toBe(0);
-  expect(yes.said()).toContain("has changed meanwhile");
+  expect(yes.said()).toContain("has changed in the meantime");
   expect(yes.said()).toContain("which still holds TARGETING_API_KEY");
   expect(yes.said()).not.toContain("secret");
   expect(JSON.parse(readFileSync(place.file, "utf8"))).toEqual({ mcpServers: { another: {} } });

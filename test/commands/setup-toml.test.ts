@@ -62,8 +62,8 @@ test.each([
   ['[mcp_servers]\ntargeting = { command = "x" }\n', "not written as a table of its own"],
   ['[mcp_servers]\n"targeting".command = "x"\n', "not written as a table of its own"],
   ['"mcp_servers" = { other = { command = "x" } }\n', "not written as tables"],
-  ["mcp_servers = 5\n", "is no object"],
-  ["[[mcp_servers]]\n", "is no object"],
+  ["mcp_servers = 5\n", "is not an object"],
+  ["[[mcp_servers]]\n", "is not an object"],
   ["broken = [\n", "not valid TOML"],
   ['open = """\n', "not valid TOML"],
 ])("%j is refused, with the block", async (before, why) => {

@@ -236,8 +236,8 @@ describe("what is there already", () => {
   test.each([
     ["vscode", '{ "servers": {} ', "not valid JSON"],
     ["cursor", "[]", "one JSON object"],
-    ["cursor", '{"mcpServers": 5}', "is no object"],
-    ["vscode", '{"inputs": {}}', "no list of objects"],
+    ["cursor", '{"mcpServers": 5}', "is not an object"],
+    ["vscode", '{"inputs": {}}', "not a list of objects"],
     ["codex", 'mcp_servers.targeting.command = "other"\n', "not written as a table of its own"],
     ["codex", 'mcp_servers = { other = { command = "other" } }\n', "not written as tables"],
   ] as const)("%s with %j is left alone, and the entry is shown", async (host, content, why) => {
@@ -259,7 +259,7 @@ describe("the command", () => {
   test.each([
     [[], "setup needs a host; the hosts are claude-desktop, claude-code, vscode, cursor, codex, gemini; "],
     [["emacs"], 'there is no host "emacs"'],
-    [["cursor", "more"], "one argument too many"],
+    [["cursor", "more"], "unexpected argument"],
   ])("%j", async (args, sentence) => {
     const refused = { code: 2, stderr: expect.stringContaining(sentence) };
     expect(await runCommand(["setup", ...args])).toMatchObject(refused);
@@ -355,6 +355,6 @@ describe("folders that may be read", () => {
     expect(held.asked).toEqual([]);
     expect(held.json().mcpServers.targeting.env).toEqual(env);
     const alone = await setup({ host: "cursor", folders, agreed: true });
-    expect(alone.said).toContain("No folder is allowed, so that no file is read or saved.");
+    expect(alone.said).toContain("No folder is allowed, so files cannot be read or saved.");
   });
 });

@@ -337,7 +337,7 @@ test("one sheet goes through every tool, and what one tool saves the others read
   const removal = await client.callTool("plan_targeting", { targetingId, file: "saved.csv" });
   expect(removal.structuredContent).toMatchObject({ changes: { deleted: { count: 1, names: ["Running"] } } });
   const both = await client.callTool("plan_targeting", { targetingId, file: "saved.csv", prune: true });
-  expect(textOf(both)).toContain("prune was given for a sheet whose column Action is filled");
+  expect(textOf(both)).toContain("prune cannot be combined with a filled column Action");
   await write("mapped.tsv", "옵션 명칭\t기사\nCycling\tbike\n");
   const unmapped = await call(client, "bulk_add_options", { targetingId, file: "mapped.tsv" });
   expect(unmapped.error?.message).toContain('its header was read from line 1: "옵션 명칭", "기사"');
@@ -556,7 +556,7 @@ test("without the setting the roots of a client may be read, and a refused path 
     `targeting-mcp setup claude-code --allowed-dirs="${folder}", and restarts Claude Code`,
   );
   const other = await client.callTool("bulk_add_options", { targetingId, file: join(tmpdir(), "names.csv") });
-  expect(textOf(other)).toContain("lies outside of the folders that are allowed");
+  expect(textOf(other)).toContain("is outside the allowed folders");
   await client.close();
   const plain = await CLIENTS["2025 client"]({ args: [COMMAND], env: bare });
   const refused = await plain.callTool("bulk_add_options", { targetingId, file });
@@ -586,7 +586,7 @@ test.each(["2025 client", "2026 client, legacy", "2026 client, modern"] as const
     });
     expect(messages).toHaveLength(1);
     const outside = await client.callTool("update_contexts", { targetingId, file: join(tmpdir(), "set.csv") });
-    expect(textOf(outside)).toContain("lies outside of the folders that are allowed");
+    expect(textOf(outside)).toContain("is outside the allowed folders");
   },
 );
 

@@ -154,11 +154,11 @@ describe("tokens of the access file", () => {
   });
 
   test.each([
-    ["{", "it is no JSON"],
+    ["{", "it is not JSON"],
     [JSON.stringify({ tokens: [{ name: "a", token: "short-secret" }] }), "at least 16 characters"],
     [JSON.stringify({ tokens: [{ name: "a", token: `${ALICE}-secret`, project: "x" }] }), "not in projects"],
-    [JSON.stringify({ projects: { "": { targetingApiKey: "sandbox-key" } } }), 'cannot have the name ""'],
-    [JSON.stringify({ projects: { "*": { targetingApiKey: "sandbox-key" } } }), 'cannot have the name "*"'],
+    [JSON.stringify({ projects: { "": { targetingApiKey: "sandbox-key" } } }), 'the reserved name ""'],
+    [JSON.stringify({ projects: { "*": { targetingApiKey: "sandbox-key" } } }), 'the reserved name "*"'],
     [JSON.stringify({ projects: { x: {} } }), "targetingApiKey, eventAppKey or both"],
     [JSON.stringify({ tokens: [] }), "holds no token"],
   ])("a file that is not as it must be: %s", async (content, sentence) => {

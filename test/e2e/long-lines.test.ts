@@ -37,7 +37,7 @@ test("a line or value that is too long is refused by its line, in every file, an
     await write(file, content);
     const expected = `line ${line} of the file is longer than 1 MB; nothing was sent`;
     for (const tool of ["bulk_add_options", "plan_targeting"]) {
-      // The array of rows is no desired state.
+      // The array of rows is not a desired state.
       if (tool === "plan_targeting" && file.endsWith(".json")) continue;
       const { text, isError } = await call(tool, { targetingId, file });
       expect({ file, tool, isError }).toEqual({ file, tool, isError: true });

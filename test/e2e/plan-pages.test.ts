@@ -88,12 +88,12 @@ test("a state that cannot be read counts nothing, and says where in it each prob
     problems: [
       { path: "options[0].children[0]" },
       { path: "options[0].children[0].nam" },
-      { path: "options[1].name", message: 'the name "Clothing" stands twice' },
+      { path: "options[1].name", message: 'the name "Clothing" occurs twice' },
     ],
   });
   expect(told.structuredContent).not.toHaveProperty("changes");
   expect(textOf(told)).toMatch(/^The desired state has 3 problems and was not planned; nothing was sent/);
-  expect(textOf(told)).toContain('options[1].name: the name "Clothing" stands twice. ');
+  expect(textOf(told)).toContain('options[1].name: the name "Clothing" occurs twice. ');
 });
 
 test("a plan that is stale is made again, not resumed", async () => {

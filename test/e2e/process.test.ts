@@ -102,7 +102,7 @@ describe("what refuses to start", () => {
     [{}, ["docter"], "there is no command docter; did you mean doctor?"],
     [{}, ["--red-only"], "unknown flag --red-only; did you mean --read-only?"],
     [{}, ["setup", "cursr"], 'there is no host "cursr"; did you mean cursor?'],
-    [{}, ["stdio", "more"], "one argument too many"],
+    [{}, ["stdio", "more"], "unexpected argument"],
     [{ TARGETING_MCP_WAIT_MS: "soon" }, [], "TARGETING_MCP_WAIT_MS (--wait-ms) must be a whole number"],
     [{ TARGETING_MCP_ALLOWED_TARGETINGS: "abc" }, [], "must be a comma list of ULIDs"],
     [{}, ["sandbox", "--port", "many"], "--port must be a whole number"],

@@ -141,7 +141,7 @@ const IGNORED = judged("ignored", [
     "assumed",
   ],
   [
-    "an entry of items that is no object",
+    "an entry of items that is not an object",
     e("begin_checkout", { items: ["i-1"] }),
     "items[0]",
     "entryNotObject",

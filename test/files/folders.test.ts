@@ -95,8 +95,8 @@ test("a file is saved as a whole, and never over another", async () => {
   expect({ path, form }).toEqual({ path: join(one, "new.csv"), form: { format: "csv", delimiter: "," } });
   await saveFile(place, pieces("a", "b"));
   expect(await readFile(path, "utf8")).toBe("ab");
-  expect(await refusal(freePlaceFor("new.csv", allowed))).toContain("nothing is overwritten");
-  expect(await refusal(saveFile(place, pieces("c")))).toContain("nothing is overwritten");
+  expect(await refusal(freePlaceFor("new.csv", allowed))).toContain("files are not overwritten");
+  expect(await refusal(saveFile(place, pieces("c")))).toContain("files are not overwritten");
   expect(await readFile(path, "utf8")).toBe("ab");
   expect((await readdir(one)).sort()).toEqual(["deep", "new.csv", "options.csv"]);
 });
@@ -120,7 +120,7 @@ test.each(["ENOTSUP", "EPERM", "ENOSYS", "EISDIR"])(
     const place = await freePlaceFor("new.csv", allowed);
     await saveFile(place, pieces("a", "b"), noLink);
     expect(await readFile(place.path, "utf8")).toBe("ab");
-    expect(await refusal(saveFile(place, pieces("c"), noLink))).toContain("nothing is overwritten");
+    expect(await refusal(saveFile(place, pieces("c"), noLink))).toContain("files are not overwritten");
     expect(await readFile(place.path, "utf8")).toBe("ab");
     expect((await readdir(one)).filter((name) => name.endsWith(".unfinished"))).toEqual([]);
   },
@@ -135,6 +135,6 @@ test("sheets and NDJSON are saved, in folders that are there, with a delimiter w
   expect(await refusal(freePlaceFor("new.csv", allowed, "|"))).toContain(
     'delimiter is for .csv files: ",", ";" or "tab"',
   );
-  expect(await refusal(freePlaceFor("new.xlsx", allowed, ";"))).toContain("does not go with");
+  expect(await refusal(freePlaceFor("new.xlsx", allowed, ";"))).toContain("cannot be used in");
   expect(await refusal(freePlaceFor(join("none", "new.csv"), allowed))).toContain("there is no folder");
 });

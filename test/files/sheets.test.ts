@@ -405,12 +405,12 @@ test.each<readonly [name: string, given: SheetArguments, right: readonly (readon
 test("without a known heading the error shows the row that looks like a header, below a title", async () => {
   await expect(read("german-price-list.csv", optionRows)).rejects.toMatchObject({
     message: expect.stringContaining('its header was read from line 3: "Marke", "Artikelnummern", "Preis"'),
-    remedy: expect.stringContaining('Say which heading is which column: columns {"name":"HEADING"}.'),
+    remedy: expect.stringContaining('Map the heading to the column: columns {"name":"HEADING"}.'),
   });
 });
 
 test.each([
-  ["odd-unclosed-quote.csv", /quotes of the cell that begins here do not end \(line 2/],
+  ["odd-unclosed-quote.csv", /cell that begins here has no closing quotation mark \(line 2/],
   ["odd-utf8-and-cp949.csv", /line 3 of the file has bytes that are not UTF-8/],
   ["odd-utf8-one-bad-byte.csv", /line 3 of the file has bytes that are not UTF-8/],
   ["refused-html.csv", /page of HTML or XML/],

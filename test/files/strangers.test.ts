@@ -234,7 +234,7 @@ describe("cells of text files", () => {
     ["–", "placeholder"],
     ["MÃ¼nchen", "misread"],
     ["lâ€™Oréal", "misread"],
-  ])("%s is no Context ID", async (id, damage) => {
+  ])("%s is not a Context ID", async (id, damage) => {
     expect((await read("a.csv", `Option,Context ID\nOne,${id}\n`)).rows).toEqual([damage]);
   });
 

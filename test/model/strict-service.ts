@@ -82,7 +82,7 @@ function checkFilled(tree: Tree, group: string | null): void {
 }
 
 function checkGroup(tree: Tree, parent: string | null): void {
-  if (parent !== null && tree.get(parent)?.group !== true) throw new Error(`${parent} is no group`);
+  if (parent !== null && tree.get(parent)?.group !== true) throw new Error(`${parent} is not a group`);
 }
 
 function create(tree: Tree, { ref, name, group, parent, expose, contexts, children }: CreateItem): void {

@@ -113,7 +113,7 @@ export function modelled(seed: number, services: ToolContext) {
     }
     quiet.improper.push(...service.improper);
     const run = await processOf(service).changes.runs.find(runId);
-    if (run === undefined) throw new Error("the run is gone");
+    if (run === undefined) throw new Error("the run is no longer stored");
     return run;
   };
 

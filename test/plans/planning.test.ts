@@ -17,7 +17,9 @@ test("a whole targeting is created where there is none", async () => {
 
 test("an _id that neither side knows is a problem with its line, and names the way by names", async () => {
   const made = await plan(`  - _id: ${idOf("X")}\n    name: Shoes\n`, there(option("A")));
-  expect(wordsOf(made)).toEqual([expect.stringMatching(/^3:5 the targeting has no option 01J0000000000000000000000X/)]);
+  expect(wordsOf(made)).toEqual([
+    expect.stringMatching(/^3:5 neither the targeting nor the base has an option 01J0000000000000000000000X/),
+  ]);
   expect(made.problems[0]?.remedy).toContain("--by-name");
 });
 
@@ -40,7 +42,7 @@ test("a row without _id creates where another row has the _id of the option that
   ]);
 });
 
-test("a name that several options have is no identity", async () => {
+test("a name that several options have is not an identity", async () => {
   const made = await plan("  - name: Shoes\n", there(option("A", { name: "Shoes" }), option("B", { name: "Shoes" })));
   expect(wordsOf(made)).toEqual([expect.stringMatching(/^3:5 several options have the name "Shoes"/)]);
 });
@@ -71,9 +73,7 @@ test("Context IDs that change hands between groups are no problem, and ones that
     { contexts: { add: ["a"], remove: ["b"] } },
   ]);
   const shared = await plan(row("A", "a, c"), state);
-  expect(wordsOf(shared)).toEqual([
-    '3:39 the Context ID "c" is to be an own one of the group "Option A", and the group "Option C" would hold it too',
-  ]);
+  expect(wordsOf(shared)).toEqual(['3:39 the groups "Option A" and "Option C" would both have the Context ID "c"']);
 });
 
 test("groups and types: what the service would refuse is a problem before anything is sent", async () => {
@@ -89,14 +89,14 @@ test("groups and types: what the service would refuse is a problem before anythi
     expect.stringMatching(/^3:5 the group "New Group" would have neither/),
   ]);
   expect(wordsOf(await plan("  - {name: Plain, children: [{name: New}]}\n", state))).toEqual(
-    expect.arrayContaining([expect.stringMatching(/^3:5 "Plain" is no group, and the file makes it one/)]),
+    expect.arrayContaining([expect.stringMatching(/^3:5 "Plain" is not a group, and the file makes it one/)]),
   );
   expect(wordsOf(await plan("  - {name: Plain, exposeChildren: true}\n", state))).toEqual([
-    expect.stringMatching(/^3:19 exposeChildren is given for "Plain"/),
+    expect.stringMatching(/^3:19 "Plain" has exposeChildren/),
   ]);
   const csv = "name,parentName\nNew,Plain\nGroup,New Group\nAlso,Nowhere\n";
   expect(wordsOf(await planText("csv", csv, state))).toEqual([
-    expect.stringMatching(/^2:5 "New" is to go into an option that is no group/),
+    expect.stringMatching(/^2:5 "New" would go into an option that is not a group/),
     expect.stringMatching(/^3:7 no option has the name "New Group"/),
     expect.stringMatching(/^4:6 no option has the name "Nowhere"/),
   ]);
@@ -183,7 +183,7 @@ test("CSV: an option whose group prune would delete has to say where it goes", a
     option("S", { name: "Sub", parent: idOf("G") }),
   );
   const made = await planText("csv", "name\nSub\n", state, { base: baseAt(state), prune: true });
-  expect(wordsOf(made)).toEqual([expect.stringMatching(/^2:1 the group of "Sub" is gone from the file/)]);
+  expect(wordsOf(made)).toEqual([expect.stringMatching(/^2:1 the group of "Sub" is no longer in the file/)]);
   const told = await planText("csv", "name,parentName\nSub,[]\n", state, { base: baseAt(state), prune: true });
   expect(told.problems).toEqual([]);
   expect(told.items.map(({ kind }) => kind)).toEqual(["change", "delete"]);

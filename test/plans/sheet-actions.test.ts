@@ -14,7 +14,7 @@ test("Remove deletes the option of a row: by its ID, or by its name where there 
   expect(deleted(byId)).toEqual(["Football"]);
   const byName = await planText("csv", "Action,Option\nDelete,Football\n", there(A, B));
   expect(deleted(byName)).toEqual([]);
-  expect(wordsOf(byName)).toEqual([expect.stringContaining("2:1 Action is Remove, and the row has no Option ID")]);
+  expect(wordsOf(byName)).toEqual([expect.stringContaining("2:1 Action is Remove, but the row has no Option ID")]);
   const state = there(A, B);
   expect(deleted(await planText("csv", "작업,옵션\n삭제,Football\n", state, { base: baseAt(state) }))).toEqual([
     "Football",
@@ -42,7 +42,7 @@ test("Remove counts for the limit of deletions", async () => {
 test("prune and a filled column Action say both what is deleted", async () => {
   const state = there(A, B);
   const plan = await planText("csv", "Action,Option\nEdit,Football\n", state, { base: baseAt(state), prune: true });
-  expect(wordsOf(plan)).toEqual([expect.stringContaining("prune was given for a sheet whose column Action is filled")]);
+  expect(wordsOf(plan)).toEqual([expect.stringContaining("prune cannot be combined with a filled column Action")]);
   const empty = await planText("csv", "Action,Option\n,Football\n", state, { base: baseAt(state), prune: true });
   expect(deleted(empty)).toEqual(["Running"]);
 });

@@ -200,8 +200,8 @@ describe("the Playwright file", () => {
     expect(await testPage(suite, [JSON.stringify(right), JSON.stringify(more)])).toEqual({
       problem: "",
       notes: [
-        "event 1: purchase.items[0].size is no parameter of this event, and not used",
-        "event 1: purchase.coupon is no parameter of this event, and not used",
+        "event 1: purchase.items[0].size is not a parameter of this event, and not used",
+        "event 1: purchase.coupon is not a parameter of this event, and not used",
       ],
     });
     const unused = { uid: "u", eventName: "app_open", items: [] };
@@ -219,16 +219,16 @@ describe("the Playwright file", () => {
   });
 
   it.each([
-    ["", "the body is no JSON object"],
-    ["[]", "the body is no JSON object"],
+    ["", "the body is not a JSON object"],
+    ["[]", "the body is not a JSON object"],
     ['{"uid":"u","eventName":"Purchase","tx_id":"t"}', '"Purchase" is not a supported event'],
     ['{"uid":"u","eventName":"toString"}', "is not a supported event"],
     ['{"eventName":"app_open"}', "app_open.uid is missing"],
     ['{"uid":"u","eventName":"view_item","__proto__":{"item_id":"i"}}', "view_item.item_id is missing"],
     ['{"uid":"u","eventName":"sign_up","method":null}', "sign_up.method is missing"],
     ['{"uid":"u","eventName":"purchase","tx_id":"t","items":[{}]}', "purchase.items[0].item_id is missing"],
-    ['{"uid":"u","eventName":"purchase","tx_id":"t","items":[1]}', "purchase.items[0] is no object"],
-    ['{"uid":"u","eventName":"view_item","item_id":"i","price":"12.50"}', "view_item.price is no number"],
+    ['{"uid":"u","eventName":"purchase","tx_id":"t","items":[1]}', "purchase.items[0] is not an object"],
+    ['{"uid":"u","eventName":"view_item","item_id":"i","price":"12.50"}', "view_item.price is not a number"],
     [JSON.stringify({ ...right, coupon: "가".repeat(1025) }), "purchase.coupon is longer than 1024 characters"],
     [
       JSON.stringify({ uid: "u", eventName: "app_open", items: Array(101).fill({}) }),
@@ -258,7 +258,7 @@ it("reports every wrong and every missing event of a page at once", async () => 
     "event 0: sign_up.method is missing",
     "event 1: view_item.uid is missing",
     "event 1: view_item.item_id is missing",
-    "event 1: view_item.price is no number",
+    "event 1: view_item.price is not a number",
     'event 2: "buy" is not a supported event',
   ]) {
     expect(problem).toContain(words);

@@ -199,7 +199,7 @@ describe("a list that shifts while it is walked", () => {
     expect(structured.options).toMatchObject([{ name: `Option ${PAGE + 1}` }]);
   });
 
-  test("one that never stands still is not read for ever, and is no list without a name", async () => {
+  test("one that never stands still is not read for ever, and is not a list without a name", async () => {
     const held = plain(2 * PAGE);
     const always = Array.from({ length: MAX_READS }, (_, page) => page);
     const { api } = service(held, { list: changing(held, always, moveFirst) });

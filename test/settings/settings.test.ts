@@ -40,14 +40,14 @@ describe("words as folders", () => {
     expect(allowed(["--allowed-dirs", one, other])).toEqual([one, other]);
   });
 
-  test("what an installer left unfilled is no folder", () => {
+  test("what an installer left unfilled is not a folder", () => {
     expect(allowed(["$" + "{user_config.folders}"])).toEqual([]);
     expect(allowed(["", "  "])).toEqual([]);
     expect(allowed(["", resolve("one")])).toEqual([resolve("one")]);
   });
 
   test("other words are refused", () => {
-    expect(() => allowed(["more"])).toThrow('"more" is one argument too many');
+    expect(() => allowed(["more"])).toThrow('"more" is an unexpected argument');
   });
 });
 
@@ -138,7 +138,7 @@ describe("what cannot be used", () => {
     expect(problem({}, ["--mod=live"])).toMatch(/unknown flag --mod; did you mean --mode\?/);
     expect(problem({}, ["--TARGETING_MCP_READ_ONLY"])).toMatch(/did you mean --read-only\?/);
     expect(problem({}, ["--something-else"])).toMatch(/unknown flag --something-else; the flags are .*--read-only/);
-    expect(problem({}, ["--targeting-api-key=abc"])).toMatch(/no flag: .*TARGETING_API_KEY/);
+    expect(problem({}, ["--targeting-api-key=abc"])).toMatch(/not a flag: .*TARGETING_API_KEY/);
     expect(problem({}, ["--targeting-api-key=abc"])).not.toContain("abc");
     expect(problem({}, ["--mode"])).toMatch(/--mode needs a value/);
     expect(problem({}, ["--mode", "--read-only"])).toMatch(/--mode needs a value/);

@@ -161,7 +161,7 @@ test.each([
     const applied = await answerOf(applyPlan, { runId }, context);
     if (applied.structured.status === "running") await ended(applied.structured);
   } else {
-    expect(planned.text).toContain('the name "Red" stands twice');
+    expect(planned.text).toContain('the name "Red" occurs twice');
     await expect(answerOf(applyPlan, { runId }, context)).rejects.toThrow("problem");
   }
   const saved = await answerOf(getRun, { runId, saveTo: "results.csv" }, context);

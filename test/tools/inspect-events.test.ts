@@ -167,7 +167,7 @@ describe("the events that arrived", () => {
     expect(answer.text).not.toMatch(/[\u202e\u200b]/);
   });
 
-  test("what is no event is shown, too, and a time that is none is refused", async () => {
+  test("what is not an event is shown, too, and a time that is none is refused", async () => {
     const { sandbox, inspect } = await inspecting();
     await fetch(`${sandbox.url}/event`, { method: "POST", headers: { authorization: "sandbox-app-key" }, body: "no" });
     expect((await inspect({})).events).toMatchObject([{ verdict: "rejected", uid: null, text: "no" }]);

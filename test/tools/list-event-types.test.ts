@@ -39,7 +39,7 @@ test.each([
   ["purchase_complete", 'did you mean "purchase"?'],
   ["Add-To-Cart", 'did you mean "add_to_cart"?'],
   ["weather", "the events are app_open, sign_up"],
-])("%s is no event, and the error says which is", async (eventName, words) => {
+])("%s is not an event, and the error says which is", async (eventName, words) => {
   const { context } = await eventTools();
   await expect(answerOf(listEventTypesTool, { eventName }, context)).rejects.toThrow(words);
 });

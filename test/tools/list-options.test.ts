@@ -174,7 +174,7 @@ describe("a scan for a Context ID", () => {
   test("stops at one wait and goes on with its cursor", async () => {
     const { call, callAll } = caller(plain(60), (pass) => pass(100));
     const first = await call({ targetingId, contextId: "context 55" });
-    expect(first).toMatchObject({ options: [], note: expect.stringContaining("The cursor goes on") });
+    expect(first).toMatchObject({ options: [], note: expect.stringContaining("The cursor continues") });
     expect(first.scanned).toBeLessThan(60);
     const { names, pages } = await callAll({ targetingId, contextId: "context 55" });
     expect(names).toEqual(["Option 55"]);

@@ -56,7 +56,7 @@ describe("against the sandbox", () => {
     expect(answer.structured.notRun).toBeGreaterThan(0);
   });
 
-  test("what is no suite", async () => {
+  test("what is not a suite", async () => {
     const { context } = await eventTools();
     const run = (given: object) => answerOf(runEventTestsTool, given, context);
     await expect(run({})).rejects.toThrow("either suite, suiteId or file");

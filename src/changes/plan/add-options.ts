@@ -223,7 +223,7 @@ async function planRowsWithIds(
   return others;
 }
 
-/** Returns the columns in which a row differs from its option. A blank cell is no difference. */
+/** Returns the columns in which a row differs from its option. A blank cell does not count as a difference. */
 function differingFields({ item }: OptionCandidate, option: OptionRecord, group: string | undefined): string[] {
   const { name, type, exposeChildren, parentName } = item;
   return [

@@ -88,10 +88,10 @@ function namedTargetings(plan: Plan, { ids, names = [] }: Inputs["delete_targeti
 }
 
 /**
- * Plans deleting options. They are read first, through lists if that takes fewer reads. So a person can see what would
- * be deleted, and groups and sub-options, of which a request takes only 150, are known. A group comes before the last
- * of its sub-options that the call names, so that no request leaves it empty (management-api 7.4, case 6). It comes
- * after the others, so that these do not become top-level options in between.
+ * Plans the deletion of options. Reads them first, so that a person sees what would be deleted, and because a request
+ * takes only 150 groups and sub-options. A group is deleted before the last of its named sub-options, so that no
+ * request leaves it empty (management-api 7.4, case 6), and after the others, so that these do not become top-level
+ * options in between.
  */
 export async function planDeleteOptions(input: Inputs["delete_options"], context: PlanningContext): Promise<Plan> {
   const { api, signal } = context;

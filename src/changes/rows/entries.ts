@@ -231,9 +231,9 @@ export type EffectObject = EffectPart["objects"][number];
 /** What a run waits for: a person's decision about exactly this effect. */
 export const waits = z.object({
   digest: z.string(),
-  /** The effect in the words for the model. */
+  /** A text for the model that describes the effect. */
   effect: z.string(),
-  /** What the page shows of its sentence, if not all. */
+  /** The part of that text that the page shows, if not all of it. */
   note: z.string().exactOptional(),
   /** The number of options in its targeting. */
   optionsThere: z.number().exactOptional(),

@@ -112,7 +112,7 @@ export class RowBlock {
 
   /** Returns a row as a step. Throws a RangeError if the rows were not planned. */
   open(row: number): StepOf<"addOptions"> {
-    if (this.firstStep === undefined) throw new RangeError("these rows are no steps");
+    if (this.firstStep === undefined) throw new RangeError("these rows are not steps");
     const { operation, bindings } = this;
     const objects = [this.firstObject + row];
     return {
@@ -168,8 +168,8 @@ export class RowWriter {
   #head: { readonly targeting: string; readonly json: Json } | undefined;
 
   /**
-   * Adds a row, which becomes this object, and this step if it is already planned. Returns the block that contains the
-   * row.
+   * Adds a row as the object with this number, and as this step if it is already planned. Returns the block that
+   * contains the row.
    */
   add({ targeting, name, contexts = [] }: RowItem, place: RowOrigin, object: number, step?: number): RowBlock {
     if (this.#head?.targeting !== targeting) this.#head = { targeting, json: jsonOf(targeting) };

@@ -334,7 +334,7 @@ function isServerFault(error: ItemError | null | undefined): boolean {
   return (error?.statusCode ?? 500) >= 500;
 }
 
-/** How often an in-doubt item is sent at most while its request is refused as a whole. */
+/** The maximum number of attempts for an in-doubt item whose request is refused as a whole. */
 const REFUSED_TRIES = 3;
 
 /** Applies the error of a request that returned no results. Returns the next action. */

@@ -102,7 +102,7 @@ function isObject(value) {
 }
 
 function checkEvent(found, event) {
-  if (!isObject(event)) return found.problems.push("the body is no JSON object");
+  if (!isObject(event)) return found.problems.push("the body is not a JSON object");
   const eventName = own(event, "eventName");
   if (typeof eventName !== "string" || !Object.hasOwn(catalogue, eventName)) {
     return found.problems.push(JSON.stringify(eventName) + " is not a supported event");
@@ -122,7 +122,7 @@ function checkFields(found, path, holder, parameters) {
 
 // The service records the event and does not use the parameter; only the limits hold for it.
 function checkUnused(found, path, value) {
-  found.notes.push(path + " is no parameter of this event, and not used");
+  found.notes.push(path + " is not a parameter of this event, and not used");
   checkLength(found, path, value);
   if (/^[^.]*\\.items$/.test(path) && Array.isArray(value)) checkCount(found, path, value);
 }
@@ -151,11 +151,11 @@ function checkCount(found, path, items) {
 }
 
 function checkItems(found, path, items) {
-  if (!Array.isArray(items)) return found.problems.push(path + " is no array");
+  if (!Array.isArray(items)) return found.problems.push(path + " is not an array");
   checkCount(found, path, items);
   for (const [index, item] of items.entries()) {
     if (isObject(item)) checkFields(found, path + "[" + index + "]", item, itemFields);
-    else found.problems.push(path + "[" + index + "] is no object");
+    else found.problems.push(path + "[" + index + "] is not an object");
   }
 }
 `;

@@ -63,10 +63,7 @@ async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly 
       const range = { column: columnOf(column), from: Number(first), to: Number(last) };
       if (range.to <= range.from) continue;
       if (ranges.push(range) > MAX_MERGED_RANGES) {
-        throw new FileError(
-          "the sheet has more than 100,000 merged ranges",
-          "Take the merging off, or split the sheet.",
-        );
+        throw new FileError("the sheet has more than 100,000 merged ranges", "Unmerge cells, or split the sheet.");
       }
     }
     before = Buffer.from(piece.subarray(Math.max(end, piece.length - LONGEST_REFERENCE)));
@@ -168,7 +165,7 @@ class RowReader {
       if (this.#column >= MAX_COLUMNS) {
         throw new FileError(
           `row ${this.#line} of the sheet has a filled cell beyond column ${MAX_COLUMNS}`,
-          "Take the columns out that are not meant, or save the sheet as CSV UTF-8.",
+          "Delete the columns that are not needed, or save the sheet as CSV UTF-8.",
         );
       }
       this.#count += 1;

@@ -27,7 +27,7 @@ interface Workbook {
 }
 
 /**
- * Finds a sheet by its name or number, or else the first sheet with a header, and its rows. Throws a FileError if there
+ * Finds a sheet by its name or number, otherwise the first sheet with a header, and its rows. Throws a FileError if there
  * is none, or the workbook cannot be read.
  */
 export async function findSheet(
@@ -114,11 +114,11 @@ async function openWorkbook(bytes: ByteSource): Promise<Workbook> {
     const isOds = archive.names.includes("mimetype") && archive.names.includes("content.xml");
     if (isOds) {
       throw new FileError(
-        "the file is an OpenDocument spreadsheet, whatever its name says",
+        "the file is really an OpenDocument spreadsheet",
         "In LibreOffice: File, Save As, Excel 2007-365 (.xlsx).",
       );
     }
-    throw unreadableWorkbook("it is an archive of something else");
+    throw unreadableWorkbook("it is another kind of archive");
   }
   const relations = await relationsOf(archive, path);
   const sheets: Sheet[] = [];

@@ -64,9 +64,9 @@ export function matchRows(sides: Sides): readonly DesiredRow[] {
     if (base !== undefined) return { index, option, base, how: "gone" };
     sides.problems.add(
       option.spots._id ?? option,
-      `the targeting has no option ${_id}, and the base knows none either`,
-      "Check the ID, or remove it: the row then means the option of its name, which is created where there is none. " +
-        "A file of another targeting is planned onto this one by names: --by-name (byName).",
+      `neither the targeting nor the base has an option ${_id}`,
+      "Check the ID, or remove it: the option is then found by its name, or created. " +
+        "To plan the file of another targeting onto this one, use --by-name (byName).",
     );
     return { index, option, how: "lost" };
   });
@@ -75,7 +75,7 @@ export function matchRows(sides: Sides): readonly DesiredRow[] {
 function byName(option: DesiredOption, index: number, claimed: ReadonlySet<string>, sides: Sides): DesiredRow {
   const { name } = option;
   if (name === undefined) {
-    sides.problems.add(option, "the row has no name, by which it is to be found", "Give each row a name.");
+    sides.problems.add(option, "the row has no name, and rows are matched by name", "Give each row a name.");
     return { index, option, how: "lost" };
   }
   const named = (sides.service.byName.get(name) ?? []).filter(({ _id }) => !claimed.has(_id));
@@ -86,7 +86,7 @@ function byName(option: DesiredOption, index: number, claimed: ReadonlySet<strin
     sides.problems.add(
       option.spots.name ?? option,
       `several options have the name ${quoted(name)}: ${ids}`,
-      "Give the _id of the one that is meant.",
+      "Give the _id of the one that you mean.",
     );
     return { index, option, how: "lost" };
   }

@@ -68,7 +68,7 @@ export function removedByRows(rows: readonly DesiredRow[], sides: Sides): readon
     const [first] = rows;
     problems.add(
       first?.option ?? { line: 1, column: 1 },
-      "prune was given for a sheet whose column Action is filled: both say what is deleted",
+      "prune cannot be combined with a filled column Action: both decide what is deleted",
       "Leave prune out, or empty the column Action.",
     );
     return [];
@@ -81,8 +81,8 @@ export function removedByRows(rows: readonly DesiredRow[], sides: Sides): readon
     if (base?.options.has(there._id) !== true && option._id === undefined) {
       problems.add(
         option,
-        `Action is Remove, and the row has no Option ID: the option ${nameOf(row)} is not deleted by its name alone`,
-        "Fill Option ID, as list_options saveTo and export write it.",
+        `Action is Remove, but the row has no Option ID: the option ${nameOf(row)} cannot be deleted by its name alone`,
+        "Fill Option ID: list_options with saveTo, and export, write it.",
       );
       continue;
     }
@@ -135,7 +135,7 @@ export function checkOrphans(
     if (!isInside && !(place.kind === "there" && gone.has(place._id))) continue;
     sides.problems.add(
       option.spots.parent ?? option,
-      `the group of ${nameOf(row)} is gone from the file, and would be deleted`,
+      `the group of ${nameOf(row)} is no longer in the file, so it would be deleted`,
       "Put the group back into the file, or give parentName: another group, or [] for the top level.",
     );
   }
@@ -206,7 +206,7 @@ function placeOf(
   if (there !== undefined && other === undefined) return { kind: "there", _id: there._id };
   sides.problems.add(
     spot,
-    `${other === undefined ? "no option has" : "several options have"} the name ${quoted(parent.name)}, which is to be the group of this one`,
+    `${other === undefined ? "no option has" : "several options have"} the name ${quoted(parent.name)}, which this option names as its group`,
     "Name a group of the file or of the targeting, or [] for the top level.",
   );
   return { kind: "lost" };
@@ -226,8 +226,8 @@ function checkTypes(row: DesiredRow, wanted: WantedPlaces, { service, problems }
   if (type !== undefined && option.type !== undefined && option.type !== type) {
     problems.add(
       option.spots.type ?? option,
-      `${nameOf(row)} is ${type === "atomic" ? "no group" : "a group"}, and the file makes it ${type === "atomic" ? "one" : "none"}`,
-      "An option keeps its type. Take type and children out, or describe a new option under another name.",
+      `${nameOf(row)} is ${type === "atomic" ? "not a group" : "a group"}, and the file makes it ${type === "atomic" ? "one" : "none"}`,
+      "The type of an option cannot change. Remove type and children, or describe a new option under another name.",
     );
     return;
   }
@@ -236,25 +236,25 @@ function checkTypes(row: DesiredRow, wanted: WantedPlaces, { service, problems }
     problems.add(
       option.spots.type ?? option,
       `${nameOf(row)} has type atomic, and other rows go into it`,
-      "Leave type out, or move the others.",
+      "Leave type out, or move the other rows.",
     );
   }
   if (option.exposeChildren !== undefined && !isGroup) {
     problems.add(
       option.spots.exposeChildren ?? option,
-      `exposeChildren is given for ${nameOf(row)}, which is no group`,
+      `${nameOf(row)} has exposeChildren, but is not a group`,
       "Leave it out.",
     );
   }
   const place = wanted.place(row);
   const spot = option.spots.parent ?? option;
   if (isGroup && (place.kind === "there" || place.kind === "row")) {
-    problems.add(spot, `${nameOf(row)} is a group: it cannot stand below a group`, "Put it at the top level.");
+    problems.add(spot, `${nameOf(row)} is a group, and a group cannot be inside a group`, "Put it at the top level.");
   }
   if (place.kind === "there" && service.byId.get(place._id)?.type === "atomic") {
     problems.add(
       spot,
-      `${nameOf(row)} is to go into an option that is no group`,
+      `${nameOf(row)} would go into an option that is not a group`,
       "Only a group, an option of type collection, has sub-options.",
     );
   }

@@ -64,14 +64,14 @@ function addProblem(conflict: Conflict, { rowOf, nameOf, problems }: ConflictCon
     problems.add(
       spot,
       `the group ${quoted(nameOf(conflict.ref))} would have neither sub-options nor own Context IDs`,
-      "Leave it a sub-option or a Context ID, or delete the group as a whole.",
+      "Keep a sub-option or a Context ID in it, or delete the whole group.",
     );
   }
   if (conflict.kind === "owner" && row !== undefined) {
     problems.add(
       row.option.spots.contexts ?? row.option,
-      `the Context ID ${quoted(conflict.value)} is to be an own one of the group ${quoted(nameOf(conflict.ref))}, and the group ${quoted(nameOf(conflict.holder))} would hold it too`,
-      "Groups share no own Context IDs: take it out of one of the two in the file.",
+      `the groups ${quoted(nameOf(conflict.ref))} and ${quoted(nameOf(conflict.holder))} would both have the Context ID ${quoted(conflict.value)}`,
+      "Two groups cannot have the same Context ID of their own: remove it from one of them in the file.",
     );
   }
 }

@@ -17,21 +17,21 @@ import { entriesOf, textIn } from "./values.ts";
 
 /** The parser's errors in words, by code. */
 const WORDS: Readonly<Partial<Record<ParseErrorCode, string>>> = {
-  1: "something stands here that is no JSON",
-  2: "a number is written in a way that JSON does not have",
+  1: "this is not valid JSON",
+  2: "a number is not in the form that JSON requires",
   3: "a property name in double quotes is missing here",
   4: "a value is missing here",
   5: "a colon is missing here",
   6: "a comma is missing here",
   7: "a closing brace is missing here",
   8: "a closing bracket is missing here",
-  9: "something stands behind the end of the JSON value",
+  9: "there is more text after the end of the JSON value",
   10: "JSON has no comments",
-  12: "a text in quotes does not end",
+  12: "a text in quotes is not closed",
   13: "a number does not end",
   14: "a \\u escape is not valid",
   15: "an escape with \\ is not valid",
-  16: "a control character stands in a text",
+  16: "a text contains a control character",
 };
 
 /** Counts the values of a file over all texts read from it. */
@@ -83,7 +83,7 @@ export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { node
         throw new UnreadableFile(
           place(line, character),
           `the JSON cannot be read: ${WORDS[code] ?? "its syntax is wrong"}`,
-          "Fix the syntax; editors that know JSON mark the place.",
+          "Fix the syntax; an editor with JSON support marks the position.",
         );
       },
     },
@@ -122,11 +122,7 @@ export function readNdjson(text: string, drafts: Drafts): DesiredTargeting | und
     if (one.trim() === "") continue;
     const node = jsonNodes(one, line, count);
     if (node.kind !== "map") {
-      problems.add(
-        node,
-        `a line must be an object, and ${kindOf(node)} stands here`,
-        'Write {"name": …} on each line.',
-      );
+      problems.add(node, `a line must be an object, not ${kindOf(node)}`, 'Write {"name": …} on each line.');
     } else if (isFirst && node.entries.some(({ key }) => key === "version" || key === "targeting")) {
       const fields = entriesOf(node, ["version", "targeting"], "the first line", problems);
       checkVersion(fields.get("version"), node, problems);

@@ -89,10 +89,7 @@ export function formatOfDesired(path: string): DesiredFormat {
   const ending = extname(path).toLowerCase();
   const format = BY_ENDING[ending];
   if (format !== undefined) return format;
-  throw new FileError(
-    `${JSON.stringify(path)} has an ending that does not say what it holds`,
-    "Name it .yaml, .json, .csv or .ndjson.",
-  );
+  throw new FileError(`${JSON.stringify(path)} has an unknown extension`, "Name it .yaml, .json, .csv or .ndjson.");
 }
 
 /** The form of a readable file by the ending of its name. Throws a FileError if it has none. */
@@ -121,7 +118,7 @@ export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
     const { targeting, suspects, hasActions, file, columns } = await readRows(source, format, drafts);
     await readContextsFiles({ folder, maxLineBytes }, drafts);
     checkRows(drafts.options, drafts.problems);
-    // Only for a file without other problems the service is asked whether it has these texts.
+    // The service is asked about these texts only if the file has no other problems.
     if (drafts.problems.all.length > 0) for (const suspect of suspects) addSuspect(suspect, drafts.problems);
     const desired = {
       ...(targeting && { targeting }),
@@ -160,8 +157,8 @@ async function readRows(source: DesiredSource, format: ReadFormat, drafts: Draft
   if (beyond !== undefined) {
     throw new UnreadableFile(
       beyond,
-      `a YAML file may have ${thousands(MAX_YAML_OPTIONS)} options; here one more begins`,
-      "Save it as JSON, NDJSON or CSV, which may have any number.",
+      `a YAML file may have at most ${thousands(MAX_YAML_OPTIONS)} options, and this is one more`,
+      "Save it as JSON, NDJSON or CSV, which have no such limit.",
     );
   }
   return { ...NO_SUSPECTS, targeting };
@@ -202,20 +199,20 @@ function textIn(bytes: Uint8Array): string {
     const before = text.slice(0, Math.max(0, text.indexOf("\uFFFD")));
     throw new UnreadableFile(
       { line: before.split("\n").length, column: before.length - before.lastIndexOf("\n") },
-      "bytes stand here that are not UTF-8",
+      "these bytes are not UTF-8",
       "Save the file as UTF-8; Korean Excel does so as CSV UTF-8.",
     );
   }
 }
 
-const AS_SHEET = "Name it .xlsx where it is a workbook; else unpack it.";
-const AS_XLSX = "Save it as .xlsx, and name it so.";
+const AS_SHEET = "If it is a workbook, name it .xlsx; otherwise unpack it.";
+const AS_XLSX = "Save it as a workbook with the extension .xlsx.";
 const AS_TEXT = "Give YAML, JSON, NDJSON or a sheet.";
 
 /** Files of other programs, by their first bytes: the problem, and the remedy. */
 const FOREIGN: readonly (readonly [start: string, message: string, remedy: string])[] = [
-  ["PK\u0003\u0004", "this is a spreadsheet or an archive, whatever its name says", AS_SHEET],
-  ["\u00D0\u00CF\u0011\u00E0", "this is an old spreadsheet, whatever its name says", AS_XLSX],
+  ["PK\u0003\u0004", "this is really a spreadsheet or an archive", AS_SHEET],
+  ["\u00D0\u00CF\u0011\u00E0", "this is really an old spreadsheet", AS_XLSX],
   ["\u00FF\u00FE", "the file is UTF-16", "Save it as UTF-8."],
   ["\u00FE\u00FF", "the file is UTF-16", "Save it as UTF-8."],
   ["%PDF", "this is a PDF", AS_TEXT],
@@ -246,8 +243,8 @@ function claim(claimed: Map<string, Spot>, what: string, spot: Spot, words: stri
   else {
     problems.add(
       spot,
-      `${words} stands twice${first.line === spot.line ? "" : ` in the file: on line ${first.line} and on line ${spot.line}`}`,
-      "An option stands once, and names are unique within a targeting.",
+      `${words} occurs twice${first.line === spot.line ? "" : ` in the file: on line ${first.line} and on line ${spot.line}`}`,
+      "Describe each option once; names are unique within a targeting.",
       [first.line, spot.line],
     );
   }
@@ -297,15 +294,15 @@ async function listAt(
   if (folder === undefined) {
     return problems.add(
       spot,
-      "contextsFile is given where there is no file beside which it could lie",
+      "contextsFile works only if the desired state is a file itself",
       "Write the Context IDs under contexts, or give the desired state as a file.",
     );
   }
   if (isAbsolute(path) || /^[A-Za-z]:/.test(path)) {
     return problems.add(
       spot,
-      `contextsFile ${quoted(path)} is no relative path`,
-      "Name a file beside this one, or in a folder below.",
+      `contextsFile ${quoted(path)} is not a relative path`,
+      "Name a file in the same folder or in a folder inside it.",
     );
   }
   try {

@@ -141,7 +141,7 @@ class Rows {
     if (_id === value._id && name === value.name) return;
     this.#drafts.problems.add(
       cell,
-      `the row is about the targeting ${quoted(text)}, and the rows above about ${quoted(_id ?? name ?? "")}`,
+      `the row belongs to the targeting ${quoted(text)}, but the rows above belong to ${quoted(_id ?? name ?? "")}`,
       "Plan the rows of one targeting at a time.",
     );
   }
@@ -203,8 +203,8 @@ class Rows {
     if (differs || (further.isRemoved ?? false) !== (first.isRemoved ?? false)) {
       problems.add(
         further,
-        `an earlier row about the same option says something else (line ${first.line})`,
-        "Say the same in every row of an option.",
+        `an earlier row of the same option has another value (line ${first.line})`,
+        "Give the same value in every row of an option.",
         [first.line, further.line],
       );
     }
@@ -213,8 +213,8 @@ class Rows {
     if (one.atLeast !== other.atLeast) {
       problems.add(
         further,
-        `the rows of one option say Set as well as Add or Remove (line ${first.line})`,
-        "Say Set in all of them, or in none.",
+        `the rows of one option mix Set with Add or Remove (line ${first.line})`,
+        "Write Set in all of them, or in none.",
         [first.line, further.line],
       );
     }
@@ -272,10 +272,12 @@ class Rows {
     if (cell === undefined) return undefined;
     const spot = spotOf(cell);
     if (second !== undefined) {
-      problems.add(second, "a row has two of contexts, contextsFile and contextsAtLeast", "Keep one of them.", [
-        cell.line,
-        second.line,
-      ]);
+      problems.add(
+        second,
+        "a row may have only one of contexts, contextsFile and contextsAtLeast",
+        "Keep one of them.",
+        [cell.line, second.line],
+      );
       return { spot };
     }
     const isFile = at("contextsFile") !== undefined;
@@ -313,7 +315,7 @@ class Rows {
     if (texts !== undefined) return cell.text.trim().startsWith("[") ? texts : texts.filter((one) => one.trim() !== "");
     return this.#drafts.problems.add(
       cell,
-      "the cell begins with [ and is no JSON array of texts",
+      "the cell begins with [ but is not a JSON array of texts",
       'Write ["a", "b"], or separate Context IDs by |; an ID that begins with [ needs the array.',
     );
   }

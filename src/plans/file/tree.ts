@@ -89,7 +89,7 @@ function tellBoth(first: Entry, second: Entry, problems: Problems): void {
   problems.add(
     second,
     `an option has both ${first.key} and ${second.key}`,
-    "Keep one: contexts and contextsFile say exactly what it holds, contextsAtLeast what it holds among others.",
+    "Keep one: contexts and contextsFile list all its Context IDs, contextsAtLeast only some of them.",
     [first.line, second.line],
   );
 }
@@ -122,7 +122,7 @@ export function readTree(root: Node, drafts: Drafts): DesiredTargeting | undefin
     const list = root.kind === "list" ? " A list of rows alone is read as NDJSON, one object a line." : "";
     problems.add(
       root,
-      `a desired state is an object, and ${kindOf(root)} stands here`,
+      `a desired state must be an object, not ${kindOf(root)}`,
       `Write version, targeting and options.${list}`,
     );
     return undefined;
@@ -134,11 +134,7 @@ export function readTree(root: Node, drafts: Drafts): DesiredTargeting | undefin
   if (options === undefined) {
     problems.add(root, "options is missing", "List the options under options; [] lists none.");
   } else if (options.value.kind !== "list") {
-    problems.add(
-      options,
-      `options must be a list, and ${kindOf(options.value)} stands here`,
-      "Begin each option with -.",
-    );
+    problems.add(options, `options must be a list, not ${kindOf(options.value)}`, "Begin each option with -.");
   } else {
     for (const item of options.value.items) readOption(item, drafts);
   }
@@ -148,7 +144,7 @@ export function readTree(root: Node, drafts: Drafts): DesiredTargeting | undefin
 /** Checks `version` of a tree, or of the first line of NDJSON: only 1 exists. */
 export function checkVersion(entry: Entry | undefined, where: Spot, problems: Problems): void {
   if (entry === undefined) {
-    problems.add(where, "version is missing", "Write version: 1, so that later versions can tell.");
+    problems.add(where, "version is missing", "Write version: 1.");
     return;
   }
   const { value } = entry;
@@ -166,7 +162,7 @@ export function readTargeting(entry: Entry | undefined, problems: Problems): Des
   if (entry.value.kind !== "map") {
     return problems.add(
       entry,
-      `targeting must have _id or name, and ${kindOf(entry.value)} stands here`,
+      `targeting must have _id or name, not ${kindOf(entry.value)}`,
       "Write targeting with its _id, its name, or both, below it.",
     );
   }
@@ -192,8 +188,8 @@ function readOption(node: Node, drafts: Drafts): void {
   if (children.value.kind !== "list") {
     drafts.problems.add(
       children,
-      `children must be a list, and ${kindOf(children.value)} stands here`,
-      "Write [] where none is managed, or leave children out.",
+      `children must be a list, not ${kindOf(children.value)}`,
+      "Write [] to manage none, or leave children out.",
     );
     return;
   }
@@ -208,7 +204,7 @@ function readChild(node: Node, parent: ParentWish, drafts: Drafts): void {
   if (group !== undefined) {
     problems.add(
       group,
-      `a sub-option has ${group.key}: a group cannot stand below a group`,
+      `a sub-option has ${group.key}, but a group cannot be inside a group`,
       "Put it at the top level.",
     );
   }
@@ -221,7 +217,7 @@ const GROUP_FIELDS = ["children", "exposeChildren"];
 function optionMap(node: Node, problems: Problems): MapNode | undefined {
   if (node.kind === "map") return node;
   const name = node.kind === "text" && node.text !== "" ? `Write name: ${node.text.slice(0, 36)}.` : "Give its name.";
-  return problems.add(node, `an option must be an object, and ${kindOf(node)} stands here`, name);
+  return problems.add(node, `an option must be an object, not ${kindOf(node)}`, name);
 }
 
 /**
@@ -235,7 +231,7 @@ function isForeign(root: MapNode, problems: Problems): boolean {
   const found = [...keys].slice(0, 5).map(quoted).join(", ");
   problems.add(
     first ?? root,
-    `this is no desired state: it has neither targeting nor options, but ${found}`,
+    `this is not a desired state: it has neither targeting nor options, but ${found}`,
     "A desired state has version: 1, targeting and options; targeting-mcp export writes one.",
   );
   return true;

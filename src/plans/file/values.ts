@@ -19,12 +19,13 @@ export function entriesOf(
     if (first !== undefined) {
       problems.add(
         entry,
-        `${quoted(entry.key)} stands twice in ${what}: on line ${first.line} and on line ${entry.line}`,
+        `${what} has ${quoted(entry.key)} twice: on line ${first.line} and on line ${entry.line}`,
         "Keep one of the two.",
         [first.line, entry.line],
       );
     } else if (valid.includes(entry.key)) entries.set(entry.key, entry);
-    else problems.add(entry, `${quoted(entry.key)} is no field of ${what}`, `Fields of ${what}: ${valid.join(", ")}.`);
+    else
+      problems.add(entry, `${quoted(entry.key)} is not a field of ${what}`, `Fields of ${what}: ${valid.join(", ")}.`);
   }
   return entries;
 }
@@ -37,7 +38,7 @@ export function textIn(node: Node, spot: Spot, field: string, problems: Problems
     node.kind === "value" && node.value !== null
       ? `Write it in quotes: ${JSON.stringify(String(node.value))}.`
       : `Write a text, or leave ${field} out.`;
-  return problems.add(spot, `${field} must be a text, and ${found} stands here`, remedy);
+  return problems.add(spot, `${field} must be a text, not ${found}`, remedy);
 }
 
 /** An `_id` in the form of the service. Lower case is accepted. */
@@ -46,8 +47,8 @@ export function idIn(text: string, spot: Spot, problems: Problems): string | und
   if (isUlid(id)) return id;
   return problems.add(
     spot,
-    `_id ${quoted(text)} is no ID of the service`,
-    "IDs are 26 digits and letters, as export writes them. Without _id the option is found, or made, by its name.",
+    `_id ${quoted(text)} is not an ID of the service`,
+    "IDs are 26 digits and letters, as export writes them. Without _id the option is found by its name, or created.",
   );
 }
 
@@ -77,7 +78,7 @@ export function addContextId(ids: Set<string>, text: string, spot: Spot, problem
   const words = {
     empty: "a Context ID is empty",
     tooLong: `the Context ID ${quoted(id)} has ${problem.bytes} bytes, and may have ${LIMITS.contextIdBytes.value}`,
-    halfCharacter: `the Context ID ${quoted(id)} holds half of a character, which UTF-8 cannot carry`,
+    halfCharacter: `the Context ID ${quoted(id)} contains half of a character, which UTF-8 cannot encode`,
   };
   problems.add(spot, words[problem.rule] + where, "Fix it or remove it.");
 }
@@ -87,7 +88,7 @@ export function contextsIn(node: Node, spot: Spot, field: string, problems: Prob
   if (node.kind !== "list") {
     return problems.add(
       spot,
-      `${field} must be a list of Context IDs, and ${kindOf(node)} stands here`,
+      `${field} must be a list of Context IDs, not ${kindOf(node)}`,
       `Write [] for none, or leave ${field} out so that it is not managed.`,
     );
   }
@@ -110,5 +111,5 @@ export function truthIn(node: Node, spot: Spot, problems: Problems): boolean | u
 /** `type`: one of the two types of the service. */
 export function typeIn(text: string, spot: Spot, problems: Problems): "atomic" | "collection" | undefined {
   if (text === "atomic" || text === "collection") return text;
-  return problems.add(spot, `${quoted(text)} is no type of an option`, "Write collection (a group) or atomic.");
+  return problems.add(spot, `${quoted(text)} is not a type of an option`, "Write collection (a group) or atomic.");
 }

@@ -38,8 +38,8 @@ export async function withIds(
   const wanted = before.map((row, index) => ({ ...row, _id: ids.get(index) ?? row._id }));
   if (JSON.stringify(after.map(meaningOf)) === JSON.stringify(wanted.map(meaningOf))) return spliced;
   throw new FileError(
-    "the new IDs cannot be written into the file, since it is written in a way that is not understood",
-    "Write each _id into its row by hand, as the results of the run name them.",
+    "the new IDs cannot be written into the file, because its form is not supported",
+    "Copy each _id from the results of the run into its row.",
   );
 }
 
@@ -67,7 +67,7 @@ async function textWithIds(
   if (text.includes("\uFFFD") || text.includes("\0")) {
     throw new FileError(
       "the new IDs can be written only into workbooks and text files of UTF-8",
-      "Save the file as .xlsx or CSV UTF-8, or write each _id into its row by hand, as the results of the run name them.",
+      "Save the file as .xlsx or CSV UTF-8, or copy each _id from the results of the run into its row.",
     );
   }
   const mark = text.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : "";
@@ -105,7 +105,8 @@ async function rowsOf(content: Uint8Array, { format, path = "", sheet = {} }: Wr
   const read = sheetRows({ bytes, file, shape: desiredRows, withPlaces: true }, (found) => headers.push(found));
   for await (const batch of read) rows.push(...batch);
   const [header] = headers;
-  if (header === undefined) throw new FileError("the sheet has no header", "Check that it was not changed meanwhile.");
+  if (header === undefined)
+    throw new FileError("the sheet has no header", "Check whether it was changed in the meantime.");
   return { rows, header, sheet: file.sheet ?? {} };
 }
 

@@ -17,7 +17,7 @@ const LEXEMES_PER_TURN = 5000;
 /** Tags that state that a text, a list or a map is one. */
 const PLAIN_TAGS = ["tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"];
 
-const OTHER_FORMS = "Save it as JSON, NDJSON or CSV, which may have any size.";
+const OTHER_FORMS = "Save it as JSON, NDJSON or CSV, which have no such limit.";
 
 type Yaml = typeof import("yaml");
 
@@ -45,7 +45,7 @@ export async function yamlNodes(text: string): Promise<Node> {
   const [second] = further;
   if (second !== undefined) {
     const spot = spotAt(lines, second.range?.[0] ?? 0);
-    throw new UnreadableFile(spot, "a second YAML document begins here", "Keep one document a file.");
+    throw new UnreadableFile(spot, "a second YAML document begins here", "Keep one document per file.");
   }
   if (document?.contents === null || document === undefined) {
     throw new UnreadableFile({ line: 1, column: 1 }, "the file is empty", "Write version, targeting and options.");
@@ -75,7 +75,7 @@ async function tokensIn(text: string, yaml: Yaml, lines: LineCounter): Promise<r
 }
 
 const SYNTAX =
-  "Indent with spaces, align what belongs together, and put texts with : or # in quotes; editors that know YAML mark the place.";
+  "Indent with spaces, align what belongs together, and put texts with : or # in quotes; an editor with YAML support marks the position.";
 
 function spotAt(lines: LineCounter, offset: number): Spot {
   const { line, col } = lines.linePos(offset);
@@ -127,13 +127,13 @@ class Conversion {
   of(from: unknown, depth: number): Converted {
     const { isAlias, isMap, isNode, isScalar, isSeq } = this.#yaml;
     if (isAlias(from)) return this.#repeated(from, depth);
-    if (!isNode(from)) throw new Error("the YAML parser gave something that is no node");
+    if (!isNode(from)) throw new Error("the YAML parser gave something that is not a node");
     const spot = this.#spotOf(from);
     if (from.tag !== undefined && !PLAIN_TAGS.includes(from.tag)) {
       throw new UnreadableFile(
         spot,
-        `the tag ${JSON.stringify(from.tag)} stands here`,
-        "Leave tags out: names and Context IDs are texts.",
+        `the tag ${JSON.stringify(from.tag)} is not allowed`,
+        "Remove it: names and Context IDs are texts.",
       );
     }
     const anchor = "anchor" in from ? from.anchor : undefined;
@@ -169,9 +169,9 @@ class Conversion {
     const { isNode, isScalar } = this.#yaml;
     const spot = isNode(key) ? this.#spotOf(key) : mapSpot;
     if (!isScalar(key) || typeof key.value !== "string") {
-      throw new UnreadableFile(spot, "a key is no text here", "Keys are words like name, contexts or children.");
+      throw new UnreadableFile(spot, "a key is not a text here", "Keys are words like name, contexts or children.");
     }
-    if (key.value === "<<") throw new UnreadableFile(spot, "a merge key (<<) stands here", "Write the fields out.");
+    if (key.value === "<<") throw new UnreadableFile(spot, "a merge key (<<) is not allowed", "Write the fields out.");
     return { key: key.value, offset: key.range?.[0] ?? 0, ...spot };
   }
 
@@ -182,14 +182,14 @@ class Conversion {
       throw new UnreadableFile(
         spot,
         `the alias *${alias.source} has no anchor before it`,
-        `Put &${alias.source} in front of what is meant.`,
+        `Put &${alias.source} before the value that it refers to.`,
       );
     }
     if (target === "open") {
       throw new UnreadableFile(
         spot,
-        `the alias *${alias.source} repeats what it stands in`,
-        "Write out what is meant.",
+        `the alias *${alias.source} refers to a value that contains it`,
+        "Write the value out.",
       );
     }
     if (depth + target.depth - 1 > MAX_DEPTH) throw tooDeep(spot);

@@ -18,7 +18,7 @@ const CONNECT_MS = 3000;
 /** SQLSTATE codes of a healthy server that ends or refuses connections, lacks room, or cancels a statement. */
 const AWAY_STATES = /^(08...|53[0-4]..|57014|57P0[1-5]|55P03|40001|40P01|25006)$/;
 
-const STORE_REMEDY = "It goes on by itself once the database of TARGETING_MCP_STORE answers; try again then.";
+const STORE_REMEDY = "It continues automatically once the database of TARGETING_MCP_STORE answers; try again then.";
 
 /** Makes a statement run only once, even if the database is away. */
 export const ONCE = AbortSignal.abort();

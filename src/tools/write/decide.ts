@@ -392,7 +392,7 @@ function writeQuestion(asked: Question): string {
   return JSON.stringify(asked);
 }
 
-/** Reads the question that a reply belongs to; undefined if the token is no question of `decided`. */
+/** Reads the question that a reply belongs to; undefined if the token is not a question of `decided`. */
 export function readQuestion(token: string): Question | undefined {
   return askedForm.safeParse(parseJson(token)).data;
 }

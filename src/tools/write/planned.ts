@@ -79,7 +79,7 @@ export async function answerWithToken(
   });
 }
 
-/** The answer after the client declined. Nothing is sent, and this is no error. */
+/** The answer after the client declined. Nothing is sent, and this is not an error. */
 export function declinedAnswer(call: WriteCall, plan: Plan, context: ToolContext, effect?: Effect): ToolAnswer {
   const state = new RunState(plan);
   state.apply({ t: "stop", cause: "cancelled", at: 0, reason: ownReason("DECLINED") });
@@ -127,7 +127,7 @@ export async function planInTime<Made>(
   return made ?? { plan, stop };
 }
 
-/** The call that applies a stored dry run. Empty if the run is no dry run, or was applied. */
+/** The call that applies a stored dry run. Empty if the run is not a dry run or was applied. */
 export function dryRunSteps(
   { header, status }: ChangeRun,
   { readOnly }: Pick<ToolContext, "readOnly">,

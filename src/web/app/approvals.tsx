@@ -174,7 +174,7 @@ export function Decision({ run, now }: Decided) {
           <Text of={waiting.effect} most={2000} />
           {isWaiting &&
             waiting.magnitude?.verb === "deleted" &&
-            " The API does not say which campaigns use what is deleted: check in the console before you approve."}
+            " The API does not say which campaigns use the deleted objects: check in the console before you approve."}
           {isWaiting && " All of it is checked again before anything is sent. If it has changed, nothing happens."}
         </p>
       )}

@@ -4,7 +4,7 @@ import { Search, Steps, Text } from "./parts.tsx";
 import { number } from "./plain-words.ts";
 import { SEARCH_AFTER_MS, useRead } from "./requests.ts";
 
-/** The number of names per page, and from which number on they can be searched. */
+/** The number of names per page, and the number above which a search field appears. */
 const ROWS = 100;
 const SEARCHED = 20;
 

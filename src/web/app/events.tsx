@@ -354,7 +354,7 @@ const drawn = new WeakMap<EventRow, { readonly isChosen: boolean; readonly row: 
 function eventRow(event: EventRow, isChosen: boolean): VNode {
   const known = drawn.get(event);
   if (known?.isChosen === isChosen) return known.row;
-  // A restarted sandbox counts from 1 again, so the number alone is no unique key.
+  // A restarted sandbox counts from 1 again, so the number alone is not a unique key.
   const row = <Row key={`${event.seq} ${event.at}`} event={event} isChosen={isChosen} />;
   drawn.set(event, { isChosen, row });
   return row;

@@ -110,7 +110,7 @@ describe.each([
 });
 
 test.each(["{}", "", "[{}", '[{"name":"a"}] x', '"text"'])(
-  "a .json file that is no array is refused: %s",
+  "a .json file that is not an array is refused: %s",
   async (text) => {
     await expect(readOptionFile(text, { format: "json" })).rejects.toThrow("array");
   },

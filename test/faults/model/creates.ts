@@ -45,7 +45,7 @@ export function addOption(project: Project, limits: StoredLimits, actor: Actor, 
   return refused ?? createOption(project, limits, actor, targeting, item);
 }
 
-/** management-api 7.4 cases 3 and 4; a `parent` that is no option of the targeting is 404. */
+/** management-api 7.4 cases 3 and 4; a `parent` that is not an option of the targeting is 404. */
 function badParent(project: Project, item: AddedOption) {
   if (item.parent === undefined) return undefined;
   if (item.type === "collection" || item.children !== undefined || item.exposeChildren !== undefined) {
