@@ -258,9 +258,10 @@ export function failureGroups(
     if (about === undefined) continue;
     const mark = keys.get(reason) ?? markOf(reason, remedyOf);
     keys.set(reason, mark);
-    const isInside = about.child !== undefined;
+    // Failures inside new objects are sent again in another way.
+    const isInside = outcome === "failed" && about.child !== undefined;
     const key = `${outcome} ${mark} ${isInside}`;
-    const group = groups.get(key) ?? collect(outcome, reason, about, state.idOf(object));
+    const group = groups.get(key) ?? collect(outcome, reason, about, { id: state.idOf(object), isInside });
     groups.set(key, group);
     group.count += 1;
     const { name } = about;
@@ -279,10 +280,14 @@ export function failureGroups(
     .map(({ details, ...group }) => (isTheSame(details) ? group : { ...group, details }));
 }
 
-function collect(outcome: Outcome, reason: Reason, about: ReportedObject, id: string | undefined): Collected {
+function collect(
+  outcome: Outcome,
+  reason: Reason,
+  about: ReportedObject,
+  { id, isInside }: { readonly id: string | undefined; readonly isInside: boolean },
+): Collected {
   const ref = about.name ?? id;
   const places = { places: [], placesOmitted: false, byLine: about.line !== undefined };
-  const isInside = about.child !== undefined;
   return {
     outcome,
     reason,

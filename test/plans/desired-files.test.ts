@@ -147,7 +147,7 @@ test("contextsFile: one Context ID a line, beside the file", async () => {
 
 test.each([
   ["../outside.txt", /\.\./],
-  ["/etc/hostname", /no relative path/],
+  ["/etc/hostname", /not a relative path/],
   ["missing.txt", /no file/],
   ["link.txt", /link/],
   ["bad.txt", /line 2 of "bad.txt"/],
