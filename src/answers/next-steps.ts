@@ -159,8 +159,8 @@ function limitNote({ failures, counts, status }: ReportedRun): readonly string[]
   if (status === "planned") return [`a limit would be reached from ${where} on: ${thousands(left)} would not fit`];
   const isIn = counts.succeeded + counts.alreadyDone;
   return [
-    `a limit was reached at ${where}: ${thousands(isIn)} are in, ${thousands(left)} did not fit and were not applied. ` +
-      "Nothing is wrong with these: make room or leave them out, then send only these again",
+    `a limit was reached at ${where}: ${thousands(isIn)} applied, ${thousands(left)} not applied, because there is no room. ` +
+      "Nothing is wrong with the latter: make room or leave them out, then send only these again",
   ];
 }
 

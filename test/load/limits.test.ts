@@ -97,7 +97,7 @@ test("an option that is full says so of itself; a full project is told apart fro
   expect(own.notes.join("\n")).toContain(
     `"Nearly full" (${nearlyFull}) holds 49,999 of at most 50,000 Context IDs: 1 more fits`,
   );
-  expect(own.notes.join("\n")).toContain("met first at item 2: the 1 before it is in");
+  expect(own.notes.join("\n")).toContain("reached first at item 2 (applied: 1 of 1 before it)");
   const others = [3, 4, 5].map((number) => ({
     _id: ulid(number),
     targeting,
