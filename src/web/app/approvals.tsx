@@ -1,6 +1,6 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import type { RunAction, RunRow, Waiting } from "../wire.ts";
+import type { ChangeList, RunAction, RunRow, Waiting } from "../wire.ts";
 import { Changes, Differences } from "./changes.tsx";
 import { Part } from "./effect-part.tsx";
 import { DecisionButtons, Guarded } from "./guarded.tsx";
@@ -140,12 +140,13 @@ const PLANS: ReadonlySet<string> = new Set(["apply_plan", "plan_targeting", "und
 /** Everything that a person needs to decide on a run. The buttons stay visible. */
 export function Decision({ run, now }: Decided) {
   const { runId, waiting, startedAt } = run;
-  const removed = useSignal<number | undefined>(undefined);
+  const list = useSignal<ChangeList | undefined>(undefined);
   useSignalEffect(() => {
     if (PLANS.has(run.tool)) look(runs.value.get(runId) ?? run);
   });
   if (waiting === undefined) return null;
   const isWaiting = now?.status === "needs_confirmation";
+  const isRead = list.value !== undefined && !list.value.isReading;
   const plan = detail.value?.run.runId === runId ? detail.value.plan : undefined;
   return (
     <section class="pane" aria-labelledby={`run-${runId}`}>
@@ -168,7 +169,7 @@ export function Decision({ run, now }: Decided) {
         {!isWaiting && <a href={`#/runs/${runId}`}>Show the run</a>}
       </div>
       {!isWaiting && <Over now={now} />}
-      <Figures waiting={waiting} removed={removed.value} />
+      <Figures waiting={waiting} removed={list.value?.removed} isRead={isRead} />
       {(waiting.effect !== "" || isWaiting) && (
         <p class="card note small">
           <Text of={waiting.effect} most={2000} />
@@ -184,12 +185,12 @@ export function Decision({ run, now }: Decided) {
         version={`${waiting.digest} ${waiting.effect}`}
         title="What changes"
         isWaiting={isWaiting}
-        removed={removed}
+        shown={list}
       />
       {waiting.parts.map((part, at) =>
         part.kind === undefined ? <Part key={part.title} runId={runId} place={at} part={part} /> : null,
       )}
-      {isWaiting && <Foot run={run} waiting={waiting} />}
+      {isWaiting && <Foot run={run} waiting={waiting} isRead={isRead} />}
     </section>
   );
 }
@@ -230,12 +231,12 @@ export function UndoButton({ run }: { readonly run: RunRow }) {
   );
 }
 
-function Figures({ waiting, removed = 0 }: { readonly waiting: Waiting; readonly removed?: number | undefined }) {
+function Figures({ waiting, removed = 0, isRead }: FiguresProps) {
   const { magnitude, lost, undoable } = waiting;
   const contextIds = Math.max(removed, waiting.contextIds ?? 0);
   return (
     <div class="figures">
-      {(magnitude !== undefined || hasKinds(waiting)) && <Size of={waiting} contextIds={contextIds} />}
+      {(magnitude !== undefined || hasKinds(waiting)) && <Size of={waiting} contextIds={contextIds} isRead={isRead} />}
       {(lost.length > 0 || undoable.length > 0) && (
         <Figure title="If you change your mind" value={undoWords(waiting)} isWords>
           <Sentences of={[...undoable, ...lost]} />
@@ -245,13 +246,24 @@ function Figures({ waiting, removed = 0 }: { readonly waiting: Waiting; readonly
   );
 }
 
+interface FiguresProps {
+  readonly waiting: Waiting;
+  readonly removed: number | undefined;
+  /** Whether all that the run changes has been read. Until then it cannot be approved. */
+  readonly isRead: boolean;
+}
+
 /** Returns whether there are several kinds of changes. */
 function hasKinds({ counts: { created, changed, deleted } }: Waiting): boolean {
   return Math.max(created, changed, deleted) < created + changed + deleted;
 }
 
 /** How many objects are changed, their share of the targeting, and how many Context IDs are removed. */
-function Size({ of: waiting, contextIds }: { readonly of: Waiting; readonly contextIds: number }) {
+function Size({
+  of: waiting,
+  contextIds,
+  isRead,
+}: Pick<FiguresProps, "isRead"> & { readonly of: Waiting; readonly contextIds: number }) {
   const { counts, magnitude: { count, whole, verb, within } = { count: 0, verb: "changed" } } = waiting;
   const title = verb === "deleted" ? "Deleted" : "Changed";
   const total = whole === undefined || whole < count ? undefined : whole;
@@ -286,18 +298,13 @@ function Size({ of: waiting, contextIds }: { readonly of: Waiting; readonly cont
         </span>
       )}
       {contextIds > 0 && <span class="line deleted">{counted(contextIds, "Context ID")} removed</span>}
+      {!isRead && verb === "deleted" && <span class="line quiet small">The Context IDs are being read…</span>}
     </Figure>
   );
 }
 
 /** The reasons why a run cannot be approved now. */
-function ApprovalObstacles({
-  run: { runId, disabled = {} },
-  waiting,
-}: {
-  readonly run: RunRow;
-  readonly waiting: Waiting;
-}) {
+function ApprovalObstacles({ run: { runId, disabled = {} }, waiting, isRead }: FootProps) {
   const { stale, ended, elsewhere } = waiting;
   const why = disabled.approve;
   return (
@@ -316,6 +323,7 @@ function ApprovalObstacles({
       {elsewhere !== undefined && <p class="warning">{ELSEWHERE[elsewhere]}</p>}
       {why !== undefined && !ended && stale === undefined && <p class="warning">{why}</p>}
       {!isConnected.value && <p class="warning">{NOT_CONNECTED}</p>}
+      {!isRead && <p class="quiet small">It can be approved once its changes have been read.</p>}
     </div>
   );
 }
@@ -342,17 +350,21 @@ function Confirm({ run, act, typed }: { readonly run: RunRow; readonly act: stri
   );
 }
 
-function Foot({ run, waiting }: { readonly run: RunRow; readonly waiting: Waiting }) {
+interface FootProps extends Pick<FiguresProps, "waiting" | "isRead"> {
+  readonly run: RunRow;
+}
+
+function Foot({ run, waiting, isRead }: FootProps) {
   const typed = useSignal("");
   const { runId, actions, disabled = {} } = run;
   const { act, stale, ended } = waiting;
   const isOff = (action: RunAction): boolean => !isConnected.value || disabled[action] !== undefined;
   const cannotApprove = isOff("approve") || stale !== undefined || ended === true;
-  const isTyped = waiting.typed === undefined || typed.value.trim() === waiting.typed;
+  const isReady = isRead && (waiting.typed === undefined || typed.value.trim() === waiting.typed);
   return (
     <div class="foot">
       <Confirm run={run} act={act} typed={typed.value} />
-      <ApprovalObstacles run={run} waiting={waiting} />
+      <ApprovalObstacles run={run} waiting={waiting} isRead={isRead} />
       <div class="row">
         {waiting.typed !== undefined && actions.includes("approve") && !cannotApprove && (
           <label class="row small">
@@ -367,7 +379,7 @@ function Foot({ run, waiting }: { readonly run: RunRow; readonly waiting: Waitin
                 typed.value = event.currentTarget.value;
               }}
               onKeyDown={({ key }) => {
-                if (key === "Enter" && isTyped) asking.value = "approve";
+                if (key === "Enter" && isReady) asking.value = "approve";
               }}
             />
           </label>
@@ -375,7 +387,7 @@ function Foot({ run, waiting }: { readonly run: RunRow; readonly waiting: Waitin
         <span class="push row">
           <DecisionButtons
             run={run}
-            isOff={(action) => (action === "approve" ? cannotApprove || !isTyped : isOff(action))}
+            isOff={(action) => (action === "approve" ? cannotApprove || !isReady : isOff(action))}
             describedBy={whyOf(runId)}
             press={(action) => void actOnRun(run, action, typed.value)}
           />

@@ -22,7 +22,7 @@ const AGAIN_MS = 1000;
 type Kind = "" | ChangeRow["kind"];
 
 /** The changes of a run: both sides of each object in the targeting's order, with pages and a search. */
-export function Changes({ runId, version, title, isRunning, isWaiting, removed }: ChangesProps) {
+export function Changes({ runId, version, title, isRunning, isWaiting, shown }: ChangesProps) {
   const search = useSignal("");
   const kind = useSignal<Kind>("");
   const from = useSignal(0);
@@ -35,7 +35,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, removed }
     afterMs: SEARCH_AFTER_MS,
   });
   useSignalEffect(() => {
-    if (removed !== undefined) removed.value = list.value?.removed;
+    if (shown !== undefined) shown.value = list.value;
     if (!list.value?.isReading) return;
     const timer = setTimeout(() => {
       reads.value += 1;
@@ -127,8 +127,8 @@ interface ChangesProps {
   readonly isRunning?: boolean;
   /** Whether the run waits for an approval. */
   readonly isWaiting?: boolean;
-  /** The signal for the number of Context IDs that are removed, if other components show it. */
-  readonly removed?: Signal<number | undefined>;
+  /** The signal for the list that is shown, if other components need it; undefined until it has been read. */
+  readonly shown?: Signal<ChangeList | undefined>;
 }
 
 const KINDS = [
@@ -256,7 +256,6 @@ interface SideProps {
 /** One side of a change. The words that differ from the other side are marked. */
 function Side({ side, other, as: Tag }: SideProps) {
   const isMoved = other !== undefined && side.within !== other.within;
-  const sideIds = side.contextIds ?? [];
   return (
     <>
       {isMoved && (
@@ -280,20 +279,33 @@ function Side({ side, other, as: Tag }: SideProps) {
           <SideIds side={{ ...side, says: undefined }} />
         </span>
       ) : (
-        <>
-          {sideIds.map((id) => (
-            <Fragment key={id}>
-              {" "}
-              <Tag>
-                <Text of={id} most={120} />
-              </Tag>
-            </Fragment>
-          ))}
-          {(side.count ?? 0) > sideIds.length && (
-            <span class="quiet"> and {number((side.count ?? 0) - sideIds.length)} more</span>
-          )}
-        </>
+        <ChangedIds side={side} as={Tag} />
       )}
+    </>
+  );
+}
+
+/** How many Context IDs a changed option loses or gets, and the first of them. */
+function ChangedIds({ side: { contextIds = [], count = contextIds.length }, as: Tag }: Omit<SideProps, "other">) {
+  if (count === 0) return null;
+  const rest = count - contextIds.length;
+  return (
+    <>
+      {" "}
+      <span class="quiet">
+        {Tag === "ins" ? "+" : "−"}
+        {counted(count, "Context ID")}
+        {contextIds.length > 0 && ":"}
+      </span>
+      {contextIds.map((id) => (
+        <Fragment key={id}>
+          {" "}
+          <Tag>
+            <Text of={id} most={120} />
+          </Tag>
+        </Fragment>
+      ))}
+      {contextIds.length > 0 && rest > 0 && <span class="quiet"> and {number(rest)} more</span>}
     </>
   );
 }
