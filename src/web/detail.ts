@@ -77,15 +77,16 @@ function waitWords({ state: { requests } }: Run): string | undefined {
   return parts.length === 0 ? undefined : parts.join(", ");
 }
 
-/** Returns a page of the rows or items that did not succeed. */
+/** Returns a page of the rows or items that did not succeed: with an unknown result (`of=unknown`), or the others. */
 export function problemList({ state }: Run, query: URLSearchParams): ProblemList {
   const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
+  const isUnknown = query.get("of") === "unknown";
   const rows: ProblemRow[] = [];
   let total = 0;
   for (let object = 0; object < state.objects.length; object += 1) {
     const outcome = outcomeOf(state.standing(object));
     const reason = state.reason(object);
-    if (outcome === undefined || reason === undefined) continue;
+    if (outcome === undefined || reason === undefined || (outcome === "unknown") !== isUnknown) continue;
     total += 1;
     if (total <= from || rows.length === MAX_ROWS) continue;
     const result = objectResult(state, object);

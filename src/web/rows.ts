@@ -343,7 +343,7 @@ function failureRow(failure: ReturnType<typeof groupFailures>[number]): FailureR
   const named = places.reduce((sum, [from, to]) => sum + to - from + 1, 0);
   const more = placesOmitted ? ` and ${thousands(Math.max(1, count - named))} more` : "";
   const where = placesWords(places, { byLine }) + more;
-  const message = isOfFirst ? `${failure.message}, for example` : failure.message;
+  const message = isOfFirst ? `${failure.message}; the exact values differ` : failure.message;
   return { outcome: kind, count, places: where, message, remedy };
 }
 

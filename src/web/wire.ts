@@ -234,7 +234,10 @@ export interface ChangeSide {
   readonly says?: string | undefined;
 }
 
-/** The answer of `GET /page/runs/{runId}/failures?from=N`: a page of the rows or items that did not succeed. */
+/**
+ * The answer of `GET /page/runs/{runId}/failures?of=…&from=N`: a page of the rows or items that did not succeed, with an
+ * unknown result or not.
+ */
 export interface ProblemList {
   readonly rows: readonly ProblemRow[];
   readonly total: number;

@@ -554,6 +554,7 @@ describe("what is shown of a run beside its row", () => {
     expect(list.parse(await read("/failures")).rows).toMatchObject([
       { outcome: "failed", place: "line 3", value: "A!", problem: expect.stringContaining("not allowed") },
     ]);
+    expect(await read("/failures?of=unknown")).toEqual({ rows: [], total: 0 });
     expect(await read("")).toMatchObject({
       ...{ story: [{ title: "Requested" }], run: { status: "partial", counts: { items: 3, failed: 1 } } },
     });

@@ -73,27 +73,30 @@ export function OneRun({ id }: { readonly id: string }) {
   return <Body detail={{ ...known, run: shown }} />;
 }
 
-type Tab = "changes" | "failed" | "others" | "files";
+type Tab = "changes" | "failed" | "unknown" | "others" | "files";
 
 function Body({ detail: known }: { readonly detail: RunDetail }) {
   const { run, story, plan, downloads, saved } = known;
   const { did, counts } = run;
-  const failed = counts.failed + counts.unknown + counts.notApplied + (counts.skipped ?? 0);
+  const { unknown } = counts;
+  const failed = counts.failed + counts.notApplied + (counts.skipped ?? 0);
   const others = (plan?.conflicts.length ?? 0) + (plan?.drift.length ?? 0) + (plan?.differs?.length ?? 0);
   const othersTitle = plan?.differs?.length ? "Undone with differences" : "Changed by others";
   const hasChanges = did !== undefined || plan !== undefined;
   const tab = useSignal<Tab | undefined>(undefined);
   const tabs: readonly { readonly name: Tab; readonly title: string; readonly count?: number | undefined }[] = [
     ...(hasChanges ? [{ name: "changes", title: "Changes", count: did && totalOf(did) } as const] : []),
-    ...(failed > 0 ? [{ name: "failed", title: "Not done", count: failed } as const] : []),
+    ...(failed > 0 ? [{ name: "failed", title: LISTS.failed, count: failed } as const] : []),
+    ...(unknown > 0 ? [{ name: "unknown", title: LISTS.unknown, count: unknown } as const] : []),
     ...(others > 0 ? [{ name: "others", title: othersTitle, count: others } as const] : []),
     ...(downloads.length > 0 ? [{ name: "files", title: "Files", count: downloads.length } as const] : []),
   ];
   const showFailed = (): void => {
-    tab.value = "failed";
+    tab.value = failed > 0 ? "failed" : "unknown";
   };
   // What was not done comes first, because it is left for the person.
-  const first = failed > 0 && run.status !== "running" ? "failed" : tabs[0]?.name;
+  const left = failed > 0 ? "failed" : unknown > 0 ? "unknown" : undefined;
+  const first = (run.status === "running" ? undefined : left) ?? tabs[0]?.name;
   const chosen = tabs.find(({ name }) => name === tab.value)?.name ?? first;
   return (
     <>
@@ -111,7 +114,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
           <span class="push quiet small">{saved.says}</span>
         </p>
       )}
-      {failed > 0 && <FailedNote detail={known} show={showFailed} />}
+      {failed + unknown > 0 && <FailedNote detail={known} show={showFailed} />}
       {chosen !== undefined && (
         <Filters
           label="Parts of the run"
@@ -131,7 +134,8 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
           isRunning={run.status === "running"}
         />
       )}
-      {chosen === "failed" && <Problems detail={known} total={failed} />}
+      {chosen === "failed" && <Problems detail={known} of="failed" total={failed} />}
+      {chosen === "unknown" && <Problems detail={known} of="unknown" total={unknown} />}
       {chosen === "others" && plan !== undefined && <Differences plan={plan} />}
       {chosen === "files" && <Files detail={known} />}
       <Technical run={run} />
@@ -353,20 +357,29 @@ function forAgent({ run, failures }: Pick<RunDetail, "run" | "failures">): strin
 
 const ROWS = 100;
 
+/** The lists of what did not succeed: events and items with an unknown result may have been done. */
+const LISTS = { failed: "Not done", unknown: "Unknown" } as const;
+
+interface ProblemsProps {
+  readonly detail: RunDetail;
+  readonly of: keyof typeof LISTS;
+  readonly total: number;
+}
+
 /** The rows or items that did not succeed: position, value, problem and suggestion. */
-function Problems({ detail: { run }, total }: { readonly detail: RunDetail; readonly total: number }) {
+function Problems({ detail: { run }, of, total }: ProblemsProps) {
   const from = useSignal(0);
-  const path = `${PATHS.runs}/${encodeURIComponent(run.runId)}/failures?from=${from.value}`;
+  const path = `${PATHS.runs}/${encodeURIComponent(run.runId)}/failures?of=${of}&from=${from.value}`;
   const list = useRead<ProblemList>(path, { version: `${run.status} ${total}` });
   if (list.value === undefined) return <p class="quiet">Reading what was not done…</p>;
   return (
     <>
-      <Table caption="Not done" heads={["Row", "Value", "Problem", "Suggestion"]} className="problem-rows stacks">
+      <Table caption={LISTS[of]} heads={["Row", "Value", "Problem", "Suggestion"]} className="problem-rows stacks">
         {list.value.rows.map(({ place, value, problem, suggestion, outcome: how }, at) => (
           <tr key={at}>
             <th scope="row">
               {place}
-              {how !== "failed" && <span class="line quiet small">{OUTCOMES[how]}</span>}
+              {how !== of && <span class="line quiet small">{OUTCOMES[how]}</span>}
             </th>
             <td>
               <code>
