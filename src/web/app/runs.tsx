@@ -1,7 +1,7 @@
 import { signal, useSignal } from "@preact/signals";
 import { Fragment } from "preact";
 import type { RunRow } from "../wire.ts";
-import { Ago, Empty, Filters, now, SCROLLS, Search, Steps, useSteady } from "./parts.tsx";
+import { Ago, ClockTime, Empty, Filters, now, SCROLLS, Search, Steps, useSteady } from "./parts.tsx";
 import { counted, dayWords, durationWords } from "./plain-words.ts";
 import { OneRun } from "./run-detail.tsx";
 import { Progress, ShortRequester, STATUSES, Status, Title } from "./run-words.tsx";
@@ -13,27 +13,26 @@ export function Runs() {
   return id === undefined ? <RunTable /> : <OneRun key={id} id={id} />;
 }
 
-type Kind = "all" | "changes" | "events" | "files";
+type Kind = "changes" | "events" | "exports";
 
 /** The filters of the list. They stay set while the person views one of its runs. */
-const kind = signal<Kind>("all");
+const kind = signal<Kind | "all">("all");
 const status = signal<RunRow["status"] | "">("");
 const search = signal("");
 
 const EVENT_TOOLS: ReadonlySet<string> = new Set(["track_event", "track_events", "run_event_tests"]);
-const FILE_TOOLS: ReadonlySet<string> = new Set(["list_options", "get_option"]);
+const EXPORT_TOOLS: ReadonlySet<string> = new Set(["list_options", "get_option"]);
 
-function kindOf({ tool, fileName }: RunRow): readonly Kind[] {
-  if (EVENT_TOOLS.has(tool)) return ["all", "events"];
-  if (FILE_TOOLS.has(tool)) return ["all", "files"];
-  return fileName === undefined ? ["all", "changes"] : ["all", "changes", "files"];
+/** Returns the kind of a run. Every run has one, so that the counts of the kinds add up to all runs. */
+function kindOf({ tool }: RunRow): Kind {
+  return EVENT_TOOLS.has(tool) ? "events" : EXPORT_TOOLS.has(tool) ? "exports" : "changes";
 }
 
 function fits(run: RunRow): boolean {
   const text = search.value.toLowerCase();
   const told = [run.title, run.targeting?.name ?? "", run.client ?? "", run.runId];
   return (
-    kindOf(run).includes(kind.value) &&
+    (kind.value === "all" || kindOf(run) === kind.value) &&
     (status.value === "" || run.status === status.value) &&
     (text === "" || told.some((one) => one.toLowerCase().includes(text)))
   );
@@ -53,8 +52,8 @@ function RunTable() {
       </Empty>
     );
   }
-  const count = (name: Kind): number => all.filter((run) => kindOf(run).includes(name)).length;
-  const choose = (name: Kind): void => {
+  const count = (name: Kind): number => all.filter((run) => kindOf(run) === name).length;
+  const choose = (name: Kind | "all"): void => {
     kind.value = name;
     from.value = 0;
   };
@@ -62,7 +61,7 @@ function RunTable() {
     <>
       <h1>Runs</h1>
       <div class="row">
-        <Filters
+        <Filters<Kind | "all">
           label="Kinds of runs"
           chosen={kind.value}
           choose={choose}
@@ -70,7 +69,7 @@ function RunTable() {
             { name: "all", title: "All", count: all.length },
             { name: "changes", title: "Changes", count: count("changes") },
             { name: "events", title: "Events", count: count("events") },
-            { name: "files", title: "With a file", count: count("files") },
+            { name: "exports", title: "Exports", count: count("exports") },
           ]}
         />
         <span class="push row">
@@ -155,6 +154,7 @@ function Table({ rows, holds }: Pick<ReturnType<typeof useSteady>, "holds"> & { 
 function Row({ run }: { readonly run: RunRow }) {
   const { runId, startedAt, beganAt = startedAt, updatedAt, status: how } = run;
   const isWaiting = how === "needs_confirmation";
+  const isToday = dayWords(startedAt, now.value) === "Today";
   const isOver = !isWaiting && how !== "running" && how !== "planned";
   return (
     <tr>
@@ -163,7 +163,9 @@ function Row({ run }: { readonly run: RunRow }) {
           <Title run={run} />
         </a>
         <span class="line quiet small">
-          <ShortRequester run={run} /> · <Ago at={startedAt} />
+          <ShortRequester run={run} /> · {isToday && <Ago at={startedAt} />}
+          {isToday && " · "}
+          <ClockTime at={startedAt} to="second" />
         </span>
       </th>
       <td>

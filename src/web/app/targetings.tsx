@@ -67,6 +67,9 @@ function Tree() {
   const most = Math.max(1, ...all.map(({ options }) => options));
   return (
     <div class="card">
+      <p class="small quiet wide">
+        Bars compare sizes within one list: options of a targeting, sub-options of a group, Context IDs of an option.
+      </p>
       <ul class="tree">
         {all.slice(from.value, from.value + BRANCH_ROWS).map((targeting) => (
           <Branch
@@ -163,8 +166,8 @@ function Options({ targeting, group }: { readonly targeting: string; readonly gr
   if (list === undefined) return null;
   const { total } = list;
   const options = group === undefined ? list.options : list.options.map((one) => ({ ...one, group: group.name }));
-  const most = Math.max(1, ...options.map(({ children }) => children));
-  const mostIds = Math.max(1, ...options.map(({ contexts }) => contexts));
+  const sizeOf = ({ isGroup, children, contexts }: OptionRow): number => (isGroup ? children : contexts);
+  const most = Math.max(1, ...options.map(sizeOf));
   return (
     <>
       <ul>
@@ -175,7 +178,7 @@ function Options({ targeting, group }: { readonly targeting: string; readonly gr
               name={option.name}
               says={counted(option.children, "sub-option")}
               also={option.contexts === 0 ? "" : `${counted(option.contexts, "Context ID")} of its own`}
-              size={option.children / most}
+              size={sizeOf(option) / most}
               changedAt={option.changedAt}
               isNew={option.isNew}
               open={open}
@@ -183,7 +186,7 @@ function Options({ targeting, group }: { readonly targeting: string; readonly gr
               option={option}
             />
           ) : (
-            <Leaf key={option._id} targeting={targeting} option={option} size={option.contexts / mostIds} />
+            <Leaf key={option._id} targeting={targeting} option={option} size={sizeOf(option) / most} />
           ),
         )}
       </ul>
@@ -200,7 +203,7 @@ function Leaf({
 }: {
   readonly targeting: string;
   readonly option: OptionRow;
-  /** The number of Context IDs as a share of the largest in the list. */
+  /** The size as a share of the largest in the list. */
   readonly size: number;
 }) {
   const choose = () => {
