@@ -1,6 +1,6 @@
 import type { Locator } from "playwright-core";
 import { expect, test } from "vitest";
-import type { ChangeList, ProblemList, RunRow } from "../../src/web/wire.ts";
+import type { ChangeList, ProblemList, RunDetail, RunRow } from "../../src/web/wire.ts";
 import { button, findingsOfAxe, rowNames, SCHEMES, withBrowser } from "./browser.ts";
 import { serveMadeRuns } from "./made-runs.ts";
 import { ENDED, MARKUP, PARTIAL, RUNNING, STALE, WAITING } from "./runs.ts";
@@ -103,6 +103,27 @@ async function middleOf(one: Locator): Promise<{ readonly x: number; readonly y:
   return { x: x + width / 2, y: y + height / 2 };
 }
 
+test("a run cannot be approved until all that it removes has been read", async () => {
+  const list: ChangeList = {
+    ...{ rows: [{ kind: "deleted", before: { name: "Shoes", count: 2 } }], total: 25 },
+    counts: { created: 0, changed: 0, deleted: 25 },
+  };
+  const changes: Record<string, ChangeList> = { "01WAITING": { ...list, isReading: true } };
+  const waiting = { ...WAITS, magnitude: { count: 25, verb: "deleted", within: "options" } as const };
+  const made = await serveMadeRuns({ details: [{ ...WAITING, run: { ...WAITING.run, waiting } }], changes });
+  await onPage(`${made.url}/#/approvals`, async (page) => {
+    const figure = page.locator(".figure").first();
+    await figure.getByText("The Context IDs are being read…").waitFor();
+    await page.getByText("It can be approved once its changes have been read.").waitFor();
+    expect(await button(page, "approve").isDisabled()).toBe(true);
+    await expect.poll(() => button(page, "decline").isEnabled()).toBe(true);
+    changes["01WAITING"] = { ...list, removed: 666 };
+    await figure.getByText("666 Context IDs removed").waitFor();
+    await expect.poll(() => button(page, "approve").isEnabled()).toBe(true);
+    expect(await page.getByText("been read").or(page.getByText("being read")).count()).toBe(0);
+  });
+});
+
 test("two clicks at one spot approve one run: it stays where it is, and the next one is chosen by the person", async () => {
   const made = await serveMadeRuns({ details: [WAITING, OTHER] });
   await onPage(`${made.url}/#/approvals`, async (page) => {
@@ -140,6 +161,13 @@ test("for a second after anything moved, decisions are ignored", async () => {
     await page.locator(".queue a").nth(1).click();
     await page.locator(".queue a[aria-current]").nth(0).waitFor();
     await expect.poll(() => approve.getAttribute("aria-disabled")).toBe("true");
+    // The changes of the run are read meanwhile.
+    await expect
+      .poll(async () => {
+        await page.clock.runFor(10);
+        return page.locator("[data-action=approve]:disabled").count();
+      })
+      .toBe(0);
     const press = async () => {
       const spot = await middleOf(approve);
       await page.mouse.click(spot.x, spot.y);
@@ -313,6 +341,55 @@ test("what needs attention names its file and causes, and can be dismissed", asy
   });
 });
 
+test("each run is of one kind, runs of one minute show their times, and the largest of today are a link away", async () => {
+  const at = Date.now();
+  const none = { ...RUNNING.run.counts, items: 3, succeeded: 3, pending: 0 };
+  const row = { ...RUNNING.run, actions: [], startedAt: at, updatedAt: at, status: "succeeded" } as const;
+  const lost = { ...none, succeeded: 1, failed: 0, unknown: 1, items: 2 };
+  const reasons = [54, 1, 1, 1].map((count, nth) => {
+    const one = { outcome: "failed", count, places: "line 1", remedy: "Rename it." } as const;
+    return { ...one, message: `reason ${nth}` };
+  });
+  const runs: readonly RunDetail[] = [
+    {
+      ...RUNNING,
+      run: { ...row, runId: "01A", title: "Added 3", counts: none, did: { created: 3, changed: 0, deleted: 0 } },
+    },
+    { ...RUNNING, run: { ...row, runId: "01B", title: "Saved a file", tool: "list_options", counts: none } },
+    {
+      ...RUNNING,
+      run: { ...row, runId: "01C", title: "Sent 1 of 2", tool: "track_events", status: "partial", counts: lost },
+    },
+    {
+      ...{ ...RUNNING, failures: reasons },
+      run: {
+        ...row,
+        runId: "01D",
+        title: "Imported 4 of 61",
+        fileName: "b.csv",
+        counts: { ...none, items: 61, failed: 57 },
+      },
+    },
+  ];
+  const made = await serveMadeRuns({ details: runs });
+  await onPage(made.url, async (page) => {
+    await page.getByText("54 × reason 0 · 1 × reason 1 · and 2 more ·").waitFor();
+    await page.getByText("All runs of today (4): 3 created").waitFor();
+    expect(await page.locator(".axis > span").count()).toBe(4);
+    await page.getByRole("link", { name: "All runs of today (4)" }).click();
+    const kinds = page.getByRole("group", { name: "Kinds of runs" }).getByRole("button");
+    await expect.poll(() => kinds.allInnerTexts()).toEqual(["All 4", "Changes 2", "Events 1", "Exports 1"]);
+    expect((await rowNames(page, "Runs"))[0]).toMatch(/just now · \d\d:\d\d:\d\d$/);
+    await kinds.getByText("Exports").click();
+    await expect.poll(async () => (await rowNames(page, "Runs")).length).toBe(1);
+    await kinds.getByText("All").click();
+    await page.getByRole("link", { name: "Sent 1 of 2" }).click();
+    await page.getByRole("button", { name: "Unknown 1" }).waitFor();
+    await page.getByRole("table", { name: "Unknown" }).waitFor();
+    expect(await page.getByRole("button", { name: /Not done/ }).count()).toBe(0);
+  });
+});
+
 test("what is approved elsewhere says where, has no Approve, and goes when that ends", async () => {
   const run = { ...WAITING.run, actions: ["decline"], waiting: { ...WAITS, elsewhere: "token" } } as const;
   const made = await serveMadeRuns({ details: [{ ...WAITING, run }] });
@@ -406,7 +483,7 @@ test("runs are listed by day, narrowed and searched, and one is shown with its c
       "+ new Dresses 1 Context ID: category-dresses",
       "Top level",
       "~ changed Bags Bags and Backpacks",
-      "~ changed Gift Cards Gift Cards page-gifts and 6 more",
+      "~ changed Gift Cards Gift Cards +7 Context IDs: page-gifts and 6 more",
       "⋯ 5 unchanged options in all",
     ]);
     expect(await table.locator("ins").allInnerTexts()).toEqual(["Clothing", "Dresses", "and Backpacks", "page-gifts"]);
@@ -568,6 +645,7 @@ test("an approval says which part comes back under new IDs, and each fact once",
     const made = await serveMadeRuns({ details: [{ ...WAITING, run: { ...WAITING.run, waiting: row } }] });
     await onPage(`${made.url}/#/approvals`, async (page) => {
       await page.getByText(words, { exact: true }).waitFor();
+      await page.getByText("being read").waitFor({ state: "detached" });
       const figures = await page.locator(".figure").allInnerTexts();
       expect(figures.map((text) => text.replaceAll(/\s+/g, " "))).toEqual([
         `${size} 14 Context IDs removed`,

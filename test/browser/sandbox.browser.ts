@@ -65,17 +65,21 @@ test("problems are grouped by cause, lead to their events, and a corrected event
       await sandbox.send({ uid: `u-${at}`, eventName: "Purchase", orderId: "o-1", platform: "web" });
     }
     await sandbox.send({ uid: "u", eventName: "sign_up" });
+    await sandbox.send({ uid: "u", eventName: "Sign_up", method: "mail" });
     await sandbox.send({ uid: "u", eventName: "app_open" });
-    const problems = page.getByRole("region", { name: /^2 problems/ });
-    await problems.getByText("4 of 5 events would not count in production").waitFor();
+    const problems = page.getByRole("region", { name: /^3 problems/ });
+    await problems.getByText("5 of 6 events would not count in production").waitFor();
     await expect
       .poll(() => problems.getByRole("listitem").allInnerTexts())
       .toEqual([
         expect.stringMatching(/3×\s+Purchase\s+unknown event name; did you mean purchase\?\s+web/),
-        expect.stringMatching(/1×\s+sign_up\s+method is missing/),
+        expect.stringMatching(/1×\s+sign_up\s+method is missing · also sent 1× under another name/),
+        expect.stringMatching(/1×\s+Sign_up\s+unknown event name; did you mean sign_up\?/),
       ]);
     await problems.getByRole("button", { name: /Purchase/ }).click();
     await expect.poll(() => rowNames(page, "Events")).toEqual(["Purchase", "Purchase", "Purchase"]);
+    const results = page.getByRole("group", { name: "Results" });
+    expect(await results.locator("[aria-pressed=true]").count()).toBe(0);
     const pane = page.getByRole("region", { name: "Event", exact: true });
     await pane.getByText("Same problem in 3 events").waitFor();
     expect(await pane.locator("del").allTextContents()).toEqual(["Purchase", "orderId"]);

@@ -36,7 +36,7 @@ import {
 import { counted, number } from "./plain-words.ts";
 import { act } from "./requests.ts";
 import { arrived, clockAhead, events, isConnected, metrics, route, sandbox, verdicts } from "./state.ts";
-import { eventShares, RESULTS, SpokenHeads, VERDICTS, WordsOf } from "./words.tsx";
+import { eventShares, eventsOf, RESULTS, SpokenHeads, VERDICTS, WordsOf } from "./words.tsx";
 
 /** The number of problems that are shown until a person requests all. */
 const FIRST_PROBLEMS = 6;
@@ -264,13 +264,14 @@ function Problems() {
 }
 
 function Problem({ problem }: { readonly problem: EventCause }) {
-  const { id, count, verdict, name, otherNames = 0, cause, platforms, lastAt, latest } = problem;
+  const { id, event, count, verdict, name, otherNames = 0, cause, platforms, lastAt, latest } = problem;
   const isChosen = wanted.value.problem === id;
   const choose = () => {
     want({ problem: isChosen ? undefined : id });
     if (!isChosen) location.hash = `#/events/${latest}`;
   };
   const [{ platform } = { platform: "" }] = platforms;
+  const misspelt = metrics.value.problems.filter((one) => name === event && one.event === name && one.name !== name);
   return (
     <li>
       <button type="button" class="problem" aria-pressed={isChosen} onClick={choose}>
@@ -282,6 +283,9 @@ function Problem({ problem }: { readonly problem: EventCause }) {
         </code>
         <span class="cause">
           <WordsOf of={cause} />
+          {misspelt.length > 0 && (
+            <span class="quiet"> · also sent {number(eventsOf(misspelt))}× under another name</span>
+          )}
         </span>
         <span class="quiet small wide">
           {platforms.length === 1 && (
@@ -311,8 +315,8 @@ function Stream() {
         <Filters<Choice>
           label="Results"
           of={of}
-          chosen={verdict ?? "all"}
-          choose={(name) => want({ verdict: name === "all" ? undefined : name })}
+          chosen={verdict ?? (problem === undefined ? "all" : undefined)}
+          choose={(name) => want(name === "all" ? { verdict: undefined, problem: undefined } : { verdict: name })}
         />
         <span class="push" />
         <Search label="Filter" value={filter} change={(text) => want({ filter: text })} />

@@ -1,4 +1,5 @@
 import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import type { EventCause } from "../sandbox-wire.ts";
 import { type ChangeCounts, PATHS, type RunDetail, type RunRow } from "../wire.ts";
 import {
@@ -20,10 +21,12 @@ import { clockWords, counted, durationWords, number, percent } from "./plain-wor
 import { useRead } from "./requests.ts";
 import { changeShares, NO_CHANGES, ShortRequester, Status, Title, toneOf, totalOf } from "./run-words.tsx";
 import { arrived, coverage, hasEnded, hello, metrics, runList, sandbox, verdicts, waitingRuns } from "./state.ts";
-import { eventShares, RESULTS, WordsOf } from "./words.tsx";
+import { eventShares, eventsOf, RESULTS, WordsOf } from "./words.tsx";
 
 const HOUR = 3_600_000;
 const HOURS = 24;
+/** The chart of changes labels one hour in so many. */
+const LABEL_EVERY = 6;
 /** The maximum number of entries in each list. The other entries are in their own view. */
 const MAX_WAITING = 5;
 const MAX_ATTENTION = 5;
@@ -104,12 +107,7 @@ function Waiting() {
           </a>
         </li>
       ))}
-      {all.length > MAX_WAITING && (
-        <li class="item">
-          <i />
-          <a href="#/approvals">and {number(all.length - MAX_WAITING)} more</a>
-        </li>
-      )}
+      {all.length > MAX_WAITING && <LastItem at="#/approvals">and {number(all.length - MAX_WAITING)} more</LastItem>}
     </ul>
   );
 }
@@ -165,6 +163,9 @@ function Today() {
   );
 }
 
+/** The period of the figures of events. */
+const SINCE = "since the sandbox started or was cleared";
+
 function EventFigures() {
   const shares = eventShares(verdicts.value);
   const rows = coverage.value;
@@ -181,13 +182,15 @@ function EventFigures() {
     <>
       <Figure title="Test events recorded" value={share}>
         <Bar shares={shares} label="Test events" />
-        <span class="quiet small">{arrived.value === 0 ? "none has arrived yet" : sharesText(shares)}</span>
+        <span class="quiet small">
+          {arrived.value === 0 ? "none has arrived yet" : `${sharesText(shares)} ${SINCE}`}
+        </span>
       </Figure>
       <Figure title="Event coverage" value={`${number(rows.length - unseen.length)} / ${number(rows.length)}`}>
         <span class="quiet small">
           {unseen.length === 0
-            ? "every event was seen"
-            : `not seen: ${unseen.slice(0, 3).join(", ")}${unseen.length > 3 ? ", …" : ""}`}
+            ? `every event was seen ${SINCE}`
+            : `not seen ${SINCE}: ${unseen.slice(0, 3).join(", ")}${unseen.length > 3 ? ", …" : ""}`}
         </span>
       </Figure>
     </>
@@ -220,7 +223,9 @@ function Attention() {
         {problems.slice(0, MAX_PROBLEMS).map((causes) => (
           <EventProblem key={causes[0]?.event ?? causes[0]?.id} causes={causes} />
         ))}
-        <MoreItems of={problems.length - MAX_PROBLEMS} what="problems of events" at="#/events" />
+        {problems.length > MAX_PROBLEMS && (
+          <LastItem at="#/events">All {number(metrics.value.problems.length)} problems of events</LastItem>
+        )}
         {others.slice(0, MAX_ATTENTION).map((run) => (
           <RunProblem key={run.runId} run={run} />
         ))}
@@ -239,10 +244,6 @@ function groupedByEvent(causes: readonly EventCause[]): readonly (readonly Event
   return [...groups.values()].toSorted((one, other) => eventsOf(other) - eventsOf(one));
 }
 
-function eventsOf(causes: readonly EventCause[]): number {
-  return causes.reduce((sum, { count }) => sum + count, 0);
-}
-
 /** Returns an ID of causes that stays the same if the sandbox numbers its causes again. */
 function idOf(causes: readonly EventCause[]): string {
   return JSON.stringify(causes.map(({ name, verdict, cause }) => [name, verdict, cause]));
@@ -251,11 +252,17 @@ function idOf(causes: readonly EventCause[]): string {
 function MoreItems({ of, what, at }: { readonly of: number; readonly what: string; readonly at: string }) {
   if (of <= 0) return null;
   return (
+    <LastItem at={at}>
+      and {number(of)} more {what}
+    </LastItem>
+  );
+}
+
+function LastItem({ at, children }: { readonly at: string; readonly children: ComponentChildren }) {
+  return (
     <li class="item">
       <i />
-      <a href={at}>
-        and {number(of)} more {what}
-      </a>
+      <a href={at}>{children}</a>
     </li>
   );
 }
@@ -278,17 +285,19 @@ function Ways({ href, name, id }: { readonly href: string; readonly name: string
 function RunProblem({ run }: { readonly run: RunRow }) {
   const { runId, updatedAt, counts, fileName, targeting } = run;
   const detail = useRead<RunDetail>(`${PATHS.runs}/${encodeURIComponent(runId)}`, { version: updatedAt });
+  const failures = detail.value?.failures ?? [];
   return (
     <li class="item">
       <i class={`dot ${counts.failed > 0 ? "bad" : "idle"}`} />
       <div>
         <Text of={problemOf(run)} />
         <span class="line quiet small">
-          {detail.value?.failures.slice(0, MAX_CAUSES).map(({ count, message }) => (
+          {failures.slice(0, MAX_CAUSES).map(({ count, message }) => (
             <span key={message}>
               {number(count)} × <Text of={message} most={100} /> ·{" "}
             </span>
           ))}
+          <OtherCauses of={failures} />
           {fileName === undefined || targeting?.name === undefined ? (
             <Title run={run} />
           ) : (
@@ -304,28 +313,43 @@ function RunProblem({ run }: { readonly run: RunRow }) {
   );
 }
 
+/** How many things have causes that are not shown. */
+function OtherCauses({ of }: { readonly of: readonly { readonly count: number }[] }) {
+  const rest = of.slice(MAX_CAUSES).reduce((sum, { count }) => sum + count, 0);
+  return rest === 0 ? null : <>and {number(rest)} more · </>;
+}
+
+/** The maximum number of names as they were sent that a problem shows. */
+const MAX_NAMES = 2;
+
 /** Why an event is not recorded: all causes, also those of misspelt names, each with its number of events. */
 function EventProblem({ causes }: { readonly causes: readonly EventCause[] }) {
   const [first] = causes;
   if (first === undefined) return null;
   const { event, verdict, latest } = first;
   const total = eventsOf(causes);
+  const sent = event === undefined ? [] : [...new Set(causes.map(({ name }) => name ?? event))];
   const platforms = [...new Set(causes.flatMap((one) => one.platforms.map(({ platform }) => visible(platform))))];
   return (
     <li class="item">
       <i class={`dot ${RESULTS[verdict].tone}`} />
       <div>
-        {event !== undefined && (
-          <>
-            <code>{event}</code>:{" "}
-          </>
-        )}
+        {sent.slice(0, MAX_NAMES).map((name, at) => (
+          <span key={name}>
+            {at > 0 && (sent.length > MAX_NAMES ? ", " : " and ")}
+            <code>
+              <Text of={name} most={60} />
+            </code>
+          </span>
+        ))}
+        {sent.length > MAX_NAMES && ` and ${counted(sent.length - MAX_NAMES, "more name")}`}
+        {sent.length > 0 && ": "}
         {counted(total, "event")} {total === 1 ? "does" : "do"} not count
         <span class="line quiet small">
           {causes.slice(0, MAX_CAUSES).map(({ id, name, count, cause }) => (
             <span key={id}>
               {number(count)} ×{" "}
-              {name !== null && name !== event && (
+              {name !== null && sent.length !== 1 && (
                 <>
                   <code>
                     <Text of={name} most={60} />
@@ -336,6 +360,7 @@ function EventProblem({ causes }: { readonly causes: readonly EventCause[] }) {
               <WordsOf of={cause} /> ·{" "}
             </span>
           ))}
+          <OtherCauses of={causes} />
           {platforms.slice(0, 3).join(", ")} · last <Ago at={Math.max(...causes.map(({ lastAt }) => lastAt))} />
         </span>
       </div>
@@ -377,6 +402,9 @@ function PerHour() {
         Changes per hour <span class="quiet small">last 24 h</span>
       </h2>
       <Columns columns={columns} label={`Changes in each of the last 24 hours: ${words}`} />
+      <p class="axis small quiet" aria-hidden="true">
+        {columns.map(({ title }, at) => (at % LABEL_EVERY === 0 ? <span key={title}>{title.slice(-5)}</span> : null))}
+      </p>
       <p class="row small quiet">
         {changeShares(NO_CHANGES).map(({ tone }) => (
           <span key={tone}>
@@ -391,6 +419,7 @@ function PerHour() {
 
 function Recent() {
   const some = runList.value.filter(({ status }) => status !== "needs_confirmation").slice(0, MAX_RECENT);
+  const its = today();
   return (
     <>
       <h2>Recent runs</h2>
@@ -412,6 +441,11 @@ function Recent() {
           </li>
         ))}
       </ul>
+      {its.length > 0 && (
+        <p class="small quiet">
+          <a href="#/runs">All runs of today ({number(its.length)})</a>: {sharesText(changeShares(changesIn(its)))}
+        </p>
+      )}
     </>
   );
 }

@@ -374,7 +374,7 @@ function copyFromField(text: string): void {
 export function Filters<Name extends string>(filters: {
   readonly label: string;
   readonly of: readonly { readonly name: Name; readonly title: string; readonly count?: number | undefined }[];
-  readonly chosen: Name;
+  readonly chosen: Name | undefined;
   readonly choose: (name: Name) => void;
   /** Whether they switch between the parts of a view, instead of filtering rows. */
   readonly areTabs?: boolean;

@@ -1,4 +1,4 @@
-import type { Verdict, Words } from "../sandbox-wire.ts";
+import type { EventCause, Verdict, Words } from "../sandbox-wire.ts";
 import { type Share, type Tone, visible } from "./parts.tsx";
 
 /** A sentence in parts, with names of fields and events in the font of code. */
@@ -35,6 +35,11 @@ export function eventShares(counts: Readonly<Record<Verdict, number>>): readonly
     count: counts[verdict],
     of: RESULTS[verdict].title.toLowerCase(),
   }));
+}
+
+/** Returns the number of events with any of these causes. */
+export function eventsOf(causes: readonly EventCause[]): number {
+  return causes.reduce((sum, { count }) => sum + count, 0);
 }
 
 /** Column headings that are only read by screen readers. */
