@@ -95,7 +95,7 @@ describe("a decision on the page over stdio", () => {
     expect(run).toMatchObject({ tool: "delete_targeting", actions: ["approve", "decline"] });
     expect(run.waiting?.parts).toEqual([
       {
-        title: "Targetings deleted",
+        ...{ title: "Targetings deleted", kind: "deleted" },
         count: 1,
         objects: [{ name: session.name, says: "1 option and 1 Context ID" }],
       },
@@ -103,7 +103,7 @@ describe("a decision on the page over stdio", () => {
         title: "Options deleted with their targeting",
         count: 1,
         objects: [{ name: "Running", says: "1 Context ID" }],
-        isInside: true,
+        kind: "inside",
       },
     ]);
     expect((await person.press(run.runId, "approve")).status).toBe(200);

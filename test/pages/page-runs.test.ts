@@ -185,7 +185,7 @@ describe("a deletion that waits", () => {
     expect(title).toBe("Delete the targeting Winter Sale and its 2 options");
     expect(waiting).toMatchObject({
       ...{ magnitude: { count: 2, within: "options, and the targeting itself" }, optionsInside: 2 },
-      parts: [{ title: "Targetings deleted" }, { title: "Options deleted with their targeting", isInside: true }],
+      parts: [{ title: "Targetings deleted" }, { title: "Options deleted with their targeting", kind: "inside" }],
     });
     // The options are named before their Context IDs are read.
     const release = await hold(sandbox.url, "listOptions");
