@@ -179,8 +179,7 @@ test("of two pages and two processes one decision counts, and all show it", asyn
           await button(tab, "approve").waitFor();
           const pages = [here, tab, there];
           // A page ignores decisions for a second after its card has come.
-          for (const page of pages)
-            await expect.poll(() => button(page, "approve").getAttribute("aria-disabled")).toBe("false");
+          for (const page of pages) await expect.poll(() => button(page, "approve").isEnabled()).toBe(true);
           await Promise.all(pages.map((page) => button(page, "approve").click()));
           for (const page of pages) await page.getByText("No run waits for a decision.").waitFor();
           const said = await Promise.all(pages.map((page) => page.locator("[aria-live=polite]").innerText()));

@@ -364,7 +364,7 @@ function Foot({ run, waiting, isRead }: FootProps) {
   return (
     <div class="foot">
       <Confirm run={run} act={act} typed={typed.value} />
-      <ApprovalObstacles run={run} waiting={waiting} isRead={isRead} />
+      <ApprovalObstacles run={run} waiting={waiting} isRead={isRead || cannotApprove || !actions.includes("approve")} />
       <div class="row">
         {waiting.typed !== undefined && actions.includes("approve") && !cannotApprove && (
           <label class="row small">

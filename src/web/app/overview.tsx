@@ -183,7 +183,7 @@ function EventFigures() {
       <Figure title="Test events recorded" value={share}>
         <Bar shares={shares} label="Test events" />
         <span class="quiet small">
-          {arrived.value === 0 ? "none has arrived yet" : `${sharesText(shares)} ${SINCE}`}
+          {arrived.value === 0 ? "none has arrived yet" : `${sharesText(shares)}, ${SINCE}`}
         </span>
       </Figure>
       <Figure title="Event coverage" value={`${number(rows.length - unseen.length)} / ${number(rows.length)}`}>
