@@ -163,7 +163,7 @@ describe("a run is cancelled from any process", () => {
     const asked = await second.call("cancel_run", { runId });
     const sent = await service.count("addOptions");
     expect(asked.status).toBe("running");
-    expect(asked.text).toContain("the run stops after the request in flight and sends nothing more");
+    expect(asked.text).toContain("The run stops after the request in flight and sends nothing more");
     await release();
     await expect.poll(async () => (await second.call("get_run", { runId })).status).toBe("cancelled");
     const told = await first.call("get_run", { runId });
