@@ -21,7 +21,7 @@ const shared = perFile(() =>
 /** The same whose calls are answered at once while nobody decides. */
 const hasty = perFile(() =>
   startApproved([{ name: "agent" }, BOSS], {
-    env: { TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_SESSIONS: "on", TARGETING_MCP_WAIT_MS: "1500" },
+    env: { TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_SESSIONS: "on", TARGETING_MCP_WAIT_MS: "3000" },
   }),
 );
 
@@ -222,7 +222,7 @@ test("a client of the legacy era that never answers waits for the page all the s
 test.for(ERAS)("nobody is asked in a form where another person has to approve (%s)", async (era) => {
   const server = await startApproved([{ name: "agent", approves: true, tools: true }, BOSS], {
     more: { requireOtherApprover: true },
-    env: { TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_SESSIONS: "on", TARGETING_MCP_WAIT_MS: "1500" },
+    env: { TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_SESSIONS: "on", TARGETING_MCP_WAIT_MS: "3000" },
   });
   const client = await host({ ...{ era, modes: "both", server }, says: () => ({ action: "cancel" }) });
   const answer = await client.ask();
