@@ -133,7 +133,7 @@ function checkValue(found, path, value, parameter) {
   } else if (parameter.type === "items") {
     checkItems(found, path, value);
   } else if (typeof value !== parameter.type) {
-    found.problems.push(path + " is no " + parameter.type);
+    found.problems.push(path + " is not a " + parameter.type);
   } else if (value === "" && parameter.required) {
     found.problems.push(path + " is empty");
   } else {
