@@ -138,9 +138,10 @@ interface ChangeWords {
 }
 
 /**
- * Describes what a run did, or what a planned run would change, with one line for each kind of change. Up to 20 objects of a kind are listed with their
- * IDs; of more objects, only the first few are listed. `all` contains the total of each kind, and `done` is the title
- * for objects whose change is unknown. `allAt` is the address under which all objects can be read.
+ * Describes what a run did, or what a planned run would change, with one line for each kind of change. Up to 20 objects
+ * of a kind are listed with their IDs; of more objects, only the first few are listed. `all` contains the total of each
+ * kind, and `done` is the title for objects whose change is unknown. `allAt` is the address under which all objects can
+ * be read.
  */
 export function changeLines(
   results: readonly ObjectResult[],

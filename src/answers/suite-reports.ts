@@ -133,14 +133,16 @@ function mismatchLine({ id, title, expected, basis, rule, observed }: Mismatch):
 const LONGEST = 200;
 
 function notesOf({ results }: SuiteReport): readonly string[] {
-  const unpredicted = results.filter(({ status, expected }) => status === "matched" && expected === "uncertain").length;
+  const uncertain = results.filter(({ status, expected }) => status === "matched" && expected === "uncertain").length;
   const accepted = results.some(({ status, observed }) => status === "unobservable" && observed === "accepted");
   return [
     ...(accepted
       ? ["the service answers ok to recorded and to ignored events: only a sandbox shows the difference"]
       : []),
-    ...(unpredicted > 0
-      ? [`${unpredicted} of those as expected had no predicted verdict (uncertain): any result counts as expected`]
+    ...(uncertain > 0
+      ? [
+          `${uncertain} of the cases that ended as expected were uncertain: any result of such a case counts as expected`,
+        ]
       : []),
   ];
 }

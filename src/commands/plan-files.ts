@@ -157,8 +157,8 @@ function unreadable(path: string, thrown: unknown): FileError {
 }
 
 /**
- * Writes files under temporary names, and then moves each to its place in order, replacing what is there and keeping
- * its mode. Throws a FileError.
+ * Writes files under temporary names, and then moves each to its path, in order. An existing file is replaced, and its
+ * mode is preserved. Throws a FileError.
  */
 export async function writeOver(
   files: readonly {

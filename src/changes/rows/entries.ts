@@ -291,7 +291,7 @@ const runFacts = z.object({
 export type RunFacts = Fixed<z.infer<typeof runFacts>>;
 
 /**
- * The newest top-level option of a targeting; null if it has none. `latest` contains it and those that are not much
+ * The newest option in the list of a targeting or group; null if it has none. `latest` contains it and those that are not much
  * older (`CLOCKS_APART_MS`), if all of these were read.
  */
 const newestOptions = z.object({ _id: z.string().nullable(), latest: texts.readonly().optional() });

@@ -60,8 +60,8 @@ function targetingOf({ state }: ChangeDriver, step: Step): string | undefined {
   return place === undefined ? undefined : state.boundId(place);
 }
 
-/** The maximum number of groups whose sub-options are listed before the first request. */
-const GROUPS_NOTED = 20;
+/** If a run adds sub-options to more groups than this, no group is listed before the first request. */
+const MAX_GROUPS = 20;
 
 /**
  * Records the newest option of each list before options are added to it: before the first request of the run or, if the
@@ -85,7 +85,7 @@ export async function noteNewest(driver: ChangeDriver): Promise<void> {
     if (!isFirst || state.newest.has(id)) continue;
     lists.set(id, { targetingId, ...(group !== undefined && { parent: id }) });
   }
-  const areFew = [...lists.values()].filter(({ parent }) => parent !== undefined).length <= GROUPS_NOTED;
+  const areFew = [...lists.values()].filter(({ parent }) => parent !== undefined).length <= MAX_GROUPS;
   for (const [id, list] of lists) {
     if (list.parent !== undefined && !areFew) continue;
     const newest = await newestIn(driver, list);
@@ -94,9 +94,9 @@ export async function noteNewest(driver: ChangeDriver): Promise<void> {
 }
 
 /**
- * Returns the newest options of a list. Returns undefined if they are unknown. The order of a list is
- * not documented, so a list of one or two pages is read whole. Of a longer list, the first and the last page are read;
- * if all of one is newer than all of the other, it is in an order of time, and the newest is among them.
+ * Returns the newest options of a list, or undefined if they are unknown. The order of a list is not documented, so a
+ * list of one or two pages is read whole. Of a longer list, the first and the last page are read; if all of one is newer
+ * than all of the other, the list is in an order of time, and the newest is among them.
  */
 async function newestIn(
   { api }: ChangeDriver,
@@ -123,7 +123,7 @@ function idsOf({ items }: OptionPage): readonly string[] {
   return items.map(({ _id }) => _id).sort();
 }
 
-/** Takes a whole list, or its newest part, which may not contain all of the latest. */
+/** Takes the IDs of a whole list, or of its newest page, which may not contain all of `latest`. */
 function newestOf(ids: readonly string[], { isPart = false } = {}): NewestOptions {
   const newest = ids.at(-1);
   if (newest === undefined || !ids.every(isUlid)) return { _id: newest ?? null };

@@ -38,7 +38,7 @@ interface InFlight {
  */
 export class RunState {
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
-  /** By list (the ID of a targeting or group): the newest options in it before this run sent anything. */
+  /** By targeting or group: the newest options in its list before this run sent anything. */
   readonly newest = new Map<string, NewestOptions>();
   planned = false;
   stopped: { readonly cause: StopCause; readonly reason?: Reason } | undefined;
@@ -156,19 +156,14 @@ export class RunState {
     return new Set([...suspects, ...this.lostInFlight()]);
   }
 
-  /** Returns the list in which a step creates its option: that of its group, or the top level of its targeting. */
-  listOf({ bindings }: Step): string | undefined {
-    const field = bindings.some((binding) => binding.field === "parent") ? "parent" : "targeting";
-    const place = bindings.find((binding) => binding.field === field);
-    return place === undefined ? undefined : this.boundId(place);
-  }
-
   /**
-   * Returns whether an option in the list of a step, by its ULID, was created before or after this run first sent
-   * something, by what was listed then. Returns undefined if nothing was listed.
+   * Returns whether an option was created before or after this run first sent something, by its ULID and by what was
+   * listed then in the group or targeting in which the step creates options. Returns undefined if nothing was listed.
    */
-  orderByList(step: Step, id: string): "before" | "after" | undefined {
-    const newest = this.newest.get(this.listOf(step) ?? "");
+  orderByList({ bindings }: Step, id: string): "before" | "after" | undefined {
+    const group = bindings.find(({ field }) => field === "parent");
+    const list = group ?? bindings.find(({ field }) => field === "targeting");
+    const newest = list && this.newest.get(this.boundId(list) ?? "");
     if (newest === undefined) return undefined;
     const { _id, latest } = newest;
     if (_id === null || id > _id) return "after";
