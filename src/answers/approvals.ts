@@ -7,10 +7,7 @@ import { fullest, tokensOf } from "./budget.ts";
 import { fenced, plain, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
 
-/**
- * The message to an agent while a run waits for a person's decision on the page. Without `address` the page was opened
- * for the person.
- */
+/** The message to an agent while a person decides on the page; without `address` the page was opened for them. */
 export function waitsOnPage(runId: string, address: string | undefined): string {
   const who =
     address === undefined
@@ -19,10 +16,7 @@ export function waitsOnPage(runId: string, address: string | undefined): string 
   return `${who}; nothing was changed yet. get_run {"runId":"${runId}","waitMs":25000} waits for the decision; cancel_run ends it`;
 }
 
-/**
- * The status text of a task that waits for a decision on the page. Without `address` the page was opened for the
- * person.
- */
+/** The status of a task that waits for a decision on the page; without `address` the page was opened for them. */
 export function taskWaitsText(address: string | undefined): string {
   const where = address === undefined ? "in the page that was opened" : `on the page at ${address}`;
   return `Approval required; nothing was sent. A person decides ${where}.`;
@@ -51,7 +45,7 @@ export const PAGE_NOT_OPENED_REMEDY =
   "Ask the person to run targeting-mcp page on this machine, with the settings of this server, and to decide there; " +
   "or use a client that can ask (elicitation).";
 
-/** Why another channel than the page was used. */
+/** Why a channel other than the page was used. */
 export const PAGE_NOT_OPENED_HINT = "a page was opened for the person, but nobody looked at it";
 
 /** The note that the person declined, with the effect that they were shown. */
@@ -76,7 +70,7 @@ export function undecidedNote(why: keyof typeof UNDECIDED_WORDS): string {
   return `${UNDECIDED_WORDS[why]}: nothing was changed`;
 }
 
-/** What an agent can do if nobody has decided. `runId` is set if a later approval still starts that run. */
+/** What an agent can do if nobody has decided. If `runId` is set, a later approval still starts that run. */
 export function undecidedSteps(runId: string | undefined): readonly string[] {
   const again = "ask the person. If they want it, make the call again: they are then asked for approval";
   if (runId === undefined) return [again];
@@ -89,7 +83,7 @@ export function undecidedSteps(runId: string | undefined): readonly string[] {
 /** What a person approves: one sentence with counts, and every object by kind and name, losses first. */
 export interface Effect {
   readonly sentence: string;
-  /** What the page shows of the sentence beside its title and figures, which show the rest; absent: all of it. */
+  /** The part of the sentence that the page shows beside its title and figures; absent: all of it. */
   readonly note?: string;
   /** The number of options in the targeting; absent if it is unknown, or if there are several targetings. */
   readonly optionsThere?: number | undefined;
@@ -106,7 +100,6 @@ const LOSS_TITLES: Readonly<Record<Loss["kind"], string>> = {
   contextIds: "Options that lose Context IDs",
 };
 
-/** The title of the options that get Context IDs. */
 export const GAIN_TITLE = "Options that get Context IDs";
 
 /** The objects of a call that is planned or waits for approval, with their known changes. */
@@ -122,10 +115,7 @@ export interface EffectTargeting {
   readonly withinName?: string;
 }
 
-/**
- * Returns the effect of a call: what it deletes or removes, and which options get Context IDs. If the number of options
- * in the targeting is known, the sentence states the share that is lost.
- */
+/** Returns the effect of a call and, if the number of options in the targeting is known, the share that is lost. */
 export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, targeting: EffectTargeting): Effect {
   const gaining: EffectObject[] = [];
   for (let at = 0; at < objects.length; at += 1) {
@@ -141,7 +131,6 @@ export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, t
   };
 }
 
-/** Returns a part of an effect, or nothing if there are no objects. */
 export function effectPart(title: string, objects: readonly EffectObject[]): readonly EffectPart[] {
   return objects.length === 0 ? [] : [{ title, count: objects.length, objects }];
 }
@@ -227,8 +216,8 @@ const DELETED_END = " Undo brings it back under new IDs, which campaigns do not 
 const REMOVED_END = " Undo can bring them back.";
 
 /**
- * The sentence that states which share of a targeting's options is deleted or loses Context IDs. `hasOthers`
- * is whether the effect has other kinds of changes, too.
+ * States the share of a targeting's options that is deleted or loses Context IDs. `hasOthers`: other changes exist,
+ * too.
  */
 function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthers: boolean): string {
   const lost = losses.filter((loss) => loss.kind !== "targeting" && isCarriedOut(loss)).length;
@@ -246,9 +235,7 @@ export function targetingWords({ withinName }: Pick<EffectTargeting, "withinName
   return withinName !== undefined && nameProblem(withinName) === undefined ? quoteUntrusted(withinName) : id;
 }
 
-/**
- * What a plan deletes or removes, by kind and name. Options that lose all their Context IDs come first in their kind.
- */
+/** Lists what a plan deletes or removes. Options that lose all their Context IDs come first in their kind. */
 export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
   const first = losses
     .filter(isCarriedOut)
@@ -310,7 +297,6 @@ function describeLoss(loss: Loss): string {
 
 const MAX_LETTERS = 1000;
 
-/** A name as it is stored for people: cut after 1,000 characters. */
 export function shortName(name: string): string {
   return cutText(name, MAX_LETTERS);
 }
@@ -331,8 +317,7 @@ export function questionText({ sentence, parts }: Effect): string {
 }
 
 /**
- * The effect for the agent that shows it to a person. Names are fenced. If there are many, they have no IDs and
- * details.
+ * The effect for the agent that shows it to a person, with names fenced. IDs and details are omitted for many names.
  */
 export function effectText(effect: Effect): string {
   const { sentence, parts } = effect;
@@ -375,7 +360,6 @@ export function changedEffect(before: string, { sentence }: Effect): string {
   return `before: ${before} Now: ${sentence}`;
 }
 
-/** The maximum number of changed objects that are named. */
 const MAX_DIFFERING = 20;
 
 /** Describes for the person, in one sentence each, the objects whose changes differ from those that the person saw. */
@@ -394,7 +378,7 @@ export function differingObjects(before: readonly EffectPart[], now: readonly Ef
   return more > 0 ? [...sentences.slice(0, MAX_DIFFERING), `${thousands(more)} more have changed`] : sentences;
 }
 
-/** Why a person was asked a second time, for the agent. */
+/** The note for the agent that a person was asked a second time, and why. */
 export function askedTwiceHint(changed: string): string {
   return `the person was asked twice, since something changed: ${changed}`;
 }
@@ -431,22 +415,17 @@ export function approvalOf(facts: {
   return decided ? approvedIn(channel, decided.who) : { decision: "approved", channel };
 }
 
-/** An approval by a person, or one that the agent reports. */
+/** Returns an approval by a person, or one that the agent reports. */
 export function approvedIn(channel: NonNullable<Approval["channel"]>, who: string): Approval {
   return { decision: "approved", channel, by: approverName(who) };
 }
 
-/**
- * A declined approval. Clients without a person decline automatically, so no person is named for the channel "client".
- */
+/** Returns a declined approval. For "client" no person is named, because some clients decline automatically. */
 export function declinedIn(channel: "client" | "view" | "page", who?: string): Approval {
   return { decision: "declined", channel, ...(who !== undefined && { by: approverName(who) }) };
 }
 
-/**
- * Returns a person's name from a caller's name: the name of the access-file entry, or the subject of a login through an
- * issuer.
- */
+/** Returns a person's name from a caller's: the entry in the access file, or the subject of an issuer's login. */
 function approverName(who: string): string {
   const [, subject] = /^(?:\w+:)?https?:\/\/\S+ (.+)$/s.exec(who) ?? [];
   return subject ?? who.replace(/^token:/, "");

@@ -114,10 +114,7 @@ function wrong(events: Readonly<Record<string, WrongEvents>>): readonly string[]
 
 const MAX_UNSUPPORTED_SHOWN = 5;
 
-/**
- * Describes each arrived event in one line: how often it came, how many were not recorded and why, and its platforms
- * and parameters.
- */
+/** Describes each event that arrived in one line: its count, why events were not recorded, platforms and parameters. */
 export function eventCoverageText(events: readonly EventCoverage[], coverage: Coverage): readonly string[] {
   const came = events.filter(({ count }) => count > 0);
   const never = events.filter(({ count }) => count === 0).map(({ eventName }) => eventName);
@@ -153,16 +150,12 @@ function entriesIn(counts: Readonly<Record<string, number>>): readonly string[] 
   return Object.entries(counts).map(([of, count]) => `${quoteUntrusted(of)} ${count}`);
 }
 
-/**
- * The result of one expectation. `uid` and `index`, its position in `expect`, are set if each user was checked
- * separately.
- */
+/** The result of one expectation. If each user was checked separately: the `uid`, and the position in `expect`. */
 export interface ExpectationRow extends ExpectationResult {
   readonly uid?: string;
   readonly index?: number;
 }
 
-/** The result of the check of order or time, for one user or for all events together. */
 export interface CheckRow {
   readonly uid?: string;
   readonly met: boolean;
@@ -174,7 +167,7 @@ export interface CheckRow {
 const EXPECTATION_TOKENS = 1600;
 const CHECK_TOKENS = 300;
 const FINDING_TOKENS = 520;
-/** Beside the coverage, which has no list of events. */
+/** The same for the list beside a coverage report, which does not list events. */
 export const COVERAGE_FINDING_TOKENS = 750;
 const UID_TOKENS = 60;
 
@@ -320,13 +313,9 @@ function cutUid(text: string): string {
 const MAX_REASONS = 20;
 const INDENT = " ".repeat(9);
 
-/** What a sandbox found in an event. */
 type Findings = Parameters<typeof arrivedFindings>[0]["findings"];
 
-/**
- * Formats an arrived event as one line. If it was not recorded, the line ends with the first reason, and each further
- * reason has its own line.
- */
+/** Formats an arrived event that was not recorded with its first reason; each further reason is a line of its own. */
 export function arrivalText(
   event: {
     readonly at: string;
@@ -368,7 +357,6 @@ export function failedRequestLine(request: {
   return plain(`${[at.slice(11, 19), status ?? "---", method, path].join(" ")}: ${why}`);
 }
 
-/** The first folders of the APIs' paths: `event` and `context-targeting`. */
 const FIRST_FOLDERS = [...new Set(Object.values(ROUTES).map(({ path }) => path.split("/")[1] ?? ""))];
 
 function pathMeant(path: string): string | undefined {

@@ -30,9 +30,7 @@ export const ANSWER_TOKENS = 2500;
 /** The maximum number of tokens of a page of a list. */
 const PAGE_TOKENS = 3500;
 
-/**
- * The number of tokens by which a page of random IDs can exceed its estimate. The maximum in 9,000 such pages was 29.
- */
+/** The number of tokens by which a page of random IDs may exceed its estimate; the maximum in 9,000 pages was 29. */
 const RANDOM_ID_TOKENS = 50;
 
 /** The assumed maximum of tokens for the sentences and fields around the rows, unless they are measured. */
@@ -44,10 +42,7 @@ export interface Budget {
   readonly least?: number;
 }
 
-/**
- * Returns the budget of a page of a list. `beside` is other data of the answer; `around` is the number of tokens of
- * everything except the rows and `beside`.
- */
+/** Returns the budget of a page of a list. `around` are the tokens of everything except the rows and `beside`. */
 export function pageBudget({
   beside,
   around = AROUND_TOKENS,
@@ -59,10 +54,7 @@ export function pageBudget({
   return { left: PAGE_TOKENS - RANDOM_ID_TOKENS - around - other, least: 1 };
 }
 
-/**
- * Takes the first items that fit a budget, and subtracts their tokens from it. Each item is counted as data and as its
- * line.
- */
+/** Takes the first items that fit a budget, and subtracts their tokens, both as data and as lines. */
 export function takeRows<Item>(
   items: readonly Item[],
   lineOf: (item: Item) => string,
@@ -97,15 +89,11 @@ export function takeFittingRows<Made extends Pick<Row, "line"> & { readonly data
 
 const LINE_FEED = 1;
 
-/** The number of tokens of an answer. */
 export function sizeOf({ structured, text }: Pick<RenderedReport, "structured" | "text">): number {
   return tokensOf(JSON.stringify(structured)) + tokensOf(text);
 }
 
-/**
- * Returns the first form, from the fullest to the shortest, that fits a number of tokens. Returns the last form if none
- * fits.
- */
+/** Returns the fullest form that fits a number of tokens, or the last and shortest one if none fits. */
 export function fullest<Step, Form>(
   steps: readonly Step[],
   make: (step: Step) => Form,
@@ -140,10 +128,7 @@ const KNOWN: ReadonlyMap<string, number> = new Map([
   ...["contextCount", "childCount", "parentName", "eventName"].map((word) => [word, 2] as const),
 ]);
 
-/**
- * Splits a text into pieces that no token crosses, except for the space before a word: letters, up to three digits,
- * signs, or any other character.
- */
+/** Splits a text into pieces that tokens do not cross: letters, up to three digits, signs, or one other character. */
 const PIECES =
   /(?<![A-Za-z])(?:contextCount|childCount|parentName|eventName)(?![A-Za-z])|\d{1,3}|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[!-/:-@[-`{-~]+|./gsu;
 
@@ -187,10 +172,7 @@ function measure(
   return { tokens, end: text.length };
 }
 
-/**
- * Counts the tokens of a piece. `before` is the character in front of it, and `after` is the one that follows its first
- * character.
- */
+/** Counts the tokens of a piece. `before` precedes it, and `after` follows its first character. */
 function tokensOfPiece(piece: string, before: string, after = "", seen?: ReadonlySet<string>): number {
   const known = KNOWN.get(piece);
   if (known !== undefined) return known;
@@ -208,14 +190,12 @@ function tokensOfPiece(piece: string, before: string, after = "", seen?: Readonl
 
 const ASCII_END = 0x7f;
 
-/**
- * The prefix that identifies repeated letters: the IDs of one request start alike, and different letters can follow.
- */
+/** Identifies repeated letters: the IDs of one request start alike, and different letters can follow. */
 const beginningOf = (letters: string): string => letters.slice(0, 3);
 
 /**
- * Counts the tokens of letters without a meaning, which are mostly tokenized in pairs. Letters that repeat in many rows
- * have their highest possible cost, because an error in one row would add up.
+ * Counts the tokens of letters without a meaning. Letters repeated in many rows have their highest possible cost,
+ * because an error in one row would add up.
  */
 function tokensOfLetters(letters: string, isRepeated = false): number {
   if (isRepeated) return mostTokensOfLetters(letters);
@@ -246,10 +226,7 @@ const isPair = (letters: string, at: number): boolean => !SPLIT_PAIRS.has(letter
 /** The measured average of extra tokens per letter if all letters are paired, because another pairing may be used. */
 const EXTRA_TOKENS_PER_LETTER = 0.1;
 
-/**
- * Whether letters can be pronounced and start where words start. Other letters, and letters after a digit, are
- * expensive.
- */
+/** Whether letters can be pronounced and start where words start. Other letters are expensive. */
 function isWord(letters: string, before: string): boolean {
   if (letters.length > LONGEST_WORD || !/[a-z]$/.test(letters)) return false;
   if (/[0-9]/.test(before) || (/[A-Za-z]/.test(before) && letters.length < SHORTEST_INSIDE)) return false;
@@ -260,10 +237,7 @@ function isWord(letters: string, before: string): boolean {
 /** The minimum length of a word that follows another one without a sign in between, such as `Cart` in `addToCart`. */
 const SHORTEST_INSIDE = 4;
 
-/**
- * Returns a cursor, which marks where a list continues. It starts with a digest of the query, so it cannot be used with
- * a different query. It contains only letters, digits, - and _.
- */
+/** Returns a cursor: where a list continues, with a digest of the query, so that it fits no other query. */
 export function writeCursor(query: unknown, position: unknown): string {
   return `${digestOf(query)}${Buffer.from(JSON.stringify(position)).toString("base64url")}`;
 }

@@ -8,7 +8,7 @@ import { placesWords, placeWords, plain, rangesOf } from "./fence.ts";
 import { type Detail, type Message, type Sentence, texts } from "./message-words.ts";
 import { rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
 
-/** The finding of the validator, in its own words. The validator has already shortened the names that it quotes. */
+/** The finding of the validator, in its own words. */
 function found({ finding, section }: Detail): string {
   return typeof finding === "string" ? `: ${plain(finding)} (event-tracking-api ${String(section)})` : "";
 }
@@ -109,10 +109,7 @@ export interface VerdictRow {
   readonly ofFirst?: true;
 }
 
-/**
- * Converts a group of events with the same verdict to a row. `events` are all events; the group refers to them by
- * index.
- */
+/** Converts a group of events with the same verdict to a row. The group refers to `events` by index. */
 export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[]): VerdictRow {
   const { predicted, basis, observed, count, objects, isOfFirst } = group;
   // Why an event is not sent is shown with the failures.

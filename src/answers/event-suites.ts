@@ -1,6 +1,5 @@
 import { BASIS_WORDS, type RuleBasis } from "../events/catalogue.ts";
 
-/** The address of a suite as a resource. */
 export function suiteUri(suiteId: string): string {
   return `targeting://suites/${suiteId}`;
 }

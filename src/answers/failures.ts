@@ -22,8 +22,7 @@ import { SERVICE_SENTENCES } from "./service-messages.ts";
 const SENTENCES: Readonly<Record<string, Sentence>> = { ...EVENT_SENTENCES, ...SERVICE_SENTENCES, ...OWN_SENTENCES };
 
 /**
- * Returns the message of a reason, filled with the values of `detail`, and a remedy that names the tool or button, the
- * setting or the place in the console (management-api 7). Foreign text in it is quoted and escaped.
+ * Returns the message and remedy of a reason, filled with the values of `detail`. Foreign text is quoted and escaped.
  */
 export function messageFor(reason: Reason, reader: Reader = "agent"): Message {
   const sentence = Object.hasOwn(SENTENCES, reason.code) ? SENTENCES[reason.code] : undefined;
@@ -75,10 +74,7 @@ export const OUTCOME_WORDS: Readonly<Record<Outcome | "pending", string>> = {
   pending: "pending",
 };
 
-/**
- * The maximum length of a name or ID in an answer. Input can have any length, but no valid name or ID is longer than
- * this.
- */
+/** The maximum length of a name or ID in an answer; no valid one is longer. */
 const LONGEST_TEXT = 120;
 
 /** A group of objects that did not succeed for the same reason, with its message and remedy. */
@@ -92,7 +88,7 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
   readonly uids?: readonly string[];
   /** Whether the message applies only to the first object. The details then contain the message of each object. */
   readonly isOfFirst: boolean;
-  /** Whether the file of the call is the reason. Resuming the run would read the same file again. */
+  /** Whether the reason is the call's file. Resuming the run would read the same file again. */
   readonly isOfFile?: boolean;
 }
 
@@ -118,7 +114,7 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
   });
 }
 
-/** A message about one object of several, which says which one. The shared beginning of the messages stays first. */
+/** Adds to a message which of several objects it is about. The shared beginning of the messages stays first. */
 function inPlace(message: string, shared: string | undefined, place: FailureDetail): string {
   const about = shared === undefined ? "" : `${shared}: `;
   return `${about}${placeWords(place)}: ${message.slice(about.length)}`;
@@ -129,7 +125,6 @@ function factsOf({ finding, fix, network, setBy, effect, operation, statusCode, 
   return facts;
 }
 
-/** How fully a group of failures is shown. */
 export interface FailureForm {
   readonly details: number;
   readonly places?: number;
@@ -144,7 +139,6 @@ export interface FailureRow {
   readonly lines: readonly string[];
 }
 
-/** What the text of a row depends on besides its failures. */
 interface Beside {
   /** Whether the first objects are named, and not only the first one. */
   readonly isNamed?: boolean;
@@ -276,7 +270,7 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
       const ofEach = SAID_OF_EACH[reason.code];
       if (ofEach !== undefined) return `${placeWords(place)}: ${ofEach(reason)}`;
       const all = fieldsOf(detail);
-      // With the ID, the names are already known.
+      // The caller already knows the names of objects with an ID.
       const fields = Object.entries("_id" in all ? { _id: all._id } : all).filter(
         ([field]) => details.length === 1 || isDifferent(field),
       );
@@ -288,7 +282,7 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
     .join("; ");
 }
 
-/** Returns a field's name: documented names are plain words, and any other is quoted as foreign text. */
+/** Returns a field's documented name unchanged; quotes any other as foreign text. */
 function word(field: string): string {
   return /^[a-zA-Z]{1,30}$/.test(field) ? field : quoteShort(field);
 }

@@ -8,10 +8,7 @@ const LONGEST_SHOWN = 300;
 const LONGEST_BRIEF = 60;
 /** The maximum length of a valid name (management-api 8.3). */
 const LONGEST_NAME = 36;
-/**
- * How many digits of a UUID are used; its first digits are random. Node caches random bytes for many UUIDs, but asks
- * the system for other random values.
- */
+/** The first digits of a UUID are random. Node caches random bytes for UUIDs, so asking for others is slower. */
 const TAG_DIGITS = 4;
 
 /**
@@ -31,8 +28,8 @@ export function fenced(lines: readonly string[]): string {
 }
 
 /**
- * Moves all lines of an answer with foreign text behind the others, into one marked part. `rows` come last. If one of
- * them contains foreign text, all of them are marked.
+ * Moves all lines with foreign text to the end, into one marked part. If one of the `rows` has foreign text, all are
+ * marked.
  */
 export function withForeignLast(lines: readonly string[], rows: readonly string[] = []): readonly string[] {
   const areForeign = !rows.every(isOurs);
@@ -49,9 +46,8 @@ export function fenceIfForeign(lines: readonly string[]): readonly string[] {
 const QUOTED = /"((?:[^"\\]|\\.)*)"/g;
 
 /**
- * Whether a line may stand among our own sentences. Everything that it quotes must be a valid name (management-api
- * 8.3), a documented name, or a single character. The line has no line break, and quotation marks within foreign text
- * are escaped.
+ * Whether a line may stand among our own sentences: it is one line, and everything that it quotes is a valid name
+ * (management-api 8.3), a documented name or a single character. Quotation marks within foreign text are escaped.
  */
 export function isOurs(line: string): boolean {
   return [...line.matchAll(QUOTED)].every(
@@ -72,26 +68,17 @@ export function unmarked(text: string): string {
   return text.replaceAll(/^<\/?untrusted-[0-9a-f]+>\n?/gm, "");
 }
 
-/**
- * Quotes a foreign text on one line. Control, bidirectional and invisible characters are escaped. A text of more than
- * 300 characters is cut, with the number of missing characters.
- */
+/** Quotes a foreign text on one line, with invisible characters escaped. It is cut after 300 characters. */
 export function quoteUntrusted(text: string): string {
   return quoted(text, LONGEST_SHOWN);
 }
 
-/**
- * Quotes a foreign text like `quoteUntrusted`, but cuts it after 60 characters, because it can occur many times in one
- * sentence.
- */
+/** Quotes a foreign text like `quoteUntrusted`, but cuts it after 60 characters, for texts that occur many times. */
 export function quoteShort(text: string): string {
   return quoted(text, LONGEST_BRIEF);
 }
 
-/**
- * Formats a foreign text at the end of a line: without quotes if it has only words of letters and digits, otherwise
- * quoted.
- */
+/** Formats a foreign text at the end of a line: quoted unless it has only words of letters and digits. */
 export function quoteUntrustedLast(text: string): string {
   return text.length <= LONGEST_NAME && /^\p{L}[\p{L}\p{N}]*(?: [\p{L}\p{N}]+)*$/u.test(text)
     ? text
@@ -108,10 +95,7 @@ export function seen(line: string): string {
   return line.replace(UNSEEN, escapeOf);
 }
 
-/**
- * Formats a sentence that may contain foreign text: on one line, with invisible characters escaped, cut after 300
- * characters.
- */
+/** Formats a sentence with foreign text on one line: invisible characters escaped, cut after 300 characters. */
 export function plain(text: string): string {
   const { kept, cut } = cutAt(text, LONGEST_SHOWN);
   return `${seen(kept)}${cut > 0 ? "…" : ""}`;
@@ -141,10 +125,7 @@ export function placesWords(
   return `${noun}${isOne ? "" : "s"} ${ranges.join(", ")}${omitted ? ", …" : ""}`;
 }
 
-/**
- * The position of an object in the call: its line in a file, or its item counted from 1, followed by its position
- * within that.
- */
+/** The position of an object in the call: its line in a file or its item (from 1), and its position within that. */
 export function placeWords({ index, line, child, grandchild }: Omit<FailureDetail, "reason">): string {
   const within = [child, grandchild].flatMap((position) => (position === undefined ? [] : [`.${position + 1}`]));
   return `${line === undefined ? `item ${index + 1}` : `line ${line}`}${within.join("")}`;

@@ -15,10 +15,7 @@ export interface Message {
 /** The details of a reason besides its code. */
 export type Detail = Readonly<Record<string, unknown>>;
 
-/**
- * Who reads a text: an agent, which calls tools, or a person, who presses buttons on the page, types commands, or fixes a
- * returned sheet.
- */
+/** Who reads a text: an agent, or a person on the page, in a terminal, or with a returned sheet. */
 export type Reader = "agent" | "page" | "terminal" | "sheet";
 /** A text that is the same for every reader, or one for each reader. */
 export type Text = string | Readonly<Record<Reader, string>>;
@@ -78,13 +75,10 @@ export const MORE_PATIENT = "To retry longer, raise TARGETING_MCP_RETRY_BUDGET_M
 /** Where people change the settings of this server. */
 export const WHERE_SET = "Settings are in the env of this server's entry in the host's configuration.";
 
-/** Formats a number for people. */
 export const number = (value: unknown, fallback: number | string = "?"): string =>
   typeof value === "number" ? thousands(value) : String(fallback);
 
-/** A number with its noun, in the singular or plural. */
 export const many = (value: unknown, one: string): string => `${number(value)} ${one}${value === 1 ? "" : "s"}`;
-/** Quotes a foreign text. */
 export const text = (value: unknown): string => (typeof value === "string" ? quoteUntrusted(value) : "?");
 
 /** Lists up to `most` entries as text, and counts the omitted ones. `all` is their number if more were omitted before. */
@@ -106,7 +100,7 @@ export function earlierItem({ duplicateOfIndex, duplicateOfLine }: Detail): stri
   return `item ${typeof duplicateOfIndex === "number" ? duplicateOfIndex + 1 : "?"}`;
 }
 
-/** States the current number of objects and how many more fit, if the current number was read before. */
+/** States how many objects exist and how many more fit, if the current number was read before. */
 export function there({ there, limit }: Detail): string {
   if (typeof there !== "number") return "";
   const left = typeof limit === "number" ? Math.max(0, limit - there) : undefined;
@@ -120,17 +114,15 @@ export function because({ because, reason }: Detail): string {
   return typeof why === "string" ? ` (${plainWords(why)})` : "";
 }
 
-/** Returns our own codes and reasons, which are plain words, unchanged. Quotes anything else. */
+/** Returns our own codes and reasons unchanged. Quotes anything else. */
 function plainWords(why: string): string {
   return /^[A-Za-z0-9_ ,.:'-]{1,120}$/.test(why) ? why : quoteUntrusted(why);
 }
 
-/** The messages of the service. */
 export function saying({ messages }: Detail): string {
   return Array.isArray(messages) && messages.length > 0 ? `, saying ${list(messages, 2)}` : "";
 }
 
-/** Describes how an object differs from what was planned. */
 export function staleWords({ field, planned, service }: Detail): string {
   if (field === "deleted") return "it no longer exists";
   if (field === "added") return `others added ${text(String(service))} to it`;

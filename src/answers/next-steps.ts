@@ -32,8 +32,8 @@ const CAUSES: Readonly<Record<string, Cause>> = {
 };
 
 /**
- * Returns the calls that help with a run now, by its status and the causes of its failures. If a person has to change a
- * setting first, the remedy of the failure says so.
+ * Returns the calls that help with a run now. If a person must change a setting first, the remedy of the failure says
+ * so.
  */
 export function nextStepsOf(run: ReportedRun): readonly string[] {
   const steps = [...(run.nextSteps ?? [])];
@@ -186,7 +186,7 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   const inside = failed.filter(({ isInside }) => isInside);
   const parts = [
     ...(own.length > 0 ? [`send only ${failedPlaces(own)} again with ${tool}`] : []),
-    // What they belong to was created.
+    // The group or targeting that they belong to was created.
     ...(inside.length > 0 ? [`add what failed inside ${failedPlaces(inside)} with bulk_add_options`] : []),
   ];
   const fix = `fix and ${parts.join(", and ")}${isSeen ? "" : `. ${input}`}`;
@@ -222,7 +222,7 @@ function joined(places: readonly PlaceRange[]): readonly PlaceRange[] {
   return ranges;
 }
 
-/** The codes of objects that are not sent by a later try either. */
+/** The codes of objects that later attempts do not send either. */
 const NEVER_SENT: ReadonlySet<string> = new Set([
   ...["NEEDS_FAILED", "WITHDRAWN", "NOT_DECIDED", "PLAN_STALE_ELSEWHERE", "DECLINED", "UNDONE", "NOT_EMPTY"],
 ]);
@@ -231,10 +231,7 @@ function isNeverSent({ errorCode, isOfFile = false }: SummarizedFailure): boolea
   return NEVER_SENT.has(errorCode) || isOfFile;
 }
 
-/**
- * How many objects were not applied and still can be. Excludes objects that are never sent, such as those whose group was
- * not created, and the objects of plans.
- */
+/** The number of objects that still can be applied. Excludes objects that are never sent, and those of plans. */
 function waiting({ counts, failures, tool }: ReportedRun): number {
   return failures
     .filter((failure) => failure.outcome === "notApplied" && (isNeverSent(failure) || PLANNING.has(tool)))
@@ -245,7 +242,6 @@ function waiting({ counts, failures, tool }: ReportedRun): number {
 export interface UndoFacts {
   readonly runId: string;
   readonly isUndone: boolean;
-  /** The run that undid it, if that is known. */
   readonly undoneBy: string | undefined;
   readonly hasChanged: boolean;
   /** When the run is removed, in milliseconds since 1970. */

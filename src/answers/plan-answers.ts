@@ -44,7 +44,6 @@ import {
 /** How many entries of each list are shown: the first of these numbers that fits the answer. */
 const MAX_SHOWN = [20, 12, 8, 5, 3, 1, 0] as const;
 
-/** A plan as a tool answers it. */
 export interface AnsweredPlan {
   readonly environment: "live" | "sandbox";
   readonly runId?: string | undefined;
@@ -62,10 +61,7 @@ export function planAnswer(plan: AnsweredPlan): RenderedReport {
   return fitted((most) => renderAnswer(structuredOf(plan, most), textOf(plan, most), isError));
 }
 
-/**
- * Returns the answer that shows the most entries of its lists within the token limit. `make` gets the number of entries
- * per list, from `counts`.
- */
+/** Returns the answer that shows the most entries of its lists within the token limit, as `make` builds it. */
 function fitted(make: (most: number) => RenderedReport, counts: readonly number[] = MAX_SHOWN): RenderedReport {
   return fullest(counts, make, sizeOf, ANSWER_TOKENS);
 }
@@ -174,8 +170,8 @@ function requestLines(requests: readonly PlannedRequest[]): readonly string[] {
 }
 
 /**
- * The answer with the problems that prevent reading a desired state, as many as fit 2,500 tokens. All counts are 0,
- * because no plan was made. `runId` is the run that stores the sheet.
+ * The answer with the problems of a desired state that cannot be read, as many as fit. `runId` is the run that stores
+ * the sheet.
  */
 export function problemsAnswer(
   environment: "live" | "sandbox",
@@ -215,10 +211,7 @@ function firstCursor(runId: string): string {
   return writeCursor(pagesOf(runId), 0);
 }
 
-/**
- * Returns everything in a plan, object by object. For an undo, objects that are not restored come first. Other plans
- * are ordered by kind.
- */
+/** Returns everything in a plan, object by object; for an undo, objects that are not restored come first. */
 export function rowsOfPlan(document: PlanDocument): readonly Row[] {
   const { plan, wayBack } = document;
   if (wayBack !== undefined) return inOrder(wayBack.rows).map((row) => undoPlanRow(row, document));
@@ -252,7 +245,6 @@ function undoPlanRow(row: UndoRow, document: PlanDocument | undefined): Row {
   return { data, line: undoLine(row, changesOfRow(row, document)) };
 }
 
-/** The changes of the item that a row belongs to. */
 export function changesOfRow({ at }: UndoRow, document: PlanDocument | undefined): readonly ListedChange[] {
   const plan = document && plansOf(document)[at?.targeting ?? -1];
   const item = plan?.items[at?.item ?? -1];
@@ -290,7 +282,6 @@ export function planPage(rows: readonly Row[], { environment, runId, tool, from,
 /** How many objects are shown: the first of these numbers that fits the answer. */
 const UNDO_ROWS = [50, 30, 20, 12, 8, 5, 3, 1, 0] as const;
 
-/** An undo plan as a tool answers it. */
 export interface AnsweredUndo {
   readonly environment: "live" | "sandbox";
   readonly undoes: string;
@@ -298,7 +289,6 @@ export interface AnsweredUndo {
   /** How many further objects are as they were before the run. */
   readonly already: number | undefined;
   readonly readOnly: boolean;
-  /** The stored plan. Absent if nothing is restored. */
   readonly planned?: {
     readonly runId: string;
     readonly document: PlanDocument;
@@ -307,8 +297,7 @@ export interface AnsweredUndo {
 }
 
 /**
- * The answer with an undo plan, within 2,500 tokens. Objects that are not restored come first. The resource of its run
- * contains all of it.
+ * The answer with an undo plan. Objects that are not restored come first. The resource of its run contains all of it.
  */
 export function undoAnswer(answer: AnsweredUndo): RenderedReport {
   const rows = inOrder(answer.rows);
@@ -340,7 +329,7 @@ function undoData(answer: AnsweredUndo, rows: readonly UndoRow[], most: number):
   };
 }
 
-/** The targeting of an undo plan, if it is only one. */
+/** The targeting of an undo plan, if there is exactly one. */
 function withinWords(document: PlanDocument | undefined): string {
   const { _id, name } = document?.plan.targeting ?? {};
   const isOne = document !== undefined && (document.wayBack?.further ?? []).length === 0 && _id !== undefined;
@@ -420,8 +409,7 @@ const REASON_WORDS: Readonly<Record<UndoReason, string>> = {
 };
 
 /**
- * How many objects have each undo result: "3 undone exactly, 1 impossible to undo". `already` objects are as they were
- * before the run.
+ * The number of objects with each undo result: "3 undone exactly, 1 impossible to undo". `already`: unchanged objects.
  */
 export function undoCounts(rows: readonly UndoRow[], already = 0): string {
   const counts = countsOfRows(rows);
@@ -468,7 +456,6 @@ const VERBS: Readonly<Record<ListedChange["kind"], string>> = {
   adopted: "",
 };
 
-/** A change of an undo plan, with its verb. */
 export function changeWords(change: ListedChange): string {
   return `${VERBS[change.kind]} ${changeLine(change)}`;
 }

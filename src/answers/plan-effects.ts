@@ -19,8 +19,8 @@ import { changesOfRow, changeWords, LABEL_WORDS, RANK, reasonWords, undoCounts }
 import { contextIds, place, value } from "./plan-words.ts";
 
 /**
- * Returns the effect of a plan: what it deletes or removes, as it was read now, and all other changes of its document.
- * For an undo, `undoneTool` is the tool of the run that it undoes.
+ * Returns the effect of a plan: its losses as read now, and its other changes. `undoneTool`: the tool of the undone
+ * run.
  */
 export function effectOfDocument(document: PlanDocument, losses: readonly Loss[], undoneTool?: string): Effect {
   const { wayBack } = document;
@@ -56,7 +56,6 @@ export function effectOfDocument(document: PlanDocument, losses: readonly Loss[]
   };
 }
 
-/** The targeting of a plan, with its number of options. */
 function targetingOf({ plan: { targeting, optionsThere } }: PlanDocument): EffectTargeting {
   const { _id, name } = targeting;
   return { optionsThere, ...(_id !== undefined && { within: _id }), ...(name !== undefined && { withinName: name }) };
@@ -76,7 +75,7 @@ function object(says: (change: ListedChange) => string): OtherKind["of"] {
   };
 }
 
-/** The kinds of changes that are not losses. Deletions are among the losses. */
+/** The kinds of changes other than losses, which include deletions. */
 const KINDS: readonly OtherKind[] = [
   {
     title: "Targetings renamed",

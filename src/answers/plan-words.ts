@@ -123,7 +123,6 @@ export function place(picked: ShownValue | undefined): string {
 /** How a line of a plan is marked: an addition, a change, a removal, an obstacle, or none of these. */
 export type Tone = "comes" | "changes" | "goes" | "stops" | "plain";
 
-/** A line with its mark. */
 export interface TonedLine {
   readonly text: string;
   readonly tone: Tone;
@@ -230,10 +229,7 @@ function list(title: string, lines: readonly string[]): readonly string[] {
   ];
 }
 
-/**
- * Escapes a text for a table cell. Names come from others, so nothing in them may act as Markdown, HTML, a mention or a
- * new cell.
- */
+/** Escapes a foreign name for a table cell, so that nothing in it acts as Markdown, HTML, a mention or a new cell. */
 function cell(text: string): string {
   return text.replace(/[\\`*_{}[\]()#+!|<>~@&-]/g, (sign) =>
     sign === "@" ? "&#64;" : sign === "&" ? "&amp;" : sign === "<" ? "&lt;" : `\\${sign}`,

@@ -68,7 +68,6 @@ export function optionsText(page: OptionsPage): string {
   ]);
 }
 
-/** An option and a page of its Context IDs as text. */
 export function optionText(page: {
   readonly row: OptionRow;
   readonly contexts: readonly string[];
@@ -214,7 +213,6 @@ function lines(parts: readonly (string | false | undefined)[]): string {
   return parts.filter((part) => part !== false && part !== undefined).join("\n");
 }
 
-/** An option as data of an answer. */
 export type OptionRow = Readonly<Record<string, unknown>> & { readonly _id: string; readonly name: string };
 
 function optionLine({ _id, name, ...rest }: OptionRow): string {
@@ -225,10 +223,7 @@ function fieldWords(fields: Readonly<Record<string, unknown>>): readonly string[
   return Object.entries(fields).map(([field, value]) => `${field}=${plain(value)}`);
 }
 
-/**
- * A line of a list: ID, number of Context IDs, name, and the fields that most options do not have. The heading of the
- * list names the columns.
- */
+/** A line of a list: ID, number of Context IDs, name, and the fields that most options do not have. */
 export function listLine({ _id, name, type, contextCount, parent, parentName, ...rest }: OptionRow): string {
   const { childCount, contextCountWithChildren, matched, contexts, ...fields } = rest;
   const all =
@@ -255,8 +250,8 @@ export interface BriefList {
 }
 
 /**
- * Returns a function that formats the rows of a list in order. If the group changes, a line before the row names the
- * new group. A name identifies one option within a targeting (management-api 8.3).
+ * Returns a function that formats the rows of a list in order, and starts each group of options with a line of its own.
+ * A name identifies one option within a targeting (management-api 8.3).
  */
 export function listLines(brief?: BriefList): (row: OptionRow) => string {
   const known = new Map<string, unknown>();
@@ -300,10 +295,7 @@ function groupWords(
   return { key, words: `in ${quoteUntrusted(name)}${isKnown ? "" : ` ${key}`}:` };
 }
 
-/**
- * Formats a value. Text from the service is quoted unless it has only safe characters. Numbers and flags stay as they
- * are.
- */
+/** Formats a value. Text from the service is quoted unless it has only safe characters. */
 function plain(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(plain).join(",")}]`;
   if (typeof value === "string") return /^[\w.:+-]*$/.test(value) ? value : quoteUntrusted(value);

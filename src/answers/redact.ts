@@ -13,22 +13,16 @@ const REPLACEMENT = "[redacted]";
 
 /** The minimum length of a secret. Replacing shorter texts would garble everything else. */
 const SHORTEST = 4;
-/**
- * The minimum length of a secret that is also found inside longer words. Shorter ones are probably part of something
- * else.
- */
+/** The minimum length of a secret that is also found inside longer words. A shorter match is probably accidental. */
 const SHORTEST_INSIDE = 8;
 /** A secret of only letters, up to the length of long words, may be an ordinary word. */
 const WORD = /^[a-z]{1,15}$/i;
 /** How many levels of JSON within JSON are searched. */
 const NESTED_JSON = 3;
 
-/** One form in which a secret may be written, and how to find it. */
 interface WrittenSecret {
   readonly form: string;
-  /**
-   * Finds the form only if no letter, digit, hyphen or underscore is adjacent. If absent, the form is found anywhere.
-   */
+  /** Finds the form only between other characters than letters, digits, hyphens and underscores; absent: anywhere. */
   readonly alone?: RegExp;
   readonly isWord: boolean;
 }

@@ -12,7 +12,7 @@ export interface Failure {
   readonly remedy?: string | undefined;
 }
 
-/** The details of a failed request, as `problemOf` returns them and runs store them. */
+/** The details of a failed request, as `problemOf` returns them. */
 const requestProblem = z.object({
   effect: z.enum(["notSent", "rejected", "busy", "ambiguous"]),
   operation: z.string().optional(),
@@ -27,7 +27,6 @@ const requestProblem = z.object({
   retryAfterMs: z.number().optional(),
 });
 type Problem = z.infer<typeof requestProblem>;
-/** The stored details of a request. Any of them may be missing. */
 type Known = { readonly [Field in keyof Problem]?: Problem[Field] | undefined };
 
 const fileProblem = z.object({ effect: z.literal("file"), message: z.string(), remedy: z.string() });
@@ -70,9 +69,7 @@ function problemWords(problem: Problem): Failure {
   }
 }
 
-/**
- * How to fix that a request was not sent or not answered. For an unknown cause, this is the remedy that helps most often.
- */
+/** How to fix that a request was not sent or not answered, or what helps most often if the cause is unknown. */
 export function remedyOf(problem: Known): string {
   const { network = "lost" } = problem;
   return (isCause(network) ? REMEDIES[network] : REMEDIES.lost)(endpointOf(problem));
@@ -128,10 +125,7 @@ const REJECTIONS: Readonly<Record<string, Failure>> = {
   },
 };
 
-/**
- * The messages of refusals that every further request would get. Reads, writes, events and `doctor` share them. The
- * reason is the key, the address, or something between this server and the service.
- */
+/** The messages of refusals that every further request would get: the key, the address, or the network is wrong. */
 const REFUSALS: Readonly<Record<string, (problem: Known, endpoint: Endpoint) => Message>> = {
   unauthorized: (_problem, { key }) => ({
     message: "the service does not accept the key",
@@ -187,7 +181,6 @@ function rejectionWords(problem: Problem): Failure {
   return { message: `the service refused the request (status ${statusCode}${named})`, remedy: said };
 }
 
-/** The settings of the API that a request was sent to. */
 interface Endpoint {
   /** The setting that contains the address, or a description of it. */
   readonly address: string;

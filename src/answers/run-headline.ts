@@ -10,7 +10,6 @@ import { placeWords, quoteUntrusted } from "./fence.ts";
 import { many, number } from "./message-words.ts";
 import type { ReportedRun } from "./run-results.ts";
 
-/** The words for the work of a tool: in the past tense, as a verb, and the noun of its objects. */
 interface Work {
   readonly done: string;
   readonly todo: string;
@@ -69,12 +68,12 @@ function resultWords(run: ReportedRun): string {
   if (rest.length === 0) return `No ${work.noun} to ${work.todo}`;
   if (BEFORE[status] !== undefined) {
     const [only = "", ...others] = rest;
-    // All of them have this outcome.
+    // All objects have this outcome.
     if (others.length === 0) return only.replace(/^[\d,]+/, many(counts.items, work.noun));
     return `${many(counts.items, work.noun)}: ${rest.join(", ")}`;
   }
   const isAll = counts.items > 1 && rest.length === 1 ? "all " : "";
-  // What is unknown may have been done.
+  // Objects with an unknown result may have been changed.
   const none = counts.unknown > 0 ? many(counts.items, work.noun) : `No ${work.noun} was ${work.done.toLowerCase()}`;
   return `${none}${whereWords(run)}: ${isAll}${rest.join(", ")}`;
 }
@@ -140,7 +139,7 @@ const ALREADY_WORDS: Readonly<Record<string, string>> = {
   delete_options: "already deleted",
 };
 
-/** `options` are those of the counted objects that are options of new targetings: they are named separately. */
+/** `options`: the counted options of new targetings, which are named separately. */
 function ofAll(count: number, all: number, noun: string, options = { count: 0, items: 0 }): string {
   if (options.items === 0) return count === all ? many(count, noun) : `${thousands(count)} of ${many(all, noun)}`;
   const [outer, outerAll] = [count - options.count, Math.max(all, options.items) - options.items];
@@ -191,10 +190,7 @@ function seconds(ms: number): string {
   return `${ms < WHOLE_SECONDS_FROM_MS ? Math.round(ms / 100) / 10 : Math.round(ms / 1000)} s`;
 }
 
-/**
- * The tools that ask a person if they delete or remove much. Other tools report an approval only if there was a
- * question.
- */
+/** The tools that ask a person about large losses. Other tools report an approval only if there was a question. */
 const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "delete_targeting",
   "delete_options",
@@ -202,10 +198,7 @@ const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "apply_plan",
 ]);
 
-/**
- * Returns the approval that an answer reports. Undefined if the run is only planned, still waits for approval, or its
- * tool does not ask.
- */
+/** Returns the approval that an answer reports. Undefined for plans, waiting runs and tools that do not ask. */
 export function reportedApproval({ approval, tool, status, alwaysReportsApproval }: ReportedRun): Approval | undefined {
   if (approval === undefined || status === "planned" || status === "needs_confirmation") return undefined;
   return alwaysReportsApproval || ASKING_TOOLS.has(tool) || approval.decision !== "not_needed" ? approval : undefined;
@@ -245,10 +238,7 @@ export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly st
   ];
 }
 
-/**
- * The note that an undo leaves added Context IDs of options that were not read before, because these may have had them
- * already.
- */
+/** The note that an undo keeps added Context IDs of options that were not read before: they may be older. */
 export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string[] {
   if (unread === 0 || counts.succeeded === 0) return [];
   const options = `${many(unread, "option")} ${unread === 1 ? "was" : "were"}`;
@@ -312,16 +302,12 @@ export interface FullTargeting {
   readonly contextIds?: number;
 }
 
-/**
- * How many objects of a run are before (or after) the first one that a limit stopped, and how many of them were
- * applied.
- */
+/** How many objects are before (or after) the first one that a limit stopped, and how many were applied. */
 interface Side {
   readonly count: number;
   readonly isIn: number;
 }
 
-/** The limits that stopped a run, and where. */
 export interface LimitsMet {
   readonly first: ReportedObject | undefined;
   readonly before: Side;
@@ -332,10 +318,7 @@ export interface LimitsMet {
   readonly isProject: boolean;
 }
 
-/**
- * Describes which limits stopped a run, the current totals, how many more fit, and what of the run was applied: a note
- * for each.
- */
+/** Describes which limits stopped a run, the current totals, how many more fit, and what was applied. */
 export function limitNotes(met: LimitsMet): readonly string[] {
   return [...limitPlace(met), ...met.targetings.flatMap(targetingWords), ...optionsWords(met), ...projectWords(met)];
 }
@@ -430,7 +413,6 @@ export function interruptedHint(runs: readonly Interrupted[]): readonly string[]
 /** The note that a run stops after the request in flight is answered. */
 export const STOP_REQUESTED = "the run stops after the request in flight and sends nothing more";
 
-/** A run as a list of runs shows it. */
 export interface RunRow {
   readonly runId: string;
   /** Unknown for some damaged runs. */
@@ -446,7 +428,6 @@ export interface RunRow {
   readonly updatedAt: string;
 }
 
-/** A run as a line of text. */
 export function runLine(run: RunRow): string {
   const { runId, tool, status, targetingId, targetingName, counts, startedAt, updatedAt } = run;
   const picked = Object.entries(counts ?? {}).flatMap(([what, count]) =>
@@ -463,7 +444,6 @@ function withoutMs(iso: string): string {
   return iso.replace(/\.\d+/, "");
 }
 
-/** Recent runs as text. */
 export function runsText(runs: readonly RunRow[], cursor: string | undefined): string {
   if (runs.length === 0) return "There are no such runs.";
   const more = cursor === undefined ? [] : [`There is more: call again with cursor ${cursor}`];

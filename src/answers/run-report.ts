@@ -51,8 +51,8 @@ const MAX_RESULTS = 50;
 const MAX_OF_A_REASON = 5;
 
 /**
- * Builds the answer about a run within 2,500 tokens, for any number of items. It contains counts, failures grouped by
- * reason with message and remedy, the most informative results, and the next steps.
+ * Builds the answer about a run within 2,500 tokens: counts, failures by reason, the most informative results, next
+ * steps.
  */
 export function renderReport(run: ReportedRun): RenderedReport {
   const nextSteps = nextStepsOf(run);
@@ -236,7 +236,6 @@ function notesOf(run: ReportedRun): readonly string[] {
   ];
 }
 
-/** Why this server may not execute a run. */
 export function blockedText({ message, remedy }: NonNullable<ReportedRun["blocked"]>): string {
   return `It cannot go on here: ${message}. ${remedy}`;
 }
@@ -256,7 +255,7 @@ const FAILURE_FORMS: readonly FailureForm[] = [
 const DETAILS_SHARE = 0.6;
 
 /**
- * Returns every failure, each as fully as the others leave room. Examples are cut first. Reasons are omitted only
+ * Returns the failures, each as fully as the others leave room, with examples cut first. Reasons are omitted only
  * beside an effect that a person must see completely.
  */
 function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readonly FailureRow[] {

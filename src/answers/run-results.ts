@@ -20,16 +20,13 @@ export interface ReportedRun {
   readonly status: RunStatus;
   readonly counts: ReportCounts;
   readonly requests?: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
-  /**
-   * The number of events that were sent, or about to be sent, and have no answer yet. `requests` does not count them.
-   */
+  /** The number of events sent, or about to be sent, without an answer so far. `requests` does not count them. */
   readonly unanswered?: number;
   readonly failures: readonly SummarizedFailure[];
   readonly results: readonly (ObjectResult & { readonly input?: unknown })[];
   /** Present if a page of results was requested. The answer then shows all results of the page, and fewer failures. */
   readonly page?: {
     readonly cursor: string | undefined;
-    /** The number of objects that match the requested filter. */
     readonly matching?: number;
   };
   readonly plan?: readonly PlannedRequest[];
@@ -130,7 +127,6 @@ const KINDS: readonly {
   { title: "Already done", isOne: ({ outcome }) => outcome === "alreadyDone" },
 ];
 
-/** The title of objects whose change is unknown, the address of all objects, and whether the run is only planned. */
 interface ChangeWords {
   readonly done?: string;
   readonly allAt?: string;
@@ -138,10 +134,9 @@ interface ChangeWords {
 }
 
 /**
- * Describes what a run did, or what a planned run would change, with one line for each kind of change. Up to 20 objects
- * of a kind are listed with their IDs; of more objects, only the first few are listed. `all` contains the total of each
- * kind, and `done` is the title for objects whose change is unknown. `allAt` is the address under which all objects can
- * be read.
+ * Describes what a run did or would do, with one line for each kind of change. Up to 20 objects of a kind are listed
+ * with IDs; of more, the first few. `all` has the totals, `done` is the title for objects whose change is unknown, and
+ * `allAt` is the address of all objects.
  */
 export function changeLines(
   results: readonly ObjectResult[],
@@ -232,7 +227,7 @@ const LONGEST_TEXT = 300;
 const MAX_ENTRIES = 20;
 const DEEPEST = 6;
 
-/** Shortens a value. Long texts and lists are cut, with their full length. */
+/** Cuts long texts and lists, and adds their full length. */
 export function shortened(value: unknown, depth = 0): unknown {
   if (typeof value === "string")
     return value.length > LONGEST_TEXT ? `${value.slice(0, LONGEST_TEXT)}… (${value.length} characters)` : value;

@@ -78,10 +78,7 @@ const MOST = {
   project: number(LIMITS.projectContextIds.value),
 } as const;
 
-/**
- * Three limits share a code (management-api 8.1). A new option with few Context IDs cannot exceed its own limits, so
- * only the limit of the project is possible.
- */
+/** Three limits share a code (management-api 8.1). A new option with few Context IDs can only exceed the project's. */
 function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Entry {
   const own = detail.contextIds;
   const isNew = operation === "addOptions" || operation === "createTargetings";
@@ -182,9 +179,7 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
   },
 };
 
-/**
- * The cases of management-api 7.4, distinguished by what was sent. Case 8 occurs in reads only: `request-messages.ts`.
- */
+/** The cases of management-api 7.4, by what was sent. Case 8 occurs in reads only: `request-messages.ts`. */
 function notSupported({ operation, sent = [] }: Reason): Entry {
   if (operation === "deleteOptions") return LAST_SUB_OPTION;
   if (operation === "addOptions" || operation === "createTargetings") {
@@ -194,7 +189,7 @@ function notSupported({ operation, sent = [] }: Reason): Entry {
   return about?.words ?? STORED_UNCHANGEABLE;
 }
 
-/** A refusal that was predicted, so that the group is known. */
+/** The message of a predicted refusal, whose group is known. */
 function leavesEmpty(group: string, { operation }: Reason): Entry {
   return {
     message: `it is the last sub-option of ${quoteUntrusted(group)}, a group without Context IDs of its own (API document 7.4, case 6)`,

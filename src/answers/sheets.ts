@@ -16,10 +16,7 @@ const DELIMITER_WORDS: Readonly<Record<string, string>> = {
 
 const SEPARATOR_WORDS: Readonly<Record<string, string>> = { ",": "commas", "\n": "line breaks" };
 
-/**
- * Describes in sentences how a sheet was read: the detected properties that differ from plain CSV, and what was
- * skipped. A preview lists all columns, so beside a preview they are not repeated.
- */
+/** Describes how a sheet was read. Columns are not repeated beside a preview, which lists all of them. */
 export function sheetNotes(file: InputFile | undefined, beside: readonly string[] = []): readonly string[] {
   if (file === undefined || (file.format !== "csv" && file.format !== "xlsx")) return [];
   // It is not known yet how the sheet is read.
@@ -193,7 +190,6 @@ export interface Preview {
   readonly rows: readonly PreviewRow[];
 }
 
-/** The number of rows in a preview. */
 export const PREVIEW_ROWS = 3;
 
 const MAX_COLUMNS = 12;

@@ -84,7 +84,6 @@ function resultWords({ cases, matched, mismatched, unobservable }: Omit<SuiteRep
   return parts.filter((part) => part !== false).join(", ");
 }
 
-/** The number of cases with each status. Counts of 0 are omitted. */
 type StatusCounts = Partial<Record<CaseResult["status"], number>>;
 
 /** Counts the cases of each group by status. `groupOf` returns the group of a case. */

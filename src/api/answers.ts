@@ -25,10 +25,7 @@ const LONGEST_TEXT = 256;
 const MAX_ENTRIES = 100;
 const DEEPEST_DETAIL = 6;
 
-/**
- * Cuts a text from the service that is longer than any text in the documents, so that it cannot fill an answer or a
- * journal.
- */
+/** Cuts a text from the service that is longer than any documented one, so that it cannot fill an answer or journal. */
 export function cut(text: string): string {
   if (text.length <= LONGEST_TEXT) return text;
   return `${[...text.slice(0, 2 * LONGEST_TEXT)].slice(0, LONGEST_TEXT).join("")}…`;
@@ -55,8 +52,8 @@ function listIn(body: unknown): readonly unknown[] | undefined {
 }
 
 /**
- * The results of a bulk request with `count` items, in request order (management-api 2.3). Undefined if an index is
- * missing, repeated or out of range, because the results can then not be assigned to items.
+ * Returns the results of a bulk request in request order (management-api 2.3). Undefined if an index is missing,
+ * repeated or out of range, because results then have no item.
  */
 export function bulkResults(body: unknown, count: number): readonly BulkResult[] | undefined {
   const results = listIn(body)?.map(bulkResultOf);
@@ -100,12 +97,10 @@ export function messagesOf(body: unknown): readonly string[] {
     .map(cut);
 }
 
-/** The targeting in a body or in its `data`, with its texts cut. */
 export function targetingIn(body: unknown): TargetingRecord | undefined {
   return withTextsCut(recordIn(targetingRecord, body));
 }
 
-/** The option in a body or in its `data`, with its texts cut. */
 function optionIn(body: unknown): OptionRecord | undefined {
   return withTextsCut(recordIn(optionRecord, body));
 }

@@ -22,7 +22,7 @@ export interface Called {
   readonly answer: HttpAnswer;
 }
 
-/** Sends one operation by its route. Returns every answer, whatever its status; throws what Http.send throws. */
+/** Sends one operation by its route. Returns an answer of any status; throws what Http.send throws. */
 export async function call(http: Http, routes: RouteTable, operation: Operation, parts: CallParts): Promise<Called> {
   const { method, path: template } = routes[operation];
   const path = !template.includes("{")

@@ -7,10 +7,6 @@ import { ProxyError, StoppedError } from "./network-causes.ts";
 const CONNECTIONS = 16;
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/**
- * How requests travel: the time limit of one request, the proxy, the largest answer in bytes, and the number of
- * concurrent requests.
- */
 interface Way {
   readonly connections?: number | undefined;
   readonly requestTimeoutMs: number;
@@ -19,13 +15,9 @@ interface Way {
   readonly largestAnswer: number;
 }
 
-/**
- * The request bodies of undici, including one that its types omit: an iterable whose next slice is requested when the
- * previous one has drained.
- */
+/** The bodies of undici, and one that its types omit: an iterable that is read as its slices drain. */
 type Body = Dispatcher.DispatchOptions["body"] | AsyncIterable<Uint8Array>;
 
-/** The connections that requests use. */
 interface Sender {
   dispatch(
     options: Omit<Dispatcher.DispatchOptions, "body"> & { readonly body?: Body },
@@ -70,9 +62,7 @@ export function connectionsTo(origin: string, way: Way): Connections {
   };
 }
 
-/**
- * Connects to a proxy. The TLS certificate is checked against the proxy's host, although requests name another host.
- */
+/** Connects to a proxy. The TLS certificate is checked against the proxy's host, although requests name another. */
 function toProxy(proxy: URL, timeout: number): buildConnector.connector {
   const connect = buildConnector({ timeout });
   return (target, callback) =>
@@ -109,14 +99,11 @@ function tunnelThrough(proxy: URL, timeout: number): buildConnector.connector {
   };
 }
 
-/**
- * The host name that the proxy's certificate must contain; empty for an IP address, because TLS sends no name for one.
- */
+/** The host name in the proxy's certificate; empty for an IP address, because TLS sends no name for one. */
 function serverNameOf({ hostname }: URL): string {
   return isIP(hostname.replace(/^\[(.*)\]$/, "$1")) === 0 ? hostname : "";
 }
 
-/** The `Proxy-Authorization` header; empty if the address contains no user. */
 function credentialsOf({ username, password }: URL): Readonly<Record<string, string>> {
   if (username === "" && password === "") return {};
   // The intended bytes, whether the address contains them as they are or percent-encoded (`%40`).

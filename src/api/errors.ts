@@ -1,17 +1,13 @@
 import type { Operation } from "../spec/routes.ts";
 import type { NetworkCause, NetworkFailure } from "./network-causes.ts";
 
-/**
- * The purpose of a request: an operation of the two APIs, a read from a sandbox, the keys of an authorization server,
- * or a webhook.
- */
+/** The purpose of a request: an operation of the APIs, a sandbox read, an issuer's keys, or a webhook. */
 export type Purpose = Operation | "sandboxEvents" | "issuerKeys" | "webhook";
 
 /** Why a request failed, for people and for the journal. Agents never receive this text unchanged. */
 interface Cause extends NetworkFailure {
   readonly operation: Purpose;
   readonly statusCode?: number;
-  /** The name of the setting that contains the address, if any. */
   readonly setBy?: string | undefined;
   /** The title of a page that did not come from the service. Foreign text. */
   readonly messages?: readonly string[];
@@ -51,9 +47,7 @@ export type RejectionKind =
   | "foreign"
   | "other";
 
-/**
- * The service, or a proxy or firewall before it, answered that nothing was done (management-api 4 rule 3, 7.1, 7.2).
- */
+/** A rejection: the service, proxy or firewall answered that nothing was done (management-api 4 rule 3, 7.1, 7.2). */
 export class RejectedError extends Error {
   readonly effect = "rejected" as const;
   readonly kind: RejectionKind;
@@ -63,12 +57,8 @@ export class RejectedError extends Error {
   readonly route: string;
   readonly errorCode: string | undefined;
   readonly detail: Readonly<Record<string, unknown>> | undefined;
-  /**
-   * Foreign text: the service's messages about a validation error, the target of a redirect, or the title of a page
-   * that a proxy or firewall answered with.
-   */
+  /** Foreign text: validation messages, the target of a redirect, or the title of a proxy's or firewall's page. */
   readonly messages: readonly string[];
-  /** The name of the setting that contains the address, if any. */
   readonly setBy: string | undefined;
   constructor(
     rejection: Pick<RejectedError, "kind" | "statusCode" | "operation" | "route"> &
@@ -91,7 +81,7 @@ export class BusyError extends Error {
   readonly effect = "busy" as const;
   readonly statusCode: number;
   readonly operation: Purpose;
-  /** How long to wait before sending again, in milliseconds, according to the service. */
+  /** How long the service wants us to wait before sending again, in milliseconds. */
   readonly retryAfterMs: number;
   constructor(busy: Pick<BusyError, "operation" | "statusCode" | "retryAfterMs">) {
     const why = busy.statusCode === RATE_LIMITED ? "the service limits requests" : "another write is in progress";
@@ -105,10 +95,7 @@ export class BusyError extends Error {
 /** The status of an answer that asks the client to send fewer requests. */
 export const RATE_LIMITED = 429;
 
-/**
- * The request may or may not have been applied: a 5xx, a time-out, a connection reset, or an answer that cannot be
- * read.
- */
+/** The request may have been applied: a 5xx, a time-out, a connection reset, or an unreadable answer. */
 export class AmbiguousError extends Error {
   readonly effect = "ambiguous" as const;
   readonly reason: string;

@@ -17,8 +17,8 @@ export interface EventAnswer {
 }
 
 /**
- * The event API: one call is one HTTP request. Throws an ApiError if there is no answer about the event: not sent,
- * rejected (401, 403, wrong route), busy (429) or ambiguous. `!invalid` with any status is an answer, not an error.
+ * The event API: one call is one HTTP request. Throws an ApiError if there is no answer about the event. `!invalid`
+ * with any status is an answer, not an error.
  */
 export interface EventApi {
   /** Sends one event. `body` is its JSON text; `fence` decides at the last moment whether it may leave. */
@@ -42,7 +42,6 @@ export function eventsOver(http: Http, routes: RouteTable): EventApi {
 }
 
 const sandboxEvent = z.looseObject({
-  /** When it arrived, ISO 8601. */
   at: z.string(),
   verdict: z.enum(["recorded", "ignored", "rejected"]),
   uid: z.string().nullable(),
@@ -61,10 +60,7 @@ const sandboxEvents = z.object({ events: z.array(sandboxEvent), total: z.number(
 /** An event that a sandbox received, with its verdict. */
 export type SandboxEvent = z.output<typeof sandboxEvent>;
 
-/**
- * The newest matching events, oldest first; the number of all matches; the number of older events that were dropped for
- * space.
- */
+/** The newest matching events, oldest first, with the numbers of all matches and of older events dropped for space. */
 export type SandboxEvents = z.output<typeof sandboxEvents>;
 
 /** Which events of a sandbox to read. `since` is in milliseconds since 1970. */

@@ -13,7 +13,6 @@ import { decoded, networkFailure, StoppedError } from "./network-causes.ts";
 export interface HttpSettings {
   /** The base address, which may have a path, or a function that returns it and is called before the first request. */
   readonly url: string | (() => Promise<string>);
-  /** The name of the setting that contains the address, for messages; absent if there is none. */
   readonly setBy?: string | undefined;
   /** The header that contains the key. */
   readonly credential: Readonly<Record<string, string>>;
@@ -27,9 +26,7 @@ export interface HttpSettings {
   readonly largestAnswer?: number;
 }
 
-/**
- * One request. `path` includes its query and follows the base address; `body` is JSON, as a string or as UTF-8 bytes.
- */
+/** One request. `path` follows the base address; `body` is JSON, as a string or as UTF-8 bytes. */
 interface HttpRequest {
   readonly operation: Purpose;
   readonly method: Method;
@@ -53,11 +50,10 @@ export interface HttpAnswer {
 
 /** Sends requests to one API over kept-alive connections. */
 export interface Http {
-  /** The name of the setting that contains the address, for messages. */
   readonly setBy?: string | undefined;
   /**
-   * Sends one request, once, and follows no redirect. Throws a NotSentError if the request did not leave this machine
-   * completely, an AmbiguousError if no complete answer came, and the signal's reason if it was aborted before sending.
+   * Sends one request, without retries or redirects. Throws a NotSentError if the request did not leave completely, an
+   * AmbiguousError if no complete answer came, and the signal's reason if it was aborted before sending.
    */
   send(request: HttpRequest): Promise<HttpAnswer>;
   /** Opens a connection if none is idle, so that the next request leaves at once. Throws a NotSentError. */
@@ -229,8 +225,8 @@ function outgoing(
 }
 
 /**
- * The two slices of a body. The first is at least as large as a socket's buffer, so the last slice is requested only
- * when the first has drained: at that point the other end has received nearly all of it.
+ * The two slices of a body. The first one fills at least a socket's buffer, so when the last slice is requested, the
+ * other end has received nearly all of the first.
  */
 async function* sliced(
   bytes: Uint8Array,
@@ -258,12 +254,11 @@ const TABLES: Readonly<Record<string, string>> = { IPv4: "/proc/self/net/tcp", I
 type Connection = Pick<Socket, "localPort" | "remotePort" | "remoteFamily" | "destroyed">;
 
 /**
- * Bytes that may still be in transit: one second at 1 Mbit/s. The other end acknowledges the last bytes only after a
- * delay (Linux: 40 ms), and each request would wait for it.
+ * Bytes that may still be in transit: one second at 1 Mbit/s. Waiting for the last ones would delay each request,
+ * because their receipt is acknowledged late (Linux: 40 ms).
  */
 const FEW_BYTES = 131_072;
 
-/** How much of a request is still in transit. */
 interface OnItsWay {
   /**
    * Resolves once the other end has received all written bytes but a few, or the connection is gone. An operating
@@ -271,7 +266,6 @@ interface OnItsWay {
    * Linux, which do not report this.
    */
   delivered(): Promise<void>;
-  /** Stops checking. */
   end(): void;
 }
 
@@ -307,7 +301,6 @@ async function queuedBytes({ localPort = 0, remotePort = 0, remoteFamily = "" }:
   const table = TABLES[remoteFamily];
   if (table === undefined) return 0;
   const hex = (port: number): string => port.toString(16).toUpperCase().padStart(4, "0");
-  // The address and port of each end, the state, and the number of bytes in the send queue.
   const line = new RegExp(`:${hex(localPort)} [0-9A-F]+:${hex(remotePort)} .. ([0-9A-F]{8}):`);
   const [, queued = "0"] = line.exec(await readFile(table, "latin1").catch(() => "")) ?? [];
   return Number.parseInt(queued, 16);

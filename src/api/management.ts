@@ -6,7 +6,6 @@ import { type Called, call, valueIn } from "./calls.ts";
 import type { Http } from "./http.ts";
 import { serverTimeOf } from "./rejections.ts";
 
-/** The answer to a bulk request: one result per item, in request order. */
 export interface BulkAnswer {
   readonly results: readonly BulkResult[];
   /** The service's clock when it answered (header `Date`), in milliseconds since 1970; absent if not sent. */
@@ -20,7 +19,6 @@ export interface BulkItems {
   readonly json: Uint8Array;
 }
 
-/** Options that limit a request. */
 export interface RequestOptions {
   readonly signal?: AbortSignal;
   /** The time limit of this request in milliseconds, if it is lower than the general one. */
@@ -41,8 +39,8 @@ interface ListOptionsQuery extends GetOptionQuery {
 }
 
 /**
- * The management API: each call is one HTTP request, and every change is a bulk request. Every call throws an ApiError
- * if it does not return a value, and the signal's reason if it was aborted before the request left.
+ * The management API: each call is one HTTP request, and every change is a bulk request. Throws an ApiError if there is
+ * no value, and the signal's reason if it was aborted before the request left.
  */
 export interface ManagementApi {
   /**
@@ -70,7 +68,7 @@ export interface ManagementApi {
 /** One read of the API, without its options. */
 type Read<Value> = (options?: RequestOptions) => Promise<Value>;
 
-/** The same API with each read wrapped by `around`, which receives the read and its options. */
+/** The same API with each read wrapped by `around`. */
 export function aroundReads(
   api: ManagementApi,
   around: <Value>(read: Read<Value>, options: RequestOptions | undefined) => Promise<Value>,
@@ -83,10 +81,7 @@ export function aroundReads(
   };
 }
 
-/**
- * The management API over HTTP, by the configured routes (management-api 4). Shapes that the documents do not show are
- * assumed in `spec/records.ts`.
- */
+/** The management API over HTTP (management-api 4). `spec/records.ts` assumes shapes that the documents do not show. */
 export function managementOver(http: Http, routes: RouteTable): ManagementApi {
   return {
     async bulk(operation, { count, json }, { signal, targetingId, fence } = {}) {

@@ -115,7 +115,7 @@ export function networkFailure(cause: unknown): NetworkFailure {
   return { reason: `the connection failed (${code})` };
 }
 
-/** Causes whose error codes people search for. */
+/** Causes with error codes that people search for. */
 const CERTIFICATES: Partial<Record<NetworkCause, true>> = {
   untrusted: true,
   wrongHost: true,
@@ -126,7 +126,7 @@ const CERTIFICATES: Partial<Record<NetworkCause, true>> = {
 function codeOf(cause: unknown): string | undefined {
   if (typeof cause !== "object" || cause === null) return undefined;
   if ("code" in cause && typeof cause.code === "string") return cause.code;
-  // If a name has several addresses, each failed with its own error. The first stands for all.
+  // If a name has several addresses, each failed with its own error. The first one is reported.
   if (cause instanceof AggregateError) return codeOf(cause.errors[0]);
   return "cause" in cause ? codeOf(cause.cause) : undefined;
 }
@@ -145,14 +145,13 @@ const DECODERS: Readonly<Record<string, Decoder>> = {
   identity: async (body) => body,
 };
 
-/** The body is compressed in an unsupported way. */
 class EncodingError extends Error {
   readonly code = "ENCODING";
 }
 
 /**
- * Decompresses a body. The server never asks for compression, but gateways add it. `encodings` is the header
- * Content-Encoding. Throws if the body is broken, compressed in an unsupported way, or has more than `largest` bytes.
+ * Decompresses a body: gateways compress even if not asked to. Throws if the body is broken, compressed in an
+ * unsupported way, or larger than `largest` bytes. `encodings` is the header Content-Encoding.
  */
 export async function decoded(body: Buffer, encodings: string, largest: number): Promise<Buffer> {
   let left = body;

@@ -19,16 +19,11 @@ import { ProxyError } from "./network-causes.ts";
 /** The request that an error belongs to. */
 export interface Asked {
   readonly operation: Purpose;
-  /** `METHOD /path` as sent, without the query. */
   readonly route: string;
-  /** The name of the setting that contains the address, if any. */
   readonly setBy?: string | undefined;
 }
 
-/**
- * The error for an answer that is not 2xx, by what the answer says about the effect of its request (management-api 4
- * rule 3, 4.2, 7.1, 7.2).
- */
+/** The error of an answer that is not 2xx, by the effect of its request (management-api 4 rule 3, 4.2, 7.1, 7.2). */
 export function errorOf({ operation, route, setBy }: Asked, answer: HttpAnswer): ApiError {
   const { statusCode, headers } = answer;
   const body = jsonIn(answer.body);
@@ -83,7 +78,6 @@ function isForeign({ statusCode, body }: HttpAnswer, json: unknown): boolean {
   return statusCode !== TOO_LARGE && body.length > 0 && !isJsonObject(json);
 }
 
-/** The target of a redirect. */
 function locationIn({ location }: HttpAnswer["headers"]): readonly string[] {
   return typeof location === "string" ? [cut(location)] : [];
 }
@@ -141,7 +135,6 @@ export function retryAfter(headers: HttpAnswer["headers"]): number {
   return within(/^\s*\d+(\.\d+)?\s*$/.test(given) ? Number(given) * 1000 : asDate, Number.MAX_SAFE_INTEGER);
 }
 
-/** Limits a wait to the range 0 to `most`. A value that is not a number counts as 0. */
 function within(ms: number, most: number): number {
   return Number.isNaN(ms) ? 0 : Math.min(Math.max(ms, 0), most);
 }

@@ -11,8 +11,8 @@ export interface ReadRetry {
   /** No further attempt starts after this time, counted from the first attempt. */
   readonly budgetMs: number;
   /**
-   * The time limit of the first attempt, in milliseconds; each further attempt may take twice as long. A request that
-   * hangs is thus abandoned early, and a slow service still gets enough time.
+   * The time limit of the first attempt, in milliseconds; each further one may take twice as long. Attempts that hang
+   * end early, and a slow service still gets enough time.
    */
   readonly firstTryMs: number;
   /** The maximum number of concurrent reads of one call; 16 if absent. */
@@ -62,15 +62,13 @@ async function again<Value>(
   }
 }
 
-/** The default number of concurrent reads. */
 const READS_AT_A_TIME = 16;
 
 /** How long the number of concurrent reads stays reduced after the service was overloaded, in milliseconds. */
 const SLOWER_MS = 5000;
 
 /**
- * Limits the concurrent reads of one call. Each 429, 5xx or lost answer halves the limit; each 5 s without one doubles
- * it again, up to its first value.
+ * Limits the concurrent reads of one call. Each 429, 5xx or lost answer halves the limit; 5 s without one double it.
  */
 export class AdaptiveConcurrency {
   readonly #most: number;
@@ -151,8 +149,8 @@ export class AdaptiveConcurrency {
 }
 
 /**
- * Delays requests that are rate limited: after a 429 with `Retry-After`, each further read or write fails until that
- * time with a BusyError that says how long to wait, and is not sent. `now` is a monotonic time in milliseconds.
+ * Stops rate-limited requests: until the `Retry-After` of a 429, reads and writes fail with a BusyError and are not
+ * sent. `now` is a monotonic time in milliseconds.
  */
 export function keepingToLimits(http: Http, now: () => number): Http {
   const freeAt = { reads: Number.NEGATIVE_INFINITY, writes: Number.NEGATIVE_INFINITY };

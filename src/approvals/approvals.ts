@@ -123,10 +123,7 @@ export class Approvals {
     this.runs = new KindRuns(approvalKind(context), context);
   }
 
-  /**
-   * Stores an approval request for a person's decision. If the same caller has an equal request waiting, returns that
-   * one.
-   */
+  /** Stores an approval request. If the same caller has an equal one waiting, returns that one. */
   async keep(
     call: ApprovalCall,
     caller: string,
