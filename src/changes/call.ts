@@ -15,10 +15,7 @@ const optionFields = () => ({
   exposeChildren: z.boolean().optional().describe("Groups only"),
 });
 
-/**
- * The arguments of each writing tool that describe the change. A tool lists them together with further arguments: how
- * the call is made, and where its targeting and items come from. The run stores them as the caller sent them.
- */
+/** The arguments of writing tools that describe the change itself. Runs store them as the caller sent them. */
 export const ARGUMENTS = {
   create_targetings: () => ({
     items: z.array(
@@ -104,10 +101,7 @@ const { targetingId } = inTargeting;
 
 const renamed = ARGUMENTS.rename_targetings();
 
-/**
- * The stored input of each tool's call: its arguments, plus the search results for targetings that were named without
- * an ID.
- */
+/** The stored input of each tool: its arguments, and the search results for targetings named without an ID. */
 export const INPUTS = {
   create_targetings: z.object(ARGUMENTS.create_targetings()),
   rename_targetings: z.object({ ...renamed, items: z.array(renamed.items.element.extend(foundUnderName)) }),
@@ -144,9 +138,7 @@ export type WriteTool = keyof typeof INPUTS;
 /** The stored input of each tool that writes to the management API. */
 export type Inputs = { readonly [Tool in WriteTool]: Fixed<z.infer<(typeof INPUTS)[Tool]>> };
 
-/**
- * A write as the caller requested it. It is stored with the run, so that a run needs nothing further from the caller.
- */
+/** A write as the caller requested it. A run stores it and needs nothing further from the caller. */
 export type WriteCall<Tool extends WriteTool = WriteTool> = {
   readonly [T in Tool]: { readonly tool: T; readonly input: Inputs[T] };
 }[Tool];
@@ -159,7 +151,6 @@ export type BaseFile = NonNullable<Inputs["apply_plan"]["base"]>;
 /** A targeting that a caller named by its remembered name, and the search results for that name. */
 export type NamedTargeting = Fixed<z.infer<typeof namedTargeting>>;
 
-/** How to handle an option whose name already exists in the targeting. */
 export type OnExisting = NonNullable<Inputs["bulk_add_options"]["onExisting"]>;
 
 export type OptionInput = NonNullable<Inputs["create_targetings"]["items"][number]["options"]>[number];
@@ -176,7 +167,7 @@ export interface AddOptionInput extends AddedOption {
 type ChangedContexts = Inputs["update_contexts"]["items"][number];
 
 export interface UpdateContextsItem extends ChangedContexts {
-  /** For a row with an `_id`: the option name in the row, which must match. */
+  /** The option name in a row with an `_id`; it must match. */
   readonly calledName?: string | undefined;
   /** For a row: the cells of Context IDs that were split. */
   readonly split?: SplitCells | undefined;

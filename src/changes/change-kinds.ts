@@ -27,9 +27,7 @@ interface Targets {
 interface ChangeKind<Input> {
   /** Splits a call into steps and reads what that requires. Throws an ApiError if a read fails. */
   plan(input: Input, context: PlanningContext): Promise<Plan> | Plan;
-  /**
-   * Returns the objects that its plan will count and report, without reading from the service. May throw a FileError.
-   */
+  /** Returns the objects that its plan will report, without reads from the service. May throw a FileError. */
   objects(input: Input, bytes: ByteSource | undefined): Promise<ObjectList> | ObjectList;
   /** Returns the existing targetings and options that it changes. Absent or undefined if it creates a targeting. */
   targets?(input: Input, bytes: ByteSource | undefined): Promise<Targets> | Targets | undefined;

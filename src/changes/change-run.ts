@@ -55,9 +55,7 @@ export interface ChangeWorld extends FinishingWorld {
   readonly project: string;
   /** The timeout of one request, in milliseconds. After that a request can no longer be in progress. */
   readonly requestTimeoutMs: number;
-  /**
-   * Reads the plan that a run applies, and checks whether it is still valid. Absent if runs never apply a stored plan.
-   */
+  /** Reads the plan that a run applies, and checks that it is still valid; absent if runs never apply one. */
   readonly lookAgain?: typeof checkStoredPlan;
 }
 
@@ -177,8 +175,8 @@ function withoutFound(file: InputFile | undefined) {
 }
 
 /**
- * Reads a run from its journal. If the journal has no plan yet, the state is the proposal that a person was asked to
- * approve. Without a proposal, the state is the caller's whole input, pending.
+ * Reads a run from its journal. Before there is a plan, the state is the proposal to be approved, or else the caller's
+ * whole input, not applied.
  */
 async function readBack({
   header,
@@ -219,10 +217,7 @@ async function stateFrom(entries: AsyncIterable<JournalEntry>): Promise<RunState
   return state;
 }
 
-/**
- * Begins a run that may be stopped during planning, or whose planning may fail. Its journal then lists its objects, and
- * why nothing was sent.
- */
+/** Begins a run whose planning may be stopped or fail: its journal lists the objects and why nothing was sent. */
 async function begun(
   run: DrivenChange,
   begin: () => Promise<Requests | undefined>,
@@ -245,8 +240,8 @@ async function begun(
 }
 
 /**
- * Writes a plan, once it is made, to the state and the journal of a run. The previous values are stored before the plan
- * is marked as complete, so nothing is sent without them. Returns the planned requests if they cannot change any more.
+ * Writes a plan to the state and the journal of a run. The previous values are stored before the plan is marked as
+ * complete, so nothing is sent without them. Returns the planned requests if they are final.
  */
 async function recordPlan(
   run: DrivenChange,
@@ -320,10 +315,7 @@ function targetingOf(state: RunState, step = -1): string | undefined {
   return binding === undefined ? undefined : state.boundId(binding);
 }
 
-/**
- * Returns why nothing more was sent: a read failed that deletions require. Returns undefined for an error of this
- * machine.
- */
+/** Returns why nothing more was sent: a read failed that deletions require. Undefined for an error of this machine. */
 function reasonOf(thrown: unknown): Reason | undefined {
   if (!isApiError(thrown)) return undefined;
   const reason = requestReason("deleteTargetings", thrown);
@@ -334,9 +326,8 @@ function reasonOf(thrown: unknown): Reason | undefined {
 const FRESH_MS = 60_000;
 
 /**
- * Stores what a run removes as the part `removed`, in NDJSON that `bulk_add_options` or `update_contexts` can read from
- * a file. Stores the previous values as the part `former`. Reads deleted options for this, each once, unless they were
- * just read for the plan. Throws the ApiError of a failed read; nothing may be deleted then.
+ * Stores what a run removes as the part `removed`, in NDJSON that `bulk_add_options` or `update_contexts` can read, and
+ * the previous values as the part `former`. Throws the ApiError of a failed read; nothing may be deleted then.
  */
 async function storePreviousValues(
   plan: Pick<Plan, "removed" | "former" | "madeAt">,
@@ -380,9 +371,8 @@ async function* removedLines(
 }
 
 /**
- * Returns the items of a request as they are sent: the bound fields first, then the item's other fields. With
- * `targetingInPath` the targeting is omitted, because the route contains it. Throws a RangeError if a required ID is
- * missing, because such a step must not be sent.
+ * Returns the items of a request as they are sent: the bound fields first. `targetingInPath` omits the targeting,
+ * because the route contains it. Throws a RangeError if a required ID is missing, so that such a step is not sent.
  */
 export function requestItems(state: RunState, ids: readonly number[], targetingInPath: boolean): BulkItems {
   const pieces: Uint8Array[] = [OPENING];
@@ -431,10 +421,7 @@ interface FinishingWorld {
   readonly renewBase?: typeof renewBaseAt;
 }
 
-/**
- * Stores the failed rows of a run's file, and updates the remembered names of targetings. Renews the base of the file
- * that the run applied.
- */
+/** Stores the failed rows of a run's file, updates the remembered names, and renews the base of an applied file. */
 async function finishChange(
   { header: { call }, state, part, keep }: RunAccess<WriteCall, RunState>,
   { words, memory, renewBase, api, retryBudgetMs }: FinishingWorld,

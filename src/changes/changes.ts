@@ -30,7 +30,6 @@ import { RunState } from "./state/change-state.ts";
 
 export type ChangeHeader = RunHeader<WriteCall>;
 
-/** A call and its arrival time, in milliseconds since 1970. `bytes` is the content of its file. */
 interface ArrivedWrite {
   readonly call: WriteCall;
   readonly caller: string;
@@ -41,7 +40,7 @@ interface ArrivedWrite {
 
 type AskLater = (header: ChangeHeader, plan: Plan) => Promise<void>;
 
-/** The state that a run shows while it is planned in the background, and how a person is asked to approve it. */
+/** What a run shows while it is planned, and how a person is asked to approve it. */
 interface Preparing {
   readonly meanwhile?: RunState | undefined;
   readonly ask?: AskLater | undefined;
@@ -49,10 +48,7 @@ interface Preparing {
   readonly isForKeeping?: boolean;
 }
 
-/**
- * Starts a run with its plan, under the lease that it was planned with. Returns undefined if the run was started or
- * ended meanwhile.
- */
+/** Starts a run with its plan, under the lease of its planning. Undefined if it was started or ended meanwhile. */
 export type StartPlanned = (plan: Plan) => Promise<ChangeRun | undefined>;
 
 /** Plans changes, and starts the runs that apply them. */
@@ -60,8 +56,7 @@ export class Changes {
   readonly runs: KindRuns<WriteCall, JournalEntry, RunState, Plan | Planning, NewApproval>;
   readonly #context: RunsContext & ChangeWorld;
   /**
-   * By run ID: what the run would remove. Contains runs that were planned after their call was answered and now wait
-   * for approval.
+   * What the runs would remove that were planned after their call was answered and now wait for approval, by run ID.
    */
   readonly #asked = new Map<string, { readonly losses: readonly Loss[]; readonly at: number }>();
 
@@ -82,10 +77,7 @@ export class Changes {
     return api.forCall?.() ?? api;
   }
 
-  /**
-   * Plans a call without writing anything. `bytes` is the content of its file, if it has one. Throws an ApiError if a
-   * required read fails, and a FileError if the file cannot be read.
-   */
+  /** Plans a call without writing anything. Throws the ApiError of a required read, or the FileError of its file. */
   async plan(call: WriteCall, signal: AbortSignal, bytes?: ByteSource): Promise<Plan> {
     const { lookAgain } = this.#context;
     const resolve = this.#resolveUndone(call, signal);
@@ -105,10 +97,7 @@ export class Changes {
     return preflight(plan, { api, memory, signal });
   }
 
-  /**
-   * Stores a run with the content of its file, without starting it. Returns its header, or the header of a run of the
-   * same call that is already waiting.
-   */
+  /** Stores a run with its file, without starting it. Returns its header, or that of a waiting run of the same call. */
   async keep(call: WriteCall, caller: string, bytes?: ByteSource, marks?: RunMarks): Promise<ChangeHeader> {
     const waiting = marks?.dryRun ? undefined : await this.waitingRun(call, caller);
     if (waiting !== undefined) return waiting.header;
@@ -130,9 +119,9 @@ export class Changes {
   }
 
   /**
-   * Stores a planned desired state as a run that is not started: a new run, or an `earlier` one whose plan was not
-   * made. `text` is the plan in the format that `lookAgain` reads; `changes` is the same plan as data. Returns the
-   * header of the run, and its current plan.
+   * Stores a planned desired state as a run that is not started: a new one, or an `earlier` one without a plan. `text`
+   * is the plan in the format that `lookAgain` reads, and `changes` the same plan as data. Returns the header and the
+   * current plan.
    */
   async keepPlan(
     changes: PlannedChanges,
@@ -155,8 +144,8 @@ export class Changes {
   }
 
   /**
-   * Stores a run for a plan that is still being made, and continues to make it in the background. Until the plan is
-   * ready, the run has one object: the targeting. If planning fails, that object has the reason.
+   * Stores a run whose plan is still being made, and continues to make it in the background. Until then the run has one
+   * object, the targeting. If planning fails, that object has the reason.
    */
   async planLater(
     unmade: UnfinishedPlan,
@@ -195,8 +184,8 @@ export class Changes {
   }
 
   /**
-   * Stores what a run would do. The run then waits for approval. A plan that needs no approval on the web page only stays
-   * stored. Returns false if the run was started or ended meanwhile.
+   * Stores what a run would do. It then waits for approval, unless its plan needs none on the web page. Returns false
+   * if it was started or ended meanwhile.
    */
   propose(header: ChangeHeader, plan: Plan): Promise<boolean> {
     const { runId, call } = header;
@@ -214,9 +203,8 @@ export class Changes {
   }
 
   /**
-   * Starts a stored run in the background, with its plan or with one that is still being made. Returns undefined if the
-   * run was already started. `lease` is the lease that the run was planned with, if any. Throws an
-   * ExecutionRefusedError.
+   * Starts a stored run in the background. Returns undefined if it was already started. `lease` is the lease that it
+   * was planned with, if any. Throws an ExecutionRefusedError.
    */
   async start(header: ChangeHeader, plan: Plan | Planning, lease?: Lease): Promise<ChangeRun | undefined> {
     await this.runs.checkExecutable(header);
@@ -234,9 +222,9 @@ export class Changes {
   }
 
   /**
-   * Continues to plan a stored run in the background. `begin` then starts it. If `begin` returns undefined because an
-   * approval is required, `ask` requests it; without `ask` the plan is only stored. Until then the state of the run is
-   * `meanwhile`, or the caller's whole input, pending.
+   * Continues to plan a stored run in the background; `begin` then starts it. If `begin` returns undefined because
+   * approval is required, `ask` requests it; without `ask` the plan is only stored. Until then the state is
+   * `meanwhile`, or the caller's whole input, not applied.
    */
   async prepare(
     header: ChangeHeader,
@@ -283,8 +271,8 @@ export class Changes {
   }
 
   /**
-   * Returns the state that a run shows until it is planned: the caller's whole input, pending. The rows of a file are
-   * added once they are read, because the call may need an answer before that.
+   * Returns what a run shows until it is planned: the caller's whole input, not applied. The rows of a file are added
+   * once they are read, because the call may need an answer before that.
    */
   async #unplanned(
     header: ChangeHeader,
@@ -320,9 +308,9 @@ export class Changes {
   }
 
   /**
-   * Makes identical calls that arrive at the same time share one run, in any process. Returns the run that another of
-   * these calls has started since this one arrived, or the result of `make`. `make` receives a function that returns
-   * the run to start: a run of the same call that already waits for approval, or a new one.
+   * Makes identical calls that arrive at the same time share one run, in any process: returns the run that one of them
+   * has started since this one arrived, or the result of `make`. `make` receives a function that returns the run to
+   * start: a waiting run of the same call, or a new one.
    */
   once<T>(
     { call, caller, arrivedAt, bytes, requested }: ArrivedWrite,
@@ -363,9 +351,8 @@ export class Changes {
   }
 
   /**
-   * Returns a function that finds out what the unanswered requests of the undone run did, without sending any of them
-   * again. It reads first. If that does not show that all were applied, it waits until none can be in progress and
-   * reads again. Returns undefined for a call that undoes nothing.
+   * Returns a function that reads what the unanswered requests of the undone run did. If that does not show that all
+   * were applied, it waits until none can be in progress and reads again. Undefined for a call that undoes nothing.
    */
   #resolveUndone(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined {
     const undoes = undoneBy(call);
@@ -390,8 +377,8 @@ export class Changes {
   }
 
   /**
-   * Ends a run whose planning failed, and writes the reason to its journal. With `isOver` it ends permanently;
-   * otherwise it depends on the error whether it can be resumed.
+   * Ends a run whose planning failed, and records the reason: permanently with `isOver`, otherwise depending on the
+   * error.
    */
   async #giveUp({ runId }: ChangeHeader, thrown: unknown, isOver: boolean): Promise<ChangeRun | undefined> {
     const error = thrown instanceof Error ? thrown.message : String(thrown);
@@ -427,10 +414,7 @@ function resumedError(): FileError {
 /** The text of a plan: a string, or bytes in pieces if it may be large. */
 type PlanText = string | ByteSource;
 
-/**
- * A plan to store: its text in the format that `lookAgain` reads, the tool that made it, and the base of its file or
- * the run that it undoes.
- */
+/** A plan to store: its text as `lookAgain` reads it, the tool, and the base of its file or the run that it undoes. */
 export interface StoredPlan {
   readonly text: PlanText;
   readonly plannedBy: PlanningTool;
@@ -441,10 +425,7 @@ export interface StoredPlan {
   readonly requested?: Requested | undefined;
 }
 
-/**
- * A plan that takes long to make. `text` is the input that it is made from; `targetings` are the targetings that it is
- * about.
- */
+/** A plan that takes long to make from the input `text`. `targetings` are those that it is about. */
 interface UnfinishedPlan extends StoredPlan {
   readonly targetings: readonly string[];
 }

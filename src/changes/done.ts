@@ -19,10 +19,9 @@ export interface Resolved {
 }
 
 /**
- * Returns what a run did, from its applied steps in the order in which they were applied. `former` is its part of that
- * name. What the run did and then reversed itself is omitted. Without `resolved`, in-doubt steps are omitted and their
- * objects are listed as unresolved. With `resolved`, in-doubt steps count as applied; the current state then shows which
- * of them were.
+ * Returns what a run did, in the order in which steps were applied; what it reversed itself is omitted. `former` is its
+ * part of that name. Without `resolved`, in-doubt steps are omitted and their objects listed as unresolved. With it,
+ * they count as applied, and the current state shows which of them were.
  */
 export async function effectsOfRun(
   state: RunState,
@@ -43,8 +42,7 @@ export async function effectsOfRun(
     for (const object of step?.objects ?? []) if (step !== undefined) stepOf.set(object, step);
   }
   const about = (object: number) => doubtedObject(state, object, stepOf.get(object), before);
-  // Targetings cannot be listed. So reading cannot show whether a new targeting was created, or what an unknown
-  // targeting contains.
+  // Targetings cannot be listed, so reading does not find a new targeting or the options of an unknown one.
   const isFindable = (object: number): boolean =>
     stepOf.get(object)?.operation !== "createTargetings" && about(object).targeting !== undefined;
   const lost = [...stepOf.keys()].filter((object) => !isFindable(object));
@@ -58,9 +56,9 @@ export async function effectsOfRun(
 }
 
 /**
- * Returns what a damaged run may have removed, from its parts `former` and `removed`, which it stored before it sent
- * anything. Everything in them counts as removed; a comparison with the current state of the service shows what really
- * was. `isGone` returns whether a targeting no longer exists. Returns undefined if `former` is incomplete.
+ * Returns what a damaged run may have removed, from its parts `former` and `removed`, which it stored before sending.
+ * All of it counts as removed; comparing it with the service shows what really was. `isGone`: whether a targeting no
+ * longer exists. Undefined if `former` is incomplete.
  */
 export async function possibleRemovals(
   former: AsyncIterable<Uint8Array>,
@@ -126,8 +124,8 @@ export async function readPreviousValues(pieces: AsyncIterable<Uint8Array>): Pro
 }
 
 /**
- * Returns the applied steps, and those in `also`, in order of application. A temporary name is applied before anything
- * else, although its step was created later.
+ * Returns the applied steps, and those in `also`, in order of application. A temporary name is applied first, although
+ * its step was created later.
  */
 function appliedSteps(state: RunState, also: ReadonlySet<number>): readonly number[] {
   const first: number[] = [];
@@ -285,10 +283,7 @@ class Tracks {
     return created?.contexts ?? (former?.kind === "option" ? former.held : undefined);
   }
 
-  /**
-   * Applies a deletion. Sub-options of a deleted group that are not deleted with it become top-level options
-   * (management-api 7.4).
-   */
+  /** Applies a deletion. Remaining sub-options of a deleted group become top-level options (management-api 7.4). */
   #delete(_id: string): void {
     const deleted = this.#track(_id);
     deleted.isDeleted = true;

@@ -7,7 +7,6 @@ import { CHANGE_FORM, type ChangeRun } from "./change-run.ts";
 import type { Plan, Planning } from "./plan/plan.ts";
 import { RunState } from "./state/change-state.ts";
 
-/** What happens to a run after planning. */
 interface Then {
   /** Its state until it is planned. */
   readonly meanwhile: RunState;
@@ -26,8 +25,8 @@ interface Then {
 }
 
 /**
- * Returns a run that is stored but not started while it is planned in the background. After that it starts, or waits
- * for approval of what it would remove, or ends with the reason why it could not be planned.
+ * Returns a run that is stored but not started while it is planned in the background. It then starts, waits for
+ * approval, or ends with the reason why it could not be planned.
  */
 export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, then: Then): ChangeRun {
   const watchers = new Map<RunWatcher, () => void>();

@@ -6,7 +6,7 @@ import type { Resolved } from "./done.ts";
 import type { Step } from "./rows/entries.ts";
 import type { RunState } from "./state/change-state.ts";
 
-/** What was read about in-doubt steps. `areApplied` says that all of them were applied, so that nothing can follow. */
+/** What was read about in-doubt steps. If `areApplied`, all of them were applied, and none can still be. */
 interface Found extends Resolved {
   readonly areApplied: boolean;
 }
@@ -14,9 +14,8 @@ interface Found extends Resolved {
 type Reading = { readonly api: ManagementApi; readonly signal: AbortSignal };
 
 /**
- * Finds out what the in-doubt steps of a run created, only by reading. An option that has the name of a new one was
- * created by this run if it is newer than everything that existed before the request: the newest option before the run,
- * and what the run's earlier requests created. Throws the ApiError of a read.
+ * Reads what the in-doubt steps of a run created. An option with the name of a new one is this run's if it is newer
+ * than the newest option before the run and everything that the run's earlier requests created. Throws an ApiError.
  */
 export async function resolveDoubts(state: RunState, reading: Reading): Promise<Found> {
   const steps = [...state.inDoubt()].flatMap((id) => state.steps.at(id) ?? []);
@@ -59,9 +58,8 @@ function namesOf({ operation, item }: Step): readonly string[] {
 }
 
 /**
- * Returns who created an option that has the name of a new one. IDs grow, so an option older than the newest of its list
- * before the run existed before, and a newer one is this run's. If that list is not known, an option is this run's if it
- * is newer than what the run created before.
+ * Returns who created an option that has the name of a new one. IDs grow, so an option is this run's if its ID is
+ * greater than the newest of its list before the run, or if that is unknown, than what the run created before.
  */
 function creatorOfOption(
   id: string,

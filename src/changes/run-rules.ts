@@ -18,10 +18,7 @@ export const CONFIRMATION_MS = 600_000;
 /** An `update_contexts` that removes more Context IDs than this needs approval. */
 const MAX_UNCONFIRMED_REMOVALS = 100;
 
-/**
- * Whether a plan removes so much that a person must approve it. This depends on what the plan does, not only on the
- * tool.
- */
+/** Whether a plan removes so much that a person must approve it, by what it does, not only by its tool. */
 export function needsConfirmation({ losses }: Pick<Plan, "losses">): boolean {
   let contextIds = 0;
   for (const { kind, count, empties } of losses) {
@@ -59,8 +56,8 @@ function takesAway(step: Step): boolean {
 type Left = { readonly header: RunHeader<WriteCall>; readonly state: Pick<RunState, "planned" | "updatedAt"> };
 
 /**
- * Whether a run may be resumed for the same call. A deletion may affect other objects by now. A run without a plan
- * would be planned again, and may need approval.
+ * Whether a run may be resumed for the same call. A deletion may affect other objects by now, and a run without a plan
+ * may need approval.
  */
 export function mayGoOn({ header, state }: Left): boolean {
   const { deletes, mayTakeAway } = changeOf(header.call);
@@ -68,8 +65,8 @@ export function mayGoOn({ header, state }: Left): boolean {
 }
 
 /**
- * Whether another process may continue a run without being asked. A run that removes something must be continued soon
- * after its approval; otherwise a person must approve again.
+ * Whether another process may continue a run on its own. One that removes something needs a new approval if the last
+ * one is not recent.
  */
 export function mayBeClaimed({ header, state }: Left, now: number): boolean {
   const { mayTakeAway } = changeOf(header.call);
@@ -80,8 +77,8 @@ export function mayBeClaimed({ header, state }: Left, now: number): boolean {
 const OBJECTS_PER_LINE = 500;
 
 /**
- * Returns the state of a run until it is planned: the caller's whole input, pending. `bytes` is the content of the
- * call's file, if it has one. A file that cannot be read is one object, so that the report has an item with the reason.
+ * Returns the state of a run until it is planned: the caller's whole input, not applied. A file that cannot be read is
+ * one object, so that the report has an item with the reason.
  */
 export async function unplannedState(call: WriteCall, bytes: ByteSource | undefined): Promise<RunState> {
   try {
@@ -108,9 +105,8 @@ export function unfinishedPlanState({ tool, input }: WriteCall): RunState {
 }
 
 /**
- * Returns how a run ends if its planning failed, or if it could not store what it read. A rejection would occur again,
- * so the run has failed. An error that another attempt may avoid interrupts the run. Returns undefined for an error of
- * this machine.
+ * Returns how a run ends if planning failed or what it read could not be stored: a rejection would occur again, so it
+ * fails; an error that another attempt may avoid interrupts it. Undefined for an error of this machine.
  */
 export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending | undefined {
   if (thrown instanceof FileError) {
@@ -122,10 +118,7 @@ export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending
   return { cause, reason: ownReason(code, problemOf(thrown)) };
 }
 
-/**
- * Whether a run ended before it started: it was never approved, or its plan could not be made. Nothing of it may be
- * sent any more.
- */
+/** Whether a run ended before it started: it was never approved, or not planned. Nothing of it may be sent any more. */
 export function isWithdrawn({ stopped, facts, planned }: RunState): boolean {
   const isPlanAlone = stopped !== undefined && stopped.cause !== "interrupted" && facts.tool !== undefined && !planned;
   return isPlanAlone || UNCONFIRMED.has(stopped?.reason?.code ?? "");

@@ -16,9 +16,9 @@ import { Plan, type PlanningContext } from "./plan.ts";
 type AddOptionsInput = Inputs["bulk_add_options"];
 
 /**
- * Plans adding options to one targeting. Sub-options of a group that the same call creates are sent inside it, in any
- * order of the items. Reads List Options if a `parentName` is not one of the call's own groups, and if `onExisting` is
- * not `fail`; only new data is then sent. Rows with the ID of an existing option create no option.
+ * Plans adding options to one targeting. Sub-options of a group of the same call are sent inside it. Lists the options
+ * if a `parentName` is not a group of the call, or if `onExisting` is not `fail`. Rows with the ID of an existing
+ * option create none.
  */
 export async function planAddOptions(
   input: AddOptionsInput,
@@ -92,8 +92,8 @@ function placePlain(plan: Plan, { block, from, to }: RowRange, existing: Existin
 }
 
 /**
- * Assigns sub-options to the groups that they name. Sub-options of the call's new groups become their children; the
- * other options are returned, with the ID of their group if they have one.
+ * Assigns sub-options to the groups that they name. Those of the call's new groups become their children; the others
+ * are returned, with the ID of their group if they have one.
  */
 async function assignToGroups(
   plan: Plan,
@@ -148,10 +148,7 @@ function planExisting(plan: Plan, option: NewOption, there: string, existing: Ex
   }
 }
 
-/**
- * Returns the sub-options of a new group whose names are new. The others already exist, so they cannot be created
- * inside it.
- */
+/** Returns the sub-options of a new group that do not exist yet, so that they can be created inside it. */
 function newSubOptions(
   plan: Plan,
   children: readonly NewOption["children"][number][],
@@ -166,8 +163,7 @@ function newSubOptions(
 }
 
 /**
- * Returns the existing option groups of a targeting, by name. After console edits, a name can occur twice
- * (management-api 4.2).
+ * Returns the option groups of a targeting by name. After console edits, a name can occur twice (management-api 4.2).
  */
 async function topLevelGroups(targetingId: string, { api, signal }: PlanningContext): Promise<NameIndex<OptionRecord>> {
   const groups = new NameIndex<OptionRecord>();
@@ -178,10 +174,10 @@ async function topLevelGroups(targetingId: string, { api, signal }: PlanningCont
 }
 
 /**
- * Plans the rows that contain the ID of an option in the targeting, as sheets with results do. If the option already
- * has all values of its row, the row is done. `addContexts` adds missing Context IDs. Any other difference is an edit:
- * the row fails here, unless `onExisting` is `skip`. An ID that the targeting does not contain is ignored. Returns the
- * other candidates. Reads List Options, and the Context IDs of these options.
+ * Plans rows with the ID of an option, as sheets with results have them, and returns the other candidates. If the
+ * option has all values of its row, the row is done. `addContexts` adds missing Context IDs. Any other difference is an
+ * edit and fails, unless `onExisting` is `skip`. IDs of other targetings are ignored. Reads List Options, and the
+ * Context IDs of these options.
  */
 async function planRowsWithIds(
   plan: Plan,

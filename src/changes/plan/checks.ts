@@ -22,9 +22,7 @@ type CheckedContextIds =
 
 const NO_CONTEXT_IDS: CheckedContextIds = { ok: true, ids: [] };
 
-/**
- * Trims and checks Context IDs (management-api 8.1). Returns the first problem, and how many Context IDs are invalid.
- */
+/** Trims and checks Context IDs (management-api 8.1). Returns the first problem and the number of invalid ones. */
 export function checkContextIds(contextIds: readonly string[]): CheckedContextIds {
   const [only] = contextIds;
   if (only === undefined) return NO_CONTEXT_IDS;

@@ -28,8 +28,8 @@ interface PlannedChange {
 }
 
 /**
- * Plans the steps of changes to different options. `contents` contains the options that were read, or why reading
- * failed. A change that does not fit into one request is sent in parts.
+ * Plans the changes to options, in parts if a change does not fit into one request. `contents`: the options as read, or
+ * why that failed.
  */
 export function planContextChanges(
   plan: Plan,
@@ -71,7 +71,6 @@ function changeOf(wish: RequestedContextChange, contents: OptionContents | undef
   };
 }
 
-/** Data that the changes of a call share. */
 interface Together {
   /** How many more Context IDs the project may hold after the call. Options that were not read are not counted. */
   readonly room: { left: number };
@@ -79,10 +78,7 @@ interface Together {
   readonly moving: ReadonlySet<string>;
 }
 
-/**
- * Returns how many more Context IDs the project may hold. Its limit is 200,000 (management-api 8.1). Only the Context
- * IDs of options that were read are subtracted.
- */
+/** Returns how many more Context IDs the project may hold (management-api 8.1), as far as its options were read. */
 function roomInProject(changes: readonly PlannedChange[]): { left: number } {
   let left: number = LIMITS.projectContextIds.value;
   for (const { held, add, remove } of changes)
@@ -95,8 +91,8 @@ const keptFrom = (remove: readonly string[], held: ReadonlySet<string>): number 
   remove.filter((id) => held.has(id)).length;
 
 /**
- * Returns the Context IDs that move from one group to another. Two groups never hold the same own Context ID
- * (management-api 7.2), so it must leave one before the other gets it.
+ * Returns the Context IDs that move between groups. One group must lose them first, because no two groups hold the same
+ * own Context ID (management-api 7.2).
  */
 function movingBetweenGroups(changes: readonly PlannedChange[]): ReadonlySet<string> {
   const groups = changes.filter(({ contents }) => contents?.option.type !== "atomic");
@@ -191,10 +187,7 @@ interface ItemContextChange {
   readonly set?: readonly string[];
 }
 
-/**
- * Notes for the report what each item about an option changes. The items apply one after the other to the Context IDs
- * that the option holds.
- */
+/** Notes for the report what each item about an option changes, one item after the other. */
 export function noteRows(plan: Plan, asked: readonly ItemContextChange[], { option, contexts }: OptionContents): void {
   const held = new Set(contexts);
   for (const { object, add, remove, set } of asked) {

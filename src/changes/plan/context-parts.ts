@@ -18,7 +18,6 @@ export interface Growth {
   readonly bytes: number;
 }
 
-/** The rules for cutting a change into parts. */
 interface PartRules {
   readonly growth: Growth;
   /** Whether each part either only adds or only removes. */
@@ -26,10 +25,10 @@ interface PartRules {
 }
 
 /**
- * Cuts a change into parts that each fit into one request (management-api 8.1), to be sent one after another. It adds
- * as many Context IDs as the growth allows before it removes any, and removes only enough to make room for the rest. So
- * the option never holds much less than before or afterwards. Every part but the last is full. More parts than the
- * minimum are used only for early and late Context IDs and for pure parts.
+ * Cuts a change into parts that each fit into one request (management-api 8.1), to be sent one after another. As many
+ * Context IDs are added as the growth allows before any is removed, and then only enough are removed to make room, so
+ * the option never holds much less than before or afterwards. Every part but the last is full, except for early and
+ * late Context IDs and pure parts.
  */
 export function contextParts(work: ContextWork, rules: PartRules): readonly ContextChanges[] {
   const cut = new Cut(work, rules);
@@ -95,7 +94,7 @@ class Cut {
   }
 
   /**
-   * Continues a part with the operation that it began with. The last Context ID to remove is left to the end, so that
+   * Continues a part with the operation that it began with. The last Context ID to remove stays until the end, so that
    * the option is never empty.
    */
   #nextPure(
@@ -112,7 +111,6 @@ class Cut {
     return this.#queues[kind].length - this.#taken[kind];
   }
 
-  /** Returns whether one more Context ID may be added. Always true if nothing is left to remove. */
   #hasRoom(removesLeft: number): boolean {
     if (removesLeft === 0) return true;
     const { ids, bytes } = this.#rules.growth;

@@ -12,15 +12,14 @@ import { noteCommonTargeting } from "./former-values.ts";
 import { isOption, optionFinder, reasonIfRenamed, unnamed } from "./names.ts";
 import { type Loss, type LostOption, Plan, type PlanningContext } from "./plan.ts";
 
-/** Something to delete, and the object that reports it. */
 interface WantedDelete {
   readonly _id: string;
   readonly object: number;
 }
 
 /**
- * Plans deleting targetings. Each is read first, so that a person can see what would be deleted. Throws an ApiError if
- * a read fails for a reason other than a missing targeting.
+ * Plans deleting targetings. Reads each first, to show a person what would be deleted. Throws the ApiError of a failed
+ * read, unless the targeting does not exist.
  */
 export async function planDeleteTargetings(input: Inputs["delete_targeting"], context: PlanningContext): Promise<Plan> {
   const { api, signal } = context;
@@ -88,10 +87,9 @@ function namedTargetings(plan: Plan, { ids, names = [] }: Inputs["delete_targeti
 }
 
 /**
- * Plans the deletion of options. Reads them first, so that a person sees what would be deleted, and because a request
- * takes only 150 groups and sub-options. A group is deleted before the last of its named sub-options, so that no
- * request leaves it empty (management-api 7.4, case 6), and after the others, so that these do not become top-level
- * options in between.
+ * Plans deleting options. Reads them first, to show a person what would be deleted, and because a request takes only
+ * 150 groups and sub-options. A group is deleted before the last of its named sub-options, so that no request leaves it
+ * empty (management-api 7.4, case 6), and after the others, so that they do not become top-level options.
  */
 export async function planDeleteOptions(input: Inputs["delete_options"], context: PlanningContext): Promise<Plan> {
   const { api, signal } = context;

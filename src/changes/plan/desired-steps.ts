@@ -23,20 +23,15 @@ import { type NewOption, planOption } from "./option-drafts.ts";
 import { MEASURES, REQUEST_LIMITS } from "./packing.ts";
 import type { Plan } from "./plan.ts";
 
-/**
- * The positions of a targeting's objects: `own` is the object of the targeting, if it has one, and `first` the object
- * of its first item.
- */
+/** The positions of a targeting's objects: `own` is its own object, if there is one, `first` that of its first item. */
 export interface TargetingObjects {
   readonly own: number;
   readonly first: number;
 }
 
-/** The data from which the steps of a desired state are made. */
 interface StepContext extends TargetingObjects {
   readonly plan: Plan;
   readonly changes: PlannedChanges;
-  /** The item about an option, by option. */
   readonly itemOf: ReadonlyMap<Ref, number>;
   /** Returns the group of a parent reference, or null for the top level. */
   readonly groupOf: (place: ParentRef) => Ref | null;
@@ -46,9 +41,8 @@ interface StepContext extends TargetingObjects {
 }
 
 /**
- * Adds the steps of the open items, request by request. The steps of a request wait for those of the previous one. If
- * the limit of options leaves no room for a temporary state that the changes need, all items fail before anything is
- * sent.
+ * Adds the steps of the open items, request by request; each request waits for the previous one. If the limit of
+ * options leaves no room for a necessary temporary state, all items fail before anything is sent.
  */
 export function addSteps(plan: Plan, changes: PlannedChanges, place: TargetingObjects): void {
   const { items, alreadyDone } = changes;
@@ -83,7 +77,7 @@ function addTargeting({ plan, own, changes: { targeting } }: StepContext): void 
   else if (rename !== undefined) plan.add(plan.make.renameTargeting(_id, rename, { objects: [own] }));
 }
 
-/** Returns the source of temporary names and Context IDs. They are the same each time that the plan is made. */
+/** Returns the source of temporary names and Context IDs, the same ones each time that the plan is made. */
 function placeholdersOf({ targeting }: PlannedChanges): Placeholders {
   const known = new Map<string, string>();
   const lettersFor = (ref: Ref): string => {
@@ -95,10 +89,7 @@ function placeholdersOf({ targeting }: PlannedChanges): Placeholders {
   return { nameOf: (ref) => `tmp ${lettersFor(ref)}`, contextIdOf: (group) => `tmp-${lettersFor(group)}` };
 }
 
-/**
- * Returns a function that finds the group of a parent reference. A group that the run no longer needs to create is
- * found by its name.
- */
+/** Returns a function that finds the group of a parent reference, by name if the group already exists. */
 function groupFinder({ alreadyDone, items, there }: PlannedChanges): StepContext["groupOf"] {
   const byName = new Map(alreadyDone.size === 0 ? [] : [...there].map(([ref, { name }]) => [name, ref]));
   return (place) => {
@@ -109,8 +100,8 @@ function groupFinder({ alreadyDone, items, there }: PlannedChanges): StepContext
 
 /**
  * Builds the model of the options that the changes concern: options that change, options with wanted names, all groups,
- * and the sub-options of groups that an option enters or leaves. `others` is the number of all other options. If the
- * current state is unknown, the state in the plan is used, and groups count as not empty.
+ * and the sub-options of groups that an option enters or leaves. `others` counts the rest. If the current state is
+ * unknown, that of the plan is used, and groups count as not empty.
  */
 function modelOf({ there, items }: PlannedChanges, wanted: ReadonlyMap<Ref, Change>) {
   const names = new Set<string>();
@@ -210,10 +201,7 @@ function deletion(making: StepContext, { ref }: DeleteItem, after: readonly numb
   return plan.make.deleteOption(boundTo(making, ref), isInTree, { objects: [first + at], ...waiting(after) });
 }
 
-/**
- * Returns the step of an update. If it has more Context IDs than fit into one request, the step contains the first
- * ones.
- */
+/** Returns the step of an update, with as many Context IDs as fit into one request. */
 function update(
   making: StepContext,
   item: UpdateItem,
@@ -238,10 +226,7 @@ function update(
   return plan.make.updateOption(boundTo(making, ref), fields, given, group);
 }
 
-/**
- * Adds the further parts of a long change of Context IDs, each after the previous one. Returns the ID of the last part,
- * if there is any.
- */
+/** Adds the further parts of a long change of Context IDs, each after the previous one. Returns the last part's ID. */
 function addContextParts(
   making: StepContext,
   item: UpdateItem,
@@ -267,8 +252,8 @@ function contextsOf({ add, remove }: UpdateItem, known: KnownOption | undefined)
 }
 
 /**
- * Returns the object that an update counts for: that of its own item. If a group only gets or loses a placeholder, it
- * is the object of an item that leaves or enters the group.
+ * Returns the object that an update counts for. If a group only gets or loses a placeholder, it is the object of an
+ * item that leaves or enters the group.
  */
 function objectOf(
   { itemOf, changes, groupOf, first }: StepContext,

@@ -11,9 +11,8 @@ import type { Plan, PlanningContext } from "./plan.ts";
 type ChangingStep = { readonly step: Step; readonly id: string };
 
 /**
- * Notes in a plan, for its report, the previous names and groups of what it renames and moves, how many of the Context
- * IDs that it adds are already present, and the targeting if there is only one. If a read fails, the plan stays as it
- * is.
+ * Notes previous values in a plan, for its report: names, groups, how many of the added Context IDs are already
+ * present, and the targeting if there is only one. If a read fails, the plan stays as it is.
  */
 export async function notePreviousValues(plan: Plan, context: PlanningContext): Promise<void> {
   const changes = [...changesIn(plan)];
@@ -142,7 +141,7 @@ export function notePreviousContents(
 /** The maximum number of noted Context IDs that are similar to one that their option holds. */
 const MAX_NEAR = 3;
 
-/** Notes the Context IDs of a call that differ from one that their option holds only in case, width or composition. */
+/** Notes Context IDs of a call that differ from a held one only in case, width or composition. */
 export function noteSimilarIds(plan: Plan, given: Iterable<string>, held: readonly string[]): void {
   const near = nearContextIds([...given], held);
   if (near.length === 0) return;
@@ -151,7 +150,6 @@ export function noteSimilarIds(plan: Plan, given: Iterable<string>, held: readon
   plan.facts = { ...plan.facts, nearIds };
 }
 
-/** Notes how many options get Context IDs but were not read. */
 export function noteUnread(plan: Plan, unread: number): void {
   if (unread > 0) plan.facts = { ...plan.facts, unread };
 }
@@ -165,10 +163,7 @@ export function noteCommonTargeting(plan: Plan, targetings: readonly (string | u
 /** The maximum length of a stored targeting name. */
 const MAX_LETTERS = 300;
 
-/**
- * Notes the name of the targeting of all changed options, and its number of options. Notes nothing if it cannot be
- * read.
- */
+/** Notes the name and size of the only targeting of all changed options, if it can be read. */
 export async function noteTargetingFacts(plan: Plan, context: PlanningContext): Promise<void> {
   const { within } = plan.facts;
   if (within === undefined) return;
@@ -177,10 +172,7 @@ export async function noteTargetingFacts(plan: Plan, context: PlanningContext): 
   if (optionCount !== undefined) plan.facts = { ...plan.facts, optionsThere: optionCount };
 }
 
-/**
- * If a call changes more options than this, their previous values are not read. `alone` limits the reads of single
- * objects, and `listed` limits the reads of names and groups through lists.
- */
+/** The number of options up to which previous values are read: one by one (`alone`), or through lists (`listed`). */
 const MAX_READ = { alone: 500, listed: 5000 } as const;
 /** One retry and a short timeout, because the change continues without these reads. */
 const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 5000 } as const;
@@ -192,10 +184,7 @@ export interface OptionalReads {
   readonly targetings: (ids: readonly string[]) => Promise<ReadonlyMap<string, TargetingRecord>>;
 }
 
-/**
- * Returns reads that a plan can do without. After a failure other than a rejection by the service, nothing more is
- * read.
- */
+/** Returns reads that a plan can do without. After a failure other than a rejection, nothing more is read. */
 export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
   const gently: ManagementApi = {
     ...api,
@@ -223,10 +212,7 @@ export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
   };
 }
 
-/**
- * Returns undefined if a read fails. A read that the service rejects, for example of a missing object, does not stop
- * further reads; any other failure does.
- */
+/** Returns undefined if a read fails. Unless the service rejected it, no further reads follow. */
 async function undefinedIfFailed<Value>(
   read: () => Promise<Value>,
   fails: { one: boolean },

@@ -7,10 +7,7 @@ import type { OptionRecord } from "../../spec/records.ts";
 import type { NamedTargeting } from "../call.ts";
 import type { PlanningContext } from "./plan.ts";
 
-/**
- * Finds the option with a name. `field` is the input field that contains the name. Returns a reason if no option, or
- * more than one, has the name.
- */
+/** Finds the option with a name, or returns a reason if there is not exactly one. `field` contains the name. */
 export type FindOption = (name: string, field: string) => OptionRecord | Reason;
 
 /** A function that finds options, with the names that did not match exactly, and the options that it read, by ID. */
@@ -23,8 +20,8 @@ interface OptionFinder extends FindOption {
 const MAX_MATCHED_NAMES = 20;
 
 /**
- * Returns a function that finds options of a targeting by name, including sub-options (see `NameIndex`). Reads the
- * lists of the targeting once if `isNeeded` is true. Throws the ApiError of a read that fails.
+ * Returns a function that finds options of a targeting by name, including sub-options. Reads the lists of the targeting
+ * once if `isNeeded`. Throws the ApiError of a failed read.
  */
 export async function optionFinder(
   targetingId: string | undefined,
@@ -67,7 +64,6 @@ export function found(index: NameIndex<OptionRecord>, name: string, field: strin
   return ownReason("NAME_NOT_FOUND", near.length === 0 ? about : { ...about, near });
 }
 
-/** Returns whether an option was found. */
 export function isOption(option: OptionRecord | Reason): option is OptionRecord {
   return "_id" in option;
 }
@@ -82,10 +78,7 @@ export function unnamed({ currentName: value, ids = [], near = [] }: NamedTarget
 /** The current names of targetings, by ID. For a deleted targeting: the error of the service. */
 export type CurrentNames = ReadonlyMap<string, string | RejectedError>;
 
-/**
- * Reads the current names of targetings. Throws the ApiError of a read that fails for a reason other than a missing
- * targeting.
- */
+/** Reads the current names of targetings. Throws the ApiError of a failed read, unless the targeting does not exist. */
 export async function readCurrentNames(
   ids: readonly string[],
   { api, signal }: PlanningContext,
@@ -104,9 +97,7 @@ export async function readCurrentNames(
   return new Map(read);
 }
 
-/**
- * Returns a reason if the name of a targeting has changed since the call referred to it by name, otherwise undefined.
- */
+/** Returns a reason if a targeting that the call named was renamed meanwhile, otherwise undefined. */
 export function reasonIfRenamed(currentName: string | undefined, now: string): Reason | undefined {
   if (currentName === undefined || folded(now) === folded(currentName)) return undefined;
   return ownReason("NAME_NOT_FOUND", { field: "currentName", of: "targetings", value: currentName, now });

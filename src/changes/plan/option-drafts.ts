@@ -26,18 +26,15 @@ interface OpenOption {
 }
 
 /**
- * Takes the rows of a call and checks each as it arrives. Most rows of a large file are plain options. They are stored
- * as blocks of request text, so a file of 100,000 rows needs only a few megabytes.
+ * Takes the rows of a call and checks each as it arrives. Plain options, most rows of a large file, are stored as
+ * blocks of request text, so a file of 100,000 rows needs only a few megabytes.
  */
 export class OptionDrafts {
   readonly #plan: Plan;
   readonly #targetingId: string;
   readonly #rows = new RowWriter();
   readonly #blocks: RowBlock[] = [];
-  /**
-   * Plain options, by object, that are planned as candidates because further rows added to them or because they are
-   * groups.
-   */
+  /** Plain options, by object, that are planned as candidates: further rows added to them, or they are groups. */
   readonly #grown = new Set<number>();
   /** Plain options, by object, whose rows say that they are not groups. */
   readonly #atomic = new Set<number>();
@@ -96,9 +93,7 @@ export class OptionDrafts {
     return this.#withGroups().sort((one, other) => one.object - other.object);
   }
 
-  /**
-   * Returns the candidates. An option that others name as their group is a group, unless its row says that it is not.
-   */
+  /** Returns the candidates. An option that others name as their group is one, unless its own row denies that. */
   #withGroups(): OptionCandidate[] {
     for (const name of this.#groupNames) {
       const object = this.#names.get(name);
@@ -219,7 +214,6 @@ interface CheckedOption {
   readonly contexts: readonly string[];
 }
 
-/** A valid sub-option. */
 interface Child extends CheckedOption {
   readonly object: number;
 }
@@ -231,7 +225,6 @@ export interface NewOption extends Child {
   readonly children: Child[];
 }
 
-/** The names of a targeting's new options, each with the object of its first use. */
 export type NamesInUse = Map<string, number>;
 
 /** The objects of an option and of its sub-options. */
@@ -241,10 +234,9 @@ interface ObjectsOfOption {
 }
 
 /**
- * Checks one option and its sub-options against management-api 7.4, 8.1 and 8.3, and against the names that the call
- * used before. `place` contains the objects that report them. An invalid option fails in the plan, and its sub-options
- * are not applied. An invalid sub-option fails alone. Returns the option if it is valid. If `mayBeEmpty` is true, a
- * group may be empty, because other items may still add sub-options.
+ * Checks one option and its sub-options against management-api 7.4, 8.1 and 8.3, and the names that the call used
+ * before. An invalid option fails in the plan, and its sub-options are not applied; an invalid sub-option fails alone.
+ * `place` has the objects that report them. `mayBeEmpty`: other items may still add sub-options to a group.
  */
 export function checkOption(
   plan: Plan,
@@ -291,10 +283,7 @@ function badTypes(input: OptionInput): Reason | undefined {
   return undefined;
 }
 
-/**
- * Checks a name and its Context IDs. Returns them in the form in which they are sent, or the reason why they cannot be
- * sent.
- */
+/** Checks a name and its Context IDs. Returns them as they are sent, or the reason why they cannot be. */
 function checkOne({ objects }: Plan, input: ChildInput, names: NamesInUse): CheckedOption | Reason {
   const invalid = badName(input.name);
   if (invalid !== undefined) return invalid;
@@ -320,9 +309,8 @@ interface OptionTarget {
 }
 
 /**
- * Plans the steps that create one option. A group is sent with as many of its sub-options as fit into one request; the
- * others follow with `parent`. Context IDs that do not fit into one request follow as updates. Returns the ID of the
- * step that creates the option.
+ * Plans the steps that create one option. Sub-options and Context IDs that do not fit into the first request follow in
+ * others. Returns the ID of the step that creates the option.
  */
 export function planOption(plan: Plan, option: NewOption, place: OptionTarget): number {
   const [first = [], ...rest] = parts(option.contexts);

@@ -26,7 +26,6 @@ export const REQUEST_LIMITS: Readonly<Record<BulkOperation, Weight>> = {
   deleteOptions: OPTION_REQUEST,
 };
 
-/** The five measures of a weight. */
 export const MEASURES = ["items", "options", "groupItems", "contextIds", "bytes"] as const;
 
 /** A request, as the positions of its items in order. */
@@ -35,7 +34,6 @@ type Bin = readonly number[];
 /** Weights as one column for each measure, indexed by position. Columns save memory: an import has 100,000 weights. */
 export type WeightColumns = Readonly<Record<keyof Weight, Uint32Array>>;
 
-/** Returns the columns of `count` weights. */
 export function columnsOf(count: number, weightOf: (position: number) => Weight): WeightColumns {
   const column = (): Uint32Array => new Uint32Array(count);
   const columns = { items: column(), options: column(), groupItems: column(), contextIds: column(), bytes: column() };
@@ -46,17 +44,16 @@ export function columnsOf(count: number, weightOf: (position: number) => Weight)
   return columns;
 }
 
-/** The weights in one measure, with its limit. */
 interface Column {
   readonly values: Uint32Array;
   readonly limit: number;
 }
 
 /**
- * Packs weights into requests that respect every limit at once. If no packing could need fewer requests, the given
- * order is preserved. Otherwise each weight goes into the first request with room for it. Both the given order and the
- * order from the largest weight to the smallest are tried, and the result with fewer requests is used. A weight that
- * exceeds a limit gets a separate request. Returns the requests in the order of their first members.
+ * Packs weights into requests that respect every limit. If no packing could need fewer requests, the given order is
+ * kept. Otherwise the first-fit of the given order and of the order from large to small are compared, and the one with
+ * fewer requests is used. A weight that exceeds a limit gets a separate request. Requests are in the order of their
+ * first members.
  */
 export function pack(weights: WeightColumns, limits: Weight): readonly Bin[] {
   const columns = MEASURES.map((measure) => ({ values: weights[measure], limit: limits[measure] }));
@@ -98,9 +95,9 @@ function nextFit(columns: readonly Column[]): readonly Bin[] {
 }
 
 /**
- * Puts each weight, in this order, into the first request with room for it. Returns undefined if that takes more than
- * `most` requests. A tree for each measure stores the free room: its leaves are the requests, and each node has the
- * maximum of the nodes below it.
+ * Puts each weight, in this order, into the first request with room for it. Undefined if that takes more than `most`
+ * requests. A tree for each measure stores the free room: its leaves are the requests, and each node has the maximum of
+ * the nodes below it.
  */
 function firstFit(columns: readonly Column[], order: Uint32Array, most: number): readonly Bin[] | undefined {
   const leaves = 2 ** Math.ceil(Math.log2(Math.max(1, most)));

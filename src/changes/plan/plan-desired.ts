@@ -12,10 +12,9 @@ import { plannedRequests, weighed } from "./requests.ts";
 const MAX_STALE = 20;
 
 /**
- * Plans the changes of a desired state as one run. Every item is an object, in the order of the items. The targeting is
- * an object before them if it is created, renamed or deleted. Changes that free a name, room for an option or a Context
- * ID come before changes that need it. If the current state no longer matches the plan, nothing is sent and no item
- * succeeds. A plan for `show` stores nothing for an undo.
+ * Plans the changes of a desired state as one run. Every item is an object, in order, after the targeting if that is
+ * created, renamed or deleted. Changes that free a name, room or a Context ID come before those that need it. If the
+ * current state no longer matches the plan, nothing is sent. A plan for `show` stores nothing for an undo.
  */
 export function planDesired(changes: PlannedChanges, purpose: "start" | "show" = "start"): Plan {
   const plan = new Plan();
@@ -88,7 +87,6 @@ function objectOf(item: PlanItem, index: number, changes: PlannedChanges) {
   return { index, ...(line > 0 && { line }), _id, name: item.name ?? seen.name, change: changeOf(item, changes) };
 }
 
-/** Returns what the report says about a change. */
 function changeOf({ name, parent, contexts, seen }: ChangeItem, changes: PlannedChanges): KnownChange {
   const placeNow = (id: string | null): OptionPosition => ({
     parent: id,
@@ -104,10 +102,7 @@ function changeOf({ name, parent, contexts, seen }: ChangeItem, changes: Planned
   return { from: { name: seen.name, ...from }, to: { name, ...to }, ...counts };
 }
 
-/**
- * Returns the future group of an option, with the group's new name if it is renamed. The ID of a group that is still to
- * be created is unknown.
- */
+/** Returns the future group of an option, with its new name. A group that is still to be created has no ID. */
 function placeOf(place: ParentRef, { items, there }: PlannedChanges): OptionPosition {
   if (place === null) return { parent: null, parentName: null };
   if ("_id" in place) {
@@ -133,8 +128,8 @@ function failStale(plan: Plan, { items, stale }: PlannedChanges, { own, first }:
 }
 
 /**
- * Notes what is removed, so that a person can approve it. If the plan will be executed, also notes the previous values
- * and the removed data, for the undo.
+ * Notes what is removed, for a person's approval. If the plan will be executed, also notes the previous values and the
+ * removed data, for the undo.
  */
 function noteChanged(plan: Plan, { items, there, alreadyDone, targeting }: PlannedChanges, keeps: boolean): void {
   const inside = groupedBy(there, ([, { parent }]) => parent);

@@ -11,7 +11,6 @@ import { PreviousValues } from "../rows/former.ts";
 import { RowBlock, type RowRange } from "../rows/row-block.ts";
 import { ObjectList, StepList, StepMaker } from "../rows/steps.ts";
 
-/** The read access that planning may use. */
 export interface PlanningContext {
   readonly api: ManagementApi;
   readonly signal: AbortSignal;
@@ -52,7 +51,7 @@ export interface LostOption {
 
 /**
  * Data that a run removes, stored so that it can be restored: a row for `update_contexts`, options, or a targeting with
- * its options. Options are read with their Context IDs before anything is sent, and become rows of a file.
+ * its options. Options are read with their Context IDs before anything is sent.
  */
 export type Removed =
   | { readonly kind: "row"; readonly row: UpdateContextsItem }
@@ -63,10 +62,7 @@ export type Removed =
 /** The maximum number of objects or steps in one line of the journal. */
 const ENTRIES_PER_LINE = 500;
 
-/**
- * The plan of a call: the objects that are reported, the outcomes that need no request, and the steps that requests are
- * made of.
- */
+/** The plan of a call: the reported objects, the outcomes that need no request, and the steps to send. */
 export class Plan {
   readonly objects = new ObjectList();
   readonly steps = new StepList();
@@ -79,10 +75,7 @@ export class Plan {
   /** Facts about the run as a whole. The flow that starts the run adds who approved it. */
   facts: RunFacts = {};
 
-  /**
-   * When the plan was made, in milliseconds since 1970. For a short time afterwards, the data that was read for it
-   * counts as current.
-   */
+  /** When the plan was made, in milliseconds since 1970. Its data counts as current for a short time. */
   madeAt?: number;
 
   /** Adds an object that is counted and reported separately. Returns its position. */

@@ -13,7 +13,6 @@ import { sentFields } from "../rows/steps.ts";
 import { requestReason } from "../state/api-reasons.ts";
 import type { Plan } from "./plan.ts";
 
-/** The read access that predictions may use. */
 interface PredictionContext {
   readonly api: ManagementApi;
   readonly signal: AbortSignal;
@@ -22,9 +21,8 @@ interface PredictionContext {
 }
 
 /**
- * Returns the failures that reads can predict for a plan if it were sent now: names that already exist, options and
- * targetings that do not exist, parents that are not groups, groups that would be left empty, and exceeded limits with
- * their current use. Throws the ApiError of a read that fails.
+ * Predicts failures of a plan that reads can find: names that exist, options and targetings that do not, parents that
+ * are not groups, groups left empty, and exceeded limits with their current use. Throws the ApiError of a failed read.
  */
 export async function preflight({ steps, losses }: Plan, context: PredictionContext): Promise<readonly Settlement[]> {
   const { api, signal } = context;
@@ -107,9 +105,7 @@ function takenBy(step: Step, { names }: TargetingContents, name: string): Reason
   return existingIds && refusal(step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds });
 }
 
-/**
- * Returns why a step exceeds a limit, or undefined. The project holds at least as many Context IDs as this targeting.
- */
+/** Returns why a step exceeds a limit. The project holds at least as many Context IDs as this targeting. */
 function overLimit(
   step: Step,
   targeting: string,
@@ -127,10 +123,7 @@ function overLimit(
   return undefined;
 }
 
-/**
- * Predicts failures from the names of targetings. They are compared with targetings that were seen before, which are
- * read again.
- */
+/** Predicts failures from the names of targetings that were seen before, which are read again. */
 async function predictNameFailures(
   steps: readonly StepOf<"createTargetings" | "renameTargetings">[],
   { api, signal, memory }: PredictionContext,
@@ -179,7 +172,6 @@ function failedWithInside({ objects: [main = -1, ...inside] }: Step, reason: Rea
   ];
 }
 
-/** A change to an option that exists. */
 interface Update {
   readonly step: Step;
   readonly option: OptionRecord;
@@ -216,8 +208,8 @@ async function predictUpdateFailures(
 }
 
 /**
- * Returns the moves that the service refuses because they would leave a group empty. A group that also gets sub-options
- * in this call is not examined.
+ * Returns the moves that would leave a group empty, which the service refuses. Groups that also get sub-options in this
+ * call are not examined.
  */
 async function lastMoves(updates: readonly Update[], reader: ContentsReader): Promise<ReadonlyMap<Update, Reason>> {
   const leaving = new Map<string, Update[]>();
@@ -246,8 +238,8 @@ function renames(option: OptionRecord, name: string | undefined): boolean {
 }
 
 /**
- * Returns why the service would refuse a change (management-api 7.4), or undefined: another option keeps the name, the
- * parent is not a group, or the option has the wrong type.
+ * Returns why the service would refuse a change (management-api 7.4): the name is taken, the parent is not a group, or
+ * the option has the wrong type.
  */
 async function badChange(
   { step, option, wanted }: Update,
@@ -267,10 +259,7 @@ async function badChange(
   return existingIds.length > 0 ? refusal(step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds }) : undefined;
 }
 
-/**
- * Returns a reason if an option would hold too many Context IDs. Reads its Context IDs only if it may be that close to
- * the limit.
- */
+/** Returns a reason if an option would hold too many Context IDs. Reads them only if it may be close to the limit. */
 async function tooMany(
   { step, option, wanted }: Update,
   { api, signal }: Pick<PredictionContext, "api" | "signal">,
@@ -296,8 +285,7 @@ interface TargetingContents {
 type ContentsReader = (targetingId: string) => Promise<TargetingContents | RejectedError>;
 
 /**
- * Returns a reader of whole targetings. The reader throws the ApiError of a read that fails for a reason other than a
- * missing targeting.
+ * Returns a reader of whole targetings. It throws the ApiError of a failed read, unless the targeting does not exist.
  */
 function contentsReader(api: ManagementApi, signal: AbortSignal): ContentsReader {
   const known = new Map<string, Promise<TargetingContents | RejectedError>>();

@@ -9,8 +9,8 @@ import { Plan } from "./plan.ts";
 type GivenTargeting = Omit<Inputs["rename_targetings"]["items"][number], "name">;
 
 /**
- * Plans renaming targetings. Names that one targeting frees and another takes, and swapped names, are resolved while
- * sending. `now` contains the current names of targetings that the call refers to by name.
+ * Plans renaming targetings. Sending resolves swapped names, and names that one targeting frees for another. `now`: the
+ * current names of targetings that the call named.
  */
 export function planRenameTargetings(input: Inputs["rename_targetings"], now: CurrentNames = new Map()): Plan {
   const plan = new Plan();
@@ -56,9 +56,8 @@ interface Merged {
 }
 
 /**
- * Plans renaming, moving and setting options. Items about one option are sent as one, because a request may contain an
- * option only once (management-api 4.1). An item fails if it contradicts an earlier one about the same option. `find`
- * finds options by name.
+ * Plans renaming, moving and setting options. Items about one option are merged, because a request may contain an
+ * option only once (management-api 4.1); an item that contradicts an earlier one fails.
  */
 export function planUpdateOptions(input: Inputs["update_options"], find: FindOption = unread): Plan {
   const plan = new Plan();
@@ -126,8 +125,8 @@ export function planUpdateOptions(input: Inputs["update_options"], find: FindOpt
 const unread: FindOption = (value, field) => ownReason("NAME_NOT_FOUND", { field, value });
 
 /**
- * Returns the ID in an item, or the option with the name in the item. Returns undefined if the item contains neither,
- * and a reason if it contains both or the name was not found.
+ * Returns the ID in an item, or the option with the name in the item. Undefined if it has neither, and a reason if it
+ * has both or the name was not found.
  */
 function referred(
   item: Inputs["update_options"]["items"][number],

@@ -17,12 +17,11 @@ const ORDER: readonly BulkOperation[] = [
 /** Requests, each as the IDs of its steps. */
 export type Requests = readonly (readonly number[])[];
 
-/** The steps to pack into requests. */
 type Steps = Pick<StepList, "length" | "partAt" | "parts" | "weightOf" | "areIndependent">;
 
 /**
- * Returns the next requests for steps that may all be sent now: the packed steps of the operation that comes first.
- * Steps with different `apartBy` keys do not share a request. Steps are identified by their IDs.
+ * Returns the next requests for steps that may all be sent now: those of the operation that comes first. Steps with
+ * different `apartBy` keys do not share a request.
  */
 export function nextRequests(steps: Steps, ready: readonly number[], apartBy?: (step: number) => string): Requests {
   const [next] = inOrder(steps, ready);
@@ -85,10 +84,7 @@ export function plannedRequests(steps: Steps): Requests {
   return requests;
 }
 
-/**
- * Returns whether all steps have the same operation and none waits for another. Their requests may then be sent in any
- * order.
- */
+/** Whether requests may be sent in any order: all steps have the same operation, and none waits for another. */
 export function canSendInAnyOrder(steps: Steps, requests: Requests): boolean {
   return steps.areIndependent() && operationOf(steps, requests[0]) === operationOf(steps, requests.at(-1));
 }

@@ -28,9 +28,9 @@ import { optionFinder } from "./names.ts";
 import { Plan, type PlanningContext } from "./plan.ts";
 
 /**
- * Plans changing Context IDs. Items about one option are merged in the order of the call. Options that lose Context
- * IDs, or get more than fit into one request, are read first. So removed Context IDs are known before they are removed,
- * and parts are exact. Throws an ApiError if a read fails for a reason other than a missing option.
+ * Plans changing Context IDs. Items about one option are merged in order. Options that lose Context IDs, or get more
+ * than fit into one request, are read first, so that removed Context IDs can be restored and parts are exact. Throws
+ * the ApiError of a failed read, unless the option does not exist.
  */
 export async function planUpdateContexts(
   input: Inputs["update_contexts"],
@@ -146,8 +146,7 @@ function failMisnamed(
 }
 
 /**
- * Reads options if the cells of their Context IDs were split, because a Context ID that they hold may contain the
- * separator.
+ * Reads options if the cells of their Context IDs were split: a Context ID that they hold may contain the separator.
  */
 async function readSplitOptions(
   items: readonly UpdateContextsItem[],

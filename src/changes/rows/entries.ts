@@ -17,8 +17,8 @@ const binding = z.object({
 });
 
 /**
- * A field of a request item that is filled in when the request is created. It is a known ID, or the ID of an object
- * that this run must have created before. A delete binds the field `_id`, and its item is only that ID.
+ * A field of a request item that is filled in on sending: a known ID, or the ID of an object that this run creates
+ * before. A delete binds the field `_id`, and its item is only that ID.
  */
 export type Binding = Fixed<z.infer<typeof binding>>;
 
@@ -49,10 +49,7 @@ export interface StepItems {
 
 const stepFields = z.object({
   id: z.number(),
-  /**
-   * Positions in the run's objects: first the object that the item is about, then those that it creates inside, in
-   * order.
-   */
+  /** Positions in the run's objects: the one that the item is about, then those created inside, in order. */
   objects: numbers,
   bindings: z.array(binding),
   weight,
@@ -130,12 +127,10 @@ const stepChange = z.union([
   }),
   z.object({
     step: z.number(),
-    /**
-     * `refused` means that it failed for a reason outside the item (a wrong key), so that a resumed run tries again.
-     */
+    /** `refused`: it failed for a reason outside the item (a wrong key), so that a resumed run tries again. */
     to: z.enum(["failed", "refused", "unknown", "notApplied"]),
     reason,
-    /** Another step of the same entry reverses what was done before. That step decides the outcome of the objects. */
+    /** Another step of the same entry reverses what was done before, and decides the outcome of the objects. */
     undone: z.literal(true).exactOptional(),
   }),
   /** The service refused the step, but another change of this run may make it work. The step waits for that change. */
@@ -171,8 +166,8 @@ const rowsEntry = z.object({
 });
 
 /**
- * Consecutive objects, each with the one step that adds it to a targeting. They are most of a large file. `index` and
- * `line` are those of the first.
+ * Consecutive objects, each with the one step that adds it, which are most of a large file. `index` and `line` are
+ * those of the first.
  */
 export interface RowsEntry extends Omit<Fixed<z.infer<typeof rowsEntry>>, "items"> {
   /** In an entry to write: their JSON in UTF-8, separated by commas, which is copied unchanged. */
@@ -242,8 +237,8 @@ export const waits = z.object({
   /** Milliseconds since 1970. */
   until: z.number(),
   /**
-   * What has changed since: as text for the agent, and object by object for the person. The effect cannot be approved
-   * any more.
+   * What has changed since, for the agent and, object by object, for the person. The effect cannot be approved any
+   * more.
    */
   stale: z.string().exactOptional(),
   differs: z.array(z.string()).exactOptional(),
@@ -291,8 +286,8 @@ const runFacts = z.object({
 export type RunFacts = Fixed<z.infer<typeof runFacts>>;
 
 /**
- * The newest option in the list of a targeting or group; null if it has none. `latest` contains it and those that are not much
- * older (`CLOCKS_APART_MS`), if all of these were read.
+ * The newest option in a list; null if the list is empty. `latest` also has those that are not much older
+ * (`CLOCKS_APART_MS`), if all of these were read.
  */
 const newestOptions = z.object({ _id: z.string().nullable(), latest: texts.readonly().optional() });
 
@@ -307,7 +302,7 @@ const entry = z.discriminatedUnion("t", [
   /** A crash interrupted the plan before anything was sent. Planning starts again. */
   z.object({ t: z.literal("replan") }),
   z.object({ t: z.literal("planned"), requests: z.number(), at }),
-  /** The newest options in the list of a targeting, or of a group by its ID, before anything was sent. */
+  /** The newest options of a targeting's list, or a group's, before anything was sent. */
   z.object({ t: z.literal("newest"), targeting: z.string(), ...newestOptions.shape }),
   z.object({ t: z.literal("send"), steps: numbers, at, again: z.boolean() }),
   z.object({

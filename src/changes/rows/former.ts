@@ -63,10 +63,7 @@ export class PreviousValues {
 
 const EXISTS = ownReason("EXISTS");
 
-/**
- * Returns the outcome of an option that exists and is not changed: it is skipped by choice, or there is nothing to add
- * to it.
- */
+/** Returns the outcome of an option that is not changed: skipped by choice, or nothing is to be added. */
 export function unchangedOption(object: number, _id: string, onExisting: OnExisting): Settlement {
   if (onExisting === "skip") return { object, outcome: "skipped", reason: EXISTS, _id };
   return { object, outcome: "alreadyDone", _id };

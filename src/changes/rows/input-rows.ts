@@ -166,8 +166,8 @@ const CONTEXT_COLUMNS = [
 ] as const;
 
 /**
- * How files for `update_contexts` are read. If a row contains both `_id` and `name`, they must agree. Context IDs are
- * added by default. Columns about groups are ignored.
+ * How files for `update_contexts` are read. `_id` and `name` must agree if a row has both; columns about groups are
+ * ignored.
  */
 export const contextRows: RowShape<ContextRow> = {
   columns: CONTEXT_COLUMNS,
@@ -237,8 +237,8 @@ function savedRow(value: object): RowContent<ContextRow> {
 }
 
 /**
- * Returns a function that finds the problem of a row that requests something its tool does not do: an action other than
- * `does`, or a change of another targeting than the call's.
+ * Returns a function that finds the problem of a row for another tool or targeting: an action other than `does`, or
+ * another targeting than the call's.
  */
 function rowChecker(
   header: Header,

@@ -24,18 +24,16 @@ const ROWS_PER_ENTRY = 500;
 const COMMA_BYTES = 1;
 
 /**
- * Consecutive options without sub-options, stored as the bytes that will be sent. A hundred thousand rows need little
- * more memory than these bytes. A block is planned, weighed, recorded in the journal and sent as a whole or in ranges
- * of rows. A single row becomes a step only if its answer must be examined. Rows are counted from 0.
+ * Consecutive options without sub-options, stored as the bytes that will be sent, so that a hundred thousand rows need
+ * little more memory. A block is planned, recorded and sent as a whole or in ranges of rows, counted from 0. A row
+ * becomes a step only if its answer must be examined.
  */
 export class RowBlock {
   readonly operation = "addOptions";
   readonly bindings: readonly Binding[];
   /** The object of the first row; the objects of the other rows follow. */
   readonly firstObject: number;
-  /**
-   * The step of the first row; the steps of the other rows follow. Undefined if the rows were not planned unchanged.
-   */
+  /** The step of the first row; those of the others follow. Undefined if the rows were not planned unchanged. */
   readonly firstStep: number | undefined;
   readonly #targeting: string;
   readonly #firstIndex: number;
@@ -71,8 +69,8 @@ export class RowBlock {
   }
 
   /**
-   * Returns the rows from `from` to before `to` as a separate block, whose first row is the step `firstStep`. No row
-   * may be added to this block afterwards.
+   * Returns the rows from `from` to before `to` as a block whose first step is `firstStep`. This block is then
+   * complete.
    */
   planned(from: number, to: number, firstStep: number): RowBlock {
     const { bytes, ends, contextIds, lines } = this.#rows;
@@ -82,10 +80,7 @@ export class RowBlock {
     return new RowBlock(this.#targeting, first, { bytes, start: this.#startOf(from), ...part });
   }
 
-  /**
-   * Returns the items of the rows from `from` to before `to` in UTF-8, separated by commas. The bytes must not be
-   * changed.
-   */
+  /** Returns the items of a range of rows in UTF-8, separated by commas. The bytes must not be changed. */
   items(from: number, to: number): Uint8Array {
     return this.#rows.bytes().subarray(this.#startOf(from), this.#rows.ends[to - 1]);
   }
@@ -155,9 +150,7 @@ export interface RowRange {
 
 /** How many bytes of rows are stored in one buffer. */
 const CHUNK_BYTES = 262_144;
-/**
- * How many code units are collected before they are encoded. Encoding each text separately takes three times as long.
- */
+/** The code units that are collected before encoding. Encoding each text separately takes three times as long. */
 const GATHERED_UNITS = 16_384;
 
 /** Writes rows into blocks. All bytes of a block are in one buffer, so that a range of rows can be copied at once. */
@@ -167,10 +160,7 @@ export class RowWriter {
   /** The JSON with which the rows of the current targeting begin. */
   #head: { readonly targeting: string; readonly json: Json } | undefined;
 
-  /**
-   * Adds a row as the object with this number, and as this step if it is already planned. Returns the block that
-   * contains the row.
-   */
+  /** Adds a row as this object, and as this step if it is already planned. Returns the block that contains it. */
   add({ targeting, name, contexts = [] }: RowItem, place: RowOrigin, object: number, step?: number): RowBlock {
     if (this.#head?.targeting !== targeting) this.#head = { targeting, json: jsonOf(targeting) };
     const head = this.#head.json;

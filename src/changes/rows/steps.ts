@@ -138,10 +138,7 @@ export class StepMaker {
     return { ...fields, operation: "addOptions", item };
   }
 
-  /**
-   * Creates a step that changes one option, identified by its ID or by the object that creates it. `group` is a group
-   * that it moves into.
-   */
+  /** Creates a step that changes one option, by its ID or the object that creates it. It moves into `group`, if set. */
   updateOption(
     option: Omit<Binding, "field">,
     item: OptionChanges,
@@ -158,10 +155,7 @@ export class StepMaker {
     return { ...fields, operation: "updateOptions", item };
   }
 
-  /**
-   * Creates a step that deletes an option. `inTree` says that it is an option group or a sub-option (management-api
-   * 8.1).
-   */
+  /** Creates a step that deletes an option. `inTree`: it is a group or a sub-option (management-api 8.1). */
   deleteOption(option: Omit<Binding, "field">, inTree: boolean, given: StepExtras): StepOf<"deleteOptions"> {
     const fields = this.#fields(undefined, [{ field: "_id", ...option }], given, { groupItems: inTree ? 1 : 0 });
     return { ...fields, operation: "deleteOptions", item: undefined };
@@ -180,8 +174,8 @@ export class StepMaker {
 }
 
 /**
- * Returns the fields that a step's item sets. `parent: null` becomes `detach`; `onlyLoss` is added if `contexts` only
- * removes Context IDs.
+ * Returns the fields that a step's item sets. `parent: null` becomes `detach`; `onlyLoss` means that it only removes
+ * Context IDs.
  */
 export function sentFields({ item, bindings, operation }: Step): readonly string[] {
   const fields = Object.entries(item ?? {}).map(([field, value]) => (value === null ? "detach" : field));
@@ -211,10 +205,7 @@ function boundBytes(bindings: readonly Binding[]): number {
   return bindings.reduce((bytes, { field }) => bytes + field.length + 4 + ID_BYTES, 1);
 }
 
-/**
- * Returns the bytes that a request item adds to a body: its JSON (`json` without the bound fields), the bound fields,
- * and one comma.
- */
+/** Returns the bytes that a request item adds to a body: its JSON, the bound fields, and one comma. */
 function entryBytes(json: string, bindings: readonly Binding[]): number {
   return Buffer.byteLength(json, "utf8") + boundBytes(bindings);
 }

@@ -39,8 +39,8 @@ export interface ChangeDriver {
   /** Whether a request may be announced. False once this process knows that the run must stop. */
   mayAnnounce(): boolean;
   /**
-   * Whether an announced request may be sent after its announcement is on disk. False once any process has asked the
-   * run to stop. Call it right before sending.
+   * Whether an announced request may be sent: false once any process has asked the run to stop. Call it right before
+   * sending, with the announcement on disk.
    */
   mayLeave(intent: Intent): Promise<boolean>;
   readonly lease: Turn;

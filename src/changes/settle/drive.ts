@@ -13,9 +13,8 @@ import { type BatchEnd, sendBatch, sendingOf } from "./send-request.ts";
 import { takeBack } from "./take-back.ts";
 
 /**
- * Executes a planned run until nothing is left to try or it must stop. It packs the steps that are ready, sends request
- * by request, and retries deferred steps. It records why the run stopped; `cause` explains an aborted signal. `first`
- * contains the first requests, if they are known.
+ * Executes a planned run, request by request, until nothing is left to try or it must stop, and records why. `cause`
+ * explains an aborted signal; `first` are the first requests, if known.
  */
 export async function drive(
   driver: ChangeDriver,
@@ -55,8 +54,7 @@ export async function drive(
           }),
         );
       let end = await inTurn();
-      // Another process has held the write lock since then. The next attempt resolves in-doubt steps first, then sends
-      // the rest.
+      // Another process has held the write lock. The next attempt resolves in-doubt steps first, then sends the rest.
       while (end !== "stopped" && !end.ended && end.turnLost && !driver.signal.aborted) end = await inTurn();
       if (end === "stopped") return stop(cause());
       if (end.ended) return stop("ended", endReason(end.reason));
@@ -81,17 +79,17 @@ const SHARED_BY_ALL = new Set([
 ]);
 
 /**
- * Returns the reason for the steps that were not sent. A wrong key stops them for the same reason; a request without an
- * answer says nothing about other steps.
+ * Returns the reason for the steps that were not sent. A wrong key stops them, too; a request without an answer says
+ * nothing about them.
  */
 function endReason(reason: Reason): Reason {
   return SHARED_BY_ALL.has(reason.code) ? reason : ownReason("RUN_ENDED", { because: reason.code });
 }
 
 /**
- * Decides what to do with refused steps that waited for other changes, once nothing else is left to send. Breaks cycles
- * of names and retries the steps for which something has changed; the other steps fail. Returns the order in which the
- * steps are sent, or undefined if no step was deferred.
+ * Decides about refused steps that waited for other changes, once nothing else is left to send: breaks cycles of names,
+ * retries the steps for which something has changed, and fails the rest. Returns the order of sending, or undefined if
+ * no step was deferred.
  */
 function retryDeferred(driver: ChangeDriver): Turns | undefined {
   const deferred = driver.state.deferredSteps();
@@ -120,9 +118,8 @@ interface Deferred {
 export type Turns = ReadonlyMap<number, number>;
 
 /**
- * Returns an order for refused changes. Within one request a rename may take a name that an earlier item frees
- * (management-api 4.1). So each change follows the change that frees its wanted name, and a chain of any length is sent
- * at once.
+ * Returns an order for refused changes: each one follows the change that frees its wanted name. A rename may take a
+ * name that an earlier item frees (management-api 4.1), so a whole chain is sent at once.
  */
 export function retryOrderOf(state: RunState): Turns {
   const deferred = state.deferredSteps();
@@ -149,9 +146,8 @@ function otherChanges({ step }: Deferred): OptionChanges {
 }
 
 /**
- * Finds renames that wait for each other in cycles, and creates a step that first gives one member of each cycle a
- * temporary name. That step also contains the member's other changes, so that it is refused before any name has
- * changed. A cycle in which several members change more than their names is therefore not broken.
+ * Breaks cycles of renames with a step that gives one member a temporary name. The step contains the member's other
+ * changes, so that they are refused before any name changes. Cycles with several such members are not broken.
  */
 export function breakCycles(driver: ChangeDriver, deferred: readonly Deferred[]): readonly Step[] {
   const maker = StepMaker.after(driver.state.steps);
@@ -186,18 +182,15 @@ function temporaryName(
 }
 
 /**
- * Changes in a chain: each wants the name that the next one has. If `circleFrom` is set, the last one wants the name of
- * the member at that position.
+ * A chain of changes: each wants the name that the next one has. With `circleFrom`, the last one wants the name of the
+ * member at that position.
  */
 interface Path {
   readonly members: readonly Deferred[];
   readonly circleFrom?: number;
 }
 
-/**
- * Divides changes into paths, so that each is in exactly one path. A path begins at a change of `starts`, and ends if
- * the next change is already in a path.
- */
+/** Divides changes into paths that start at `starts`, with each change in exactly one path. */
 function pathsIn(deferred: readonly Deferred[], starts: readonly Deferred[]): readonly Path[] {
   const byTarget = new Map(deferred.map((each) => [targetOf(each.step), each]));
   const blockerOf = ({ reason }: Deferred): Deferred | undefined =>

@@ -16,9 +16,9 @@ export interface Claim {
 }
 
 /**
- * Returns whether an object was created before or after the first attempt of a step. The list before the run proves it
- * if it was read; otherwise the service's clock must. If both contradict each other, nothing is proven. An ID that is
- * not a ULID proves nothing.
+ * Returns whether an object was created before or after the first attempt of a step, by the list before the run if it
+ * was read, otherwise by the service's clock. Nothing is proven if both contradict each other, or if the ID is not a
+ * ULID.
  */
 export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   const byList = isUlid(id) ? driver.state.orderByList(step, id) : undefined;
@@ -30,8 +30,8 @@ export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
 }
 
 /**
- * Like `orderOf`, by the clock alone: for objects that may not be top-level options. An object is older only if the
- * clock of another machine does not explain the time in its ID.
+ * Like `orderOf`, by the clock alone: for objects that may not be top-level options. An object is older only if no
+ * difference between machines' clocks explains the time in its ID.
  */
 export function clockOrderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   if (!isUlid(id)) return "unclear";
@@ -41,10 +41,7 @@ export function clockOrderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   return driver.serverClock.order(ulidTime(id), first) === "after" ? "after" : "unclear";
 }
 
-/**
- * Whether an object was created after the first attempt of a step. If no reading proves it, returns whether that is
- * likely.
- */
+/** Whether an object was created after the first attempt of a step: proven, or else likely. */
 export function isNewer(driver: ChangeDriver, claim: Claim): boolean {
   if (orderOf(driver, claim) === "after") return true;
   if (!isUlid(claim.id)) return false;
@@ -64,9 +61,8 @@ function targetingOf({ state }: ChangeDriver, step: Step): string | undefined {
 const MAX_GROUPS = 20;
 
 /**
- * Records the newest option of each list before options are added to it: before the first request of the run or, if the
- * run creates the targeting, right after that. If it cannot be read (a key without the read scope), only the clocks can
- * later distinguish old from new.
+ * Records the newest option of each list before options are added to it. If it cannot be read (a key without the read
+ * scope), only the clocks can later distinguish old from new.
  */
 export async function noteNewest(driver: ChangeDriver): Promise<void> {
   const lists = new Map<string, OptionList>();
@@ -94,9 +90,9 @@ export async function noteNewest(driver: ChangeDriver): Promise<void> {
 }
 
 /**
- * Returns the newest options of a list, or undefined if they are unknown. The order of a list is not documented, so a
- * list of one or two pages is read whole. Of a longer list, the first and the last page are read; if all of one is newer
- * than all of the other, the list is in an order of time, and the newest is among them.
+ * Returns the newest options of a list, or undefined if they are unknown. The order of a list is not documented, so up
+ * to two pages are read whole. Of a longer list, the first and the last page are read; if all of one is newer than all
+ * of the other, the list is in order of time.
  */
 async function newestIn(
   { api }: ChangeDriver,
@@ -139,8 +135,8 @@ function isOlder(ids: readonly string[], others: readonly string[]): boolean {
 const CLOCK_READINGS = 12;
 
 /**
- * Reads the service's clock until it proves every provable claim to be newer than its first attempt, or until no
- * further reading helps. Returns `unread` if a reading failed or the run was stopped; a later reading may then decide.
+ * Reads the service's clock until every claim that can be proven newer is, or further readings are useless. Returns
+ * `unread` if a reading failed or the run was stopped; a later reading may then decide.
  */
 export async function readServiceClock(
   driver: ChangeDriver,
@@ -159,8 +155,8 @@ export async function readServiceClock(
     const [claim] = open;
     const gap = gaps[gaps.length >> 1];
     if (claim === undefined || gap === undefined) return "read";
-    // Waits for a time that shows whether it is newer. If that reading says no, the next one, a round trip later, shows
-    // that it is older.
+    // Waits for a time that shows whether it is newer. If not, the next reading, a round trip later, shows that it is
+    // older.
     const wait = serverClock.nextReadingIn(clock.now(), reading % 2 === 0 ? gap + 1 : gap + 1 + roundTrip);
     if (!(await waited(driver, wait))) return "unread";
     const sentAt = clock.now();
@@ -185,10 +181,7 @@ async function waited({ clock, signal }: ChangeDriver, ms: number): Promise<bool
   }
 }
 
-/**
- * Repeats a read once if no answer came, because the proof for the first write of a process may depend on this one
- * read.
- */
+/** Repeats an unanswered read once, because the proof for a process's first write may depend on it. */
 async function readWithRetry<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read();
@@ -214,10 +207,10 @@ export interface MadeStep {
 }
 
 /**
- * Returns the changes of successful creates, with the IDs of the objects inside. The answer for a targeting contains
- * none of its option IDs. The answer for a group contains at most 50 of its sub-options, in an undocumented order.
- * Therefore lists are read. If the first group of a request has its sub-options in the order in which they were sent,
- * the same is assumed of the other groups. If a read fails, the IDs are omitted.
+ * Returns the changes of successful creates, with the IDs of the objects inside, which are read from lists: the answer
+ * for a targeting has no option IDs, and that for a group at most 50, in an undocumented order. If the first group of a
+ * request has its sub-options in the order sent, the same is assumed of the others. If a read fails, the IDs are
+ * omitted.
  */
 export async function withInsideIds(driver: ChangeDriver, made: readonly MadeStep[]): Promise<readonly StepChange[]> {
   const first = made.find(({ step, change }) => step.objects.length > 2 && hasAll(step, change));

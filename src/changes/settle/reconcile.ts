@@ -35,11 +35,10 @@ interface OpenCreate extends InDoubtNameConflict {
 }
 
 /**
- * Decides whether the taken name of a resent create is the result of its own earlier attempt. It is if the existing
- * object is newer than the first attempt and equals what was sent. An older object belongs to another writer: `failed`.
- * `madeNow` says that the resend created other items of the same unit, so that the first attempt cannot have created
- * this one. Without proof the outcome is `unknown`. Options are read from List Options pages, newest first, and
- * targetings one by one. `namesIn` is used if a group found the name of one of its sub-options taken.
+ * Decides whether the taken name of a resent create is the result of its own earlier attempt: it is if the existing
+ * object is newer than that attempt and equals what was sent. An older one belongs to another writer: `failed`. Without
+ * proof the outcome is `unknown`. `madeNow`: the resend created other items of the same unit, so the first attempt did
+ * not create this one. `namesIn` is used if a sub-option's name was taken.
  */
 export async function reconcileCreates(
   driver: ChangeDriver,
@@ -80,9 +79,8 @@ export async function reconcileCreates(
 }
 
 /**
- * Teaches the clock from objects that the newest option before the run proves to be ours. They were created after their
- * first attempt, so their IDs show how far ahead the service's clock can be. That helps to decide about items of the
- * same request that only the clock can decide.
+ * Teaches the clock from objects that are proven to be ours. They were created after their first attempt, so their IDs
+ * show how far ahead the service's clock can be. That helps with items that only the clock can decide.
  */
 function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: LookedUp["found"]): void {
   const { serverClock, state, clock } = driver;
@@ -97,8 +95,8 @@ function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: Lo
 }
 
 /**
- * Whether a step creates a group and the targeting has nothing with the group's name. A group is created together with
- * its sub-options, so a sub-option whose name is taken is then not the step's own work.
+ * Whether a step creates a group and no group has its name. A group and its sub-options are created in one request, so
+ * if the group is missing, the step did not create a sub-option either.
  */
 async function hasNoGroup(driver: ChangeDriver, step: Step, namesIn: OptionNames): Promise<boolean> {
   const place = step.bindings.find(({ field }) => field === "targeting");
@@ -218,10 +216,7 @@ async function lookUp(driver: ChangeDriver, wanted: readonly OpenCreate[]): Prom
   return { found, unread };
 }
 
-/**
- * Searches a list for options until all are found or the list ends. Starts with the newest if the service returns a
- * total.
- */
+/** Searches a list for options until all are found, starting with the newest if the service returns a total. */
 async function findNewest(
   api: ManagementApi,
   list: OptionList,
@@ -259,8 +254,8 @@ async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonly T[]> 
 const conflicts = z.array(z.looseObject({ collection: z.looseObject({ _id: z.string().optional() }).optional() }));
 
 /**
- * Whether a refused change may work once another change of the same run is applied: something that this run also
- * changes occupies the name, the Context ID or the position that it needs.
+ * Whether a refused change may work later: another change of this run concerns what occupies the name, Context ID or
+ * position that it needs.
  */
 export function mayWorkLater(state: RunState, step: Step, reason: Reason): boolean {
   if (step.operation !== "updateOptions" && step.operation !== "renameTargetings") return false;
@@ -293,9 +288,7 @@ export function wantedName(step: Step): string | undefined {
   return step.item?.name;
 }
 
-/**
- * Whether a step is a move. An update counts as a group item if and only if it contains `parent` (management-api 8.1).
- */
+/** Whether a step is a move: an update is a group item if and only if it contains `parent` (management-api 8.1). */
 function isMove(step: Step): boolean {
   return step.operation === "updateOptions" && step.weight.groupItems > 0;
 }

@@ -21,8 +21,8 @@ type Attempt =
   | { readonly kind: "turnLost" };
 
 /**
- * How sending a batch of steps ended: the run continues, it ends for this reason, or it continues with the batch once
- * this process has the write lock again.
+ * How sending a batch ended: the run continues, it ends for this reason, or the batch continues once this process has
+ * the write lock again.
  */
 export type BatchEnd =
   | { readonly ended: false; readonly turnLost?: true }
@@ -36,9 +36,8 @@ interface Sending {
   /** Whether a first attempt was sent. All further attempts repeat its steps. */
   again: boolean;
   /**
-   * How long the request may still be retried, in milliseconds. The halves of a request share this budget, so that
-   * halving does not extend the time of failing attempts. Losing the write lock is not a failed attempt and costs
-   * nothing.
+   * How long the request may still be retried, in milliseconds. Its halves share this budget, so that halving does not
+   * extend failing attempts. Losing the write lock costs nothing.
    */
   budgetMs: number;
 }
@@ -53,11 +52,11 @@ function fresh(ids: readonly number[]): Batch {
 }
 
 /**
- * Sends one request until every item in it has an outcome. Waits and resends according to management-api 4.2 and 4.3,
- * halves requests that the service refuses as a whole, and applies answers. Every request is recorded in the journal
- * before it is sent, and is sent only while this process holds the write lock. Ends the run if the retry budget is used
- * up or if no further request could succeed. Stops between requests if the driver's signal is aborted or the write lock
- * is lost; the remaining items then stay pending. Throws a LeaseLostError if another process executes the run.
+ * Sends one request until every item in it has an outcome: waits, resends and halves according to management-api 4.2
+ * and 4.3, and applies answers. Requests are recorded before they are sent, and only sent with the write lock. Ends the
+ * run if the retry budget is used up or no further request could succeed. Stops between requests if the signal is
+ * aborted or the lock is lost; the other items then stay pending. Throws a LeaseLostError if another process executes
+ * the run.
  */
 export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Turn): Promise<BatchEnd> {
   const batches = [...sending.batches];
@@ -114,8 +113,7 @@ async function attemptOnce(
     renew: () => driver.intend(turn),
     onLate: () => driver.record({ t: "late", steps, at: driver.clock.now() }),
   });
-  // The clock is read again after the write to disk: the closer to the request, the more precise the comparison with
-  // the service's clock.
+  // The clock is read after the write to disk: the closer to the request, the more precise is the comparison.
   const leftAt = driver.clock.now();
   try {
     const answer = await driver.send(operation, steps, fence);
@@ -154,10 +152,7 @@ async function announceOrWithhold(driver: ChangeDriver, turn: Turn): Promise<Int
   }
 }
 
-/**
- * Returns the times inside the first and the last ID that a request has just created. The IDs between them add no
- * information.
- */
+/** Returns the times inside the first and last ID that a request has just created; the others add no information. */
 function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly number[] {
   if (operation !== "createTargetings" && operation !== "addOptions") return [];
   let first: string | undefined;
@@ -171,10 +166,7 @@ function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly 
   return [first, last].flatMap((id) => (id !== undefined && isUlid(id) ? ulidTime(id) : []));
 }
 
-/**
- * Ends a batch because the retry budget is used up. Steps that may have been applied are `unknown`; the rest are
- * `notApplied`.
- */
+/** Ends a batch without retry budget: steps that may have been applied are `unknown`, the rest `notApplied`. */
 function giveUp(driver: ChangeDriver, ids: readonly number[], reason: Reason): Reason {
   driver.change(
     stepsOf(driver, ids).map((step) => unknownIfSuspect(driver, step, { step: step.id, to: "notApplied", reason })),
@@ -212,8 +204,8 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
   }
   const request = stepsOf(driver, batch.ids);
   const answered: Answered[] = [];
-  // Whether a taken name is our own may be known only after the other items of the unit are answered. These items are
-  // therefore resent with them.
+  // Whether a taken name is our own may be known only after the other items of the unit are answered, so these items
+  // are resent with them.
   const met: Answered[] = [];
   const busy: Step[] = [];
   const uncatched: Step[] = [];
@@ -237,8 +229,7 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
 }
 
 /**
- * Returns the rows that a request added, if it contained only consecutive rows and all of them succeeded. That is most
- * of an import.
+ * Returns the rows that a request added, if it had only consecutive rows and all succeeded, as most of an import does.
  */
 function madeRows({ state }: ChangeDriver, ids: readonly number[], { results }: BulkAnswer): MadeRows | undefined {
   const [from = 0] = ids;
@@ -306,7 +297,7 @@ function inOrder(steps: readonly Step[]): readonly Step[] {
 
 /**
  * Fails the items that fail unexpectedly every time. Nothing was applied for them, except possibly the `add` of an
- * update that also removes (management-api 4.1), and the effects of an earlier attempt.
+ * update that also removes (management-api 4.1) and an earlier attempt.
  */
 async function giveUpOnUncatched(
   driver: ChangeDriver,
@@ -386,8 +377,8 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
 }
 
 /**
- * Whether the refusal of a request leaves the outcome of an earlier attempt open. If a resumed run gets the same
- * refusal, the item itself is the reason, so the earlier attempt was refused, too.
+ * Whether a refused request leaves an earlier attempt in doubt. If a resumed run gets the same refusal, the item is the
+ * reason, so the earlier attempt was refused, too.
  */
 function staysInDoubt({ state }: ChangeDriver, { id }: Step): boolean {
   return state.suspectSince(id) !== undefined && !state.wasRefusedInDoubt(id);
@@ -430,7 +421,6 @@ export interface Batch {
   readonly refused: number;
 }
 
-/** The next action after an attempt. */
 export type Next =
   | { readonly kind: "settled" }
   | { readonly kind: "halve"; readonly ids: readonly number[] }
@@ -452,10 +442,7 @@ function idsOf(steps: readonly Step[]): readonly number[] {
   return steps.map(({ id }) => id);
 }
 
-/**
- * Returns the change for a step that was not applied this time, or `unknown` if an earlier attempt may have been
- * applied.
- */
+/** Returns the change for a step that was not applied this time, or `unknown` if an earlier attempt may have been. */
 function unknownIfSuspect(
   driver: ChangeDriver,
   step: Step,
@@ -469,10 +456,7 @@ function unknownIfSuspect(
   return { step: step.id, to: "unknown", reason: ownReason("NO_ANSWER", { because: code, ...detail }) };
 }
 
-/**
- * Returns an exponential wait in milliseconds. Up to a fifth is subtracted at random, so that two servers do not resend
- * in step.
- */
+/** Returns an exponential wait in milliseconds, reduced at random so that two servers do not resend in step. */
 function backoff(driver: ChangeDriver, failures: number): number {
   const full = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1));
   return Math.round(full * (1 - driver.random() / 5));

@@ -1,7 +1,4 @@
-/**
- * A reading of the service's clock: at some time between `sentAt` and `receivedAt` (our clock) it showed a time from
- * `from` to `to`.
- */
+/** A reading of the service's clock: between `sentAt` and `receivedAt` (our clock) it showed `from` to `to`. */
 export interface ClockReading {
   readonly from: number;
   readonly to: number;
@@ -12,20 +9,15 @@ export interface ClockReading {
 export type Order = "before" | "after" | "unclear";
 
 /**
- * Servers refresh the text of `Date` with a timer that may be late. Readings that contradict each other by less than
- * this, in milliseconds, count as consistent.
+ * Readings that contradict each other by less than this, in milliseconds, count as consistent: servers refresh `Date`
+ * late.
  */
 const NOISE_MS = 20;
 
-/**
- * The maximum width of a range, in milliseconds, at which its middle is a good estimate: about the latency of one
- * request.
- */
+/** The maximum width of a range, in milliseconds, whose middle is a good estimate: the latency of one request. */
 const NARROW_MS = 50;
 
-/**
- * Clocks drift apart. If the next reading comes later than this, in milliseconds, the previous readings are discarded.
- */
+/** The age in milliseconds from which readings are discarded, because clocks drift apart. */
 const STALE_MS = 5 * 60_000;
 
 interface Range {
@@ -36,12 +28,11 @@ interface Range {
 const ANYTHING: Range = { lowest: Number.NEGATIVE_INFINITY, highest: Number.POSITIVE_INFINITY };
 
 /**
- * What is known about the difference between the service's clock and ours, in milliseconds (theirs minus ours). Each
- * reading narrows it. It is used to compare times inside IDs with our times. The header `Date` may come from another
- * machine, such as a gateway. Until it was compared with IDs that one of our requests has just created, it proves
- * nothing. If it contradicts these IDs, it comes from another clock. If both agree, it narrows how far ahead the
- * service can be, which proves what is newer. Only IDs prove what is older: a header that is ahead by less than the
- * comparison can show would make our own work look older than our request.
+ * The known difference between the service's clock and ours, in milliseconds (theirs minus ours), which each reading
+ * narrows. It serves to compare times inside IDs with our times. The header `Date` may come from another machine, such
+ * as a gateway, so it proves nothing before it agrees with IDs that our requests have just created. Then it narrows how
+ * far ahead the service can be, which proves what is newer. Only IDs prove what is older: with a header that is
+ * slightly ahead, our own work would look older than our request.
  */
 export class ServerClock {
   #ids = ANYTHING;
@@ -90,18 +81,15 @@ export class ServerClock {
     return this.#isCompared() && theirs >= ours + lowest && theirs < ours + highest;
   }
 
-  /**
-   * Whether an unclear time is probably after ours: the range of possible differences is narrow, and its middle says
-   * so.
-   */
+  /** Whether an unclear time is probably after ours: the range of differences is narrow, and its middle says so. */
   isLikelyAfter(theirs: number, ours: number): boolean {
     const { lowest, highest } = this.#known();
     return highest - lowest <= NARROW_MS && theirs >= ours + (lowest + highest) / 2;
   }
 
   /**
-   * Returns how long to wait for the next reading of the header `Date`, in milliseconds from `now`, so that the reading
-   * shows whether the difference is below `difference`. By then, a clock that is further ahead shows the next second.
+   * Returns the wait in milliseconds until a reading of the header `Date` can show whether the difference is below
+   * `difference`: a clock that is further ahead then shows the next second.
    */
   nextReadingIn(now: number, difference: number): number {
     if (!Number.isFinite(this.#dates.highest - this.#dates.lowest)) return 0;
@@ -128,18 +116,12 @@ export class ServerClock {
   }
 }
 
-/**
- * Returns the intersection of both ranges. Two readings that exclude each other mean that a clock was set; only the
- * later one counts then.
- */
+/** Returns the intersection of two ranges. If they exclude each other, a clock was set, and the later one counts. */
 function narrowed(known: Range, reading: Range): Range {
   return common(known, reading) ?? reading;
 }
 
-/**
- * Returns the intersection of two ranges. If they nearly touch, returns the gap between them. Returns undefined if they
- * exclude each other.
- */
+/** Returns the intersection of two ranges, or the gap if they nearly touch. Undefined if they exclude each other. */
 function common(one: Range, other: Range): Range | undefined {
   const lowest = Math.max(one.lowest, other.lowest);
   const highest = Math.min(one.highest, other.highest);

@@ -22,10 +22,9 @@ const GONE = new Set(["TARGETING_NOT_FOUND", "TARGETING_CATEGORY_NOT_FOUND"]);
 const NAME_TAKEN = new Set(["TARGETING_NAME_DUPLICATE", "TARGETING_CATEGORY_NAME_DUPLICATE"]);
 
 /**
- * Applies the answers to one request. `request` contains the steps of the request, in order. Successes and refusals
- * decide the outcomes of their objects. Some refusals lead to further steps instead: the name is taken by an earlier
- * attempt, one sub-option makes its group fail, or another change of this run frees what is needed. `wasFree` says that
- * something of the same unit did not exist, so that an earlier attempt created nothing of it.
+ * Applies the answers to one request, whose steps are in order. Successes and refusals decide outcomes. Some refusals
+ * lead to further steps: an earlier attempt has the name, one sub-option fails its group, or another change of this run
+ * frees what is needed. `wasFree`: part of the same unit did not exist, so an earlier attempt created nothing of it.
  */
 export async function settleAnswers(
   driver: ChangeDriver,
@@ -84,17 +83,15 @@ export async function settleAnswers(
   driver.change(changes, { steps, settlements });
 }
 
-/**
- * Whether an in-doubt create found its name taken. Its own earlier attempt may have created the object with that name.
- */
+/** Whether an in-doubt create found its name taken, perhaps by its own earlier attempt. */
 export function isInDoubtNameConflict(driver: ChangeDriver, step: Step, { success, error }: BulkResult): boolean {
   return !success && isCreate(step) && isSuspect(driver, step) && NAME_TAKEN.has(error?.errorCode ?? "");
 }
 
 /**
- * Checks whether the name of an in-doubt create now exists, and under which ID. A refusal for another reason than the
- * name proves nothing, because an earlier attempt may have created the object. Targetings cannot be listed. Their names
- * count as free, because the service checks the name of a targeting first.
+ * Checks whether the name of an in-doubt create now exists, and under which ID. A refusal for another reason proves
+ * nothing, because an earlier attempt may have succeeded. Targetings cannot be listed, but their names count as free,
+ * because the service checks them first.
  */
 async function findInDoubtName(
   driver: ChangeDriver,
@@ -142,9 +139,9 @@ async function refused(
 }
 
 /**
- * With `addContexts` an existing option gets the Context IDs in any case, so it does not matter who created it. Until
- * then it does matter: the update is in doubt like the create that it replaces. So a run that stops in between does not
- * report something as not applied that it may have created.
+ * With `addContexts` an existing option gets the Context IDs, so in the end it does not matter who created it. Until
+ * then the update is in doubt like the create that it replaces: a run that stops in between must not report something
+ * as not applied that it may have created.
  */
 function addToExisting(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   if (step.operation !== "addOptions" || step.objects.length > 1) return undefined;
@@ -166,9 +163,8 @@ function doneChange(step: Step, { data = {} }: BulkResult): StepChange {
 }
 
 /**
- * Returns the number of Context IDs of an option according to the answer, if the run's last change of it led to an
- * unexpected number. For a new option, the number that was sent is expected; for any other, the number that was read
- * before plus the changes.
+ * Returns the number of Context IDs of an option from the answer, if it is not the expected one: what was sent to a new
+ * option, or what was read before plus the changes.
  */
 function unexpectedCount(
   { state }: ChangeDriver,
@@ -185,8 +181,8 @@ function unexpectedCount(
 }
 
 /**
- * Adds what was sent to the reason. One code covers the nine cases of management-api 7.4, and one covers three limits
- * of 8.1; the sent fields distinguish them.
+ * Adds the sent fields to the reason. They distinguish the cases of management-api 7.4, and the limits of 8.1, that
+ * share a code.
  */
 function withSentFields(step: Step, reason: Reason): Reason {
   if (reason.code === "TARGETING_CONTEXT_LIMIT_EXCEEDED") {
@@ -220,11 +216,10 @@ function isSuspect(driver: ChangeDriver, step: Step): boolean {
 const NO_GROWTH = { ids: 0, bytes: 0 };
 
 /**
- * Splits a refused change of Context IDs into smaller parts. A long change adds before it removes, within the known
- * limits, but what other options of the project contain is unknown. If a part is refused for a limit (management-api
- * 8.1) although more would be removed, the rest of the change is split again: into parts that remove as much as they
- * add. If one of these is refused, it is split into parts that only remove or only add. Returns undefined if that would
- * not help.
+ * Splits a refused change of Context IDs into smaller parts. A change adds before it removes, but what other options of
+ * the project contain is unknown. If a limit refuses a part (management-api 8.1), the rest is split into parts that
+ * remove as much as they add; if one of these is refused, into parts that only remove or only add. Undefined if that
+ * would not help.
  */
 function splitFurther(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
@@ -253,10 +248,7 @@ function contextsIn(step: Step): { readonly add: readonly string[]; readonly rem
   return { add, remove };
 }
 
-/**
- * Applies `onExisting` to an option whose name the targeting already has: `skip` leaves it unchanged, `addContexts`
- * adds the Context IDs to the existing one. Returns undefined if the step fails.
- */
+/** Applies `onExisting` to an option that the targeting already has. Returns undefined if the step fails. */
 export function existingOption(
   driver: ChangeDriver,
   step: StepOf<"addOptions">,
