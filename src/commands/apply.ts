@@ -38,16 +38,12 @@ import {
 import { type PlanContext, withProject } from "./project.ts";
 import { printLines, printNote } from "./terminal.ts";
 
-/** What is applied, and how. */
 interface ApplyLine extends AskedFile {
   readonly yes: boolean;
   readonly writeIds: boolean;
 }
 
-/**
- * Applies a file, a plan from `plan --out`, or a planned run. An interrupted run is continued. Returns the exit code: 0
- * if everything is done or there was nothing to do, otherwise 1.
- */
+/** Applies a file, a stored plan or a planned run, or continues an interrupted run. Returns the exit code. */
 export async function runApply(line: CommandLine): Promise<number> {
   const asked: ApplyLine = {
     ...askedFile(line, "the file of a desired state or of a plan, or the ID of a planned run,"),
@@ -149,10 +145,7 @@ async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, context:
   return printReport(resumed, context);
 }
 
-/**
- * Checks whether a dry run would still do what it showed, shows it, asks, and applies it. If it would not, nothing is
- * sent.
- */
+/** Applies a dry run after showing it and asking. If it would not do what it showed any more, nothing is sent. */
 async function applyDryRun(run: ChangeRun, yes: boolean, context: PlanContext): Promise<number> {
   const { header } = run;
   if (header.sandbox !== undefined && header.sandbox !== context.apiUrl) throw otherService();
@@ -187,8 +180,8 @@ export async function baseFileOf(file: string): Promise<BaseFile> {
 }
 
 /**
- * The base of the file that a stored plan was made from; undefined if it had none. If that file is not found from the
- * plan, the command says so, and the base stays as it was.
+ * The base of the file that a stored plan was made from. If that file is not found from the plan, a note says so, and
+ * the base stays as it was.
  */
 export async function baseFileOfPlan(planPath: string, { file }: PlanDocument): Promise<BaseFile | undefined> {
   if (file === undefined) return undefined;
@@ -199,8 +192,8 @@ export async function baseFileOfPlan(planPath: string, { file }: PlanDocument): 
 }
 
 /**
- * Writes the `_id`s of adopted and created options into the rows of a file that have none. The rest of the file stays
- * the same. Returns false if the file has changed since it was read: then nothing is written.
+ * Writes the `_id`s of options into the rows of a file that have none. Writes nothing and returns false if the file has
+ * changed since it was read.
  */
 export async function writeIds(
   { file, sheet }: Pick<AskedFile, "file" | "sheet">,

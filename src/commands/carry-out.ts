@@ -19,10 +19,7 @@ export async function isApproved(question: string, yes: boolean): Promise<boolea
   return yes || confirmInTerminal(question, "Nothing was sent.", without);
 }
 
-/**
- * Stores a plan as a run that is not started, with the sheet that it was made from. Returns its header. `base` is
- * renewed when the run ends.
- */
+/** Stores a plan, and the sheet that it was made from, as a run that is not started. `base` is renewed when it ends. */
 export async function storePlan(
   { document, there }: MadePlan,
   plannedBy: "plan_targeting" | "undo_run",
@@ -36,8 +33,8 @@ export async function storePlan(
 }
 
 /**
- * Starts a planned run that the person approved, after checking the current state, and waits until it stops. If
- * something relevant has changed, nothing is sent and the run fails.
+ * Starts an approved run and waits until it stops. If something relevant has changed, nothing is sent and the run
+ * fails.
  */
 export async function carriedOut(header: ChangeHeader, context: PlanContext): Promise<ChangeRun> {
   const changes = changesOf(context);

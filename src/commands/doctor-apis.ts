@@ -17,12 +17,9 @@ import type { Settings } from "../settings/settings.ts";
 import type { Operation, RouteTable } from "../spec/routes.ts";
 import { type Check, note, ok, problem } from "./doctor-machine.ts";
 
-/** What the probes need. */
 export interface ProbeOptions {
   readonly routes: RouteTable;
-  /** Only reads are sent. */
   readonly readOnly: boolean;
-  /** The APIs are emulated by a sandbox. */
   readonly isSandbox: boolean;
 }
 
@@ -42,7 +39,6 @@ interface ProbeOutcome {
   readonly remedy?: string;
 }
 
-/** The name of an API, and the variables that give access to it. */
 interface Names {
   readonly about: string;
   readonly address: string;
@@ -78,8 +74,8 @@ function namesOf(names: Names, { isSandbox }: ProbeOptions): Names {
 const NO_SUCH_ID = "00000000000000000000000000";
 
 /**
- * Probes the operations of the management API that tools use: reads of an ID that does not exist, and bulk writes
- * without items, which can only be refused (management-api 8.1: at least one item).
+ * Probes operations of the management API: reads of an ID that does not exist, and bulk writes without items, which are
+ * always refused (management-api 8.1).
  */
 export async function checkManagement(api: ManagementApi, options: ProbeOptions): Promise<readonly Check[]> {
   const reads: readonly Probe[] = [

@@ -11,21 +11,17 @@ export interface Check {
   readonly about: string;
   readonly state: "ok" | "note" | "problem";
   readonly found: string;
-  /** What to do, if anything. */
   readonly remedy?: string;
 }
 
-/** A check without findings. */
 export function ok(about: string, found: string): Check {
   return { about, state: "ok", found };
 }
 
-/** A check with a surprising finding. */
 export function note(about: string, found: string, remedy?: string): Check {
   return { about, state: "note", found, ...(remedy !== undefined && { remedy }) };
 }
 
-/** A check with a finding that must be fixed. */
 export function problem(about: string, found: string, remedy?: string): Check {
   return { about, state: "problem", found, ...(remedy !== undefined && { remedy }) };
 }
@@ -98,16 +94,13 @@ function reasonOf(thrown: unknown): string {
   return thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
 }
 
-/** Where runs are stored, in the diagnosis. */
 export interface StoreShown {
   readonly kind: "files" | "postgres";
-  /** Whether it can be used. */
   readonly ok: boolean;
   /** A description of the database; absent if it was not reached. */
   readonly server?: string | undefined;
   /** The number of the last migration, the required one, and the size of the tables in bytes, by table. */
   readonly tables?: FoundStore["tables"];
-  /** What must be fixed, and what is weak. */
   readonly problems: readonly string[];
 }
 

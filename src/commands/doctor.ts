@@ -91,7 +91,6 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
 
 const NOTHING_FOUND = { ok: false, environment: undefined, tools: [], unfinishedRuns: [] } as const;
 
-/** Settings and access file, as an HTTP server reads them. */
 interface Usable {
   readonly settings: Settings;
   readonly access: Access;
@@ -240,7 +239,6 @@ export interface UnfinishedRun {
 
 /** What `targeting-mcp doctor --json` prints. */
 export interface Diagnosis {
-  /** False if something must be fixed. */
   readonly ok: boolean;
   readonly version: string;
   /** Undefined if the settings cannot be used. */
@@ -279,7 +277,6 @@ export function diagnosisText(diagnosis: Diagnosis): string {
   return `${paragraphs.join("\n\n")}\n`;
 }
 
-/** Rows in columns. The last column is not padded. */
 function table(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const line = (row: readonly string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ");

@@ -11,9 +11,7 @@ import type { Check } from "./doctor-machine.ts";
 /** Something that others on this machine, or on the way to a service, could read, with its remedy. */
 type Exposure = Check & { readonly state: "note" | "problem"; readonly remedy: string };
 
-/**
- * Checks the files that contain secrets, and the addresses that keys are sent to. Reads no content and sends nothing.
- */
+/** Checks files with secrets, and the addresses that keys are sent to. Reads no content and sends nothing. */
 export function exposures(settings: Settings, input: SettingsInput): readonly Exposure[] {
   return [...openFiles(settings), ...plainAddresses(settings, input)];
 }
@@ -31,15 +29,13 @@ function openFiles({ stateDir, sealKey, http }: Settings): readonly Exposure[] {
   if (process.platform === "win32") return [];
   const sealFile = sealKey === undefined ? join(stateDir, SEAL_KEY_FILE) : undefined;
   return [
-    // Files created in it have their own permissions. But an open folder shows names, and files that older versions
-    // left in it.
+    // Files in it have their own permissions, but an open folder shows names, and files that older versions left.
     ...openOne("state folder", stateDir, { right: "700", why: "it holds runs", ifForAll: "note" }),
     ...openOne("seal key", sealFile, { right: "600", why: "a program that reads it can confirm deletions" }),
     ...openOne("access file", http.accessFile, { right: "600", why: "it holds keys and tokens" }),
   ];
 }
 
-/** A path that should be accessible to its owner only. */
 interface OwnPath {
   /** The permissions that it should have, in the notation of `chmod`. */
   readonly right: string;

@@ -12,7 +12,6 @@ export function settingsHelp(): string {
   }).join("\n");
 }
 
-/** A command as its help shows it. */
 export interface HelpedCommand {
   /** How it is called, without the name of the program. */
   readonly usage: string;
@@ -43,9 +42,8 @@ const component = z.object({
 const billSchema = z.object({ metadata: z.object({ component }), components: z.array(component) });
 
 /**
- * The running version, as JSON for programs: the version, the commit it was built from, the version of Node, and the
- * bundled packages with their versions. Commit and packages come from the bill of materials beside the built code, and
- * are left out if there is none.
+ * The running version as JSON: version, commit, version of Node, and bundled packages. Commit and packages come from
+ * the bill of materials beside the built code, if there is one.
  */
 export async function versionJson(): Promise<string> {
   const bill = await billOfMaterials();

@@ -14,10 +14,7 @@ import { shownEnvironment } from "../web/seen.ts";
 const ENDS_AFTER_MS = 600_000;
 const LOOK_MS = 1000;
 
-/**
- * Serves the web page for this machine's state folder until a signal comes, or the page has been closed for a while.
- * Returns the exit code.
- */
+/** Serves the web page for this machine's state folder until a signal comes or the page was closed for a while. */
 export async function runPage(line: CommandLine): Promise<number> {
   const asked = stopSignal();
   const port = optionOf(line, "port", wholeNumber(0, 65_535)) ?? 0;
@@ -44,10 +41,7 @@ export async function runPage(line: CommandLine): Promise<number> {
   return opened ? 0 : 1;
 }
 
-/**
- * An embedded sandbox belongs to one process: runs that wait for the sandbox of another process cannot be executed
- * here.
- */
+/** Removes what this process cannot execute: runs for the embedded sandbox of another process. */
 function drivable({ changes, sandbox, testBench, ...services }: ToolServices, { environment }: Settings): ToolServices {
   const isElsewhere = environment.kind === "sandbox" && environment.url === undefined;
   if (isElsewhere) return services;

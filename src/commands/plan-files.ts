@@ -20,7 +20,6 @@ import { oneOf, path, SettingsError, text } from "../settings/value-types.ts";
 import { onlyWord, type PlanContext, readShowing } from "./project.ts";
 import { printLines, printNote } from "./terminal.ts";
 
-/** A file to be planned. */
 export type AskedFile = ReturnType<typeof askedFile>;
 
 /** The file that a command line names (`what` describes it), and how it is planned. */
@@ -32,9 +31,7 @@ export function askedFile(line: CommandLine, what: string) {
     base: optionOf(line, "base", path),
     prune: isOn(line, "prune"),
     byName: isOn(line, "by-name"),
-    /** Everything is read again. */
     fresh: isOn(line, "fresh"),
-    /** How a sheet is read. */
     sheet: sheetOf(line),
   } as const;
 }
@@ -65,8 +62,7 @@ export interface PlannedFile extends MadePlan {
 }
 
 /**
- * Plans a file against the current state. Returns its problems instead if it cannot be read. Throws what planning
- * throws.
+ * Plans a file against the current state, or returns its problems if it cannot be read. Throws what planning throws.
  */
 export async function planFile(
   asked: AskedFile,
@@ -96,7 +92,6 @@ export function printReading({ file }: ReadDesired): void {
   for (const note of sheetNotes(file)) printNote(`Note: ${note}.`);
 }
 
-/** A file as it was read, and its content. */
 export interface ReadFile extends ReadDesired {
   readonly bytes: Uint8Array;
 }
@@ -116,7 +111,6 @@ export async function baseFor(path: string, named: string | undefined): Promise<
   return (await isThere(beside)) ? readBase((await bytesAtPath(beside)).toString("utf8"), beside) : undefined;
 }
 
-/** Whether a file or folder exists at a path. */
 export async function isThere(path: string): Promise<boolean> {
   try {
     await stat(path);
@@ -156,10 +150,7 @@ function unreadable(path: string, thrown: unknown): FileError {
   });
 }
 
-/**
- * Writes files under temporary names, and then moves each to its path, in order. An existing file is replaced, and its
- * mode is preserved. Throws a FileError.
- */
+/** Writes files under temporary names, then moves each to its path, in order. Preserves modes. Throws a FileError. */
 export async function writeOver(
   files: readonly {
     readonly path: string;

@@ -23,16 +23,12 @@ import {
 import { type PlanContext, readShowing, withProject } from "./project.ts";
 import { printLines, printNote } from "./terminal.ts";
 
-/** How the plan of a file is shown. */
 interface PlanLine extends AskedFile {
   readonly form: "text" | "json" | "markdown";
   readonly out: string | undefined;
 }
 
-/**
- * Shows what applying a file would change. Returns the exit code: 0 for nothing, 2 for something, 1 if it cannot be
- * applied.
- */
+/** Shows what applying a file would change. Returns the exit code: 0 for nothing, 2 for something, 1 on an error. */
 export async function runPlan(line: CommandLine): Promise<number> {
   const [asJson, asMarkdown] = [isOn(line, "json"), isOn(line, "markdown")];
   if (asJson && asMarkdown) throw new SettingsError("--json and --markdown were both given: give one of them");
@@ -67,7 +63,6 @@ async function plan(asked: PlanLine, context: PlanContext): Promise<number> {
   return exitCode;
 }
 
-/** The path from the folder of one file to another, with forward slashes. */
 function pathBetween(from: string, to: string): string {
   return relative(dirname(resolve(from)), resolve(to))
     .split(sep)

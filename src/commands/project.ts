@@ -23,8 +23,8 @@ export interface PlanContext extends ToolContext {
 const ANY_TIME_MS = 2 ** 31 - 1;
 
 /**
- * Does the work of a command with the configured project, and closes it. Returns the exit code: what the work returns,
- * or 1 if it fails, with the reason on standard error. Throws a SettingsError if the settings contain no API.
+ * Does the work of a command with the configured project. Returns the exit code of the work, or 1 if it throws. Throws
+ * a SettingsError if the settings contain no API.
  */
 export async function withProject(
   line: CommandLine,
@@ -47,7 +47,6 @@ export async function withProject(
   });
 }
 
-/** Reports on standard error why a command failed. Returns its exit code. */
 export function reportFailure(
   thrown: unknown,
   command: string,
@@ -68,10 +67,7 @@ const NOWHERE = {
   eventKey: "",
 } as const;
 
-/**
- * Does the work of a command that only shows stored runs: no API needs to be configured, or configured correctly.
- * Returns what the work returns; throws what it throws.
- */
+/** Does the work of a command that only shows stored runs, so that no API needs to be configured. */
 export async function withRuns<Result>(
   line: CommandLine,
   work: (context: PlanContext, reporting: { readonly log: Log; readonly redactor: Redactor }) => Promise<Result>,
@@ -117,8 +113,8 @@ export function onlyWord({ words }: CommandLine, what: string): string {
 const OPTIONS_PER_LINE = 10_000;
 
 /**
- * Reads a whole targeting and shows the progress. Its name is remembered for later calls. Context IDs that were read
- * before are not read again while their option is unchanged, unless `fresh`.
+ * Reads a whole targeting and shows the progress. Context IDs that were read before are not read again while their
+ * option is unchanged, unless `fresh`.
  */
 export async function readShowing(
   { management, memory, contents, signal }: PlanContext,

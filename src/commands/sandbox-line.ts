@@ -13,7 +13,6 @@ import { address, isPlain, path, type SandboxSeed, SettingsError, text, wholeNum
 
 const PLAIN = ", with their keys, unencrypted over http";
 
-/** The options of `targeting-mcp sandbox`. */
 interface SandboxCommand extends Pick<SandboxOptions, "allowedHosts" | "forward" | "keys"> {
   readonly host: string;
   readonly port: number;
@@ -21,13 +20,10 @@ interface SandboxCommand extends Pick<SandboxOptions, "allowedHosts" | "forward"
   readonly data?: string;
   /** Its content at the start, if the data file is empty. */
   readonly seed?: SandboxSeed;
-  /** Whether it prints no line for each event. */
   readonly isQuiet?: boolean;
 }
 
-/**
- * Serves the sandbox with the options of the command line. It accepts the configured keys, too. Returns the exit code.
- */
+/** Serves the sandbox with the options of the command line. It accepts the configured keys, too. */
 export async function runSandboxLine(line: CommandLine): Promise<number> {
   // This command uses no API, even if one is configured.
   const seed = line.flags.get("seed");
@@ -56,7 +52,7 @@ export async function runSandboxLine(line: CommandLine): Promise<number> {
 
 /**
  * Serves the emulated APIs until a signal comes; then writes the data file and prints a summary. Throws a SettingsError
- * if the port is in use, or the data file cannot be read or written.
+ * for an unusable port or data file.
  */
 export async function runSandbox({ data, seed = "none", isQuiet, ...options }: SandboxCommand): Promise<void> {
   const { host, port, forward } = options;

@@ -21,10 +21,7 @@ import type { Settings, SettingsInput } from "../settings/settings.ts";
 import { once } from "../tools/define-tool.ts";
 import { localCaller } from "../web/browser.ts";
 
-/**
- * A host ends the process soon after a signal: calls in progress get this long to end, and connections that long to
- * close.
- */
+/** A host ends the process soon after a signal: calls get this long to end, and connections that long to close. */
 const LAST_CALLS_MS = 1000;
 const CLOSE_MS = 300;
 
@@ -131,9 +128,8 @@ async function warn(log: Log, settings: Settings, input: SettingsInput, problem:
 }
 
 /**
- * Treats the words of a command line as folders for reading and writing files, in addition to --allowed-dirs:
- * installers of bundles pass a list of folders that way. An unfilled `${…}` is ignored. Throws a SettingsError for a
- * word that is not an absolute path.
+ * Treats words of a command line as further --allowed-dirs: installers of bundles pass folders that way. An unfilled
+ * `${…}` is ignored. Throws a SettingsError for a word that is not an absolute path.
  */
 export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
   const folders = words.filter((word) => !/^\$\{[^}]*\}$/.test(word));
@@ -180,7 +176,6 @@ function connectLazily(
       const [its, { withPage }] = await Promise.all([connected(), import("../runtime/decision-page.ts")]);
       return withPage(its, settings, environment);
     }),
-    /** The result of `connected`; undefined before that. */
     now: () => made,
     async close(): Promise<void> {
       clearTimeout(soon);

@@ -21,9 +21,7 @@ const entries: readonly (readonly [string, EventSpec])[] = Object.entries(EVENTS
 /** The names of the supported events, in the order of the document (event-tracking-api 2.2). */
 export const EVENT_NAMES: readonly string[] = entries.map(([name]) => name);
 
-/**
- * Every supported event with its parameters, followed by the fields that all events have (event-tracking-api 2.1, 2.2).
- */
+/** Every supported event with its parameters, then the fields of all events (event-tracking-api 2.1, 2.2). */
 export const EVENT_SHAPES: ReadonlyMap<string, Shape> = new Map(
   entries.map(([name, { parameters }]) => [name, shapeOf({ ...parameters, ...EVENT_FIELDS })]),
 );
@@ -35,15 +33,14 @@ export const ITEM_SHAPE: Shape = shapeOf(ITEM_FIELDS);
 export const COMMON_SHAPE: Shape = shapeOf(EVENT_FIELDS);
 
 /**
- * What the service does with an event: it records it (`recorded`), drops it silently (`ignored`) or answers `!invalid`
- * (`rejected`). `uncertain`: the documents do not say.
+ * What the service does with an event: records it, drops it silently (`ignored`) or answers `!invalid` (`rejected`);
+ * `uncertain`: the documents do not say.
  */
 export type Verdict = "recorded" | "ignored" | "rejected" | "uncertain";
 
 /** How a rule is known: the document states it, we assume it, or the document does not show it. */
 export type RuleBasis = "documented" | "assumed" | "notShown";
 
-/** The text for each basis. */
 export const BASIS_WORDS = {
   documented: "documented",
   assumed: "assumed",
@@ -86,7 +83,6 @@ export const RULES = {
   personalData: { basis: "documented", section: "1" },
 } as const satisfies Record<string, Rule>;
 
-/** The short name of a rule. */
 export type RuleName = keyof typeof RULES;
 
 /** One problem or remark about an event, with its path in the event. */
@@ -96,10 +92,7 @@ export interface Finding {
   readonly rule: RuleName;
   readonly section: string;
   readonly basis: RuleBasis;
-  /**
-   * `verdict`: the event is not recorded, or may not be, because of this finding. `warning`: the finding does not
-   * change the verdict.
-   */
+  /** `verdict`: the event is not recorded, or may not be. `warning`: the finding does not change the verdict. */
   readonly severity: "verdict" | "warning";
   readonly message: string;
   readonly fix: string;
@@ -133,8 +126,8 @@ export function deriveVerdict(findings: readonly Finding[]): Validation {
 }
 
 /**
- * Returns the basis of a verdict. One documented reason is enough to drop or reject an event. One assumption is enough
- * to make `recorded` an assumption.
+ * Returns the basis of a verdict. One documented reason is enough to drop or reject an event; one assumption makes
+ * `recorded` an assumption.
  */
 function basisOf(verdict: Verdict, bases: readonly RuleBasis[]): RuleBasis {
   if (verdict === "recorded") return bases.length === 0 ? "documented" : "assumed";

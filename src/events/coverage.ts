@@ -21,8 +21,7 @@ interface UnsupportedName {
 }
 
 /**
- * Which parts of the catalogue the traffic covered (event-tracking-api 2.2). Each event name is in exactly one of the
- * first four lists.
+ * What traffic covered of the catalogue (event-tracking-api 2.2). Each event name is in one of the first four lists.
  */
 export interface Coverage {
   readonly summary: string;
@@ -39,7 +38,6 @@ export interface Coverage {
   readonly rules: Readonly<Partial<Record<RuleName, number>>>;
 }
 
-/** The counts of the events of one name. */
 interface Seen {
   count: number;
   wrong: number;
@@ -171,7 +169,7 @@ export interface EventCoverage {
   /** How many events had each parameter, 0 included. Empty if the event never arrived. */
   readonly parameters: Readonly<Record<string, number>>;
   /**
-   * How many events named each of the three most frequent platforms, `(none)` or `(others)`. Absent if no event named a
+   * The number of events of the three most frequent platforms, `(none)` and `(others)`; absent if none named a
    * platform.
    */
   readonly byPlatform?: Readonly<Record<string, number>>;
@@ -181,15 +179,10 @@ const PLATFORMS_LISTED = 3;
 const LONGEST_PLATFORM = 8;
 const NO_PLATFORM = "(none)";
 const OTHER_PLATFORMS = "(others)";
-/**
- * Fields that are not counted as parameters: all events have `uid` and `eventName`, and platforms are counted apart.
- */
+/** Fields that are not counted as parameters: all events have the first two, and platforms are counted apart. */
 const SEPARATE_FIELDS: ReadonlySet<string> = new Set(["uid", "eventName", "platform"]);
 
-/**
- * Reports the coverage of each of the 13 events, in the order of the document (event-tracking-api 2.2). Events that
- * never arrived are included.
- */
+/** Reports the coverage of each of the 13 events (event-tracking-api 2.2), including those that never arrived. */
 export function eventCoverageOf({ seen }: CountedEvents): readonly EventCoverage[] {
   const common = commonPlatforms([...seen.values()]);
   return EVENT_NAMES.map((eventName) => {
@@ -207,9 +200,7 @@ export function eventCoverageOf({ seen }: CountedEvents): readonly EventCoverage
   });
 }
 
-/**
- * Returns the platforms that are most frequent over all events, and `(none)`. Every event then reports the same ones.
- */
+/** Returns the most frequent platforms over all events, so that every event reports the same ones. */
 function commonPlatforms(events: readonly Seen[]): ReadonlySet<string> {
   const all = new Map<string, number>();
   for (const { platforms } of events) for (const [name, count] of platforms) increase(all, name, count);

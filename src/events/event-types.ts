@@ -34,10 +34,7 @@ export function listEventTypes(): { readonly events: readonly EventType[] } {
   return { events: Object.entries<EventSpec>(EVENTS).map(([eventName, spec]) => summaryAtRest(eventName, spec)) };
 }
 
-/**
- * Returns one supported event with types and limits (event-tracking-api 2.1 to 2.3, 8).
- * Throws an UnsupportedEventError if the name is not supported.
- */
+/** Returns one event with types and limits (event-tracking-api 2.1 to 2.3, 8). Throws an UnsupportedEventError. */
 export function describeEventType(eventName: string): EventTypeDetail {
   if (!isEventName(eventName)) throw new UnsupportedEventError(eventName);
   const spec: EventSpec = EVENTS[eventName];

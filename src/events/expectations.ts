@@ -10,19 +10,17 @@ export interface ArrivedEvent {
   readonly arrivedAt: number;
 }
 
-/** An expectation about the events that arrived. */
 export interface Expectation {
   readonly eventName: string;
   /**
-   * Parameters that the event must have. An object may have more fields than these; each entry of an array must match
-   * an entry of the actual array.
+   * Parameters that the event must have. Objects may have more fields, and each entry of an array must match an actual
+   * one.
    */
   readonly where?: Readonly<Record<string, unknown>> | undefined;
   /** The exact number of events; if absent, at least one. */
   readonly count?: number | undefined;
   /**
-   * The verdict to look for. If absent, it is `recorded`, and no event with this name and these parameters may have
-   * been ignored or rejected.
+   * The expected verdict. If absent, it is `recorded`, and no event with this name and these parameters may be lost.
    */
   readonly verdict?: Verdict | undefined;
 }
@@ -43,8 +41,7 @@ export interface ExpectationResult {
 }
 
 /**
- * Checks expectations against the events that arrived. Returns one result for each expectation, in their order. With
- * `withinMs`, the time window that meets most expectations counts.
+ * Checks expectations, one result for each in order. With `withinMs`, the time window that meets most of them counts.
  */
 export function checkExpectations(
   arrived: readonly ArrivedEvent[],
@@ -85,8 +82,8 @@ function sortedByTime(arrived: readonly ArrivedEvent[]): readonly ArrivedEvent[]
 interface Found {
   readonly expectation: Expectation;
   /**
-   * All events with the expected name and parameters. `wanted` are those of them with the expected verdict. `lost` are
-   * those that were ignored or rejected, if no verdict is expected.
+   * All events with the name and parameters; `wanted` have the expected verdict; `lost` were ignored or rejected
+   * although no verdict is expected.
    */
   readonly meant: readonly number[];
   readonly wanted: readonly number[];
@@ -107,10 +104,7 @@ interface Stretch {
   readonly end: number;
 }
 
-/**
- * Returns the first time window that meets most expectations. A window begins with an event that matches an
- * expectation.
- */
+/** Returns the first time window that meets most expectations, and begins with an event that matches one. */
 function bestStretch(
   events: readonly ArrivedEvent[],
   all: readonly Found[],
@@ -225,10 +219,7 @@ export interface OrderResult {
   readonly reason?: string;
 }
 
-/**
- * Checks whether the expected events arrived in the order of `expect`. Each expectation needs `count` events, or one.
- * Expectations with a count of 0 are skipped.
- */
+/** Checks the order of events. Each expectation needs `count` events, or one; those with a count of 0 are skipped. */
 export function checkOrder(arrived: readonly ArrivedEvent[], expect: readonly Expectation[]): OrderResult {
   const events = sortedByTime(arrived);
   let after = 0;
@@ -292,8 +283,8 @@ export interface DurationResult {
 }
 
 /**
- * Returns the shortest time in which all expected events arrived. Each expectation needs `count` events, or one. With
- * `inOrder`, only sequences in the order of `expect` count, unless there is no such sequence.
+ * Returns the shortest time in which all expected events arrived. `inOrder`: only sequences in the order of `expect`
+ * count, unless there is none.
  */
 export function checkDuration(
   arrived: readonly ArrivedEvent[],
@@ -320,9 +311,7 @@ function shortest(events: readonly ArrivedEvent[], all: readonly Found[], inOrde
   return least;
 }
 
-/**
- * Returns the position of the event that completes all expectations, beginning at `start`; undefined if there is none.
- */
+/** Returns the position of the event that completes all expectations, counted from `start`. */
 function endOf(all: readonly Found[], start: number, inOrder: boolean): number | undefined {
   let after = start;
   let end = start;

@@ -114,8 +114,8 @@ export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
 }
 
 /**
- * Groups the reasons why arrived events were not recorded, or may not be by the real service. The most frequent reason
- * comes first. Positions within `items` are omitted. Message and fix are those of the first event.
+ * Groups the reasons why arrived events were not recorded, or may not be, the most frequent first. Positions within
+ * `items` are omitted. Message and fix are those of the first event.
  */
 export function wrongKinds(arrived: readonly SandboxEvent[]): readonly WrongKind[] {
   const kinds = new Map<string, { readonly kind: Omit<WrongKind, "count" | "of">; count: number }>();

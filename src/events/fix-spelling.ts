@@ -2,18 +2,16 @@ import { isJsonObject, type JsonObject } from "../platform/json.ts";
 import { EVENT_NAMES, EVENT_SHAPES, ITEM_SHAPE, type Shape } from "./catalogue.ts";
 import { closestSpelling, type NearestName, synonymOf } from "./spelling.ts";
 
-/**
- * An event after its clearly misspelt names were corrected, and the corrections: `eventName addToCart → add_to_cart`.
- */
+/** An event with clearly misspelt names corrected, and the corrections: `eventName addToCart → add_to_cart`. */
 export interface EventCorrection {
   readonly event: unknown;
   readonly mended: readonly string[];
 }
 
 /**
- * Corrects clearly misspelt names of an event and of its parameters (event-tracking-api 2.2, 2.3), and what other
- * systems call a required parameter. A parameter keeps its name if the event already has the correct one. Values never
- * change. `spelt` finds the correct name.
+ * Corrects clearly misspelt names of an event and its parameters (event-tracking-api 2.2, 2.3), and other systems'
+ * names of required parameters, unless the event already has the correct name. Values never change. `spelt` finds the
+ * correct name.
  */
 export function fixSpelling(event: unknown, spelt: NearestName = closestSpelling): EventCorrection {
   if (!isJsonObject(event)) return { event, mended: [] };

@@ -7,9 +7,7 @@ const LOOKED_AT = 50;
 /** A longer `uid` would make the URL too long for servers. */
 const LONGEST_UID = 512;
 
-/**
- * Creates a function that returns the sandbox's verdict on an event that was just sent; undefined if it is not found.
- */
+/** Creates a function that finds the sandbox's verdict on an event that was just sent. */
 export function observerOf(sandbox: SandboxApi): (event: unknown) => Promise<Verdict | undefined> {
   return async (event) => {
     const uid = isJsonObject(event) ? event.uid : undefined;

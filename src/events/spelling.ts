@@ -14,10 +14,7 @@ type KnownName =
   | keyof typeof ITEM_FIELDS
   | ParametersOf<(typeof EVENTS)[EventName]>;
 
-/**
- * Names that other systems use for the events and parameters of event-tracking-api 2.2, in lower case and without
- * separators.
- */
+/** Other systems' names of events and parameters (event-tracking-api 2.2), in lower case without separators. */
 const SYNONYM_TABLE = {
   app_open: ["applaunch", "launch", "openapp", "appstart", "sessionstart", "firstopen"],
   sign_up: ["register", "registration", "completeregistration", "userregistered", "signupcomplete", "join"],
@@ -99,9 +96,8 @@ const LONGEST_NAME = 40;
 const REMEMBERED_NAMES = 1000;
 
 /**
- * Returns the entry of `valid` that is most similar to `name`; undefined if none is similar. An entry that differs only
- * in case and separators comes first, then one with `name` as a known synonym, then one with at most a third of the
- * letters (two at most) mistyped. An exact match returns itself.
+ * Returns the entry of `valid` that is most similar to `name`: one that differs only in case and separators, then one
+ * with `name` as a synonym, then one with at most a third of the letters (two at most) mistyped.
  */
 export function nearestName(name: string, valid: readonly string[]): string | undefined {
   if (name.length > LONGEST_NAME) return undefined;
@@ -119,7 +115,6 @@ export function rememberingNearestName(): NearestName {
   return remembering(nearestName);
 }
 
-/** Wraps a name finder so that it caches its results. */
 export function remembering(find: NearestName): NearestName {
   const answers = new Map<readonly string[], Map<string, string | undefined>>();
   return (name, valid) => {
@@ -133,9 +128,8 @@ export function remembering(find: NearestName): NearestName {
 }
 
 /**
- * Returns the entry of `valid` of which `name` is clearly a misspelling; undefined if there is none. Case or separators
- * may differ. A few letters may be mistyped if no other entry is as similar. Synonyms do not count, because they may
- * mean something else, and digits must be equal.
+ * Returns the entry of `valid` of which `name` is clearly a misspelling: in case, separators or a few letters, if no
+ * other entry is as similar. Synonyms do not count, because they may mean something else, and digits must be equal.
  */
 export function closestSpelling(name: string, valid: readonly string[]): string | undefined {
   if (name.length > LONGEST_NAME || valid.includes(name)) return undefined;
@@ -169,8 +163,8 @@ function bare(name: string): string {
 }
 
 /**
- * Parses `items`, or entries of it, that were sent as a JSON string. All other strings stay as they are, even if a
- * number is expected: the validator judges them, and this function does not change what is sent.
+ * Parses `items`, or entries of it, that were sent as a JSON string. All other strings stay, even if a number is
+ * expected: the validator judges what is sent.
  */
 export function parseNestedJson(event: JsonObject): JsonObject {
   if (!Object.hasOwn(event, "items")) return event;

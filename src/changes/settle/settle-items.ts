@@ -287,10 +287,7 @@ interface Means {
   readonly namesIn: OptionNames;
 }
 
-/**
- * Splits a group or targeting that was refused together with its contents. This finds the part at fault, so that a bad
- * sub-option or option fails alone and the rest is created.
- */
+/** Splits a group or targeting that was refused with its contents, so that only the bad part fails. */
 async function unbundle(
   driver: ChangeDriver,
   step: StepOf<"createTargetings" | "addOptions">,
@@ -414,10 +411,7 @@ function groupExists(
   return { changes: [{ step: step.id, to: "replaced" }], steps, settlements };
 }
 
-/**
- * Creates the group with some of its sub-options. The others follow as separate steps, except those that already have
- * an outcome.
- */
+/** Creates the group with some of its sub-options; the others follow as separate steps, unless they have an outcome. */
 function regroup(
   group: Group,
   inside: readonly ChildItem[],

@@ -7,10 +7,9 @@ import type { ChangeDriver, Consequences } from "./change-driver.ts";
 import { targetOf, wantedName } from "./reconcile.ts";
 
 /**
- * Reverses the earlier parts of an object that is sent in several requests, if a later part is refused. The object then
- * fails as a whole, so that `failed` always means "nothing was applied". A new option is deleted again. Context IDs
- * that were added or removed are restored; this is exact, because parts are planned from what the option contained.
- * Returns undefined if there is nothing to reverse. The outcome is `unknown` if other steps already depend on the
+ * Reverses the earlier parts of an object whose later part is refused, so that `failed` always means "nothing was
+ * applied". A new option is deleted again, and Context IDs are restored exactly, because parts are planned from what
+ * the option contained. Undefined if there is nothing to reverse. The outcome is `unknown` if other steps depend on the
  * object, or if it was moved or renamed.
  */
 export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
@@ -45,10 +44,7 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
   return { changes: [failed], steps };
 }
 
-/**
- * Restores the old name after the second step of a swap was refused. Other changes that were applied with the name
- * remain.
- */
+/** Restores the old name after the second step of a swap was refused. Other changes remain. */
 function restoreName(
   step: Step,
   renamed: Step,
@@ -66,10 +62,7 @@ function restoreName(
   return { changes: [{ step: step.id, to: "failed", reason, undone: true }], steps: [back] };
 }
 
-/**
- * Whether a step changes more than the name. Such changes were applied with the temporary name or before it, and
- * remain.
- */
+/** Whether a step changes more than the name. Such changes were already applied, and remain. */
 function changesMoreThanName({ item, bindings }: Step): boolean {
   return bindings.some(({ field }) => field === "parent") || Object.keys(item ?? {}).some((field) => field !== "name");
 }
@@ -108,10 +101,7 @@ export interface LeftoverName {
   readonly isSure: boolean;
 }
 
-/**
- * Returns the objects that have a temporary name at this moment. If the run is not executing, `resume_run` must resolve
- * them.
- */
+/** Returns the objects that have a temporary name now. If the run is not executing, `resume_run` must resolve them. */
 export function leftoverNames(state: RunState): readonly LeftoverName[] {
   return state.preparingSteps().flatMap(({ step, isSure }) => {
     const [_id, temporaryName, { formerName }] = [targetOf(step), wantedName(step), step];

@@ -3,10 +3,7 @@ import { OWN_CODES, type OwnCode, type Reason } from "../../runs/outcome.ts";
 import type { ItemError } from "../../spec/records.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
 
-/**
- * Returns the code of the service. A code that equals one of ours, or one of the events, does not count: the service
- * cannot say that a person declined.
- */
+/** Returns the code of the service, unless it equals one of ours: the service cannot say that a person declined. */
 function serviceCode(errorCode: string | undefined): string | undefined {
   if (errorCode === undefined || Object.hasOwn(OWN_CODES, errorCode) || errorCode.startsWith("EVENT")) return undefined;
   return errorCode;
@@ -61,7 +58,6 @@ export function requestReason(operation: BulkOperation, error: ApiError): Reason
   };
 }
 
-/** Returns the fields that have a value. */
 function given(fields: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }

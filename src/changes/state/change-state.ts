@@ -33,8 +33,8 @@ interface InFlight {
 }
 
 /**
- * Everything that is known about a run, as the sum of its journal. A run that is read back from its journal therefore
- * has exactly the same state. After the plan, `apply` is the only way to change it.
+ * Everything that is known about a run. After the plan only `apply` changes it, with the entries of the journal, so a
+ * run that is read back has exactly the same state.
  */
 export class RunState {
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
@@ -62,10 +62,7 @@ export class RunState {
     this.facts = { ...plan.facts };
   }
 
-  /**
-   * Adopts a plan, as if its entries were applied. Nobody else may change the lists of the plan afterwards. Throws a
-   * RangeError if the run already has a plan.
-   */
+  /** Adopts a plan, whose lists nobody else may change afterwards. Throws a RangeError if the run already has one. */
   adopt(plan: PlannedWork): void {
     if (this.steps.length + this.objects.length > 0) throw new RangeError("the run has a plan already");
     this.#work = new RunWork(plan);
@@ -148,8 +145,8 @@ export class RunState {
   }
 
   /**
-   * Returns the in-doubt steps: their request was announced and its answer is unknown, so they may have been applied.
-   * Steps that ended as `OWNER_UNCLEAR` are not included, because no answer could resolve them.
+   * Returns the steps that may have been applied: announced, without a known answer. Steps that ended as
+   * `OWNER_UNCLEAR` are not included, because no answer could resolve them.
    */
   inDoubt(): ReadonlySet<number> {
     const suspects = this.#work.standings.suspects().filter((id) => !this.#isUnclear(id));
@@ -157,8 +154,8 @@ export class RunState {
   }
 
   /**
-   * Returns whether an option was created before or after this run first sent something, by its ULID and by what was
-   * listed then in the group or targeting in which the step creates options. Returns undefined if nothing was listed.
+   * Returns whether an option was created before or after this run first sent something, by its ULID and the list of
+   * its group or targeting at that time. Undefined if that was not listed.
    */
   orderByList({ bindings }: Step, id: string): "before" | "after" | undefined {
     const group = bindings.find(({ field }) => field === "parent");
@@ -176,8 +173,7 @@ export class RunState {
   }
 
   /**
-   * Returns the objects that failed only because the service refused their request as a whole. A resumed run sends them
-   * again.
+   * Returns the objects that only failed because their request was refused as a whole. A resumed run sends them again.
    */
   refused(): ReadonlySet<number> {
     const objects = new Set<number>();
@@ -290,9 +286,9 @@ export class RunState {
   }
 
   /**
-   * Returns the steps that may be sent now, in the order in which they were created. There is at most one for each
-   * changed object, because a request may contain its ID only once (management-api 4.1). Preparing steps come first:
-   * sent later, they would undo the effect of the steps that they prepare.
+   * Returns the steps that may be sent now, in order of creation: at most one for each changed object, because a
+   * request may contain its ID only once (management-api 4.1). Preparing steps come first: sent later, they would undo
+   * what they prepare.
    */
   ready(): readonly number[] {
     const ready: number[] = [];
@@ -309,10 +305,7 @@ export class RunState {
     return ready;
   }
 
-  /**
-   * Returns the steps that were refused and wait for another change of this run. `changedSince` says whether something
-   * changed since.
-   */
+  /** Returns the refused steps that wait for another change of this run. `changedSince`: something changed since. */
   deferredSteps(): readonly { readonly step: Step; readonly reason: Reason; readonly changedSince: boolean }[] {
     return this.#work.standings.deferred().flatMap(({ id, reason, progress }) => {
       const step = this.steps.at(id);
@@ -409,7 +402,6 @@ export class RunState {
     }
   }
 
-  /** Applies `done` to consecutive rows. */
   #make({ from, ids }: MadeRows): void {
     const { outcomes, standings } = this.#work;
     this.#progress += ids.length;

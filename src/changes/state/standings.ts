@@ -41,10 +41,7 @@ export class StepStandings {
   /** By test: the next step to test, and the first steps that passed. */
   readonly #searches = new Map<(step: Step) => boolean, { next: number; readonly found: number[] }>();
 
-  /**
-   * Tracks the steps of the list, which are about these objects. Steps that are added later are tracked after a call of
-   * `follow`.
-   */
+  /** Tracks the steps of the list. Steps that are added later are tracked after a call of `follow`. */
   constructor(steps: StepList, objects: ObjectList) {
     this.#steps = steps;
     this.#objects = objects;
@@ -100,10 +97,7 @@ export class StepStandings {
     return [...this.#suspectSince.keys()].filter((id) => OPEN_TO_DOUBT.has(this.#standing[id] ?? "done"));
   }
 
-  /**
-   * Records that a suspect step was sent again and refused together with its request. This says nothing about the first
-   * attempt.
-   */
+  /** Records that a resent suspect step was refused with its request, which says nothing about the first attempt. */
   refuseInDoubt(step: number): void {
     this.#refusedInDoubt.add(step);
   }
@@ -302,14 +296,13 @@ export interface PlannedWork {
 
 type NotDone = "failed" | "refused" | "unknown" | "notApplied";
 
-/** Returns an empty plan. */
 export function nothingPlanned(): PlannedWork {
   return { objects: new ObjectList(), steps: new StepList(), settlements: [] };
 }
 
 /**
- * The growing lists of objects and steps of a run, and their standings. The outcome of a step decides the outcome of
- * its objects, and of those whose steps depend on them.
+ * The growing lists of objects and steps of a run. The outcome of a step decides those of its objects, and of all whose
+ * steps depend on them.
  */
 export class RunWork {
   readonly objects: ObjectList;
@@ -343,10 +336,7 @@ export class RunWork {
     outcomes.settle({ object, outcome: standings.isTouched(object) ? "succeeded" : "alreadyDone" });
   }
 
-  /**
-   * Applies that a step was not done. A refused create fails for its main object; the objects inside it were not
-   * attempted.
-   */
+  /** Applies that a step was not done. If a create is refused, the objects inside it were not attempted. */
   failStep(step: Step, to: NotDone, reason: Reason): void {
     this.standings.set(step.id, to);
     const [main] = step.objects;

@@ -82,8 +82,8 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
 }
 
 /**
- * Yields the events of a run that have no outcome yet. Calls `record` for events that are read for the first time, and
- * for rows that fail because they are not events.
+ * Yields the events without an outcome. Calls `record` for events that are read for the first time, and for rows that
+ * are not events.
  */
 async function* remainingEvents(
   { header: { runId, call }, state, part }: DrivenEvents,
@@ -109,10 +109,7 @@ async function* remainingEvents(
     throw new RunStoreError(`${gone} events of run ${runId} were not kept: they cannot be sent`, SEND_AGAIN_REMEDY);
 }
 
-/**
- * Returns the verdict on an event, including the sandbox's verdict. Returns undefined if the verdict cannot be
- * observed.
- */
+/** Returns the sandbox's verdict on an event; undefined if it cannot be observed. */
 async function observedVerdict(
   { observe }: EventWorld,
   event: unknown,
@@ -140,9 +137,7 @@ interface EventRecorder {
   readonly end: () => void;
 }
 
-/**
- * How long outcomes wait so that more of them are written together, in milliseconds. The write itself also takes time.
- */
+/** How long outcomes wait to be written together, in milliseconds. The write itself also takes time. */
 const SETTLED_WAIT_MS = 50;
 
 /** Creates a recorder that writes one line for many events that were simply accepted. */
@@ -221,9 +216,8 @@ const RENEW_AFTER_MS = SEND_WINDOW_MS / 2;
 const HELD_BACK_TRIES = 10;
 
 /**
- * Wraps an API so that events are sent only while the lease of their run is held. Events are announced before, so an
- * event that is sent too late is unknown to the process that has claimed the run. `track` throws a LeaseLostError if
- * the lease is lost.
+ * Wraps an API so that events are sent only while the lease of their run is held. They are announced before, so a late
+ * event is unknown to the process that has claimed the run. `track` throws a LeaseLostError if the lease is lost.
  */
 export function fencedEvents(api: EventApi, lease: Turn, monotonic: () => number): EventApi {
   let renewing: { readonly since: number; readonly intent: Promise<Intent> } | undefined;

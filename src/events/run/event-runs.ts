@@ -22,8 +22,8 @@ export type EventRun = Run<EventCall, EventRunState>;
 export interface EventRunOfCall {
   readonly run: EventRun;
   /**
-   * How the call relates to the run of an earlier equal call. `attached`: this call sends nothing. `resumed`: the event
-   * had not been sent yet. `resent`: this call sends it again.
+   * The relation to an earlier equal call. `attached`: this call sends nothing. `resumed`: it sends an event that had
+   * not been sent. `resent`: it sends it again.
    */
   readonly repeat?: "attached" | "resumed" | "resent";
 }
@@ -45,8 +45,8 @@ export class EventRuns {
   }
 
   /**
-   * Starts a run and executes it in the background. If a run of the same call and caller is in progress, returns that
-   * run: a host that lost its connection repeats the call, and events must not be sent twice.
+   * Starts a run in the background, or returns the same caller's run of the same call in progress: a host that lost its
+   * connection repeats the call, and events must not be sent twice.
    */
   start(planned: PlannedEvents, caller: string): EventRun {
     const { source, items } = planned;
@@ -60,17 +60,17 @@ export class EventRuns {
   }
 
   /**
-   * Returns the earlier run of the same call by the same caller. A run without a final status is resumed if it was
-   * interrupted, or if it was cancelled recently with events left. A run that finished with events left is only
-   * mentioned in the answer, because the call requests new events.
+   * Returns the earlier run of the same call and caller. One without a final status is resumed if it was interrupted,
+   * or recently cancelled with events left. A finished run with events left is only mentioned, because the call
+   * requests new events.
    */
   findEarlierRun(planned: PlannedEvents, caller: string): Promise<EarlierRuns<EventRun>> {
     return this.runs.findEarlierRun(callOf(planned), caller);
   }
 
   /**
-   * Returns one run for equal calls made at the same time, in any process: an earlier run that continues, a run that
-   * another of these calls has started since this call arrived, or a new run. `arrivedAt` is milliseconds since 1970.
+   * Returns one run for equal calls made at the same time, in any process: an earlier one that continues, one that
+   * another of these calls started, or a new one. `arrivedAt` is milliseconds since 1970.
    */
   async once(
     planned: PlannedEvents,
@@ -98,9 +98,8 @@ export class EventRuns {
   }
 
   /**
-   * Sends one event. If an equal call was made less than ten minutes ago, in any process, and its outcome is unknown,
-   * returns that call's run. It then sends only an event that had not been sent yet, or with `resend` one whose outcome
-   * is unknown.
+   * Sends one event. If an equal call less than ten minutes ago has an unknown outcome, returns its run instead. That
+   * run sends the event only if it had not been sent, or with `resend`.
    */
   async sendOne(planned: PlannedEvents, caller: string): Promise<EventRunOfCall> {
     const fingerprint = this.runs.fingerprint(callOf(planned), caller);

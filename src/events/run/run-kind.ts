@@ -16,10 +16,7 @@ import {
 } from "./run-state.ts";
 import { countEvents, type EventCounts, type EventSource, eventsIn, filterEvents, rowsOfEvents } from "./source.ts";
 
-/**
- * The kind of runs that send events. To send unknown events again although the call did not request that, a run is
- * resumed with its events (`EventSource`).
- */
+/** The kind of runs that send events. A run is resumed with its `EventSource` to send unknown events again. */
 export type EventKind = RunKind<EventCall, EventEntry, EventRunState, EventSource>;
 
 /** Creates the kind of runs that send events. */
@@ -86,9 +83,8 @@ async function begin(
 }
 
 /**
- * Restores a run from its journal. If the process died while it started the run, the journal is empty: nothing was
- * sent, and all stored events are left to send. Throws a NothingKeptError if no events were stored, and a
- * DamagedRunError if the journal is lost.
+ * Restores a run from its journal. An empty journal means that the process died at the start: nothing was sent, and all
+ * stored events are left. Throws a NothingKeptError without stored events, and a DamagedRunError for a lost journal.
  */
 async function readBack(
   kept: StoredParts<EventCall, EventEntry>,
@@ -110,9 +106,7 @@ async function readBack(
   );
 }
 
-/**
- * Creates the first journal entry for a run with an empty journal from its stored events; undefined if there are none.
- */
+/** Creates the first journal entry of a run with an empty journal from its stored events, if any. */
 async function restoreBeginEntry({
   header: { runId, call, createdAt },
   record: { rest },
@@ -148,9 +142,8 @@ function leftOf(call: EventCall, state: EventRunState): number {
 }
 
 /**
- * Stores the parts of a finished run that may still be needed. Of its file these are the failed rows with their
- * reasons. Of its events these are the ones that failed, that may still have to be sent, or whose outcome is unknown.
- * Users of all other events remain only as hashes.
+ * Stores what may still be needed of a finished run: the failed rows of its file with reasons, and the events that
+ * failed, may still have to be sent, or have an unknown outcome. Users of other events remain only as hashes.
  */
 async function finish(
   { header, state, part, keep }: RunAccess<EventCall, EventRunState>,

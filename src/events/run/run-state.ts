@@ -41,7 +41,6 @@ const object = z.number();
 const verdict = z.enum(["recorded", "ignored", "rejected", "uncertain"]);
 const basis = z.enum(["documented", "assumed", "notShown"]);
 
-/** The predicted verdict on an event, and the observed one. */
 const eventVerdict = z.object({
   predicted: verdict,
   basis,
@@ -66,9 +65,7 @@ export const eventEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("events"), objects: z.array(reportedObject), at }),
   /** These events are about to be sent. An event without a later line is unknown. */
   z.object({ t: z.literal("leave"), objects: z.array(object), at }),
-  /**
-   * The verdict on an event: the prediction for an event that is not sent, or the sandbox's verdict on one that was.
-   */
+  /** The prediction for an event that is not sent, or the sandbox's verdict on one that was. */
   z.object({ t: z.literal("predicted"), object, verdict: eventVerdict.exactOptional(), at }),
   z.object({
     t: z.literal("settled"),
@@ -138,7 +135,6 @@ export class EventRunState implements RunView<EventEntry> {
     unknown: 0,
   };
 
-  /** Applies one journal entry. */
   apply(entry: EventEntry): void {
     this.updatedAt = entry.at;
     switch (entry.t) {
@@ -242,8 +238,8 @@ export class EventRunState implements RunView<EventEntry> {
   }
 
   /**
-   * A run stops after its pending requests are answered. An event without an outcome was therefore not sent since the
-   * last resume. Only doubted events were sent before that.
+   * A run stops after its pending requests are answered, so an event without an outcome was not sent since the last
+   * resume. Only doubted events were sent before.
    */
   #stop(cause: StopCause, reason: Reason | undefined): void {
     this.stopped = { cause };

@@ -33,7 +33,6 @@ interface SendCounts extends Readonly<Record<EventOutcome, number>> {
   /** Requests that were started, and how many of them were repetitions. */
   readonly sent: number;
   readonly resent: number;
-  /** Time in which events waited for a retry, in milliseconds. Simultaneous waits count once. */
   readonly waitedMs: number;
 }
 
@@ -44,24 +43,18 @@ export interface SendReport {
   readonly ended?: RunEnd;
 }
 
-/** The services, limits and callbacks for sending events. */
 export interface SendOptions {
   readonly api: EventApi;
   readonly clock: Clock;
   /** The maximum number of simultaneous requests; 16 if absent. */
   readonly concurrency?: number;
-  /**
-   * What to do if an answer is lost: `report` the event as unknown, or `resend` it at the risk of recording it twice.
-   */
+  /** If an answer is lost: `report` the event as unknown, or `resend` it at the risk of recording it twice. */
   readonly onUnknown?: "report" | "resend";
   /** How long one event is retried, in milliseconds from its first attempt; 120,000 if absent. */
   readonly retryBudgetMs?: number;
   /** After it is aborted, no new request is started. Pending requests are completed. */
   readonly signal?: AbortSignal;
-  /**
-   * Awaited with the indexes of up to 100 events before any of them is sent. At most 100 announced events wait in
-   * addition to those being sent.
-   */
+  /** Awaited with the indexes of up to 100 events before they are sent; at most 100 more wait while others are sent. */
   readonly beforeSend?: (indexes: readonly number[]) => Promise<void>;
   /** Awaited with the outcome of each event, before the next event with the same `uid` is sent. */
   readonly onSettled?: (index: number, settlement: EventSettlement, event: unknown) => Promise<void> | void;
@@ -74,15 +67,13 @@ const WINDOW = 1000;
 /** The maximum number of announced events that are not being sent yet. After a crash these are unknown. */
 const ANNOUNCED = 100;
 /**
- * If more events than this wait behind other events of their user, no further events are announced. This keeps the
- * number of journal lines low.
+ * If more events than this wait behind others of their user, none are announced, so that there are fewer journal lines.
  */
 const STILL_WAITING = 50;
 const DEFAULT_CONCURRENCY = 16;
 const DEFAULT_RETRY_BUDGET_MS = 120_000;
 const PAUSE_MS = { first: 100, longest: 5000, busyAtLeast: 50 };
 
-/** The state of the sender. */
 interface SenderState {
   readonly options: SendOptions;
   readonly counts: { -readonly [Field in keyof SendCounts]: number };
@@ -99,12 +90,10 @@ interface PreparedEvent extends IndexedEvent {
 }
 
 /**
- * Sends one request per event (event-tracking-api 4), with at most `concurrency` at the same time. Events with the same
- * `uid` are sent in order: each one after the previous one has its outcome. Reads the input during sending, about a
- * thousand events ahead. Never sends events that are predicted as `ignored` or `rejected`. A 401, a 403 or a wrong
- * route ends the run, and so does a service that cannot be reached for a whole retry budget. The remaining events are
- * then `notApplied`.
- * Rethrows errors of the input, `beforeSend` and `onSettled` after the pending requests have ended.
+ * Sends one request per event (event-tracking-api 4), at most `concurrency` at a time, and events with the same `uid`
+ * in order. Reads about a thousand events ahead. Never sends events that are predicted as `ignored` or `rejected`. A
+ * 401, a 403, a wrong route or a service that is out of reach for a whole retry budget ends the run; the remaining
+ * events are `notApplied`. Rethrows errors of the input, `beforeSend` and `onSettled` after the pending requests.
  */
 export async function sendEvents(
   events: Iterable<IndexedEvent> | AsyncIterable<IndexedEvent>,
@@ -211,10 +200,7 @@ function isRepeatable(error: ApiError, { onUnknown }: SendOptions): boolean {
   return error.effect === "ambiguous" ? onUnknown === "resend" : error.effect !== "rejected";
 }
 
-/**
- * Returns the wait before the next attempt, in milliseconds. It grows with each attempt, and is at least what the
- * service requests.
- */
+/** Returns the wait before the next attempt, in milliseconds: it grows, and is at least what the service requests. */
 function pauseAfter(error: ApiError, attempt: number): number {
   const grown = Math.min(PAUSE_MS.longest, PAUSE_MS.first * 2 ** Math.min(attempt - 1, 16));
   return error.effect === "busy" ? Math.max(PAUSE_MS.busyAtLeast, error.retryAfterMs) : grown;
@@ -256,11 +242,9 @@ async function settle(run: SenderState, { index, event }: IndexedEvent, settleme
 
 /** Items that wait in one queue per key. */
 interface FairBuffer<Item> {
-  /** The total number of waiting items. */
   readonly size: number;
   /** Adds an item to the end of the queue of its key. */
   add(key: string, item: Item): void;
-  /** Removes and returns up to `most` items, from as many queues as possible. Items of one key keep their order. */
   take(most: number): readonly Item[];
 }
 
@@ -295,12 +279,10 @@ function fairBuffer<Item>(): FairBuffer<Item> {
 
 /** Runs tasks in parallel, but tasks with the same key one after another, in the order of arrival. */
 interface KeyedQueue<Task> {
-  /** Adds a task. */
   add(key: string, task: Task): void;
   /**
-   * Resolves when at most `few` tasks wait in all, and few of these are ready to start (enough to keep the queue busy).
-   * Returns the number of waiting tasks.
-   * Rejects with the first error of any task.
+   * Resolves to the number of waiting tasks when at most `few` wait, and only enough are ready to keep the queue busy.
+   * Rejects with the first error of a task.
    */
   nearlyEmpty(few: number): Promise<number>;
   /** Resolves once every task has ended. Rejects with the first error of any task. */
@@ -308,9 +290,8 @@ interface KeyedQueue<Task> {
 }
 
 /**
- * Creates a queue that runs at most `concurrency` tasks at the same time. After an error of a task no other task is
- * started.
- * Only one caller at a time may wait for the queue.
+ * Creates a queue that runs at most `concurrency` tasks at a time, and none after an error. Only one caller at a time
+ * may wait for it.
  */
 function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<void>): KeyedQueue<Task> {
   interface Entry {

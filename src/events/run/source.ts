@@ -36,7 +36,6 @@ export type KeptEvents = EventCall["input"]["events"];
 /** An event with its position in the call or the file. */
 export interface SourceEvent {
   readonly index: number;
-  /** The line number in the file. */
   readonly line?: number;
   /** `null` if a row cannot be read as an event. */
   readonly event: unknown;
@@ -46,7 +45,6 @@ export interface SourceEvent {
   readonly reason?: Reason;
   /** How many empty rows of the file were skipped with this event. */
   readonly skipped?: number;
-  /** The corrections of names. */
   readonly mended?: readonly string[];
 }
 
@@ -96,10 +94,7 @@ export function rowsOfEvents({ mend }: Pick<KeptEvents, "mend">): RowShape<Event
   return mend ? correctingEventRows : eventRows;
 }
 
-/**
- * Reads events in order, without corrections except those of column names. Throws a FileError if the file as a whole
- * cannot be read.
- */
+/** Reads events in order; only column names are corrected. Throws a FileError if the whole file cannot be read. */
 export async function* readUncorrected({ kept, bytes }: EventSource): AsyncGenerator<readonly SourceEvent[]> {
   if (kept.file !== undefined) {
     const shape = rowsOfEvents(kept);
@@ -137,8 +132,7 @@ function correctedColumns({ names, cells }: SheetHeader): readonly CorrectedColu
 }
 
 /**
- * Converts an event to the form in which runs report it. The user's identifier appears only as the hash that the
- * service also stores.
+ * Converts an event to its form in reports, with the user's identifier only as the hash that the service also stores.
  */
 export function objectOf({ index, line, event, mended }: SourceEvent): ReportedObject {
   const at = line === undefined ? { index } : { index, line };
@@ -162,10 +156,7 @@ const MAX_CORRECTION_LENGTH = 160;
 /** Replaces an event that is no longer stored, so that the others keep their positions. */
 const GONE = { cells: ["-"], text: "{}" } as const;
 
-/**
- * Writes a content in its own form with only those events for which `isKept` returns true. Line numbers may change; the
- * indexes of events do not.
- */
+/** Writes a content with only the events for which `isKept` returns true. Line numbers may change; indexes do not. */
 export async function* filterEvents(
   { kept, bytes }: EventSource,
   isKept: (index: number) => boolean,
@@ -296,10 +287,7 @@ function damagedCell(column: string, cell: string, parameter: Parameter | undefi
   return invalidRow("damaged", { what: column, value: cell.slice(0, 40), ...found });
 }
 
-/**
- * Converts a cell to the value of its parameter: a number, or items. Any other text stays a string and is validated as
- * one.
- */
+/** Converts a cell to a number or items if its parameter is one; any other text stays a string to be validated. */
 function cellValue(cell: string, parameter: Parameter | undefined): unknown {
   if (parameter?.type === "items") return parseJson(cell) ?? cell;
   return parameter?.type === "number" ? (numberIn(cell.trim()) ?? cell) : cell;

@@ -5,7 +5,6 @@ import type { Prediction } from "../../runs/report.ts";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
 import type { Finding, RuleBasis, Validation, Verdict } from "../catalogue.ts";
 
-/** The predicted verdict on an event, and the observed one. */
 export interface EventVerdict {
   readonly predicted: Verdict;
   readonly basis: RuleBasis;
@@ -13,18 +12,12 @@ export interface EventVerdict {
   readonly findings: readonly Finding[];
 }
 
-/**
- * Events that have the same verdict because of the same rules. The messages of the findings are those of the first
- * event.
- */
+/** Events with the same verdict because of the same rules. Messages are those of the first event. */
 export interface VerdictGroup extends EventVerdict {
   readonly count: number;
   /** The first of these events. */
   readonly objects: readonly number[];
-  /**
-   * Whether the messages of the findings apply only to the first event, because other events break the same rules in a
-   * different way.
-   */
+  /** Whether messages apply only to the first event, because others break the same rules in a different way. */
   readonly isOfFirst: boolean;
 }
 
@@ -35,10 +28,7 @@ interface VerdictKind {
   isOfFirst: boolean;
 }
 
-/**
- * The maximum number of kinds that are distinguished by all their findings. Further kinds are distinguished only by
- * their first rule.
- */
+/** The maximum number of kinds with distinct findings. Further kinds are distinguished only by their first rule. */
 const MAX_VERDICT_KINDS = 200;
 const OBJECTS_NAMED = 20;
 const FINDINGS_KEPT = 5;
@@ -139,9 +129,8 @@ export function verdictOf(predicted: Validation, observed: EventSettlement["obse
 }
 
 /**
- * How an event of a batch ended. `succeeded`: the service answered `ok` and the event has no finding against it.
- * `failed`: certainly not recorded. `unknown`: sent, but no answer proves the effect. `notApplied`: never reached the
- * service.
+ * How an event of a batch ended. `succeeded`: the answer was `ok`, and no finding speaks against it. `failed`:
+ * certainly not recorded. `unknown`: sent without proof. `notApplied`: never reached the service.
  */
 export type EventOutcome = "succeeded" | "failed" | "unknown" | "notApplied";
 
@@ -167,18 +156,13 @@ type SettlementReason =
 export interface EventSettlement {
   readonly outcome: EventOutcome;
   readonly predicted: Validation;
-  /**
-   * The verdict that the service's answer proves. Absent if it proves none, because ignored events are also answered
-   * with `ok`.
-   */
+  /** The verdict that the answer proves, if any: `ok` is also the answer to ignored events. */
   readonly observed?: Verdict;
   readonly reason?: SettlementReason;
   readonly statusCode?: number;
   /** The details of the failed request (`problemOf`). */
   readonly problem?: Readonly<Record<string, unknown>>;
-  /**
-   * How many requests were started for the event. More than one after `answerLost` means that it may be recorded twice.
-   */
+  /** How many requests were started. More than one after `answerLost` may have recorded the event twice. */
   readonly attempts: number;
   /** An answer was lost, so an earlier attempt may also have been recorded. */
   readonly maybeTwice?: true;
@@ -192,7 +176,6 @@ export interface RunEnd {
   readonly problem: Readonly<Record<string, unknown>>;
 }
 
-/** The state of the attempts to send one event. */
 export interface Attempts {
   readonly predicted: Validation;
   count: number;
@@ -259,8 +242,8 @@ const CODES = {
 export type EventCode = (typeof CODES)[keyof typeof CODES] | "EVENT_IGNORED" | "EVENT_REJECTED";
 
 /**
- * Returns why an event did not succeed, in the form of reports and journals; undefined if it succeeded. `detail`
- * contains the decisive rule with its path, its section, and the validator's message and fix (`finding`, `fix`).
+ * Returns why an event did not succeed. `detail` contains the decisive rule with its path, its section, and the
+ * validator's message and fix (`finding`, `fix`).
  */
 export function eventReason({ reason, predicted, statusCode, problem }: EventSettlement): Reason | undefined {
   if (reason === undefined) return undefined;
@@ -279,10 +262,7 @@ export function endReason({ kind, statusCode, problem }: RunEnd): Reason {
   return { code, detail, ...(statusCode !== undefined && { statusCode }) };
 }
 
-/**
- * Formats a rule with its path, without the positions within `items`. All events with the same mistake have the same
- * text.
- */
+/** Formats a rule with its path, without positions within `items`, so that equal mistakes have equal texts. */
 function ruleAt({ rule, path }: { readonly rule: string; readonly path: string }): string {
   return `${rule} ${path.replaceAll(/\[\d+\]/g, "[]")}`.trim();
 }

@@ -5,11 +5,9 @@ import { ADDRESS_VARIABLE, EVENT_PATH } from "./emit-scripts.ts";
 import { type EventSuite, eventsOf } from "./suite.ts";
 
 /**
- * Writes a Playwright test that opens a page and checks the events that the page sends against the catalogue
- * (event-tracking-api 2, 7, 8). It checks only the events of the suite. It does not contain the cases of the suite,
- * because a test cannot choose what a page sends.
- * One run reports every wrong and every missing event.
- * The page must send to the sandbox at `sandboxUrl`, unless the environment of the test names another address.
+ * Writes a Playwright test that opens a page and checks the suite's events that it sends (event-tracking-api 2, 7, 8).
+ * The cases are not included, because a test cannot choose what a page sends. One run reports every wrong and missing
+ * event. The page must send to `sandboxUrl`, or to the address in the test's environment.
  */
 export function emitPlaywright(suite: EventSuite, sandboxUrl: string): string {
   const fallback = sandboxUrl.replace(/\/+$/, "");
@@ -82,8 +80,8 @@ function limitValues(): Record<string, number> {
 }
 
 /**
- * The functions that check events. Problems fail the test: the service would not record the event, or the document does
- * not say. Notes are only shown.
+ * The functions that check events. A problem fails the test: the service does not record the event, or the document
+ * does not say. Notes are only shown.
  */
 const CHECKS = `function bodyOf(text) {
   try {

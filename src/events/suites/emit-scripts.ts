@@ -62,9 +62,8 @@ export function asLines(values: readonly unknown[]): string {
 const END_OF_BODY = "END_OF_EVENT";
 
 /**
- * Writes a suite as a POSIX shell script. It posts every event with curl, compares the answers and prints differences.
- * Its exit status is 1 if there are any.
- * It starts its own sandbox, unless its environment names a service.
+ * Writes a suite as a POSIX shell script that posts every event with curl, prints differences in the answers, and exits
+ * with 1 if there are any. It starts a sandbox unless its environment names a service.
  */
 export function emitCurl(suite: EventSuite): string {
   const header = emittedHeader(suite, "Run it with: sh <this file>");
@@ -98,10 +97,7 @@ printf '%s events sent, %s mismatches\\n' "$sent" "$wrong"
 `;
 }
 
-/**
- * Starts a sandbox through npx, and stops it with the script. `exec` replaces the shell that npx starts, which would
- * not pass the signal on.
- */
+/** Starts a sandbox through npx. `exec` replaces the shell of npx, which would not pass the stop signal on. */
 const START_SANDBOX = `start_sandbox() {
   log=$(mktemp)
   npx -y -p targeting-mcp -c 'exec ${SANDBOX_ARGUMENTS}' >"$log" &
@@ -131,9 +127,8 @@ function quoted(text: string): string {
 const PROCESSES = "node:child_process";
 
 /**
- * Writes a suite as a test file for vitest without other dependencies. It compares answers. An ignored event has the
- * same answer as a recorded one; only the sandbox can distinguish the two.
- * It starts its own sandbox, unless its environment names a service.
+ * Writes a suite as a test file for vitest that compares answers. Only the sandbox can distinguish ignored events from
+ * recorded ones. It starts a sandbox unless its environment names a service.
  */
 export function emitVitest(suite: EventSuite): string {
   const header = emittedHeader(suite, "Run it with: npx vitest run <this file>");

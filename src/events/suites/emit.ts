@@ -4,10 +4,7 @@ import { ANSWERS, BASES, CASE_KINDS, type EventSuite } from "./suite.ts";
 interface Format {
   readonly fileName: string;
   readonly mimeType: string;
-  /**
-   * Writes the suite. A page under test sends its events to `sandboxUrl`, unless the test's environment names another
-   * address.
-   */
+  /** Writes the suite. A page test expects events at `sandboxUrl`, or at the address in its environment. */
   readonly emit: (suite: EventSuite, sandboxUrl: string) => Promise<string>;
 }
 
@@ -35,7 +32,6 @@ export const SUITE_FORMATS = {
   },
 } as const satisfies Record<string, Format>;
 
-/** The name of a file format for suites. */
 export type SuiteFormat = keyof typeof SUITE_FORMATS;
 
 /** The contents of a generated file: how many tests, and how many of each kind. */
@@ -59,10 +55,7 @@ export function contentsOf({ cases }: EventSuite, format: SuiteFormat): EmittedC
   return { cases: cases.length, byKind: counted(CASE_KINDS, ({ kind }) => kind), byVerdict, byBasis };
 }
 
-/**
- * Writes a suite in one format. The files run without changes. A page test expects the events at the sandbox at
- * `sandboxUrl`; tests of the service start their own sandbox.
- */
+/** Writes a suite in one format. Page tests expect events at `sandboxUrl`; tests of the service start a sandbox. */
 export function emitSuite(suite: EventSuite, format: SuiteFormat, sandboxUrl: string): Promise<string> {
   return SUITE_FORMATS[format].emit(suite, sandboxUrl);
 }

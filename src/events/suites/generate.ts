@@ -43,8 +43,8 @@ const SEQUENCES: readonly {
 ];
 
 /**
- * Generates tests for events (event-tracking-api 2, 7, 8). The same choice always generates the same suite.
- * Throws an UnsupportedEventError if an event name is not supported.
+ * Generates tests for events (event-tracking-api 2, 7, 8), always the same for the same choice. Throws an
+ * UnsupportedEventError.
  */
 export function generateEventTests(choice: SuiteChoice = {}): EventSuite {
   const seed = choice.seed ?? 1;
@@ -138,10 +138,7 @@ function draft(about: string, title: string, body: Body, rule?: RuleName): CaseD
   return { about, title, body, ...(rule && { rule }) };
 }
 
-/**
- * Creates the cases of each kind for one event (event-tracking-api 2.2, 2.3, 7, 8). Sequences contain several events
- * and are created separately.
- */
+/** Creates the cases of each kind for one event (event-tracking-api 2.2, 2.3, 7, 8). Sequences have several events. */
 const KIND_CASES: Readonly<Record<Exclude<CaseKind, "sequence">, (subject: Subject) => readonly CaseDraft[]>> = {
   minimal: ({ minimal }) => [draft("required", "only what is required", minimal)],
   full: ({ full }) => [draft("all", "every parameter", full)],
@@ -306,10 +303,7 @@ function seededRandom(seed: number): () => number {
 const WORDS = ["머그컵", "mug", "티셔츠", "shirt", "신발", "shoes"];
 const CURRENCIES = ["KRW", "USD", "EUR", "JPY"];
 
-/**
- * Creates a realistic sample value for a parameter. A parameter has the same value everywhere in a suite, so a cart and
- * a purchase refer to the same item.
- */
+/** Creates a sample value, the same everywhere in a suite, so that a cart and a purchase refer to the same item. */
 function sampleValue(name: string, { type }: Parameter, seed: number): unknown {
   if (type === "items") return [sampleParameters(ITEM_FIELDS, seed), sampleParameters(ITEM_FIELDS, seed + 1)];
   const random = seededRandom(seedOf(name, seed));

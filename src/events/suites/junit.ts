@@ -1,10 +1,7 @@
 import { BASIS_WORDS } from "../catalogue.ts";
 import type { CaseResult, SuiteReport } from "./run-suite.ts";
 
-/**
- * Writes the report of a suite as JUnit XML. A mismatch is a failure. An unobservable case is skipped, with the reason.
- * `name` is the name of the suite.
- */
+/** Writes the report of a suite as JUnit XML: mismatches fail, and unobservable cases are skipped with a reason. */
 export function junitXml(report: SuiteReport, name: string): string {
   const { cases, mismatched, unobservable, results } = report;
   const time = seconds(results.reduce((sum, { milliseconds }) => sum + milliseconds, 0));

@@ -42,13 +42,11 @@ export const suiteReport = z.object({
 /** The result of running a suite; `cases` is the sum of the three counts. */
 export type SuiteReport = Readonly<z.output<typeof suiteReport>>;
 
-/** The services and callbacks for running a suite. */
 export interface RunSuiteOptions {
   readonly api: EventApi;
   readonly clock: Clock;
   /**
-   * Returns the sandbox's verdict on an event that was just sent. Absent for a live service, whose recorded and ignored
-   * events cannot be distinguished.
+   * Returns the sandbox's verdict on an event that was just sent. Absent for a live service, which does not show it.
    */
   readonly observe?: ((event: Readonly<Record<string, unknown>>) => Promise<Verdict | undefined>) | undefined;
   /** After it is aborted, no other event is sent. Cases that were not run are unobservable. */
@@ -65,9 +63,9 @@ const BUSY_ATTEMPTS = 20;
 const BUSY_PAUSE_MS = 50;
 
 /**
- * Runs the cases of a suite, several at the same time. Events that are expected to be ignored or rejected are sent,
- * too. The events of a case are sent one after another, each once. A lost answer makes its case unobservable. Throws
- * the ApiError that shows that nothing can be tested (not sent, 401, 403, wrong route, or always busy).
+ * Runs the cases of a suite, several at a time; the events of a case one after another, each once, even if they should
+ * be ignored or rejected. A lost answer makes its case unobservable. Throws the ApiError that shows that nothing can be
+ * tested.
  */
 export async function runSuite({ cases }: EventSuite, options: RunSuiteOptions): Promise<SuiteReport> {
   const results: CaseResult[] = [];
@@ -114,10 +112,7 @@ async function runCase(one: EventCase, options: RunSuiteOptions): Promise<CaseRe
   };
 }
 
-/**
- * Returns the observation that decides a case with several events: a mismatch first, then an unobservable event, then
- * any.
- */
+/** Returns the observation that decides a case: a mismatch, otherwise an unobservable event, otherwise any. */
 function decisiveObservation(expected: Verdict, observations: readonly Observation[]): Observation {
   const withStatus = (status: CaseStatus) =>
     observations.find(({ observed }) => statusOf(expected, observed) === status);

@@ -18,15 +18,10 @@ export interface KeptSuite {
 
 const plannedTests = z.object({ suiteId: z.string(), saveTo: z.string() });
 
-/**
- * Tests that wait for approval: the suite, and the file for the report. The file is empty if no report is to be saved.
- */
+/** Tests that wait for approval: the suite, and the file for the report; empty if none is to be saved. */
 type PlannedTests = Readonly<z.output<typeof plannedTests>>;
 
-/**
- * The store of suites. Each suite is visible only to the caller who created it. Throws a RunStoreError if a file cannot
- * be used.
- */
+/** The store of suites. Each is visible only to its creator. Throws a RunStoreError if a file cannot be used. */
 export interface SuiteStore {
   /** Stores a suite. The same suite in the same format has the same ID. */
   keep(caller: string, suite: EventSuite, format: SuiteFormat): Promise<KeptSuite>;
