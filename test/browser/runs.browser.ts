@@ -375,7 +375,7 @@ test("each run is of one kind, runs of one minute show their times, and the larg
   const made = await serveMadeRuns({ details: runs });
   await onPage(made.url, async (page) => {
     await page.getByText("54 × reason 0 · 1 × reason 1 · and 2 more ·").waitFor();
-    await page.getByText("All runs of today (4): 3 created").waitFor();
+    await page.getByText("Changes today").locator("..").getByText("3 created").waitFor();
     expect(await page.locator(".axis > span").count()).toBe(4);
     await page.getByRole("link", { name: "All runs of today (4)" }).click();
     const kinds = page.getByRole("group", { name: "Kinds of runs" }).getByRole("button");
@@ -745,6 +745,24 @@ test("a run that comes later moves no run of the list under the pointer, and for
     await page.mouse.click(spot.x, spot.y);
     await page.waitForURL("**/#/runs/01LATER");
   });
+});
+
+test("changes that the server could not return are read again, and the run can then be approved", async () => {
+  const made = await serveMadeRuns({ details: [WAITING] });
+  await onPage(
+    "about:blank",
+    async (page) => {
+      const failing = { status: 503, json: { message: "The store does not answer." } };
+      await page.route("**/changes?*", (route) => route.fulfill(failing), { times: 2 });
+      await page.goto(`${made.url}/#/approvals`);
+      await page.getByText("The store does not answer.").waitFor();
+      await page.getByText("It can be approved once its changes have been read.").waitFor();
+      expect(await button(page, "approve").isDisabled()).toBe(true);
+      await expect.poll(() => button(page, "approve").isEnabled()).toBe(true);
+      expect(await page.getByText("The store does not answer.").count()).toBe(0);
+    },
+    { mayLog: /Failed to load resource/ },
+  );
 });
 
 test("a button that is pressed twice acts once", async () => {

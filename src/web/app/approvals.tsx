@@ -1,4 +1,4 @@
-import { useSignal, useSignalEffect } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { ChangeList, RunAction, RunRow, Waiting } from "../wire.ts";
 import { Changes, Differences } from "./changes.tsx";
@@ -7,7 +7,7 @@ import { DecisionButtons, Guarded } from "./guarded.tsx";
 import { asking } from "./keys.ts";
 import { Ago, Ask, Bar, Empty, Figure, Sentences, Text } from "./parts.tsx";
 import { counted, number, percent } from "./plain-words.ts";
-import { actOnRun, detail, look } from "./requests.ts";
+import { actOnRun, useDetail } from "./requests.ts";
 import {
   changeShares,
   Kinds,
@@ -141,13 +141,10 @@ const PLANS: ReadonlySet<string> = new Set(["apply_plan", "plan_targeting", "und
 export function Decision({ run, now }: Decided) {
   const { runId, waiting, startedAt } = run;
   const list = useSignal<ChangeList | undefined>(undefined);
-  useSignalEffect(() => {
-    if (PLANS.has(run.tool)) look(runs.value.get(runId) ?? run);
-  });
+  const plan = useDetail(PLANS.has(run.tool) ? runId : undefined).detail?.plan;
   if (waiting === undefined) return null;
   const isWaiting = now?.status === "needs_confirmation";
   const isRead = list.value !== undefined && !list.value.isReading;
-  const plan = detail.value?.run.runId === runId ? detail.value.plan : undefined;
   return (
     <section class="pane" aria-labelledby={`run-${runId}`}>
       <a class="back small" href="#/approvals">

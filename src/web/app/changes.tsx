@@ -1,17 +1,9 @@
 import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import { Fragment } from "preact";
-import {
-  type ChangeList,
-  type ChangeRow,
-  type ChangeSide,
-  PATHS,
-  type PlanDifference,
-  type PlanView,
-  type ShownValue,
-} from "../wire.ts";
+import type { ChangeList, ChangeRow, ChangeSide, PlanDifference, PlanView, ShownValue } from "../wire.ts";
 import { Filters, SCROLLS, Search, Sentences, Steps, Table, Text } from "./parts.tsx";
 import { counted, diffWords, number } from "./plain-words.ts";
-import { SEARCH_AFTER_MS, save, useRead } from "./requests.ts";
+import { runPath, SEARCH_AFTER_MS, save, useRead } from "./requests.ts";
 
 /** The number of rows at first and per page. */
 const FIRST_ROWS = 20;
@@ -30,7 +22,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, shown }: 
   const reads = useSignal(0);
   const limit = String(isOpen.value ? ROWS : FIRST_ROWS);
   const query = new URLSearchParams({ search: search.value, kind: kind.value, from: String(from.value), limit });
-  const list = useRead<ChangeList>(`${PATHS.runs}/${encodeURIComponent(runId)}/changes?${query}`, {
+  const list = useRead<ChangeList>(runPath(runId, `changes?${query}`), {
     version: `${version} ${reads.value}`,
     afterMs: SEARCH_AFTER_MS,
   });
@@ -54,6 +46,8 @@ export function Changes({ runId, version, title, isRunning, isWaiting, shown }: 
     search.value = text;
     from.value = 0;
   };
+  // A targeting is listed before its options, which the heading counts without it.
+  const itself = all > 1 && kinds.length === 1 && rows[0]?.before?.says === "the targeting itself" ? 1 : 0;
   const where = findsNames || isReading ? "names" : "names and Context IDs";
   if (all === 0) {
     return (
@@ -78,18 +72,18 @@ export function Changes({ runId, version, title, isRunning, isWaiting, shown }: 
         ) : (
           isWaiting && (
             <h2>
-              {kinds[0]?.ahead} <span class="quiet">{number(all)}</span>
+              {kinds[0]?.ahead}{" "}
+              <span class="quiet">
+                {number(all - itself)}
+                {itself > 0 && ` ${all - itself === 1 ? "option" : "options"}, and the targeting itself`}
+              </span>
             </h2>
           )
         )}
         <span class="push row">
           <Search label={`Search ${where}`} value={search.value} change={find} />
           {all > FIRST_ROWS && (
-            <button
-              type="button"
-              class="plain"
-              onClick={() => void save(`${PATHS.runs}/${encodeURIComponent(runId)}/list`)}
-            >
+            <button type="button" class="plain" onClick={() => void save(runPath(runId, "list"))}>
               Download list
             </button>
           )}

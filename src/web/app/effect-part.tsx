@@ -1,8 +1,8 @@
 import { useSignal } from "@preact/signals";
-import { type EffectObjects, type EffectPart, PATHS } from "../wire.ts";
+import type { EffectObjects, EffectPart } from "../wire.ts";
 import { Search, Steps, Text } from "./parts.tsx";
 import { number } from "./plain-words.ts";
-import { SEARCH_AFTER_MS, useRead } from "./requests.ts";
+import { runPath, SEARCH_AFTER_MS, useRead } from "./requests.ts";
 
 /** The number of names per page, and the number above which a search field appears. */
 const ROWS = 100;
@@ -20,7 +20,7 @@ export function Part({ runId, place, part: { title, count, objects: first } }: P
   const from = useSignal(0);
   const isFirst = search.value === "" && from.value === 0;
   const query = new URLSearchParams({ part: String(place), search: search.value, from: String(from.value) });
-  const path = isFirst ? undefined : `${PATHS.runs}/${encodeURIComponent(runId)}/effect?${query}`;
+  const path = isFirst ? undefined : runPath(runId, `effect?${query}`);
   const found = useRead<EffectObjects>(path, { afterMs: SEARCH_AFTER_MS });
   const { objects, total } = (isFirst ? undefined : found.value) ?? { objects: first, total: count };
   return (

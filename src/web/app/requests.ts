@@ -1,5 +1,5 @@
-import { type Signal, signal, useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { type Signal, useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
 import {
   type LoginWays,
   type OpenedSession,
@@ -22,29 +22,59 @@ export async function read<Data>(path: string): Promise<Answered<Data>> {
 
 /** The pause after typing before a search starts, in milliseconds. */
 export const SEARCH_AFTER_MS = 250;
+/** The pause before data is requested again that the server could not return, in milliseconds. */
+const AGAIN_MS = 3000;
+
+interface Reading {
+  /** The data is read again each time this changes. */
+  readonly version?: unknown;
+  /** The pause before a later read. */
+  readonly afterMs?: number;
+  /** Called instead of showing the error if the server has no such data. */
+  readonly missing?: () => void;
+}
 
 /**
- * Reads data in a component, again each time the path or `version` changes; nothing while the path is undefined. Later
- * reads begin after a pause. A late answer never replaces that of a newer request.
+ * Reads data in a component, again each time the path or `version` changes; nothing while the path is undefined. If the
+ * server fails or does not answer, requests it again. A late answer never replaces that of a newer request.
  */
-export function useRead<Data>(
-  path: string | undefined,
-  { version, afterMs = 0 }: { readonly version?: unknown; readonly afterMs?: number } = {},
-): Signal<Data | undefined> {
+export function useRead<Data>(path: string | undefined, reading: Reading = {}): Signal<Data | undefined> {
+  const { version, afterMs = 0, missing } = reading;
   const data = useSignal<Data | undefined>(undefined);
+  const now = useRef<{ path?: string | undefined; timer?: number; asked: number; shown: number }>({
+    asked: 0,
+    shown: 0,
+  });
   useEffect(() => {
+    const { current } = now;
+    current.path = path;
     if (path === undefined) return;
-    let isLate = false;
+    let failure = "";
     const load = async (): Promise<void> => {
+      current.asked += 1;
+      const number = current.asked;
       const answer = await read<Data>(path);
-      if (isLate) return;
-      if ("message" in answer) outcome.value = answer.message;
-      else data.value = answer.data;
+      if (current.path !== path || number < current.shown) return;
+      current.shown = number;
+      if ("data" in answer) {
+        data.value = answer.data;
+        if (failure !== "" && outcome.peek() === failure) outcome.value = "";
+        return;
+      }
+      const { status, message } = answer;
+      if (status === 404 && missing !== undefined) missing();
+      else if (failure === "") outcome.value = message;
+      failure = message;
+      if (number === current.asked && (status === 0 || status >= 500)) loadAfter(AGAIN_MS);
     };
-    const timer = setTimeout(load, data.peek() === undefined ? 0 : afterMs);
+    const loadAfter = (ms: number): void => {
+      clearTimeout(current.timer);
+      current.timer = window.setTimeout(load, ms);
+    };
+    loadAfter(data.peek() === undefined ? 0 : afterMs);
     return () => {
-      isLate = true;
-      clearTimeout(timer);
+      current.path = undefined;
+      clearTimeout(current.timer);
     };
   }, [path, version, afterMs, data]);
   return data;
@@ -205,44 +235,26 @@ export function popLogin(): string {
   return login;
 }
 
-/** The details of the shown run. */
-export const detail = signal<RunDetail | undefined>(undefined);
+/** The pause before the details of a run are read again, in milliseconds. A running run changes all the time. */
+const DETAILS_AFTER_MS = 300;
 
-/** The ID of a run that is neither in the list nor known to the server. */
-export const absent = signal("");
-
-/** The minimum interval between reads of a run's details, in milliseconds. */
-const EVERY_MS = 1000;
-/** The run whose details are requested next, and whether a read is in progress or just ended. */
-let wanted: Pick<RunRow, "runId"> | undefined;
-let isBusy = false;
-/** The row of the last read, as JSON. Every update of the stream contains all rows, most of them unchanged. */
-let looked = "";
-
-/** Reads the details of a run, if its row has changed since the last read. */
-export function look(run: Pick<RunRow, "runId">): void {
-  const row = JSON.stringify(run);
-  if (row === looked) return;
-  looked = row;
-  wanted = run;
-  if (!isBusy) void readWanted();
+/** Reads the details of a run, again each time its row changes. `isAbsent`: the server has no such run. */
+export function useDetail(runId: string | undefined) {
+  const isAbsent = useSignal(false);
+  const path = runId === undefined ? undefined : runPath(runId);
+  const detail = useRead<RunDetail>(path, {
+    version: JSON.stringify(runs.value.get(runId ?? "")),
+    afterMs: DETAILS_AFTER_MS,
+    missing: () => {
+      isAbsent.value = true;
+    },
+  });
+  return { detail: detail.value, isAbsent: isAbsent.value };
 }
 
-async function readWanted(): Promise<void> {
-  const run = wanted;
-  if (run === undefined) return;
-  wanted = undefined;
-  isBusy = true;
-  const answer = await read<RunDetail>(`${PATHS.runs}/${encodeURIComponent(run.runId)}`);
-  if ("data" in answer) detail.value = answer.data;
-  else if (!runs.peek().has(run.runId)) absent.value = run.runId;
-  else {
-    outcome.value = answer.message;
-    looked = "";
-  }
-  await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
-  isBusy = false;
-  await readWanted();
+/** Returns the path of a run's details, or of one of its lists, files and actions. */
+export function runPath(runId: string, part?: string): string {
+  return `${PATHS.runs}/${encodeURIComponent(runId)}${part === undefined ? "" : `/${part}`}`;
 }
 
 const DONE = {
@@ -263,9 +275,8 @@ export async function actOnRun(run: RunRow, action: RunAction, typed?: string): 
   const { runId, title, waiting } = run;
   const said = { ...(waiting && { digest: waiting.digest }), ...(waiting?.typed !== undefined && { typed }) };
   const body = action === "approve" || action === "decline" ? said : {};
-  const path = `${PATHS.runs}/${encodeURIComponent(runId)}/${action}`;
   const done = `${DONE[action]}: ${visible(title.slice(0, MAX_LETTERS))}.`;
-  const answer = await acted<{ readonly runId?: string }>(path, body, done);
+  const answer = await acted<{ readonly runId?: string }>(runPath(runId, action), body, done);
   const planned = action === "undo" ? answer?.data.runId : undefined;
   if (planned !== undefined) go(`#/approvals/${planned}`, done);
 }

@@ -1,5 +1,5 @@
-import { useSignal, useSignalEffect } from "@preact/signals";
-import { PATHS, type ProblemList, type RunAction, type RunDetail, type RunRow, type StoryStep } from "../wire.ts";
+import { useSignal } from "@preact/signals";
+import type { ProblemList, RunAction, RunDetail, RunRow, StoryStep } from "../wire.ts";
 import { Decision, UndoButton } from "./approvals.tsx";
 import { Changes, Differences } from "./changes.tsx";
 import {
@@ -18,7 +18,7 @@ import {
   visible,
 } from "./parts.tsx";
 import { counted, durationWords, number } from "./plain-words.ts";
-import { absent, actOnRun, detail, look, save, useRead } from "./requests.ts";
+import { actOnRun, runPath, save, useDetail, useRead } from "./requests.ts";
 import {
   doneOf,
   Kinds,
@@ -46,18 +46,11 @@ const OUTCOMES = { skipped: "Skipped", failed: "Failed", notApplied: "Not applie
 
 /** One run: its result, its history, its changes, its failures, and its files. */
 export function OneRun({ id }: { readonly id: string }) {
-  useSignalEffect(() => {
-    const run = runs.value.get(id);
-    if (run !== undefined) look(run);
-  });
   // A new run may not be in the list yet. Only the server knows whether the run exists.
-  const read = detail.value?.run.runId === id ? detail.value.run : undefined;
-  const run = runs.value.get(id) ?? read;
-  useSignalEffect(() => {
-    if (!runs.value.has(id)) look({ runId: id });
-  });
+  const { detail, isAbsent } = useDetail(id);
+  const run = runs.value.get(id) ?? detail?.run;
   if (run === undefined) {
-    if (absent.value !== id) return <p class="quiet">Reading the run…</p>;
+    if (!isAbsent) return <p class="quiet">Reading the run…</p>;
     return (
       <Empty title="There is no such run">
         It may belong to someone else, or be older than the runs that are stored. <a href="#/runs">All runs</a>
@@ -65,7 +58,7 @@ export function OneRun({ id }: { readonly id: string }) {
     );
   }
   const none: RunDetail = { run, story: [], failures: [], downloads: [] };
-  const known = detail.value?.run.runId === id ? detail.value : none;
+  const known = detail ?? none;
   // Details of the run's current state contain more than its row.
   const isFresh = known.run.updatedAt === run.updatedAt && known.run.status === run.status;
   const shown = isFresh ? known.run : { ...known.run, standsStill: undefined, ...run };
@@ -293,7 +286,7 @@ function FailedNote({
 }) {
   if (failures.length === 0) return null;
   const sheet = downloads.includes("sheet") || downloads.includes("rejects");
-  const path = `${PATHS.runs}/${encodeURIComponent(run.runId)}/${downloads.includes("sheet") ? "sheet" : "rejects"}`;
+  const path = runPath(run.runId, downloads.includes("sheet") ? "sheet" : "rejects");
   return (
     <div class={`card note${run.counts.failed > 0 ? " failures" : ""}`}>
       <ul>
@@ -369,8 +362,9 @@ interface ProblemsProps {
 /** The rows or items that did not succeed: position, value, problem and suggestion. */
 function Problems({ detail: { run }, of, total }: ProblemsProps) {
   const from = useSignal(0);
-  const path = `${PATHS.runs}/${encodeURIComponent(run.runId)}/failures?of=${of}&from=${from.value}`;
-  const list = useRead<ProblemList>(path, { version: `${run.status} ${total}` });
+  const list = useRead<ProblemList>(runPath(run.runId, `failures?of=${of}&from=${from.value}`), {
+    version: `${run.status} ${total}`,
+  });
   if (list.value === undefined) return <p class="quiet">Reading what was not done…</p>;
   return (
     <>
@@ -405,7 +399,7 @@ function Files({ detail: { run, downloads } }: { readonly detail: RunDetail }) {
     <ul class="items">
       {downloads.map((file) => (
         <li key={file}>
-          <Download path={`${PATHS.runs}/${encodeURIComponent(run.runId)}/${file}`} name={FILES[file]} />
+          <Download path={runPath(run.runId, file)} name={FILES[file]} />
         </li>
       ))}
     </ul>
