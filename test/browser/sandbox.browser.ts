@@ -143,6 +143,29 @@ test("Pause holds the list while events arrive, Resume shows them, Clear events 
   });
 });
 
+test("events that arrive move no row under the pointer or the focus of the keyboard", async () => {
+  const sandbox = await startSandboxProcess();
+  await sandbox.send({ uid: "u", eventName: "app_open" });
+  await onPage(sandbox.url, async (page) => {
+    const row = page.getByRole("table", { name: "Events" }).getByRole("link", { name: "app_open" });
+    await row.hover();
+    await sandbox.send({ uid: "u", eventName: "page_view" });
+    await page.getByText("1 of 2 events; 1 new event").waitFor();
+    expect(await rowNames(page, "Events")).toEqual(["app_open"]);
+    await row.click();
+    await page.mouse.move(5, 5);
+    await expect.poll(() => rowNames(page, "Events")).toEqual(["page_view", "app_open"]);
+    await page.keyboard.press("k");
+    await sandbox.send({ uid: "u", eventName: "click" });
+    await page.getByText("2 of 3 events; 1 new event").waitFor();
+    await page.keyboard.press("j");
+    await page.keyboard.press("k");
+    expect(await rowNames(page, "Events")).toEqual(["page_view", "app_open"]);
+    await page.getByRole("button", { name: "Pause", exact: true }).focus();
+    await expect.poll(() => rowNames(page, "Events")).toEqual(["click", "page_view", "app_open"]);
+  });
+});
+
 test("after Clear events nothing of before is left, neither behind a filter nor on an older page", async () => {
   const sandbox = await startSandboxProcess();
   await sandbox.send({ uid: "u", eventName: "purchase" });

@@ -21,15 +21,16 @@ export interface Wanted {
 const ALL: Wanted = { filter: "", verdict: undefined, problem: undefined };
 
 export const wanted = signal<Wanted>(ALL);
-/** The events of a paused list; undefined if the list is live. */
-const held = signal<readonly EventRow[] | undefined>(undefined);
+/** The events of a list that does not move, and how many had arrived then; undefined if the list is live. */
+const held = signal<{ readonly rows: readonly EventRow[]; readonly from: number } | undefined>(undefined);
+/** Whether the person has paused the list. */
+export const isPaused = signal(false);
 /** The events that the server found for the filter. */
 const found = signal<EventList>({ events: [], older: false });
 /** The open pages of older events: the sequence number before which each page begins. The last one is shown. */
 const before = signal<readonly number[]>([]);
 const olderPage = signal<EventList>({ events: [], older: false });
 
-export const isPaused = computed(() => held.value !== undefined);
 export const isOlder = computed(() => before.value.length > 0);
 /** Whether a filter is set. */
 export const isNarrowed = computed(() => {
@@ -39,7 +40,9 @@ export const isNarrowed = computed(() => {
 
 const newest = computed(() => (isNarrowed.value ? found.value.events : events.value));
 /** The shown events, newest first. */
-export const shownEvents = computed(() => (isOlder.value ? olderPage.value.events : (held.value ?? newest.value)));
+export const shownEvents = computed(() =>
+  isOlder.value ? olderPage.value.events : (held.value?.rows ?? newest.value),
+);
 /** Whether there may be events before the shown ones. */
 export const hasOlder = computed(() => {
   if (isOlder.value) return olderPage.value.older;
@@ -49,9 +52,19 @@ export const hasOlder = computed(() => {
   return isNarrowed.value ? found.value.older : last !== undefined && last.seq > forgotten + 1;
 });
 
+/** How many events have arrived since the list stopped moving. */
+export const late = computed(() => (held.value === undefined ? 0 : Math.max(0, arrived.value - held.value.from)));
+
 /** Pauses the list, or resumes it. */
 export function pause(): void {
-  held.value = isPaused.value ? undefined : newest.value;
+  isPaused.value = !isPaused.value;
+  hold(isPaused.value);
+}
+
+/** Holds new events back while the person points at the list or moves in it by keyboard, or shows them. */
+export function hold(is: boolean): void {
+  if (is) held.value ??= { rows: newest.value, from: arrived.value };
+  else if (!isPaused.value) held.value = undefined;
 }
 
 /** Shows the events before the shown ones. */
@@ -108,7 +121,7 @@ function readEventsSoon(): void {
 
 effect(() => {
   // The list is read again if the filter changes, events arrive, or the log is reset.
-  const isLive = arrived.value >= 0 && !isPaused.value && !isOlder.value;
+  const isLive = arrived.value >= 0 && held.value === undefined && !isOlder.value;
   if (isNarrowed.value && wanted.value && isLive) readEventsSoon();
 });
 
@@ -119,6 +132,7 @@ export function want(change: Partial<Wanted>): void {
     found.value = { events: [], older: false };
     before.value = [];
     held.value = undefined;
+    isPaused.value = false;
   });
 }
 

@@ -1,14 +1,17 @@
 import { computed, effect, signal, useSignal } from "@preact/signals";
-import type { VNode } from "preact";
+import type { TargetedEvent, TargetedFocusEvent, VNode } from "preact";
+import { useEffect } from "preact/hooks";
 import type { EventCause, EventRow, Verdict } from "../sandbox-wire.ts";
 import { PATHS } from "../wire.ts";
 import { Coverage } from "./coverage.tsx";
 import {
   clearFilter,
   hasOlder,
+  hold,
   isNarrowed,
   isOlder,
   isPaused,
+  late,
   pause,
   showNewer,
   shownEvents,
@@ -64,15 +67,16 @@ export function Events() {
         <h1>Events</h1>
         <State />
         <Endpoint />
-        <span class="push" />
-        <button type="button" onClick={pause} disabled={isOlder.value || !isConnected.value}>
-          {isPaused.value ? "Resume" : "Pause"}
-        </button>
-        {!isReadOnly && (
-          <button type="button" onClick={ask(true)} disabled={arrived.value === 0 || !isConnected.value}>
-            Clear events…
+        <span class="push row">
+          <button type="button" onClick={pause} disabled={isOlder.value || !isConnected.value}>
+            {isPaused.value ? "Resume" : "Pause"}
           </button>
-        )}
+          {!isReadOnly && (
+            <button type="button" onClick={ask(true)} disabled={arrived.value === 0 || !isConnected.value}>
+              Clear events…
+            </button>
+          )}
+        </span>
       </div>
       {isAsking.value && (
         <Ask
@@ -302,7 +306,18 @@ function Problem({ problem }: { readonly problem: EventCause }) {
 
 type Choice = "all" | Verdict;
 
+/** Rows do not move under the pointer or the focus of the keyboard. A click leaves a focus that does not count. */
+const HOLDS = {
+  onPointerEnter: () => hold(true),
+  onPointerLeave: ({ currentTarget }: TargetedEvent<HTMLElement>) => hold(currentTarget.matches(WITH_KEYS)),
+  onFocusIn: ({ currentTarget }: TargetedEvent<HTMLElement>) => currentTarget.matches(WITH_KEYS) && hold(true),
+  onFocusOut: ({ currentTarget, relatedTarget }: TargetedFocusEvent<HTMLElement>) =>
+    hold(currentTarget.matches(":hover") || (relatedTarget instanceof Node && currentTarget.contains(relatedTarget))),
+};
+const WITH_KEYS = ":focus-visible, :has(:focus-visible)";
+
 function Stream() {
+  useEffect(() => () => hold(false), []);
   const { filter, verdict, problem } = wanted.value;
   const counts = verdicts.value;
   const of: readonly { readonly name: Choice; readonly title: string; readonly count: number }[] = [
@@ -322,7 +337,7 @@ function Stream() {
         <Search label="Filter" value={filter} change={(text) => want({ filter: text })} />
       </div>
       {problem !== undefined && <p class="head note">{problemNote(problem)}</p>}
-      <section class="stream-frame" aria-label="List of events" {...SCROLLS}>
+      <section class="stream-frame" aria-label="List of events" {...SCROLLS} {...HOLDS}>
         <table class="stream">
           <caption class="spoken">Events</caption>
           <SpokenHeads of={["Result", "Time", "Event", "User, platform, problem"]} />
@@ -334,6 +349,7 @@ function Stream() {
         <Pager previous={isOlder.value ? showNewer : undefined} next={hasOlder.value ? showOlder : undefined}>
           {number(shownEvents.value.length)} of {number(arrived.value)} events
           {isPaused.value ? "; paused" : isOlder.value ? "; older ones" : ""}
+          {late.value > 0 && !isOlder.value && `; ${counted(late.value, "new event")}`}
         </Pager>
       </div>
     </section>
