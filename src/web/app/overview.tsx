@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import type { EventCause } from "../sandbox-wire.ts";
-import { type ChangeCounts, PATHS, type RunDetail, type RunRow } from "../wire.ts";
+import type { ChangeCounts, RunDetail, RunRow } from "../wire.ts";
 import {
   Ago,
   Bar,
@@ -17,8 +17,8 @@ import {
   useSteady,
   visible,
 } from "./parts.tsx";
-import { clockWords, counted, durationWords, number, percent } from "./plain-words.ts";
-import { useRead } from "./requests.ts";
+import { clockWords, counted, number, percent } from "./plain-words.ts";
+import { runPath, useRead } from "./requests.ts";
 import { changeShares, NO_CHANGES, ShortRequester, Status, Title, toneOf, totalOf } from "./run-words.tsx";
 import { arrived, coverage, hasEnded, hello, metrics, runList, sandbox, verdicts, waitingRuns } from "./state.ts";
 import { eventShares, eventsOf, RESULTS, WordsOf } from "./words.tsx";
@@ -32,6 +32,7 @@ const MAX_WAITING = 5;
 const MAX_ATTENTION = 5;
 const MAX_PROBLEMS = 3;
 const MAX_RECENT = 6;
+const MAX_TARGETINGS = 3;
 /** The maximum number of causes that are shown for a run or an event. */
 const MAX_CAUSES = 2;
 const DISMISSED = "dismissed";
@@ -65,12 +66,14 @@ export function Overview() {
             : `Agents cannot continue with ${length === 1 ? "it" : "them"} until you decide.`}
       </span>
       {waitingRuns.value.length > 0 && !hasEnded.value && <Waiting />}
-      <Today />
-      <div class="grid two top">
-        <Attention />
-        <div class="card">
-          <PerHour />
-          <Recent />
+      <div class="overview">
+        <Today />
+        <div class="grid two top">
+          <Attention />
+          <div class="card">
+            <PerHour />
+            <Recent />
+          </div>
         </div>
       </div>
     </>
@@ -152,7 +155,10 @@ function Today() {
     <div class={`grid ${hasEvents ? "four" : "two"}`}>
       <Figure title="Changes today" value={number(totalOf(changesIn(its)))}>
         <Bar shares={changes} label="Changes today" />
-        <span class="quiet small">{sharesText(changes)}</span>
+        <span class="quiet small">
+          {sharesText(changes)}
+          <ChangedTargetings runs={its} />
+        </span>
       </Figure>
       <Figure title="Runs today" value={number(its.length)}>
         <Bar shares={ends} label="Runs today" />
@@ -163,8 +169,27 @@ function Today() {
   );
 }
 
-/** The period of the figures of events. */
-const SINCE = "since the sandbox started or was cleared";
+/** The targetings that runs have changed, those with most changes first. */
+function ChangedTargetings({ runs }: { readonly runs: readonly RunRow[] }) {
+  const groups = [...Map.groupBy(runs, ({ targeting }) => targeting?.name ?? "")]
+    .map(([name, its]) => ({ name, total: totalOf(changesIn(its)) }))
+    .filter(({ name, total }) => name !== "" && total > 0)
+    .toSorted((one, other) => other.total - one.total);
+  return (
+    <>
+      {groups.slice(0, MAX_TARGETINGS).map(({ name, total }) => (
+        <span key={name} class="line">
+          <Name of={name} /> {number(total)}
+        </span>
+      ))}
+      {groups.length > MAX_TARGETINGS && (
+        <a class="line" href="#/runs">
+          and {counted(groups.length - MAX_TARGETINGS, "more targeting")}
+        </a>
+      )}
+    </>
+  );
+}
 
 function EventFigures() {
   const shares = eventShares(verdicts.value);
@@ -183,14 +208,16 @@ function EventFigures() {
       <Figure title="Test events recorded" value={share}>
         <Bar shares={shares} label="Test events" />
         <span class="quiet small">
-          {arrived.value === 0 ? "none has arrived yet" : `${sharesText(shares)}, ${SINCE}`}
+          {arrived.value === 0
+            ? "none has arrived yet"
+            : `${sharesText(shares)}, since the sandbox started or was cleared`}
         </span>
       </Figure>
       <Figure title="Event coverage" value={`${number(rows.length - unseen.length)} / ${number(rows.length)}`}>
         <span class="quiet small">
           {unseen.length === 0
-            ? `every event was seen ${SINCE}`
-            : `not seen ${SINCE}: ${unseen.slice(0, 3).join(", ")}${unseen.length > 3 ? ", …" : ""}`}
+            ? "every event was sent"
+            : `never sent: ${unseen.slice(0, 3).join(", ")}${unseen.length > 3 ? ", …" : ""}`}
         </span>
       </Figure>
     </>
@@ -284,7 +311,7 @@ function Ways({ href, name, id }: { readonly href: string; readonly name: string
 /** A run with failed or unknown objects or that stopped early, with its first causes. */
 function RunProblem({ run }: { readonly run: RunRow }) {
   const { runId, updatedAt, counts, fileName, targeting } = run;
-  const detail = useRead<RunDetail>(`${PATHS.runs}/${encodeURIComponent(runId)}`, { version: updatedAt });
+  const detail = useRead<RunDetail>(runPath(runId), { version: updatedAt });
   const failures = detail.value?.failures ?? [];
   return (
     <li class="item">
@@ -432,18 +459,14 @@ function Recent() {
               <Title run={run} />
             </a>
             <span class="quiet small">
-              {run.status === "succeeded" ? (
-                durationWords(run.updatedAt - (run.beganAt ?? run.startedAt))
-              ) : (
-                <Status of={run} />
-              )}
+              {run.status === "succeeded" ? <Ago at={run.updatedAt} /> : <Status of={run} />}
             </span>
           </li>
         ))}
       </ul>
       {its.length > 0 && (
         <p class="small quiet">
-          <a href="#/runs">All runs of today ({number(its.length)})</a>: {sharesText(changeShares(changesIn(its)))}
+          <a href="#/runs">All runs of today ({number(its.length)})</a>
         </p>
       )}
     </>

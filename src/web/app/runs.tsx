@@ -171,7 +171,7 @@ function Row({ run }: { readonly run: RunRow }) {
       <td>
         <Status of={run} />
       </td>
-      <td>{!isWaiting && how !== "planned" && <Progress run={run} />}</td>
+      <td>{!isWaiting && how !== "planned" && kindOf(run) !== "exports" && <Progress run={run} />}</td>
       <td class="quiet small wide">{isOver && durationWords(updatedAt - beganAt)}</td>
     </tr>
   );

@@ -67,7 +67,7 @@ function Tree() {
   const most = Math.max(1, ...all.map(({ options }) => options));
   return (
     <div class="card">
-      <p class="small quiet wide">
+      <p class="small quiet">
         Bars compare sizes within one list: options of a targeting, sub-options of a group, Context IDs of an option.
       </p>
       <ul class="tree">
