@@ -16,7 +16,6 @@ import {
 } from "./catalogue.ts";
 import { type NearestName, nearestName } from "./spelling.ts";
 
-/** The state that all checks of one event share. */
 interface Check {
   readonly findings: Finding[];
   readonly nearest: NearestName;
@@ -28,10 +27,8 @@ const STRING_LIMIT = EVENT_LIMITS.stringLength.value;
 const NAME_LIMIT = EVENT_LIMITS.eventNameLength.value;
 
 /**
- * Predicts what the service does with an event (event-tracking-api 2, 7, 8, and assumptions where the document is
- * silent).
- * Accepts any JSON value and never throws. `nearest` suggests the correct name for a misspelt one; for many events,
- * pass one that caches.
+ * Predicts what the service does with an event (event-tracking-api 2, 7, 8, and assumptions). Accepts any JSON value
+ * and never throws. `nearest` suggests names; for many events, pass one that caches.
  */
 export function validateEvent(event: unknown, nearest: NearestName = nearestName): Validation {
   const check: Check = { findings: [], nearest };
@@ -188,10 +185,7 @@ function checkString(check: Check, text: string, path: string): void {
   exceeds(check, text, path, STRING_LIMIT, "stringTooLong");
 }
 
-/**
- * Adds a finding if a text is over the limit in code points, and returns true in that case. If only its UTF-16 units
- * exceed the limit, the finding is `lengthUnclear`.
- */
+/** Adds a finding and returns true if a text has too many code points, or `lengthUnclear` for too many UTF-16 units. */
 function exceeds(check: Check, text: string, path: string, limit: number, rule: RuleName): boolean {
   if (text.length <= limit) return false;
   const length = codePoints(text);

@@ -16,8 +16,7 @@ export type CellContexts =
   | { readonly reason: Reason };
 
 /**
- * Creates the reader of a row's Context IDs: from the column `contextId`, one per row, or from `contexts`, all in one
- * cell. Throws a FileError if the file has both columns.
+ * Creates the reader of a row's Context IDs, from `contextId` (one) or `contexts` (all). Throws a FileError for both.
  */
 export function contextsReader(header: Header, separator?: string): (cells: readonly string[]) => CellContexts {
   const one = header.at("contextId");
@@ -94,10 +93,7 @@ function separatorsOf(separator: string): RegExp {
   return separator === "\n" ? /\n/ : new RegExp(`[${separator.replaceAll(/[\\\]^-]/g, "\\$&")}\n]`);
 }
 
-/**
- * Creates a function that splits a cell of Context IDs. It returns undefined for a cell that begins with `[` and is not
- * a list.
- */
+/** Creates a function that splits a cell of Context IDs; undefined for one that begins with `[` and is not a list. */
 export function splitter(separator: string): (cell: string) => readonly string[] | undefined {
   const between = separatorsOf(separator);
   return (cell) => {
@@ -137,10 +133,7 @@ export function cellReader(header: Header, column: string): (cells: readonly str
   return at < 0 ? () => "" : (cells) => cells[at] ?? "";
 }
 
-/**
- * Creates a reader for cells that may hold one of some words. It returns undefined for a blank cell and null for any
- * other text.
- */
+/** Creates a reader for cells with one of some words: undefined if blank, null for any other text. */
 function wordReader<Meaning>(
   table: readonly (readonly [meaning: Meaning, words: readonly string[]])[],
 ): (cell: string) => Meaning | undefined | null {

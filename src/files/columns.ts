@@ -5,8 +5,8 @@ export const NONE = "[]";
 export const REASON_COLUMN = "reason";
 
 /**
- * The columns of sheets by the names of the API's fields: the heading that is written, and its aliases. Case, spaces,
- * `_`, `-` and invisible characters of a heading do not matter.
+ * The headings of the API's fields in sheets: the written one, then aliases, without regard to case, spaces, `_`, `-`
+ * and invisible characters.
  */
 export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
   action: ["Action", "작업", "동작", "Aktion"],
@@ -71,12 +71,10 @@ export interface ValidColumns {
 /** The caller's mapping of columns to headings, such as `{name: "옵션명"}`. */
 export type ColumnsArgument = Readonly<Record<string, string>>;
 
-/** The positions of the columns of a file. */
 export interface Header {
   /** The position of a column; -1 if the file does not have it. */
   readonly at: (column: string) => number;
   /** The column of each header cell; empty for an ignored cell. */
   readonly names: readonly string[];
-  /** The headings of ignored cells, except those that this server writes. */
   readonly ignored: readonly string[];
 }

@@ -15,9 +15,8 @@ export interface ListedContextId {
 const NO_DELIMITER = "\0";
 
 /**
- * Reads the Context IDs of a file without a header: one per line, or one per row in the first column of a workbook.
- * Blank lines are skipped; quoted lines are read as a spreadsheet writes them. Throws a FileError if the file cannot be
- * read.
+ * Reads the Context IDs of a file without a header: one per line, or per row in the first column of a workbook. Skips
+ * blank lines, and reads quotes as spreadsheets write them. Throws a FileError.
  */
 export async function listedContextIds(
   bytes: ByteSource,

@@ -44,7 +44,6 @@ const INVISIBLE =
 /** A character that may be invisible: none of ASCII, and no syllable of Hangul. */
 const UNUSUAL = /[^ -~가-힣]/;
 
-/** The kinds of damage. */
 export const DAMAGES = [
   "formulaError",
   "scientific",

@@ -16,10 +16,7 @@ export interface SheetRecord {
 export const SUM_FORMULA =
   /^'?=(?:SUM|SUBTOTAL|AGGREGATE|COUNTA?|SUMME|TEILERGEBNIS|AGGREGAT|ANZAHL2?|SOMME|SOUS\.TOTAL|SUMA|SUBTOTALES|SOMMA|SUBTOTALE|SOMA)\(/i;
 
-/**
- * The position of a cell in a text. Lines and columns count from 1. `start` and `end` are offsets and include the
- * quotes.
- */
+/** The position of a cell in a text, from 1; `start` and `end` are offsets and include the quotes. */
 export interface CellPlace {
   readonly line: number;
   readonly column: number;
@@ -41,7 +38,6 @@ export class QuoteFault extends Error {
 export const QUOTES =
   'A cell with a separator, a quote or a line break stands in quotes, and a quote inside it is doubled: "a ""b"", c".';
 
-/** How a text is split. */
 export interface Delimited {
   readonly delimiter: string;
   /** Whether records contain the positions of their cells. */
@@ -51,7 +47,7 @@ export interface Delimited {
 }
 
 /**
- * Splits a text into records, piece by piece. An empty line is a record with one empty cell. A quote counts only at the
+ * Splits a text into records, piece by piece. An empty line is a record with one empty cell. Quotes count only at the
  * beginning of a cell.
  */
 export class DelimitedReader {
@@ -60,8 +56,8 @@ export class DelimitedReader {
   #begun: string[] = [];
   #begunLength = 0;
   /**
-   * The unfinished record is searched again only once it has doubled, so that a long record is not searched with each
-   * piece.
+   * The unfinished record is searched again only once it has doubled, because searching it with each piece would be
+   * slow.
    */
   #lookAt = 0;
   #offset = 0;
@@ -72,7 +68,7 @@ export class DelimitedReader {
   }
 
   /**
-   * Returns the records that end in the next piece. Throws a QuoteFault, and a FileError for a record that is too long.
+   * Returns the records that end in the next piece. Throws a QuoteFault, or a FileError for a record over the limit.
    */
   take(text: string): readonly SheetRecord[] {
     this.#begun.push(text);

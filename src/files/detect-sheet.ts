@@ -33,7 +33,6 @@ export interface SheetArguments {
   readonly fillDown?: readonly string[] | undefined;
 }
 
-/** A sheet to be examined. */
 export interface LookedAt {
   readonly bytes: ByteSource;
   readonly format: "csv" | "xlsx";
@@ -44,10 +43,7 @@ export interface LookedAt {
   readonly maxBytes: number | undefined;
 }
 
-/**
- * Detects how to read a sheet, and what to report about it. Reads the sheet to its end. Throws a FileError if it cannot
- * be read or lacks a column.
- */
+/** Detects how to read a sheet, reading it to its end. Throws a FileError if it cannot be read or lacks a column. */
 export async function detectSheet(
   looked: LookedAt,
   given: SheetArguments,
@@ -135,10 +131,7 @@ function recordsOf(sample: string, delimiter: Delimiter, isAll: boolean): readon
   }
 }
 
-/**
- * How well a text reads with a delimiter: whether a row is a header, how many of its columns are known, and how many
- * cells there are.
- */
+/** How well a text reads with a delimiter: whether a row is a header, its known columns, and the number of cells. */
 type Likeness = readonly [whole: number, columns: number, cells: number];
 
 function likeness(
@@ -269,10 +262,7 @@ class Facts {
     };
   }
 
-  /**
-   * The number of numeric Context IDs that are shorter than all others, which have one length: leading zeros may be
-   * lost.
-   */
+  /** The number of numeric Context IDs that are shorter than all others, as if leading zeros were lost. */
   #shorter(): number {
     const lengths = [...(this.#digits ?? [])].sort(([one], [other]) => other - one);
     const [longest, ...others] = lengths;

@@ -10,8 +10,8 @@ export type { Place } from "../platform/held-folder.ts";
 const NAMES_SHOWN = 5;
 
 /**
- * Finds an existing regular file in one of the allowed folders. A relative path is tried in each of them. Throws a
- * FileError that names the folders, and similar file names if the file does not exist. Links and `..` are refused.
+ * Finds an existing file in the allowed folders, in any of them for a relative path. Throws a FileError that names the
+ * folders, and similar file names. Links and `..` are refused.
  */
 export async function findFile(given: string, allowedDirs: readonly string[]): Promise<Place> {
   const places = await placesOf(given, allowedDirs);
@@ -34,8 +34,7 @@ async function firstThere(places: readonly Place[]): Promise<Place | undefined> 
 }
 
 /**
- * Finds the location of a new file, in an existing folder inside an allowed one. Throws a FileError if a file of this
- * name exists, because nothing is overwritten.
+ * Finds the location of a new file in an existing, allowed folder. Throws a FileError if a file of this name exists.
  */
 export async function findFreePlace(given: string, allowedDirs: readonly string[]): Promise<Place> {
   const places = await placesOf(given, allowedDirs);
@@ -146,10 +145,7 @@ async function nearWords(given: string, places: readonly Place[], allowedDirs: r
   return `The nearest files there: ${near.map(({ name }) => quoted(name)).join(", ")}.`;
 }
 
-/**
- * The names of the files in the folder of a location. Returns none if the folder cannot be read, because the names are
- * only a hint.
- */
+/** The names of the files in a folder; none if it cannot be read, because they are only a hint. */
 async function filesBeside(place: Place): Promise<readonly string[]> {
   try {
     const folder = await holdFolder(place);
@@ -191,8 +187,8 @@ export interface RootGuard {
 }
 
 /**
- * The folders of a client's roots that may be read. They must exist, and must not be the root of a disk, the home
- * folder, or a location that the guard names. All paths are compared with links resolved.
+ * The folders of a client's roots that may be read: they exist, and are neither the root of a disk, the home folder,
+ * nor guarded. Links are resolved before comparing.
  */
 export async function usableRoots(uris: readonly string[], guard: RootGuard): Promise<readonly string[]> {
   const home = await realOrSame(guard.home);

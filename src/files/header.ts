@@ -11,9 +11,8 @@ import {
 } from "./columns.ts";
 
 /**
- * Headings of product lists. Lists of products have many columns of texts, so these headings count only if no other
- * heading is a required column. A heading that is not a word for names counts only beside Context IDs: its column could
- * otherwise hold numbers.
+ * Headings of product lists. Such lists have many columns of texts, so these headings count only if no other heading is
+ * a required column, and some of them only beside Context IDs, because their columns may hold numbers.
  */
 const PRODUCT_NAMES = [
   ...["product name", "item name", "article name", "상품명", "제품명", "품목명"],
@@ -94,7 +93,6 @@ export function headerReader(shape: ValidColumns, mapped: ColumnsArgument = {}):
   };
 }
 
-/** Whether a header has all required columns. */
 export function isWhole(header: Header, { required }: ValidColumns): boolean {
   return required.every((group) => group.some((column) => header.at(column) >= 0));
 }
@@ -105,8 +103,8 @@ export function columnCount({ names }: Header): number {
 }
 
 /**
- * Throws a FileError if a header lacks a column, has one twice, or has an unknown one whose content would be lost. The
- * error shows the header as it was read, and what its headings most likely mean.
+ * Throws a FileError if a header lacks a column, has one twice, or has an unknown one whose content would be lost. It
+ * shows the header, and what its headings most likely mean.
  */
 export function checkHeader(
   header: Header,
@@ -146,8 +144,8 @@ export function checkHeader(
 }
 
 /**
- * Throws a FileError if the headings of a sheet are in its first column. `firsts` are the first cells of its filled
- * rows, and `header` is the row that was read as its header, if there is one.
+ * Throws a FileError if a sheet's headings are in its first column. `firsts` are the first cells of its rows, and
+ * `header` is the row that was read as its header, if any.
  */
 export function checkNotTransposed(
   firsts: readonly string[],
@@ -180,8 +178,8 @@ const TYPE_OR_REQUIRED = new RegExp(
 );
 
 /**
- * Whether a row explains the columns, as templates do below their header: what would be its name is a rule or an example
- * and no name, or all its cells are types and requirements.
+ * Whether a row explains the columns, as in templates: its name is a rule or an example, or all cells are types and
+ * requirements.
  */
 export function isHintRow(cells: readonly string[], { names, at }: Header): boolean {
   const name = (cells[at("name")] ?? "").trim();

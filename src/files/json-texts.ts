@@ -35,8 +35,8 @@ const NOT_AN_ARRAY =
   "A .json file holds one array of rows: [{...}, {...}]. One object a line is NDJSON: name it .ndjson.";
 
 /**
- * The elements of a file that contains one JSON array, piece by piece, so that the file is never in memory as a whole.
- * Elements are split and not parsed. Throws a FileError if the file is not an array.
+ * Splits a file with one JSON array into its elements, piece by piece, so that it is never in memory as a whole.
+ * Elements are not parsed. Throws a FileError if it is not an array.
  */
 export async function* jsonArrayTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {
   const splitter = new ArraySplitter();

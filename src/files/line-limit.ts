@@ -9,8 +9,7 @@ const OPENING: readonly number[] = [0x5b, 0x7b];
 const CLOSING: readonly number[] = [0x5d, 0x7d];
 
 /**
- * Passes a content on unchanged. Throws a FileError that names the first line of a unit with more than `mostBytes`
- * bytes, before reading more of it.
+ * Passes a content on. Throws a FileError with the line of the first unit over `mostBytes`, before reading more of it.
  */
 export async function* withinLineLimit(
   content: AsyncIterable<Uint8Array>,

@@ -5,10 +5,7 @@ import type { InputFile } from "./input-file.ts";
 /** How the rows of a sheet are read, and what was detected in it. */
 export type SheetLook = Pick<InputFile, "sheet" | "seen">;
 
-/**
- * The key for the detected form of the rows in a file that is in memory, so that the form is detected once. Copies of
- * the file share it, and it is not stored.
- */
+/** The key for the detected form of a file in memory. Copies share it, so it is detected once; it is not stored. */
 const LOOK: unique symbol = Symbol("look");
 
 /** The parts of a file that determine how its rows are read. */
@@ -27,10 +24,7 @@ export function toBeLookedAt<File extends InputFile>(file: File): File & Readabl
   return { ...file, [LOOK]: {} };
 }
 
-/**
- * Returns the file with the detected form of its rows. For a large file this takes as long as reading it. Throws a
- * FileError if it cannot be read, or lacks a column.
- */
+/** Returns the file with the detected form of its rows, which takes as long as reading it. Throws a FileError. */
 export async function lookedAt<File extends ReadableFile>(
   bytes: ByteSource,
   file: File,

@@ -32,7 +32,6 @@ const UNITS: Readonly<Record<Exclude<Format, "xlsx">, BoundedUnit>> = {
 /** A workbook is kept in memory in its compressed form. */
 const MAX_PACKED_BYTES = 104_857_600;
 
-/** Which files may be read. */
 export interface FileRules {
   /** Absolute paths of the allowed folders. */
   readonly allowedDirs: readonly string[];
@@ -41,8 +40,8 @@ export interface FileRules {
 }
 
 /**
- * Opens a file of rows in an allowed folder. The form of a sheet is detected later (`lookedAt`). Throws a FileError if
- * the file may not be read, does not exist, has no known form, or contains a line that is too long.
+ * Opens a file of rows in an allowed folder; the form of a sheet is detected later (`lookedAt`). Throws a FileError for
+ * a forbidden, missing or unknown file, or a line that is too long.
  */
 export async function openFile(
   path: string,
@@ -55,7 +54,6 @@ export async function openFile(
   return unreadBytes(bytesAt(found), { path, format, maxLineBytes }, given);
 }
 
-/** A content to be opened, and what its name says. */
 interface NamedContent {
   readonly path: string;
   readonly format: Format;

@@ -15,8 +15,8 @@ export interface Rejected {
 }
 
 /**
- * The failed rows of a file, each with its reason, in a form that can be corrected and read again. A sheet becomes CSV,
- * any other format NDJSON, in which a row keeps only its failed parts.
+ * The failed rows of a file with their reasons, to be corrected and read again: CSV for a sheet, otherwise NDJSON in
+ * which a row keeps only its failed parts.
  */
 export async function* rejectedRows<Item>(
   bytes: ByteSource,

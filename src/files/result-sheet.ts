@@ -31,9 +31,7 @@ export interface ResultSource {
   readonly shape: ValidColumns;
   /** Creates a function that identifies the item of a row, if several rows may belong to one. */
   readonly keyReader: (header: SheetHeader) => (cells: readonly string[]) => string | undefined;
-  /**
-   * The result of a row, by its line and by the line of the first row of the same item; undefined: the row is left out.
-   */
+  /** The result of a row, by its line and the first line of its item; undefined: the row is omitted. */
   readonly resultOf: (row: SheetRow, ownerLine: number, header: SheetHeader) => RowResult | undefined;
   /** The columns that are added. */
   readonly columns: readonly ResultColumn[];
@@ -55,9 +53,8 @@ export const RESULT_COLUMNS: readonly ResultColumn[] = ["result", "problem", "ho
 export const OPTION_RESULT_COLUMNS: readonly ResultColumn[] = ["_id", "action", "op", ...RESULT_COLUMNS];
 
 /**
- * Yields the rows of the caller's sheet in their order, each with its result. Rows above the header, blank rows and
- * total rows stay unchanged. In a workbook each row stays in its position, even if rows above it are omitted. Throws a
- * FileError if the sheet cannot be read.
+ * Yields the rows of the caller's sheet in order, each with its result. Rows above the header, blank rows and total
+ * rows stay unchanged. A workbook's rows keep their positions. Throws a FileError.
  */
 export async function* resultRows(source: ResultSource, form: SheetFormat): AsyncGenerator<WrittenRow> {
   const { bytes, file, shape } = source;

@@ -10,7 +10,6 @@ import { type JsonText, jsonArrayTexts, ndjsonTexts } from "./json-texts.ts";
 import { lookedAt, type ReadableFile } from "./looked-at.ts";
 import type { SheetHeader } from "./sheet-rows.ts";
 
-/** A file to be read: its description and its content. */
 export interface OpenedFile {
   readonly file: InputFile;
   readonly bytes: ByteSource;
@@ -19,8 +18,8 @@ export interface OpenedFile {
 }
 
 /**
- * The content of a row: an item, or the reason why it is unusable. Rows with the same `key` are merged into one item;
- * an unusable row with a key makes the whole item unusable.
+ * The content of a row: an item, or why it is unusable. Rows with the same `key` are merged into one item, which is
+ * unusable if one of them is.
  */
 export type RowContent<Item> =
   | { readonly item: Item; readonly key?: string | undefined }
@@ -34,7 +33,6 @@ export interface MoreOfSheet {
   readonly targeting?: readonly string[] | undefined;
 }
 
-/** How the rows of one kind of file are read. */
 export interface RowShape<Item> extends ValidColumns {
   /** Creates the reader of the rows of a sheet. Throws a FileError if its columns are inconsistent. */
   readonly fromCells: (header: Header, more: MoreOfSheet) => (cells: readonly string[]) => RowContent<Item>;
@@ -46,13 +44,11 @@ export interface RowShape<Item> extends ValidColumns {
   readonly rest: (item: Item, failed: readonly FailedObject[]) => readonly RestRow[];
 }
 
-/** A failed object and its reason. */
 export interface FailedObject {
   readonly about: ReportedObject;
   readonly reason: Reason;
 }
 
-/** A row to send again, and the reason of its failure. */
 export interface RestRow {
   readonly row: object;
   readonly reason: Reason;
@@ -78,8 +74,8 @@ export interface FileRow<Item> extends Row<Item> {
 }
 
 /**
- * The rows of a file in order, piece by piece. `onHeader` receives the header of a sheet. An unusable row contains its
- * reason. Throws a FileError if the file as a whole cannot be read.
+ * The rows of a file in order. `onHeader` receives the header of a sheet; an unusable row has its reason. Throws a
+ * FileError if the whole file cannot be read.
  */
 export async function* rowsOf<Item>(
   bytes: ByteSource,
@@ -178,14 +174,13 @@ export async function* rowsOfItems<Item>(items: readonly Item[]): AsyncGenerator
   }
 }
 
-/** The items of a call. */
 export function givenItems<Item>(items: readonly Item[]): readonly GivenItem<Item>[] {
   return items.map((item, index) => ({ index, item }));
 }
 
 /**
- * The items of a file. Rows with the same key are merged into one item with the index of the first row. An unusable row
- * fails alone, unless it has the key of an item.
+ * The items of a file. Rows with the same key become one item with the index of the first. An unusable row fails alone,
+ * unless an item has its key.
  */
 export async function itemsIn<Item>(
   bytes: ByteSource,

@@ -8,7 +8,6 @@ import { findFreePlace } from "./folders.ts";
 import { delimiterNamed } from "./sheet-writing.ts";
 import type { SheetFormat } from "./written-rows.ts";
 
-/** How rows are saved. */
 export type SavedForm = SheetFormat | { readonly format: "ndjson" };
 
 /** The location of a new file, and its format. */
@@ -17,8 +16,8 @@ export interface FreePlace extends Place {
 }
 
 /**
- * Finds a location for a new file of rows in an allowed folder. `delimiter` is the caller's argument. Throws a
- * FileError if no file may be created there, if the file exists, or if its format has no delimiter.
+ * Finds a location for a new file of rows. Throws a FileError if it may not be created or exists, or if `delimiter`
+ * does not fit its format.
  */
 export async function freePlaceFor(
   path: string,
@@ -29,10 +28,7 @@ export async function freePlaceFor(
   return { ...place, form: savedForm(path, delimiter) };
 }
 
-/**
- * The format of a file by its name. Throws a FileError if the name has no known ending, or if a delimiter is given and
- * the format has none.
- */
+/** The format of a file by its ending. Throws a FileError if it is unknown, or has no `delimiter` but one is set. */
 export function savedForm(path: string, delimiter: string | undefined): SavedForm {
   const ending = extname(path).toLowerCase();
   const between = delimiter === undefined ? undefined : delimiterNamed(delimiter);
@@ -52,28 +48,26 @@ export function savedForm(path: string, delimiter: string | undefined): SavedFor
   );
 }
 
-/** A file to be written. */
 interface NewFile {
   readonly place: Place;
   readonly pieces: AsyncIterable<string | Uint8Array>;
 }
 
 /**
- * Writes a file completely or not at all, and replaces none. Throws a FileError if it cannot be written or its path now
- * contains a link, and the errors of `pieces`. `makeLink` creates a hard link.
+ * Writes a file completely or not at all, and replaces none. Throws a FileError, also if the path now contains a link,
+ * and the errors of `pieces`. `makeLink` creates a hard link.
  */
 export function saveFile(place: Place, pieces: NewFile["pieces"], makeLink = link): Promise<void> {
   return saveFiles([{ place, pieces }], makeLink);
 }
 
 /**
- * Writes files one after another. Gives them their names once the last one is complete, and the first file its name
- * last: if the first file exists, the others do too. Throws like `saveFile`.
+ * Writes files one after another, then names them, the first one last: if it exists, the others do, too. Throws like
+ * `saveFile`.
  */
 export async function saveFiles([file, ...others]: readonly NewFile[], makeLink = link): Promise<void> {
   if (file === undefined) return;
-  // The other files come between the last byte and the name of this one, so a name means that the files before it
-  // exist.
+  // The first file is named after the others, so if it exists, they exist.
   const whole = () => saveFiles(others, makeLink);
   const put: Put = (written, unfinished, path) => putInFreePlace(written, unfinished, path, makeLink);
   await saveBy(file, put, whole);
@@ -141,8 +135,8 @@ async function putInFreePlace(
     await makeLink(unfinished, place);
   } catch (thrown) {
     if (hasCode(thrown, "EEXIST")) throw thrown;
-    // FAT, exFAT and some network shares have no hard links, and each system reports that differently. A copy does not
-    // replace a file either, but is visible while it is incomplete.
+    // FAT, exFAT and some network shares have no hard links. A copy replaces no file either, but is visible while
+    // incomplete.
     await copyTo(place, written);
   }
 }

@@ -91,8 +91,8 @@ export interface SheetReading {
 }
 
 /**
- * The filled rows of a sheet below its header, piece by piece; `onHeader` receives the header first. The header is the
- * first row that has the required columns. Throws a FileError if the sheet as a whole cannot be read.
+ * The filled rows below the header of a sheet; `onHeader` receives the header, the first row with the required columns.
+ * Throws a FileError if the whole sheet cannot be read.
  */
 export async function* sheetRows(
   reading: SheetReading,
@@ -111,9 +111,7 @@ export async function* sheetRows(
     onHeader(header);
     return new RowReader(header, reading);
   };
-  /**
-   * If no row has all required columns, the row with most of them is used. The error then names the missing columns.
-   */
+  /** If no row has all required columns, the one with most of them is used. The error then names the missing ones. */
   const beginAnyhow = (): RowReader => {
     const filled = above.filter((one) => !isBlank(one));
     const [first] = filled;
@@ -146,10 +144,7 @@ export async function* sheetRows(
   yield rows.end();
 }
 
-/**
- * The records of a sheet of any form, including blank ones and those above its header. A workbook may have been stored
- * as a text. Throws a FileError if it cannot be read.
- */
+/** The records of a sheet of any form, including blank ones and those above its header. Throws a FileError. */
 export async function* sheetRecords({
   bytes,
   file,
@@ -316,8 +311,8 @@ class RowReader {
   }
 
   /**
-   * Whether a row is the header again, or the second row of one: it begins as the header does, and has nothing but
-   * headings. A row of one cell may be an option that is called as its column is.
+   * Whether a row is the header again, or its second row: it begins as the header does, and has only headings. A row of
+   * one cell may be an option that is called as its column is.
    */
   #isHeader({ cells }: SheetRecord): boolean {
     const first = this.#read.indexOf(true);
@@ -357,10 +352,7 @@ class RowReader {
   }
 }
 
-/**
- * The position of a column that is filled down, by its name or its heading. Throws a FileError if there is no such
- * column.
- */
+/** The position of a column to fill down, by name or heading. Throws a FileError if there is none. */
 function positionOf(column: string, header: SheetHeader): number {
   const plain = plainHeading(column);
   const at = header.names.findIndex(

@@ -3,8 +3,8 @@ import { DELIMITERS } from "./input-file.ts";
 import type { SheetFormat, WrittenSheet } from "./written-rows.ts";
 
 /**
- * Writes a sheet, piece by piece: as UTF-8 with a byte order mark, or as a workbook with a second sheet about values
- * and limits. Throws a FileError if a workbook cannot hold all rows.
+ * Writes a sheet: as UTF-8 with a byte order mark, or as a workbook with a second sheet about values and limits. Throws
+ * a FileError if a workbook cannot hold all rows.
  */
 export async function* writtenSheet(
   sheet: WrittenSheet,
@@ -32,9 +32,7 @@ export function delimiterNamed(text: string): string | undefined {
 const FORMULA = /^'*[=+\-@\t\r]/;
 const QUOTED_FORMULA = /^'+[=+\-@\t\r]/;
 
-/**
- * A text for a cell of a text file. If a spreadsheet would run the text as a formula, a quote is added in front of it.
- */
+/** A text for a cell of a text file, with a quote in front if a spreadsheet would run it as a formula. */
 export function inertCell(text: string): string {
   return FORMULA.test(text) ? `'${text}` : text;
 }

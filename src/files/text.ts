@@ -4,15 +4,12 @@ import { ENCODING_NAMES, ENCODINGS, type Encoding } from "./input-file.ts";
 
 const LOST = "\uFFFD";
 const [NEWLINE, RETURN] = [0x0a, 0x0d];
-/**
- * The number of bytes that are decoded at once. It is small, so that the previous text is freed soon and memory stays
- * low.
- */
+/** The number of bytes decoded at once: small, so that the previous text is freed soon. */
 const PART_BYTES = 8192;
 
 /**
- * Decodes a content piece by piece. A byte order mark overrides `encoding`. Throws a FileError that names the line of
- * the first bytes that the encoding does not have.
+ * Decodes a content. A byte order mark overrides `encoding`. Throws a FileError with the line of the first invalid
+ * bytes.
  */
 export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGenerator<string> {
   let decode: Decode | undefined;
@@ -95,9 +92,9 @@ function markedEncoding([first, second, third]: Uint8Array): Encoding | undefine
 }
 
 /**
- * Detects the encoding of a content, piece by piece: by its byte order mark; otherwise UTF-16 if it has zero bytes,
- * UTF-8 if all of it is valid, and else CP949, Windows-1252 or Mac Roman, whichever decodes to letters. A content in mixed
- * encodings with whole UTF-8 characters counts as UTF-8: reading it then reports the line that is not UTF-8.
+ * Detects the encoding of a content: by its byte order mark; otherwise UTF-16 if it has zero bytes, UTF-8 if it is
+ * valid, else CP949, Windows-1252 or Mac Roman, whichever decodes to letters. Mixed encodings with whole UTF-8
+ * characters count as UTF-8, so that reading reports the line that is not.
  */
 export class EncodingDetector {
   #marked: Encoding | undefined;
@@ -146,9 +143,9 @@ function isValid(decode: () => string): boolean {
 }
 
 /**
- * Whether bytes look like CP949. Its common syllables have two bytes, from B0 to C8 and above A0. A single Western
- * letter stands between ASCII bytes, where CP949 has either no character or one of the rare syllables that end in an
- * ASCII letter; two adjacent Western letters, as in "öß", are usually one of its Chinese characters.
+ * Whether bytes look like CP949, whose common syllables have two bytes, from B0 to C8 and above A0. A single Western
+ * letter stands between ASCII bytes, where CP949 has no character or a rare syllable; two of them, as in "öß", are
+ * usually one of its Chinese characters.
  */
 class KoreanLikeness {
   #lead = 0;
@@ -182,8 +179,8 @@ class KoreanLikeness {
 }
 
 /**
- * Whether bytes look like damaged UTF-8. A UTF-8 character of three bytes never looks like
- * Western text. One of two bytes looks like a letter and a sign, such as "Ã¤", which is rare.
+ * Whether bytes look like damaged UTF-8. Characters of three bytes never look like Western text; those of two look like
+ * a letter and a sign, such as "Ã¤", which is rare.
  */
 class UnicodeLikeness {
   /** The number of bytes that the current character still needs, and has in total. */
@@ -221,9 +218,8 @@ const MAC_LETTERS: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * Whether bytes look like Mac Roman, the encoding in which Excel on a Mac saves CSV. Either lines end with a carriage
- * return only, or several bytes are letters in Mac Roman but not in Windows-1252, and no byte is a letter only in
- * Windows-1252.
+ * Whether bytes look like Mac Roman, in which Excel on a Mac saves CSV: lines end with a carriage return only, or
+ * several bytes are letters only in Mac Roman and none only in Windows-1252.
  */
 class MacLikeness {
   readonly #letters = new Set<number>();

@@ -8,8 +8,8 @@ const TOTAL_WORDS = [
   ...["총? ?합 ?계", "총 ?계", "소 ?계", "부분합", "계", "[合総總小]?計", "[合总小]计"],
 ].join("|");
 /**
- * The beginning of a total row. If the row has a formula that sums, this includes what spreadsheet programs write, such
- * as "Nike Total".
+ * The beginning of a total row. With a formula that sums, it may be what spreadsheet programs write, such as "Nike
+ * Total".
  */
 const TOTAL = new RegExp(`^(?:${TOTAL_WORDS}):?$`, "i");
 const TOTAL_OF = new RegExp(`(?:^|\\s)(?:${TOTAL_WORDS}|(?:gesamt|teil)?ergebnis|요약):?$`, "i");
@@ -22,7 +22,7 @@ export function isNumber(cell: string): boolean {
 }
 
 /**
- * What a row is: an option, a row of totals, one if it is the last row, or an option although it begins with a word for
+ * What a row is. `totalIfLast`: a total only if it is the last row. `notTotal`: an option that begins with a word for
  * totals.
  */
 export type RowKind = "option" | "total" | "totalIfLast" | "notTotal";
@@ -30,7 +30,6 @@ export type RowKind = "option" | "total" | "totalIfLast" | "notTotal";
 /** Recognizes rows that add up the rows above them. Receives all rows of a sheet in their order. */
 export class TotalRows {
   readonly #read: readonly boolean[];
-  /** The columns of IDs. */
   readonly #ids: readonly number[];
   readonly #columns = new Map<number, ColumnSum>();
   /** The number of options so far, and since the last total row. */
@@ -70,9 +69,9 @@ export class TotalRows {
   }
 
   /**
-   * A row of totals begins with a word for that, has nothing but numbers, and one of them is a formula that sums, or the
-   * sum of its column. Where a Context ID or another field would be, it has such a formula, or the number of rows. The
-   * last row counts as well if no number can be compared, or if a blank row is above it.
+   * A total row begins with a word for totals and otherwise has only numbers, one of them a formula that sums, or the
+   * sum of its column. A field such as a Context ID may only have such a formula, or the number of rows. The last row
+   * counts as well if no number can be compared, or if a blank row is above it.
    */
   #kindOf({ cells, hasSum }: SheetRecord, isApart: boolean): RowKind {
     const name = cells.find((cell) => cell.trim() !== "")?.trim() ?? "";

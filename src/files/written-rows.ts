@@ -14,7 +14,6 @@ export interface WrittenRow {
   readonly marks?: readonly CellMark[];
 }
 
-/** A sheet that is written. */
 export interface WrittenSheet {
   readonly name: string;
   /** The number of rows above the header. They are part of the rows. */

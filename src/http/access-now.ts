@@ -19,10 +19,7 @@ import type { CallerRights } from "../tools/execution-guard.ts";
 import { ownerOf, type SeenToken } from "./auth.ts";
 import type { Projects } from "./projects.ts";
 
-/**
- * The current access file: `first` until it changes. If it can no longer be read, nobody is let in until it is fixed,
- * and `onProblem` is called.
- */
+/** The current access file. While it cannot be read, nobody is let in, and `onProblem` is called. */
 export function accessNow(
   file: string | undefined,
   first: Access,
@@ -50,7 +47,6 @@ function markOf(file: string): string {
   return `${mtimeMs} ${ino} ${size}`;
 }
 
-/** What is needed to know callers. */
 interface Knowing {
   readonly settings: Settings;
   /** The current access file. */
@@ -62,8 +58,8 @@ interface Knowing {
 }
 
 /**
- * The current rights of the caller of a run, whenever the run began: by the current access file, and by the ways to
- * authenticate that the settings allow. For a caller with tokens of an issuer, the last tokens count.
+ * The current rights of a run's caller, by the current access file and the allowed ways to authenticate. For a caller
+ * with tokens of an issuer, the last tokens count.
  */
 export function rightsNow({
   settings: { http },
@@ -115,10 +111,7 @@ function gone(refused: string): CallerRights {
 /** The name under which the tokens of the access file are stored; no caller has it. */
 const SERVED_TOKENS = "tokens of the access file";
 
-/**
- * Shares the tokens of the access file, without their secrets, between the processes that serve and the workers, whose
- * access files need no tokens.
- */
+/** Shares the tokens of the access file, without secrets, with the workers, whose access files need no tokens. */
 export function sharedTokens(texts: CallerTexts, access: () => Access) {
   let kept: string | undefined;
   return {
@@ -150,23 +143,17 @@ const seenTokens = z.array(
 export interface TokenRights {
   /** Remembers what a valid token says, for the runs of its caller. */
   note(seen: SeenToken): Promise<void>;
-  /**
-   * The last token of each client of a caller that has not expired, otherwise the very last one; undefined if there was
-   * none.
-   */
+  /** The last unexpired token of each client of a caller, otherwise the very last one; undefined if there was none. */
   of(name: string): Promise<readonly SeenToken[] | undefined>;
 }
 
-/**
- * Remembers the tokens of callers in `texts`, the last one of each client. `problem` receives what cannot be stored.
- */
+/** Remembers the last token of each client in `texts`. `problem` receives what cannot be stored. */
 export function tokenRights(
   texts: CallerTexts,
   { now, problem }: { readonly now: () => number; readonly problem: (error: unknown) => void },
 ): TokenRights {
   /** The token that was last recorded here, and when, by caller. */
   const noted = new Map<string, { readonly seen: SeenToken; readonly at: number }>();
-  /** What could not be stored yet. */
   const unstored = new Map<string, SeenToken>();
   const stored = async (name: string): Promise<readonly SeenToken[]> =>
     seenTokens.safeParse(parseJson((await texts.read(name)) ?? "[]")).data ?? [];

@@ -43,8 +43,8 @@ export interface Viewers {
   /** Returns the holder of a token of the access file, or the reason why the token opens no session. */
   login(token: string): { readonly person: Person } | { readonly refused: 401 | 403; readonly message: string };
   /**
-   * Returns what a person sees. Returns undefined if their entry was removed from the access file or no longer
-   * approves, or if the settings of the issuer have changed since the login.
+   * Returns what a person sees. Undefined if they may no longer approve by the access file, or if the settings of the
+   * issuer have changed since the login.
    */
   viewerOf(person: Person): (Viewer & { readonly environment: ShownEnvironment }) | undefined;
 }

@@ -11,17 +11,13 @@ import { type LoginWays, type OpenedSession, PATHS } from "../web/wire.ts";
 import { CHECK_MS, type IssuerPerson, type Person, personForm, type Viewers } from "./approver-sessions.ts";
 import { IssuerUnreachable, reasonOf } from "./issuer-reads.ts";
 
-/** The parts of the page over HTTP. */
 interface PageParts {
   readonly viewers: Viewers;
   /** The address of the page as people see it. */
   readonly address: string;
   /** The key that encrypts sessions and logins. All processes that serve the page share it. */
   readonly key: Uint8Array;
-  /**
-   * The sessions that any of these processes has ended. If absent, each process knows only the sessions that it ended
-   * itself.
-   */
+  /** The sessions that any process has ended; absent: each process knows only its own. */
   readonly shared?: EndedSessions | undefined;
   readonly log: Log;
   /** Aborted when the process is about to end. */
@@ -38,7 +34,7 @@ const UNCHECKED_MS = 3_600_000;
 
 /**
  * Returns a function that serves the page to approvers, who log in with a token or through the issuer. It gets each
- * request and the address of the client that sent it.
+ * request and the address of its client.
  */
 export function approversPage(parts: PageParts): (request: Request, peer: string) => Promise<Response> {
   const { viewers, address, key, shared, log, stopping, settings, now = Date.now } = parts;
@@ -134,8 +130,8 @@ function projectSandboxes() {
 }
 
 /**
- * Returns a function that does a step of the login through the issuer. It throws a RefusedRequest with the reason if the
- * step fails. The code is loaded with the first step.
+ * Returns a function that does a step of the login through the issuer, or throws a RefusedRequest with the reason. Its
+ * code is loaded with the first step.
  */
 function issuerSteps({ settings, address, key, log, now }: PageParts & Required<Pick<PageParts, "now">>) {
   const login = once(async () => {

@@ -9,13 +9,13 @@ import type { AccessClaims, JwtVerifier } from "./jwt.ts";
 /** A caller over HTTP: its name, its keys, and its rights. */
 export interface Caller {
   /**
-   * `token:NAME` of the access file, `oauth:ISSUER SUB`, `client:ISSUER CLIENT_ID` for an access token without `sub`,
-   * `key:HASH` of addresses and own keys, or `local` without authentication. Used in records and for shares.
+   * `token:NAME` of the access file, `oauth:ISSUER SUB`, `client:ISSUER CLIENT_ID` without `sub`, `key:HASH` for own
+   * keys, or `local` without authentication. Used in records and for shares.
    */
   readonly name: string;
   /**
-   * The owner of the runs and confirmations that the caller sees. With keys other than the configured ones a caller
-   * works in another project, and is another owner there: a run must not continue with the keys of another project.
+   * The owner of the caller's runs and confirmations. Callers with their own keys work in another project, and are
+   * another owner there: a run must not continue with another project's keys.
    */
   readonly owner: string;
   readonly readOnly: boolean;
@@ -56,8 +56,8 @@ export interface AuthOptions {
   readonly addresses: readonly string[];
   readonly access: Access;
   /**
-   * The current access file. What it takes away from a token counts at once; new tokens and keys count from the next
-   * start. Absent: it does not change.
+   * The current access file. What it takes away counts at once, new tokens and keys from the next start; absent: it
+   * does not change.
    */
   readonly accessOfNow?: () => Access;
   /** Absent: no access tokens of an authorization server are accepted. */
@@ -79,8 +79,8 @@ export function requiresAuthentication({
 }
 
 /**
- * Creates the authentication of callers: a bearer token of the access file, an access token of the issuer, and callers'
- * own keys if they are allowed. The credentials are not stored.
+ * Creates the authentication of callers: tokens of the access file or the issuer, and callers' own keys if allowed.
+ * Credentials are not stored.
  */
 export function authenticator(options: AuthOptions): Authenticate {
   const findToken = tokenFinder(options.access.tokens);
@@ -111,10 +111,7 @@ export function scopeChallenge(scope: string, resourceMetadataUrl: string | unde
 
 const NOBODY: Caller = { name: "local", owner: "local", readOnly: false, folders: [], keys: undefined };
 
-/**
- * The response to a request without a token: it says what is needed, and no error, because nothing in the request was
- * wrong (RFC 6750, 3.1).
- */
+/** The response to a request without a token: it states what is needed, but no error (RFC 6750, 3.1). */
 function bareChallenge(resourceMetadataUrl: string | undefined): Response {
   const metadata = resourceMetadataUrl === undefined ? "" : `, resource_metadata="${resourceMetadataUrl}"`;
   return httpError(401, "a bearer token is needed: Authorization: Bearer TOKEN", {
@@ -173,8 +170,8 @@ function claimedCaller({ name, scopes, project }: AccessClaims, { projects }: Ac
 }
 
 /**
- * The project of a token by its claim, for calls and for the page. Without a claim (undefined) it is the project of the
- * configured keys. Undefined if the access file has no project of this name.
+ * The project of a token by its claim. Without a claim it is the project of the configured keys. Undefined if the
+ * access file has no project of this name.
  */
 export function claimedProject(
   claimed: string | undefined,

@@ -52,8 +52,8 @@ export interface Message {
 export type BodyReader = (request: Request, at: HttpBindings, caller: string) => Promise<ReadBody | Response>;
 
 /**
- * Reads bodies as JSON. Only calls of `toolsWithLists` may be large, and large ones wait at most `waitMs` milliseconds
- * for their turn. A refused body is not kept.
+ * Reads bodies as JSON. Only calls of `toolsWithLists` may be large, and large ones wait at most `waitMs` for their
+ * turn.
  */
 export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number): BodyReader {
   const large = largeBodies(MAX_LARGE_BYTES);
@@ -102,8 +102,8 @@ function tooBusy(why: string): Parameters<typeof httpError> {
 }
 
 /**
- * Reads a body. It reserves its bytes from `room`, and one place from `unfinished` if it does not arrive at once.
- * Nothing of a refused body is kept; the rest is received and dropped, so that the client can read the response.
+ * Reads a body, reserving bytes from `room`, and a place from `unfinished` if it is slow. The rest of a refused body is
+ * received and dropped, so that the client can read the response.
  */
 function readBody(incoming: IncomingMessage, room: Reservation, unfinished: Reservation): Promise<Buffer | Unread> {
   const chunks: Buffer[] = [];
@@ -158,7 +158,7 @@ function messageOf(given: unknown): Message {
 }
 
 /**
- * How long one body keeps others from being planned, in milliseconds. A call may wait much longer for an API or a
+ * How long one body may keep others from being planned, in milliseconds. Calls may wait much longer for an API or a
  * person.
  */
 const TURN_MS = 5000;
@@ -174,21 +174,20 @@ export interface Held {
 /** Lets large bodies be parsed and planned in turns, and limits the bytes that are processed at once. */
 export interface LargeBodies {
   /**
-   * Waits for room and reserves it until `work` and all added work has ended. Undefined if no room became free within
-   * `mostMs` milliseconds, or `work` ended before.
+   * Reserves room until `work` and all added work has ended. Undefined if none became free within `mostMs`, or `work`
+   * ended first.
    */
   enter(caller: string, bytes: number, mostMs: number, work: Promise<unknown>): Promise<Held | undefined>;
 }
 
-/** A body that waits for room. */
 interface Waiting {
   readonly bytes: number;
   readonly begin: (held: Held) => void;
 }
 
 /**
- * Shares `mostBytes` among large bodies; a larger one enters alone. A caller has at most half of it, except for a
- * single body. Callers take turns, and the bodies of each enter in the order of their arrival.
+ * Shares `mostBytes` among large bodies; a larger one enters alone. A caller gets at most half, except for a single
+ * body. Callers take turns, each in order of arrival.
  */
 export function largeBodies(mostBytes: number): LargeBodies {
   /** The caller whose turn is next comes first. */
@@ -278,10 +277,7 @@ export function largeBodies(mostBytes: number): LargeBodies {
 
 /** The part of a shared resource that one request reserves. */
 interface Reservation {
-  /**
-   * Reserves more. Returns false and reserves nothing if this caller or all callers would exceed the limit, or after
-   * `end`.
-   */
+  /** Reserves more. Returns false and reserves nothing beyond the limit of this caller or of all, or after `end`. */
   more(amount: number): boolean;
   /** Releases everything and reserves no more. */
   end(): void;

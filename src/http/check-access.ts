@@ -70,9 +70,8 @@ export function checkAccess({ http, environment, sources }: Settings, access: Ac
 }
 
 /**
- * Describes what is refused over HTTP because nobody can approve it, and how to fix that. Returns undefined if every
- * project has an approver. `asksWho` states whether callers must authenticate. If not, the person of this machine
- * decides.
+ * Describes what is refused over HTTP because nobody can approve it, and the fix. Undefined if every project has an
+ * approver. `asksWho`: callers must authenticate; otherwise the person of this machine decides.
  */
 export function projectsWithoutApprover(
   settings: Settings,

@@ -13,15 +13,11 @@ import { jwtVerifier } from "./jwt.ts";
 const APPROVE = "targeting:approve";
 /** How long a login at the authorization server may take, in milliseconds. */
 const LOGIN_MS = 600_000;
-/**
- * The maximum length of a stored refresh token. It is sent with each request in a header, so longer ones are not
- * stored.
- */
+/** The maximum length of a stored refresh token, which each request carries in a header. */
 const LONGEST_REFRESH_TOKEN = 4000;
 /**
  * The limits for people who return from the issuer. Each return costs the issuer a request, even with an invented code.
- * The limits for one address prevent it from using up the capacity of others. The limits for all addresses hold even if
- * a proxy forwards invented addresses.
+ * The limits for one address protect the others; those for all hold even if a proxy forwards invented addresses.
  */
 const BACK: Cap = { atOnce: 32, aMinute: 60, ofOne: 4, ofOneAMinute: 30 };
 /** The limits for repeated checks of the rights of sessions. */
@@ -39,7 +35,6 @@ export class TooManyLogins extends Error {
   }
 }
 
-/** The parts of the login. */
 interface LoginParts {
   readonly settings: Pick<Settings, "http" | "proxies">;
   /** The address of the page as people see it. */
@@ -53,10 +48,7 @@ interface LoginParts {
 
 const begun = z.object({ state: z.string(), nonce: z.string(), verifier: z.string() });
 
-/**
- * Logs people in through the authorization server, for the page at an address. Uses the authorization code flow with
- * PKCE.
- */
+/** Logs people in through the authorization server (authorization code flow with PKCE), for the page at an address. */
 export function issuerLogin({ settings: { http, proxies }, address, key, problem, now }: LoginParts) {
   const { issuer, clientId, clientSecret, jwksUrl, projectClaim } = http.oauth ?? {};
   if (issuer === undefined || clientId === undefined) throw new TypeError("there is no issuer to log in at");
@@ -84,8 +76,8 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
     }
   };
   /**
-   * Returns the person that an answer of the token endpoint identifies. `before` is the person before a repeated check.
-   * Throws a LoginRefused if the person may not log in.
+   * Returns the person in an answer of the token endpoint. `before`: the same person, at a repeated check. Throws a
+   * LoginRefused if they may not log in.
    */
   const personOf = async (answer: oauth.TokenEndpointResponse, before?: IssuerPerson): Promise<IssuerPerson> => {
     const { id_token, scope, refresh_token = before?.refreshToken } = answer;
@@ -104,10 +96,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
     };
   };
   return {
-    /**
-     * Starts a login. Returns the address at the issuer and the encrypted state. Throws an IssuerUnreachable if the
-     * metadata of the issuer cannot be read.
-     */
+    /** Starts a login. Returns the issuer's address and the encrypted state. Throws an IssuerUnreachable. */
     async begin(): Promise<IssuerLogin> {
       const server = await metadata.value();
       const [state, nonce] = [oauth.generateRandomState(), oauth.generateRandomState()];
@@ -118,8 +107,8 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
       return { location: authorizationUrl(server, asked), login };
     },
     /**
-     * Returns the person who came back from an address (`peer`) with a query. `login` is the encrypted state of their
-     * login, which can be used once. Throws if the person may not log in, or if that cannot be determined.
+     * Returns the person who came back from the address `peer` with a query. `login` is their encrypted state, for one
+     * use. Throws if they may not log in, or if that is unknown.
      */
     async end({ query, login }: Readonly<Record<"query" | "login", string>>, peer: string): Promise<IssuerPerson> {
       const opened = logins.open(login);
@@ -137,10 +126,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
         return personOf(await oauth.processAuthorizationCodeResponse(server, client, answer, rules));
       });
     },
-    /**
-     * Checks the rights of a person again. Throws a LoginRefused if they have ended, and another error if that cannot
-     * be determined.
-     */
+    /** Checks a person's rights again. Throws a LoginRefused if they ended, and another error if that is unknown. */
     renew: (person: IssuerPerson): Promise<IssuerPerson> =>
       checks(async () => {
         const server = await metadata.value();

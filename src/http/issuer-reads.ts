@@ -24,10 +24,7 @@ export class IssuerUnreachable extends Error {
 
 /** A value that is read from the authorization server. */
 export interface KeptRead<Value> {
-  /**
-   * The current value, reading it if needed. Throws an IssuerUnreachable if there is no usable value, and during a
-   * pause.
-   */
+  /** The current value, read if needed. Throws an IssuerUnreachable without a usable value, and during a pause. */
   value(): Promise<Value>;
   /** Reads the value again; undefined during a pause, and if it cannot be read. */
   newer(): Promise<Value | undefined>;
@@ -100,8 +97,8 @@ interface IssuerRequest {
 }
 
 /**
- * Sends requests to the authorization server through the configured proxies. They are rare, so no connection is kept.
- * Redirects are not followed.
+ * Sends requests to the authorization server through the configured proxies. Keeps no connection, because they are
+ * rare, and follows no redirects.
  */
 export function issuerFetch(proxies: Proxies) {
   return async (address: string, { method, headers, body }: IssuerRequest): Promise<Response> => {

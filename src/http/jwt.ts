@@ -54,8 +54,8 @@ const claims = z.object({
 });
 
 /**
- * Verifies JWTs of one issuer: type, signature, issuer, audience, expiry. The issuer's keys are read with the first
- * token; `problem` receives what is wrong with them.
+ * Verifies JWTs of one issuer: type, signature, issuer, audience, expiry. The keys are read with the first token;
+ * `problem` receives what is wrong with them.
  */
 export function jwtVerifier(options: JwtOptions, problem: KeysProblem = () => undefined): JwtVerifier {
   const keys = issuerKeys(options, problem);
@@ -108,9 +108,7 @@ async function payloadOf(
   return again;
 }
 
-/**
- * The claims of a token; undefined if none of these keys signed it, and other keys may have. Throws if it is invalid.
- */
+/** The claims of a token; undefined if none of these keys signed it, but others may have. Throws if it is invalid. */
 async function verified(
   token: string,
   keys: JWTVerifyGetKey,

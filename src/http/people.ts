@@ -21,14 +21,10 @@ const NOBODY_APPROVES =
 export interface People {
   /** Returns how changes of a caller are approved, and the caller's name for people. */
   servicesFor(caller: Pick<Caller, "name" | "owner" | "keys">, project: Project): Pick<ToolServices, "page" | "person">;
-  /**
-   * Answers a peer's request for the page. Returns undefined if the request is for something else, or if there is no
-   * page.
-   */
+  /** Answers a peer's request for the page. Undefined if it is for something else, or if there is no page. */
   serve(request: Request, peer: string): Promise<Response | undefined>;
 }
 
-/** The parts that are needed to reach people. */
 interface PeopleParts {
   readonly settings: Settings;
   /** Returns the current access file. */

@@ -38,8 +38,8 @@ interface Start {
 export type Started = Awaited<ReturnType<typeof startProcess>>;
 
 /**
- * Creates the projects of a process, and waits for its store. `isReady` is false if the store cannot be used, and
- * undefined if the process was asked to stop before that was known.
+ * Creates the projects of a process, and waits for its store. `isReady`: false if the store cannot be used, undefined
+ * if the process was asked to stop first.
  */
 export async function startProcess(start: Start, wantsFigures: boolean, asked: Promise<void>) {
   const { line, input, settings, access } = start;
@@ -98,8 +98,8 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
 }
 
 /**
- * Continues the runs that other processes left unfinished, for every project whose keys this process has, until it is
- * stopped. Without a shared store there are none.
+ * Continues unfinished runs of other processes, in every project whose keys this process has. There are none without a
+ * shared store.
  */
 export async function claimOrphanedRuns(started: Started): Promise<void> {
   const { settings, all, log, stopping } = started;

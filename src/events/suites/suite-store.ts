@@ -28,8 +28,8 @@ export interface SuiteStore {
   /** Stores the report of a run of a suite, and replaces the last one. */
   keepReport(caller: string, kept: KeptSuite, report: SuiteReport): Promise<void>;
   /**
-   * Runs tests once for each approval token, even if several processes get it. Another call with the same token returns
-   * the first report. Throws a RunStoreError if the first call has no report yet, or will never have one.
+   * Runs tests once per approval token, in any process; another call with it returns the first report. Throws a
+   * RunStoreError if the first call has no report yet, or never will.
    */
   runOnce(yes: string, run: () => Promise<SuiteReport>): Promise<SuiteReport>;
   /** Whether tests were run with an approval token. */
@@ -51,7 +51,7 @@ const keptSuite: z.ZodType<KeptSuite> = z.object({
   report: suiteReport.exactOptional(),
 });
 
-/** Tests that wait for approval are stored next to the suites of a caller, under the hash of their approval token. */
+/** Tests that wait for approval are stored next to the caller's suites, under the hash of their token. */
 const plannedOf = (caller: string): string => `planned ${caller}`;
 
 /** Creates a store of suites in texts that several processes may share. */

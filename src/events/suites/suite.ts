@@ -75,8 +75,8 @@ export interface ExpectedAnswer {
 }
 
 /**
- * The answer that confirms each verdict (event-tracking-api 4, 7). An ignored event is answered with HTTP 200 like a
- * recorded one. The status of `!invalid` is not shown.
+ * The answer that confirms each verdict (event-tracking-api 4, 7). An ignored event is answered like a recorded one,
+ * and the status of `!invalid` is not shown.
  */
 export const ANSWERS = {
   recorded: { statusCode: 200, message: EVENT_MESSAGES.ok },

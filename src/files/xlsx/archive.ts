@@ -96,10 +96,7 @@ export interface Elements {
   readonly close?: (name: string) => void;
 }
 
-/**
- * Reads the XML of a part piece by piece, and yields after each piece. Document types and entities are refused. Throws
- * a FileError if it is not XML.
- */
+/** Reads the XML of a part piece by piece. Refuses document types and entities. Throws a FileError if it is not XML. */
 export async function* readXml(bytes: AsyncIterable<Uint8Array>, elements: Elements): AsyncGenerator<undefined> {
   const reader = parser(true, { position: false });
   reader.onopentag = ({ name, attributes }) => {
@@ -136,7 +133,6 @@ function plain(name: string): string {
   return colon < 0 ? name : name.slice(colon + 1);
 }
 
-/** Reads the XML of a part to its end. */
 export async function readWholeXml(bytes: AsyncIterable<Uint8Array>, elements: Elements): Promise<void> {
   for await (const _ of readXml(bytes, elements));
 }

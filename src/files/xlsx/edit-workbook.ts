@@ -22,8 +22,8 @@ interface Splice {
 const MAX_PART_BYTES = 268_435_456;
 
 /**
- * Writes texts into cells of one sheet of a workbook, piece by piece. Other cells, formats, formulas, other sheets and
- * the rest of the file stay as they are. Throws a FileError if the workbook cannot be read, or has no such row.
+ * Writes texts into cells of one sheet of a workbook. Everything else in the file stays as it is. Throws a FileError if
+ * the workbook cannot be read, or has no such row.
  */
 export async function* withCells(
   packed: Uint8Array,

@@ -27,8 +27,7 @@ interface MergedRange {
 }
 
 /**
- * The rows of a sheet, piece by piece. Cells are texts as they are displayed, and merged cells are filled down. Throws
- * a FileError if the part cannot be read, or is too large.
+ * The rows of a sheet, with texts as displayed and merged cells filled down. Throws a FileError if it cannot be read.
  */
 export async function* readSheet(
   archive: Archive,

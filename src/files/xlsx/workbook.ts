@@ -26,10 +26,7 @@ interface Workbook {
   readonly parts: SheetParts;
 }
 
-/**
- * Finds a sheet by its name or number, otherwise the first sheet with a header, and its rows. Throws a FileError if there
- * is none, or the workbook cannot be read.
- */
+/** Finds a sheet by name or number, otherwise the first one with a header, and its rows. Throws a FileError. */
 export async function findSheet(
   bytes: ByteSource,
   wanted: string | number | undefined,
@@ -63,10 +60,7 @@ export async function* workbookRecords(
   yield* readSheet(archive, namedSheet(sheets, sheet ?? 1).part, parts);
 }
 
-/**
- * The parts of a workbook, and the part that contains a sheet; the first sheet if none is named. Throws like
- * `findSheet`.
- */
+/** The parts of a workbook, and the one that contains a sheet, or the first sheet. Throws like `findSheet`. */
 export async function partOfSheet(
   bytes: ByteSource,
   sheet: string | undefined,

@@ -6,9 +6,7 @@ import { type CellMark, VALUES_SHEET, type WrittenRow, type WrittenSheet } from 
 /** The limit of Excel. */
 const MAX_ROWS = 1_048_576;
 const MAX_CHARACTERS = 32_767;
-/**
- * Beyond this number, cells are marked without a comment: spreadsheet programs keep a shape in memory for each comment.
- */
+/** The maximum number of cells with comments: spreadsheet programs keep a shape in memory for each. */
 const MAX_COMMENTS = 10_000;
 /** The widths of columns are computed from this many rows. */
 const SAMPLE_ROWS = 500;
@@ -21,7 +19,6 @@ const PACKAGE = "http://schemas.openxmlformats.org/package/2006";
 const OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
 const DECLARATION = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n';
 
-/** The numbers of the formats below. */
 const [TEXT, HEADING, MARKED] = [1, 2, 3] as const;
 const STYLES = `${DECLARATION}<styleSheet xmlns="${MAIN}"><fonts count="2"><font><sz val="11"/><name val="Calibri"/></font><font><b/><sz val="11"/><name val="Calibri"/></font></fonts><fills count="3"><fill><patternFill patternType="none"/></fill><fill><patternFill patternType="gray125"/></fill><fill><patternFill patternType="solid"><fgColor rgb="FFFFC7CE"/><bgColor indexed="64"/></patternFill></fill></fills><borders count="1"><border><left/><right/><top/><bottom/><diagonal/></border></borders><cellStyleXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs><cellXfs count="4"><xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/><xf numFmtId="49" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/><xf numFmtId="49" fontId="1" fillId="0" borderId="0" xfId="0" applyNumberFormat="1" applyFont="1"/><xf numFmtId="49" fontId="0" fillId="2" borderId="0" xfId="0" applyNumberFormat="1" applyFill="1"/></cellXfs><cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles></styleSheet>`;
 
@@ -37,9 +34,8 @@ interface Seen {
 }
 
 /**
- * Writes a workbook of two sheets, piece by piece: the given one, with all cells as text, a header that stays in view,
- * a filter and fitted columns; and one with the allowed values and limits of its columns. Throws a FileError if a
- * workbook cannot contain so much.
+ * Writes a workbook of two sheets: the given one as text, with a fixed header, a filter and fitted columns; and one
+ * with the allowed values and limits. Throws a FileError if it does not fit.
  */
 export async function* writtenWorkbook(sheet: WrittenSheet): AsyncGenerator<Uint8Array, void, undefined> {
   const seen: Seen = { comments: [], filters: [] };
@@ -182,10 +178,7 @@ const NAMED: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">"
 /** Characters that XML cannot contain. A carriage return would be read as a line feed. */
 const NOT_IN_XML = /[^\P{Cc}\t\n]|[\ufffe\uffff]/gu;
 
-/**
- * A text as XML. Characters that it cannot contain are encoded as spreadsheet programs do, and so are texts that look
- * like such a code.
- */
+/** A text as XML. Forbidden characters are encoded as spreadsheets do, and so are texts that look like such a code. */
 export function escaped(text: string): string {
   return text
     .toWellFormed()
