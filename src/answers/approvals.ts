@@ -102,7 +102,6 @@ const LOSS_TITLES: Readonly<Record<Loss["kind"], string>> = {
 
 export const GAIN_TITLE = "Options that get Context IDs";
 
-/** The objects of a call that is planned or waits for approval, with their known changes. */
 interface ChangedObjects {
   readonly length: number;
   at(object: number): Pick<ReportedObject, "_id" | "name" | "change"> | undefined;
@@ -179,7 +178,6 @@ function ownWords(contextIds: number): string {
   return contextIds === 0 ? "no Context IDs of its own" : many(contextIds, "own Context ID");
 }
 
-/** The options of targetings, with their Context IDs if these were counted. */
 function within(targetings: readonly Loss[]): string {
   const options = targetings.reduce((sum, { count }) => sum + count, 0);
   const contextIds = targetings.reduce((sum, loss) => sum + (loss.contextIds ?? 0), 0);
@@ -247,7 +245,9 @@ export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
         .filter((loss) => loss.kind === kind)
         .map((loss) => ({
           ...{ name: shortName(loss.name), _id: loss._id, says: describeLoss(loss) },
-          ...(loss.kind === "targeting" ? { options: loss.count } : { contextIds: contextIdsOf(loss) }),
+          ...(loss.kind === "targeting"
+            ? { options: loss.count }
+            : { contextIds: kind === "optionGroup" ? (loss.ownContextIds ?? 0) : loss.count }),
         })),
     ),
   );
@@ -277,10 +277,6 @@ function contextIdWords(count: number): string {
   return count === 0 ? "no Context IDs" : many(count, "Context ID");
 }
 
-function contextIdsOf({ kind, count, ownContextIds = 0 }: Loss): number {
-  return kind === "optionGroup" ? ownContextIds : count;
-}
-
 function describeLoss(loss: Loss): string {
   const { kind, count, ownContextIds = 0, empties } = loss;
   switch (kind) {
@@ -301,14 +297,12 @@ export function shortName(name: string): string {
   return cutText(name, MAX_LETTERS);
 }
 
-/** The maximum number of names in a question, for each kind. */
 const MAX_NAMED = 20;
 /** The maximum number of names for an agent, for each kind. It is lower to save tokens. */
 const MAX_FOR_AGENT = 10;
 /** The maximum number of tokens for the names in an answer: with IDs and details, and with names only. */
 const DETAILED_TOKENS = 350;
 const NAMES_TOKENS = 450;
-/** How many names of each kind are shown to an agent: the first of these numbers that fits the tokens. */
 const NAMED_TO_AGENT = [MAX_FOR_AGENT, 6, 4, 2] as const;
 
 /** The effect as a question to a person in their client: each kind with its total, and its first and last names. */

@@ -163,7 +163,6 @@ export interface CheckRow {
   readonly tookMs?: number;
 }
 
-/** The maximum number of tokens of each part of an answer, as data and as text together. */
 const EXPECTATION_TOKENS = 1600;
 const CHECK_TOKENS = 300;
 const FINDING_TOKENS = 520;

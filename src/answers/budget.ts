@@ -27,7 +27,6 @@ export function renderAnswer(
 
 /** The maximum number of tokens of an answer about a run or a plan, data and text together. */
 export const ANSWER_TOKENS = 2500;
-/** The maximum number of tokens of a page of a list. */
 const PAGE_TOKENS = 3500;
 
 /** The number of tokens by which a page of random IDs may exceed its estimate; the maximum in 9,000 pages was 29. */

@@ -99,13 +99,11 @@ export interface VerdictRow {
   readonly index: number;
   readonly count: number;
   readonly indexes: readonly number[];
-  /** The lines of these events, if they came from a file. */
   readonly lines?: readonly number[];
   readonly predicted: string;
   readonly basis: RuleBasis;
   readonly observed?: string;
   readonly findings: readonly Pick<Finding, "path" | "rule" | "section" | "basis" | "message" | "fix">[];
-  /** Whether the findings apply only to the first event. */
   readonly ofFirst?: true;
 }
 

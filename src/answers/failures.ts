@@ -129,7 +129,6 @@ export interface FailureForm {
   readonly details: number;
   readonly places?: number;
   readonly isBare?: boolean;
-  /** The maximum number of tokens of the message, and of the remedy. Unlimited if absent. */
   readonly tokens?: number;
 }
 
@@ -140,7 +139,6 @@ export interface FailureRow {
 }
 
 interface Beside {
-  /** Whether the first objects are named, and not only the first one. */
   readonly isNamed?: boolean;
   readonly resumes?: boolean;
   /** Whether a line above states the code and the common beginning of all messages. */
@@ -300,7 +298,6 @@ const SHORT_WORD = 12;
 const FIELDS_SHOWN = 20;
 const DEEPEST = 4;
 
-/** Shortens the long lists and texts of a detail. The results of the run contain all of it. */
 function shortened(value: unknown, depth = 0): unknown {
   if (typeof value === "string") return cut(value);
   if (typeof value !== "object" || value === null) return value;

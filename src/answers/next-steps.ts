@@ -129,7 +129,6 @@ function lookUpStep(runId: string): string {
 
 const MAX_STRANDED = 3;
 
-/** Returns the next step of a run that left temporary names behind, with the first of them. Empty if there are none. */
 function leftoverSteps(runId: string, stranded: readonly LeftoverName[]): readonly string[] {
   if (stranded.length === 0) return [];
   const named = stranded.slice(0, MAX_STRANDED).map(({ _id, temporaryName, formerName, isSure }) => {
@@ -211,7 +210,6 @@ function failedPlaces(failed: readonly SummarizedFailure[]): string {
 
 const MAX_PLACES = 5;
 
-/** Merges adjacent ranges. They must be sorted. */
 function joined(places: readonly PlaceRange[]): readonly PlaceRange[] {
   const ranges: [from: number, to: number][] = [];
   for (const [from, to] of places) {
@@ -244,9 +242,7 @@ export interface UndoFacts {
   readonly isUndone: boolean;
   readonly undoneBy: string | undefined;
   readonly hasChanged: boolean;
-  /** When the run is removed, in milliseconds since 1970. */
   readonly until: number;
-  /** How many newer runs of the caller can start before the run is removed. Undefined if there is no such limit. */
   readonly mostRuns: number | undefined;
 }
 

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { DAMAGES, type Damage, damageWords } from "../files/damage.ts";
-import { nameProblemWords } from "../platform/text.ts";
+import { damageWords, isDamage } from "../files/damage.ts";
+import { capitalized, nameProblemWords } from "../platform/text.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { NAME_RULES } from "../spec/names.ts";
@@ -252,9 +252,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     const isOver = detail.isOver || detail.effect === "file";
     return {
       message: `the change could not be planned, so nothing was changed: ${message}`,
-      remedy: isOver
-        ? startingOver((again) => `${remedy} Then: ${again.charAt(0).toUpperCase()}${again.slice(1)}`)
-        : thenResume(remedy),
+      remedy: isOver ? startingOver((again) => `${remedy} Then: ${capitalized(again)}`) : thenResume(remedy),
     };
   },
   FILE_UNREADABLE: (detail) => {
@@ -323,9 +321,12 @@ const CELLS = 'Put a cell that contains a comma or a line break in quotes: "a, b
 
 const PROBLEMS: Readonly<Record<string, Sentence>> = {
   damaged: ({ what, value, damage, characters }) => {
-    const about = damageOf(damage, characters);
-    const shownValue = about.damage === "noValue" ? "" : ` ${given(value)}`;
-    const { message, remedy } = damageWords(about);
+    const kind = isDamage(damage) ? damage : "formulaError";
+    const shownValue = kind === "noValue" ? "" : ` ${given(value)}`;
+    const { message, remedy } = damageWords({
+      damage: kind,
+      characters: Array.isArray(characters) ? characters.map(String) : [],
+    });
     return { message: `the ${String(what)}${shownValue} ${message}`, remedy };
   },
   notAList: ({ value }) => ({
@@ -434,11 +435,6 @@ function rowMessage(detail: Detail, reason: Reason): Entry {
   const words = Object.hasOwn(PROBLEMS, problem) ? PROBLEMS[problem] : undefined;
   if (words === undefined) return { message: "the row cannot be read", remedy: "Fix it." };
   return typeof words === "function" ? words(detail, reason) : words;
-}
-
-function damageOf(damage: unknown, characters: unknown): Damage {
-  const known = DAMAGES.find((one) => one === damage) ?? "formulaError";
-  return { damage: known, characters: Array.isArray(characters) ? characters.map(String) : [] };
 }
 
 function given(value: unknown): string {

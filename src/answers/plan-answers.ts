@@ -41,7 +41,6 @@ import {
   value,
 } from "./plan-words.ts";
 
-/** How many entries of each list are shown: the first of these numbers that fits the answer. */
 const MAX_SHOWN = [20, 12, 8, 5, 3, 1, 0] as const;
 
 export interface AnsweredPlan {
@@ -66,7 +65,6 @@ function fitted(make: (most: number) => RenderedReport, counts: readonly number[
   return fullest(counts, make, sizeOf, ANSWER_TOKENS);
 }
 
-/** Where to read the rest of a plan that does not fit an answer. */
 function allAt(runId: string | undefined): string {
   if (runId === undefined) return "";
   return `; all: get_run ${JSON.stringify({ runId, cursor: firstCursor(runId) })} or ${planUri(runId)}`;
@@ -140,8 +138,7 @@ function textOf({ environment, runId, document, requests, nextSteps }: AnsweredP
   const sections = [
     ...CHANGE_KINDS.flatMap((kind) => {
       const own = changes.filter((change) => change.kind === kind);
-      const words = KIND_WORDS[kind];
-      return section(`${words.charAt(0).toUpperCase()}${words.slice(1)} (${count(own.length)}):`, own.map(changeLine));
+      return section(`${capitalized(KIND_WORDS[kind])} (${count(own.length)}):`, own.map(changeLine));
     }),
     ...section("Conflicts, to resolve in the file:", listed.conflicts, 1),
     ...section("Problems:", listed.problems, 1),
@@ -239,7 +236,6 @@ function inOrder(rows: readonly UndoRow[]): readonly UndoRow[] {
 /** Undo results in the order in which they are shown. */
 export const RANK: readonly RowLabel[] = ["unresolved", "impossible", "notOurs", "caveat", "exact"];
 
-/** Converts a row of an undo plan. `document` is its plan, absent if nothing is restored. */
 function undoPlanRow(row: UndoRow, document: PlanDocument | undefined): Row {
   const { at, ...data } = row;
   return { data, line: undoLine(row, changesOfRow(row, document)) };
@@ -279,7 +275,6 @@ export function planPage(rows: readonly Row[], { environment, runId, tool, from,
   );
 }
 
-/** How many objects are shown: the first of these numbers that fits the answer. */
 const UNDO_ROWS = [50, 30, 20, 12, 8, 5, 3, 1, 0] as const;
 
 export interface AnsweredUndo {

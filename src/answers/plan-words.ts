@@ -61,7 +61,6 @@ export function planCounts(changes: readonly ListedChange[], { drift, conflicts,
   return `no changes of its own; ${count(drift.length)} ${noun} by others since the base ${are} kept`;
 }
 
-/** The number of changes of each kind: "2 created, 1 renamed". */
 function changeCounts(changes: readonly ListedChange[]): string {
   const counts = CHANGE_KINDS.flatMap((kind) => {
     const many = changes.filter((change) => change.kind === kind).length;

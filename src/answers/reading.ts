@@ -34,7 +34,6 @@ export interface OptionsTotals {
   readonly scanned?: number | undefined;
   readonly complete?: boolean | undefined;
   readonly note?: string | undefined;
-  /** Whether the list contains only some of the options that were read. */
   readonly isFiltered: boolean;
 }
 

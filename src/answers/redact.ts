@@ -55,7 +55,11 @@ export function redactorFor(secrets: readonly string[]): Redactor {
 }
 
 function writtenForms(secret: string): readonly WrittenSecret[] {
-  const forms = new Set([secret, encodeURIComponent(secret), encodeURIComponent(secret).replace(/%../g, lowerCase)]);
+  const forms = new Set([
+    secret,
+    encodeURIComponent(secret),
+    encodeURIComponent(secret).replace(/%../g, (text) => text.toLowerCase()),
+  ]);
   for (let form = secret, depth = 0; depth < NESTED_JSON; depth += 1) {
     form = JSON.stringify(form).slice(1, -1);
     forms.add(form);
@@ -68,8 +72,4 @@ function writtenForms(secret: string): readonly WrittenSecret[] {
 function aloneIn(form: string): RegExp {
   const letters = form.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
   return new RegExp(`(?<![\\w-])${letters}(?![\\w-])`, "g");
-}
-
-function lowerCase(text: string): string {
-  return text.toLowerCase();
 }

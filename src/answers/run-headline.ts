@@ -47,7 +47,7 @@ export function headline(run: ReportedRun): string {
   if (counts.items === 0 && status === "running") return `Still reading the file; nothing was sent. ${ran}`;
   const before = BEFORE[status] ?? "";
   const result = resultWords(run);
-  const sentence = before.endsWith("; ") ? decapitalized(result) : result;
+  const sentence = before.endsWith("; ") ? result.charAt(0).toLowerCase() + result.slice(1) : result;
   return [`${before}${sentence}${sentence === "" ? "" : "."}`.trim(), requestWords(run), ran]
     .filter((part) => part !== "")
     .join(" ");
@@ -92,7 +92,6 @@ function wouldWords({ tool, counts, plan = [], newOptions }: ReportedRun, { todo
 
 const DID: readonly Did[] = ["created", "changed", "deleted", "same"];
 
-/** What was done with the objects that succeeded. The first part contains the noun and the total. */
 function doneWords({ did, tool, counts, newOptions }: ReportedRun, { done, noun }: Work): readonly string[] {
   const { succeeded, items } = counts;
   if (succeeded === 0) return [];
@@ -154,10 +153,6 @@ function whereWords({ totals, tool, counts }: ReportedRun): string {
   return `${prefix} ${of}, which ${tool.startsWith("update") ? "has" : "now has"} ${tool.startsWith("update") ? many(optionCount, "option") : thousands(optionCount)}`;
 }
 
-function decapitalized(words: string): string {
-  return words.charAt(0).toLowerCase() + words.slice(1);
-}
-
 /** The note that some requests have no answer yet, because requests are counted by their answers. */
 export function unansweredNote({ unanswered = 0 }: ReportedRun): readonly string[] {
   return unanswered === 0
@@ -165,7 +160,6 @@ export function unansweredNote({ unanswered = 0 }: ReportedRun): readonly string
     : [`up to ${unanswered} more ${unanswered === 1 ? "request has" : "requests have"} no answer yet`];
 }
 
-/** The number of requests, if it is more than one for a change, or more than one for each event. */
 function requestWords({ requests, unanswered = 0, tool, status, failures }: ReportedRun): string {
   // A note states how often and how long a locked service was tried.
   const isBusy = failures.some(({ errorCode }) => errorCode === "BUSY" || errorCode === LOCKED);
@@ -287,7 +281,6 @@ export interface FullOption {
   readonly _id: string;
   readonly name: string;
   readonly contextIds: number;
-  /** The size of its Context IDs, in UTF-8 bytes. */
   readonly bytes: number;
   readonly limit: "count" | "bytes" | "project";
 }

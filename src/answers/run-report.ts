@@ -42,7 +42,6 @@ import { sheetNotes } from "./sheets.ts";
 const AROUND_TOKENS = 500;
 /** Tokens reserved for the token of a confirmation and how to use it. The effect is counted separately. */
 const CONFIRMATION_TOKENS = 250;
-/** The maximum number of shown verdicts, and of shown requests of a plan. */
 const MAX_GROUPS = 10;
 const MAX_GROUPS_BESIDE_PAGE = 3;
 const MAX_REASONS = 25;
@@ -101,7 +100,6 @@ function isOfEvents({ tool }: ReportedRun): boolean {
   return tool === "track_event" || tool === "track_events";
 }
 
-/** Returns the results with at most five objects for each reason that is shown with the failures. */
 function fewOfEachReason({ results, failures }: ReportedRun): ReportedRun["results"] {
   const seen = new Map<string, number>();
   const codes = new Set(failures.slice(0, MAX_REASONS).map(({ errorCode }) => errorCode));
@@ -244,7 +242,6 @@ function resultsUri(runId: string): string {
   return `targeting://runs/${runId}/results`;
 }
 
-/** The forms of a failure, from the fullest to the shortest. */
 const FAILURE_FORMS: readonly FailureForm[] = [
   ...[20, 10, 5, 2, 0].map((details) => ({ details })),
   { details: 0, places: 3, isBare: true },
@@ -260,7 +257,9 @@ const DETAILS_SHARE = 0.6;
  */
 function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readonly FailureRow[] {
   const mayCut = run.confirmation !== undefined;
-  const failures = run.failures.slice(0, MAX_REASONS).toSorted(byShared);
+  const failures = run.failures
+    .slice(0, MAX_REASONS)
+    .toSorted((one, other) => (other.shared ?? "").localeCompare(one.shared ?? ""));
   const forms = failures.map((failure, at) => {
     const alike = failures.filter((other) => isAlike(failure, other));
     const beside = { isNamed: run.page === undefined, resumes, isBelowShared: alike.length > 1 };
@@ -284,14 +283,8 @@ function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readon
   });
 }
 
-/** Whether two reasons can share a line above them. */
 function isAlike(one: SummarizedFailure, other: SummarizedFailure | undefined): boolean {
   return one.shared !== undefined && one.shared === other?.shared && one.outcome === other.outcome;
-}
-
-/** Sorts reasons with a common beginning together, before the others. */
-function byShared(one: SummarizedFailure, other: SummarizedFailure): number {
-  return (other.shared ?? "").localeCompare(one.shared ?? "");
 }
 
 function sum(costs: readonly number[]): number {

@@ -38,9 +38,7 @@ export interface ReportedRun {
   readonly strandedNames?: readonly LeftoverName[];
   readonly hasRejects?: boolean;
   readonly did?: Readonly<Record<Did, number>>;
-  /** How many of the counted objects are options of new targetings. */
   readonly newOptions?: WithinCounts;
-  /** Who approved or declined the run, and where. Reported if the tool asks. */
   readonly approval?: Approval | undefined;
   /** Whether the approval is reported for every tool, because the answer is one of `resume_run`. */
   readonly alwaysReportsApproval?: boolean;
@@ -51,9 +49,7 @@ export interface ReportedRun {
   readonly nearIds?: NearIds;
   readonly unread?: number;
   readonly otherCounts?: readonly OtherCount[];
-  /** The counts at the time when the run was resumed. */
   readonly resumed?: Counts;
-  /** The number of temporary names that were needed because names were swapped. */
   readonly temporaryNames?: number;
   /** When anything of the run changed last, in milliseconds since 1970. */
   readonly lastAt?: number;

@@ -197,7 +197,6 @@ const MAX_IDS = 3;
 const MAX_FIELDS = 8;
 const OPS = { add: "add", remove: "remove", set: "exactly" } as const;
 
-/** The beginning of the note of a preview that lists all columns. */
 const ALL_COLUMNS = "columns: ";
 
 /** The notes of a preview: how the file was read, if no other note says it, its columns, and its first rows. */

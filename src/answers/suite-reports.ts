@@ -86,7 +86,6 @@ function resultWords({ cases, matched, mismatched, unobservable }: Omit<SuiteRep
 
 type StatusCounts = Partial<Record<CaseResult["status"], number>>;
 
-/** Counts the cases of each group by status. `groupOf` returns the group of a case. */
 function countsByGroup(results: readonly CaseResult[], groupOf: (result: CaseResult) => string) {
   const groups: Record<string, StatusCounts> = {};
   for (const result of results) {

@@ -87,7 +87,6 @@ export type RuleName = keyof typeof RULES;
 
 /** One problem or remark about an event, with its path in the event. */
 export interface Finding {
-  /** The location, e.g. `items[3].item_id`; empty for the event as a whole. */
   readonly path: string;
   readonly rule: RuleName;
   readonly section: string;
@@ -139,7 +138,6 @@ function verdictOf(name: RuleName): Verdict | undefined {
   return rule.verdict;
 }
 
-/** The position of a rule's verdict in the precedence; -1 for a rule without a verdict. */
 function strength(name: RuleName | undefined): number {
   const verdict = name === undefined ? undefined : verdictOf(name);
   return verdict === undefined ? -1 : PRECEDENCE.indexOf(verdict);

@@ -164,7 +164,6 @@ function mostFrequent(counts: ReadonlyMap<string, number>, most?: number): reado
 export interface EventCoverage {
   readonly eventName: string;
   readonly count: number;
-  /** How many were ignored or rejected; absent if none were. */
   readonly wrong?: number;
   /** How many events had each parameter, 0 included. Empty if the event never arrived. */
   readonly parameters: Readonly<Record<string, number>>;

@@ -98,7 +98,6 @@ function foundOf(events: readonly ArrivedEvent[], expectation: Expectation): Fou
   return { expectation, meant, wanted, lost };
 }
 
-/** A range of positions: from `start` (inclusive) to `end` (exclusive). */
 interface Stretch {
   readonly start: number;
   readonly end: number;
@@ -184,7 +183,6 @@ function isLost(event: ArrivedEvent | undefined): boolean {
   return event?.verdict === "ignored" || event?.verdict === "rejected";
 }
 
-/** Explains an unmet expectation by the arrived event that comes closest to it. */
 function whyNotFound(arrived: readonly ArrivedEvent[], { eventName, where, verdict }: Expectation): string {
   const named = arrived.filter((event) => nameOf(event) === eventName);
   const meant = named.find((event) => matches(event.body, where ?? {}));
@@ -251,7 +249,6 @@ interface Before {
 interface Broken extends Pick<Found, "expectation" | "meant" | "wanted"> {
   readonly name: string;
   readonly needed: number;
-  /** The number of wanted events that arrived too early. */
   readonly tooEarly: number;
 }
 

@@ -107,9 +107,7 @@ export function verdictBasis(event: Arrived & Pick<SandboxEvent, "verdict">, nea
 export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
   readonly eventName: string | null;
   readonly count: number;
-  /** How many events of this name arrived. */
   readonly of: number;
-  /** The verdict on the first of these events. */
   readonly verdict: SandboxEvent["verdict"];
 }
 

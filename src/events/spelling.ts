@@ -7,7 +7,6 @@ export type NearestName = (name: string, valid: readonly string[]) => string | u
 
 type ParametersOf<Event> = Event extends { readonly parameters: infer Parameters } ? keyof Parameters : never;
 
-/** Every name of the event API: names of events, of their parameters and of the fields of an item. */
 type KnownName =
   | EventName
   | keyof typeof EVENT_FIELDS
@@ -81,7 +80,6 @@ const SYNONYM_TABLE = {
 
 const KNOWN_NAMES: readonly (readonly [string, readonly string[]])[] = Object.entries(SYNONYM_TABLE);
 
-/** For each synonym, the known names that it can mean. */
 const MEANINGS: ReadonlyMap<string, readonly string[]> = new Map(
   KNOWN_NAMES.flatMap(([, synonyms]) => synonyms).map((synonym) => [
     synonym,

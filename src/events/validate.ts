@@ -84,7 +84,6 @@ function checkEventName(check: Check, event: JsonObject): void {
   }
 }
 
-/** Checks one top-level parameter. `shape` is undefined if the event is not supported. */
 function checkParameter(check: Check, value: unknown, name: string, shape: Shape | undefined): void {
   const parameter = (shape ?? COMMON_SHAPE).parameters.get(name);
   if (parameter !== undefined) {
@@ -102,7 +101,6 @@ function checkParameter(check: Check, value: unknown, name: string, shape: Shape
   }
 }
 
-/** Checks the value of a parameter that is defined for the event or the item. */
 function checkValue(check: Check, value: unknown, path: string, name: string, parameter: Parameter): void {
   if (value === undefined) return;
   if (isNull(value)) {
@@ -156,7 +154,6 @@ function checkUnusedItems(check: Check, items: readonly unknown[]): void {
   }
 }
 
-/** Adds a finding if there are too many items. Returns true in that case. */
 function checkItemCount(check: Check, items: readonly unknown[]): boolean {
   if (items.length <= ITEM_LIMIT) return false;
   const message = `"items" has ${items.length} entries, at most ${ITEM_LIMIT} are allowed`;
@@ -212,7 +209,6 @@ function checkWithin(check: Check, value: unknown, path: string): void {
   note(check, "lengthUnclear", path, message, `shorten the text to ${STRING_LIMIT} characters`);
 }
 
-/** Whether a value contains a string over the limit, at any depth. */
 function holdsLongString(value: unknown): boolean {
   const waiting = [value];
   while (waiting.length > 0) {
@@ -270,7 +266,6 @@ function pathOf(name: string): string {
   return /^[\w$]{1,64}$/.test(name) ? name : `[${quoted(name)}]`;
 }
 
-/** Quotes a foreign text for a message, and cuts it if it is long. */
 function quoted(text: string): string {
   return JSON.stringify(text.length <= 64 ? text : `${text.slice(0, 64)}…`);
 }

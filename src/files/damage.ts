@@ -44,24 +44,9 @@ const INVISIBLE =
 /** A character that may be invisible: none of ASCII, and no syllable of Hangul. */
 const UNUSUAL = /[^ -~가-힣]/;
 
-export const DAMAGES = [
-  "formulaError",
-  "scientific",
-  "truth",
-  "date",
-  "narrow",
-  "formulaText",
-  "placeholder",
-  "apostrophe",
-  "misread",
-  "undecoded",
-  "invisible",
-  "noValue",
-] as const;
-
 /** What is wrong with a text that a spreadsheet program saved. */
 export interface Damage {
-  readonly damage: (typeof DAMAGES)[number];
+  readonly damage: keyof typeof DAMAGE_WORDS;
   /** The invisible characters as code points, such as U+200B. */
   readonly characters?: readonly string[];
 }
@@ -94,7 +79,7 @@ export function composedHangul(text: string): string {
 const READ_AGAIN = "Open the original file as UTF-8 (in Excel: Data, From Text/CSV), or type the text again.";
 
 /** How to get the original text back. */
-const DAMAGE_WORDS: Readonly<Record<Damage["damage"], readonly [message: string, remedy: string]>> = {
+const DAMAGE_WORDS = {
   formulaError: [
     "is a formula error",
     "Write the original text again, formatted as text. A spreadsheet treats a text that begins with =, + or - as a formula.",
@@ -119,7 +104,12 @@ const DAMAGE_WORDS: Readonly<Record<Damage["damage"], readonly [message: string,
     "is a formula without a stored value",
     "Open the file in a spreadsheet program and save it, or replace the formula by its value.",
   ],
-};
+} satisfies Readonly<Record<string, readonly [message: string, remedy: string]>>;
+
+/** Whether a stored text is a kind of damage. */
+export function isDamage(text: unknown): text is Damage["damage"] {
+  return typeof text === "string" && Object.hasOwn(DAMAGE_WORDS, text);
+}
 
 /** The message for a damaged text: what is wrong with it, as the end of a sentence, and how to fix it. */
 export function damageWords({ damage, characters = [] }: Damage): {

@@ -42,7 +42,6 @@ export interface Delimited {
   readonly delimiter: string;
   /** Whether records contain the positions of their cells. */
   readonly withPlaces?: boolean;
-  /** The maximum size of a record in bytes of UTF-8; no limit if absent. */
   readonly maxBytes?: number | undefined;
 }
 
@@ -118,7 +117,6 @@ interface ScanOptions extends Delimited {
   readonly isLast: boolean;
 }
 
-/** Reads the records of a text one after another. */
 class TextScan {
   at = 0;
   line: number;
@@ -167,7 +165,6 @@ class TextScan {
     return this.#next[what];
   }
 
-  /** Reads a cell without quotes, up to the next separator or line break. */
   #bare(): boolean {
     const text = this.#text;
     const lineEnd = this.#find("newline");

@@ -1,4 +1,5 @@
 import type { ByteSource } from "../platform/held-folder.ts";
+import { cutText } from "../platform/text.ts";
 import { trimContextId } from "../spec/context-ids.ts";
 import { BETWEEN_CONTEXTS, splitter } from "./cells.ts";
 import { type Header, headingOf, NONE, plainHeading, type ValidColumns } from "./columns.ts";
@@ -80,7 +81,6 @@ export async function detectSheet(
   };
 }
 
-/** What is known about the position of the rows in a file. */
 interface Placed {
   readonly form: SheetForm;
   readonly seen: SheetSeen;
@@ -162,7 +162,6 @@ const DIGITS = /^\d+$/;
 
 const splitAtDefault = splitter(BETWEEN_CONTEXTS);
 
-/** Counts facts about the rows of a sheet. */
 class Facts {
   readonly #header: SheetHeader;
   readonly #given: string | undefined;
@@ -239,7 +238,7 @@ class Facts {
     const read = names.flatMap((column, at) => {
       const heading = (cells[at] ?? "").trim();
       const isOwn = [column, headingOf(column)].some((one) => plainHeading(one) === plainHeading(heading));
-      return column === "" || isOwn ? [] : [{ column, heading: cut(heading) }];
+      return column === "" || isOwn ? [] : [{ column, heading: cutText(heading, LONGEST_HEADING) }];
     });
     const isWithout = columns.includes("contextId") && this.#at.contexts < 0;
     const likely = isWithout ? similarHeading(ignored, "contextId") : undefined;
@@ -247,7 +246,9 @@ class Facts {
       ...(line > 1 && { headerLine: line }),
       above,
       ignored: ignored.length,
-      ...(ignored.length > 0 && { ignoredHeadings: ignored.slice(0, NAMED).map(cut) }),
+      ...(ignored.length > 0 && {
+        ignoredHeadings: ignored.slice(0, NAMED).map((heading) => cutText(heading, LONGEST_HEADING)),
+      }),
       ...(read.length > 0 && { read: read.slice(0, NAMED) }),
       severalIds: holding(separating),
       commas: separating.includes(",") ? 0 : holding([","]),
@@ -273,10 +274,6 @@ class Facts {
 }
 
 const LONGEST_HEADING = 60;
-
-function cut(heading: string): string {
-  return heading.length <= LONGEST_HEADING ? heading : `${heading.slice(0, LONGEST_HEADING)}…`;
-}
 
 function without0(seen: SheetSeen): SheetSeen {
   return Object.fromEntries(Object.entries(seen).filter(([, value]) => value !== 0));

@@ -6,7 +6,6 @@ import { holdFolder, type Place, SymlinkError } from "../platform/held-folder.ts
 
 export type { Place } from "../platform/held-folder.ts";
 
-/** The number of similar file names in an error. */
 const NAMES_SHOWN = 5;
 
 /**
@@ -178,7 +177,6 @@ function quoted(text: string): string {
 
 /** Locations that a root of a client must not open, because they contain keys or runs. */
 export interface RootGuard {
-  /** The person's home folder. */
   readonly home: string;
   /** Folders that no root may contain, be, or be inside. */
   readonly folders: readonly string[];

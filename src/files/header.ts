@@ -190,7 +190,6 @@ export function isHintRow(cells: readonly string[], { names, at }: Header): bool
   return (isClear || isRequired) && filled.every((cell) => EXAMPLE.test(cell) || TYPE_OR_REQUIRED.test(cell));
 }
 
-/** The headings that a file needs, in words. */
 function headingsFor(required: ValidColumns["required"]): string {
   return listed(required.flatMap(([column]) => (column === undefined ? [] : [headingOf(column)])));
 }

@@ -26,7 +26,6 @@ export type Delimiter = (typeof DELIMITERS)[number];
 /** How a sheet is read, whether specified or detected: what is needed to read it the same way again. */
 const sheetForm = z.object({
   delimiter: z.enum(DELIMITERS).exactOptional(),
-  /** The name of the sheet in a workbook. */
   sheet: z.string().exactOptional(),
   /** Headings by the column that they are read as. */
   columns: z.record(z.string(), z.string()).exactOptional(),

@@ -44,7 +44,6 @@ export async function* jsonArrayTexts(bytes: ByteSource, encoding: Encoding): As
   splitter.end();
 }
 
-/** Splits the text of a JSON array into the texts of its elements. */
 class ArraySplitter {
   /** The number of open brackets: 0 before the array, 1 between elements; -1 after the array. */
   #depth = 0;
@@ -56,7 +55,6 @@ class ArraySplitter {
   /** Whether the element has begun, apart from white space. */
   #begun = false;
 
-  /** Adds the next piece. Returns the elements that end in it. */
   take(chunk: string): readonly JsonText[] {
     const found: JsonText[] = [];
     let from = 0;

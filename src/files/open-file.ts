@@ -33,9 +33,7 @@ const UNITS: Readonly<Record<Exclude<Format, "xlsx">, BoundedUnit>> = {
 const MAX_PACKED_BYTES = 104_857_600;
 
 export interface FileRules {
-  /** Absolute paths of the allowed folders. */
   readonly allowedDirs: readonly string[];
-  /** The maximum size of a line or value, in bytes. */
   readonly maxLineBytes: number;
 }
 

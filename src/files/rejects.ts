@@ -1,5 +1,5 @@
 import type { ByteSource } from "../platform/held-folder.ts";
-import { parseJson } from "../platform/json.ts";
+import { isJsonObject, parseJson } from "../platform/json.ts";
 import type { Reason } from "../runs/outcome.ts";
 import type { ReportedState } from "../runs/report.ts";
 import { REASON_COLUMN } from "./columns.ts";
@@ -70,13 +70,8 @@ function restOf<Item>(
   shape: RowShape<Item>,
 ): readonly RestRow[] {
   if ("item" in content) return shape.rest(content.item, failed);
-  return failed.map(({ reason }) => ({ row: objectIn(text) ?? { row: text }, reason }));
-}
-
-/** The JSON object in a text; undefined if it is not an object. The row is then returned as a text. */
-function objectIn(text: string): object | undefined {
   const value = parseJson(text);
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? value : undefined;
+  return failed.map(({ reason }) => ({ row: isJsonObject(value) ? value : { row: text }, reason }));
 }
 
 function withReason(cells: readonly string[], columns: number, place: number, words: string): readonly string[] {

@@ -13,7 +13,6 @@ export interface RowResult {
   readonly result: string;
   readonly problem?: string | undefined;
   readonly howToFix?: string | undefined;
-  /** The ID of its option, if known. */
   readonly _id?: string | undefined;
   /** The default actions for the option of a row and for its Context IDs, if the cells of the row have none. */
   readonly action?: string;
@@ -33,7 +32,6 @@ export interface ResultSource {
   readonly keyReader: (header: SheetHeader) => (cells: readonly string[]) => string | undefined;
   /** The result of a row, by its line and the first line of its item; undefined: the row is omitted. */
   readonly resultOf: (row: SheetRow, ownerLine: number, header: SheetHeader) => RowResult | undefined;
-  /** The columns that are added. */
   readonly columns: readonly ResultColumn[];
 }
 
@@ -138,7 +136,6 @@ class ResultWriter {
     return { cells: cells.map((cell) => this.#own(cell)) };
   }
 
-  /** A row with its result; undefined if it is left out. */
   row(row: SheetRow): WrittenRow | undefined {
     const key = this.#keyOf(row.cells);
     const owner = (key === undefined ? undefined : this.#owners.get(key)) ?? row.line;

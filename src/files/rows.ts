@@ -13,7 +13,6 @@ import type { SheetHeader } from "./sheet-rows.ts";
 export interface OpenedFile {
   readonly file: InputFile;
   readonly bytes: ByteSource;
-  /** Its size in bytes. */
   readonly size: number;
 }
 

@@ -81,7 +81,6 @@ export async function replaceFile(place: Place, pieces: AsyncIterable<string>): 
   });
 }
 
-/** Gives a written file its name. */
 type Put = (written: FileHandle, unfinished: string, path: string) => Promise<void>;
 
 async function saveBy({ place, pieces }: NewFile, put: Put, whole?: () => Promise<void>): Promise<void> {

@@ -21,7 +21,6 @@ import { isNumber, type RowKind, TotalRows } from "./total-rows.ts";
 export interface SheetHeader extends Header {
   readonly line: number;
   readonly cells: readonly string[];
-  /** The number of filled rows above it. */
   readonly above: number;
 }
 
@@ -37,21 +36,8 @@ export interface SheetRow {
   readonly skipped?: number;
 }
 
-/** What is counted while a sheet is read. */
-export interface SheetNotes {
-  continued: number;
-  filled: number;
-  composed: number;
-  repeated: number;
-  notTotal: number;
-  /** Rows without an option, Context IDs or a group, which were skipped. */
-  template: number;
-  trimmed: number;
-  hidden: number;
-  /** Filled cells to the right of the headings of a workbook, which were skipped. */
-  beyond: number;
-  lineBreaks: number;
-}
+/** What is counted while a sheet is read (`sheetSeen` in `input-file.ts`). */
+type SheetNotes = ReturnType<typeof noNotes>;
 
 /** Rows below the header that are no options, by their lines. They are skipped. */
 export interface SkippedLines {
@@ -60,7 +46,7 @@ export interface SkippedLines {
 }
 
 /** The counts of a sheet before anything was read. */
-export function noNotes(): SheetNotes {
+export function noNotes() {
   return {
     continued: 0,
     filled: 0,
@@ -299,7 +285,6 @@ class RowReader {
     this.#blank = 0;
   }
 
-  /** The last row, unless it is a total row. */
   end(): readonly SheetRow[] {
     const held = this.#held;
     if (held === undefined) return [];

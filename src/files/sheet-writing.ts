@@ -19,7 +19,6 @@ export async function* writtenSheet(
   for await (const { cells } of sheet.rows) yield csvLine(cells, form.delimiter);
 }
 
-/** How a tab is named in arguments. */
 const TAB_NAMES = ["\t", "tab", "\\t"];
 
 /** The delimiter that an argument names; undefined if it names none that can be written. */

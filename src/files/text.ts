@@ -84,7 +84,6 @@ function newlinesIn(chunk: Uint8Array): number {
   return count;
 }
 
-/** The encoding that the mark at the beginning of a content says. */
 function markedEncoding([first, second, third]: Uint8Array): Encoding | undefined {
   if (first === 0xef && second === 0xbb && third === 0xbf) return "utf-8";
   if (first === 0xff && second === 0xfe) return "utf-16le";
@@ -151,7 +150,6 @@ class KoreanLikeness {
   #lead = 0;
   #common = 0;
   #chinese = 0;
-  /** The number of quotation marks and similar signs. */
   #signs = 0;
   #rare = 0;
   #invalid = 0;

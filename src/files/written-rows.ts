@@ -16,7 +16,6 @@ export interface WrittenRow {
 
 export interface WrittenSheet {
   readonly name: string;
-  /** The number of rows above the header. They are part of the rows. */
   readonly above: number;
   readonly rows: AsyncIterable<WrittenRow>;
 }

@@ -162,7 +162,6 @@ export async function compareContexts(
 /** The result of looking up options by their IDs. Each ID is in one of the two maps. */
 export interface FoundOptions {
   readonly found: Map<string, OptionRecord>;
-  /** Options that do not exist, with the service's error. */
   readonly missing: Map<string, RejectedError>;
 }
 
@@ -200,7 +199,6 @@ class Search implements FoundOptions {
   readonly open: Set<string>;
   readonly #api: ManagementApi;
   readonly #signal: AbortSignal;
-  /** Targetings and groups whose lists were read. */
   readonly #listed = new Set<string>();
 
   constructor(api: ManagementApi, ids: readonly string[], signal: AbortSignal) {
@@ -209,7 +207,6 @@ class Search implements FoundOptions {
     this.open = new Set(ids);
   }
 
-  /** Reads options one by one. Returns those that exist. */
   readAlone(ids: readonly string[]): Promise<readonly OptionRecord[]> {
     return mapConcurrently(ids, async (id) => {
       this.open.delete(id);

@@ -15,13 +15,10 @@ export interface OptionList {
 interface WalkedPage {
   readonly at: number;
   readonly options: readonly OptionRecord[];
-  /** How many pages are left, according to the service. */
   readonly pagesLeft: number;
 }
 
-/** The options of a walk. */
 interface WalkOptions {
-  /** The position in the list where the walk starts. */
   readonly from?: number;
   /** Whether the total that the service reports may change during the walk. */
   readonly totalMayChange?: boolean;

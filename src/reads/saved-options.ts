@@ -18,7 +18,6 @@ export interface PlacedOption {
   readonly contexts?: readonly string[] | undefined;
 }
 
-/** An option as a row of a file for `bulk_add_options`. */
 interface SavedOption {
   readonly name: string;
   readonly type?: OptionType;

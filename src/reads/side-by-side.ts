@@ -1,6 +1,5 @@
 import { setMaxListeners } from "node:events";
 
-/** The number of concurrent reads if the API sets none. */
 const READS_AT_A_TIME = 16;
 
 /**

@@ -15,7 +15,6 @@ import type { ContentsStore } from "../runs/backend.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import type { ListAsked, OptionAsked, OptionSummary, SaveCall, Saved } from "./save-state.ts";
 
-/** The number of largest options that are listed. */
 const LARGEST = 5;
 
 /** Exports what a call requests. Throws ApiErrors, and a FileError if a file may not be written. */
@@ -73,7 +72,6 @@ export function isPart({ parent, search, contextIds, empty }: ListAsked): boolea
   return (parent ?? search ?? contextIds ?? empty) !== undefined;
 }
 
-/** What is written, and where. */
 interface SavedForm {
   readonly place: Place;
   /** Absent if only a part of the targeting is saved. */
@@ -143,7 +141,6 @@ export function asksDesired(saveTo: string): boolean {
   return /\.(?:ya?ml|json)$/i.test(saveTo);
 }
 
-/** The services that an export needs. */
 interface SavingWorld {
   readonly api: ManagementApi;
   readonly contents: ContentsStore | undefined;
@@ -159,9 +156,7 @@ interface WholeTargeting {
   readonly expect: (options: readonly PlacedOption[]) => void;
   /** The desired state, once all rows were read. Throws a FileError if the form cannot contain so many options. */
   readonly desired: (rows: AsyncIterable<unknown>) => AsyncGenerator<string>;
-  /** The path of the base. */
   readonly base: Place;
-  /** The text of the base, once all options were added. */
   readonly baseText: () => AsyncGenerator<string>;
 }
 

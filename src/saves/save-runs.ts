@@ -5,16 +5,13 @@ import type { ExecutableRun, Run, RunExecution, RunKind, RunsContext } from "../
 import { KindRuns, type Requested } from "../runs/kind-runs.ts";
 import { SAVE_FORM, type SaveCall, type SaveEntry, SaveState } from "./save-state.ts";
 
-/** The services that exports need in addition to those of all runs. */
 interface SaveWorld {
   readonly api: ManagementApi;
   readonly contents?: ContentsStore | undefined;
 }
 
-/** A run that exports what it reads to a file. */
 type SaveRun = Run<SaveCall, SaveState>;
 
-/** Receives the error that ended an export, as it was thrown. */
 type OnError = (thrown: unknown) => void;
 
 /** Whether a run is an export. */

@@ -48,7 +48,6 @@ export type OptionSummary = Fixed<z.infer<typeof optionSummary>>;
 /** What was saved: the path, and a summary of the content. */
 const saved = z.object({
   savedTo: z.string(),
-  /** The base of a whole targeting. */
   base: z.string().exactOptional(),
   /** All but the first two are present for lists only. */
   counts: z.object({ options: count, contextIds: count, groups: some, subOptions: some, withoutContexts: some }),

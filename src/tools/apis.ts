@@ -154,24 +154,17 @@ function tookTooLong(most: number): DeadlineExceeded {
  * Returns what is read from a file, within the time of the call. Throws a DeadlineExceeded if that takes longer;
  * otherwise throws what the read throws. The read then continues in the background and changes nothing.
  */
-export async function fileWithinWait<Value>(
-  { arrivedAt, waitMs, clock }: Waiting,
-  read: Promise<Value>,
-): Promise<Value> {
-  const most = Math.max(waitMs, LEAST_READ_MS);
-  const over = new AbortController();
-  const late = async (): Promise<never> => {
-    await clock.sleep(Math.max(0, arrivedAt + most - clock.now()), over.signal);
-    throw new DeadlineExceeded(
-      `the file could not be read within ${thousands(most)} ms, which is the longest time for a call; nothing was sent`,
-      "Split the file, or copy it to a faster disk.",
-    );
-  };
-  try {
-    return await Promise.race([read, late()]);
-  } finally {
-    over.abort();
-  }
+export async function fileWithinWait<Value>(waiting: Waiting, read: Promise<Value>): Promise<Value> {
+  const waitMs = Math.max(waiting.waitMs, LEAST_READ_MS);
+  const found = await undefinedIfLate(
+    { ...waiting, waitMs },
+    read.then((value) => ({ value })),
+  );
+  if (found !== undefined) return found.value;
+  throw new DeadlineExceeded(
+    `the file could not be read within ${thousands(waitMs)} ms, which is the longest time for a call; nothing was sent`,
+    "Split the file, or copy it to a faster disk.",
+  );
 }
 
 /** Returns what is read from a file, or undefined if that takes longer than the call may. The read then continues. */

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { changedEffect, effectText, questionText } from "../answers/approvals.ts";
+import { effectText } from "../answers/approvals.ts";
 import { planAnswer } from "../answers/plan-answers.ts";
 import { renderReport } from "../answers/run-report.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
@@ -68,8 +68,14 @@ export async function plannedRun(runId: string, context: ToolContext): Promise<C
 export async function applyPlanned(runId: string, dryRun: boolean, context: ToolContext): Promise<ToolOutcome> {
   const run = await plannedRun(runId, context);
   if (run.status() !== "planned" && run.status() !== "needs_confirmation") {
-    if (run.status() === "running" && run.state.facts.tool !== undefined) throw stillPlanning();
-    return dryRun ? alreadyStarted() : reportRun(run, context);
+    if (run.status() === "running" && run.state.facts.tool !== undefined) {
+      throw new ToolError(
+        "this plan is still being made; nothing was sent",
+        "Wait for it with get_run and waitMs, and check it before you apply it.",
+      );
+    }
+    if (!dryRun) return reportRun(run, context);
+    throw new ToolError("this plan was already started, so it cannot be checked again", "get_run shows its run.");
   }
   const { header } = run;
   const changes = changesOf(context);
@@ -88,7 +94,6 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
   return carryOut(run, plan, changes, context);
 }
 
-/** Starts a planned run with its current plan, after a person's approval if it needs one. */
 async function carryOut(
   { header }: ChangeRun,
   plan: Plan,
@@ -111,9 +116,7 @@ async function carryOut(
     {
       needsApproval: needsConfirmation(plan),
       digest: `${runId} ${lossDigest(plan.losses)}`,
-      message: () => questionText(effect),
-      effect: () => effect.sentence,
-      changedFrom: (before) => changedEffect(before, effect),
+      effect: () => effect,
       undecided: async (why) => {
         const none = () => undecided(given, plan, why, { changes, context, kept: header });
         if (why !== "closed" || !isDecidedElsewhere(context)) return none();
@@ -128,7 +131,6 @@ async function carryOut(
       start,
       declined: () => declinedAnswer(header.call, plan, context, effect),
       token: () => answerWithToken(header, plan, context),
-      described: () => effectText(effect),
     },
     context,
   );
@@ -143,7 +145,11 @@ async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, contex
   if (isDry || context.reply !== undefined) {
     planning.plan.catch(() => undefined);
     planning.stop();
-    throw isDry ? checkTookTooLong() : tookTooLong();
+    if (!isDry) throw tookTooLong();
+    throw new ToolError(
+      "checking this plan again took longer than a call may take; nothing was sent, and the plan is unchanged",
+      "apply_plan without dryRun checks it in the background, and sends nothing if something has changed.",
+    );
   }
   const begin = (plan: Plan, start: StartPlanned) =>
     beginPlanned(run.header, plan, { decision: undefined, start }, context);
@@ -153,25 +159,6 @@ async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, contex
   return reportRun(going, context);
 }
 
-function checkTookTooLong(): ToolError {
-  return new ToolError(
-    "checking this plan again took longer than a call may take; nothing was sent, and the plan is unchanged",
-    "apply_plan without dryRun checks it in the background, and sends nothing if something has changed.",
-  );
-}
-
-function stillPlanning(): ToolError {
-  return new ToolError(
-    "this plan is still being made; nothing was sent",
-    "Wait for it with get_run and waitMs, and check it before you apply it.",
-  );
-}
-
-function alreadyStarted(): never {
-  throw new ToolError("this plan was already started, so it cannot be checked again", "get_run shows its run.");
-}
-
-/** Reports whether a plan is still valid, and sends nothing. */
 function reportCheckedPlan(run: ChangeRun, document: PlanDocument, plan: Plan, context: ToolContext): ToolAnswer {
   const { runId } = run.header;
   const state = new RunState(plan);

@@ -24,7 +24,6 @@ export interface TestBench {
 
 /** A line of the audit log about a person's decision on a run. */
 export interface DecisionLine {
-  /** In ISO 8601 format. */
   readonly at: string;
   readonly runId: string;
   readonly decision: "approved" | "declined";
@@ -65,7 +64,6 @@ export interface ToolServices {
   readonly half?: { readonly targeting?: HalfPair; readonly events?: HalfPair };
   /** A setting that no tool can work without. Every tool reports what is wrong with it. */
   readonly blocked?: HalfPair;
-  /** The names of targetings that were seen before. */
   readonly memory: TargetingMemory;
   /** Context IDs that were read before. Absent if none are stored. */
   readonly contents?: ContentsStore;
@@ -148,7 +146,6 @@ export interface ToolContext extends ToolServices {
   readonly goesOn?: ((rest: Promise<unknown>) => void) | undefined;
   /** Asks the client for its working folders, and returns those that may be read. Absent if the client has none. */
   readonly roots?: (() => Promise<readonly string[]>) | undefined;
-  /** Aborted when the caller cancels the call. */
   readonly signal: AbortSignal;
   /** Whether a ToolQuestion would reach a person. If not, a tool answers `needs_confirmation` or refuses. */
   readonly canAsk: () => boolean;

@@ -19,10 +19,8 @@ import { eventsAt, originalItemsOf } from "./original-items.ts";
 
 const RESULTS_READ = 50;
 
-/** Returns the original `uid` of an event, if it is known. */
 type UidOf = (object: number) => string | undefined;
 
-/** The report about events, in the same form as for every write. */
 function eventReport(about: {
   readonly environment: "live" | "sandbox";
   readonly tool: string;
@@ -146,7 +144,6 @@ export async function eventRunReport(
   });
 }
 
-/** Describes what is uncertain about events that succeeded. */
 function doubts({ uncertain, maybeTwice }: EventRunState): readonly string[] {
   return [
     uncertain > 0 &&

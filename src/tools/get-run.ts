@@ -51,7 +51,6 @@ const input = () =>
 const output = () => runOutput().extend({ runs: z.array(z.looseObject({})).optional(), cursor: z.string().optional() });
 
 type GetRun = z.output<ReturnType<typeof input>>;
-/** The arguments that choose the items of a run, or the rows of the list. */
 type Asked = Omit<GetRun, "runId" | "status" | "tool" | "targetingId">;
 
 /** Shows one run with its items, or the recent runs. */

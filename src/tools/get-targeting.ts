@@ -88,7 +88,6 @@ function withOthers(answer: ToolAnswer, others: readonly SeenTargeting[]): ToolA
   return { ...answer, structured: { ...structured, others }, text: `${text}\n${othersText(others)}` };
 }
 
-/** Reads one targeting. `counting` also counts its options, from its cursor on. */
 async function readOne(
   targetingId: string,
   counting: { readonly cursor: string | undefined } | undefined,

@@ -82,7 +82,6 @@ export const inspectEvents = {
   handler: inspection,
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** The maximum number of events that a sandbox returns at once. */
 const LOOKED_AT = 100_000;
 
 /** Shows the events that a sandbox received, and checks them. Throws ApiErrors, and a ToolError for bad arguments. */
@@ -106,12 +105,13 @@ export async function inspection(given: InspectInput, context: ToolContext): Pro
         filters: { ...filters, ...(uids !== undefined && { uids }), ...(platform !== undefined && { platform }) },
         beside: [checked.facts, checked.text],
       });
+  const bases = page?.rows.flatMap(({ basis, findings = [] }) => [basis, ...findings.map((one) => one.basis)]) ?? [];
   const notes = [
     ...(page?.isCut ? [`No more than these ${page.rows.length} events fit an answer.`] : []),
     ...notesOn(all),
     ...withoutEvents(all.events, uids ?? []),
     ...checked.notes,
-    ...basisNote([...checked.bases, ...basesOf(page?.rows ?? [])]),
+    ...basisNote([...checked.bases, ...bases]),
   ];
   const { total } = listed;
   const { environment } = context;
@@ -126,10 +126,8 @@ export async function inspection(given: InspectInput, context: ToolContext): Pro
   );
 }
 
-/** How many unsupported event names are shown, the most frequent first. */
 const MAX_UNSUPPORTED_SHOWN = 5;
 
-/** Reports on all received events: their coverage, what is wrong with them, and the result of each check. */
 function checkedOf(arrived: readonly SandboxEvent[], given: InspectInput) {
   const counted = countArrived(arrived.map(arrivedEvent));
   const { expectations, order, within, notes } = checksOf(arrived, given);
@@ -163,10 +161,6 @@ function isAskedFor({ eventName, verdict }: InspectInput) {
   return (kind: WrongKind): boolean =>
     (verdict === undefined || kind.verdict === verdict) &&
     (eventName === undefined || (kind.eventName !== null && nearestName(kind.eventName, [eventName]) !== undefined));
-}
-
-function basesOf(rows: readonly ArrivedRow[]) {
-  return rows.flatMap(({ basis, findings = [] }) => [basis, ...findings.map((found) => found.basis)]);
 }
 
 function pageText(rows: readonly ArrivedRow[], total: number): readonly string[] {
@@ -264,7 +258,6 @@ function notesOn({ events, total, dropped }: SandboxEvents): readonly string[] {
   ].filter((note) => note !== false);
 }
 
-/** Names the requested users without any event. */
 function withoutEvents(events: readonly SandboxEvent[], uids: readonly string[]): readonly string[] {
   const seen = new Set(events.map(({ uid }) => uid));
   const without = uids.filter((uid) => !seen.has(uid));

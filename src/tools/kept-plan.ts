@@ -41,7 +41,6 @@ export async function planPageOf(
   return planPage(rows, { environment: context.environment, runId, tool, from, limit });
 }
 
-/** The maximum number of rows on a page. Fewer may fit. */
 const MAX_ROWS = 1000;
 
 /** The answer of `get_run` about a planned run that was not started. */
@@ -57,7 +56,6 @@ export async function shownPlan(run: ChangeRun, context: ToolContext): Promise<T
   };
 }
 
-/** The facts about the reader of a plan, and why the plan may not be applied here. */
 interface PlanReader extends Pick<ToolContext, "environment" | "readOnly"> {
   readonly refusal?: Refusal | undefined;
 }

@@ -106,16 +106,13 @@ function wantedContextIds({
   return all.length === 0 ? undefined : [...new Set(all)];
 }
 
-/** The maximum number of rows whose Context IDs are read for one answer. */
 const MAX_ROWS = 100;
-/** How many Context IDs `detailed` shows of each option. */
 const FIRST_CONTEXT_IDS = 5;
 
 const counts = z.tuple([z.int(), z.int(), z.int()]);
 const position = z.strictObject({
   top: z.int().min(0),
   inside: z.int().min(0).optional(),
-  /** The digest of the previous page, to detect a repeated page. */
   page: z.string().optional(),
   /** The numbers of top-level options, sub-options and matches before this position. */
   before: counts.optional(),
@@ -132,10 +129,19 @@ export async function listedOptions(query: OptionsQuery, form: ListForm, context
   const api = managementOf(context);
   const { parent, sortBy } = query;
   const show = async <P>(reading: Promise<Part<P>>): Promise<ToolAnswer> => {
-    const groupName = parent === undefined ? undefined : nameOf(parent, api, context.signal);
-    const [part, name] = await Promise.all([reading, groupName]);
+    // The list is useful without the name of its group.
+    const group =
+      parent === undefined
+        ? undefined
+        : undefinedIfFailed(api.getOption(parent, { limit: 1 }, { signal: context.signal }));
+    const [part, found] = await Promise.all([reading, group]);
     const contexts = form.detail === "detailed" ? await firstContextIds(part, api, context) : undefined;
-    return optionsAnswer(query, part, rowsOf(part.hits, { detail: form.detail, contexts, groupName: name }), context);
+    return optionsAnswer(
+      query,
+      part,
+      rowsOf(part.hits, { detail: form.detail, contexts, groupName: found?.option.name }),
+      context,
+    );
   };
   if (sortBy !== undefined) return show(sortedPart({ ...query, sortBy }, form, api, context));
   const from = placeOf("list", form.cursor, query, { schema: position, beginning: { top: 0 } });
@@ -188,11 +194,6 @@ const DIGEST_DIGITS = 16;
 function digestOf({ items, total }: OptionPage): string {
   const content = JSON.stringify([total, items.map(({ _id }) => _id)]);
   return createHash("sha256").update(content).digest("hex").slice(0, DIGEST_DIGITS).toUpperCase();
-}
-
-/** The name of a group. Returns undefined if it cannot be read; the list is useful without it. */
-async function nameOf(groupId: string, api: ManagementApi, signal: AbortSignal): Promise<string | undefined> {
-  return (await undefinedIfFailed(api.getOption(groupId, { limit: 1 }, { signal })))?.option.name;
 }
 
 async function undefinedIfFailed<Value>(read: Promise<Value>): Promise<Value | undefined> {

@@ -54,15 +54,7 @@ export async function findTargeting(
   if (targetingId) return { _id: ulidArgument("targetingId", targetingId) };
   if (!targetingName) return undefined;
   const found = await memory.resolve(targetingName);
-  if (found.kind === "one") {
-    const { _id, name } = found.thing;
-    return found.isExact
-      ? { _id }
-      : {
-          _id,
-          note: `${quoteUntrusted(targetingName)} matched ${quoteUntrusted(name)}, which differs in case or outer spaces.`,
-        };
-  }
+  if (found.kind === "one") return matched(targetingName, found);
   const problem =
     found.kind === "unknown"
       ? `no targeting named ${quoteUntrusted(targetingName)} has been seen`
@@ -72,6 +64,20 @@ export async function findTargeting(
       ? "Give targetingId instead (a ULID, shown in the web console). No targeting has been seen yet."
       : `Give targetingId (a ULID, shown in the web console) or the whole name. Seen:\n${fenced(found.candidates.map(seenLine))}`;
   throw new ToolError(problem, candidates);
+}
+
+function matched(
+  given: string,
+  {
+    isExact,
+    thing: { _id, name },
+  }: { readonly isExact: boolean; readonly thing: { readonly _id: string; readonly name: string } },
+): FoundByName {
+  if (isExact) return { _id };
+  return {
+    _id,
+    note: `${quoteUntrusted(given)} matched ${quoteUntrusted(name)}, which differs in case or outer spaces.`,
+  };
 }
 
 /**
@@ -126,7 +132,12 @@ export function ulidArgument(argument: string, value: string): string {
 export function referenceOf(given: TargetingReference, opened: OpenedFile | undefined): TargetingReference {
   const named = opened?.file.seen?.targeting;
   if (given.targetingId || given.targetingName) return given;
-  if (opened !== undefined && isUnread(opened.file)) throw targetingNeeded();
+  if (opened !== undefined && isUnread(opened.file)) {
+    throw new ToolError(
+      "reading the file takes longer than a call may take, and only the file names its targeting; nothing was sent",
+      "Give targetingId or targetingName too. Then the call returns a run ID at once, and the run continues.",
+    );
+  }
   if (named === undefined) return given;
   return isUlid(named) ? { targetingId: named } : { targetingName: named };
 }
@@ -148,13 +159,6 @@ export async function aboutTargeting(
   return { ...opened.file, targeting: [found._id, ...(isSame ? [named] : [])] };
 }
 
-function targetingNeeded(): ToolError {
-  return new ToolError(
-    "reading the file takes longer than a call may take, and only the file names its targeting; nothing was sent",
-    "Give targetingId or targetingName too. Then the call returns a run ID at once, and the run continues.",
-  );
-}
-
 /**
  * Returns a function that finds options of one targeting by name. The lists are read once. It throws a ToolError with
  * the candidates if a name is unknown or ambiguous.
@@ -164,15 +168,7 @@ export function optionsNamed(targetingId: string, api: ManagementApi, signal: Ab
   return async (name: string): Promise<FoundByName> => {
     index ??= indexOf(targetingId, api, signal);
     const found = (await index).find(name);
-    if (found.kind === "one") {
-      const { _id, name: own } = found.thing;
-      return found.isExact
-        ? { _id }
-        : {
-            _id,
-            note: `${quoteUntrusted(name)} matched ${quoteUntrusted(own)}, which differs in case or outer spaces.`,
-          };
-    }
+    if (found.kind === "one") return matched(name, found);
     const candidates = found.candidates.map((option) => listLine(optionRow(option, "concise")));
     const near = candidates.length === 0 ? "" : ` Nearest (ID, name, Context IDs):\n${fenced(candidates)}`;
     const problem =

@@ -33,7 +33,6 @@ export interface Part<Position> extends OptionsTotals {
 
 interface RowForm {
   readonly detail: "concise" | "detailed";
-  /** The first Context IDs of options, by option ID. */
   readonly contexts?: ReadonlyMap<string, readonly string[]> | undefined;
   /** The name of the group, if all the options are its sub-options. */
   readonly groupName?: string | undefined;

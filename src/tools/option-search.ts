@@ -16,7 +16,6 @@ export interface Counted extends Walked {
   readonly found: number;
 }
 
-/** An option that matched, and the counts up to and including it. */
 interface FoundOption extends Hit {
   readonly counted: Counted;
 }
@@ -36,7 +35,6 @@ interface SearchJob {
   /** The maximum number of matches. The walk ends with the last of them, unless all options are counted. */
   readonly most: number;
   readonly countsAll?: boolean;
-  /** The counts before `from`. */
   readonly counted: Counted;
   readonly fresh: boolean | undefined;
 }
@@ -139,7 +137,9 @@ export async function sortedPart(
     counted: { topLevel: top, subOptions: sub, found: before },
     fresh,
   });
-  const compare = sortBy === "name" ? byName : byContextCount;
+  const compare = ([one, ...rest]: Key, [other, ...others]: Key): number =>
+    (sortBy === "name" ? byCodePoints(String(one), String(other)) : Number(other) - Number(one)) ||
+    byCreation(rest, others);
   const isBehind = (hit: FoundOption): boolean => after === undefined || compare(keyOf(hit, sortBy), after) > 0;
   // An option that moved in the list between two calls is examined twice.
   const all = new Map([...(kept ?? []), ...found.hits.filter(isBehind)].map((hit) => [hit.step.option._id, hit]));
@@ -183,14 +183,6 @@ function soFar(scanned: number, start: Place, kept: readonly FoundOption[] | und
 function keyOf({ step: { option } }: FoundOption, sortBy: "contextCount" | "name"): Key {
   const { _id, name, contextCount = 0, createdAt = "" }: OptionRecord = option;
   return [sortBy === "name" ? name : contextCount, createdAt, _id];
-}
-
-function byContextCount([one, ...rest]: Key, [other, ...others]: Key): number {
-  return Number(other) - Number(one) || byCreation(rest, others);
-}
-
-function byName([one, ...rest]: Key, [other, ...others]: Key): number {
-  return byCodePoints(String(one), String(other)) || byCreation(rest, others);
 }
 
 /** Compares creation times, then IDs, which begin with the time of creation. */

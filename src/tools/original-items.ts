@@ -169,7 +169,6 @@ async function rowsAt<Item>(
   return given;
 }
 
-/** Selects the option or sub-option of an item that an object refers to. */
 function insideOf(item: unknown, { child, grandchild }: ReportedObject): unknown {
   const inner = child === undefined ? item : entryOf(item, ["children", "options"], child);
   return grandchild === undefined ? inner : entryOf(inner, ["children"], grandchild);

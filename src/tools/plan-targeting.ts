@@ -24,6 +24,7 @@ import { asPlanned } from "../plans/planned-undo.ts";
 import { readTargeting, whichTargeting } from "../plans/read-targeting.ts";
 import { FileError } from "../platform/files.ts";
 import { bytesAt, wholeOf } from "../platform/held-folder.ts";
+import { capitalized } from "../platform/text.ts";
 import { RunStoreError } from "../runs/store.ts";
 import { nearContextIds } from "../spec/context-ids.ts";
 import { changesOf, DeadlineExceeded, fileWithinWait, undefinedIfLate } from "./apis.ts";
@@ -152,7 +153,6 @@ export async function planDesiredState(
   );
 }
 
-/** The targeting in the arguments of a call, by ID or by name. Undefined if only the state can identify it. */
 function targetingArgument({ targetingId, targetingName }: DesiredArguments): string | undefined {
   if (targetingId && targetingName) {
     throw new ToolError("targetingId and targetingName were both given", "Give one of the two.");
@@ -160,7 +160,6 @@ function targetingArgument({ targetingId, targetingName }: DesiredArguments): st
   return targetingId || targetingName || undefined;
 }
 
-/** Reads a whole targeting and remembers its name. Stored Context IDs are reused unless `fresh` is set. */
 async function readRemembering(
   api: ManagementApi,
   targetingId: string,
@@ -183,7 +182,6 @@ interface MadeState extends MadePlan {
   readonly notes: readonly string[];
 }
 
-/** Returns the content and digest of a desired state, and how to read it: as a file, or as an argument of the call. */
 async function givenBytes(given: DesiredArguments, context: Pick<ToolContext, "allowedDirs" | "roots">) {
   const { file, desired } = given;
   if (file && desired !== undefined) throw new ToolError("file and desired were both given", "Give one of the two.");
@@ -209,7 +207,7 @@ async function readState(
   const read = await readDesired({ bytes, ...source });
   const text = Buffer.from(bytes).toString("utf8");
   // A state in an argument has no lines.
-  const options = read.desired.options.map(withoutLine);
+  const options = read.desired.options.map((option) => ({ ...option, line: 0 }));
   const problems = read.problems.map((problem) => ({
     ...problem,
     path: jsonPathAt(text, problem.column - 1) || "the state",
@@ -231,7 +229,6 @@ function hasProblems(problems: ReadDesired["problems"]): FileError {
   );
 }
 
-/** Notes on added Context IDs that differ from existing ones only in case, width or composition. */
 function nearNotes(items: readonly PlanItem[], there: ServiceTargeting | undefined): readonly string[] {
   const held = new Map(there?.options.map(({ _id, contexts }) => [_id, contexts]));
   const near = items.flatMap((item) =>
@@ -269,7 +266,6 @@ async function storeProblems(
 
 type ProblemsRead = Pick<ReadDesired, "desired" | "problems" | "digest">;
 
-/** An empty plan with the problems of a sheet; undefined if its targeting is unknown. */
 async function problemsPlan(
   given: DesiredArguments,
   { desired, problems, digest }: ProblemsRead,
@@ -318,21 +314,12 @@ async function unreadSheet(
   }
 }
 
-/** Adds notes about reading the file after the first line of an answer. */
 function withNotes(answer: ToolAnswer, notes: readonly string[]): ToolAnswer {
   if (notes.length === 0) return answer;
   const { structured, text } = answer;
   const [first = "", ...rest] = text.split("\n");
-  const lines = [
-    first,
-    ...withForeignLast(notes.map((note) => `${note.charAt(0).toUpperCase()}${note.slice(1)}.`)),
-    ...rest,
-  ];
+  const lines = [first, ...withForeignLast(notes.map((note) => `${capitalized(note)}.`)), ...rest];
   return { ...answer, structured: { ...structured, notes }, text: lines.join("\n") };
-}
-
-function withoutLine<Row extends { readonly line: number }>(row: Row): Row {
-  return { ...row, line: 0 };
 }
 
 /**
@@ -350,7 +337,6 @@ async function baseOf(
   return place === undefined ? {} : { base: readBase(await textOf(bytesAt(place)), path), place };
 }
 
-/** Notes on how the sheet of a desired state was read, with its first rows. Empty for other formats. */
 function readNotes({
   file,
   columns = [],

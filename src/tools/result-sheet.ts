@@ -23,6 +23,7 @@ import type { SheetHeader, SheetRow } from "../files/sheet-rows.ts";
 import { writtenSheet } from "../files/sheet-writing.ts";
 import type { SheetFormat } from "../files/written-rows.ts";
 import { desiredRows } from "../plans/file/sheet.ts";
+import { capitalized } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
 import type { Reason, Standing } from "../runs/outcome.ts";
 import type { ToolContext } from "./context.ts";
@@ -84,19 +85,15 @@ export async function* resultSheet(
         : fromCells === undefined
           ? keyOfOption(header)
           : keyBy({ fromCells }, header, more),
-    resultOf: counting(resultOf, count),
+    resultOf: (...about) => {
+      const shown = resultOf(...about);
+      if (shown !== undefined) count(shown.result);
+      return shown;
+    },
   };
   const name = file.sheet?.sheet ?? "Results";
   const above = (file.seen?.headerLine ?? 1) - 1;
   yield* writtenSheet({ name, above, rows: resultRows(source, form) }, form);
-}
-
-function counting(resultOf: ResultSource["resultOf"], count: (result: string) => void): ResultSource["resultOf"] {
-  return (...about) => {
-    const found = resultOf(...about);
-    if (found !== undefined) count(found.result);
-    return found;
-  };
 }
 
 function keyBy(shape: Pick<RowShape<unknown>, "fromCells">, header: SheetHeader, more: MoreOfSheet) {
@@ -142,7 +139,7 @@ async function resultsOf(
     else for (const ref of [about._id, about.name]) if (ref !== undefined) byRef.set(ref, object);
   }
   const failed = (line: number, problem: string, more: Partial<RowResult>): void => {
-    byLine.set(line, { problem: { result: RESULTS.failed, problem: sentence(problem), ...more } });
+    byLine.set(line, { problem: { result: RESULTS.failed, problem: capitalized(problem), ...more } });
   };
   const { problems = [], conflicts = [], adopted = [] } = document?.plan ?? {};
   for (const { line, column, message, remedy } of problems) {
@@ -161,21 +158,17 @@ async function resultsOf(
   const contextAction = action === undefined ? "Set" : "Add";
   return (row, ownerLine, header) => {
     const [id, name] = [cellOf(row, header, "_id").trim(), cellOf(row, header, "name")];
-    const found = byLine.get(row.line) ?? byLine.get(ownerLine) ?? objectBy(byRef, id || name);
+    const object = byRef.get(id || name);
+    const found = byLine.get(row.line) ?? byLine.get(ownerLine) ?? (object === undefined ? undefined : { object });
     const isCreated = found !== undefined && "object" in found && state.didOf?.(found.object) === "created";
     const own = { action: action ?? (isCreated ? "Add" : "Edit"), contextAction };
     if (found === undefined)
       return { ...own, result: isUnread ? RESULTS.notApplied : RESULTS.alreadyDone, _id: ids.get(name) };
     if ("problem" in found) return { ...own, ...found.problem };
-    const { object } = found;
-    const result = RESULTS[state.standing(object)];
-    return { ...own, result, _id: state.idOf(object) ?? ids.get(name), ...reasonCells(state.reason(object)) };
+    const at = found.object;
+    const result = RESULTS[state.standing(at)];
+    return { ...own, result, _id: state.idOf(at) ?? ids.get(name), ...reasonCells(state.reason(at)) };
   };
-}
-
-function objectBy(byRef: ReadonlyMap<string, number>, ref: string): Found | undefined {
-  const object = byRef.get(ref);
-  return object === undefined ? undefined : { object };
 }
 
 function cellOf({ cells }: SheetRow, header: SheetHeader, column: string): string {
@@ -185,22 +178,9 @@ function cellOf({ cells }: SheetRow, header: SheetHeader, column: string): strin
 function reasonCells(reason: Reason | undefined): Partial<RowResult> {
   if (reason === undefined) return {};
   const { message, remedy } = messageFor(reason, "sheet");
-  return { problem: sentence(message), howToFix: remedy, columns: columnsOf(reason) };
+  return { problem: capitalized(message), howToFix: remedy, columns: columnsOf(reason) };
 }
 
-function sentence(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
-
-function noSheet({ header: { runId } }: Run, format: string): ToolError {
-  return new ToolError(
-    `the file of this run is .${format}, not a sheet, so no sheet with results can be saved`,
-    "To save its failed rows, with reasons, give saveTo a name that ends in .ndjson. " +
-      `They are also at targeting://runs/${runId}/rejects.`,
-  );
-}
-
-/** The file that a run was given. */
 function inputOf(run: Run): InputFile | undefined {
   if (isEventRun(run)) return run.header.call.input.events.file;
   return isChangeRun(run) ? fileOf(run.header.call) : undefined;
@@ -210,7 +190,13 @@ function neededSheet(run: Run): SheetRun {
   const found = sheetRunOf(run);
   if (found !== undefined) return found;
   const file = inputOf(run);
-  if (file !== undefined && !isSheet(file)) throw noSheet(run, file.format);
+  if (file !== undefined && !isSheet(file)) {
+    throw new ToolError(
+      `the file of this run is .${file.format}, not a sheet, so no sheet with results can be saved`,
+      "To save its failed rows, with reasons, give saveTo a name that ends in .ndjson. " +
+        `They are also at targeting://runs/${run.header.runId}/rejects.`,
+    );
+  }
   if (file !== undefined) {
     throw new ToolError(
       "every row of this run was sent, so there are no failed rows to save",
@@ -226,7 +212,6 @@ function neededSheet(run: Run): SheetRun {
 
 type SavingContext = Pick<ToolContext, "allowedDirs" | "environment" | "runs">;
 
-/** Saves the failed rows of a run whose file was .ndjson or .json, each with its reason. */
 async function savedFailedRows(
   run: Run,
   saveTo: string,

@@ -5,7 +5,6 @@ import {
   type Effect,
   effectPart,
   effectText,
-  questionText,
   shortName,
   undecidedNote,
   undecidedSteps,
@@ -95,7 +94,6 @@ export async function resumeChange(
   return resumeOrAsk(run, { confirmation, effect: await approvalToResume(run, context) }, context, goOn);
 }
 
-/** Resumes a run: with a decision, or without one if it needs none. */
 type ResumeWith = (decision: Decision | undefined) => Promise<ToolAnswer>;
 
 /** Resumes a run. A new approval is stored with the run, so that later reports show it. */
@@ -204,7 +202,6 @@ function interruptedNote(left: string): string {
   return `It was interrupted: ${left} may not be done yet. Resuming it checks what is done, and does the rest.`;
 }
 
-/** The names of the objects of a run that are not known to be done. */
 function leftParts(state: ChangeRun["state"]): Effect["parts"] {
   const refused = state.refused();
   const left: EffectObject[] = [];
@@ -219,7 +216,6 @@ function leftParts(state: ChangeRun["state"]): Effect["parts"] {
 
 const LEFT: ReadonlySet<Standing> = new Set(["pending", "notApplied", "unknown"]);
 
-/** Resumes a run. Asks again for an approval that is more than ten minutes old, if the run takes something away. */
 async function resumeOrAsk(
   run: ChangeRun,
   { confirmation, effect }: { readonly confirmation: string | undefined; readonly effect: Effect | undefined },
@@ -259,8 +255,7 @@ async function resumeOrAsk(
   return decided<ToolAnswer>(
     {
       ...{ needsApproval: asks, digest, onPage },
-      message: () => questionText(shown),
-      effect: () => shown.sentence,
+      effect: () => shown,
       start: (asked) => goOn(asked === "agreed_in_client" ? inClient(context) : undefined),
       closed: context.page?.isOffered() ? onPage : undefined,
       undecided: (why) => undecided(run, why, context),
@@ -276,13 +271,11 @@ async function resumeOrAsk(
           ],
         }),
       token: () => token(),
-      described: () => text,
     },
     context,
   );
 }
 
-/** Reports the run to resume, once a person has decided about that on the page. */
 async function reportResumed(decision: Run, runId: string, context: ToolContext): Promise<ToolAnswer> {
   await waitWithinCall(decision.rest, context);
   if (decision.status() !== "succeeded") return reportRun(decision, context);
@@ -308,7 +301,6 @@ async function undecided(run: ChangeRun, why: Undecided, context: ToolContext): 
   return { answer, later };
 }
 
-/** The stored arguments of a call whose plan is not made yet. */
 const kept = z.object({ given: z.record(z.string(), z.unknown()) });
 const made = z.object({ kind: z.literal("targeting-mcp-plan") });
 const undoArguments = z.object({ runId: z.string() });

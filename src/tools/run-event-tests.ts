@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
-import { type Approval, approvalOf, declinedIn, effectText, questionText } from "../answers/approvals.ts";
+import { approvalOf, declinedIn, effectText } from "../answers/approvals.ts";
 import { confirmationStep, confirmationText } from "../answers/run-report.ts";
 import { liveTestsEffect, suiteReportAnswer } from "../answers/suite-reports.ts";
 import { isApproval } from "../approvals/approvals.ts";
@@ -101,7 +101,6 @@ async function suiteOf({ suite, suiteId, file }: RunTestsInput, context: ToolCon
 const PROBLEMS_SHOWN = 3;
 const LONGEST_FILE = 64 * 1_048_576;
 
-/** Reads a JSON file in an allowed folder. Throws a FileError if the file may not or cannot be read. */
 async function jsonIn(file: string, allowedDirs: readonly string[]): Promise<unknown> {
   const bytes = bytesAt(await findFile(file, allowedDirs));
   let text = "";
@@ -133,7 +132,6 @@ function readSuite(given: unknown, what: string): EventSuite {
   );
 }
 
-/** Asks for approval before test events are sent to a live endpoint, where they count. */
 async function runLive(
   kept: KeptSuite,
   { saveTo, place }: { readonly saveTo: string | undefined; readonly place: Place | undefined },
@@ -142,7 +140,7 @@ async function runLive(
   refuseReadOnly(context);
   const effect = liveTestsEffect(kept.suite);
   const text = effectText(effect);
-  const yes = readQuestion(context.reply?.token ?? "")?.digest ?? newToken();
+  const yes = readQuestion(context.reply?.token ?? "")?.digest ?? randomBytes(16).toString("base64url");
   const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {
     // The planned tests are stored, so that the token alone is enough.
     const run = ulidOfBytes(randomBytes(16));
@@ -174,8 +172,7 @@ async function runLive(
   return decided<ToolAnswer>(
     {
       ...{ needsApproval: true, digest: yes, onPage },
-      message: () => questionText(effect),
-      effect: () => effect.sentence,
+      effect: () => effect,
       closed: context.page?.isOffered() ? onPage : undefined,
       start: async (asked) =>
         context.confirm === "off"
@@ -183,13 +180,11 @@ async function runLive(
           : runOnce(yes, { kept, place, asked }, context),
       declined: () => notRun(kept, context),
       token: () => token(),
-      described: () => text,
     },
     context,
   );
 }
 
-/** Answers after a person's decision on the page with the report of the tests, which any process may have sent. */
 async function reportApprovedTests(
   approval: Run,
   { kept, place }: Pick<Reported, "kept" | "place">,
@@ -219,7 +214,6 @@ export async function runApprovedTests(
 /** The effect that a token approves. The planned run names the suite. */
 const LIVE_TESTS = "live tests";
 
-/** Runs the tests that a token approves. If the token is used again, returns the report of that run. */
 async function confirmed(token: string, given: RunTestsInput, context: ToolContext): Promise<ToolAnswer> {
   refuseReadOnly(context);
   const { suites, caller } = context;
@@ -254,7 +248,6 @@ function refuseReadOnly({ readOnly }: ToolContext): void {
   );
 }
 
-/** Runs the tests of an approval. A second use of the approval returns the report of the first. */
 async function runOnce(
   yes: string,
   picked: Pick<Reported, "kept" | "place" | "asked">,
@@ -271,16 +264,13 @@ interface Reported {
   readonly asked?: Asked;
 }
 
-/**
- * Makes the answer from the report, and saves the report to a file if requested. A failure to save is added to the
- * answer.
- */
 async function answerOf(
   { kept, target, place, asked }: Reported,
   report: SuiteReport,
   context: ToolContext,
 ): Promise<ToolAnswer> {
-  const run = { ...about(kept, context), target, report, approval: asked && approvalIn(asked, context) };
+  const facts = asked === "not_needed" ? { asked } : asked && { asked, decided: personOf(context) };
+  const run = { ...about(kept, context), target, report, approval: facts && approvalOf(facts) };
   if (place === undefined) return suiteReportAnswer(run);
   try {
     await saveFile(place, inOnePiece(junitXml(report, `event tests ${kept.suiteId}`)));
@@ -291,7 +281,6 @@ async function answerOf(
   }
 }
 
-/** Runs a suite for as long as a call may take, and stores the report. */
 async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], context: ToolContext): Promise<SuiteReport> {
   const { environment, suites, caller, clock } = context;
   const isLive = target === "configured" && environment === "live";
@@ -322,14 +311,6 @@ function notRun(kept: KeptSuite, context: ToolContext): ToolAnswer {
   };
 }
 
-function approvalIn(asked: Asked, context: ToolContext): Approval | undefined {
-  return approvalOf(asked === "not_needed" ? { asked } : { asked, decided: personOf(context) });
-}
-
 function about({ suiteId }: KeptSuite, { environment }: ToolContext) {
   return { environment, suiteId, target: "configured" };
-}
-
-function newToken(): string {
-  return randomBytes(16).toString("base64url");
 }

@@ -54,7 +54,6 @@ export async function planTextOf(run: Run, services: Pick<ToolServices, "runs">)
   return JSON.stringify(planJson(document, requestsFor(document, run.state)));
 }
 
-/** Whether something that a run was to take away was removed, was not removed, or is unknown. */
 type Taken = "removed" | "notRemoved" | "unknown";
 
 const keptRow = z.object({ _id: z.string().optional(), name: z.string().optional() });
@@ -85,7 +84,6 @@ async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Prom
   };
 }
 
-/** For each object that loses something, by its ID: whether that was taken away. */
 function takenById(state: RunState): ReadonlyMap<string, Taken> {
   const inDoubt = state.inDoubt();
   const byId = new Map<string, Taken>();

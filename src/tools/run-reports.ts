@@ -14,7 +14,6 @@ import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { isUndone, isWithdrawn, lossDigest, undoneByRun } from "../changes/run-rules.ts";
 import { leftoverNames } from "../changes/settle/take-back.ts";
 import { isEventRun } from "../events/run/event-runs.ts";
-import type { InputFile } from "../files/input-file.ts";
 import { isUnread } from "../files/looked-at.ts";
 import type { Run } from "../runs/kind.ts";
 import { changedAt, type Reason } from "../runs/outcome.ts";
@@ -42,7 +41,6 @@ export async function ownRun(
   throw new ToolError("there is no run with this ID", "get_run without arguments lists the recent runs.");
 }
 
-/** Additional parts of a report: who approved resuming the run, and notes on what happened before. */
 type ReportExtras = Pick<ReportedRun, "approval" | "alwaysReportsApproval"> & {
   readonly notes?: readonly string[] | undefined;
   /** The reader of the report. If absent, an agent. */
@@ -68,7 +66,6 @@ export async function reportRun(
   return reportedRun(run, context, steps, { ...more, withTotals: true });
 }
 
-/** Returns hints, or none if the store is unavailable. */
 async function orNone(hints: Promise<readonly string[]>): Promise<readonly string[]> {
   try {
     return await hints;
@@ -127,7 +124,6 @@ export async function reportOf(run: Run, context: ToolContext, reader?: Reader):
   return isApproval(run) ? { ...report, ...approvalReport(run) } : report;
 }
 
-/** Whether the state of a run allows it to be started or resumed. */
 function mayGoOn(run: Run): boolean {
   const status = run.status();
   if (status === "running") return false;
@@ -176,7 +172,6 @@ async function planSteps(run: ChangeRun, context: ToolContext): Promise<readonly
   return stepsOfPlan(header.runId, context);
 }
 
-/** The report about an approval on the page for work that is not a change. */
 function approvalReport(approval: ApprovalRun): Partial<ReportedRun> {
   const { facts } = approval.state;
   const { tool, input } = approval.header.call;
@@ -184,7 +179,6 @@ function approvalReport(approval: ApprovalRun): Partial<ReportedRun> {
   return { ...(facts.asked && { approval: approvalOf(facts), notes: [where] }), ...pageReport(approval) };
 }
 
-/** The report about a run that waits for a decision on the page, or that was declined. */
 function pageReport({ state, status }: ChangeRun | ApprovalRun): Partial<ReportedRun> | undefined {
   const { waits, effect } = state.facts;
   if (status() === "needs_confirmation" && waits !== undefined && waits.elsewhere === undefined) {
@@ -211,6 +205,7 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
   const { header, state, status } = run;
   const { call } = header;
   const did = didCounts(state);
+  const file = isChangeRun(run) ? fileOf(run.header.call) : undefined;
   return {
     environment,
     runId: header.runId,
@@ -225,25 +220,15 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
     ...(did !== undefined && { did }),
     ...(call.tool === "create_targetings" && { newOptions: countsWithin(state) }),
     ...(state.facts?.rows && { rows: state.facts.rows }),
-    ...(isChangeRun(run) && { file: reportedFile(run) }),
+    // A sheet may have been examined only after the call was answered.
+    ...(isChangeRun(run) && { file: file && isUnread(file) ? { ...file, ...run.state.facts.look } : file }),
     ...(isChangeRun(run) && run.state.facts.foreseen && status() === "planned" && { plan: run.state.facts.foreseen }),
-    hasRejects: hasFile(call) && status() !== "running" && state.counts().failed > 0,
+    hasRejects: fileCall.safeParse(call).success && status() !== "running" && state.counts().failed > 0,
   };
-}
-
-/** The file of a call, with what is known so far about how its rows are read. */
-function reportedFile({ header: { call }, state }: ChangeRun): InputFile | undefined {
-  const file = fileOf(call);
-  return file && isUnread(file) ? { ...file, ...state.facts.look } : file;
 }
 
 const withFile = z.object({ file: z.object({}) });
 const fileCall = z.object({ input: z.union([withFile, z.object({ events: withFile })]) });
-
-/** Whether a call of any kind has a file. */
-function hasFile(call: object): boolean {
-  return fileCall.safeParse(call).success;
-}
 
 const DAY_MS = 86_400_000;
 const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
@@ -282,7 +267,6 @@ export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep"
   );
 }
 
-/** The same text as a next step in the answer of a deletion. */
 function undoSteps(run: Run, context: Pick<ToolContext, "keep">): readonly string[] {
   const picked = DELETIONS.has(run.header.call.tool) ? undoNoteOf(run, context) : undefined;
   return picked === undefined || run.state.counts().succeeded === 0 ? [] : [picked];

@@ -26,7 +26,6 @@ function fieldsOf(parameters: Readonly<Record<string, Parameter>>): Fields {
   return Object.fromEntries(Object.entries(parameters).map(([name, { type }]) => [name, schemas[type]().optional()]));
 }
 
-/** Every parameter of every event, once (event-tracking-api 2.2). */
 function eventParameters() {
   const parameters: Record<string, Parameter> = {};
   for (const event of Object.values(EVENTS)) Object.assign(parameters, event.parameters);

@@ -36,7 +36,6 @@ export const undoRun = {
   handler: ({ runId }, context) => startUndoPlan(runId, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** A stored undo plan: the result for each object, and its run if the plan changes anything. */
 interface StoredUndoPlan extends Pick<PlannedUndo, "rows" | "already"> {
   readonly kept?: { readonly header: ChangeHeader; readonly plan: Plan; readonly document: PlanDocument };
 }
@@ -70,7 +69,6 @@ export async function keepUndoPlan(runId: string, context: ToolContext): Promise
   return storeUndoPlan(runId, await make(context.signal), context);
 }
 
-/** The targetings that an undo plan changes, and the function that makes the plan. */
 async function undoPlanOf(runId: string, context: ToolContext) {
   const api = changesOf(context).api();
   const doneByRun = await doneOf(runId, api, context);
@@ -109,7 +107,6 @@ async function doneOf(runId: string, api: ManagementApi, context: ToolContext): 
   }
 }
 
-/** Throws a ToolError for a run of another project or environment: these keys cannot reach what it changed. */
 function checkProject({ project, environment }: RunHeader, context: ToolContext): void {
   if (project === context.project.id && environment === context.environment) return;
   throw new ToolError(

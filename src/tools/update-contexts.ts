@@ -45,7 +45,6 @@ async function listed(items: NonNullable<z.infer<ReturnType<typeof input>>["item
   return fileWithinWait(context, withListedContexts(items, context));
 }
 
-/** Makes an item for each option of a targeting that contains some of these Context IDs. */
 async function removals(contextIds: readonly string[], targetingId: string | undefined, context: ToolContext) {
   if (targetingId === undefined) {
     throw new ToolError("removeEverywhere was given without a targeting", "Give targetingId (or targetingName) too.");

@@ -18,7 +18,6 @@ export interface EventWorld {
   readonly clock: Clock;
   /** The maximum time for retries of one event, in milliseconds. */
   readonly retryBudgetMs: number;
-  /** Returns the sentence for a reason, for reject files. */
   readonly words: (reason: Reason) => string;
   /** Looks up the verdict on an event that was just accepted; absent if verdicts cannot be observed. */
   readonly observe?: (event: unknown) => Promise<Verdict | undefined>;
@@ -27,7 +26,6 @@ export interface EventWorld {
 /** A run of events that this process executes. */
 export type DrivenEvents = RunExecution<EventCall, EventEntry, EventRunState>;
 
-/** Watchers are notified after this many events. */
 const PROGRESS_INTERVAL = 100;
 /** How many events are recorded in one journal line: few, because requests are sent in between. */
 const READ_AT_ONCE = 100;
@@ -131,9 +129,7 @@ interface EventRecorder {
   readonly record: (entry: EventEntry) => void;
   /** Records the outcome of an event. It is on the disk within 100 ms, unless the disk is slow. */
   readonly settle: (entry: EventEntry) => void;
-  /** Resolves when all recorded entries are on the disk. Rejects if writing fails. */
   readonly flush: () => Promise<void>;
-  /** Appends the outcomes that still wait, and ends the timed writes. */
   readonly end: () => void;
 }
 

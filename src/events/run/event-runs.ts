@@ -10,7 +10,6 @@ import type { EventCounts, EventSource } from "./source.ts";
 export interface PlannedEvents extends Partial<EventCounts> {
   readonly source: EventSource;
   readonly onUnknown: "report" | "resend";
-  /** The tool that was called; `track_events` if absent. */
   readonly tool?: EventCall["tool"];
   readonly requested?: Requested | undefined;
 }

@@ -107,7 +107,6 @@ export class EventRunState implements RunView<EventEntry> {
   updatedAt = 0;
   /** Whether a later call requested that unknown events are sent again. */
   isResent = false;
-  /** The counts when the run was last resumed. */
   resumed: { readonly counts: Counts } | undefined;
   /** How many events were read, from the first on. Of the others only the position is known. */
   described = 0;
@@ -211,7 +210,6 @@ export class EventRunState implements RunView<EventEntry> {
     return this.#verdicts.groups();
   }
 
-  /** The prediction for an event; undefined if it is `recorded`. */
   predictionOf(object: number): Prediction | undefined {
     return this.#verdicts.predictionOf(object);
   }

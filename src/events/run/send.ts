@@ -20,13 +20,11 @@ import {
 export interface IndexedEvent {
   readonly index: number;
   readonly event: unknown;
-  /** The event as JSON; present if it was read as JSON. */
   readonly text?: string | undefined;
   /** An earlier attempt may have been recorded. */
   readonly isDoubted?: boolean;
 }
 
-/** How many events ended with each outcome, and the requests and waits this took. */
 interface SendCounts extends Readonly<Record<EventOutcome, number>> {
   /** The number of events read so far. Once the run has ended, this is the number of all events. */
   readonly items: number;
@@ -39,14 +37,12 @@ interface SendCounts extends Readonly<Record<EventOutcome, number>> {
 /** The counts of a run. The outcome of each event was passed to `onSettled`. */
 export interface SendReport {
   readonly counts: SendCounts;
-  /** Present if the run ended before every event could be sent. */
   readonly ended?: RunEnd;
 }
 
 export interface SendOptions {
   readonly api: EventApi;
   readonly clock: Clock;
-  /** The maximum number of simultaneous requests; 16 if absent. */
   readonly concurrency?: number;
   /** If an answer is lost: `report` the event as unknown, or `resend` it at the risk of recording it twice. */
   readonly onUnknown?: "report" | "resend";
@@ -60,7 +56,6 @@ export interface SendOptions {
   readonly onSettled?: (index: number, settlement: EventSettlement, event: unknown) => Promise<void> | void;
 }
 
-/** How many events are read and validated together. */
 const READ_AT_ONCE = 100;
 /** How many events are read ahead, so that events of many users can be sent at the same time. */
 const WINDOW = 1000;
@@ -240,15 +235,12 @@ async function settle(run: SenderState, { index, event }: IndexedEvent, settleme
   if (recorded !== undefined) await recorded;
 }
 
-/** Items that wait in one queue per key. */
 interface FairBuffer<Item> {
   readonly size: number;
-  /** Adds an item to the end of the queue of its key. */
   add(key: string, item: Item): void;
   take(most: number): readonly Item[];
 }
 
-/** Creates an empty buffer. */
 function fairBuffer<Item>(): FairBuffer<Item> {
   const lines = new Map<string, Item[]>();
   let size = 0;
@@ -285,7 +277,6 @@ interface KeyedQueue<Task> {
    * Rejects with the first error of a task.
    */
   nearlyEmpty(few: number): Promise<number>;
-  /** Resolves once every task has ended. Rejects with the first error of any task. */
   ended(): Promise<void>;
 }
 

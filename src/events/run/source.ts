@@ -18,7 +18,6 @@ import type { EventCall } from "./run-state.ts";
 export interface EventSource {
   readonly kept: KeptEvents;
   readonly bytes: ByteSource;
-  /** The size in bytes; absent if it is not known. */
   readonly size?: number;
   /** Resolves to the number of events; present if that number is not known yet. */
   readonly counting?: Promise<EventCounts>;
@@ -41,7 +40,6 @@ export interface SourceEvent {
   readonly event: unknown;
   /** The event as JSON; present if it was read as JSON. */
   readonly text?: string;
-  /** Why a row cannot be read as an event. */
   readonly reason?: Reason;
   /** How many empty rows of the file were skipped with this event. */
   readonly skipped?: number;
@@ -118,7 +116,6 @@ export async function* readUncorrected({ kept, bytes }: EventSource): AsyncGener
   }
 }
 
-/** A column whose misspelt name was corrected. */
 interface CorrectedColumn {
   readonly right: string;
   readonly words: string;

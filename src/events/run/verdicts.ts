@@ -15,13 +15,11 @@ export interface EventVerdict {
 /** Events with the same verdict because of the same rules. Messages are those of the first event. */
 export interface VerdictGroup extends EventVerdict {
   readonly count: number;
-  /** The first of these events. */
   readonly objects: readonly number[];
   /** Whether messages apply only to the first event, because others break the same rules in a different way. */
   readonly isOfFirst: boolean;
 }
 
-/** One kind of verdict. Results report its first finding as the rule. */
 interface VerdictKind {
   readonly verdict: EventVerdict;
   readonly prediction: Prediction | undefined;
@@ -43,7 +41,6 @@ export class VerdictKinds {
   readonly #kindOf: number[] = [];
   #plain = 0;
 
-  /** Adds space for the next events. */
   begin(items: number): void {
     for (let object = 0; object < items; object += 1) this.#kindOf.push(0);
   }
@@ -160,7 +157,6 @@ export interface EventSettlement {
   readonly observed?: Verdict;
   readonly reason?: SettlementReason;
   readonly statusCode?: number;
-  /** The details of the failed request (`problemOf`). */
   readonly problem?: Readonly<Record<string, unknown>>;
   /** How many requests were started. More than one after `answerLost` may have recorded the event twice. */
   readonly attempts: number;
@@ -172,7 +168,6 @@ export interface EventSettlement {
 export interface RunEnd {
   readonly kind: RejectionKind | "unreachable" | "rateLimited";
   readonly statusCode?: number | undefined;
-  /** The details of the failed request (`problemOf`). */
   readonly problem: Readonly<Record<string, unknown>>;
 }
 

@@ -31,7 +31,7 @@ const wait = Number(process.env.PAGE_WAIT_MS ?? 5000);
 const checked = ${JSON.stringify(checked)};
 const fields = ${JSON.stringify(EVENT_FIELDS)};
 const itemFields = ${JSON.stringify(ITEM_FIELDS)};
-const limits = ${JSON.stringify(limitValues())};
+const limits = ${JSON.stringify(Object.fromEntries(Object.entries(EVENT_LIMITS).map(([name, { value }]) => [name, value])))};
 const catalogue = {
 ${catalogueLines()}};
 
@@ -73,10 +73,6 @@ function catalogueLines(): string {
   return Object.entries<EventSpec>(EVENTS)
     .map(([name, { parameters }]) => `  ${name}: ${JSON.stringify(parameters)},\n`)
     .join("");
-}
-
-function limitValues(): Record<string, number> {
-  return Object.fromEntries(Object.entries(EVENT_LIMITS).map(([name, { value }]) => [name, value]));
 }
 
 /**

@@ -14,9 +14,7 @@ import { CASE_KINDS, type CaseKind, type EventCase, type EventSuite, TEST_UID_PR
 
 /** The options of a generated suite. */
 export interface SuiteChoice {
-  /** All 13 events if absent. */
   readonly eventNames?: readonly string[] | undefined;
-  /** All kinds if absent. */
   readonly kinds?: readonly CaseKind[] | undefined;
   /** The user of every event; derived from the seed if absent. */
   readonly uid?: string | undefined;
@@ -24,7 +22,6 @@ export interface SuiteChoice {
   readonly seed?: number | undefined;
 }
 
-/** The typical paths of a user through an application, as sequences of events. */
 const SEQUENCES: readonly {
   readonly about: string;
   readonly title: string;
@@ -106,13 +103,11 @@ interface CaseDraft {
   readonly body: Body;
 }
 
-/** An event under test, with samples that cases vary. */
 interface Subject {
   readonly eventName: EventName;
   readonly parameters: Readonly<Record<string, Parameter>>;
   /** The event with its required parameters only, and one item if it has `items`. */
   readonly minimal: Body;
-  /** The event with every parameter. */
   readonly full: Body;
 }
 
@@ -124,7 +119,6 @@ const STRING_LIMIT = EVENT_LIMITS.stringLength.value;
 const ITEM_LIMIT = EVENT_LIMITS.items.value;
 const NAME_LIMIT = EVENT_LIMITS.eventNameLength.value;
 
-/** Creates the samples of an event for one user. */
 function subjectOf(eventName: EventName, uid: string, seed: number): Subject {
   const { parameters }: EventSpec = EVENTS[eventName];
   const sample = sampleParameters(parameters, seed);

@@ -27,7 +27,6 @@ const caseResult = z.object({
 /** The expected and the actual result of a case. */
 export type CaseResult = Readonly<z.output<typeof caseResult>>;
 
-/** Whether the actual verdict of a case equals the expected one. */
 type CaseStatus = CaseResult["status"];
 
 /** The schema of a stored report on a suite. */
@@ -51,13 +50,11 @@ export interface RunSuiteOptions {
   readonly observe?: ((event: Readonly<Record<string, unknown>>) => Promise<Verdict | undefined>) | undefined;
   /** After it is aborted, no other event is sent. Cases that were not run are unobservable. */
   readonly signal?: AbortSignal;
-  /** Called after each case. */
   readonly onProgress?: (done: number, cases: number) => void;
 }
 
 type Observation = Pick<CaseResult, "observed" | "reason">;
 
-/** How many cases are run at the same time. */
 const CONCURRENCY = 8;
 const BUSY_ATTEMPTS = 20;
 const BUSY_PAUSE_MS = 50;
@@ -119,7 +116,6 @@ function decisiveObservation(expected: Verdict, observations: readonly Observati
   return withStatus("mismatched") ?? withStatus("unobservable") ?? observations[0] ?? {};
 }
 
-/** Compares the expected verdict with the observation. */
 function statusOf(expected: Verdict, observed: CaseResult["observed"]): CaseStatus {
   if (observed === undefined) return "unobservable";
   if (observed === "accepted") return expected === "rejected" ? "mismatched" : "unobservable";

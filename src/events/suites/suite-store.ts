@@ -100,7 +100,6 @@ function hashOf(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** Parses a text with a schema. Returns undefined if the text is absent, empty or does not match. */
 function parseStored<T>(text: string | undefined, form: z.ZodType<T>): T | undefined {
   return text === undefined ? undefined : form.safeParse(parseJson(text)).data;
 }

@@ -12,7 +12,6 @@ export interface CellText {
   readonly text: string;
 }
 
-/** A replacement of `removed` characters at a position of the XML. */
 interface Splice {
   readonly at: number;
   readonly removed: number;
@@ -50,7 +49,6 @@ async function* edited(bytes: AsyncGenerator<Uint8Array>, cells: readonly CellTe
   yield xml.slice(from);
 }
 
-/** The replacements in the XML of a sheet, in order. */
 function splicesOf(xml: string, cells: readonly CellText[]): readonly Splice[] {
   const wanted = new Map<number, CellText[]>();
   for (const cell of [...cells].sort((a, b) => a.column - b.column)) {
@@ -124,7 +122,6 @@ function splicesOf(xml: string, cells: readonly CellText[]): readonly Splice[] {
   throw new FileError(`the sheet has no row ${missing}`, "Save the workbook again in a spreadsheet program.");
 }
 
-/** The XML of a cell with a text. `style` is the number of its format; empty for none. */
 function cellXml({ line, column, text }: CellText, prefix: string, style = ""): string {
   const format = style === "" ? "" : ` s="${style}"`;
   const content = `<${prefix}is><${prefix}t>${escaped(text)}</${prefix}t></${prefix}is>`;

@@ -10,10 +10,8 @@ const MEGABYTE = 1_048_576;
 /** The parts of a workbook that stay in memory. */
 const MAX_PART_BYTES = 96 * MEGABYTE;
 
-/** The maximum number of sheets that are named. */
 const NAMED_SHEETS = 20;
 
-/** A sheet of a workbook: its name, and the part that contains it. */
 interface Sheet {
   readonly name: string;
   readonly part: string;

@@ -26,10 +26,8 @@ interface Comment extends CellMark {
   readonly row: number;
 }
 
-/** What is collected about sheets while they are written. */
 interface Seen {
   readonly comments: Comment[];
-  /** The filter range of each sheet. */
   readonly filters: string[];
 }
 
@@ -111,14 +109,8 @@ async function* sheetXml(
     }
     count += 1;
   };
-  for (const row of sample) {
+  for await (const row of chained(sample, reading)) {
     take(row);
-    if (piece.length < PIECE) continue;
-    yield piece;
-    piece = "";
-  }
-  for (let next = await reading.next(); !next.done; next = await reading.next()) {
-    take(next.value);
     if (piece.length < PIECE) continue;
     yield piece;
     piece = "";
@@ -128,6 +120,11 @@ async function* sheetXml(
   filters.push(`$A$${frozen}:$${lettersOf(width - 1)}$${last}`);
   const filter = `<autoFilter ref="A${frozen}:${lettersOf(width - 1)}${last}"/>`;
   yield `${piece}</sheetData>${filter}${comments === undefined ? "" : '<legacyDrawing r:id="rId1"/>'}</worksheet>`;
+}
+
+async function* chained(first: readonly WrittenRow[], rest: AsyncIterator<WrittenRow>): AsyncGenerator<WrittenRow> {
+  yield* first;
+  for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value;
 }
 
 function columnsXml(sample: readonly WrittenRow[], above: number): string {

@@ -27,7 +27,6 @@ export interface GivenConfirmation {
   readonly token: string;
   readonly call?: WriteCall | undefined;
   readonly targetingId?: string | undefined;
-  /** For a plan: its run ID. */
   readonly runId?: string | undefined;
   readonly dryRun?: boolean | undefined;
 }
@@ -109,7 +108,6 @@ function reportStarted(run: ChangeRun | undefined, context: ToolContext): Promis
   );
 }
 
-/** Checks that the arguments sent with a confirmation are the planned ones. Throws a ToolError if they are not. */
 function checkSameArguments(
   { tool, call, targetingId, runId, dryRun }: GivenConfirmation,
   { runId: plannedRun, call: planned }: ChangeHeader,

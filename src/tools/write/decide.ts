@@ -4,6 +4,9 @@ import {
   changedEffect,
   changedQuestion,
   differingObjects,
+  type Effect,
+  effectText,
+  questionText,
   STRICT_REMEDY,
 } from "../../answers/approvals.ts";
 import { staleText } from "../../answers/message-words.ts";
@@ -206,7 +209,6 @@ export async function beginPlanned(
   return (await start(plan)) ?? changes.runs.lookAt(header.runId);
 }
 
-/** Plans a waiting change again, and starts it if its effect is still the one that the person saw. */
 async function approvedChange(run: ChangeRun, approved: Approved, services: ToolServices): Promise<Outcome> {
   const changes = changesOf(services);
   const { header, state } = run;
@@ -288,24 +290,16 @@ interface ApprovalRequest<R> {
   readonly needsApproval: boolean;
   /** The digest of the effect. An approval counts only for the same digest. */
   readonly digest: string;
-  /** The question for a person. It is not created if nobody is asked, because for a large plan it takes long. */
-  readonly message: () => string;
-  /** The effect in one sentence. A later question compares it with the new effect. */
-  readonly effect: () => string;
-  /** Describes how the effect differs from the earlier one that the person was asked about. */
-  readonly changedFrom?: (effect: string) => string;
+  /** What the person approves. It is not computed if nobody is asked, because for a large plan it takes long. */
+  readonly effect: () => Effect;
   readonly undecided?: ToolQuestion["ask"]["undecided"];
   /** Lets a person decide on the page after they closed the question. Absent if `undecided` does that. */
   readonly closed?: (() => Promise<ToolAnswer>) | undefined;
-  /** Starts the work. `hints` are added to the answer. */
   readonly start: (asked: Asked, hints: readonly string[]) => Promise<R>;
   readonly declined: () => Promise<R> | R;
   /** Lets a person decide in a view or on the page. Absent if neither can decide this. */
   readonly onPage?: () => Promise<R>;
-  /** Answers with a token for a later approval. */
   readonly token: () => Promise<R>;
-  /** Describes the effect, for an agent whose client cannot ask and for whom a token is not enough. */
-  readonly described: () => string;
 }
 
 type NextStep = "start" | "ask" | "page" | "token" | "refuse";
@@ -354,30 +348,32 @@ export async function decided<R>(
       if (!reply.accepted) return wish.declined();
       const asked = readQuestion(reply.token);
       // The effect that they approved is not the effect that it would have now.
-      if (asked?.digest !== wish.digest) return question(wish, wish.changedFrom?.(asked?.effect ?? ""));
+      if (asked?.digest !== wish.digest) return question(wish, changedEffect(asked?.effect ?? "", wish.effect()));
       return wish.start("agreed_in_client", asked.changed === undefined ? [] : [askedTwiceHint(asked.changed)]);
     }
   }
 }
 
 function cannotAsk(
-  { described }: Pick<ApprovalRequest<unknown>, "described">,
+  { effect }: Pick<ApprovalRequest<unknown>, "effect">,
   { page }: Pick<ToolContext, "page">,
 ): ToolError {
   return new ToolError(
-    `this needs approval, and this client cannot ask a person. ${described()}`,
+    `this needs approval, and this client cannot ask a person. ${effectText(effect())}`,
     page?.remedy ?? STRICT_REMEDY,
   );
 }
 
 function question<R>(
-  { digest, effect, message, undecided, closed }: ApprovalRequest<R>,
+  { digest, effect: effectOfWish, undecided, closed }: ApprovalRequest<R>,
   changed?: string,
 ): ToolQuestion {
+  const effect = effectOfWish();
+  const message = questionText(effect);
   return {
     ask: {
-      message: changed === undefined ? message() : changedQuestion(changed, message()),
-      token: writeQuestion({ digest, effect: effect(), ...(changed !== undefined && { changed }) }),
+      message: changed === undefined ? message : changedQuestion(changed, message),
+      token: JSON.stringify({ digest, effect: effect.sentence, changed }),
       ...(undecided && { undecided }),
       ...(closed && { onPage: closed }),
     },
@@ -387,10 +383,6 @@ function question<R>(
 const askedForm = z.object({ digest: z.string(), effect: z.string(), changed: z.string().exactOptional() });
 
 type Question = Readonly<z.output<typeof askedForm>>;
-
-function writeQuestion(asked: Question): string {
-  return JSON.stringify(asked);
-}
 
 /** Reads the question that a reply belongs to; undefined if the token is not a question of `decided`. */
 export function readQuestion(token: string): Question | undefined {

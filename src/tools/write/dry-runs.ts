@@ -17,7 +17,6 @@ import { lossDigest } from "../../changes/run-rules.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { InputFile } from "../../files/input-file.ts";
 import { type FileRow, type RowShape, rowsOf } from "../../files/rows.ts";
-import type { SheetHeader } from "../../files/sheet-rows.ts";
 import { FileError } from "../../platform/files.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import type { KnownChange } from "../../runs/outcome.ts";
@@ -206,7 +205,6 @@ function answerOf(
 
 const MAX_SHOWN = 20;
 
-/** The objects whose change is known, such as a new name or another group. */
 function plannedChanges(state: RunState): readonly ObjectResult[] {
   const changed: ObjectResult[] = [];
   for (let object = 0; object < state.objects.length; object += 1) {
@@ -216,7 +214,6 @@ function plannedChanges(state: RunState): readonly ObjectResult[] {
   return changed;
 }
 
-/** How many times renamed objects swap their names, in circles of any length. */
 function swaps(changed: readonly ObjectResult[]): number {
   const next = new Map(changed.map(({ from, to }) => [nameIn(from), nameIn(to)]));
   let circles = 0;
@@ -280,7 +277,6 @@ function planDigest(plan: Plan): string {
   return hash.digest("base64url");
 }
 
-/** Notes on how the file of a call was read, with its first rows. Empty for a call without a file. */
 async function previewOf(call: WriteCall, bytes: ByteSource | undefined): Promise<readonly string[]> {
   const file = fileOf(call);
   if (file === undefined || bytes === undefined) return [];
@@ -299,7 +295,9 @@ async function firstRows<Item>(
   const rows: FileRow<Item>[] = [];
   let columns: Preview["columns"] = [];
   const read = rowsOf(bytes, file, shape, (header) => {
-    columns = columnsIn(header);
+    columns = header.names.flatMap((column, at) =>
+      column === "" ? [] : [{ heading: (header.cells[at] ?? "").trim(), column }],
+    );
   });
   for await (const batch of read) {
     rows.push(...batch.slice(0, PREVIEW_ROWS));
@@ -312,10 +310,6 @@ async function firstRows<Item>(
       ...("reason" in content ? { reason: content.reason } : wordsOf(content.item)),
     })),
   };
-}
-
-function columnsIn({ names, cells }: SheetHeader): Preview["columns"] {
-  return names.flatMap((column, at) => (column === "" ? [] : [{ heading: (cells[at] ?? "").trim(), column }]));
 }
 
 function addedWords({ name, parentName, type, contexts = [] }: OptionRow): Omit<PreviewRow, "line"> {

@@ -10,9 +10,7 @@ import { shortReads, undefinedIfFailed } from "./follow-run.ts";
 const OF_OPTIONS = "TARGETING_CATEGORY_LIMIT_EXCEEDED";
 const OF_CONTEXT_IDS = "TARGETING_CONTEXT_LIMIT_EXCEEDED";
 
-/** The maximum number of full options whose Context IDs are read for an answer. */
 const OPTIONS_READ = 3;
-/** The maximum number of options of a targeting whose list is read for an answer. */
 const MAX_LISTED = 5000;
 
 /**
@@ -22,13 +20,14 @@ const MAX_LISTED = 5000;
 export async function limitsMet(run: ChangeRun, context: ToolContext): Promise<LimitsMet> {
   const api = shortReads(context);
   const { signal } = context;
+  const { input } = run.header.call;
   const { targetingIds, optionIds, isNew, ...where } = stoppedAtLimit(run);
   const options: FullOption[] = [];
   for (const id of optionIds.slice(0, OPTIONS_READ)) {
     const contents = await undefinedIfFailed(() => readOptionContents(api, id, signal), context);
     if (contents !== undefined) options.push(fullOption(contents, run));
   }
-  const within = run.state.facts.within ?? targetingOf(run);
+  const within = run.state.facts.within ?? ("targetingId" in input ? input.targetingId : undefined);
   const isProject = isNew || options.some(({ limit }) => limit === "project");
   const targetings: FullTargeting[] = [];
   for (const id of new Set([...targetingIds, ...(isProject && within !== undefined ? [within] : [])])) {
@@ -39,10 +38,6 @@ export async function limitsMet(run: ChangeRun, context: ToolContext): Promise<L
   return { ...where, options, optionsOmitted: optionIds.length - options.length, targetings, isProject };
 }
 
-/**
- * The first object that a limit stopped, the number of objects applied before and after it, and the object that is
- * full.
- */
 function stoppedAtLimit({ state }: ChangeRun) {
   const sides = { before: { count: 0, isIn: 0 }, after: { count: 0, isIn: 0 } };
   const targetingIds = new Set<string>();
@@ -71,7 +66,6 @@ function stoppedAtLimit({ state }: ChangeRun) {
   return { first, ...sides, isNew, targetingIds: [...targetingIds], optionIds: [...optionIds] };
 }
 
-/** Determines which limit the changes of an option reached, by comparing them with its current Context IDs. */
 function fullOption({ option, contexts }: OptionContents, { state }: ChangeRun): FullOption {
   const { _id, name } = option;
   let after = new Set(contexts);
@@ -107,9 +101,4 @@ async function fullTargeting(
   let contextIds = 0;
   for await (const { contextCount = 0 } of readOptions(api, targetingId, signal)) contextIds += contextCount;
   return { ...about, contextIds };
-}
-
-function targetingOf({ header }: ChangeRun): string | undefined {
-  const { input } = header.call;
-  return "targetingId" in input ? input.targetingId : undefined;
 }

@@ -30,7 +30,6 @@ export function tokenInstead(
   throw new ToolError(`this needs approval, and nobody opened the page. ${effect}`, PAGE_NOT_OPENED_REMEDY);
 }
 
-/** How long a run waits for a decision on the page, in milliseconds. */
 const PAGE_WAIT_MS = 24 * 3_600_000;
 /** How often a call checks whether a person has decided, in any process, in milliseconds. */
 const LOOK_MS = 100;
@@ -101,7 +100,6 @@ interface AskedApproval {
   readonly call: ApprovalCall;
   readonly name: string;
   readonly effect: Effect;
-  /** Makes the answer once the approval was decided. */
   readonly after: (approval: Run) => Promise<ToolAnswer>;
   readonly otherwise: () => Promise<ToolAnswer>;
 }

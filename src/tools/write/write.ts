@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { changedEffect, type Effect, effectOfCall, effectText, questionText } from "../../answers/approvals.ts";
+import { type Effect, effectOfCall, effectText } from "../../answers/approvals.ts";
 import { newRunHint, resumedRunHint } from "../../answers/run-headline.ts";
 import type { WriteCall } from "../../changes/call.ts";
 import { changeOf } from "../../changes/change-kinds.ts";
@@ -58,7 +58,8 @@ export async function write(
   const changes = changesOf(context);
   if (call === undefined)
     throw new ToolError("the call changes nothing", "Say what to change or delete, or give confirmation alone.");
-  checkDeletes(call, context);
+  const refused = tooManyDeletes(call, context.maxDeletes);
+  if (refused !== undefined) throw new ToolError(`${refused.message}; nothing was deleted`, refused.remedy);
   await checkAllowed(call, bytes, context);
   if (dryRun) {
     // Loaded late: few calls are dry runs.
@@ -89,9 +90,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
     {
       needsApproval: needsConfirmation(plan),
       digest: lossDigest(plan.losses),
-      message: () => questionText(effect()),
-      effect: () => effect().sentence,
-      changedFrom: (before) => changedEffect(before, effect()),
+      effect,
       undecided: async (why) => {
         const none = () => undecided(given, plan, why, { changes, context });
         if (why !== "closed" || !isDecidedElsewhere(context)) return none();
@@ -112,7 +111,6 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
       },
       declined: async () => ({ outcome: await declined(call, plan, { changes, context }, effect()) }),
       token: () => once(async (keep) => ({ outcome: await answerWithToken(await keep(), plan, context, hints) })),
-      described: () => effectText(effect()),
     },
     context,
   );
@@ -172,9 +170,4 @@ async function declined(
 function approvalNotNeeded(plan: Plan): Plan {
   plan.askedBy("not_needed");
   return plan;
-}
-
-function checkDeletes(call: WriteCall, { maxDeletes }: ToolContext): void {
-  const refused = tooManyDeletes(call, maxDeletes);
-  if (refused !== undefined) throw new ToolError(`${refused.message}; nothing was deleted`, refused.remedy);
 }
