@@ -3,7 +3,7 @@ import { RULES } from "../events/catalogue.ts";
 import { arrivedFindings } from "../events/findings.ts";
 import { nearestName } from "../events/spelling.ts";
 import { isJsonObject, parseJson } from "../platform/json.ts";
-import { cutText } from "../platform/text.ts";
+import { cutText, thousands } from "../platform/text.ts";
 import type { ArrivedEvent, EventLog } from "../sandbox/event-log.ts";
 import { EVENTS, type EventSpec } from "../spec/events.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
@@ -227,7 +227,10 @@ function wordsOf(rule: Rule, paths: readonly string[], event: string | undefined
     case "eventNameLength":
       return [`the event name has more than ${EVENT_LIMITS.eventNameLength.value} characters`];
     case "stringTooLong":
-      return [...listed(paths), ` ${isOrAre(paths)} longer than ${number(EVENT_LIMITS.stringLength.value)} characters`];
+      return [
+        ...listed(paths),
+        ` ${isOrAre(paths)} longer than ${thousands(EVENT_LIMITS.stringLength.value)} characters`,
+      ];
     case "tooManyItems":
       return [{ code: "items" }, ` has more than ${EVENT_LIMITS.items.value} entries`];
     case "unsupportedEvent":
@@ -246,10 +249,6 @@ function listed(paths: readonly string[]): Words {
 
 function isOrAre(paths: readonly string[]): string {
   return paths.length === 1 ? "is" : "are";
-}
-
-function number(value: number): string {
-  return value.toLocaleString("en");
 }
 
 interface CountedCause {

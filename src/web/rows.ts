@@ -298,36 +298,28 @@ async function waitingFields(
   };
 }
 
-/** Returns a page of the objects of one kind, filtered by name; undefined if this person may see none. */
-export async function effectObjects(
-  runId: string,
-  query: URLSearchParams,
-  shown: PageScope,
-): Promise<EffectObjects | undefined> {
-  const seen = await visibleRun(runId, shown);
-  const run = seen && (await waitingAnywhere(runId, seen.shown.services));
-  const part = run?.state.facts.waits?.parts[Number(query.get("part"))];
-  return part === undefined ? undefined : objectsOf(part, query);
-}
+/** The lists of a run: a page of each, as its query asks for it; undefined if there is none for this person. */
+const LISTS = {
+  async effect({ run, shown }: SeenRun, query: URLSearchParams): Promise<EffectObjects | undefined> {
+    const waiting = await waitingAnywhere(run.header.runId, shown.services);
+    const part = waiting?.state.facts.waits?.parts[Number(query.get("part"))];
+    return part && objectsOf(part, query);
+  },
+  changes: ({ run, shown }: SeenRun, query: URLSearchParams): Promise<ChangeList> =>
+    changeList(run, query, shown.services),
+  failures: ({ run, isOwn }: SeenRun, query: URLSearchParams): ProblemList | undefined =>
+    isOwn ? problemList(run, query) : undefined,
+} as const;
+export const LIST_NAMES = ["effect", "changes", "failures"] as const satisfies readonly (keyof typeof LISTS)[];
 
-/** Returns a page of a run's changes; undefined if this person may not see the run. */
-export async function changesOf(
-  runId: string,
-  query: URLSearchParams,
+/** Returns a page of a list of a run; undefined if this person may not see it. */
+export async function listOfRun(
+  name: keyof typeof LISTS,
+  { runId, query }: { readonly runId: string; readonly query: URLSearchParams },
   shown: PageScope,
-): Promise<ChangeList | undefined> {
+) {
   const seen = await unlessDamaged(visibleRun(runId, shown));
-  return seen === undefined || seen === "damaged" ? undefined : changeList(seen.run, query, seen.shown.services);
-}
-
-/** Returns a page of the rows or items that did not succeed; undefined if this person has no such run. */
-export async function problemsOf(
-  runId: string,
-  query: URLSearchParams,
-  shown: PageScope,
-): Promise<ProblemList | undefined> {
-  const seen = await unlessDamaged(visibleRun(runId, shown));
-  return seen === undefined || seen === "damaged" || !seen.isOwn ? undefined : problemList(seen.run, query);
+  return seen === undefined || seen === "damaged" ? undefined : LISTS[name](seen, query);
 }
 
 function actionsOf(status: string, isOpen: boolean, { services }: PageScope): readonly RunAction[] {
@@ -343,7 +335,7 @@ function failureRow(failure: ReturnType<typeof groupFailures>[number]): FailureR
   const named = places.reduce((sum, [from, to]) => sum + to - from + 1, 0);
   const more = placesOmitted ? ` and ${thousands(Math.max(1, count - named))} more` : "";
   const where = placesWords(places, { byLine }) + more;
-  const message = isOfFirst ? `${failure.message}; the exact values differ` : failure.message;
+  const message = isOfFirst ? `${failure.message}; the others have other values` : failure.message;
   return { outcome: kind, count, places: where, message, remedy };
 }
 

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { actOn } from "./actions.ts";
 import { eventStream, type StreamSource } from "./event-stream.ts";
 import { dataAnswer, orRefused, type PageApp } from "./page.ts";
-import { changesOf, downloaded, effectObjects, problemsOf, runDetail, runRows } from "./rows.ts";
+import { downloaded, LIST_NAMES, listOfRun, runDetail, runRows } from "./rows.ts";
 import { mergeSources, type PageSandbox } from "./sandbox-beside.ts";
 import { type PageScope, runsOfOthers } from "./seen.ts";
 import { type Hello, type Message, PATHS } from "./wire.ts";
@@ -64,7 +64,6 @@ export interface Viewing {
 }
 
 const RUN = `${PATHS.runs}/:runId{[0-9A-Z]{26}}` as const;
-const LISTS = { effect: effectObjects, changes: changesOf, failures: problemsOf } as const;
 
 /** Adds the data of runs, and the decisions on them, to the routes for people with a session. */
 export function addRuns<Session extends Viewing>(app: PageApp<Session>): void {
@@ -83,10 +82,10 @@ export function addRuns<Session extends Viewing>(app: PageApp<Session>): void {
     const { who, shown } = session.viewer;
     return dataAnswer(await actOn({ ...req.param(), data: posted, who }, shown));
   });
-  for (const [name, list] of Object.entries(LISTS)) {
+  for (const name of LIST_NAMES) {
     app.get(`${RUN}/${name}`, async ({ req, var: { session } }) => {
-      const found = await list(req.param("runId"), new URL(req.url).searchParams, session.viewer.shown);
-      return dataAnswer(orRefused(found));
+      const asked = { runId: req.param("runId"), query: new URL(req.url).searchParams };
+      return dataAnswer(orRefused(await listOfRun(name, asked, session.viewer.shown)));
     });
   }
   app.get(`${RUN}/:file{[a-z]+}`, async ({ req, var: { session } }) =>

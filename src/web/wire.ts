@@ -258,13 +258,11 @@ export interface RunDetail {
   readonly run: RunRow;
   readonly story: readonly StoryStep[];
   readonly failures: readonly FailureRow[];
-  readonly failuresOmitted?: number;
   readonly plan?: PlanView;
   /** The files that can be downloaded, each at `/page/runs/{runId}/{file}`. */
   readonly downloads: readonly RunFile[];
   /** For a run that saved a file where its server runs: the path, and what the file contains. */
   readonly saved?: { readonly path: string; readonly says: string } | undefined;
-  readonly nextSteps?: readonly string[];
 }
 
 export type RunFile = "sheet" | "results" | "rejects" | "removed" | "plan";
@@ -306,8 +304,6 @@ export interface PlanChange {
   readonly to?: ShownValue | undefined;
   readonly added?: number | undefined;
   readonly removed?: number | undefined;
-  /** The change is about the targeting itself. */
-  readonly isTargeting?: boolean | undefined;
 }
 
 /** A difference between the base, the file and the service. */

@@ -140,7 +140,6 @@ export const PARTIAL: RunDetail = {
     { outcome: "failed", count: 2, places: "lines 3-4", message: "The name is taken.", remedy: "Choose another name." },
   ],
   downloads: ["results", "rejects", "removed"],
-  nextSteps: ["Fix the two rows."],
   plan: {
     targeting: { _id: "01T", name: "Spring" },
     changes: [
