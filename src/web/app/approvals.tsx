@@ -19,7 +19,7 @@ import {
   totalOf,
   undoWords,
 } from "./run-words.tsx";
-import { isConnected, MAX_ROWS, route, runs, waitingRuns } from "./state.ts";
+import { isConnected, MAX_ROWS, route, runs, set, waitingRuns } from "./state.ts";
 
 /** The maximum number of runs in the queue. More runs are shown once these are decided and the page is loaded again. */
 const MAX_RUNS = MAX_ROWS / 5;
@@ -336,9 +336,7 @@ function Confirm({ run, act, typed }: { readonly run: RunRow; readonly act: stri
       act={action === "approve" ? act : "Decline"}
       tone={action === "approve" ? "danger" : "primary"}
       decision={action}
-      close={() => {
-        asking.value = undefined;
-      }}
+      close={() => set(asking, undefined)}
       press={() => void actOnRun(run, action, typed)}
     >
       {action === "decline" && "Decline: "}
@@ -372,9 +370,7 @@ function Foot({ run, waiting, isRead }: FootProps) {
               type="text"
               autocomplete="off"
               value={typed}
-              onInput={(event) => {
-                typed.value = event.currentTarget.value;
-              }}
+              onInput={(event) => set(typed, event.currentTarget.value)}
               onKeyDown={({ key }) => {
                 if (key === "Enter" && isReady) asking.value = "approve";
               }}

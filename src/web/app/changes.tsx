@@ -4,6 +4,7 @@ import type { ChangeList, ChangeRow, ChangeSide, PlanDifference, PlanView, Shown
 import { Filters, SCROLLS, Search, Sentences, Steps, Table, Text } from "./parts.tsx";
 import { counted, diffWords, number } from "./plain-words.ts";
 import { runPath, SEARCH_AFTER_MS, save, useRead } from "./requests.ts";
+import { set } from "./state.ts";
 
 /** The number of rows at first and per page. */
 const FIRST_ROWS = 20;
@@ -97,13 +98,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, shown }: 
         <Steps from={from} total={total} rows={ROWS} of="changes" />
       ) : (
         <p>
-          <button
-            type="button"
-            class="plain"
-            onClick={() => {
-              isOpen.value = true;
-            }}
-          >
+          <button type="button" class="plain" onClick={() => set(isOpen, true)}>
             Show {number(total - rows.length)} more
           </button>
         </p>

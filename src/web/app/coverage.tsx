@@ -5,7 +5,7 @@ import { PATHS } from "../wire.ts";
 import { Bar, Text } from "./parts.tsx";
 import { number } from "./plain-words.ts";
 import { save } from "./requests.ts";
-import { metrics } from "./state.ts";
+import { metrics, set } from "./state.ts";
 import { RESULTS } from "./words.tsx";
 
 /** How often each event arrived, how often with each parameter, and which were never sent. */
@@ -142,9 +142,7 @@ function Tests() {
       <select
         aria-label="Format of the tests"
         value={format}
-        onChange={(event) => {
-          format.value = event.currentTarget.value;
-        }}
+        onChange={(event) => set(format, event.currentTarget.value)}
       >
         {Object.entries(FORMATS).map(([name, title]) => (
           <option key={name} value={name}>

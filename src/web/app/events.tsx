@@ -38,7 +38,7 @@ import {
 } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 import { act } from "./requests.ts";
-import { arrived, clockAhead, events, isConnected, metrics, route, sandbox, verdicts } from "./state.ts";
+import { arrived, clockAhead, events, isConnected, metrics, route, sandbox, set, verdicts } from "./state.ts";
 import { eventShares, eventsOf, RESULTS, SpokenHeads, VERDICTS, WordsOf } from "./words.tsx";
 
 /** The number of problems that are shown until a person requests all. */
@@ -58,9 +58,7 @@ const chosen = computed(() => (route.value.view === "events" && Number(route.val
 export function Events() {
   const isReadOnly = sandbox.value?.readOnly === true;
   const isAsking = useSignal(false);
-  const ask = (is: boolean) => () => {
-    isAsking.value = is;
-  };
+  const ask = (is: boolean) => () => set(isAsking, is);
   return (
     <>
       <div class="row">
@@ -252,13 +250,7 @@ function Problems() {
       )}
       {rest > 0 && (
         <p class="head">
-          <button
-            type="button"
-            class="plain"
-            onClick={() => {
-              showsAll.value = !showsAll.value;
-            }}
-          >
+          <button type="button" class="plain" onClick={() => set(showsAll, !showsAll.value)}>
             {showsAll.value ? "Show fewer" : `Show ${number(rest)} more`}
           </button>
         </p>

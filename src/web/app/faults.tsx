@@ -5,7 +5,7 @@ import { PATHS } from "../wire.ts";
 import { Table } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 import { act } from "./requests.ts";
-import { faults, isConnected } from "./state.ts";
+import { faults, isConnected, set } from "./state.ts";
 
 /** How long a preset locks the sandbox, in milliseconds, and how many writes it refuses at most in this time. */
 const LOCK_MS = 5000;
@@ -132,12 +132,7 @@ function Form() {
         </label>
         <label>
           Kind{" "}
-          <select
-            name="kind"
-            onChange={(event) => {
-              chosen.value = event.currentTarget.value;
-            }}
-          >
+          <select name="kind" onChange={(event) => set(chosen, event.currentTarget.value)}>
             {kinds.map(({ name }) => (
               <option key={name}>{name}</option>
             ))}

@@ -30,6 +30,7 @@ import {
   outcome,
   route,
   sandbox,
+  set,
   VIEW_TITLES,
   waitingRuns,
 } from "./state.ts";
@@ -219,9 +220,7 @@ function LiveRegion() {
 /** The result of the last button. It disappears after a reading time, or if the person closes it. */
 function Outcome() {
   const text = outcome.value;
-  const close = (): void => {
-    outcome.value = "";
-  };
+  const close = (): void => set(outcome, "");
   useEffect(() => {
     const timer = setTimeout(close, SHOWN_MS + SHOWN_MS_PER_LETTER * text.length);
     return () => clearTimeout(timer);

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect } from "preact/hooks";
 import type { RunAction, RunRow } from "../wire.ts";
 import { REST_MS } from "./parts.tsx";
-import { outcome } from "./state.ts";
+import { outcome, set } from "./state.ts";
 
 /** The message if a person presses a button that has just appeared or moved. */
 const PAGE_MOVED = "The page changed a moment ago, so nothing was decided. Look again, then press the button.";
@@ -101,7 +101,5 @@ function recordPositions(): void {
   if (!hasMoved) return;
   isAtRest.value = false;
   clearTimeout(timer);
-  timer = setTimeout(() => {
-    isAtRest.value = true;
-  }, REST_MS);
+  timer = setTimeout(() => set(isAtRest, true), REST_MS);
 }

@@ -2,7 +2,7 @@ import { signal, useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { agoWords, clockWords, EXACT, number } from "./plain-words.ts";
-import { outcome } from "./state.ts";
+import { outcome, set } from "./state.ts";
 
 /** The maximum length of foreign text that is shown in full. */
 const LONGEST = 300;
@@ -53,9 +53,7 @@ export function useSteady<Row>(rows: readonly Row[], keyOf: (row: Row) => string
   const now = new Map(shown.map((row, at) => [keyOf(row), at]));
   if ([...now].some(([key, at]) => (places.current.get(key) ?? at) !== at)) movedAt.current = performance.now();
   places.current = now;
-  const hold = (count: number | undefined) => () => {
-    held.value = count;
-  };
+  const hold = (count: number | undefined) => () => set(held, count);
   return {
     shown,
     late: Math.max(0, shown.length - (held.value ?? shown.length)),
@@ -83,10 +81,12 @@ export function Table(table: {
   readonly heads: readonly string[];
   readonly children: ComponentChildren;
   readonly className?: string;
+  /** The attributes of its frame that hold its rows still. */
+  readonly holds?: ReturnType<typeof useSteady>["holds"];
 }) {
-  const { caption, isTitled, heads, children, className } = table;
+  const { caption, isTitled, heads, children, className, holds } = table;
   return (
-    <section class="frame" aria-label={caption} {...SCROLLS}>
+    <section class="frame" aria-label={caption} {...SCROLLS} {...holds}>
       <table class={className}>
         <caption class={isTitled ? "" : "spoken"}>{caption}</caption>
         <thead>
@@ -163,9 +163,7 @@ export function Steps(steps: {
 }) {
   const { from, first = from.value, total, rows, of } = steps;
   if (total <= rows) return null;
-  const go = (to: number) => () => {
-    from.value = to;
-  };
+  const go = (to: number) => () => set(from, to);
   return (
     <Pager
       previous={first === 0 ? undefined : go(Math.max(0, first - rows))}
@@ -315,9 +313,7 @@ export function Ask(question: {
 /** The current time of the page. Components that show relative times are rendered again when it changes. */
 export const now = signal(Date.now());
 const TICK_MS = 5000;
-setInterval(() => {
-  now.value = Date.now();
-}, TICK_MS);
+setInterval(() => set(now, Date.now()), TICK_MS);
 
 /** A time, as `words`, with the exact time on hover. */
 function Time({ at, words }: { readonly at: number; readonly words: string }) {

@@ -32,7 +32,7 @@ import {
   toneOf,
   totalOf,
 } from "./run-words.tsx";
-import { isConnected, runs } from "./state.ts";
+import { isConnected, runs, set } from "./state.ts";
 
 const FILES = {
   sheet: "Sheet with results",
@@ -84,9 +84,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
     ...(others > 0 ? [{ name: "others", title: othersTitle, count: others } as const] : []),
     ...(downloads.length > 0 ? [{ name: "files", title: "Files", count: downloads.length } as const] : []),
   ];
-  const showFailed = (): void => {
-    tab.value = failed > 0 ? "failed" : "unknown";
-  };
+  const showFailed = (): void => set(tab, failed > 0 ? "failed" : "unknown");
   // What was not done comes first, because it is left for the person.
   const left = failed > 0 ? "failed" : unknown > 0 ? "unknown" : undefined;
   const first = (run.status === "running" ? undefined : left) ?? tabs[0]?.name;
@@ -109,15 +107,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
       )}
       {failed + unknown > 0 && <FailedNote detail={known} show={showFailed} />}
       {chosen !== undefined && (
-        <Filters
-          label="Parts of the run"
-          areTabs
-          chosen={chosen}
-          choose={(name) => {
-            tab.value = name;
-          }}
-          of={tabs}
-        />
+        <Filters label="Parts of the run" areTabs chosen={chosen} choose={(name) => set(tab, name)} of={tabs} />
       )}
       {chosen === "changes" && (
         <Changes

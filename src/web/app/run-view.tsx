@@ -6,7 +6,7 @@ import { Done, Effects, PlanRows } from "./effects.tsx";
 import { DecisionButtons } from "./guarded.tsx";
 import { SCROLLS, visibleLines } from "./parts.tsx";
 import { STATUSES, Status, Title } from "./run-words.tsx";
-import { outcome } from "./state.ts";
+import { outcome, set } from "./state.ts";
 
 /**
  * The interval between reads of a running run, and how long one read waits for a decision elsewhere, in milliseconds.
@@ -41,9 +41,7 @@ export async function startView(): Promise<void> {
       take(result);
       void follow();
     },
-    "ui/notifications/tool-cancelled": () => {
-      said.value = "The call was cancelled.";
-    },
+    "ui/notifications/tool-cancelled": () => set(said, "The call was cancelled."),
     "ui/notifications/host-context-changed": ({ theme }) => {
       if (theme !== undefined) document.documentElement.style.colorScheme = theme;
     },

@@ -1,7 +1,7 @@
 import { signal, useSignal } from "@preact/signals";
 import { Fragment } from "preact";
 import type { RunRow } from "../wire.ts";
-import { Ago, ClockTime, Empty, Filters, now, SCROLLS, Search, Steps, useSteady } from "./parts.tsx";
+import { Ago, ClockTime, Empty, Filters, now, Search, Steps, Table, useSteady } from "./parts.tsx";
 import { counted, dayWords, durationWords } from "./plain-words.ts";
 import { OneRun } from "./run-detail.tsx";
 import { Progress, ShortRequester, STATUSES, Status, Title } from "./run-words.tsx";
@@ -85,7 +85,7 @@ function RunTable() {
           />
         </span>
       </div>
-      {rows.length === 0 ? <p>No run fits.</p> : <Table rows={rows} holds={holds} />}
+      {rows.length === 0 ? <p>No run fits.</p> : <ByDay rows={rows} holds={holds} />}
       <Steps from={from} first={first} total={found.length} rows={MAX_ROWS} of="runs" />
     </>
   );
@@ -113,41 +113,23 @@ function StatusChoice({ all }: { readonly all: readonly RunRow[] }) {
 }
 
 /** The runs by day. They keep their places while the pointer is on them; new ones are then only counted. */
-function Table({ rows, holds }: Pick<ReturnType<typeof useSteady>, "holds"> & { readonly rows: readonly RunRow[] }) {
-  let day = "";
+function ByDay({ rows, holds }: Pick<ReturnType<typeof useSteady>, "holds"> & { readonly rows: readonly RunRow[] }) {
+  const days = rows.map(({ startedAt }) => dayWords(startedAt, now.value));
   return (
-    <section class="frame" aria-label="Runs" {...SCROLLS} {...holds}>
-      <table class="runs stacks">
-        <caption class="spoken">Runs</caption>
-        <thead class="wide">
-          <tr>
-            <th scope="col">Run</th>
-            <th scope="col">Status</th>
-            <th scope="col">Result</th>
-            <th scope="col">Took</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((run) => {
-            const its = dayWords(run.startedAt, now.value);
-            const isNew = its !== day;
-            day = its;
-            return (
-              <Fragment key={run.runId}>
-                {isNew && (
-                  <tr>
-                    <td class="day" colSpan={4}>
-                      {its}
-                    </td>
-                  </tr>
-                )}
-                <Row run={run} />
-              </Fragment>
-            );
-          })}
-        </tbody>
-      </table>
-    </section>
+    <Table caption="Runs" heads={["Run", "Status", "Result", "Took"]} className="runs stacks" holds={holds}>
+      {rows.map((run, at) => (
+        <Fragment key={run.runId}>
+          {days[at] !== days[at - 1] && (
+            <tr>
+              <td class="day" colSpan={4}>
+                {days[at]}
+              </td>
+            </tr>
+          )}
+          <Row run={run} />
+        </Fragment>
+      ))}
+    </Table>
   );
 }
 

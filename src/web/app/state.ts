@@ -10,6 +10,11 @@ export type Link =
   | { readonly is: "waiting" | "live" | "lost" | "ended" }
   | { readonly is: "refused"; readonly ways: LoginWays };
 
+/** Sets a signal. */
+export function set<Value>(to: { value: Value }, value: NoInfer<Value>): void {
+  to.value = value;
+}
+
 export const link = signal<Link>({ is: "waiting" });
 /**
  * Whether the server can be reached. Without it, nothing can be decided. A view within a host has no such connection.

@@ -4,7 +4,7 @@ import { PATHS } from "../wire.ts";
 import { Ago, Bar, Copy, Empty, now, Search, Steps, Table, Text, visible } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 import { SEARCH_AFTER_MS, useRead } from "./requests.ts";
-import { clockAhead, sandbox, targetings } from "./state.ts";
+import { clockAhead, sandbox, set, targetings } from "./state.ts";
 
 /** The number of rows of a branch. Three branches can be open within each other, so at most 500 rows are shown. */
 const BRANCH_ROWS = 150;
@@ -206,9 +206,7 @@ function Leaf({
   /** The size as a share of the largest in the list. */
   readonly size: number;
 }) {
-  const choose = () => {
-    chosen.value = { targeting, option };
-  };
+  const choose = () => set(chosen, { targeting, option });
   const is = isChosen({ targeting, option });
   return (
     <li>
@@ -243,9 +241,7 @@ function Found({ search }: { readonly search: string }) {
               <button
                 type="button"
                 class="plain"
-                onClick={() => {
-                  chosen.value = { targeting: option.targeting ?? "", option };
-                }}
+                onClick={() => set(chosen, { targeting: option.targeting ?? "", option })}
               >
                 <Marked text={option.name} search={search} />
               </button>
@@ -311,14 +307,7 @@ function Pane() {
         <h2>
           <Text of={option?.name ?? targeting.name} most={300} />
         </h2>
-        <button
-          type="button"
-          class="plain"
-          aria-label="Close"
-          onClick={() => {
-            chosen.value = undefined;
-          }}
-        >
+        <button type="button" class="plain" aria-label="Close" onClick={() => set(chosen, undefined)}>
           ✕
         </button>
       </div>
