@@ -57,12 +57,23 @@ export async function changeList(run: Run, query: URLSearchParams, services: Too
   const found = rows.filter((row) => (kind === "" || row.kind === kind) && (text === "" || holds(row, text)));
   const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
   const limit = Math.min(MAX_ROWS, Math.trunc(Number(query.get("limit"))) || MAX_ROWS);
-  const shown = found.slice(from, from + limit).map(({ _id, lacksIds, isInside, before, after, ...row }) => ({
+  return { rows: found.slice(from, from + limit).map((row) => shownRow(row, text)), total: found.length, ...about };
+}
+
+/** Returns the first changes of a run that has not begun as they are stored, deletions first; undefined if it has. */
+export async function firstChanges(run: Run, services: ToolServices): Promise<ChangeList | undefined> {
+  if (!isUnstarted(run)) return undefined;
+  const { rows, ...about } = await allChanges(run, services);
+  const sorted = rows.toSorted((one, other) => Number(other.kind === "deleted") - Number(one.kind === "deleted"));
+  return { rows: sorted.slice(0, MAX_ROWS).map((row) => shownRow(row, "")), total: rows.length, ...about };
+}
+
+function shownRow({ _id, lacksIds, isInside, before, after, ...row }: Placed, text: string): ChangeRow {
+  return {
     ...row,
     ...(before && { before: shownSide(before, text) }),
     ...(after && { after: shownSide(after, text) }),
-  }));
-  return { rows: shown, total: found.length, ...about };
+  };
 }
 
 /** Returns a side with its first Context IDs. Those that match the search come first. */

@@ -6,16 +6,8 @@ import { undoLine } from "../answers/plan-answers.ts";
 import { FIELD_WORDS } from "../answers/plan-words.ts";
 import { isApproval } from "../approvals/approvals.ts";
 import { isChangeRun } from "../changes/change-run.ts";
-import {
-  CHANGE_KINDS,
-  changesOf,
-  type Difference,
-  itemChanges,
-  type ListedChange,
-  type PlanItem,
-  type StatePlan,
-} from "../plans/diff/plan.ts";
-import { groupNamesOf, type PlanDocument, plansOf } from "../plans/plan-document.ts";
+import type { Difference } from "../plans/diff/plan.ts";
+import type { PlanDocument } from "../plans/plan-document.ts";
 import { thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
 import { objectResult } from "../runs/report.ts";
@@ -27,7 +19,6 @@ import { approvalOfRun } from "../tools/run-reports.ts";
 import { fileAnswer } from "./page.ts";
 import type {
   FailureRow,
-  PlanChange,
   PlanDifference,
   PlanView,
   ProblemList,
@@ -105,57 +96,25 @@ function outcomeOf(standing: string): FailureRow["outcome"] | undefined {
 }
 
 /** The maximum length of each list. The page shows how many more there are. */
-const MAX_OF_KIND = 50;
 const MAX_DIFFERENCES = 70;
 
-/** Returns a plan for the page. */
+/** Returns what a plan does not change, for the page. */
 export function planView(document: PlanDocument, services: ToolServices): PlanView {
   const { plan, wayBack } = document;
-  const groupName = groupNamesOf(document);
-  const all = plansOf(document).flatMap((one) => [
-    ...changesOf({ ...one, items: [] }, groupName).map((change) => shownChange(change)),
-    ...one.items.flatMap((item) => changesOfItem(one, item, groupName)),
-  ]);
   const omitted: Record<string, number> = {};
-  const first = <T>(name: string, list: readonly T[], most: number): readonly T[] => {
-    if (list.length > most) omitted[name] = list.length - most;
-    return list.slice(0, most);
+  const first = <T>(name: keyof NonNullable<PlanView["omitted"]>, list: readonly T[]): readonly T[] => {
+    if (list.length > MAX_DIFFERENCES) omitted[name] = list.length - MAX_DIFFERENCES;
+    return list.slice(0, MAX_DIFFERENCES);
   };
-  const changes = CHANGE_KINDS.flatMap((kind) =>
-    first(
-      kind,
-      all.filter((change) => change.kind === kind),
-      MAX_OF_KIND,
-    ),
-  );
-  const { _id, name, rename } = plan.targeting;
   const others = wayBack?.rows.filter(({ undo }) => undo !== "exact") ?? [];
+  const refused = [...whyNotApplied(document, services), ...plan.problems.map(({ message }) => message)];
   return {
-    targeting: { name, _id, rename },
-    changes,
-    conflicts: first("conflicts", plan.conflicts, MAX_DIFFERENCES).map(shownDifference),
-    drift: first("drift", plan.drift, MAX_DIFFERENCES).map(shownDifference),
-    refused: [...whyNotApplied(document, services), ...plan.problems.map(({ message }) => message)].slice(
-      0,
-      MAX_DIFFERENCES,
-    ),
-    differs: first("differs", others, MAX_DIFFERENCES).map((row) => undoLine(row)),
+    conflicts: first("conflicts", plan.conflicts).map(shownDifference),
+    drift: first("drift", plan.drift).map(shownDifference),
+    refused: refused.slice(0, MAX_DIFFERENCES),
+    differs: first("differs", others).map((row) => undoLine(row)),
     omitted,
   };
-}
-
-/** Returns the changes of an item, each with the current or new group of its option. */
-function changesOfItem(plan: StatePlan, item: PlanItem, groupName: (id: string) => string): readonly PlanChange[] {
-  const changes = itemChanges(plan, item, groupName);
-  const placed = changes.find(({ kind }) => kind === "created" || kind === "moved");
-  const seen = item.kind === "create" ? null : item.seen.parent;
-  const group = placed === undefined ? seen && groupName(seen) : (placed.to ?? null);
-  return changes.map((change) => shownChange(change, group));
-}
-
-function shownChange({ to, ...change }: ListedChange, group: ListedChange["to"] = null): PlanChange {
-  const { kind } = change;
-  return { ...change, to: kind === "created" ? undefined : to, group: group === null ? undefined : String(group) };
 }
 
 function shownDifference({ name, _id, field, base, file, service }: Difference): PlanDifference {

@@ -13,7 +13,7 @@ import { isDryRun } from "../tools/get-run.ts";
 import { documentOf } from "../tools/kept-plan.ts";
 import { approvalOfRun } from "../tools/run-reports.ts";
 import { waitingAnywhere } from "../tools/write/waiting.ts";
-import { changeLines, changeList } from "./changes.ts";
+import { changeLines, changeList, firstChanges } from "./changes.ts";
 import { planView, problemList, storyOf } from "./detail.ts";
 import { fileAnswer } from "./page.ts";
 import { type PageScope, type SeenRun, unlessDamaged, visibleRun, whyNotApprovable } from "./seen.ts";
@@ -157,6 +157,7 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
     failures: groupFailures(run.state, "page").map(failureRow),
     downloads: isOwn ? await (await files()).filesOf(run, services) : [],
     saved: isOwn ? (await files()).savedBy(run) : undefined,
+    changes: await firstChanges(run, services),
     ...(run.header.call.tool === "apply_plan" && { plan: planView(await documentOf(runId, services), services) }),
   };
 }

@@ -259,6 +259,8 @@ export interface RunDetail {
   readonly story: readonly StoryStep[];
   readonly failures: readonly FailureRow[];
   readonly plan?: PlanView;
+  /** The first changes of a run that has not begun, deletions first. */
+  readonly changes?: ChangeList | undefined;
   /** The files that can be downloaded, each at `/page/runs/{runId}/{file}`. */
   readonly downloads: readonly RunFile[];
   /** For a run that saved a file where its server runs: the path, and what the file contains. */
@@ -277,34 +279,19 @@ export interface FailureRow {
   readonly remedy: string;
 }
 
-/** The diff of a plan. Lists contain the first entries; `omitted` is the number of further entries of each kind. */
+/** What a plan does not change, and why. Lists contain the first entries; `omitted` is the number of further entries. */
 export interface PlanView {
-  readonly targeting: Readonly<Partial<Record<"_id" | "name" | "rename", string | undefined>>>;
-  readonly changes: readonly PlanChange[];
   readonly conflicts: readonly PlanDifference[];
   readonly drift: readonly PlanDifference[];
   /** Exceeded limits and other reasons why it cannot be applied, one sentence each. */
   readonly refused?: readonly string[];
   /** Only for an undo plan: what is not restored, or is restored with differences, one sentence each. */
   readonly differs?: readonly string[];
-  readonly omitted?: Readonly<Partial<Record<PlanChange["kind"] | "conflicts" | "drift" | "differs", number>>>;
+  readonly omitted?: Readonly<Partial<Record<"conflicts" | "drift" | "differs", number>>>;
 }
 
 /** The value of a field: for parents the name (null: top level), for Context IDs their number. */
 export type ShownValue = string | number | boolean | null;
-
-/** One change of one object. */
-export interface PlanChange {
-  readonly kind: "created" | "renamed" | "moved" | "contexts" | "settings" | "deleted" | "adopted";
-  readonly name: string;
-  readonly _id?: string | undefined;
-  /** The name of its current or new group; absent at the top level. */
-  readonly group?: string | undefined;
-  readonly from?: ShownValue | undefined;
-  readonly to?: ShownValue | undefined;
-  readonly added?: number | undefined;
-  readonly removed?: number | undefined;
-}
 
 /** A difference between the base, the file and the service. */
 export interface PlanDifference {

@@ -141,18 +141,7 @@ export const PARTIAL: RunDetail = {
   ],
   downloads: ["results", "rejects", "removed"],
   plan: {
-    targeting: { _id: "01T", name: "Spring" },
-    changes: [
-      { kind: "created", name: "Easter", group: "Seasonal", added: 3 },
-      { kind: "created", name: MARKUP, added: 1 },
-      { kind: "renamed", name: "Shoes", from: "Shoes", to: BIDI },
-      { kind: "moved", name: "Boots", from: null, to: "Shoes" },
-      { kind: "contexts", name: "Bags", added: 2, removed: 5 },
-      { kind: "settings", name: "Seasonal", from: false, to: true },
-      { kind: "deleted", name: "Old", removed: 12 },
-    ],
     conflicts: [{ name: "Jeans", field: "name", base: "Jeans", file: "Denim", service: "Jeans 2026" }],
     drift: [{ name: "Hats", field: "contexts", base: 4, service: 6 }],
-    omitted: { deleted: 20 },
   },
 };

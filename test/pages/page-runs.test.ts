@@ -21,7 +21,7 @@ const detail = z.looseObject({
   failures: z.array(z.looseObject({ message: z.string(), remedy: z.string(), places: z.string() })),
   downloads: z.array(z.string()),
   saved: z.looseObject({ path: z.string() }).optional(),
-  plan: z.looseObject({ changes: z.array(z.looseObject({ kind: z.string(), name: z.string() })) }).optional(),
+  changes: z.looseObject({ rows: z.array(z.looseObject({ kind: z.string() })) }).optional(),
 });
 
 type Person = Awaited<ReturnType<typeof personAt>>;
@@ -292,11 +292,11 @@ describe("a run on the page", () => {
     const back = await newlyWaiting(person);
     expect(back).toMatchObject({ tool: "undo_run", actions: ["approve", "decline"] });
     expect(back.waiting?.effect).toMatch(/^Undoes an earlier run in "[^"]+": 2 undone with differences/);
-    const { plan, downloads } = await detailOf(person, back.runId);
+    const { changes, downloads } = await detailOf(person, back.runId);
     expect(downloads).toEqual(["plan"]);
-    expect(plan?.changes).toMatchObject([
-      { kind: "created", name: "Running", group: "Shoes", added: 2 },
-      { kind: "created", name: "Hats", added: 1 },
+    expect(changes?.rows).toMatchObject([
+      { kind: "created", group: "Shoes", after: { name: "Running", count: 2 } },
+      { kind: "created", group: null, after: { name: "Hats", count: 1 } },
     ]);
     const whole: unknown = JSON.parse((await download(person, back.runId, "plan")).text);
     expect(whole).toMatchObject({ version: 1, exitCode: 2 });

@@ -190,17 +190,16 @@ function GroupRow({ name }: { readonly name: string | null | undefined }) {
   );
 }
 
-/** The symbol of a kind of change. Screen readers read the word for it. */
-function Mark({ row: { kind, before, after } }: { readonly row: ChangeRow }) {
-  const isMoved = before?.within !== after?.within;
-  const [sign, word] =
-    kind === "created"
-      ? ["+", "new"]
-      : kind === "deleted"
-        ? ["−", "deleted"]
-        : isMoved
-          ? ["→", "moved"]
-          : ["~", "changed"];
+/** Returns the symbol of a kind of change, and its word. */
+export function signOf({ kind, before, after }: ChangeRow): readonly [sign: string, word: string] {
+  if (kind === "created") return ["+", "new"];
+  if (kind === "deleted") return ["−", "deleted"];
+  return before?.within === after?.within ? ["~", "changed"] : ["→", "moved"];
+}
+
+/** The symbol of a change. Screen readers read the word for it. */
+function Mark({ row }: { readonly row: ChangeRow }) {
+  const [sign, word] = signOf(row);
   return (
     <td class="mark">
       <span aria-hidden="true">{sign}</span>

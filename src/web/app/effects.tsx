@@ -1,24 +1,17 @@
-import type {
-  ChangeCounts,
-  EffectPart,
-  FailureRow,
-  PlanChange,
-  PlanView,
-  RunRow,
-  ShownValue,
-  Waiting,
-} from "../wire.ts";
+import type { ChangeList, ChangeRow, EffectPart, FailureRow, PlanView, RunDetail, RunRow, Waiting } from "../wire.ts";
+import { signOf } from "./changes.tsx";
 import { Bar, Text } from "./parts.tsx";
 import { counted, number, percent } from "./plain-words.ts";
-import { Kinds, Progress, undoWords } from "./run-words.tsx";
+import { Kinds, Progress, totalOf, undoWords } from "./run-words.tsx";
 
-/** The maximum number of names, changes and failures in the view. The page shows all. */
-const MAX_NAMES = 100;
+/** The maximum number of failures in the view. The page shows all. */
 const MAX_FAILURES = 20;
 
 /** The effect of an approval: its size, the names, what cannot be restored, and what can be undone. */
-export function Effects({ waiting, plan }: { readonly waiting: Waiting; readonly plan: PlanView | undefined }) {
-  const { parts, stale, ended } = waiting;
+export function Effects({ run: { waiting }, detail }: { readonly run: RunRow; readonly detail: RunDetail }) {
+  if (waiting === undefined) return null;
+  const { parts, stale, ended, undoable } = waiting;
+  const { plan, changes } = detail;
   return (
     <>
       {ended && (
@@ -35,36 +28,41 @@ export function Effects({ waiting, plan }: { readonly waiting: Waiting; readonly
         </div>
       )}
       {plan === undefined && <Magnitude waiting={waiting} />}
-      {waiting.undoable.length > 0 && <p class="small">{undoWords(waiting)}</p>}
-      {plan === undefined ? (
-        <ul class="names" aria-label="What it concerns">
-          {parts.map(({ title, kind, count, objects }) => [
-            parts.length > 1 && (
-              <li key={title} class="quiet small">
-                {title} {number(count)}
-              </li>
-            ),
-            ...objects.slice(0, MAX_NAMES).map(({ name, says = "" }, at) => (
-              <li key={`${title} ${at}`}>
-                <span class={toneOf(kind)}>{MARKS[toneOf(kind)]}</span> <Text of={name} most={120} />
-                <small>
-                  {" "}
-                  <Text of={says} most={120} />
-                </small>
-              </li>
-            )),
-            count > Math.min(objects.length, MAX_NAMES) && (
-              <li key={`${title} more`} class="quiet">
-                and {number(count - Math.min(objects.length, MAX_NAMES))} more
-              </li>
-            ),
-          ])}
-        </ul>
+      {undoable.length > 0 && <p class="small">{undoWords(waiting)}</p>}
+      {plan !== undefined ? (
+        <PlanRows plan={plan} changes={changes} />
       ) : (
-        <PlanRows plan={plan} />
+        <>
+          {changes !== undefined && changes.total > 0 && (
+            <ul class="names" aria-label="What it concerns">
+              <ChangeNames list={changes} total={(waiting.optionsInside ?? 0) + totalOf(waiting.counts)} />
+            </ul>
+          )}
+          {parts.map((part) => part.kind === undefined && <Note key={part.title} part={part} />)}
+        </>
       )}
       <Lost waiting={waiting} />
     </>
+  );
+}
+
+/** Objects that are affected without being changed. */
+function Note({ part: { title, count, objects } }: { readonly part: EffectPart }) {
+  return (
+    <ul class="names" aria-label={title}>
+      <li class="quiet small">
+        {title} {number(count)}
+      </li>
+      {objects.map(({ name, says = "" }, at) => (
+        <li key={at}>
+          <Text of={name} most={120} />{" "}
+          <small>
+            <Text of={says} most={120} />
+          </small>
+        </li>
+      ))}
+      {count > objects.length && <li class="quiet">and {number(count - objects.length)} more</li>}
+    </ul>
   );
 }
 
@@ -79,13 +77,6 @@ function Lost({ waiting: { lost, undoable } }: { readonly waiting: Waiting }) {
       ))}
     </p>
   );
-}
-
-const MARKS = { created: "+", changed: "~", deleted: "−" } as const;
-
-/** Returns the colour of an effect part. */
-function toneOf(kind: EffectPart["kind"] = "changed"): keyof typeof MARKS {
-  return kind === "inside" ? "deleted" : kind;
 }
 
 function Magnitude({ waiting: { magnitude, contextIds: removed } }: { readonly waiting: Waiting }) {
@@ -109,39 +100,19 @@ function Magnitude({ waiting: { magnitude, contextIds: removed } }: { readonly w
   );
 }
 
-/** Returns how many objects a plan creates, changes and deletes. */
-function countsOf({ changes, omitted = {} }: PlanView): ChangeCounts {
-  const of = (kind: PlanChange["kind"]) => changes.filter((one) => one.kind === kind).length + (omitted[kind] ?? 0);
-  const changed = (["renamed", "moved", "contexts", "settings", "adopted"] as const).reduce(
-    (sum, kind) => sum + of(kind),
-    0,
-  );
-  return { created: of("created"), changed, deleted: of("deleted") };
-}
-
 /** The changes of a plan, deletions first, with conflicts, drift and the reasons why it cannot be applied. */
-export function PlanRows({ plan }: { readonly plan: PlanView }) {
-  const { changes, conflicts, drift, refused = [], differs = [], omitted = {} } = plan;
-  const sorted = [
-    ...changes.filter(({ kind }) => kind === "deleted"),
-    ...changes.filter(({ kind }) => kind !== "deleted"),
-  ];
-  const shown = sorted.slice(0, MAX_NAMES);
-  const more = Object.values(omitted).reduce((sum, count) => sum + count, changes.length - shown.length);
+export function PlanRows({ plan, changes }: { readonly plan: PlanView; readonly changes: ChangeList | undefined }) {
+  const { conflicts, drift, refused = [], differs = [] } = plan;
   return (
     <>
       {refused.length > 0 && <p class="warning small">Cannot be applied: {refused.join(" ")}</p>}
-      <div class="row">
-        <Kinds of={countsOf(plan)} />
-      </div>
+      <div class="row">{changes !== undefined && <Kinds of={changes.counts} />}</div>
       <ul class="names" aria-label="Plan">
-        {shown.map((change, at) => (
-          <li key={`${at}`}>
-            <Change change={change} />
-          </li>
-        ))}
-        {changes.length === 0 && <li class="quiet">Nothing changes.</li>}
-        {more > 0 && <li class="quiet">and {number(more)} more</li>}
+        {changes === undefined || changes.total === 0 ? (
+          <li class="quiet">Nothing changes.</li>
+        ) : (
+          <ChangeNames list={changes} />
+        )}
         {conflicts.map(({ name, field }) => (
           <li key={`conflict ${name} ${field}`} class="warn">
             ! <Text of={name} most={80} />: changed by someone else as well ({field})
@@ -162,46 +133,65 @@ export function PlanRows({ plan }: { readonly plan: PlanView }) {
   );
 }
 
-function toneOfChange(kind: PlanChange["kind"]): keyof typeof MARKS {
-  return kind === "created" || kind === "deleted" ? kind : "changed";
-}
-
-function Change({ change }: { readonly change: PlanChange }) {
-  const { kind, name, group, from, to, added = 0, removed = 0 } = change;
-  const tone = toneOfChange(kind);
+/** The first changes, one per line, and how many more there are. */
+function ChangeNames({ list, total = list.total }: { readonly list: ChangeList; readonly total?: number }) {
+  const more = Math.max(total, list.total) - list.rows.length;
   return (
     <>
-      <span class={tone}>{kind === "moved" ? "→" : MARKS[tone]}</span>{" "}
-      {kind === "renamed" ? <Sides from={from} to={to} /> : <Text of={name} most={80} />}
+      {list.rows.map((row, at) => (
+        <li key={at}>
+          <Change row={row} />
+        </li>
+      ))}
+      {more > 0 && <li class="quiet">and {number(more)} more</li>}
+    </>
+  );
+}
+
+function Change({ row }: { readonly row: ChangeRow }) {
+  const { kind, group, before, after } = row;
+  const isRenamed = before !== undefined && after !== undefined && before.name !== after.name;
+  const isMoved = before?.within !== after?.within;
+  const says = after?.says ?? before?.says;
+  return (
+    <>
+      <span class={kind}>{signOf(row)[0]}</span>{" "}
+      {isRenamed ? <Sides from={before.name} to={after.name} /> : <Text of={(after ?? before)?.name} most={120} />}
       <small>
-        {group !== undefined && (
+        {typeof group === "string" && !isMoved && (
           <>
             {" in "}
             <Text of={group} most={80} />
           </>
         )}
-        {kind === "moved" && (
+        {isMoved && (
           <>
             {" from "}
-            <Sides from={from ?? "top level"} to={to ?? "top level"} />
+            <Sides from={before?.within ?? "top level"} to={after?.within ?? "top level"} />
           </>
         )}
-        {added > 0 && ` +${counted(added, "Context ID")}`}
-        {removed > 0 && ` −${counted(removed, "Context ID")}`}
+        {says !== undefined && (
+          <>
+            {" "}
+            <Text of={says} most={120} />
+          </>
+        )}
+        {after?.count !== undefined && after.count > 0 && ` +${counted(after.count, "Context ID")}`}
+        {before?.count !== undefined && before.count > 0 && ` −${counted(before.count, "Context ID")}`}
       </small>
     </>
   );
 }
 
-function Sides({ from, to }: { readonly from: ShownValue | undefined; readonly to: ShownValue | undefined }) {
+function Sides({ from, to }: { readonly from: string; readonly to: string }) {
   return (
     <>
       <del>
-        <Text of={String(from)} most={80} />
+        <Text of={from} most={80} />
       </del>
       {" → "}
       <ins>
-        <Text of={String(to)} most={80} />
+        <Text of={to} most={80} />
       </ins>
     </>
   );

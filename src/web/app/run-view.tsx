@@ -158,8 +158,8 @@ function Body({
   readonly known: RunDetail;
   readonly isWaiting: boolean;
 }) {
-  if (isWaiting && run.waiting !== undefined) return <Effects waiting={run.waiting} plan={known.plan} />;
-  if (run.status === "planned") return known.plan === undefined ? null : <PlanRows plan={known.plan} />;
+  if (isWaiting) return <Effects run={run} detail={known} />;
+  if (run.status === "planned") return known.plan && <PlanRows plan={known.plan} changes={known.changes} />;
   return <Done run={run} failures={known.failures} />;
 }
 
