@@ -138,9 +138,8 @@ function projectsById({ all, input, settings, access }: Started): ReadonlyMap<st
 const PROXY_HEADERS = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 
 /**
- * Serves metrics to programs on this machine, and to callers with a token of the access file. The rights of the token
- * do not matter, because metrics contain no names of callers or objects. Tokens of an issuer and keys of callers give
- * no access.
+ * Serves metrics to programs on this machine, and to callers with any token of the access file, because metrics contain
+ * no names of callers or objects. Other tokens and keys give no access.
  */
 export function servedFigures(text: () => string, access: Access): ServedFigures {
   const authenticate = authenticator({ access, addresses: [], ownKeys: false });
@@ -178,20 +177,14 @@ export interface Probed {
 export interface ServedFigures {
   readonly contentType: string;
   text(): string;
-  /**
-   * Returns the response that refuses a request; undefined if it may read the metrics. `from` is the address of the
-   * peer.
-   */
+  /** Returns the response that refuses a request; undefined if the peer `from` may read the metrics. */
   refuse(request: Request, from: string | undefined): Promise<Response | undefined>;
 }
 
 /** How long a store may take to answer a probe, in milliseconds: less than most platforms wait. */
 const PATIENCE_MS = 800;
 
-/**
- * Answers `/healthz` (the process runs), `/readyz` (its store can be used, too) and, if enabled, `/metrics`. The first
- * two reveal nothing confidential.
- */
+/** Answers `/healthz` (the process runs), `/readyz` (its store can be used, too) and, if enabled, `/metrics`. */
 export function probes({ stopping, ready, metrics }: Probed): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();
   const answer = (status: string, code: 200 | 503): Response => Response.json({ status }, { status: code });

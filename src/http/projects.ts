@@ -24,8 +24,8 @@ export interface Project extends ServerProcess {
 /** The projects that callers work with. Each is connected at its first call. */
 export interface Projects {
   /**
-   * The project of the configured keys, or of a caller's keys. Throws a SettingsError if these keys cannot be used
-   * here, and a TooBusyError if all projects that may be kept are in use.
+   * The project of the configured keys, or a caller's. Throws a SettingsError for unusable keys, and a TooBusyError if
+   * all projects that may be kept are in use.
    */
   of(keys: ProjectKeys | undefined): Project;
   /** The identifier of the project of these keys, as in runs. Throws a SettingsError if they cannot be used here. */

@@ -37,8 +37,8 @@ export interface HttpOptions extends Probed {
   readonly hostnames: string[];
   readonly authenticate: Authenticate;
   /**
-   * The parts of a caller's MCP servers. Throws a SettingsError if the caller's keys cannot be used here, and a
-   * TooBusyError if no more keys can be kept.
+   * The parts of a caller's MCP servers. Throws a SettingsError for unusable keys, and a TooBusyError if no more keys
+   * can be kept.
    */
   readonly partsFor: (caller: Caller) => CallerParts;
   /** Creates an MCP server of these parts: for one request, which may call one tool, or for a session. */
@@ -289,8 +289,8 @@ const SHOWN = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-aft
 const REMEMBERED_S = "600";
 
 /**
- * The headers that let a web page with an allowed `Origin` call MCP and read the answers; none for programs, which send
- * no `Origin`. Cookies are never used: tokens and keys travel in headers.
+ * The headers with which a web page with an allowed `Origin` may call MCP; none for programs, which send no `Origin`.
+ * Cookies are never used.
  */
 function readableBy({ headers }: Request): Readonly<Record<string, string>> {
   const origin = headers.get("origin");
@@ -331,9 +331,9 @@ for (const [network, bits] of [
 }
 
 /**
- * The address that a request comes from, for shares. For IPv6 it is the network (/64), because one host has all of its
+ * The address that a request comes from, for shares; for IPv6 the network (/64), because one host has all of its
  * addresses. Behind a proxy on this machine or in a private network it is the last address in X-Forwarded-For, which
- * that proxy wrote; earlier entries do not count.
+ * that proxy wrote.
  */
 export function peerOf({
   socket,

@@ -17,9 +17,9 @@ interface Subscriber {
 const MAX_WAITING = 16;
 
 /**
- * Serves `subscriptions/listen` over HTTP. The stream of the SDK checks the request, stays alive and ends with the server.
- * The acknowledgement of what is watched, and the notifications about it, are added to it. Before each of these the
- * caller is authenticated again; a caller who is no longer let in gets none, and the stream ends.
+ * Serves `subscriptions/listen` over HTTP. The stream of the SDK checks the request, stays alive and ends with the
+ * server; acknowledgement and notifications are added to it. Before each of these the caller is authenticated again; a
+ * caller who is no longer let in gets none, and the stream ends.
  */
 export function runSubscriptions(clock: Clock) {
   const watcher = runWatcher(clock);

@@ -194,8 +194,7 @@ export async function answerCall(
 const MAX_LETTERS = { client: 40, fileName: 120 } as const;
 
 /**
- * Who made a call, for people: the client's name for itself, which proves nothing, and the name of the file that the
- * call reads or saves.
+ * Who made a call, for people: the client's own name, which proves nothing, and the file that the call reads or saves.
  */
 function requestedBy(server: McpServer, input: unknown): Requested {
   const client = server.server.getClientVersion()?.name;
@@ -252,8 +251,7 @@ function withApprovalPolicy(services: ToolServices): ToolServices {
 }
 
 /**
- * A log that also sends its errors to a client of the 2025 era that subscribed with `logging/setLevel`. Details stay in
- * the server's own log.
+ * A log that also sends errors, without details, to a client of the 2025 era that subscribed with `logging/setLevel`.
  */
 function alsoToClient(log: Log, call: ServerContext): Log {
   return {
@@ -285,9 +283,9 @@ function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"
 }
 
 /**
- * Checks arguments. Returns them ready to run, or text that says what is wrong. Arguments that do not match the schema
- * are read a second time as they were probably meant. Unknown names are refused before any value is read. Throws a
- * ToolError for arguments that are nested too deeply or contain a key.
+ * Checks arguments. Returns them ready to run, or text that says what is wrong. If they do not match the schema, they
+ * are read again as they were probably meant. Unknown names are refused first. Throws a ToolError if they are nested
+ * too deeply or contain a key.
  */
 async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unknown, redactor: Redactor) {
   const schema = inputSchema();
@@ -328,9 +326,8 @@ interface Asking {
 }
 
 /**
- * Asks the person behind a client of the 2025 era while the call waits, for at most the wait of a call. Without a reply
- * by then the call is answered; a later approval still counts, if the tool can act on it. A question that the client
- * closes decides nothing.
+ * Asks the person behind a client of the 2025 era for at most the wait of a call. A later approval still counts, if the
+ * tool can act on it. A question that the client closes decides nothing.
  */
 export async function askDuringCall(question: ToolQuestion, asking: Asking): Promise<ToolOutcome> {
   const { context, call, run, round, log } = asking;
@@ -396,8 +393,8 @@ export interface ClientRoots {
 }
 
 /**
- * Reads the roots of a client once per call; undefined if it has none. A client of the 2025 era is asked during the
- * call; one of the 2026-07-28 era is answered with the request, and repeats the call.
+ * Reads the roots of a client once per call, if it has any: during the call in the 2025 era; with a request that the
+ * client answers by repeating the call in the 2026-07-28 era.
  */
 export function rootsOf(
   call: ServerContext,

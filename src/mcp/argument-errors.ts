@@ -8,18 +8,15 @@ const MAX_SHOWN = 3;
 /** The maximum total length of the texts, so that the answer stays short for any arguments. */
 const LONGEST_WORDS = 1500;
 
-/**
- * The names of arguments that the schema does not have. Reads names only, so that unknown arguments of any size cost
- * nothing.
- */
+/** The names of arguments that the schema does not have. Values are not read, so that their size costs nothing. */
 export function unknownArguments(given: unknown, { properties }: JsonSchema): readonly string[] {
   if (!isJsonObject(given)) return [];
   return Object.keys(given).filter((name) => !isJsonObject(properties) || !Object.hasOwn(properties, name));
 }
 
 /**
- * Describes what is wrong with arguments, or with the checked part of them (`isCut`): the argument, the expected and
- * the actual value, and what would be valid.
+ * Describes what is wrong with arguments, or their checked part (`isCut`): expected and actual value, and what would be
+ * valid.
  */
 export function describeIssues(
   issues: readonly z.core.$ZodIssue[],
@@ -145,8 +142,8 @@ interface Look {
 }
 
 /**
- * Cuts arguments after their hundredth problem; positions stay the same. Returns them unchanged if they have fewer. A
- * problem is a value of a wrong type or not among the allowed words, or a missing or unknown member.
+ * Cuts arguments after their hundredth problem, which is a wrong type or word, or a missing or unknown member.
+ * Positions stay.
  */
 export function cutAtIssueLimit(given: unknown, schema: JsonSchema): unknown {
   const look: Look = { root: schema, forms: new Map(), path: [], left: MAX_MISFITS };

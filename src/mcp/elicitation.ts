@@ -56,8 +56,7 @@ export interface Declaring {
 }
 
 /**
- * Whether the client can show a form to a person. An empty capability means forms. `server` knows what clients of the
- * 2025 era declared.
+ * Whether the client can show a form. An empty capability means forms. `server` knows what 2025-era clients declared.
  */
 export function canAsk(call: Declaring, server?: McpServer): boolean {
   const modes = modesOf(call, server);
@@ -110,8 +109,8 @@ export function elicitationResult(answer: unknown): ElicitationResult {
 }
 
 /**
- * The reply to a question of this call: undefined if none was asked, "closed" if the form was closed without a
- * decision. A reply without our seal, or with the seal of another call, is ignored.
+ * The reply to a question of this call; "closed": closed without a decision. Ignores a reply without the seal of this
+ * call.
  */
 export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed" | undefined {
   const state = call.mcpReq.requestState();
@@ -130,10 +129,7 @@ export interface OpenQuestion {
   readonly end: () => void;
 }
 
-/**
- * Asks a client of the 2025 era. The question stays open as long as a confirmation is valid, beyond the end of the
- * call.
- */
+/** Asks a client of the 2025 era. The question stays open while a confirmation is valid, beyond the end of the call. */
 export function askOlder(call: ServerContext, message: string): OpenQuestion {
   const ending = new AbortController();
   const options = { signal: ending.signal, timeout: QUESTION_SECONDS * 1000 };
@@ -151,9 +147,7 @@ const FORM = {
   required: [CONFIRM],
 };
 
-/**
- * Creates the result with which a client of the 2026-07-28 era asks the person, plus `further` requests to the client.
- */
+/** Creates the result with which a 2026-07-28 client asks the person, plus `further` requests to the client. */
 export async function asking(
   { ask }: ToolQuestion,
   seal: QuestionSeal,

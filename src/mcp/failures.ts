@@ -11,8 +11,8 @@ import { ToolError } from "../tools/define-tool.ts";
 import { PlanningError } from "../tools/write/planned.ts";
 
 /**
- * Describes any error that a handler throws; no other place turns errors into answers. An error of an unknown class is
- * a fault of this server: its details go only to the log, with an ID that the answer contains.
+ * Describes any error that a handler throws. Details of an unknown error go only to the log, with an ID that the answer
+ * contains.
  */
 export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFailure {
   if (

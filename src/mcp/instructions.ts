@@ -3,8 +3,8 @@ import type { ServerParts } from "./server-parts.ts";
 import type { Hidden } from "./tool-list.ts";
 
 /**
- * Returns the instructions of the server, which mention only listed tools. The first 500 characters can stand alone,
- * because some hosts show no more.
+ * Returns the instructions, which mention only listed tools. The first 500 characters can stand alone, because some
+ * hosts show no more.
  */
 export function instructions({
   environment,

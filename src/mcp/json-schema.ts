@@ -69,9 +69,8 @@ export const MAX_VALUES = 1_000_000;
 export const MAX_MEMBERS = 10_000;
 
 /**
- * Counts the values in a JSON text, including the text itself and excluding names of members: the number of values that
- * parsing would create. Reads bytes only, and stops slightly above `most`. For invalid JSON it counts at least the
- * values before the error.
+ * Counts the values that parsing a JSON text would create, from its bytes, to slightly above `most`. For invalid JSON
+ * it counts at least the values before the error.
  */
 export function valuesIn(json: Uint8Array, most: number): number {
   let values = 0;
@@ -92,8 +91,8 @@ export function valuesIn(json: Uint8Array, most: number): number {
 }
 
 /**
- * Counts the members of the largest object in a JSON text from its bytes: an object with many members costs far more
- * than a list with as many values. Counts at most to one more than `most`.
+ * Counts the members of the largest object in a JSON text, up to one more than `most`: many members cost far more than
+ * as many values in a list.
  */
 export function membersIn(json: Uint8Array, most: number): number {
   /** The member counts of the objects that are open here, outermost first. */

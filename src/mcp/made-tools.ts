@@ -8,7 +8,7 @@ export interface MadeTool extends ToolFacts {
 }
 
 /**
- * All tools in their listed order. The build fills this list, because loading the code of the tools and creating their
- * schemas takes a fifth of the start-up time. Without a build it is empty, and the tools are loaded.
+ * All tools in their listed order. The build fills this list, because creating the tools takes a fifth of the start-up
+ * time. Without a build it is empty, and the tools are loaded.
  */
 export const MADE_TOOLS: readonly MadeTool[] = [];

@@ -19,10 +19,9 @@ interface Reading {
 }
 
 /**
- * Reads arguments as they were meant. If the schema does not accept a text, a text that contains a JSON array, an
- * object, a number, or true or false is replaced by that value, at any depth; a word in another case becomes the
- * allowed word; and `null` is removed from fields of items that do not accept it. What cannot be read stays unchanged.
- * Throws a ToolError if the texts contain too much.
+ * Reads arguments as they were meant, if the schema does not accept them: a text with a JSON array, object, number or
+ * boolean becomes that value, at any depth; a word in another case becomes the allowed word; and `null` is removed from
+ * fields of items that do not accept it. The rest stays. Throws a ToolError if the texts contain too much.
  */
 export function parseStringifiedArguments(given: unknown, schema: JsonSchema): unknown {
   return read(given, schema, { root: schema, left: MAX_VALUES });
@@ -88,8 +87,8 @@ const ALTERNATIVES: readonly (readonly string[])[] = [
 ];
 
 /**
- * Removes arguments that were not given: hosts send `null`, and empty texts, for each optional argument that their
- * model left out. An empty list counts as absent only if that cannot widen an effect.
+ * Removes arguments that were not given: some hosts send `null` or empty texts for each of them. An empty list counts
+ * as absent only if that cannot widen an effect.
  */
 export function withoutAbsent(given: unknown, { properties, required }: JsonSchema): unknown {
   if (!isJsonObject(given) || !isJsonObject(properties)) return given;
@@ -118,8 +117,8 @@ function saysSomething(value: unknown): boolean {
 }
 
 /**
- * Removes `null` from fields of an item that do not accept it. A host that sends one such field sends `null` for every
- * field, so then no `null` of the item has a meaning. Such hosts can send the text `[]` instead of a meaningful `null`.
+ * Removes `null` from fields of an item that do not accept it. A host that sends one sends `null` for every field, so
+ * then no `null` has a meaning. Such hosts can send the text `[]` instead of a meaningful `null`.
  */
 function itemFields(item: JsonSchema, form: JsonSchema, root: JsonSchema): JsonSchema {
   const { properties, required, additionalProperties } = form;

@@ -65,9 +65,8 @@ interface Listened {
 export type Listening = { readonly refused: object } | Listened;
 
 /**
- * Checks a `subscriptions/listen` request. A client may watch the resources of its caller's own runs, and the tasks
- * whose handles its caller received; the others are missing in the acknowledgement. The status of tasks is for clients
- * that follow them.
+ * Checks a `subscriptions/listen` request. A client may watch its caller's own runs and, if it follows tasks, those
+ * whose handles its caller received; others are missing in the acknowledgement.
  */
 export async function listened(message: unknown, listener: Listener): Promise<Listening> {
   const { data } = listenRequest.safeParse(message);
@@ -182,16 +181,13 @@ function notification(method: string, params: Readonly<Record<string, unknown>>)
 
 /** Looks at the runs that the clients of a process listen to. */
 export interface RunWatcher {
-  /**
-   * Looks at something again and again, until it resolves to false or the signal is aborted. A look that fails, as
-   * while the store is away, is repeated.
-   */
+  /** Looks at something repeatedly, until it resolves to false or the signal is aborted. A failed look is repeated. */
   add(look: () => Promise<boolean>, signal: AbortSignal): void;
 }
 
 /**
- * Creates the watcher of a process. It looks at one thing after another, and pauses long in comparison, so that any
- * number of subscriptions takes little of the process.
+ * Creates the watcher of a process. It looks at one thing after another with long pauses, so that any number of
+ * subscriptions takes little of the process.
  */
 export function runWatcher(clock: Pick<Clock, "sleep" | "monotonic">): RunWatcher {
   const looks = new Set<() => Promise<void>>();

@@ -31,10 +31,7 @@ export interface ServerParts {
   /** The tools that a setting hides, by name; none if absent. */
   readonly hidden?: ReadonlyMap<string, Hidden>;
   readonly environment: "live" | "sandbox";
-  /**
-   * The services that calls are executed with. The first call may load them, because that takes a fifth of the start-up
-   * time.
-   */
+  /** The services for calls, loaded with the first call, because that takes a fifth of the start-up time. */
   readonly services: () => Promise<ToolServices>;
   readonly seal: QuestionSeal;
   readonly redactor: Redactor;
@@ -91,9 +88,7 @@ export function callsUnderWay(): CallsUnderWay {
 
 const arrivals = new WeakMap<Request, number>();
 
-/**
- * Records when an HTTP request was received completely, in milliseconds since 1970. Its calls have waited since then.
- */
+/** Records when an HTTP request was received completely, in milliseconds since 1970: its calls wait since then. */
 export function noteArrival(request: Request, at: number): void {
   arrivals.set(request, at);
 }

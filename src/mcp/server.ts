@@ -30,8 +30,8 @@ const CACHE_HINTS = {
 const ABOUT_RUNS: ReadonlySet<string> = new Set(["get_run", "cancel_run", "decide_run"]);
 
 /**
- * Creates an MCP server for one connection; it acquires no resources. A server for a single request needs only the tool
- * that it calls, if any. Clients of the 2026-07-28 era get tasks, and no logs, which are deprecated.
+ * Creates an MCP server for one connection; for a single request, only with the tool that it calls. Clients of the
+ * 2026-07-28 era get tasks, and no logs, which are deprecated.
  */
 export function createMcpServer(parts: ServerParts, era: "legacy" | "modern", called?: string): McpServer {
   const { views } = parts;
@@ -175,7 +175,7 @@ const PNG =
   "ON4w+LCSsKywxrjgsPpwFPFcwiF9T+wNXQrVwdGwaCcAAAAASUVORK5CYII=";
 
 /**
- * The server's icon as a data URI, so that hosts need not fetch it. In one size and format only, because the 2026-07-28
- * era repeats it in every answer.
+ * The server's icon as a data URI, so that hosts need not fetch it; only one, because each 2026-07-28 answer repeats
+ * it.
  */
 const ICONS: Icon[] = [{ src: `data:image/png;base64,${PNG}`, mimeType: "image/png", sizes: ["48x48"] }];

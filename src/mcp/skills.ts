@@ -9,8 +9,7 @@ export interface Skills {
 }
 
 /**
- * Loads the skills: the files of `skills/` at the root of the repository, served through the SDK's extension
- * (SEP-2640). Loaded only here, so that commands that serve no MCP do not need the extension.
+ * Loads the skills of the repository's `skills/`, served through the SDK's extension (SEP-2640), which only this loads.
  */
 export async function loadSkills(): Promise<Skills> {
   const { SkillsExtension, skillEntry } = await import("@modelcontextprotocol/server/ext/skills");

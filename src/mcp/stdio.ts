@@ -8,9 +8,7 @@ import { showsViews } from "./elicitation.ts";
 import type { Listening, RunWatcher } from "./run-updates.ts";
 import type { CallsUnderWay } from "./server-parts.ts";
 
-/**
- * How long running calls may continue after the input has ended, so that `printf … | targeting-mcp` gets its answers.
- */
+/** How long running calls may continue after the end of the input, so that `printf … | targeting-mcp` is answered. */
 const LAST_ANSWERS_MS = 2000;
 
 const INVALID_REQUEST = -32_600;
@@ -48,9 +46,9 @@ export function serveOverStdio(options: StdioOptions): StdioConnection {
 }
 
 /**
- * One message per line, in both directions. The SDK's own transport would end the connection at a line that is too
- * long, and drop running calls when the input ends. A client of the 2026 era declares with each request whether it
- * shows views; these requests and the others go to one server each, created with the first such request.
+ * One message per line, in both directions. The SDK's own transport would end the connection at a long line, and drop
+ * running calls when the input ends. A client of the 2026 era declares with each request whether it shows views; one
+ * server gets these requests, another one the others.
  */
 class LineConnection implements StdioConnection {
   readonly ended: Promise<void>;
@@ -309,8 +307,8 @@ export class Lines {
 }
 
 /**
- * The ID of a JSON-RPC request of which only the beginning and the end are known. It is found among the members before
- * `params`, or as the last member; undefined if it is elsewhere.
+ * The ID of a JSON-RPC request of which only the beginning and end are known: among the members before `params`, or the
+ * last one.
  */
 export function requestIdOf({ head, tail }: LongLine): string | number | undefined {
   const id = String.raw`"id"\s*:\s*(\d{1,15}|"[^"\\]{1,200}")`;

@@ -130,8 +130,8 @@ const asked = z.object({ taskId: z.string() });
 type TaskMethod = "tasks/get" | "tasks/update" | "tasks/cancel";
 
 /**
- * Answers a request about a task. Throws the same ProtocolError for a handle that is wrong, belongs to another caller,
- * or names a run that is gone.
+ * Answers a request about a task. Throws the same ProtocolError for a wrong handle, another caller's, or one of a
+ * removed run.
  */
 export async function answerTask(
   method: TaskMethod,
@@ -269,10 +269,7 @@ async function runOf(runId: string, context: ToolContext): Promise<Run | undefin
   return run && followResumedRun(await endIfExpired(run, context), context);
 }
 
-/**
- * The status of a run. After its process was killed, only `resume_run` continues it, unless another process takes it
- * over.
- */
+/** The status of a run. If its process was killed, `resume_run` or a process that takes it over continues it. */
 async function standingOf(run: Run, { isPlan }: Named, { runs }: ToolContext): Promise<Status> {
   const { runId } = run.header;
   const stored = (await runs.storedStatus(runId)) ?? "finished";

@@ -113,9 +113,7 @@ export function toolsThatWrite(tools: readonly ListedTool[]): ReadonlySet<string
   return new Set(tools.flatMap(({ tool }) => (writes(tool) ? [tool.name] : [])));
 }
 
-/**
- * The names of the tools whose arguments can be large: lists without a limit, and objects of any form, such as a suite.
- */
+/** The names of the tools whose arguments can be large: unlimited lists, or objects of any form. */
 export function toolsWithLists(tools: readonly ListedTool[]): ReadonlySet<string> {
   const isLarge = ({ type, maxItems, properties }: JsonSchema): boolean =>
     (type === "array" && maxItems === undefined) || (type === "object" && properties === undefined);

@@ -9,10 +9,7 @@ export type Conflict =
   | { readonly kind: "noGroup"; readonly ref: Ref }
   /** `ref` takes a name, or as a group an own Context ID, that the option `holder` has. */
   | { readonly kind: "name" | "owner"; readonly value: string; readonly ref: Ref; readonly holder: Ref }
-  /**
-   * A group would have neither sub-options nor own Context IDs: it gets none, or loses its last. `leaving` lists the
-   * sub-options that leave it.
-   */
+  /** A group would have neither sub-options nor own Context IDs. `leaving` lists the sub-options that leave it. */
   | { readonly kind: "empty"; readonly ref: Ref; readonly leaving: readonly Ref[] };
 
 /** An option as it would be after all changes. */
@@ -27,9 +24,8 @@ interface After {
 }
 
 /**
- * Returns the conflicts of the targeting as it would be after all changes, by the rules of management-api 7.2 to 7.4.
- * Conflicts that already exist, and that no change concerns, are not included. Conflicts of one kind are adjacent,
- * because resolving one may resolve the next ones.
+ * Returns the conflicts of the targeting after all changes, by management-api 7.2 to 7.4, but not existing ones that no
+ * change concerns. Conflicts of one kind are adjacent, because resolving one may resolve the next ones.
  */
 export function conflicts(
   options: ReadonlyMap<Ref, KnownOption>,
@@ -76,8 +72,7 @@ function inUse(changes: ReadonlyMap<Ref, Change>, inside: ReadonlyMap<Ref, numbe
 }
 
 /**
- * Returns the conflicts about values that two options would have. If both options take the value, the conflict is about
- * the later one.
+ * Returns the conflicts about values that two options would have; they are about the later one if both take the value.
  */
 function doubled(
   kind: "name" | "owner",

@@ -4,9 +4,8 @@ import { type Creation, isNothing, type Left, type Work } from "./work.ts";
 const OPERATIONS = ["update", "create", "delete"] as const;
 
 /**
- * Returns the requests that may be sent next; the caller chooses one. Returns an empty list if nothing is left to do,
- * or if no request is possible. If `inParts` is true, requests that make only a part of a change now and leave the rest
- * for later are included.
+ * Returns the requests that may be sent next, for the caller to choose from; empty if nothing is left or possible.
+ * `inParts`: includes requests that make only a part of a change now.
  */
 function candidates(work: Work, inParts = false): readonly (readonly Item[])[] {
   const found: Item[][] = [];
@@ -62,9 +61,9 @@ function updateOne(work: Work, ref: Ref, batch: Batch, isPart: boolean): void {
 }
 
 /**
- * Adds the renames of options that swap their names. They are sent together, as soon as nothing else is left to do for
- * these options, and the first option gets a temporary name. Each member of the cycle wants the name of the next one;
- * the last wants the name of the first.
+ * Adds the renames of options that swap names, as soon as nothing else is left to do for them. They are sent together,
+ * and the first option gets a temporary name. Each member wants the name of the next one; the last wants that of the
+ * first.
  */
 function updateCycle(work: Work, cycle: readonly Ref[], batch: Batch, isPart: boolean): void {
   let isReady = true;
@@ -86,9 +85,7 @@ function updateCycle(work: Work, cycle: readonly Ref[], batch: Batch, isPart: bo
   }
 }
 
-/**
- * Returns the options whose wanted names form a cycle that begins at `start`, or undefined if there is no such cycle.
- */
+/** Returns the options whose wanted names form a cycle that begins at `start`. */
 function cycleFrom(work: Work, start: Ref): readonly Ref[] | undefined {
   const cycle: Ref[] = [start];
   const seen = new Set(cycle);
@@ -103,10 +100,7 @@ function cycleFrom(work: Work, start: Ref): readonly Ref[] | undefined {
   }
 }
 
-/**
- * Returns the item for the part of the remaining changes of an option that may be sent now, or undefined if nothing may
- * be sent.
- */
+/** Returns the item for the changes of an option that may be sent now, if any. */
 function itemFor(
   work: Work,
   ref: Ref,
@@ -137,10 +131,7 @@ function itemFor(
   return (isWhole || isPart) && !isNothing(item) ? item : undefined;
 }
 
-/**
- * Returns the own Context IDs that a group may lose now. Its placeholder is one of them as soon as the group has
- * lasting content.
- */
+/** Returns the own Context IDs that a group may lose now, with its placeholder once the group has lasting content. */
 function removableContextIds(work: Work, ref: Ref, option: KnownOption, left: Left, batch: Batch): readonly string[] {
   const placeholder = work.options.placeholders.contextIdOf(ref);
   const isFilled = work.held.has(ref) && hasContent(work, ref, option, left);
@@ -194,8 +185,7 @@ function remove(work: Work, batch: Batch): void {
   for (const { ref, option } of going) {
     if (!option.group) continue;
     const inside = [...work.model.inside(ref)];
-    // If a group is deleted with sub-options inside, they become top-level options. Those that move elsewhere must move
-    // before.
+    // The sub-options of a deleted group become top-level options, so those that move elsewhere must move before.
     const isFree = inside.every((child) => {
       const change = work.changes.get(child);
       return change === undefined || change.kind === "delete" || change.parent === undefined;
@@ -217,8 +207,8 @@ function remove(work: Work, batch: Batch): void {
 }
 
 /**
- * Returns requests with placeholders, for when names and groups wait for each other and nothing else can be sent. They
- * resolve one deadlock, or every deadlock if `all` is true.
+ * Returns requests with placeholders, for when names and groups wait for each other. They resolve one deadlock, or all
+ * of them.
  */
 function placeholders(work: Work, all: boolean): readonly Item[] {
   const batch = work.newBatch();
@@ -302,8 +292,8 @@ export interface RequestSequence {
 }
 
 /**
- * Returns the requests that make all changes of `work`, in order, if the service accepts each of them. If several
- * requests may be next, it chooses the one that needs the fewest requests after it. Changes the model of `work`.
+ * Returns the requests for all changes of `work`, in order, choosing those that need the fewest requests after them.
+ * Changes the model of `work`.
  */
 export function planRequests(work: Work): RequestSequence {
   const requests: (readonly Item[])[] = [];

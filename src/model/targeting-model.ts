@@ -81,9 +81,7 @@ export class TargetingModel {
     return this.#inside.get(group) ?? NONE;
   }
 
-  /**
-   * Applies an item as the service does when it accepts it. The sub-options of a deleted group move to the top level.
-   */
+  /** Applies an accepted item as the service does. The sub-options of a deleted group move to the top level. */
   apply(item: Item): void {
     if (item.op === "create") {
       const { ref, name, group, parent, expose, contexts, children } = item;
@@ -130,9 +128,8 @@ function changed(contexts: ReadonlySet<string>, add: readonly string[], remove: 
 }
 
 /**
- * One request on top of the model. The service runs its items in any order (management-api 4.1), so each rule must hold
- * in the least favorable order: a value must be free before the request, and options leave a group before others
- * arrive. Only names follow the order of the items.
+ * One request on top of the model. The service runs its items in any order (management-api 4.1), so a value must be
+ * free before the request, and options leave a group before others arrive. Only names follow the order of the items.
  */
 export class Batch {
   readonly items: Item[] = [];
@@ -156,7 +153,7 @@ export class Batch {
   }
 
   /**
-   * Returns whether a group may get an own Context ID. No other group may hold it before the request or get it in the
+   * Returns whether a group may get an own Context ID: no other group holds it before the request or gets it in the
    * request.
    */
   mayOwn(id: string, group: Ref): boolean {
@@ -164,9 +161,7 @@ export class Batch {
     return (owner === undefined || owner === group) && !this.#taken.has(id);
   }
 
-  /**
-   * Returns whether one more sub-option may leave a group without ever leaving it empty (management-api 7.4, case 6).
-   */
+  /** Returns whether one more sub-option may leave a group, which must never be empty (management-api 7.4, case 6). */
   mayLeave(group: Ref): boolean {
     return this.#staying(group) > 1 || (this.#own(group) > 0 && (this.#ownAfter.get(group) ?? 1) > 0);
   }

@@ -46,10 +46,7 @@ interface WorkOptions {
 
 const NOTHING: Left = { add: [], remove: [] };
 
-/**
- * The remaining changes of a targeting. They are always computed as the difference between the wanted changes and the
- * model.
- */
+/** The remaining changes of a targeting: always the difference between the wanted changes and the model. */
 export class Work {
   readonly model: TargetingModel;
   readonly changes: ReadonlyMap<Ref, Change>;

@@ -22,8 +22,8 @@ interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
 export type Audit = (line: OutcomeLine | DecisionLine) => void;
 
 /**
- * Appends lines one after another. Each line has its time, and names its caller as people know it. Each passes
- * `redact`, so no line contains a key. If a line cannot be written, the log gets an error with the line.
+ * Appends lines, each with its time and its caller as people know it. Each passes `redact`, so that it contains no key.
+ * The log gets lines that cannot be written.
  */
 export function auditInto(
   append: (line: string) => Promise<void>,
@@ -69,9 +69,8 @@ export interface AuditedCall {
 const OPEN: ReadonlySet<string> = new Set(["running", "needs_confirmation"]);
 
 /**
- * Writes a line about a call that may have changed an API when the call is answered. If the answer reports a run that
- * has ended, no line is written, because the process that ended the run has written it. `answer` is the structured
- * answer; undefined if the call failed without a report.
+ * Writes a line when a call that may have changed an API is answered, unless it reports a run that has ended: the
+ * process that ended the run has written that line. `answer` is undefined if the call failed without a report.
  */
 export function auditCall(
   audit: Audit,

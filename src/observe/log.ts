@@ -32,8 +32,8 @@ interface LogOptions {
 export type FollowedWork = AsyncLocalStorage<LogFields>;
 
 /**
- * Creates the storage with which logs follow work. Create one for each process and share it: before Node 24 each such
- * storage slows down every promise of the process.
+ * Creates the storage with which logs follow work: one for a process, because before Node 24 each slows down every
+ * promise.
  */
 export function followWork(): FollowedWork {
   return new AsyncLocalStorage();

@@ -5,10 +5,9 @@ import type { Observer } from "./observer.ts";
 export type OpenTelemetry = typeof import("@opentelemetry/api");
 
 /**
- * Creates spans with the SDK that the person has loaded: one for each call of a tool, in the trace that the client
- * passes in `_meta`; one for each run, which may outlive its call, in its own trace that links to the call; and one for
- * each request to an API, in the trace of its run or call. Names of spans and attributes follow the semantic
- * conventions for MCP. Spans contain no caller, object or argument.
+ * Creates spans with the SDK that the person has loaded: one for each call of a tool, in the client's trace (`_meta`);
+ * one for each run, in its own trace that links to the call, because it may outlive it; and one for each request to an
+ * API. Names follow the semantic conventions for MCP. Spans contain no caller, object or argument.
  */
 export function traces({ trace, context, propagation, ...api }: OpenTelemetry, version: string): Observer {
   const tracer = trace.getTracer("targeting-mcp", version);

@@ -90,9 +90,8 @@ export interface WrittenOption {
 type BaseField = "name" | "parent" | "exposeChildren" | "contexts";
 
 /**
- * Returns the base after an apply. Replaces each written field by its current value, and adds or removes whole lines
- * only for created or deleted options. Everything else stays, including other fields that others changed;
- * otherwise the next plan would revert them.
+ * Returns the base after an apply: written fields have their current values, and lines of created or deleted options
+ * are added or removed. Everything else stays; otherwise the next plan would revert what others changed.
  */
 export function renewedBase(
   base: Base,

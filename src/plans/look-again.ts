@@ -7,9 +7,9 @@ import { asPlanned, isUnresolved, type PlannedChanges, type ResolvedRun, resolve
 import { type HowToRead, readTargeting } from "./read-targeting.ts";
 
 /**
- * Reads a stored plan and the current state of its targeting, and checks whether the plan still fits. If the plan
- * undoes a run with unanswered requests, `resolve` first determines their outcomes. Throws a FileError if the plan
- * cannot be read or others changed what it would undo, and the ApiError of a read.
+ * Reads a stored plan and the current state, and checks whether they still fit. For the undo of a run with unanswered
+ * requests, `resolve` first determines their outcomes. Throws a FileError if the plan cannot be read or others changed
+ * what it would undo, and the ApiError of a read.
  */
 export async function checkStoredPlan(
   bytes: ByteSource,
@@ -38,8 +38,8 @@ export async function checkStoredPlan(
 }
 
 /**
- * Returns which options need their Context IDs read to check or execute a plan: options that it deletes or whose
- * Context IDs it changes, groups that lose or get an option, and options with a name that it assigns.
+ * Returns which options need their Context IDs read: those that the plan deletes, or whose Context IDs it changes,
+ * groups that lose or get an option, and options with a name that it assigns.
  */
 function wantsOf({ items }: StatePlan): HowToRead["wants"] {
   const ids = new Set<string>();

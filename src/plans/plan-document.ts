@@ -51,14 +51,11 @@ const document = z.strictObject({
   groups: z.record(ulid, z.string()),
   wayBack: wayBack.optional(),
   /**
-   * For a plan in a file: the path from there to the planned file whose base is updated. Not part of the digest,
-   * because the location of the files does not change what is applied.
+   * For a plan in a file: the relative path to the file that was planned, whose base is updated after the apply. Not
+   * part of the digest, because it does not change what is applied.
    */
   file: z.string().optional(),
-  /**
-   * The SHA-256 digest of everything else, in hexadecimal digits. It ensures that the reviewed plan is the one that is
-   * applied.
-   */
+  /** The SHA-256 digest of everything else, in hexadecimal digits, so that only the reviewed plan is applied. */
   digest: z.string(),
 });
 
@@ -141,9 +138,7 @@ export const planJsonSchema = z.object({
 });
 export type PlanJson = Fixed<z.input<typeof planJsonSchema>>;
 
-/**
- * Returns the exit code of the command that shows a plan: 0 for no changes, 2 for changes, 1 if it cannot be applied.
- */
+/** Returns the exit code of a command that shows a plan: 0 for no changes, 2 for some, 1 for an error. */
 export function exitCodeOf(plan: StatePlan): PlanExitCode {
   if (!isApplicable(plan)) return 1;
   return itemCount(plan) === 0 ? 0 : 2;
@@ -200,8 +195,8 @@ export interface MadePlan {
 }
 
 /**
- * Plans a desired state. Throws a FileError if the targeting is missing or unknown, or `prune` has no base. Also throws
- * the errors of `read`.
+ * Plans a desired state. Throws a FileError for an unknown targeting, or `prune` without a base, and the errors of
+ * `read`.
  */
 export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<MadePlan> {
   const { desired, fileDigest, base, targeting, prune, byName } = asked;

@@ -65,8 +65,8 @@ export interface ResolvedRun {
 }
 
 /**
- * Returns the changes of an undo plan after its unresolved outcomes were resolved. Throws a FileError if others changed
- * the remaining objects since, and the ApiError of a read.
+ * Returns the changes of an undo plan after resolving its outcomes. Throws a FileError if others changed the objects,
+ * and an ApiError.
  */
 export async function resolvedUndo(
   { wayBack: shown }: PlanDocument,
@@ -124,8 +124,8 @@ function optionsIn(present: Present | undefined): PlannedChanges["there"] {
 }
 
 /**
- * Reads the current state of the targetings that a run changed: all options, and the Context IDs that the undo depends
- * on. Omits targetings that are gone. Throws the ApiError of a read, and a ListError if lists change during each read.
+ * Reads the targetings that a run changed: all options, and the Context IDs that the undo depends on. Omits targetings
+ * that are gone. Throws the ApiError of a read, and a ListError if lists keep changing.
  */
 export async function readPresent(
   api: ManagementApi,

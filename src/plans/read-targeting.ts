@@ -16,10 +16,7 @@ export interface HowToRead {
   readonly store?: ContentsStore | undefined;
   /** Whether everything is read again and stored. */
   readonly fresh?: boolean | undefined;
-  /**
-   * Returns whether the Context IDs of an option are needed. If absent, all are. Other options are returned without
-   * Context IDs.
-   */
+  /** Whether an option is returned with its Context IDs; absent: all are. */
   readonly wants?: ((option: Pick<OptionRecord, "_id" | "name" | "type">) => boolean) | undefined;
   /** Called with the number of options that have been read, and their total. */
   readonly onProgress?: ((read: number, of: number) => void) | undefined;
@@ -32,8 +29,8 @@ interface Placed {
 }
 
 /**
- * Reads a whole targeting: all options with all Context IDs, each once, concurrently. Omits options that are deleted
- * meanwhile. Throws the ApiError of a read, and a ListError if lists change during each read.
+ * Reads a whole targeting, each option once. Omits options that are deleted meanwhile. Throws the ApiError of a read,
+ * and a ListError if lists keep changing.
  */
 export async function readTargeting(
   api: ManagementApi,
@@ -68,10 +65,7 @@ export async function readTargeting(
   return { targeting: { _id, name }, options };
 }
 
-/**
- * Yields a list from its beginning and releases the yielded items, so that records and options do not need memory at
- * the same time.
- */
+/** Yields a list and releases the yielded items, so that records and options are not in memory at the same time. */
 function* takenFrom<Item>(list: Item[]): Generator<Item> {
   list.reverse();
   for (let next = list.pop(); next !== undefined; next = list.pop()) yield next;
@@ -142,9 +136,9 @@ export interface TargetingHints {
 }
 
 /**
- * Returns the ID of the targeting that a file is planned for, from the caller, the file, or the base. Returns undefined
- * if the file names an unknown targeting, which the plan then creates. Throws a FileError if the sources contradict
- * each other, a name is unknown or ambiguous, or no source names a targeting.
+ * Returns the ID of the targeting that a file is planned for, from the caller, the file or the base. Undefined for a
+ * new targeting, which the plan creates. Throws a FileError if they contradict each other, or a name is missing,
+ * unknown or ambiguous.
  */
 export async function whichTargeting({
   given,

@@ -10,8 +10,8 @@ import { readKeptPlan, textOf } from "./look-again.ts";
 import { serviceOption, unlessMissing } from "./read-targeting.ts";
 
 /**
- * Updates the base of a file after its plan was applied: replaces only the written fields by their current values.
- * Throws a FileError if the base cannot be read or written, and the ApiError of a read.
+ * Updates the base of an applied file: only written fields get their current values. Throws a FileError if the base
+ * cannot be read or written, and the ApiError of a read.
  */
 export async function renewBaseAt(
   { root, steps }: { readonly root: string; readonly steps: readonly string[] },
@@ -80,10 +80,7 @@ export function renamedTargeting(plan: StatePlan, objects: AppliedObjects): bool
   return plan.targeting._id !== undefined && plan.targeting.rename !== undefined && objects.isDone(0);
 }
 
-/**
- * Returns the IDs of rows without an ID in the file, by the position of the row: for options matched by name and for
- * created ones.
- */
+/** Returns the IDs of rows without one, for options matched by name and created ones, by position. */
 export function idsOfRows(
   { options }: Desired,
   plan: StatePlan,

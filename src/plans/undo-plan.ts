@@ -5,7 +5,7 @@ import { difference, type StatePlan, shownValue, ulid } from "./diff/plan.ts";
 
 /**
  * How an object is undone: `exact`; `caveat`, with differences; `notOurs`, not undone because others changed it since;
- * or `impossible`. `unresolved`: its request was not answered, and its outcome must be resolved first.
+ * `impossible`; or `unresolved`, until the outcome of its unanswered request is known.
  */
 export const UNDO_LABELS = ["unresolved", "exact", "caveat", "notOurs", "impossible"] as const;
 export type RowLabel = (typeof UNDO_LABELS)[number];

@@ -20,8 +20,8 @@ export function targetingsIn({ targetings, options, unresolved }: Done): readonl
 }
 
 /**
- * Returns the options whose Context IDs the undo depends on: options that the run created, or whose Context IDs it
- * changed. If a group gets Context IDs back, adds all groups.
+ * Returns the options whose Context IDs the undo depends on: those that the run created or changed, and all groups if a
+ * group gets Context IDs back.
  */
 export function contentsNeeded(done: Done, { targeting, options }: Present): readonly string[] {
   const needed = new Set<string>();
@@ -41,9 +41,8 @@ export function contentsNeeded(done: Done, { targeting, options }: Present): rea
 }
 
 /**
- * Plans the undo of a run, without reads or requests. `present` contains the run's targetings that still exist. A field
- * that still has the value the run wrote is restored. A field that others changed since stays, and its row has both
- * values.
+ * Plans the undo of a run, without reads. `present` are the run's targetings that still exist. A field with the value
+ * that the run wrote is restored; one that others changed stays, and its row has both values.
  */
 export function undoPlan(done: Done, present: ReadonlyMap<string, Present>): UndoPlan {
   const rows: UndoRow[] = [

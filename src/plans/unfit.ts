@@ -6,9 +6,8 @@ import { knownOption } from "./modelled.ts";
 import type { Intent, Present, PresentOption, UndoReason, UndoRow } from "./undo-plan.ts";
 
 /**
- * Removes changes that the rest of an undo makes impossible: a move into a group that is gone, a name that another
- * option has, a Context ID that two groups would have, or a group that would be empty. A removed change may be needed
- * by another one, so this repeats until nothing more is removed.
+ * Removes changes that the rest of an undo makes impossible: a move into a missing group, a taken name, a Context ID of
+ * two groups, or an empty group. Others may need a removed change, so this repeats.
  */
 export function removeConflictingChanges(all: IntendedUndo, present: Present): void {
   const options = new Map([...present.options].map(([id, there]) => [id, knownOption(there)]));

@@ -45,8 +45,7 @@ export async function duringCall<T>(until: number, work: () => Promise<T>): Prom
 }
 
 /**
- * The deadline of the call that the current work belongs to, in milliseconds of the monotonic clock; undefined if no
- * call waits for it, or the call was answered.
+ * The deadline of the current work's call, in milliseconds of the monotonic clock; undefined if no call waits for it.
  */
 export function callUntil(): number | undefined {
   const call = calls.getStore();

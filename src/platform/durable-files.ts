@@ -12,8 +12,8 @@ const OWNER_ONLY = 0o600;
 const NOT_SYNCED: readonly unknown[] = ["EPERM", "EACCES", "EISDIR", "EINVAL", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"];
 
 /**
- * Writes the directory entries of a folder to the disk. Only then does a file that was created, renamed or removed
- * there stay so after a power failure. Returns false if the system cannot do that; throws its other errors.
+ * Writes the entries of a folder to the disk, so that created, renamed and removed files survive a power failure.
+ * Returns false if the system cannot do that.
  */
 export async function syncFolder(folder: string): Promise<boolean> {
   try {
@@ -40,9 +40,8 @@ export async function makeFolder(folder: string): Promise<void> {
 }
 
 /**
- * Writes a file and replaces the previous one atomically: at any moment, also after a power failure, one of the two
- * exists and is complete. When this resolves, the file is on the disk. Throws what the pieces or the operating system
- * throw.
+ * Writes a file and replaces the previous one: at any moment, also after a power failure, one of them is complete. When
+ * this resolves, the file is on the disk. Throws the errors of the pieces and the system.
  */
 export async function replaceFile(file: string, pieces: string | Pieces, mode = OWNER_ONLY): Promise<void> {
   const fresh = besideOf(file);
@@ -57,8 +56,8 @@ export async function replaceFile(file: string, pieces: string | Pieces, mode = 
 }
 
 /**
- * Creates a file that only the owner can read, complete and on the disk. Returns false if a file of this name exists.
- * On file systems without hard links it is empty for a moment.
+ * Creates a file for the owner only, complete and on the disk. Returns false if it exists. Without hard links it is
+ * empty for a moment.
  */
 export async function createFile(file: string, text: string): Promise<boolean> {
   const fresh = besideOf(file);
@@ -74,10 +73,7 @@ export async function createFile(file: string, text: string): Promise<boolean> {
   }
 }
 
-/**
- * Appends a line to a file that only the owner can read; when this resolves, it is on the disk. A previous line that a
- * power failure cut off stays a separate line.
- */
+/** Appends a line to a file for the owner only, and to the disk. A line that a power failure cut off stays separate. */
 export async function appendLine(file: string, line: string): Promise<void> {
   const handle = await open(file, "a+", OWNER_ONLY);
   let size = 0;

@@ -1,7 +1,6 @@
 /**
- * Decides right before the last bytes of a request whether it may still be sent, because the lease that allows it can
- * expire while the process is stopped. A service cannot apply a request before its last byte, so this is the moment to
- * check.
+ * Decides right before the last bytes of a request whether it may still be sent: its lease can expire while the process
+ * is stopped, and a service cannot apply a request before its last byte.
  */
 export interface Fence {
   /** Called right before the bytes that complete the request. Throws a HeldBackError if they may no longer leave. */

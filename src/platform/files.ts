@@ -26,17 +26,14 @@ const HELD: readonly unknown[] = ["EPERM", "EACCES", "EBUSY"];
 const PAUSES_MS = [10, 20, 40, 80, 150, 200, 250, 300, 400, 500] as const;
 
 /**
- * Replaces a file with another one atomically. On Windows this fails while another process has the file open, usually
- * for a moment, so it is retried for about two seconds there. Throws the last error of the operating system.
+ * Replaces a file atomically. On Windows this fails while another process has it open, so it is retried for about two
+ * seconds. Throws the last error.
  */
 export function moveIntoPlace(from: string, to: string, system: MovingSystem = THIS_SYSTEM): Promise<void> {
   return retryWhileLocked(() => system.rename(from, to), system);
 }
 
-/**
- * Runs an operation on a file. On Windows it is retried for about two seconds while another program has the file open.
- * Throws the last error of the operating system.
- */
+/** Runs an operation on a file; on Windows it is retried for about two seconds while another program has it open. */
 async function retryWhileLocked(work: () => Promise<void>, { platform, sleep }: PatientSystem): Promise<void> {
   for (const pause of platform === "win32" ? PAUSES_MS : []) {
     try {
@@ -49,10 +46,7 @@ async function retryWhileLocked(work: () => Promise<void>, { platform, sleep }: 
   await work();
 }
 
-/**
- * Removes a file; does nothing if it does not exist. On Windows this is retried for about two seconds while another
- * program has the file open. Throws the last error of the operating system.
- */
+/** Removes a file if it exists; on Windows with retries for about two seconds while another program has it open. */
 export function removeFile(file: string, system: PatientSystem = THIS_SYSTEM): Promise<void> {
   return retryWhileLocked(() => rm(file, { force: true }), system);
 }

@@ -16,10 +16,7 @@ export function bytesOf(path: string): ByteSource {
   return (pieceBytes) => piecesOf(() => open(path, constants.O_RDONLY | constants.O_NOFOLLOW), pieceBytes);
 }
 
-/**
- * The content of a file that the caller named. Reading throws a FileError if the path now contains a link, and the
- * error of the operating system.
- */
+/** The content of a file that the caller named. Reading throws a FileError if the path now contains a link. */
 export function bytesAt(place: Place): ByteSource {
   return (pieceBytes) => piecesOf(() => openPlace(place), pieceBytes);
 }
@@ -109,9 +106,8 @@ const DESCRIPTORS = "/proc/self/fd";
 const HOLDS_DESCRIPTORS = process.platform === "linux" && existsSync(DESCRIPTORS);
 
 /**
- * Opens the folder that contains a file. On Linux each folder is opened from its parent, so no link is ever followed.
- * Elsewhere Node can only check each folder, and `check` repeats that. Throws a SymlinkError, and the error of the
- * operating system if the folder does not exist.
+ * Opens the folder of a file. On Linux each folder is opened from its parent, so no link is followed. Elsewhere each
+ * folder can only be checked, which `check` repeats. Throws a SymlinkError, or an error of the system.
  */
 export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Promise<SafeDirectory> {
   const folders = place.steps.slice(0, -1);
@@ -134,8 +130,7 @@ export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Prom
 }
 
 /**
- * Opens a file of an open folder for reading, without blocking on a pipe. Throws a SymlinkError if it is not a regular
- * file, or was reached through a link.
+ * Opens a file for reading, without blocking on a pipe. Throws a SymlinkError if it is not regular, or behind a link.
  */
 export async function openInside(folder: SafeDirectory, name: string): Promise<FileHandle> {
   const path = folder.at(name);

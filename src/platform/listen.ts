@@ -2,8 +2,7 @@ import { once } from "node:events";
 import type { Server } from "node:net";
 
 /**
- * The address in an `Origin` header as browsers write it: `http` or `https`, host and port, and nothing else. Undefined
- * for any other text, including `null`.
+ * The address in an `Origin` header as browsers write it: `http` or `https`, host and port. Undefined for other texts.
  */
 export function originIn(header: string): URL | undefined {
   if (!URL.canParse(header)) return undefined;

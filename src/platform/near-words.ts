@@ -1,6 +1,6 @@
 /**
- * The entry of `words` that is nearest to a mistyped word: equal except for case, hyphens and underscores, or with at
- * most a third of its letters (at most two) mistyped. Undefined if none is near.
+ * The entry of `words` nearest to a mistyped word: equal except for case, hyphens and underscores, or with at most a
+ * third of its letters (at most two) mistyped.
  */
 export function nearestWord(word: string, words: readonly string[]): string | undefined {
   const plain = withoutSeparators(word);
@@ -29,10 +29,7 @@ export function mistyped(
   return best;
 }
 
-/**
- * How many letters must be inserted, removed or replaced to turn one text into the other. Returns more than `most` if
- * `most` changes are not enough.
- */
+/** How many letters must change to turn one text into the other; more than `most` if that is not enough. */
 export function editDistance(from: string, to: string, most: number): number {
   if (Math.abs(from.length - to.length) > most) return most + 1;
   let previous = [0];

@@ -2,8 +2,8 @@ import { LIMITS } from "../spec/limits.ts";
 import type { NameProblem } from "../spec/names.ts";
 
 /**
- * Formats a count for people: 1234567 becomes "1,234,567". `Number.toLocaleString` does the same, but its first call
- * loads the tables of all locales, which takes a twelfth of the server's start-up time.
+ * Formats a count: 1234567 becomes "1,234,567". `Number.toLocaleString` would load the tables of all locales, which
+ * takes a twelfth of the start-up time.
  */
 export function thousands(count: number): string {
   return String(count).replace(/(?<=^-?\d+)(?=(?:\d{3})+$)/g, ",");

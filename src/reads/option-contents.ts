@@ -9,16 +9,13 @@ import { pagesAhead, sideBySide } from "./side-by-side.ts";
 export interface OptionContents {
   readonly option: OptionRecord;
   readonly contexts: readonly string[];
-  /**
-   * The service's clock at the time of its answer, in milliseconds since 1970; absent if the service does not report
-   * it.
-   */
+  /** The service's clock when it answered, in milliseconds since 1970; absent if not reported. */
   readonly serverTime?: number;
 }
 
 /**
- * Reads an option with all its Context IDs, page by page (management-api 8.1). Reads it again if it changed meanwhile.
- * Throws the ApiError of a page, and a ListError if pages repeat or the option changed during each read.
+ * Reads an option with all its Context IDs (management-api 8.1), again if it changes meanwhile. Throws an ApiError, or
+ * a ListError if it keeps changing.
  */
 export function readOptionContents(api: ManagementApi, optionId: string, signal: AbortSignal): Promise<OptionContents> {
   return untilStable(({ totalMayChange: mayBeShort = false }) => readOnce(api, optionId, { signal, mayBeShort }));
@@ -61,10 +58,7 @@ function isChanged(before: OptionRecord, now: OptionRecord): boolean {
   return before.contextCount !== now.contextCount || before.updatedAt !== now.updatedAt;
 }
 
-/**
- * Maps a list with a few calls at a time. Returns the values in the order of the list, without undefined ones. Throws
- * the first error.
- */
+/** Maps a list with a few calls at a time. Omits undefined values. Throws the first error. */
 export async function mapConcurrently<From, To>(
   list: readonly From[],
   map: (from: From) => Promise<To | undefined>,
@@ -81,16 +75,12 @@ export interface ContentsSource {
   readonly fresh?: boolean | undefined;
 }
 
-/**
- * The minimum age of a record when its Context IDs are read, in milliseconds by the service's clock. A younger record
- * could change again within the same tick of `updatedAt` and look unchanged.
- */
+/** The minimum age of a record in milliseconds: a younger one could change within the same tick of `updatedAt`. */
 const SETTLED_MS = 60_000;
 
 /**
- * Returns every Context ID of an option whose record was read just now. Uses the stored ones if the record is the same,
- * and then calls `withoutRead`; otherwise reads them. Assumes that `updatedAt` changes with Context IDs. Throws the
- * errors of `readOptionContents`.
+ * Returns every Context ID of an option whose record was just read: the stored ones if the record is the same (calls
+ * `withoutRead`), otherwise by reading. Assumes that `updatedAt` changes with Context IDs.
  */
 export async function contextIdsOf(
   api: ManagementApi,
@@ -131,9 +121,9 @@ interface Compared {
 }
 
 /**
- * Returns which options lack expected Context IDs, and which could not be read. Lists report the number of Context IDs
- * of an option, but not the IDs. With `isAlone` (no sign of another writer), reads only about a hundred evenly spread
- * options, and relies on the number for the others. If one of them differs, reads all.
+ * Returns which options lack expected Context IDs, and which could not be read. Lists only report the number of Context
+ * IDs. With `isAlone` (no sign of another writer), reads about a hundred evenly spread options, and relies on the
+ * number for the others unless one of the hundred differs.
  */
 export async function compareContexts(
   api: ManagementApi,
@@ -169,10 +159,9 @@ export interface FoundOptions {
 const READ_ALONE = { first: 1, later: 8 } as const;
 
 /**
- * Looks up options by their IDs with few reads. No route returns several options by ID. So it reads one option, which
- * names its targeting and its group, and searches their lists for the others while that takes fewer reads than single
- * reads. An option in no list is read alone, since only that proves that it is missing. Returns no Context IDs. Throws
- * the ApiError of a read that fails for another reason.
+ * Looks up options by their IDs with few reads. No route returns several options by ID, so it reads one option, which
+ * names its targeting and its group, and searches their lists for the others while that saves reads. An option in no
+ * list is read alone, since only that proves that it is missing. Returns no Context IDs. Throws ApiErrors.
  */
 export async function findOptions(
   api: ManagementApi,
@@ -232,8 +221,8 @@ class Search implements FoundOptions {
   }
 
   /**
-   * Reads a list, once, while fewer pages are left than options are missing. Returns what was read. Stops at a list
-   * that is gone, or whose pages repeat or shift; the missing options are then read one by one.
+   * Reads a list while fewer pages are left than options are missing, and returns what was read. Stops at a list that
+   * is gone or shifts; the missing options are then read one by one.
    */
   async #list(targetingId: string, parent?: string): Promise<readonly OptionRecord[]> {
     const key = parent ?? targetingId;

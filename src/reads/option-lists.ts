@@ -7,10 +7,9 @@ import { sideBySide } from "./side-by-side.ts";
 type ListedOption = ReturnType<typeof listed>;
 
 /**
- * Reads every option of a targeting: top-level options in the order of the service, each group followed by its
- * sub-options, unless `subOptions` is false. With `parent`, reads only the sub-options of that group. Yields the
- * options of a list only after the whole list was read. Throws the ApiError of a page, and a ListError if a list cannot
- * be read consistently.
+ * Reads every option of a targeting, each group followed by its sub-options, unless `subOptions` is false; with
+ * `parent` only those of that group. Yields the options of a list once all of it was read. Throws the ApiError of a
+ * page, and a ListError if a list is inconsistent.
  */
 export async function* readOptions(
   api: ManagementApi,

@@ -36,10 +36,7 @@ interface ScanJob {
 /** The option that was checked last, and its hit, if any. Options before it without a hit may be omitted. */
 export type Scanned = Fetched<Step, Hit>;
 
-/**
- * Checks options from a position on, in the order of the walk. If Context IDs are needed, reads those of several
- * options concurrently. Throws the errors of `walkOptions` and `contextIdsOf`.
- */
+/** Checks options from a position on, in the order of the walk, reading Context IDs of several at a time if needed. */
 export async function* scanOptions(api: ManagementApi, job: ScanJob): AsyncGenerator<Scanned, void> {
   const { walk, from, wanted } = job;
   const isNamed = nameTest(wanted.search);
@@ -93,8 +90,7 @@ export function emptyOptions(options: readonly OptionRecord[]): readonly OptionR
 }
 
 /**
- * Whether a group without own Context IDs is left empty by so many sub-options that leave it. The service refuses that
- * for the last of them (management-api 7.4, case 6).
+ * Whether a group without own Context IDs is left empty by so many leaving sub-options (management-api 7.4, case 6).
  */
 export function isLeftEmpty(
   { contextCount, childCount }: Pick<OptionRecord, "contextCount" | "childCount">,

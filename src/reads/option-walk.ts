@@ -41,8 +41,8 @@ interface Stretch<Option> {
 }
 
 /**
- * Walks options in the service's order, each group followed by its sub-options, and each option once. Reads lists
- * concurrently. Throws ApiErrors, and a ListError if a list shifts meanwhile; `untilStable` then starts again.
+ * Walks options in the service's order, each group followed by its sub-options, and each option once. Throws ApiErrors,
+ * and a ListError if a list shifts; `untilStable` then starts again.
  */
 export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPosition): AsyncGenerator<Step> {
   const read = sideBySide({
@@ -137,9 +137,7 @@ export function* stretches<Option>(
   if (from < options.length) yield { options: options.slice(from), group: undefined };
 }
 
-/**
- * Reads the sub-options of a group. If the group is gone, they are elsewhere, so the list with the group has shifted.
- */
+/** Reads the sub-options of a group. If the group is gone, they are elsewhere, so its list has shifted. */
 async function subOptions(api: ManagementApi, list: OptionList, from: number): Promise<readonly OptionRecord[]> {
   try {
     return await readList(api, list, (option) => option, from);

@@ -22,9 +22,7 @@ interface WalkOptions {
   readonly from?: number;
   /** Whether the total that the service reports may change during the walk. */
   readonly totalMayChange?: boolean;
-  /**
-   * Whether the list may shift, because the caller concludes nothing from missing options. Pages then need not overlap.
-   */
+  /** Whether the list may shift, because missing options do not matter. Pages then need not overlap. */
   readonly mayShift?: boolean;
 }
 
@@ -33,10 +31,10 @@ const LIMIT = LIMITS.listLimit.value;
 const MAX_WALKS = 4;
 
 /**
- * Walks a list page by page (management-api 8.1 for the page size). Each page begins with the last option of the page
- * before, unless the list may shift. This detects options that another writer removes or inserts, whatever the order of
- * the reads, and even without a total. If the service reports a total, the pages after the first are read concurrently.
- * Throws the ApiError of a page, and a ListError if pages repeat or the list shifted.
+ * Walks a list page by page (management-api 8.1). Unless the list may shift, each page begins with the last option of
+ * the page before, which detects options that another writer removes or inserts, whatever the order of the reads. With
+ * a total, further pages are read concurrently. Throws the ApiError of a page, and a ListError if pages repeat or the
+ * list shifted.
  */
 export async function* listPages(
   api: ManagementApi,
@@ -77,17 +75,15 @@ export async function* listPages(
   }
 }
 
-/**
- * Returns whether a page that ends at `end` is the last: by the total, or, without one, because the page is not full.
- */
+/** Returns whether a page that ends at `end` is the last, by the total, or because it is not full. */
 export function isLastPage({ items, total }: OptionPage, end: number, limit: number): boolean {
   return items.length === 0 || (total === undefined ? items.length < limit : end >= total);
 }
 
 /**
- * Does work that walks lists, and repeats it if a list shifted meanwhile, so that no conclusion rests on a missed
- * option. In the last try the total may change, and only the order of the options is checked. Throws the errors of the
- * work: a ListError if a list shifted each time.
+ * Does work that walks lists, and repeats it if a list shifted, so that no conclusion rests on a missed option. In the
+ * last try only the order of the options is checked. Throws the errors of the work: a ListError if a list shifted each
+ * time.
  */
 export async function untilStable<T>(work: (walk: Pick<WalkOptions, "totalMayChange">) => Promise<T>): Promise<T> {
   for (let walks = 1; ; walks += 1) {
@@ -101,8 +97,8 @@ export async function untilStable<T>(work: (walk: Pick<WalkOptions, "totalMayCha
 }
 
 /**
- * Reads one list from a position on, in the service's order. `pick` selects what is retained of each option. Throws the
- * ApiError of a page, and a ListError if pages repeat or the list shifted in each walk.
+ * Reads one list from a position on. `pick` selects what is retained of each option. Throws the ApiError of a page, and
+ * a ListError if each walk failed.
  */
 export function readList<T>(
   api: ManagementApi,

@@ -47,8 +47,8 @@ export interface ReadOption extends PlacedOption {
 }
 
 /**
- * Adds Context IDs to options. Needs one Get an Option request for each option with Context IDs, unless `kept` contains
- * them. Omits options that are gone meanwhile. Calls `onRead` with each option, in any order. Throws ApiErrors.
+ * Adds Context IDs to options, with a request for each option that has some, unless `kept` contains them. Omits options
+ * that are gone. Calls `onRead` with each, in any order.
  */
 export async function* withContexts(
   api: ManagementApi,
@@ -96,10 +96,7 @@ export async function* withContexts(
   for await (const { value } of rows) if (value !== undefined) yield value;
 }
 
-/**
- * Converts an option to a row of a file. Without `contexts`, the row has no Context IDs. A sub-option names its group,
- * or refers to it if the name is not known.
- */
+/** Converts an option to a row of a file. A sub-option names its group, or refers to its ID if the name is unknown. */
 export function savedOption({ option, groupName }: PlacedOption, contexts: readonly string[] | undefined): SavedOption {
   const { name, type, exposeChildren, parent } = option;
   if (groupName === undefined && typeof parent === "string") {
@@ -142,10 +139,7 @@ function sheetOption({ option, groupName, contexts }: ReadOption): SheetOption {
   };
 }
 
-/**
- * Writes the Context IDs of one option, as a `set`, to a file that every tool with option input can read. In a sheet
- * each ID has its own row.
- */
+/** Writes the Context IDs of one option, as a `set`, to a file for tools; in a sheet, one row for each ID. */
 export function contextLines(
   option: Pick<OptionRecord, "_id" | "name">,
   contexts: readonly string[],

@@ -2,10 +2,7 @@ import { setMaxListeners } from "node:events";
 
 const READS_AT_A_TIME = 16;
 
-/**
- * How many results may wait for an earlier one, per concurrent read. This limits memory, whatever the size of the
- * source.
- */
+/** How many results may wait for an earlier one, per concurrent read, to limit memory. */
 const RESULTS_AHEAD = 2;
 
 /** Enough for all reads to run even if only one option in some hundreds needs one. */
@@ -15,8 +12,7 @@ interface SideBySide<From, To> {
   /** The items to read. `signal` is aborted when no more items are needed. */
   readonly source: (signal: AbortSignal) => Iterable<From> | AsyncIterable<From>;
   /**
-   * Reads one item. Returns undefined if it has no result. For an item that needs no read, returns the value directly
-   * or calls `withoutRead`.
+   * Reads one item; undefined if it has no result. Without a read, returns the value directly or calls `withoutRead`.
    */
   readonly map: (from: From, signal: AbortSignal, withoutRead: () => void) => To | undefined | Promise<To | undefined>;
   /** How many more results without a read may wait for an earlier one; none if absent. */
@@ -26,10 +22,7 @@ interface SideBySide<From, To> {
   readonly pace?: { readonly width: number } | undefined;
 }
 
-/**
- * A value, and the item that it was read for. Of several consecutive items without a value, only the last may be
- * returned.
- */
+/** A value, and its item. Of several consecutive items without a value, only the last may be returned. */
 export interface Fetched<From, To> {
   readonly from: From;
   readonly value: To | undefined;
@@ -43,8 +36,8 @@ interface Slot<From, To> extends Fetched<From, To> {
 }
 
 /**
- * Reads items concurrently, and yields the results in the order of the source. Reads only a limited number of items
- * ahead. Aborts the reads in progress when the caller stops. Throws the error of a read after the results before it.
+ * Reads a limited number of items ahead, and yields the results in order. Aborts the reads when the caller stops.
+ * Throws the error of a read after the results before it.
  */
 export async function* sideBySide<From, To>(job: SideBySide<From, To>): AsyncGenerator<Fetched<From, To>, void> {
   const stop = new AbortController();
@@ -197,10 +190,7 @@ export function pagesAhead<Page>(
   };
   return {
     stop,
-    /**
-     * Returns the page that begins at `offset`: one that is already being read, or a new read. Throws the errors of the
-     * read.
-     */
+    /** Returns the page that begins at `offset`: one that is being read, or a new read. */
     async at(offset: number): Promise<Page> {
       const next = await ahead?.next();
       if (next !== undefined && next.done !== true && next.value.from === offset && next.value.value !== undefined)

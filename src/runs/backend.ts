@@ -5,8 +5,8 @@ import { callerName, type RunHeader, type RunStore, RunStoreError, undefinedIfUn
 import type { Turn } from "./turn.ts";
 
 /**
- * Everything that must outlive a process or that processes share. It is implemented by files and by PostgreSQL;
- * `test/runs/backend-contract.ts` tests what each implementation must do.
+ * Everything that outlives a process or that processes share, in files or PostgreSQL; `test/runs/backend-contract.ts`
+ * tests both.
  */
 export interface Backend {
   readonly runs: RunStore;
@@ -14,17 +14,11 @@ export interface Backend {
   readonly suites: SuiteTexts;
   /** Returns the store of the project's targetings that were seen before. */
   names(project: string, options: NamesOptions): TargetingMemory;
-  /**
-   * Returns the store of the project's Context IDs that were read before. Failures to read or write it are passed to
-   * `onProblem`.
-   */
+  /** Returns the store of the project's Context IDs that were read before. `onProblem` gets its failures. */
   contents(project: string, onProblem: (problem: unknown) => void): ContentsStore;
   /** Appends a line to the audit log of writes. */
   readonly audit: (line: string) => Promise<void>;
-  /**
-   * Returns a key of at least 32 bytes, the same for all processes that share the backend. Throws a RunStoreError if
-   * the key can be neither read nor created.
-   */
+  /** Returns a key of at least 32 bytes, the same for all processes of the backend. Throws a RunStoreError. */
   readonly sealKey: () => Promise<Uint8Array>;
   /** The sessions of the web page that were ended before they expired, for all processes that share the backend. */
   readonly endedSessions: EndedSessions;
@@ -46,7 +40,7 @@ export const ENDED_FOR_MS = 30 * 86_400_000;
 
 /**
  * Stores which sessions have ended. Their tokens expire at `until`, in milliseconds since 1970. A session is forgotten
- * long after that, and not while the clock is in doubt: with a wrong clock, its tokens would be valid again later.
+ * only long after that, because with a wrong clock its tokens would be valid again.
  */
 export interface EndedSessions {
   add(id: string, until: number): Promise<void>;
@@ -71,15 +65,13 @@ export interface SeenOption {
 }
 
 /**
- * Context IDs that were read before. They need not be read again as long as the option's record is unchanged. They are
- * used only for answers and exported files: whatever deletes something reads the current Context IDs.
+ * Context IDs that were read before, valid while the option's record is unchanged. They are used only for answers and
+ * exported files: whatever deletes something reads the current ones.
  */
 export interface ContentsStore {
   /** Loads what this process and others stored since the last refresh. Called before many options are looked up. */
   refresh(): Promise<void>;
-  /**
-   * Returns the Context IDs that were stored for an option with exactly this record, or undefined if there are none.
-   */
+  /** Returns the Context IDs that were stored for an option with exactly this record. */
   get(option: SeenOption): Promise<readonly string[] | undefined>;
   /** Stores the Context IDs of an option. If that fails, they are only read once more. */
   put(option: SeenOption, contexts: readonly string[]): Promise<void>;
@@ -88,33 +80,23 @@ export interface ContentsStore {
 /** Lets only one write request of a project be sent at a time (management-api 4.2). */
 export interface ProjectLock {
   /**
-   * Runs `work` while this process holds the write lock of the project, and returns its result. Work that sends
-   * requests first waits for those of the previous holder, with `settled`. If the lock is lost during the work, only
-   * requests are stopped: each request checks the lock before it is sent. Rejects with the signal's reason if the signal
-   * is aborted while waiting. Callers take turns, even if one of them has much work waiting.
+   * Runs `work` while this process holds the write lock of the project. Work that sends requests first waits for those
+   * of the previous holder, with `settled`. A lost lock stops only requests, each of which checks the lock. Rejects
+   * with the signal's reason if it is aborted while waiting. Callers take turns.
    */
   hold<T>(project: string, work: (turn: Turn) => Promise<T>, signal: AbortSignal, caller?: string): Promise<T>;
 }
 
-/**
- * Stores suites of event tests as text, each for the caller who made it, and the result of each test that a person
- * confirmed. Every method throws a RunStoreError if the store cannot be used.
- */
+/** Stores suites of event tests, each for its caller, and the results of confirmed tests. Throws RunStoreErrors. */
 export interface SuiteTexts {
-  /**
-   * Stores a text under an ID of letters and digits, and replaces the text stored under this ID before. The newest
-   * hundred texts of each caller are retained.
-   */
+  /** Stores a text under an ID of letters and digits, replacing an earlier one. Each caller's newest hundred remain. */
   put(caller: string, id: string, text: string): Promise<void>;
   get(caller: string, id: string): Promise<string | undefined>;
   /** Returns the caller's texts, the last stored first. */
   list(caller: string): Promise<readonly string[]>;
   /** Returns the size of the texts of all callers with this name, in bytes. */
   storedBytes(callerName: string): Promise<number>;
-  /**
-   * Claims a confirmation. Returns true for the first call in any process, which may then act on it, and false for all
-   * others.
-   */
+  /** Claims a confirmation: true for the first call in any process, which may act on it, false for all others. */
   claim(yes: string): Promise<boolean>;
   settle(yes: string, text: string): Promise<void>;
   /** Returns the result of a confirmation: an empty text if it has no result yet, undefined if it was not claimed. */
@@ -136,10 +118,7 @@ export interface TargetingMemory {
   remember(targetings: readonly { readonly _id: string; readonly name: string }[]): Promise<void>;
   forget(ids: readonly string[]): Promise<void>;
   recent(): Promise<readonly SeenTargeting[]>;
-  /**
-   * Finds a targeting by its name, as `NameIndex` does. If the name is unknown, the last seen targetings are
-   * candidates, too.
-   */
+  /** Finds a targeting by name, as `NameIndex` does. If it is unknown, targetings seen last are candidates, too. */
   resolve(name: string): Promise<NameMatch<SeenTargeting>>;
 }
 
@@ -164,9 +143,9 @@ interface Share {
 }
 
 /**
- * Returns a backend that limits how much each caller may store: by the caller's name, so that keys which a caller brings
- * along add nothing. A new dry run replaces only the caller's oldest dry runs. Everything else that would exceed the
- * share is removed again, and its call throws a ShareFullError.
+ * Returns a backend that limits how much each caller may store, by name, so that own keys add nothing. A dry run
+ * replaces only its caller's oldest ones. Anything else beyond the share is removed again, and its call throws a
+ * ShareFullError.
  */
 export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDryRuns }: Share): Backend {
   const { runs, suites } = backend;

@@ -46,8 +46,8 @@ export interface ExecutedRun<Call extends ToolCall, State extends ReportedState>
   /** Whether another process has taken the run over, or it was left to others, as far as this process knows. */
   readonly isTakenOver: () => boolean;
   /**
-   * Whether `state` is current. Asks the store whether another process has taken the run over, and stores the state
-   * first, so that every process knows it.
+   * Whether `state` is current: asks the store for a takeover, and stores the state first, so that every process knows
+   * it.
    */
   readonly isCurrent: () => Promise<boolean>;
 }
@@ -118,8 +118,8 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
 }
 
 /**
- * Returns a run that this process executes, and that is followed by its journal if another process takes it over.
- * `find` then returns the stored run. `ended` is called when this process no longer executes it.
+ * Returns a run that this process executes. If another process takes it over, `find` returns the stored run, whose
+ * journal is followed, and `ended` is called.
  */
 export function followIfTakenOver<Call extends ToolCall, State extends RunView<never>>(
   run: ExecutedRun<Call, State>,
@@ -268,10 +268,7 @@ function shouldLeaveToOthers<Call, State extends RunView<never>>(
   return left !== undefined && isStopped && restingStatus(state) === "interrupted";
 }
 
-/**
- * Ends the execution of a run that another process has taken over, and informs that process of requests that were sent
- * too late.
- */
+/** Ends the execution of a run that another process took over, and informs it of requests that were sent too late. */
 async function handOver<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
   state: State,
@@ -322,8 +319,8 @@ const STOP_CHECK_IF_NOTIFIED_MS = 1000;
 type StopRequests = ReturnType<typeof stopRequestsOf>;
 
 /**
- * Watches for requests to stop a run, which any process may make; the run then stops as cancelled. `lease` returns the
- * lease of the run once it is taken. A run that another process has taken over is stopped, too.
+ * Watches for requests of any process to stop a run, which then stops as cancelled, or because another process took it
+ * over. `lease` returns its lease once it is taken.
  */
 function stopRequestsOf(
   { stops }: Pick<RunStore, "stops">,
@@ -338,9 +335,9 @@ function stopRequestsOf(
   };
   const isAsked = async (): Promise<boolean> => (await stops.asked(runId)).length > 0;
   /**
-   * Returns whether an announced request may be sent. Must be called after the announcement is on the disk and right
-   * before the request is sent. So a request that is sent after a caller was informed of the stop was announced before.
-   * `asked` is whether the store had a request to stop when it stored the announcement.
+   * Returns whether an announced request may be sent. Call it right before sending, with the announcement on the disk:
+   * a request that leaves after a caller was informed of the stop was then announced before. `asked`: the store had a
+   * request to stop when it stored the announcement.
    */
   const mayLeave = async (asked?: boolean): Promise<boolean> => {
     if (!controller.signal.aborted && (asked ?? (await isAsked()))) stop("cancelled");

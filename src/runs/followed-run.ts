@@ -7,8 +7,8 @@ const LOOK_MS = 100;
 /** The same interval if the other process notifies of changes. */
 const CHECK_IF_NOTIFIED_MS = 500;
 /**
- * Reading a run takes at most one tenth of the time, unless that needs a pause longer than `PAUSE_MS.most`. After a
- * hint that the run has changed, it may take one fourth.
+ * Reading a run takes at most one tenth of the time (one fourth after a hint that it has changed), but no pause is
+ * longer than `PAUSE_MS.most`.
  */
 const READ_SHARE = 10;
 const READ_SHARE_IF_NOTIFIED = 4;
@@ -36,9 +36,8 @@ export function followedRun<S extends ReportedState>(
   let driven = true;
   let resting: Promise<void> | undefined;
   /**
-   * Reads the run, so that its state is at least as new as the store is now. Returns whether a process executes it. The
-   * run counts as executed until its last entries were read, so that no answer reports its end with an older state.
-   * Throws if reading fails.
+   * Reads the run, at least as new as the store is now. Returns whether a process executes it. The run counts as
+   * executed until its last entries were read, so that no answer reports its end with an older state.
    */
   const look = atOnce(async () => {
     const goesOn = await isDriven();
@@ -68,7 +67,7 @@ export function followedRun<S extends ReportedState>(
     isDriven: () => driven,
     look,
     /**
-     * Resolves when no process executes the run any more. The checks begin with the first call. A failure to read ends
+     * Resolves when no process executes the run any more. Checking begins with the first call. A failure to read ends
      * the following; the next read of the run throws it.
      */
     rest(): Promise<void> {
@@ -89,10 +88,7 @@ export function followedRun<S extends ReportedState>(
   };
 }
 
-/**
- * Shares one execution of `work` between all callers that wait for it. Each caller gets an execution that began after
- * its call.
- */
+/** Shares executions of `work` between waiting callers. Each caller gets one that began after its call. */
 function atOnce<T>(work: () => Promise<T>): () => Promise<T> {
   let going: Promise<T> | undefined;
   let next: Promise<T> | undefined;

@@ -55,10 +55,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     this.#of = of;
   }
 
-  /**
-   * Finds a stored run, and follows it if another process executes it. Returns undefined if this kind has no such run.
-   * The state is at least as new as the store is now.
-   */
+  /** Finds a stored run of this kind, as new as the store is now, and follows it if another process executes it. */
   async find(runId: string): Promise<Run<Call, State> | undefined> {
     const followed = this.#followed.get(runId);
     if (followed !== undefined && (await followed.look())) return followed.run;
@@ -80,18 +77,15 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
   }
 
   /**
-   * Reads a run. Returns undefined if this kind has no such run, or if another process is just starting it.
-   * `isDrivenHere` is true if this process holds its lease.
+   * Reads a run. Undefined if this kind has none, or if another process is just starting it. `isDrivenHere`: this
+   * process holds its lease.
    */
   async read(runId: string, isDrivenHere = false): Promise<LoadedRun<Call, Entry, State> | undefined> {
     const stored = await this.stored(runId);
     return stored && this.#readFrom(stored, isDrivenHere);
   }
 
-  /**
-   * Reads the rest of a run that another process left, with its lease. Throws a RunStoreError if only a call may resume
-   * it.
-   */
+  /** Reads the rest of a run that another process left. Throws a RunStoreError if only a call may resume it. */
   async readLeft(stored: StoredRun<Call, Entry>): Promise<LoadedRun<Call, Entry, State> | undefined> {
     const found = await this.#readFrom(stored, true);
     if (found === undefined || (this.#kind.mayBeClaimed?.(found, this.#of.clock.now()) ?? true)) return found;
@@ -116,8 +110,8 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
   }
 
   /**
-   * Starts a run for the first caller that may execute it. Returns undefined if another one has started or ended it.
-   * The lease is taken first, unless `held` has it: so a run that is `running` without a lease was interrupted.
+   * Starts a run for the first caller that may execute it; undefined if another one has started or ended it. The lease
+   * is taken first, unless it is `held`, so a run that is `running` without a lease was interrupted.
    */
   async leaseToStart(runId: string, held?: Lease): Promise<HeldRecord | undefined> {
     const { store, clock } = this.#of;
@@ -142,9 +136,8 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
   }
 
   /**
-   * Ends a run that was not started, so that no process can start it any more. Returns false if a process has started
-   * it, or if runs of this kind never wait. No lease is needed: a process that starts the run then fails on the version
-   * of its record.
+   * Ends a run that was not started. Returns false if a process has started it, or if runs of this kind never wait.
+   * Needs no lease: a process that starts the run then fails on the version of its record.
    */
   async withdraw(runId: string, { reason, cause } = WITHDRAWN): Promise<boolean> {
     const { store, clock } = this.#of;
@@ -165,10 +158,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     }
   }
 
-  /**
-   * Cancels a run that another process executes or plans, or that no process executes. A run that waits to be started
-   * is left unchanged.
-   */
+  /** Cancels a run that another process executes or plans, or that none does, unless it waits to be started. */
   async cancel(runId: string): Promise<void> {
     const stored = await this.stored(runId);
     if (stored === undefined) return;
@@ -187,8 +177,8 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
   }
 
   /**
-   * Ends a run that was started and that no process executes, whatever its outcome; `ending` says why it is not
-   * resumed. Returns false if a process executes it, or if there is no such run.
+   * Ends a started run that no process executes; `ending` says why it is not resumed. Returns false if a process
+   * executes it, or if there is none.
    */
   async endForGood(runId: string, ending: Ending): Promise<boolean> {
     const lease = await this.#of.store.lease(runId);

@@ -34,10 +34,7 @@ export interface DiffInput extends Pick<Sides, "desired" | "base" | "prune" | "b
   readonly thresholds: Thresholds;
 }
 
-/**
- * Compares a file with the current state and its base, field by field (desired state, "Settled", Base). Returns the
- * plan. Reads and sends nothing.
- */
+/** Compares a file with the current state and its base, field by field. Returns the plan, without any request. */
 export function planOf({ there, thresholds, ...given }: DiffInput): StatePlan {
   const { desired, base } = given;
   const problems = new Problems();

@@ -17,10 +17,7 @@ export interface DesiredRow {
   readonly option: DesiredOption;
   readonly there?: ServiceOption | undefined;
   readonly base?: BaseOption | undefined;
-  /**
-   * How the option was found. `match`: it exists; `adopt`: it exists, matched by name; `create`: it is new; `gone`:
-   * others deleted it; `lost`: a problem.
-   */
+  /** How the option was found. `adopt`: matched by name; `gone`: others deleted it; `lost`: a problem. */
   readonly how: "match" | "adopt" | "create" | "gone" | "lost";
 }
 
@@ -113,10 +110,7 @@ export function driftSince(base: Base, there: ServiceTargeting): readonly Differ
   return drift;
 }
 
-/**
- * Returns what others changed in an option since the base, per field. `groupName` returns the name of a group by its
- * ID.
- */
+/** Returns what others changed in an option since the base, per field. `groupName` returns a group's name by ID. */
 export function changedSince(
   base: BaseOption,
   there: ServiceOption,
@@ -129,10 +123,7 @@ export function changedSince(
   });
 }
 
-/**
- * Returns the fields in which an option differs from its previous state, with both values. For the parent the values
- * are IDs.
- */
+/** Returns the fields that differ from an option's previous state, with both values; for the parent, IDs. */
 export function differingFields(
   was: BaseOption | SeenOption,
   there: ServiceOption,
@@ -148,10 +139,7 @@ export function differingFields(
   return [...differing, ["contexts", was.contexts, there.contexts.length]];
 }
 
-/**
- * Returns how the service differs from a file without a base, derived from the file's plan. An unknown `_id` is a
- * difference here, not a problem. Returns the other problems, too.
- */
+/** Returns how the service differs from a file without a base. An unknown `_id` is a difference here, not a problem. */
 export function driftFromFile(
   plan: StatePlan,
   { options }: Desired,

@@ -3,10 +3,7 @@ import { quoted } from "../file/desired.ts";
 import type { DesiredRow, Sides } from "./match.ts";
 import { changedSince } from "./match.ts";
 
-/**
- * Compares a row whose option others deleted. The row is skipped as drift; if the file changed the option, it is a
- * conflict.
- */
+/** Compares a row whose option others deleted: drift, or a conflict if the file changed the option. */
 export function compareGone(row: DesiredRow, wanted: WantedPlaces, { drift, conflicts }: Sides): void {
   const { option, base } = row;
   if (base === undefined) return;
@@ -29,8 +26,8 @@ interface Unnamed {
 }
 
 /**
- * Handles options without a row. With `prune`, deletes options that are in the base. If others changed such an option
- * or added sub-options to it, it is a conflict. Options that others added are listed and stay.
+ * Handles options without a row. `prune` deletes those in the base; changes by others, and sub-options that others
+ * added to them, are conflicts. Options that others added are listed and stay.
  */
 export function compareOthers(rows: readonly DesiredRow[], sides: Sides): Unnamed {
   const { base, service, prune, byName, drift, groupName } = sides;
@@ -59,8 +56,8 @@ export function compareOthers(rows: readonly DesiredRow[], sides: Sides): Unname
 }
 
 /**
- * Returns the options that rows request to delete. An option that others changed since the base, or added sub-options
- * to, is a conflict. Without a base a row needs the ID, so that no option is deleted by its name alone.
+ * Returns the options that rows request to delete. It is a conflict if others changed one or added sub-options. Without
+ * a base a row needs the ID, so that nothing is deleted by its name alone.
  */
 export function removedByRows(rows: readonly DesiredRow[], sides: Sides): readonly ServiceOption[] {
   const { base, prune, problems, desired } = sides;
@@ -91,10 +88,7 @@ export function removedByRows(rows: readonly DesiredRow[], sides: Sides): readon
   return deleted;
 }
 
-/**
- * Returns whether an option is unchanged since the base, or not in it. Changes by others, and sub-options that others
- * added, become conflicts.
- */
+/** Returns whether an option is unchanged since the base, or not in it. Changes by others become conflicts. */
 function mayBeDeleted(
   there: ServiceOption,
   { base, conflicts, groupName }: Sides,
@@ -142,8 +136,8 @@ export function checkOrphans(
 }
 
 /**
- * The wanted parent of a row's option: unspecified, the top level, an existing group, or a group that another row
- * creates. `lost`: a problem.
+ * The wanted parent of a row's option: unspecified, the top level, or a group that exists or is created; `lost`: a
+ * problem.
  */
 export type WantedPlace =
   | { readonly kind: "unsaid" }
@@ -159,9 +153,8 @@ export interface WantedPlaces {
 }
 
 /**
- * Resolves the wanted parent of each row. A name refers first to a row of the file, by its new name, and otherwise to
- * an existing option. Reports problems: an invalid parent, a group below a group, and a type that differs from the
- * option's.
+ * Resolves the wanted parent of each row by name: first a row of the file, by its new name, otherwise an existing
+ * option. Reports an invalid parent, a group below a group, and a type that differs from the option's.
  */
 export function placesOf(rows: readonly DesiredRow[], sides: Sides): WantedPlaces {
   const named = new Map<string, DesiredRow>();

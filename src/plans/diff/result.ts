@@ -78,10 +78,7 @@ function addProblem(conflict: Conflict, { rowOf, nameOf, problems }: ConflictCon
 
 const FIRST: Spot = { line: 1, column: 1 };
 
-/**
- * Returns the exceeded limits on stored data. Checks a limit only if the plan increases the value (management-api 8.2
- * rule 1).
- */
+/** Returns the exceeded limits on stored data that the plan makes worse (management-api 8.2 rule 1). */
 function limitsOf(items: readonly PlanItem[], options: readonly ServiceOption[]): readonly ExceededLimit[] {
   const exceeded: ExceededLimit[] = [];
   const check = (limit: string, most: number, of: string, there: number, wanted: number): void => {

@@ -15,8 +15,8 @@ import type {
 /** What has changed since a plan was made. */
 export interface Looked {
   /**
-   * The differences that matter, each with the position of the item that it keeps from being applied (-1: the
-   * targeting itself). If there is any, nothing is sent.
+   * The relevant differences, each with the position of the item that it blocks (-1: the targeting). If there are any,
+   * nothing is sent.
    */
   readonly stale: readonly { readonly at: number; readonly difference: Difference }[];
   /** The positions of items that the service already fulfils. */
@@ -24,9 +24,8 @@ export interface Looked {
 }
 
 /**
- * Checks whether a plan still fits the service. These differences matter: in a field that the plan writes, in any field
- * or the number of sub-options of an option to delete, in a group that receives options, and in a name that the plan
- * assigns. Other differences are ignored.
+ * Checks whether a plan still fits the service. Relevant differences are in a field that the plan writes, in an option
+ * to delete or its number of sub-options, in a group that receives options, and in a name that the plan assigns.
  */
 export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeting | undefined): Looked {
   const look = new Look(items, serviceOf(there));
@@ -56,10 +55,7 @@ class Look {
     this.#own = new Set(items.flatMap((item) => (item.kind === "create" ? [] : [item._id])));
   }
 
-  /**
-   * Checks the targeting's name if the plan renames or deletes the targeting. Deleting also requires that it has no
-   * additional options.
-   */
+  /** Checks the name of a targeting to be renamed or deleted, and for deleting that it has no additional options. */
   targeting({ name, rename, delete: isDeleted }: PlannedTargeting, { targeting, options }: ServiceTargeting): void {
     if (rename === undefined && !isDeleted) return;
     const isKnown = targeting.name === name || targeting.name === rename;

@@ -40,8 +40,8 @@ export interface NodeCount {
 }
 
 /**
- * Reads strict JSON into nodes with their positions. `firstLine` is the line of the file on which the text begins.
- * Throws an UnreadableFile at the first syntax error, and beyond the limits of depth and number.
+ * Reads strict JSON into nodes with positions. The text begins on `firstLine` of its file. Throws an UnreadableFile at
+ * the first syntax error, and beyond the limits.
  */
 export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { nodes: 0 }): Node {
   const open: (ListNode | MapNode)[] = [];
@@ -95,8 +95,8 @@ export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { node
 }
 
 /**
- * The location of a character in JSON text, as a path such as `options[1].name`. It is used for text without line
- * breaks: an object in a call has no lines that a person knows. It is empty for the value as a whole.
+ * The location of a character in JSON text, as a path such as `options[1].name`, for objects in calls, whose lines
+ * people do not know. It is empty for the value as a whole.
  */
 export function jsonPathAt(text: string, offset: number): string {
   const steps = getLocation(text, offset).path.map((step) =>
@@ -107,10 +107,7 @@ export function jsonPathAt(text: string, offset: number): string {
 
 const ROW_FIELDS = ["_id", "name", "parentName", "type", "exposeChildren", "op", ...CONTEXT_FIELDS];
 
-/**
- * Reads NDJSON: one option per line, and optionally the version and targeting on the first line. Throws an
- * UnreadableFile at the first line that is not JSON.
- */
+/** Reads NDJSON, one option per line, perhaps after a line with version and targeting. Throws an UnreadableFile. */
 export function readNdjson(text: string, drafts: Drafts): DesiredTargeting | undefined {
   const { problems } = drafts;
   const count = { nodes: 0 };

@@ -102,9 +102,8 @@ export function formatToRead(path: string): ReadFormat {
 }
 
 /**
- * Reads a desired state strictly. A syntax error is reported alone, all other problems together. Texts stay as written,
- * whatever they look like. Throws a FileError if a line is longer than `maxLineBytes`, and what reading a contextsFile
- * throws except FileErrors.
+ * Reads a desired state strictly. A syntax error is reported alone, all other problems together. Texts stay as written.
+ * Throws a FileError for a line over `maxLineBytes`, and errors of a contextsFile other than FileErrors.
  */
 export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
   const { bytes, format, folder, maxLineBytes } = source;
@@ -134,8 +133,8 @@ export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
 }
 
 /**
- * Limits the heap growth of this process between two collections to two fifths, instead of up to three times, from now
- * on: most memory used for reading a large file is garbage, which would otherwise exceed what is kept.
+ * Limits the heap growth of this process between two collections to two fifths, instead of up to three times, because
+ * most memory for reading a large file is garbage.
  */
 function keepHeapSmall(): void {
   setFlagsFromString("--heap-growing-percent=40");

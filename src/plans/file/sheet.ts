@@ -41,8 +41,8 @@ export interface ReadSheet {
 }
 
 /**
- * Reads a sheet with one option per row; with the column `contextId` all rows of one option are merged. Throws an
- * UnreadableFile if there are too many values, and the FileErrors of reading.
+ * Reads a sheet of options, merging the rows of one option if the column is `contextId`. Throws an UnreadableFile or a
+ * FileError.
  */
 export async function readSheet({ file, bytes }: OpenedFile, drafts: Drafts): Promise<ReadSheet> {
   let rows: Rows | undefined;

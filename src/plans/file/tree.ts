@@ -220,10 +220,7 @@ function optionMap(node: Node, problems: Problems): MapNode | undefined {
   return problems.add(node, `an option must be an object, not ${kindOf(node)}`, name);
 }
 
-/**
- * Detects files of other programs that people mistake for this kind, and reports one problem instead of one for each
- * key.
- */
+/** Detects files of other programs that people mistake for this kind, to report one problem instead of one per key. */
 function isForeign(root: MapNode, problems: Problems): boolean {
   const keys = new Set(root.entries.map(({ key }) => key));
   if (ROOT_FIELDS.some((field) => keys.has(field) && field !== "version") || keys.size === 0) return false;

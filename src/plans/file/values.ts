@@ -65,8 +65,8 @@ export function nameIn(text: string, spot: Spot, problems: Problems): string | u
 }
 
 /**
- * Adds a Context ID, trimmed, to the previous ones, in the order of first mention (management-api 8.1). `where` is
- * added to the message if the text is in another file.
+ * Adds a Context ID, trimmed, in the order of first mention (management-api 8.1). `where` names another file in
+ * messages.
  */
 export function addContextId(ids: Set<string>, text: string, spot: Spot, problems: Problems, where = ""): void {
   const id = trimContextId(text);

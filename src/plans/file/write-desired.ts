@@ -11,9 +11,8 @@ import { type DesiredFormat, MAX_YAML_OPTIONS } from "./read-desired.ts";
 const SCHEMA_ADDRESS = "https://unpkg.com/targeting-mcp/docs/desired-state.schema.json";
 
 /**
- * A targeting as a desired state, piece by piece. Equal targetings produce equal bytes. Context IDs are sorted, and
- * everything that another reader might not take for a text is quoted. Throws a FileError if the targeting has too many
- * options for YAML.
+ * A targeting as a desired state. Equal targetings produce equal bytes: Context IDs are sorted, and everything that
+ * another reader might not take for a text is quoted. Throws a FileError if it is too large for YAML.
  */
 export function* desiredText(there: ServiceTargeting, format: DesiredFormat): Generator<string> {
   if (format === "csv") yield* csvText(there);

@@ -21,9 +21,8 @@ interface Splice {
 export type WrittenFile = Pick<DesiredSource, "format" | "path" | "sheet">;
 
 /**
- * Writes `_id`s into a file that was read without problems, by the position of the row among its options. Everything
- * else stays the same: comments of a text, formats and other sheets of a workbook. Throws a FileError if the result
- * would not mean the same.
+ * Writes `_id`s into a file that was read without problems, by the position of rows. Everything else stays, such as
+ * comments and formats. Throws a FileError if the result would not mean the same.
  */
 export async function withIds(
   bytes: Uint8Array,
@@ -147,10 +146,7 @@ function mapsIn(node: Node, key: string): readonly MapNode[] {
   return list?.kind === "list" ? list.items.flatMap((item) => (item.kind === "map" ? [item] : [])) : [];
 }
 
-/**
- * Inserts the ID before the first field. The ID gets its own line if that field begins a line, or if the object has no
- * braces.
- */
+/** Inserts the ID before the first field, on its own line if that field begins one or the object has no braces. */
 function mapSplice(text: string, { isFlow }: MapNode, { offset, column }: Entry, id: string, isJson: boolean): Splice {
   const start = text.lastIndexOf("\n", offset - 1) + 1;
   const before = text.slice(start, offset);

@@ -3,14 +3,9 @@ import type { Alias, CST, LineCounter, Pair, Node as YamlNode } from "yaml";
 import { type Spot, UnreadableFile } from "./desired.ts";
 import { type Entry, MAX_DEPTH, MAX_NODES, type Node, tooDeep, tooMany } from "./node.ts";
 
-/**
- * The maximum size of YAML, which is read with its comments and positions in memory. Larger files need another format.
- */
+/** The maximum size of YAML, which is in memory with comments and positions. Larger files need another format. */
 const MAX_BYTES = 16_000_000;
-/**
- * Two to five times the number that the options and Context IDs of a whole project need. Each lexeme takes 200 bytes of
- * memory.
- */
+/** Up to five times what a whole project needs. Each lexeme takes 200 bytes of memory. */
 const MAX_LEXEMES = 1_500_000;
 /** Other calls get their turn after this many lexemes, which take about 10 ms. */
 const LEXEMES_PER_TURN = 5000;
@@ -22,9 +17,8 @@ const OTHER_FORMS = "Save it as JSON, NDJSON or CSV, which have no such limit.";
 type Yaml = typeof import("yaml");
 
 /**
- * Reads YAML into nodes with their positions. Every scalar is read as the written text; tags are not resolved. Throws
- * an UnreadableFile at the first syntax error, for features that a desired state does not use (merge keys, custom tags,
- * several documents), and beyond the limits of depth, number and size.
+ * Reads YAML into nodes with positions. Scalars are read as written; tags are not resolved. Throws an UnreadableFile at
+ * a syntax error, for merge keys, custom tags and several documents, and beyond the limits.
  */
 export async function yamlNodes(text: string): Promise<Node> {
   if (text.length > MAX_BYTES) {
@@ -53,10 +47,7 @@ export async function yamlNodes(text: string): Promise<Node> {
   return new Conversion(yaml, lines).of(document.contents, 1).node;
 }
 
-/**
- * Splits a text into the tokens of its documents. Throws an UnreadableFile as soon as it nests too deeply or holds too
- * much, before the rest is read.
- */
+/** Splits a text into tokens. Throws an UnreadableFile as soon as it nests too deeply or holds too much. */
 async function tokensIn(text: string, yaml: Yaml, lines: LineCounter): Promise<readonly CST.Token[]> {
   lines.addNewLine(0);
   const parser = new yaml.Parser(lines.addNewLine);

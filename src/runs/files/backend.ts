@@ -18,10 +18,7 @@ interface FileBackendOptions {
   readonly keep: Retention;
 }
 
-/**
- * Stores everything in files below a folder that the processes of one machine share. Creates files and folders only
- * when they are needed.
- */
+/** Stores everything in files that the processes of one machine share, created when they are needed. */
 export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Backend {
   const projectFolder = (id: string): string => join(stateDir, "projects", id);
   const runs = fileRunStore(join(stateDir, "runs"), clock, keep);
@@ -93,10 +90,7 @@ const MAX_SUITES = 100;
 const MAX_STORED_CONFIRMATIONS = 1000;
 const YES = "yes";
 
-/**
- * Stores suites in files below `folder`, readable by the owner only. All processes that share the folder see them.
- * Creates files and folders only when they are needed.
- */
+/** Stores suites in files for the owner below `folder`, visible to all processes that share it. */
 export function fileSuites(folder: string): SuiteTexts {
   const folderOf = (caller: string) => join(folder, hashOf(caller).slice(0, 32));
   /** A file for each folder of a caller with this name who brings keys. */
@@ -141,9 +135,7 @@ function hashOf(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/**
- * Removes all files except the newest. The file that was just written stays, even if a slow clock makes it look old.
- */
+/** Removes all files except the newest. The one just written stays, even if a slow clock makes it look old. */
 async function removeOldest(folder: string, most: number, written?: string): Promise<void> {
   const old = (await newestFirst(folder)).slice(most).filter((file) => file !== join(folder, written ?? ""));
   await Promise.all(old.map((file) => removeFile(file)));

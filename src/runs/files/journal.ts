@@ -9,8 +9,8 @@ import { type Lease, RECENT_MS } from "../turn.ts";
 import { unlessMissing } from "./run-folder.ts";
 
 /**
- * Opens a journal for appending under a lease. Removes an incomplete last line: a crash cut it off, and it never took
- * effect. `isStopAsked` returns whether a stop of the run was requested.
+ * Opens a journal for appending under a lease. Removes an incomplete last line, which never took effect. `isStopAsked`:
+ * whether a stop was requested.
  */
 export async function openJournal(
   file: string,
@@ -83,10 +83,7 @@ export async function openJournal(
   };
 }
 
-/**
- * Replaces a journal by a copy. Lines that other processes append to the old open file are lost. The copy omits an
- * incomplete last line.
- */
+/** Replaces a journal by a copy without an incomplete last line. Lines appended to the old open file are lost. */
 export async function detachJournal(file: string): Promise<void> {
   const fresh = `${file}.new`;
   const isThere = await unlessMissing(copyFile(file, fresh).then(() => true));

@@ -35,13 +35,12 @@ interface Generation {
 }
 
 /**
- * Tries to take a lease that is stored in a folder. Returns undefined if another process holds it.
- * A lease is a file whose name ends in an increasing number. The process that creates the next number holds the lease.
- * Creation is atomic, so a dead holder has exactly one successor. The newest file stays after release, so that numbers
- * never start again.
- * A lease ends when it is released, when its process is known to be gone, or after ten seconds without renewal. Only in
- * the last case may its holder still run and send a request that it recorded; the new holder then waits before it sends
- * anything. The file need not survive a power failure, which ends all holders on the machine.
+ * Tries to take a lease that is stored in a folder; undefined if another process holds it. A lease is a file whose name
+ * ends in an increasing number, and whose creator holds it. Creation is atomic, so a dead holder has exactly one
+ * successor. The newest file stays, so that numbers never start again. A lease ends when it is released, when its
+ * process is known to be gone, or after ten seconds without renewal. In the last case its holder may still send a
+ * request that it recorded; the new holder then waits before it sends. The file need not survive a power failure, which
+ * ends all holders.
  */
 export async function tryLease(folder: string, name: string, clock: Clock): Promise<Lease | undefined> {
   const newest = await newestGeneration(folder, name);
@@ -156,9 +155,8 @@ function parseContent(text: string): LeaseContent | undefined {
 }
 
 /**
- * Creates a file. Returns false if another process has created it. The file appears with its content, so that a holder
- * killed at any moment is known to be dead. On a file system without links it is empty for a moment; a process that
- * dies in that moment counts as alive until its lease expires.
+ * Creates a file, or returns false if it exists. It appears with its content, so that a killed holder is known to be
+ * dead. Without links it is empty for a moment; a process that dies then counts as alive until its lease expires.
  */
 async function createFile(file: string, value: LeaseContent): Promise<boolean> {
   const fresh = `${file}-${value.token}`;
@@ -212,9 +210,8 @@ async function readOwnMark(): Promise<ProcessMark> {
 }
 
 /**
- * Returns whether a process is known to be gone. This is known only for a process of the same boot of this machine and
- * the same namespace of process IDs. If the system reports neither, a missing process ID makes it unlikely that the
- * process runs.
+ * Returns whether a process is known to be gone: only one of the same boot and namespace of process IDs. If the system
+ * reports neither, a missing process ID makes it unlikely that it runs.
  */
 async function presenceOf(mark: ProcessMark): Promise<Presence> {
   const mine = await ownMark();
@@ -240,9 +237,7 @@ function isThere(pid: number): boolean {
   }
 }
 
-/**
- * Returns the 22nd field of a process's stat line. The second field, its name, is in brackets and may contain anything.
- */
+/** Returns the 22nd field of a process's stat line. The second, its name, may contain anything in brackets. */
 async function startOf(pid: number | "self"): Promise<string | undefined> {
   const line = await orUndefined(readFile(`/proc/${pid}/stat`, "utf8"));
   const fields = line?.slice(line.lastIndexOf(")") + 2).split(" ");
@@ -288,10 +283,7 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
   );
 }
 
-/**
- * A queue within this process, and a lease between processes. The lease is kept from one request to the next, unless
- * another process requests it; then they take turns.
- */
+/** A queue within this process, and a lease between processes, which is kept until another process requests it. */
 export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Clock, lookAgainMs: number): ProjectLock {
   const queue = processLock(clock);
   const kept = new Map<string, KeptLease<L>>();
@@ -365,10 +357,7 @@ async function isStillHeld(lease: Lease): Promise<boolean> {
   }
 }
 
-/**
- * Returns when a process last requested a lease that another one holds, by the clock of the file system; NaN if it is
- * unknown.
- */
+/** Returns when a process last requested a held lease, by the clock of the file system; NaN if unknown. */
 async function lastAsked(folder: string): Promise<number> {
   try {
     return (await stat(join(folder, ASKED))).mtimeMs;

@@ -39,9 +39,9 @@ export async function runsIn(folder: string): Promise<readonly string[]> {
 }
 
 /**
- * Reads the record of a run; undefined if the run does not exist. A power failure can take a record back to a time
- * before the run was started; a journal with entries then overrules it. A run whose newest record is unreadable counts
- * as started, so that its journal shows its status. The record notes if other files of the run are damaged.
+ * Reads the record of a run, if it exists. A power failure can restore a record from before the start, so a journal
+ * with entries overrules it. A run with an unreadable newest record counts as started, so that its journal shows its
+ * status. The record notes other damaged files.
  */
 export async function readRecord(folder: string, runId: string): Promise<RunRecord | undefined> {
   const place = join(folder, runId);
@@ -63,8 +63,8 @@ async function hasEntries(place: string): Promise<boolean> {
 }
 
 /**
- * Returns whether the header or the journal of a run is damaged, judged by their first and last characters. The parts
- * between are checked when they are read. Read the summary before calling this, because a journal may grow meanwhile.
+ * Returns whether the header or journal of a run is damaged, by their first and last characters. Read the summary
+ * before, because a journal may grow.
  */
 export async function isDamaged(folder: string, runId: string, summary?: RunSummary): Promise<boolean> {
   const [header, journal] = await Promise.all([
@@ -78,10 +78,7 @@ export async function isDamaged(folder: string, runId: string, summary?: RunSumm
   return journalBytes > 0 && (journal.bytes < journalBytes || journal.last !== "\n");
 }
 
-/**
- * Returns the length of a file, its first character, and its last one or the one before `upTo`; undefined if the file
- * does not exist.
- */
+/** Returns the length of a file, its first character, and its last one or the one before `upTo`. */
 async function endsOf(file: string, upTo?: number) {
   const handle = await unlessMissing(open(file, "r"));
   if (handle === undefined) return undefined;
@@ -144,10 +141,7 @@ async function inFolder(folder: string, write: () => Promise<void>): Promise<voi
   }
 }
 
-/**
- * Does work in a folder that stores `what`. Throws a RunStoreError with `effect` in its message if the operating system
- * refuses something.
- */
+/** Does work in a folder of `what`. Throws a RunStoreError with `effect` for errors of the operating system. */
 export async function withStoreErrors<T>(
   folder: string,
   work: () => Promise<T>,
@@ -173,8 +167,7 @@ function isSystemError(thrown: unknown): thrown is Error {
 }
 
 /**
- * Writes pieces to a file that only the owner can read. Replaces the file of this name once the last piece is on the
- * disk. Without pieces, removes the file. Throws errors of the pieces and of the operating system.
+ * Writes pieces to a file for the owner only, replacing an earlier one at the end. Without pieces, removes the file.
  */
 export async function keepPart(file: string, pieces: Pieces): Promise<void> {
   let isEmpty = true;
@@ -237,10 +230,9 @@ export function callerFolder(caller: string): string {
 export type RunIndex = ReturnType<typeof runIndex>;
 
 /**
- * The index of the runs below a folder. The names of small files show the caller of a run, whether it may be
- * unfinished, and the newest run of a call, so that not every run has to be opened. A run is indexed before it is
- * stored: a mark without a run means nothing, and a run without a mark was stored by another version of this server. A
- * mark of an open run that was not removed in time costs one extra read.
+ * The index of runs. Names of small files show the caller, whether the run may be unfinished, and the newest run of a
+ * call, so that not every run has to be opened. A run is indexed before it is stored, so a mark without a run means
+ * nothing; a run without a mark is of another version. An outdated mark of an open run costs one extra read.
  */
 export function runIndex(folder: string) {
   const place = join(folder, INDEX_FOLDER);
@@ -318,8 +310,7 @@ export interface KeptMark {
 }
 
 /**
- * Manages a folder per caller below `place`, with an empty file per run: `<run>`, or `<run>.removed` if the run stores
- * what it removed.
+ * Manages a folder per caller, with an empty file per run: `<run>`, or `<run>.removed` if it stores what it removed.
  */
 export function callerRuns(place: string) {
   return {

@@ -52,8 +52,8 @@ const COUNTED = [FILES.header, FILES.input, FILES.sheet, FILES.proposed] as cons
 const versioned = z.looseObject({ version: z.number() });
 
 /**
- * Stores each run in its own folder below `folder`, readable by the owner only: the call, an append-only journal of
- * JSON lines, the removed objects, and the versions of its record. Creates folders with the first run.
+ * Stores each run in a folder for the owner below `folder`: the call, a journal of JSON lines, the removed objects, and
+ * the versions of its record.
  */
 export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENTION): RunStore {
   const now = (): number => clock.now();
@@ -198,10 +198,7 @@ async function revisionOf(place: string): Promise<Revision> {
 }
 
 const DAY_MS = 86_400_000;
-/**
- * A planned run that was not confirmed is useless once its confirmation has expired. The search for such runs has the
- * same interval.
- */
+/** How long an unconfirmed plan is kept, and the interval at which expired ones are searched. */
 const KEEP_PLANNED_MS = DAY_MS;
 
 /** How long finished runs are stored, how many, and how many bytes of them, per caller. */
@@ -253,9 +250,9 @@ function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention)
 }
 
 /**
- * Removes finished runs that exceed a caller's limits of number or bytes, and runs that are too old. Runs that store
- * what they removed are deleted by age alone. Unconfirmed plans are deleted after a day; unfinished runs never. Nothing
- * is removed while the clock is in doubt. Works in the background: no call waits for it.
+ * Removes finished runs that exceed a caller's limits, and old runs. Runs that store what they removed are deleted by
+ * age alone, unconfirmed plans after a day, unfinished runs never, and nothing while the clock is in doubt. No call
+ * waits for it.
  */
 function sweeper(of: RunsFolder, keep: Retention) {
   const { index, now, doubt } = of;

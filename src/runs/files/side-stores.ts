@@ -29,9 +29,7 @@ interface ContentsFile {
   readonly mostBytes?: number;
 }
 
-/**
- * A project holds at most 200,000 Context IDs of at most 256 bytes (management-api 8.1), so most projects fit entirely.
- */
+/** Most projects fit: they hold at most 200,000 Context IDs of at most 256 bytes (management-api 8.1). */
 const MAX_BYTES = 64 * 1_048_576;
 const PIECE = 1_048_576;
 /** Lines are read together with their neighbours, because lists are read in the order in which they were stored. */
@@ -59,8 +57,8 @@ interface Lines {
 const line = z.object({ k: z.string(), c: z.array(z.string()) });
 
 /**
- * Stores contents as lines of a file to which all processes append. Once the file has half the maximum size, it
- * replaces the file that was set aside before. A damaged line counts as not stored.
+ * Stores contents as lines of a file to which all processes append. At half the maximum size, it replaces the file that
+ * was set aside before. A damaged line counts as not stored.
  */
 export function fileContentsStore({ file, onProblem, mostBytes = MAX_BYTES }: ContentsFile): ContentsStore {
   const files = [linesOf(file), linesOf(`${file}.before`)] as const;
@@ -298,9 +296,8 @@ const UNUSABLE = {
 } as const;
 
 /**
- * Returns the key of a state folder: 32 bytes, created at the first use, readable by its owner only. A key that is
- * empty or too short, for example after a power failure, is replaced, and older signatures become invalid. Throws a
- * RunStoreError if the key can be neither read nor created.
+ * Returns the key of a state folder: 32 bytes, created at the first use, for its owner only. An empty or short key, for
+ * example after a power failure, is replaced, which invalidates older signatures. Throws a RunStoreError.
  */
 export async function sealKeyIn(stateDir: string): Promise<Uint8Array> {
   const file = join(stateDir, SEAL_KEY_FILE);
