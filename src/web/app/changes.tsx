@@ -4,7 +4,7 @@ import type { ChangeList, ChangeRow, ChangeSide, PlanDifference, PlanView, Shown
 import { Filters, SCROLLS, Search, Sentences, Steps, Table, Text } from "./parts.tsx";
 import { counted, diffWords, number } from "./plain-words.ts";
 import { runPath, SEARCH_AFTER_MS, save, useRead } from "./requests.ts";
-import { set } from "./state.ts";
+import { narrows, set } from "./state.ts";
 
 /** The number of rows at first and per page. */
 const FIRST_ROWS = 20;
@@ -39,14 +39,6 @@ export function Changes({ runId, version, title, isRunning, isWaiting, shown }: 
   const { rows, total, counts, unchanged, findsNames = false, isReading = false } = list.value;
   const all = counts.created + counts.changed + counts.deleted;
   const kinds = KINDS.filter(({ name }) => counts[name] > 0);
-  const choose = (name: Kind): void => {
-    kind.value = name;
-    from.value = 0;
-  };
-  const find = (text: string): void => {
-    search.value = text;
-    from.value = 0;
-  };
   // A targeting is listed before its options, which the heading counts without it.
   const itself = all > 1 && kinds.length === 1 && rows[0]?.before?.says === "the targeting itself" ? 1 : 0;
   const where = findsNames || isReading ? "names" : "names and Context IDs";
@@ -64,7 +56,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, shown }: 
           <Filters
             label="Kinds of changes"
             chosen={kind.value}
-            choose={choose}
+            choose={narrows(kind, from)}
             of={[
               { name: "", title: "All", count: all },
               ...kinds.map((one) => ({ name: one.name, title: one.title, count: counts[one.name] })),
@@ -82,7 +74,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, shown }: 
           )
         )}
         <span class="push row">
-          <Search label={`Search ${where}`} value={search.value} change={find} />
+          <Search label={`Search ${where}`} value={search.value} change={narrows(search, from)} />
           {all > FIRST_ROWS && (
             <button type="button" class="plain" onClick={() => void save(runPath(runId, "list"))}>
               Download list

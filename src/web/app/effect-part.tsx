@@ -3,6 +3,7 @@ import type { EffectObjects, EffectPart } from "../wire.ts";
 import { Search, Steps, Text } from "./parts.tsx";
 import { number } from "./plain-words.ts";
 import { runPath, SEARCH_AFTER_MS, useRead } from "./requests.ts";
+import { narrows } from "./state.ts";
 
 /** The number of names per page, and the number above which a search field appears. */
 const ROWS = 100;
@@ -28,16 +29,7 @@ export function Part({ runId, place, part: { title, count, objects: first } }: P
       <summary>
         {title} <small>{number(count)}</small>
       </summary>
-      {count > SEARCHED && (
-        <Search
-          label={`Search: ${title}`}
-          value={search.value}
-          change={(text) => {
-            search.value = text;
-            from.value = 0;
-          }}
-        />
-      )}
+      {count > SEARCHED && <Search label={`Search: ${title}`} value={search.value} change={narrows(search, from)} />}
       <ul>
         {objects.map(({ name, says = "" }, at) => (
           <li key={at}>

@@ -14,6 +14,7 @@ import {
   type Share,
   sharesText,
   Text,
+  type Tone,
   useSteady,
   visible,
 } from "./parts.tsx";
@@ -32,7 +33,7 @@ const MAX_WAITING = 5;
 const MAX_ATTENTION = 5;
 const MAX_PROBLEMS = 3;
 const MAX_RECENT = 6;
-const MAX_TARGETINGS = 3;
+const MAX_TARGETINGS = 5;
 /** The maximum number of causes that are shown for a run or an event. */
 const MAX_CAUSES = 2;
 const DISMISSED = "dismissed";
@@ -173,13 +174,13 @@ function Today() {
 function ChangedTargetings({ runs }: { readonly runs: readonly RunRow[] }) {
   const groups = [...Map.groupBy(runs, ({ targeting }) => targeting?.name ?? "")]
     .map(([name, its]) => ({ name, total: totalOf(changesIn(its)) }))
-    .filter(({ name, total }) => name !== "" && total > 0)
+    .filter(({ total }) => total > 0)
     .toSorted((one, other) => other.total - one.total);
   return (
     <>
       {groups.slice(0, MAX_TARGETINGS).map(({ name, total }) => (
         <span key={name} class="line">
-          <Name of={name} /> {number(total)}
+          {name === "" ? "whole targetings" : <Name of={name} />} {number(total)}
         </span>
       ))}
       {groups.length > MAX_TARGETINGS && (
@@ -294,17 +295,32 @@ function LastItem({ at, children }: { readonly at: string; readonly children: Co
   );
 }
 
-/** The link to a problem, and the button that dismisses it. */
-function Ways({ href, name, id }: { readonly href: string; readonly name: string; readonly id: string }) {
+/** A problem with its causes, a link to it, and a button that dismisses it. */
+function Problem(problem: {
+  readonly id: string;
+  readonly tone: Tone;
+  readonly title: ComponentChildren;
+  readonly href: string;
+  readonly act: "Show" | "Fix rows";
+  readonly children: ComponentChildren;
+}) {
+  const { id, tone, title, href, act, children } = problem;
   return (
-    <span class="ways">
-      <a class="button" href={href}>
-        {name}
-      </a>
-      <button type="button" class="plain" aria-label="Dismiss" title="Dismiss" onClick={() => dismiss(id)}>
-        ✕
-      </button>
-    </span>
+    <li class="item">
+      <i class={`dot ${tone}`} />
+      <div>
+        {title}
+        <span class="line quiet small">{children}</span>
+      </div>
+      <span class="ways">
+        <a class="button" href={href}>
+          {act}
+        </a>
+        <button type="button" class="plain" aria-label="Dismiss" title="Dismiss" onClick={() => dismiss(id)}>
+          ✕
+        </button>
+      </span>
+    </li>
   );
 }
 
@@ -314,29 +330,28 @@ function RunProblem({ run }: { readonly run: RunRow }) {
   const detail = useRead<RunDetail>(runPath(runId), { version: updatedAt });
   const failures = detail.value?.failures ?? [];
   return (
-    <li class="item">
-      <i class={`dot ${counts.failed > 0 ? "bad" : "idle"}`} />
-      <div>
-        <Text of={problemOf(run)} />
-        <span class="line quiet small">
-          {failures.slice(0, MAX_CAUSES).map(({ count, message }) => (
-            <span key={message}>
-              {number(count)} × <Text of={message} most={100} /> ·{" "}
-            </span>
-          ))}
-          <OtherCauses of={failures} />
-          {fileName === undefined || targeting?.name === undefined ? (
-            <Title run={run} />
-          ) : (
-            <>
-              in <Name of={targeting.name} />
-            </>
-          )}{" "}
-          · <Ago at={updatedAt} />
+    <Problem
+      id={runId}
+      tone={counts.failed > 0 ? "bad" : "idle"}
+      title={<Text of={problemOf(run)} />}
+      href={`#/runs/${runId}`}
+      act={counts.failed > 0 ? "Fix rows" : "Show"}
+    >
+      {failures.slice(0, MAX_CAUSES).map(({ count, message }) => (
+        <span key={message}>
+          {number(count)} × <Text of={message} most={100} /> ·{" "}
         </span>
-      </div>
-      <Ways href={`#/runs/${runId}`} name={counts.failed > 0 ? "Fix rows" : "Show"} id={runId} />
-    </li>
+      ))}
+      <OtherCauses of={failures} />
+      {fileName === undefined || targeting?.name === undefined ? (
+        <Title run={run} />
+      ) : (
+        <>
+          in <Name of={targeting.name} />
+        </>
+      )}{" "}
+      · <Ago at={updatedAt} />
+    </Problem>
   );
 }
 
@@ -358,41 +373,44 @@ function EventProblem({ causes }: { readonly causes: readonly EventCause[] }) {
   const sent = event === undefined ? [] : [...new Set(causes.map(({ name }) => name ?? event))];
   const platforms = [...new Set(causes.flatMap((one) => one.platforms.map(({ platform }) => visible(platform))))];
   return (
-    <li class="item">
-      <i class={`dot ${RESULTS[verdict].tone}`} />
-      <div>
-        {sent.slice(0, MAX_NAMES).map((name, at) => (
-          <span key={name}>
-            {at > 0 && (sent.length > MAX_NAMES ? ", " : " and ")}
-            <code>
-              <Text of={name} most={60} />
-            </code>
-          </span>
-        ))}
-        {sent.length > MAX_NAMES && ` and ${counted(sent.length - MAX_NAMES, "more name")}`}
-        {sent.length > 0 && ": "}
-        {counted(total, "event")} {total === 1 ? "does" : "do"} not count
-        <span class="line quiet small">
-          {causes.slice(0, MAX_CAUSES).map(({ id, name, count, cause }) => (
-            <span key={id}>
-              {number(count)} ×{" "}
-              {name !== null && sent.length !== 1 && (
-                <>
-                  <code>
-                    <Text of={name} most={60} />
-                  </code>
-                  :{" "}
-                </>
-              )}
-              <WordsOf of={cause} /> ·{" "}
+    <Problem
+      id={idOf(causes)}
+      tone={RESULTS[verdict].tone}
+      title={
+        <>
+          {sent.slice(0, MAX_NAMES).map((name, at) => (
+            <span key={name}>
+              {at > 0 && (sent.length > MAX_NAMES ? ", " : " and ")}
+              <code>
+                <Text of={name} most={60} />
+              </code>
             </span>
           ))}
-          <OtherCauses of={causes} />
-          {platforms.slice(0, 3).join(", ")} · last <Ago at={Math.max(...causes.map(({ lastAt }) => lastAt))} />
+          {sent.length > MAX_NAMES && ` and ${counted(sent.length - MAX_NAMES, "more name")}`}
+          {sent.length > 0 && ": "}
+          {counted(total, "event")} {total === 1 ? "does" : "do"} not count
+        </>
+      }
+      href={`#/events/${latest}`}
+      act="Show"
+    >
+      {causes.slice(0, MAX_CAUSES).map(({ id, name, count, cause }) => (
+        <span key={id}>
+          {number(count)} ×{" "}
+          {name !== null && sent.length !== 1 && (
+            <>
+              <code>
+                <Text of={name} most={60} />
+              </code>
+              :{" "}
+            </>
+          )}
+          <WordsOf of={cause} /> ·{" "}
         </span>
-      </div>
-      <Ways href={`#/events/${latest}`} name="Show" id={idOf(causes)} />
-    </li>
+      ))}
+      <OtherCauses of={causes} />
+      {platforms.slice(0, 3).join(", ")} · last <Ago at={Math.max(...causes.map(({ lastAt }) => lastAt))} />
+    </Problem>
   );
 }
 

@@ -42,22 +42,17 @@ export function onlyNameOf({ waiting }: RunRow): string | undefined {
 export function Title({ run, end = "" }: { readonly run: RunRow; readonly end?: string }) {
   const { title, targeting } = run;
   const name = targeting?.name ?? onlyNameOf(run) ?? "";
-  const at = name === "" ? -1 : title.lastIndexOf(name);
-  const most = 400;
-  if (at === -1)
-    return (
-      <>
-        <Text of={title} most={most} />
-        {end}
-      </>
-    );
+  const found = name === "" ? -1 : title.lastIndexOf(name);
+  const at = found === -1 ? title.length : found;
   return (
     <>
-      <Text of={title.slice(0, at)} most={most} />
-      <strong>
-        <Text of={name} most={most} />
-      </strong>
-      <Text of={title.slice(at + name.length)} most={most} />
+      <Text of={title.slice(0, at)} most={400} />
+      {found !== -1 && (
+        <strong>
+          <Text of={name} most={400} />
+        </strong>
+      )}
+      <Text of={title.slice(at + name.length)} most={400} />
       {end}
     </>
   );

@@ -5,7 +5,7 @@ import { Ago, ClockTime, Empty, Filters, now, Search, Steps, Table, useSteady } 
 import { counted, dayWords, durationWords } from "./plain-words.ts";
 import { OneRun } from "./run-detail.tsx";
 import { Progress, ShortRequester, STATUSES, Status, Title } from "./run-words.tsx";
-import { MAX_ROWS, route, runList } from "./state.ts";
+import { MAX_ROWS, narrows, route, runList } from "./state.ts";
 
 /** Running and past runs, or the run that the address names. */
 export function Runs() {
@@ -53,10 +53,6 @@ function RunTable() {
     );
   }
   const count = (name: Kind): number => all.filter((run) => kindOf(run) === name).length;
-  const choose = (name: Kind | "all"): void => {
-    kind.value = name;
-    from.value = 0;
-  };
   return (
     <>
       <h1>Runs</h1>
@@ -64,7 +60,7 @@ function RunTable() {
         <Filters<Kind | "all">
           label="Kinds of runs"
           chosen={kind.value}
-          choose={choose}
+          choose={narrows(kind, from)}
           of={[
             { name: "all", title: "All", count: all.length },
             { name: "changes", title: "Changes", count: count("changes") },
@@ -75,14 +71,7 @@ function RunTable() {
         <span class="push row">
           {late > 0 && <span class="quiet small">{counted(late, "new run")}</span>}
           <StatusChoice all={all} />
-          <Search
-            label="Search runs and targetings"
-            value={search.value}
-            change={(text) => {
-              search.value = text;
-              from.value = 0;
-            }}
-          />
+          <Search label="Search runs and targetings" value={search.value} change={narrows(search, from)} />
         </span>
       </div>
       {rows.length === 0 ? <p>No run fits.</p> : <ByDay rows={rows} holds={holds} />}

@@ -1,4 +1,4 @@
-import { computed, effect, signal } from "@preact/signals";
+import { batch, computed, effect, signal } from "@preact/signals";
 import type { EventFigures, EventRow, FaultsMessage, SandboxMessage, TargetingsMessage } from "../sandbox-wire.ts";
 import type { Hello, LoginWays, RunRow, ViewName } from "../wire.ts";
 import { counted, number } from "./plain-words.ts";
@@ -13,6 +13,15 @@ export type Link =
 /** Sets a signal. */
 export function set<Value>(to: { value: Value }, value: NoInfer<Value>): void {
   to.value = value;
+}
+
+/** Returns a function that sets a filter of a list and goes to its first page. */
+export function narrows<Value>(filter: { value: Value }, from: { value: number }) {
+  return (value: NoInfer<Value>): void =>
+    batch(() => {
+      filter.value = value;
+      from.value = 0;
+    });
 }
 
 export const link = signal<Link>({ is: "waiting" });
