@@ -128,7 +128,10 @@ export function eventCoverageText(events: readonly EventCoverage[], coverage: Co
     return [
       `${eventName} ${count}`,
       ...(lost === 0 ? [] : [`${lost} not recorded${why === undefined ? "" : ` (${why})`}`]),
-      ...part("platform", byPlatform === undefined ? [] : entriesIn(byPlatform)),
+      ...part(
+        "platform",
+        Object.entries(byPlatform ?? {}).map(([of, times]) => `${quoteUntrusted(of)} ${times}`),
+      ),
       ...part(
         "all with",
         had.filter(([, times]) => times === count).map(([parameter]) => parameter),
@@ -144,10 +147,6 @@ export function eventCoverageText(events: readonly EventCoverage[], coverage: Co
     ...(never.length === 0 ? [] : [`never seen: ${never.join(", ")}`]),
     ...(strange.length === 0 ? [] : [`unsupported: ${strange.join(", ")}`]),
   ];
-}
-
-function entriesIn(counts: Readonly<Record<string, number>>): readonly string[] {
-  return Object.entries(counts).map(([of, count]) => `${quoteUntrusted(of)} ${count}`);
 }
 
 /** The result of one expectation. If each user was checked separately: the `uid`, and the position in `expect`. */
@@ -292,10 +291,10 @@ interface CheckedRow extends Pick<Row, "line"> {
 
 /** Takes the rows that fit a number of tokens. If all fit, they keep their order; otherwise unmet ones come first. */
 function fitting<Checked extends CheckedRow>(rows: readonly Checked[], tokens: number) {
-  const all = takeFittingRows(rows, { left: tokens, least: 1 });
-  if (all.length === rows.length) return { picked: rows, omitted: 0 };
-  const sorted = rows.toSorted((one, other) => Number(one.met) - Number(other.met));
-  const picked = takeFittingRows(sorted, { left: tokens, least: 1 });
+  const take = (some: readonly Checked[]) => takeFittingRows(some, { left: tokens, least: 1 });
+  const all = take(rows);
+  const picked =
+    all.length === rows.length ? rows : take(rows.toSorted((one, other) => Number(one.met) - Number(other.met)));
   return { picked, omitted: rows.length - picked.length };
 }
 

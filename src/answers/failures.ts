@@ -302,14 +302,9 @@ function shortened(value: unknown, depth = 0): unknown {
   if (typeof value === "string") return cut(value);
   if (typeof value !== "object" || value === null) return value;
   if (depth === DEEPEST) return "…";
-  return Array.isArray(value)
-    ? value.slice(0, mostShown(value)).map((entry) => shortened(entry, depth + 1))
-    : shortFields(value, depth + 1);
-}
-
-function mostShown(list: readonly unknown[]): number {
-  const isShort = list.every((entry) => typeof entry === "string" && entry.length <= SHORT_WORD);
-  return isShort ? SHORT_LIST_SHOWN : LIST_SHOWN;
+  if (!Array.isArray(value)) return shortFields(value, depth + 1);
+  const isShort = value.every((entry) => typeof entry === "string" && entry.length <= SHORT_WORD);
+  return value.slice(0, isShort ? SHORT_LIST_SHOWN : LIST_SHOWN).map((entry) => shortened(entry, depth + 1));
 }
 
 function shortFields(fields: object, depth = 0): Detail {

@@ -77,14 +77,10 @@ export function remedyOf(problem: Known): string {
 
 /** The message that the service limits requests, with the requested wait. */
 export function rateLimitWords({ retryAfterMs = 0 }: Known): string {
-  const wait = retryAfterMs > 0 ? `, and asks to wait ${secondsWords(retryAfterMs)}` : "";
+  const seconds = Math.ceil(retryAfterMs / 1000);
+  const time = seconds < 120 ? `${seconds} s` : `${thousands(Math.ceil(seconds / 60))} min`;
+  const wait = seconds > 0 ? `, and asks to wait ${time}` : "";
   return `the service limits the rate of requests (429)${wait}`;
-}
-
-function secondsWords(ms: number): string {
-  const seconds = Math.ceil(ms / 1000);
-  if (seconds < 120) return `${seconds} s`;
-  return `${thousands(Math.ceil(seconds / 60))} min`;
 }
 
 function endpointOf({ operation, setBy }: Known): Endpoint {
@@ -132,7 +128,10 @@ const REFUSALS: Readonly<Record<string, (problem: Known, endpoint: Endpoint) => 
     remedy: `The key is missing, invalid or revoked: set ${key} to a valid one.`,
   }),
   forbidden: ({ operation }, { key }) => ({
-    message: operation === "trackEvent" ? "the key may not do this" : `the key lacks the scope ${scopeOf(operation)}`,
+    message:
+      operation === "trackEvent"
+        ? "the key may not do this"
+        : `the key lacks the scope context-targeting:${/^(get|list)/.test(operation ?? "") ? "read" : "write"}`,
     remedy:
       operation === "trackEvent"
         ? `Set ${key} to the key in the application's service configuration file.`
@@ -156,10 +155,6 @@ const REFUSALS: Readonly<Record<string, (problem: Known, endpoint: Endpoint) => 
     remedy: `Check ${address}, and have the firewall, gateway or proxy let these requests through. The key itself may be valid.`,
   }),
 };
-
-function scopeOf(operation: string | undefined): string {
-  return `context-targeting:${operation !== undefined && /^(get|list)/.test(operation) ? "read" : "write"}`;
-}
 
 function quoted(route: string | undefined): string {
   return route === undefined ? "a request" : quoteUntrusted(route);

@@ -118,8 +118,8 @@ export async function sendEvents(
 /** Announces as many events as may wait, and adds them to the queue. */
 async function announce(
   run: SenderState,
-  waiting: FairBuffer<PreparedEvent>,
-  queue: KeyedQueue<PreparedEvent>,
+  waiting: ReturnType<typeof fairBuffer<PreparedEvent>>,
+  queue: ReturnType<typeof keyedQueue<PreparedEvent>>,
 ): Promise<void> {
   const group = waiting.take(ANNOUNCED - (await queue.nearlyEmpty(STILL_WAITING)));
   if (!isOver(run)) await run.options.beforeSend?.(group.map(({ index }) => index));
@@ -235,26 +235,21 @@ async function settle(run: SenderState, { index, event }: IndexedEvent, settleme
   if (recorded !== undefined) await recorded;
 }
 
-interface FairBuffer<Item> {
-  readonly size: number;
-  add(key: string, item: Item): void;
-  take(most: number): readonly Item[];
-}
-
-function fairBuffer<Item>(): FairBuffer<Item> {
+function fairBuffer<Item>() {
   const lines = new Map<string, Item[]>();
   let size = 0;
   return {
     get size() {
       return size;
     },
-    add(key, item) {
+    add(key: string, item: Item): void {
       size += 1;
       const line = lines.get(key);
       if (line === undefined) lines.set(key, [item]);
       else line.push(item);
     },
-    take(most) {
+    /** Removes and returns up to `most` items, from as many keys as possible. Items of one key keep their order. */
+    take(most: number): readonly Item[] {
       const taken: Item[] = [];
       while (taken.length < most && lines.size > 0) {
         for (const [key, line] of lines) {
@@ -269,22 +264,11 @@ function fairBuffer<Item>(): FairBuffer<Item> {
   };
 }
 
-/** Runs tasks in parallel, but tasks with the same key one after another, in the order of arrival. */
-interface KeyedQueue<Task> {
-  add(key: string, task: Task): void;
-  /**
-   * Resolves to the number of waiting tasks when at most `few` wait, and only enough are ready to keep the queue busy.
-   * Rejects with the first error of a task.
-   */
-  nearlyEmpty(few: number): Promise<number>;
-  ended(): Promise<void>;
-}
-
 /**
  * Creates a queue that runs at most `concurrency` tasks at a time, and none after an error. Only one caller at a time
  * may wait for it.
  */
-function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<void>): KeyedQueue<Task> {
+function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<void>) {
   interface Entry {
     readonly key: string;
     readonly task: Task;
@@ -332,7 +316,7 @@ function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<
   }
 
   return {
-    add(key, task) {
+    add(key: string, task: Task): void {
       held += 1;
       const line = behind.get(key);
       if (line !== undefined) {
@@ -343,7 +327,11 @@ function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<
       ready.push({ key, task });
       begin();
     },
-    async nearlyEmpty(few) {
+    /**
+     * Resolves to the number of waiting tasks when it is at most `few`, and few of them are ready to start. Rejects with
+     * the first error of any task.
+     */
+    async nearlyEmpty(few: number): Promise<number> {
       await until(() => ready.length <= 2 * concurrency && held - running <= few);
       return held - running;
     },
