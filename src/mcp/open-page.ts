@@ -11,9 +11,9 @@ import { opensPageText } from "../answers/approvals.ts";
 import type { Redactor } from "../answers/redact.ts";
 import type { ToolContext } from "../tools/context.ts";
 import type { ToolAnswer } from "../tools/define-tool.ts";
+import { decideInClient, type RunQuestion, runQuestion } from "../tools/granted-approval.ts";
 import { ownRun, reportedRun } from "../tools/run-reports.ts";
 import { shownInView, waitOnPage } from "../tools/write/on-page.ts";
-import { decideInClient, type RunQuestion, runQuestion } from "../tools/write/opened.ts";
 import { waitingOfAnyKind } from "../tools/write/waiting.ts";
 import {
   type AskedCall,

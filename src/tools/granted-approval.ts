@@ -1,3 +1,4 @@
+import { questionText } from "../answers/approvals.ts";
 import type { ApprovalRun, Granted } from "../approvals/approvals.ts";
 import { isChangeRun } from "../changes/change-run.ts";
 import type { Run } from "../runs/kind.ts";
@@ -5,7 +6,8 @@ import { changesOf, eventsOf } from "./apis.ts";
 import type { ToolContext, ToolServices } from "./context.ts";
 import { approvalToResume, checkStarted } from "./resume-run.ts";
 import { ownRun } from "./run-reports.ts";
-import { type Approved, type Decision, decide, type Person } from "./write/decide.ts";
+import { type Approved, type Decision, decide, type Outcome, type Person, personOf } from "./write/decide.ts";
+import { waitingAnywhere } from "./write/waiting.ts";
 
 const STALE = "the run is no longer as it was when this was asked";
 
@@ -80,4 +82,29 @@ export async function resumeFor(run: Run, person: Person, services: ToolServices
   const decision: Decision = { answer: "approved", channel: "page", person, saw: () => true };
   const start = (approved: Approved) => runs.resume(runId, approved);
   await decide(runId, decision, services, { looked: { run, digest: "", start } });
+}
+
+export interface RunQuestion {
+  readonly runId: string;
+  readonly digest: string;
+  readonly message: string;
+}
+
+/** The question about a waiting run. Returns undefined if there is nothing left to decide. */
+export async function runQuestion(runId: string, context: ToolContext): Promise<RunQuestion | undefined> {
+  const { waits, effect } = (await waitingAnywhere(runId, context))?.state.facts ?? {};
+  if (waits === undefined || waits.stale !== undefined) return undefined;
+  const { digest, parts } = waits;
+  return { runId, digest, message: questionText({ sentence: effect ?? waits.effect, parts }) };
+}
+
+/** Records the decision of the person behind the client on a waiting run, for the effect that they were shown. */
+export function decideInClient(
+  { runId, digest }: Pick<RunQuestion, "runId" | "digest">,
+  isApproved: boolean,
+  context: ToolContext,
+): Promise<Outcome> {
+  const answer = isApproved ? "approved" : "declined";
+  const saw = (effect: string): boolean => effect === digest;
+  return decide(runId, { answer, channel: "client", person: personOf(context), saw }, context, { grant });
 }

@@ -5,8 +5,8 @@ import { parseNestedJson } from "../events/spelling.ts";
 import { EVENTS, ITEM_FIELDS, type Parameter, type ParameterType } from "../spec/events.ts";
 import { sendingOf } from "./apis.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
-import { checkJsonValues, onUnknownArgument, openObject } from "./event-arguments.ts";
 import { eventRunReport, plannedEventReport } from "./event-report.ts";
+import { checkJsonValues, onUnknownArgument, openObject } from "./input-file.ts";
 import { followRun } from "./write/follow-run.ts";
 import { dryRunArgument, runOutput } from "./write/write.ts";
 

@@ -14,9 +14,15 @@ import type { EarlierRuns } from "../runs/kind-runs.ts";
 import { fileWithinWait, sendingOf, undefinedIfLate } from "./apis.ts";
 import { type ToolContext, timeLeft } from "./context.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
-import { checkJsonValues, onUnknownArgument, openObject } from "./event-arguments.ts";
 import { eventRunReport, plannedEventReport } from "./event-report.ts";
-import { eventFileArguments, fileArgumentsOf, openedFile } from "./input-file.ts";
+import {
+  checkJsonValues,
+  eventFileArguments,
+  fileArgumentsOf,
+  onUnknownArgument,
+  openedFile,
+  openObject,
+} from "./input-file.ts";
 import { followRun, interruptedHints } from "./write/follow-run.ts";
 import { dryRunArgument, runOutput } from "./write/write.ts";
 
