@@ -177,19 +177,13 @@ function positionOf(told: string | undefined, process: string): Position {
   return { newest, cleared, state, faults };
 }
 
-/** A generated test file. */
-interface TestFile {
-  readonly fileName: string;
-  readonly text: string;
-}
-
 /** Returns whether a text is the name of a test format. */
 export function isTestFormat(format: string): format is TestFormat {
   return ["vitest", "playwright", "curl", "json"].includes(format);
 }
 
 /**
- * Generates tests for events and parameters that have not arrived: all cases for missing events, and the full event
+ * Generates a file with tests for events and parameters that have not arrived: all cases for missing events, and the full event
  * if only a parameter is missing. Returns undefined if everything has arrived. `sandboxUrl` is the address to which a
  * page under test sends its events.
  */
@@ -197,7 +191,7 @@ export async function testsForUnseen(
   coverage: readonly CoverageRow[],
   format: TestFormat,
   sandboxUrl: string,
-): Promise<TestFile | undefined> {
+): Promise<{ readonly fileName: string; readonly text: string } | undefined> {
   const never = coverage.filter(({ count }) => count === 0).map(({ name }) => name);
   const partly = coverage
     .filter(({ count, parameters }) => count > 0 && parameters.some((parameter) => parameter.count === 0))

@@ -2,7 +2,7 @@ import { useSignal } from "@preact/signals";
 import type { VNode } from "preact";
 import type { CoverageRow, ParameterCoverage, TestFormat, UnknownName } from "../sandbox-wire.ts";
 import { PATHS } from "../wire.ts";
-import { Bar, Text } from "./parts.tsx";
+import { Bar, Heads, Text } from "./parts.tsx";
 import { number } from "./plain-words.ts";
 import { save } from "./requests.ts";
 import { metrics, set } from "./state.ts";
@@ -25,15 +25,7 @@ export function Coverage() {
       </h2>
       <table class="coverage">
         <caption class="spoken">Coverage</caption>
-        <thead>
-          <tr>
-            {["Event", "Recorded", "of received", "Parameters"].map((head) => (
-              <th key={head} scope="col">
-                {head}
-              </th>
-            ))}
-          </tr>
-        </thead>
+        <Heads of={["Event", "Recorded", "of received", "Parameters"]} />
         <tbody>
           {coverage.map(coverageRow)}
           {unknownNames.map((row) => (

@@ -29,6 +29,7 @@ import {
   Columns,
   Copy,
   Filters,
+  Heads,
   now,
   Pager,
   SCROLLS,
@@ -39,7 +40,7 @@ import {
 import { counted, number } from "./plain-words.ts";
 import { act } from "./requests.ts";
 import { arrived, clockAhead, events, isConnected, metrics, route, sandbox, set, verdicts } from "./state.ts";
-import { eventShares, eventsOf, RESULTS, SpokenHeads, VERDICTS, WordsOf } from "./words.tsx";
+import { eventShares, eventsOf, RESULTS, VERDICTS, WordsOf } from "./words.tsx";
 
 /** The number of problems that are shown until a person requests all. */
 const FIRST_PROBLEMS = 6;
@@ -332,7 +333,7 @@ function Stream() {
       <section class="stream-frame" aria-label="List of events" {...SCROLLS} {...HOLDS}>
         <table class="stream">
           <caption class="spoken">Events</caption>
-          <SpokenHeads of={["Result", "Time", "Event", "User, platform, problem"]} />
+          <Heads areSpoken of={["Result", "Time", "Event", "User, platform, problem"]} />
           <tbody>{shownEvents.value.map((event) => eventRow(event, event.seq === chosen.value))}</tbody>
         </table>
       </section>

@@ -44,10 +44,8 @@ const VIEWS: Readonly<Record<ViewName, () => ComponentChildren>> = {
   events: Events,
   faults: Faults,
 };
-/** The views that consist of panes over the whole window. */
-const HAS_PANES: ReadonlySet<ViewName> = new Set(["approvals"]);
-/** The views with a list and a pane. */
-const HAS_PANE: ReadonlySet<ViewName> = new Set(["events", "targetings"]);
+/** How views use the window: `panes` over the whole of it, or a list and a pane over its full width. */
+const LAYOUTS: Readonly<Partial<Record<ViewName, string>>> = { approvals: "panes", events: "full", targetings: "full" };
 
 /** How to open the page again after its server has ended. */
 const REOPENING = (
@@ -96,9 +94,7 @@ export function Frame() {
       <div>
         <LiveRegion />
         <FaultBanner />
-        <main class={view === undefined ? "" : HAS_PANES.has(view) ? "panes" : HAS_PANE.has(view) ? "full" : ""}>
-          {View === undefined ? <Unopened /> : <View />}
-        </main>
+        <main class={(view && LAYOUTS[view]) ?? ""}>{View === undefined ? <Unopened /> : <View />}</main>
       </div>
     </div>
   );

@@ -89,18 +89,25 @@ export function Table(table: {
     <section class="frame" aria-label={caption} {...SCROLLS} {...holds}>
       <table class={className}>
         <caption class={isTitled ? "" : "spoken"}>{caption}</caption>
-        <thead>
-          <tr>
-            {heads.map((head) => (
-              <th key={head} scope="col">
-                {head}
-              </th>
-            ))}
-          </tr>
-        </thead>
+        <Heads of={heads} />
         <tbody>{children}</tbody>
       </table>
     </section>
+  );
+}
+
+/** Column headings. `areSpoken`: only screen readers read them. */
+export function Heads({ of, areSpoken = false }: { readonly of: readonly string[]; readonly areSpoken?: boolean }) {
+  return (
+    <thead class={areSpoken ? "spoken-heads" : ""}>
+      <tr>
+        {of.map((head) => (
+          <th key={head} scope="col">
+            {areSpoken ? <span class="spoken">{head}</span> : head}
+          </th>
+        ))}
+      </tr>
+    </thead>
   );
 }
 

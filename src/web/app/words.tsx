@@ -41,18 +41,3 @@ export function eventShares(counts: Readonly<Record<Verdict, number>>): readonly
 export function eventsOf(causes: readonly EventCause[]): number {
   return causes.reduce((sum, { count }) => sum + count, 0);
 }
-
-/** Column headings that are only read by screen readers. */
-export function SpokenHeads({ of }: { readonly of: readonly string[] }) {
-  return (
-    <thead class="spoken-heads">
-      <tr>
-        {of.map((head) => (
-          <th key={head} scope="col">
-            <span class="spoken">{head}</span>
-          </th>
-        ))}
-      </tr>
-    </thead>
-  );
-}
