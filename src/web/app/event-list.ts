@@ -2,7 +2,7 @@ import { batch, computed, effect, signal } from "@preact/signals";
 import type { EventList, EventRow, Verdict } from "../sandbox-wire.ts";
 import { PATHS } from "../wire.ts";
 import { read } from "./requests.ts";
-import { arrived, events, outcome } from "./state.ts";
+import { arrived, events, eventsAge, outcome } from "./state.ts";
 
 /**
  * The pause before matching events are requested from the server, in milliseconds. Keystrokes and new events within it
@@ -60,6 +60,11 @@ export function pause(): void {
   isPaused.value = !isPaused.value;
   hold(isPaused.value);
 }
+
+effect(() => {
+  // Events of a log that was cleared, or of a sandbox that was restarted, are gone.
+  if (eventsAge.value > 0 && !isPaused.peek()) held.value = undefined;
+});
 
 /** Holds new events back while the person points at the list or moves in it by keyboard, or shows them. */
 export function hold(is: boolean): void {
