@@ -1,5 +1,5 @@
 import type { ByteSource } from "../platform/held-folder.ts";
-import { cutText } from "../platform/text.ts";
+import { cutText, detached } from "../platform/text.ts";
 import { trimContextId } from "../spec/context-ids.ts";
 import { BETWEEN_CONTEXTS, splitter } from "./cells.ts";
 import { type Header, headingOf, NONE, plainHeading, type ValidColumns } from "./columns.ts";
@@ -209,8 +209,7 @@ class Facts {
     const tx = cells[this.#at.tx] ?? "";
     if (tx === "") return;
     if (this.#transactions.has(tx)) this.#repeatedTx += 1;
-    // A text that was cut out of a file keeps the surrounding text in memory, so it is copied.
-    else this.#transactions.add(Buffer.from(tx).toString());
+    else this.#transactions.add(detached(tx));
   }
 
   #takeDigits(contexts: string): void {

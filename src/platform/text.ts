@@ -52,6 +52,11 @@ function characterWords(character: string): string {
   return `"\\u{${code}}" (U+${code.padStart(4, "0")})`;
 }
 
+/** Returns a copy. A text that was cut out of a file keeps the surrounding text in memory. */
+export function detached(text: string): string {
+  return text.isWellFormed() ? Buffer.from(text).toString() : text;
+}
+
 /** A text of at most so many letters; of a longer one the beginning. */
 export function cutText(text: string, most: number): string {
   return text.length <= most ? text : `${text.slice(0, most)}…`;

@@ -10,16 +10,17 @@ import {
   type UpdateItem,
 } from "../../model/targeting-model.ts";
 import { type Change, type Placeholders, Work } from "../../model/work.ts";
-import type { ParentRef } from "../../plans/diff/plan.ts";
+import type { ParentRef, PlanItem } from "../../plans/diff/plan.ts";
 import { changeOf, groupAt, knownOption, NO_CONTEXTS, positionOf } from "../../plans/modelled.ts";
 import type { PlannedChanges } from "../../plans/planned-undo.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionChanges } from "../../spec/records.ts";
 import type { Binding, Step } from "../rows/entries.ts";
+import type { RowBlock } from "../rows/row-block.ts";
 import { parts } from "./checks.ts";
 import { contextParts } from "./context-parts.ts";
-import { type NewOption, planOption } from "./option-drafts.ts";
+import { type NewOption, planOption, ROW_CONTEXT_IDS } from "./option-drafts.ts";
 import { MEASURES, REQUEST_LIMITS } from "./packing.ts";
 import type { Plan } from "./plan.ts";
 
@@ -27,6 +28,33 @@ import type { Plan } from "./plan.ts";
 export interface TargetingObjects {
   readonly own: number;
   readonly first: number;
+  /** The objects that are stored as rows. */
+  readonly rows: ReadonlySet<RowBlock>;
+}
+
+/**
+ * Returns the new top-level options that need no other change and that no other change needs, if they are more than one
+ * request can contain. They are stored as rows, so that a plan of 100,000 new options needs little memory. Fewer share
+ * their requests with other changes. Empty if the options may only fit after others are deleted.
+ */
+export function plainItems({ targeting, items, alreadyDone, there }: PlannedChanges): ReadonlySet<PlanItem> {
+  const created = items.filter(({ kind }) => kind === "create").length;
+  if (targeting._id === undefined || there.size + created > LIMITS.targetingOptions.value) return new Set();
+  const taken = new Set([...there.values()].map(({ name }) => name));
+  const plain = new Map<string, PlanItem>();
+  for (const [at, item] of items.entries()) {
+    if (item.kind !== "create") taken.add(item.seen.name);
+    if (item.kind === "delete" || item.name === undefined || alreadyDone.has(at)) continue;
+    if (isPlain(item) && !plain.has(item.name)) plain.set(item.name, item);
+    else taken.add(item.name);
+  }
+  for (const name of taken) plain.delete(name);
+  return new Set(plain.size > LIMITS.optionItems.value ? plain.values() : []);
+}
+
+function isPlain(item: PlanItem): boolean {
+  const isNew = item.kind === "create" && item.type === "atomic" && item.parent === null;
+  return isNew && item.contexts.length <= ROW_CONTEXT_IDS;
 }
 
 interface StepContext extends TargetingObjects {
@@ -47,15 +75,16 @@ interface StepContext extends TargetingObjects {
 export function addSteps(plan: Plan, changes: PlannedChanges, place: TargetingObjects): void {
   const { items, alreadyDone } = changes;
   const open = items.flatMap((item, at) => (alreadyDone.has(at) ? [] : [{ at, item }]));
+  const ordered = open.filter(({ at }) => plan.objects.rowAt(place.first + at) === undefined);
   const groupOf = groupFinder(changes);
-  const wishes = open.map(({ at, item }) => ({ at, change: changeOf(item, at, groupOf) }));
+  const wishes = ordered.map(({ at, item }) => ({ at, change: changeOf(item, at, groupOf) }));
   const itemOf = new Map(wishes.map(({ at, change }) => [change.ref, at]));
   const wanted = new Map(wishes.map(({ change }) => [change.ref, change]));
   const placeholders = placeholdersOf(changes);
   const making: StepContext = { plan, changes, ...place, itemOf, groupOf, placeholders, last: [] };
   addTargeting(making);
   const { model, others } = modelOf(changes, wanted);
-  const room = LIMITS.targetingOptions.value - others;
+  const room = LIMITS.targetingOptions.value - others - (open.length - ordered.length);
   const work = new Work(model, wanted, { placeholders, room });
   const { requests, isWhole } = planRequests(work);
   if (!isWhole) {
@@ -63,6 +92,7 @@ export function addSteps(plan: Plan, changes: PlannedChanges, place: TargetingOb
     for (const { at } of open) plan.fail(place.first + at, reason);
     return;
   }
+  for (const block of place.rows) plan.addRows({ block, from: 0, to: block.length });
   // `planRequests` has changed the model to its final state. The steps need the state before each request.
   const before = modelOf(changes, wanted).model;
   for (const request of requests) {

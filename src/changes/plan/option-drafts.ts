@@ -1,4 +1,5 @@
 import { placeOf, type Row } from "../../files/rows.ts";
+import { detached } from "../../platform/text.ts";
 import { ownReason, type Reason, type RowCounts } from "../../runs/outcome.ts";
 import type { OptionToCreate } from "../../spec/records.ts";
 import type { AddOptionInput, ChildInput, OptionInput } from "../call.ts";
@@ -10,7 +11,7 @@ import { REQUEST_LIMITS } from "./packing.ts";
 import type { Plan } from "./plan.ts";
 
 /** An option with more Context IDs than this is not stored as a row, because they may need several requests. */
-const ROW_CONTEXT_IDS = 100;
+export const ROW_CONTEXT_IDS = 100;
 
 /** An option or group that has passed the checks so far, with the caller's item. */
 export interface OptionCandidate {
@@ -128,8 +129,7 @@ export class OptionDrafts {
     const block = this.#rows.add({ targeting: this.#targetingId, ...checked }, row, objects.length);
     if (block !== this.#blocks.at(-1)) this.#blocks.push(block);
     const object = objects.addRow(block);
-    // A name that was cut out of a file keeps the surrounding text in memory, so it is copied.
-    this.#names.set(Buffer.from(checked.name).toString(), object);
+    this.#names.set(detached(checked.name), object);
     if (isAtomic) this.#atomic.add(object);
     return true;
   }

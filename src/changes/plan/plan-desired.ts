@@ -4,7 +4,8 @@ import type { PlannedChanges } from "../../plans/planned-undo.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";
 import { type KnownChange, type OptionPosition, ownReason } from "../../runs/outcome.ts";
 import type { PlannedRequest } from "../rows/entries.ts";
-import { addSteps, type TargetingObjects } from "./desired-steps.ts";
+import { type RowBlock, RowWriter } from "../rows/row-block.ts";
+import { addSteps, plainItems, type TargetingObjects } from "./desired-steps.ts";
 import { type Loss, Plan } from "./plan.ts";
 import { plannedRequests, weighed } from "./requests.ts";
 
@@ -47,8 +48,20 @@ function addObjects(plan: Plan, changes: PlannedChanges): TargetingObjects {
   else if (rename !== undefined) plan.object({ index: own, _id, name: rename, change: { from: name, to: rename } });
   else if (isDeleted) plan.object({ index: own, _id, name });
   const first = plan.objects.length;
-  for (const item of changes.items) plan.object(objectOf(item, plan.objects.length, changes));
-  return { own, first };
+  const plain = plainItems(changes);
+  const writer = new RowWriter();
+  const rows = new Set<RowBlock>();
+  for (const item of changes.items) {
+    const { length } = plan.objects;
+    const object = objectOf(item, length, changes);
+    if (_id === undefined || item.kind !== "create" || !plain.has(item)) plan.object(object);
+    else {
+      const block = writer.add({ targeting: _id, name: item.name, contexts: item.contexts }, object, length);
+      plan.objects.addRow(block);
+      rows.add(block);
+    }
+  }
+  return { own, first, rows };
 }
 
 /** Returns what is deleted with a targeting of `count` options, with their Context IDs if a plan deletes all of them. */
@@ -58,7 +71,8 @@ export function targetingLoss(targeting: Pick<Loss, "name" | "_id">, items: read
   return { ...targeting, kind: "targeting", count, ...(seen.length === count && { contextIds }) };
 }
 
-function addChanges(plan: Plan, changes: PlannedChanges, { own, first }: TargetingObjects, keeps: boolean): void {
+function addChanges(plan: Plan, changes: PlannedChanges, objects: TargetingObjects, keeps: boolean): void {
+  const { own, first } = objects;
   const { items, alreadyDone, targeting } = changes;
   const { _id, name } = targeting;
   if (keeps && _id !== undefined && (targeting.rename !== undefined || targeting.delete))
@@ -66,10 +80,10 @@ function addChanges(plan: Plan, changes: PlannedChanges, { own, first }: Targeti
   noteChanged(plan, changes, keeps);
   if (targeting.delete && _id !== undefined) {
     // The options of a targeting are deleted with it.
-    const objects = [own, ...items.map((_, at) => first + at)];
+    const gone = [own, ...items.map((_, at) => first + at)];
     plan.losses.push(targetingLoss({ name, _id }, items, changes.there.size));
     plan.removed.push({ kind: "targeting", _id });
-    plan.add(plan.make.deleteTargeting(_id, { objects }));
+    plan.add(plan.make.deleteTargeting(_id, { objects: gone }));
     return;
   }
   for (const at of alreadyDone) {
@@ -77,7 +91,7 @@ function addChanges(plan: Plan, changes: PlannedChanges, { own, first }: Targeti
     const id = item === undefined || item.kind === "create" ? {} : { _id: item._id };
     plan.settlements.push({ object: first + at, outcome: "alreadyDone", ...id });
   }
-  addSteps(plan, changes, { own, first });
+  addSteps(plan, changes, objects);
 }
 
 function objectOf(item: PlanItem, index: number, changes: PlannedChanges) {

@@ -25,7 +25,7 @@ import {
   type StatePlan,
   type Thresholds,
 } from "./plan.ts";
-import { checkResult } from "./result.ts";
+import { checkResult, type Result } from "./result.ts";
 
 /** The input of a plan. */
 export interface DiffInput extends Pick<Sides, "desired" | "base" | "prune" | "byName"> {
@@ -48,9 +48,9 @@ export function planOf({ there, thresholds, ...given }: DiffInput): StatePlan {
   const { deleted: pruned, onlyThere } = compareOthers(all, sides);
   const deleted = [...pruned, ...removedByRows(all, sides)];
   checkOrphans(rows, deleted, wanted, sides);
-  const { items, rowOf } = itemsOf(rows, deleted, wanted, sides);
+  const { items, rows: itemRows } = itemsOf(rows, deleted, wanted, sides);
   const thereRows = new Map(rows.flatMap((row) => (row.there === undefined ? [] : [[row.there._id, row] as const])));
-  const limits = checkResult({ options: service.options, items, rows: rowOf, rowOf: thereRows, problems });
+  const limits = checkResult({ options: service.options, items, rows: itemRows, rowOf: thereRows, problems });
   return {
     targeting: targetingOf(sides, there),
     items,
@@ -71,13 +71,13 @@ function itemsOf(
   deleted: readonly ServiceOption[],
   wanted: WantedPlaces,
   sides: Sides,
-): { readonly items: readonly PlanItem[]; readonly rowOf: ReadonlyMap<PlanItem, DesiredRow> } {
+): Pick<Result, "items" | "rows"> {
   const { service, conflicts, groupName } = sides;
   const items: PlanItem[] = [];
-  const rowOf = new Map<PlanItem, DesiredRow>();
+  const itemRows: DesiredRow[] = [];
   const add = (item: PlanItem, row: DesiredRow): void => {
     items.push(item);
-    rowOf.set(item, row);
+    itemRows.push(row);
   };
   const created = createdRows(rows, wanted);
   const positions = new Map(created.map((row, index) => [row, index]));
@@ -100,7 +100,7 @@ function itemsOf(
     add({ ...about, name, parent: place && refOf(place, positions), ...others }, row);
   }
   for (const there of deleted) items.push({ kind: "delete", _id: there._id, seen: seenOf(there, service) });
-  return { items, rowOf };
+  return { items, rows: itemRows };
 }
 
 /** Returns new options in the order of the file, but groups first. */

@@ -146,6 +146,9 @@ export type WantedPlace =
   | { readonly kind: "there"; readonly _id: string }
   | { readonly kind: "row"; readonly row: DesiredRow };
 
+const TOP = { kind: "top" } as const;
+const UNSAID = { kind: "unsaid" } as const;
+
 /** The wanted parent of each row, and which rows are groups, including rows that are the parent of others. */
 export interface WantedPlaces {
   readonly place: (row: DesiredRow) => WantedPlace;
@@ -166,7 +169,7 @@ export function placesOf(rows: readonly DesiredRow[], sides: Sides): WantedPlace
   const groups = new Set<DesiredRow>();
   for (const place of places.values()) if (place.kind === "row") groups.add(place.row);
   const wanted: WantedPlaces = {
-    place: (row) => places.get(row) ?? { kind: "unsaid" },
+    place: (row) => places.get(row) ?? UNSAID,
     isGroup: (row) => {
       const known = row.there ?? (row.how === "gone" ? row.base : undefined);
       if (known !== undefined) return known.type === "collection";
@@ -185,8 +188,8 @@ function placeOf(
 ): WantedPlace {
   const { option } = row;
   const { parent } = option;
-  if (parent.kind === "top") return { kind: "top" };
-  if (parent.kind === "keep") return { kind: row.how === "create" ? "top" : "unsaid" };
+  if (parent.kind === "top") return TOP;
+  if (parent.kind === "keep") return row.how === "create" ? TOP : UNSAID;
   if (parent.kind === "row") return placeIn(rows[parent.row]);
   const spot = option.spots.parent ?? option;
   const inFile = named.get(parent.name);

@@ -1,5 +1,6 @@
 import { type Conflict, conflicts } from "../../model/conflicts.ts";
 import type { Ref } from "../../model/targeting-model.ts";
+import type { Change } from "../../model/work.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { ServiceOption } from "../base.ts";
 import { type Problems, quoted, type Spot } from "../file/desired.ts";
@@ -11,8 +12,8 @@ import type { ChangeItem, CreateItem, ExceededLimit, PlanItem } from "./plan.ts"
 export interface Result {
   readonly options: readonly ServiceOption[];
   readonly items: readonly PlanItem[];
-  /** The row of each item. */
-  readonly rows: ReadonlyMap<PlanItem, DesiredRow>;
+  /** The rows of the items, in the same order. Deletions come last and have none. */
+  readonly rows: readonly DesiredRow[];
   /** The row of each existing option that the file contains. */
   readonly rowOf: ReadonlyMap<string, DesiredRow>;
   readonly problems: Problems;
@@ -22,17 +23,17 @@ export interface Result {
 export function checkResult(result: Result): readonly ExceededLimit[] {
   const { options, items } = result;
   const known = new Map(options.map((option) => [option._id, knownOption(option)]));
-  const changes = items.map((item, at) => changeOf(item, at));
-  const itemOf = new Map(changes.map(({ ref }, at) => [ref, items[at]]));
-  const rowOf = (ref: Ref): DesiredRow | undefined => {
-    const item = itemOf.get(ref);
-    return (item && result.rows.get(item)) ?? result.rowOf.get(ref);
-  };
+  const changes = new Map<Ref, Change>();
+  for (const [at, item] of items.entries()) {
+    const change = changeOf(item, at);
+    changes.set(change.ref, change);
+  }
+  const rowOf = (ref: Ref): DesiredRow | undefined => result.rows[positionOf(ref) ?? -1] ?? result.rowOf.get(ref);
   const nameOf = (ref: Ref): string => {
-    const item = itemOf.get(ref);
-    return (item?.kind === "delete" ? undefined : item?.name) ?? known.get(ref)?.name ?? "";
+    const change = changes.get(ref);
+    return (change?.kind === "delete" ? undefined : change?.name) ?? known.get(ref)?.name ?? "";
   };
-  for (const conflict of conflicts(known, new Map(changes.map((change) => [change.ref, change])))) {
+  for (const conflict of conflicts(known, changes)) {
     addProblem(conflict, { rowOf, nameOf, problems: result.problems });
   }
   return limitsOf(items, options);

@@ -4,7 +4,7 @@ import { NONE } from "../../files/columns.ts";
 import { damageIn } from "../../files/damage.ts";
 import type { OpenedFile } from "../../files/rows.ts";
 import { type SheetHeader, type SheetRow, sheetRows } from "../../files/sheet-rows.ts";
-
+import { detached } from "../../platform/text.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import {
   type ContextsWish,
@@ -73,6 +73,9 @@ interface Cell extends Spot {
   readonly text: string;
 }
 
+const KEEP: ParentWish = { kind: "keep" };
+const TOP: ParentWish = { kind: "top" };
+
 class Rows {
   readonly suspects: Suspect[] = [];
   targeting: DesiredTargeting | undefined;
@@ -115,7 +118,7 @@ class Rows {
     const at = (column: string): Cell | undefined => {
       const position = this.#header.at(column);
       const text = cells[position] ?? "";
-      return text.trim() === "" ? undefined : { text, ...spotIn(row, position) };
+      return text.trim() === "" ? undefined : { text: detached(text), ...spotIn(row, position) };
     };
     this.#noteTargeting(at("targeting"));
     const option = this.#option(at, spotIn(row, 0));
@@ -234,8 +237,8 @@ class Rows {
   }
 
   #parent(cell: Cell | undefined): ParentWish {
-    if (cell === undefined) return { kind: "keep" };
-    if (cell.text.trim() === NONE) return { kind: "top" };
+    if (cell === undefined) return KEEP;
+    if (cell.text.trim() === NONE) return TOP;
     this.#isSuspect(cell, cell.text, "parentName");
     return { kind: "name", name: cell.text };
   }
