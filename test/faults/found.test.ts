@@ -143,25 +143,25 @@ describe("whose an option is whose name is met again after a lost answer", () =>
     expect(await outcomesOf(call, { faults, others: rival("New", ["other"]) })).toEqual([outcome]);
   });
 
-  test.each([
-    ["before", "failed"],
-    // The slow answer leaves 30 s in doubt: another machine's clock could explain the rest.
-    ["after", "unknown"],
-  ] as const)("what somebody made before our first attempt is never ours, slow %s: %s", async (moment, outcome) => {
-    const call = (project: Project): WriteCall => {
-      const items = [
-        { name: "Articles", contexts: ids(10_000) },
-        { name: "New", contexts: ids(2) },
+  // The list before the run did not have it, and a clock that was set back could explain why its ID looks older.
+  test.each(["before", "after"] as const)(
+    "what somebody made before our first attempt is never ours, slow %s",
+    async (moment) => {
+      const call = (project: Project): WriteCall => {
+        const items = [
+          { name: "Articles", contexts: ids(10_000) },
+          { name: "New", contexts: ids(2) },
+        ];
+        return { tool: "bulk_add_options", input: { targetingId: spring(project), items } };
+      };
+      const faults = [
+        { on: 0, fault: { kind: "slow" as const, ms: 30_000, moment } },
+        { on: 1, fault: lost("none") },
       ];
-      return { tool: "bulk_add_options", input: { targetingId: spring(project), items } };
-    };
-    const faults = [
-      { on: 0, fault: { kind: "slow" as const, ms: 30_000, moment } },
-      { on: 1, fault: lost("none") },
-    ];
-    const others = rival("New", ids(2)).map((other) => ({ ...other, moment: "before" as const }));
-    expect(await outcomesOf(call, { faults, others })).toEqual(["succeeded", outcome]);
-  });
+      const others = rival("New", ids(2)).map((other) => ({ ...other, moment: "before" as const }));
+      expect(await outcomesOf(call, { faults, others })).toEqual(["succeeded", "unknown"]);
+    },
+  );
 
   test("it is not told where it is not what was sent", async () => {
     const faults = [{ on: 0, fault: lost("none") }];

@@ -286,10 +286,15 @@ const runFacts = z.object({
 export type RunFacts = Fixed<z.infer<typeof runFacts>>;
 
 /**
- * The newest option in a list; null if the list is empty. `latest` also has those that are not much older
+ * The newest option in a list; null if the list is empty. `listed`, of a list that was read whole: the marks of all its
+ * IDs, one after the other. `latest`, of a longer one: the newest option and those that are not much older
  * (`CLOCKS_APART_MS`), if all of these were read.
  */
-const newestOptions = z.object({ _id: z.string().nullable(), latest: texts.readonly().optional() });
+const newestOptions = z.object({
+  _id: z.string().nullable(),
+  listed: z.string().optional(),
+  latest: texts.readonly().optional(),
+});
 
 export type NewestOptions = Readonly<z.infer<typeof newestOptions>>;
 

@@ -6,6 +6,7 @@ import { LIMITS } from "../../spec/limits.ts";
 import type { OptionPage } from "../../spec/records.ts";
 import { CLOCKS_APART_MS, isUlid, ulidTime } from "../../spec/ulid.ts";
 import type { NewestOptions, OptionItem, Step, StepChange } from "../rows/entries.ts";
+import { marksOf } from "../state/id-marks.ts";
 import type { ChangeDriver } from "./change-driver.ts";
 import type { Order } from "./service-clock.ts";
 
@@ -17,14 +18,13 @@ export interface Claim {
 
 /**
  * Returns whether an object was created before or after the first attempt of a step, by the list before the run if it
- * was read, otherwise by the service's clock. Nothing is proven if both contradict each other, or if the ID is not a
- * ULID.
+ * was read, otherwise by the service's clock. Nothing is proven if both contradict each other, because a clock may have
+ * been set back, or if the ID is not a ULID.
  */
 export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   const byList = isUlid(id) ? driver.state.orderByList(step, id) : undefined;
   if (byList === "before") return "before";
-  const byClock = clockOrderOf(driver, { id, step });
-  if (byList === undefined || byClock === "before") return byClock;
+  if (byList === undefined) return clockOrderOf(driver, { id, step });
   const mayBeOlder = driver.serverClock.order(ulidTime(id), firstAttempt(driver, step)) === "before";
   return mayBeOlder ? "unclear" : "after";
 }
@@ -105,13 +105,13 @@ async function newestIn(
   if (first === undefined) return undefined;
   const ids = idsOf(first);
   const { total } = first;
-  if (total === undefined ? ids.length < limit : ids.length >= total) return newestOf(ids);
+  if (total === undefined ? ids.length < limit : ids.length >= total) return wholeList(ids);
   const last = total === undefined ? undefined : await read(Math.max(limit, total - limit));
   const others = last === undefined ? [] : idsOf(last);
   if (others.length === 0) return undefined;
-  if ((total ?? 0) <= 2 * limit) return newestOf([...ids, ...others].sort());
+  if ((total ?? 0) <= 2 * limit) return wholeList([...ids, ...others].sort());
   const newer = isOlder(ids, others) ? others : isOlder(others, ids) ? ids : undefined;
-  return newer && newestOf(newer, { isPart: true });
+  return newer && newestOf(newer);
 }
 
 /** Returns the IDs of a page, the oldest first. */
@@ -119,12 +119,16 @@ function idsOf({ items }: OptionPage): readonly string[] {
   return items.map(({ _id }) => _id).sort();
 }
 
-/** Takes the IDs of a whole list, or of its newest page, which may not contain all of `latest`. */
-function newestOf(ids: readonly string[], { isPart = false } = {}): NewestOptions {
+function wholeList(ids: readonly string[]): NewestOptions {
+  return { _id: ids.at(-1) ?? null, listed: marksOf(ids) };
+}
+
+/** Takes the IDs of the newest page of a list. It may not contain all of `latest`. */
+function newestOf(ids: readonly string[]): NewestOptions {
   const newest = ids.at(-1);
   if (newest === undefined || !ids.every(isUlid)) return { _id: newest ?? null };
   const latest = ids.filter((id) => ulidTime(newest) - ulidTime(id) <= CLOCKS_APART_MS);
-  return isPart && latest.length === ids.length ? { _id: newest } : { _id: newest, latest };
+  return latest.length === ids.length ? { _id: newest } : { _id: newest, latest };
 }
 
 function isOlder(ids: readonly string[], others: readonly string[]): boolean {

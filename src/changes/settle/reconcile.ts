@@ -55,8 +55,10 @@ export async function reconcileCreates(
   for (const each of met) {
     const candidates = ids(each);
     const [first] = candidates;
-    if (first === undefined) changes.push({ step: each.step.id, to: "failed", reason: each.reason });
-    else if (madeNow) changes.push({ step: each.step.id, to: "unknown", reason: ownerUnclear(candidates) });
+    const { step, reason } = each;
+    if (first === undefined) changes.push({ step: step.id, to: "failed", reason });
+    else if (madeNow && isOlderByClock(driver, step, candidates)) changes.push({ step: step.id, to: "failed", reason });
+    else if (madeNow) changes.push({ step: step.id, to: "unknown", reason: ownerUnclear(candidates) });
     else open.push({ ...each, ids: candidates });
   }
   const { found, unread } = await withSameContexts(driver, open, await lookUp(driver, open));
@@ -68,8 +70,9 @@ export async function reconcileCreates(
     const isFree = elsewhere.includes(each) && (await hasNoGroup(driver, step, namesIn));
     const made = candidates.map((id) => found.get(id)).find((record) => record !== undefined && isAsSent(step, record));
     const mayBeTold = (readings === "unread" && made !== undefined) || candidates.some((id) => unread.has(id));
-    // The list before the run proves nothing about options elsewhere; only the clock does.
-    const isOlder = elsewhere.includes(each) && claimsOf(each).every((one) => clockOrderOf(driver, one) === "before");
+    // The list before the run proves nothing about options elsewhere, or about one that differs from what was sent and
+    // that another writer may have created since. Only the clock does.
+    const isOlder = made === undefined && !mayBeTold && isOlderByClock(driver, step, candidates);
     if (made !== undefined && isNewer(driver, { id: made._id, step })) {
       changes.push({ step: step.id, to: "done", _id: made._id, ...childIdsOf(made) });
     } else if (isOlder || isFree) changes.push({ step: step.id, to: "failed", reason });
@@ -104,6 +107,10 @@ async function hasNoGroup(driver: ChangeDriver, step: Step, namesIn: OptionNames
   if (step.operation !== "addOptions" || step.objects.length === 1 || targeting === undefined) return false;
   const names = await orUndefined(namesIn(targeting));
   return names !== undefined && !names.has(step.item.name);
+}
+
+function isOlderByClock(driver: ChangeDriver, step: Step, ids: readonly string[]): boolean {
+  return ids.every((id) => clockOrderOf(driver, { id, step }) === "before");
 }
 
 function claimsOf({ step, ids }: OpenCreate): readonly Claim[] {

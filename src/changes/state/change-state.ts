@@ -22,6 +22,7 @@ import type {
 } from "../rows/entries.ts";
 import { RowBlock, RowWriter } from "../rows/row-block.ts";
 import type { ObjectList, StepList } from "../rows/steps.ts";
+import { isMarkedIn } from "./id-marks.ts";
 import { nothingPlanned, type PlannedWork, RunWork } from "./standings.ts";
 
 /** The request that has no answer yet, and the progress of the run when it was sent. */
@@ -154,15 +155,16 @@ export class RunState {
   }
 
   /**
-   * Returns whether an option was created before or after this run first sent something, by its ULID and the list of
-   * its group or targeting at that time. Undefined if that was not listed.
+   * Returns whether an option was created before or after this run first sent something, by the list of its group or
+   * targeting at that time. If that was too long to be read whole, by its ULID, too. Undefined if it was not read.
    */
   orderByList({ bindings }: Step, id: string): "before" | "after" | undefined {
     const group = bindings.find(({ field }) => field === "parent");
     const list = group ?? bindings.find(({ field }) => field === "targeting");
     const newest = list && this.newest.get(this.boundId(list) ?? "");
     if (newest === undefined) return undefined;
-    const { _id, latest } = newest;
+    const { _id, listed, latest } = newest;
+    if (listed !== undefined) return isMarkedIn(listed, id) ? "before" : "after";
     if (_id === null || id > _id) return "after";
     const isListed = latest === undefined || latest.includes(id);
     return isListed || ulidTime(id) < ulidTime(_id) - CLOCKS_APART_MS ? "before" : "after";

@@ -208,6 +208,50 @@ describe("the newest option before a run", () => {
   });
 });
 
+describe("a clock that is set back by any time during a run", () => {
+  /** An hour earlier than the first attempt. */
+  const SET_BACK = idAt(-3_600_000);
+
+  /** The verdict about `found`, after the run listed `before` as a whole and another request of it was answered. */
+  async function verdictAfter(before: readonly HeldOption[], found: HeldOption, madeNow = false) {
+    const make = StepMaker.after({ length: 0 });
+    const item = { name: "Shoes", contexts: ["a"] };
+    const step = make.addOption(item, { targeting: { id: TARGETING } }, { objects: [0] });
+    const entries: JournalEntry[] = [
+      { t: "objects", objects: [{ index: 0 }] },
+      { t: "steps", steps: [step] },
+    ];
+    const first = fakeDriver(entries, { held: before });
+    await noteNewest(first.driver);
+    const sent: JournalEntry[] = [
+      { t: "send", steps: [0], at: START + 1000, again: false },
+      { t: "answer", at: START + 3000, changes: [{ step: 0, to: "suspect" }] },
+    ];
+    const { driver, time } = fakeDriver([...entries, ...first.journal, ...sent], { held: [...before, found] });
+    driver.serverClock.observeMade([START + 100], START + 95, START + 105);
+    time.advance(5000);
+    return reconcileCreates(driver, [{ step, reason: taken(found._id) }], madeNow, noNames);
+  }
+  const others = [BEFORE, idAt(-4000)].map((_id, at) => ({ ...shoes(_id), name: `Other ${at}` }));
+
+  test("does not make our own option a failed one, whatever the list had before", async () => {
+    for (const before of [[], others]) {
+      expect(await verdictAfter(before, shoes(SET_BACK))).toMatchObject([
+        { to: "unknown", reason: { code: "OWNER_UNCLEAR" } },
+      ]);
+    }
+  });
+
+  test("changes nothing for an option that the list had before the run, or that differs from what was sent", async () => {
+    expect(await verdictAfter([...others, shoes(SET_BACK)], shoes(SET_BACK))).toMatchObject([{ to: "failed" }]);
+    expect(await verdictAfter(others, shoes(SET_BACK, ["b"]))).toMatchObject([{ to: "failed" }]);
+  });
+
+  test("changes nothing where the resend made others of its unit: the first attempt has made nothing", async () => {
+    expect(await verdictAfter(others, shoes(SET_BACK), true)).toMatchObject([{ to: "failed" }]);
+  });
+});
+
 describe("a sub-option that is created in an existing group", () => {
   const GROUP = idAt(-50_000);
   const group = (subOptions: readonly HeldOption[]): HeldOption => ({
