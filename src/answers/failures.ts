@@ -161,7 +161,11 @@ export function failureRow(
 ): FailureRow {
   const { outcome, count, indexes, errorCode, statusCode, contextIds, byLine } = failure;
   const short = withFewPlaces(failure, places);
-  const [message, remedy] = [inTokens(failure.message, tokens), inTokens(failure.remedy, tokens)];
+  const afterShared = isBelowShared
+    ? failure.message.slice((failure.shared ?? "").length).replace(/^: /, "")
+    : failure.message;
+  const [own, remedy] = [inTokens(afterShared, tokens), inTokens(failure.remedy, tokens)];
+  const message = tokens === undefined ? failure.message : own;
   const ref = isBare ? undefined : cut(failure.ref);
   const details = (failure.details ?? []).slice(0, mostDetails);
   const uids = isBare ? undefined : failure.uids;
@@ -191,7 +195,6 @@ export function failureRow(
   const place = countedPlaces(count, short.places, { byLine, omitted: short.placesOmitted });
   const notFailed = outcome === "failed" ? "" : `, ${OUTCOME_WORDS[outcome]}`;
   const together = sum === undefined ? "" : ` Together they give ${thousands(sum)} Context IDs.`;
-  const own = isBelowShared ? message.slice((failure.shared ?? "").length).replace(/^: /, "") : message;
   const about = `${own}.${how === "" ? "" : ` ${how}`}${together}`;
   const of = [exampleWords(names, count, message), uidWords(uids, count)].filter((part) => part !== "").join(", ");
   const head = isBelowShared ? place : `${codeWords(errorCode)}, ${place}`;

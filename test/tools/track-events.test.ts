@@ -34,6 +34,29 @@ test("sends what counts, in the order of each uid, and groups what does not", as
   );
 });
 
+test("each of many reasons says what is wrong, however short the answer has to be", async () => {
+  const { context } = await eventTools();
+  const names = [
+    "Sign_up",
+    "Push_clicks",
+    "Page_view",
+    "Click",
+    "View_item",
+    "Add_to_cart",
+    "Begin_checkout",
+    "Purchase",
+  ];
+  const required = ["sign_up", "push_clicks", "page_view", "click", "view_item", "purchase", "view_content"];
+  const long = ["uid", "platform", "page_id", "page_url", "page_category", "method", "brand", "item_name"];
+  const events = [
+    ...[...names, ...required].map((eventName, place) => ({ uid: `user-${"u".repeat(60)}-${place}`, eventName })),
+    ...long.map((field) => ({ uid: "u", eventName: "page_view", page_id: "p", [field]: "x".repeat(1025) })),
+  ];
+  const { text } = await answerOf(trackEvents, { events }, context);
+  for (const { eventName } of events.slice(0, names.length)) expect(text).toContain(`"${eventName}" is not`);
+  expect(text).not.toMatch(/: \. /);
+});
+
 test("dryRun sends nothing", async () => {
   const { context, sandbox } = await eventTools();
   const { structured } = await answerOf(
