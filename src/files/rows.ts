@@ -28,6 +28,8 @@ export type RowContent<Item> =
 export interface MoreOfSheet {
   /** The separator of several Context IDs in one cell; absent: not detected. */
   readonly separator?: string | undefined;
+  /** The separator of cells; absent for a workbook. */
+  readonly delimiter?: string | undefined;
   /** The ID and names of the targeting of the call; absent: rows may name any. */
   readonly targeting?: readonly string[] | undefined;
 }
@@ -102,7 +104,8 @@ async function* sheetFileRows<Item>(
   const rows = sheetRows({ bytes, file, shape }, (header) => {
     onHeader(header);
     columns = header.cells.length;
-    read = shape.fromCells(header, { separator: file.sheet?.separator, targeting: file.targeting });
+    const { separator, delimiter } = file.sheet ?? {};
+    read = shape.fromCells(header, { separator, delimiter, targeting: file.targeting });
   });
   for await (const batch of rows) {
     yield batch.map(({ line, cells, raw, skipped }) => {

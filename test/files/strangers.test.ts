@@ -349,6 +349,8 @@ describe("files of events", () => {
       ["1.250,00", "1250"],
       ["1,250.00", "1250"],
       ["1,250", '"1,250"'],
+      ["1.250", '"1.250"'],
+      ["0.250", "0.25"],
     ] as const) {
       const { text: said } = await dryRun(`uid;eventName;item_id;price;quantity\n${row.replace("PRICE", price)}`);
       expect(said).toContain(`price ${read}, quantity 2`);

@@ -230,7 +230,7 @@ const eventRows: RowShape<EventRow> = {
   // A parameter in an unknown column would be lost.
   isStrict: true,
   spelt: itemColumn,
-  fromCells(header) {
+  fromCells(header, { delimiter }) {
     const columns = EVENT_COLUMNS.filter((column) => header.at(column) >= 0);
     const ofItems = header.names.flatMap((column) => {
       const [, item, field = ""] = ITEM_COLUMN.exec(column) ?? [];
@@ -248,7 +248,7 @@ const eventRows: RowShape<EventRow> = {
         if (cell === "") continue;
         const damaged = damagedCell(column, cell, parameter);
         if (damaged !== undefined) return damaged;
-        event[column] = cellValue(cell, parameter);
+        event[column] = cellValue(cell, parameter, delimiter);
       }
       for (const { column, item, field } of ofItems) {
         const cell = cells[header.at(column)] ?? "";
@@ -256,7 +256,7 @@ const eventRows: RowShape<EventRow> = {
         const damaged = damagedCell(column, cell, ITEM_PARAMETERS[field]);
         if (damaged !== undefined) return damaged;
         items[item] ??= {};
-        items[item][field] = cellValue(cell, ITEM_PARAMETERS[field]);
+        items[item][field] = cellValue(cell, ITEM_PARAMETERS[field], delimiter);
       }
       const filled = items.filter((item) => item !== undefined);
       return { item: filled.length === 0 ? event : { ...event, items: filled } };
@@ -285,16 +285,23 @@ function damagedCell(column: string, cell: string, parameter: Parameter | undefi
 }
 
 /** Converts a cell to a number or items if its parameter is one; any other text stays a string to be validated. */
-function cellValue(cell: string, parameter: Parameter | undefined): unknown {
+function cellValue(cell: string, parameter: Parameter | undefined, delimiter: string | undefined): unknown {
   if (parameter?.type === "items") return parseJson(cell) ?? cell;
-  return parameter?.type === "number" ? (numberIn(cell.trim()) ?? cell) : cell;
+  return parameter?.type === "number" ? (numberIn(cell.trim(), delimiter) ?? cell) : cell;
 }
 
 const DECIMAL_COMMA = /^-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}$/;
 const GROUPED = /^-?\d{1,3}(?:,\d{3})+\.\d+$/;
 
-/** Reads a number, also 1.250,00 or 1,250.00. Returns undefined for other texts, such as 1,250. */
-function numberIn(text: string): number | undefined {
+/** 1,250 in sheets with decimal commas, whose cells are separated by semicolons; 1.25 in all other sheets. */
+const GROUPED_BY_POINTS = /^-?[1-9]\d{0,2}(?:\.\d{3})+$/;
+
+/**
+ * Reads a number, also 1.250,00 or 1,250.00. Returns undefined for other texts, such as 1,250, and for 1.250 between
+ * semicolons.
+ */
+function numberIn(text: string, delimiter: string | undefined): number | undefined {
+  if (delimiter === ";" && GROUPED_BY_POINTS.test(text)) return undefined;
   const plain = DECIMAL_COMMA.test(text) ? text.replaceAll(".", "").replace(",", ".") : text;
   const number = Number(GROUPED.test(plain) ? plain.replaceAll(",", "") : plain);
   return plain !== "" && Number.isFinite(number) ? number : undefined;
