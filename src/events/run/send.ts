@@ -28,7 +28,7 @@ export interface IndexedEvent {
 interface SendCounts extends Readonly<Record<EventOutcome, number>> {
   /** The number of events read so far. Once the run has ended, this is the number of all events. */
   readonly items: number;
-  /** Requests that were started, and how many of them were repetitions. */
+  /** Requests that left, and how many of them were repetitions. */
   readonly sent: number;
   readonly resent: number;
   readonly waitedMs: number;
@@ -171,20 +171,19 @@ async function sendUntilSettled(
   const firstAt = run.options.clock.now();
   const giveUpAt = firstAt + (run.options.retryBudgetMs ?? DEFAULT_RETRY_BUDGET_MS);
   const attempts: Attempts = { predicted, count: 0, lost: isDoubted === true };
-  for (;;) {
-    attempts.count += 1;
-    run.counts.sent += 1;
-    if (attempts.count > 1) run.counts.resent += 1;
+  for (let tries = 1; ; tries += 1) {
     try {
       const answer = await run.options.api.track(body);
+      attempts.count += 1;
       run.answeredAt = run.options.clock.now();
       return settleByAnswer(attempts, answer);
     } catch (error) {
       if (!isApiError(error)) throw error;
+      if (error.effect !== "notSent") attempts.count += 1;
       run.ended ??= runEndOf(error);
       if (!isRepeatable(error, run.options)) return settleByError(attempts, error);
       attempts.lost ||= error.effect === "ambiguous";
-      if (await pauseBeforeRetry(run, pauseAfter(error, attempts.count), giveUpAt)) continue;
+      if (await pauseBeforeRetry(run, pauseAfter(error, tries), giveUpAt)) continue;
       if (!isOver(run) && run.answeredAt < firstAt) run.ended = noAnswerEnd(error);
       return settleByError(attempts, error);
     }
@@ -230,7 +229,10 @@ function notApplied(run: SenderState, predicted: Validation): EventSettlement {
 }
 
 async function settle(run: SenderState, { index, event }: IndexedEvent, settlement: EventSettlement): Promise<void> {
-  run.counts[settlement.outcome] += 1;
+  const { outcome, attempts } = settlement;
+  run.counts[outcome] += 1;
+  run.counts.sent += attempts;
+  run.counts.resent += Math.max(0, attempts - 1);
   const recorded = run.options.onSettled?.(index, settlement, event);
   if (recorded !== undefined) await recorded;
 }

@@ -158,7 +158,7 @@ export interface EventSettlement {
   readonly reason?: SettlementReason;
   readonly statusCode?: number;
   readonly problem?: Readonly<Record<string, unknown>>;
-  /** How many requests were started. More than one after `answerLost` may have recorded the event twice. */
+  /** How many requests left. More than one after `answerLost` may have recorded the event twice. */
   readonly attempts: number;
   /** An answer was lost, so an earlier attempt may also have been recorded. */
   readonly maybeTwice?: true;
