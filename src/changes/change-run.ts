@@ -287,8 +287,19 @@ function driverOf(
   const { state, record, lease, signal, header } = run;
   const perTargeting = routes.addOptions.path.includes("{targetingId}");
   return {
-    ...{ api, state, clock, serverClock, random, retryBudgetMs, signal, record, lease },
-    ...{ flush: run.flush, intend: run.intend, mayAnnounce: run.mayAnnounce, mayLeave: run.mayLeave },
+    api,
+    state,
+    clock,
+    serverClock,
+    random,
+    retryBudgetMs,
+    signal,
+    record,
+    lease,
+    flush: run.flush,
+    intend: run.intend,
+    mayAnnounce: run.mayAnnounce,
+    mayLeave: run.mayLeave,
     waiting: run.progress,
     onExisting: changeOf(header.call).onExisting,
     change: (changes, more = {}) => {

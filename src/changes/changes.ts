@@ -445,7 +445,9 @@ async function plannedCall(
   const furtherIds = further.flatMap((id) => id ?? []);
   const of = { ...(targetingId !== undefined && { targetingId }), ...(furtherIds.length > 0 && { furtherIds }) };
   const by = {
-    ...{ plannedBy, ...(base && { base }), ...(undoes !== undefined && { undoes }) },
+    plannedBy,
+    ...(base && { base }),
+    ...(undoes !== undefined && { undoes }),
     ...(sheet && { sheet: sheet.file }),
   };
   return { call: { tool: "apply_plan", input: { ...by, ...of, digest } }, input: { bytes, digest } };

@@ -126,7 +126,8 @@ function itemFor(
     ...(hasName && left.name !== undefined && { name: left.name }),
     ...(mayMove && left.parent !== undefined && { parent: left.parent }),
     ...(left.expose !== undefined && { expose: left.expose }),
-    ...{ add, remove },
+    add,
+    remove,
   };
   return (isWhole || isPart) && !isNothing(item) ? item : undefined;
 }

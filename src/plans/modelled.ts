@@ -33,7 +33,10 @@ export function changeOf(item: PlanItem, at: number, groupOf = groupAt): Change 
   }
   const { add, remove } = item.contexts ?? { add: [], remove: [] };
   return {
-    ...{ kind: "update", ref: item._id, add, remove },
+    kind: "update",
+    ref: item._id,
+    add,
+    remove,
     ...(name !== undefined && { name }),
     ...(item.parent !== undefined && { parent: groupOf(item.parent) }),
     ...(expose !== undefined && { expose }),

@@ -47,7 +47,10 @@ export async function planUndo(
     { undoes, rows, ...(already > 0 && { already }), further, standsFor },
   );
   return {
-    ...{ rows, already, document, text: planBytes(document) },
+    rows,
+    already,
+    document,
+    text: planBytes(document),
     isEmpty: plans.length === 0 && !isUnresolved(document),
     changes: changesOf(first, further, present),
   };
@@ -151,7 +154,11 @@ async function readTargetingNow(
   for await (const { option } of placedOptions(api, targetingId, signal)) {
     const { type = option.childCount === undefined ? "atomic" : "collection", parent = null } = option;
     options.set(option._id, {
-      ...{ _id: option._id, name: option.name, type, parent, contextCount: option.contextCount ?? 0 },
+      _id: option._id,
+      name: option.name,
+      type,
+      parent,
+      contextCount: option.contextCount ?? 0,
       ...(type === "collection" && { exposeChildren: option.exposeChildren ?? false }),
     });
   }

@@ -205,7 +205,12 @@ function itemOf(
   const seen = seenOf(there, subOptions);
   if (kind === "delete") return { kind: "delete", _id: key, seen };
   return {
-    ...{ kind: "change", line: 0, _id: key, seen, exposeChildren, name },
+    kind: "change",
+    line: 0,
+    _id: key,
+    seen,
+    exposeChildren,
+    name,
     parent: parent === undefined ? undefined : refOf(parent),
     ...(add.length + remove.length > 0 && { contexts: { add, remove, after: digestAfter(there, add, remove) } }),
   };

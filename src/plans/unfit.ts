@@ -199,7 +199,9 @@ function changed(
   };
   const held = new Set(there.contexts);
   const intent: Intent = {
-    ...{ key: _id, kind: "change", there },
+    key: _id,
+    kind: "change",
+    there,
     name: field("name", name, there.name)?.value,
     parent: field("parent", parent, there.parent, (id) => shownGroup(id, present))?.value,
     exposeChildren: field("exposeChildren", exposeChildren, there.exposeChildren ?? false)?.value,

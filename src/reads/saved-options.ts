@@ -134,7 +134,11 @@ function sheetOption({ option, groupName, contexts }: ReadOption): SheetOption {
   // A sub-option whose group was not read stays in its group.
   const group = groupName ?? (typeof parent === "string" ? "" : undefined);
   return {
-    ...{ _id, name, groupName: group, isGroup, contexts: contexts.toSorted() },
+    _id,
+    name,
+    groupName: group,
+    isGroup,
+    contexts: contexts.toSorted(),
     ...(isGroup && { exposeChildren }),
   };
 }

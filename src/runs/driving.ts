@@ -92,7 +92,10 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
     if (status !== undefined) context.onRest?.({ kind: kind.name, header, status, counts: countsOf(state) });
   });
   return {
-    ...{ kind: kind.name, header, kept, rest },
+    kind: kind.name,
+    header,
+    kept,
+    rest,
     get state() {
       return stateNow();
     },
@@ -173,12 +176,14 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
     if (!held.isOurs) stopRequests.stop("interrupted");
   };
   await work({
-    ...{ ...files, meanwhile, lease, append, progress },
-    ...{
-      signal: stopRequests.signal,
-      cause: stopRequests.cause,
-      stop: stopRequests.stop,
-    },
+    ...files,
+    meanwhile,
+    lease,
+    append,
+    progress,
+    signal: stopRequests.signal,
+    cause: stopRequests.cause,
+    stop: stopRequests.stop,
     mayAnnounce: () => {
       leaveToOthers();
       return !stopRequests.signal.aborted;

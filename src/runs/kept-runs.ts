@@ -280,7 +280,11 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     this.#asLeft(state);
     const status = reportedStatus(found.record, state);
     return {
-      ...{ kind: this.#kind.name, header, state, kept: Promise.resolve(), rest: Promise.resolve() },
+      kind: this.#kind.name,
+      header,
+      state,
+      kept: Promise.resolve(),
+      rest: Promise.resolve(),
       status: () => status,
       watch: () => () => {},
       stop: () => false,
@@ -309,7 +313,9 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
       },
     });
     const run: Run<Call, State> = {
-      ...{ kind: this.#kind.name, header, kept: Promise.resolve() },
+      kind: this.#kind.name,
+      header,
+      kept: Promise.resolve(),
       get state() {
         return driven.state();
       },

@@ -200,7 +200,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       const { header, state, from, first } = found;
       // The version always increases: a process that was suspended with the previous version then fails on it.
       const record = await moveRun(this.#context.store, header.runId, () => ({ status: "running" }), {
-        ...{ lease, record: found.record },
+        lease,
+        record: found.record,
       });
       if (record === undefined)
         throw new RunStoreError("the run is over and cannot be continued", "Look at it with get_run.");

@@ -113,7 +113,7 @@ function largestOf(options: readonly PlacedOption[]): readonly OptionSummary[] {
 }
 
 function optionSummary({ _id, name, type, contextCount, childCount, parent }: OptionRecord): OptionSummary {
-  return { ...{ _id, name, type, contextCount, childCount }, ...(typeof parent === "string" && { parent }) };
+  return { _id, name, type, contextCount, childCount, ...(typeof parent === "string" && { parent }) };
 }
 
 /** The options with the names of their groups, which files contain instead of IDs. */

@@ -21,8 +21,12 @@ const place = { saveTo: z.string(), folders: z.array(z.string()), delimiter: tex
 
 /** Which options of a targeting are saved. */
 const listAsked = z.object({
-  ...{ targetingId: z.string(), parent: text, search: text, contextIds: z.array(z.string()).optional() },
-  ...{ empty: z.boolean().optional(), fresh: z.boolean().optional() },
+  targetingId: z.string(),
+  parent: text,
+  search: text,
+  contextIds: z.array(z.string()).optional(),
+  empty: z.boolean().optional(),
+  fresh: z.boolean().optional(),
   ...place,
 });
 export type ListAsked = Fixed<z.infer<typeof listAsked>>;
@@ -40,8 +44,12 @@ export type SaveCall = Fixed<z.infer<typeof saveCall>>;
 
 /** An option as shown in an answer about a file. */
 const optionSummary = z.object({
-  ...{ _id: z.string(), name: z.string(), type: text, parent: text },
-  ...{ contextCount: count.optional(), childCount: count.optional() },
+  _id: z.string(),
+  name: z.string(),
+  type: text,
+  parent: text,
+  contextCount: count.optional(),
+  childCount: count.optional(),
 });
 export type OptionSummary = Fixed<z.infer<typeof optionSummary>>;
 

@@ -46,7 +46,10 @@ export class PreviousValues {
   record({ _id, name, type, targeting, parent, exposeChildren, childCount }: OptionRecord): void {
     const kind = type ?? (childCount === undefined ? "atomic" : "collection");
     this.option({
-      ...{ _id, name, type: kind, parent: parent ?? null },
+      _id,
+      name,
+      type: kind,
+      parent: parent ?? null,
       ...(targeting !== undefined && { targeting }),
       ...(kind === "collection" && { exposeChildren: exposeChildren ?? false }),
     });

@@ -166,7 +166,14 @@ export function isApplicable({ conflicts, limits, problems }: StatePlan): boolea
 
 /** A plan without changes, except for its targeting. */
 export const NOTHING_PLANNED: Omit<StatePlan, "targeting"> = {
-  ...{ items: [], adopted: [], drift: [], conflicts: [], onlyThere: [], limits: [], problems: [], optionsThere: 0 },
+  items: [],
+  adopted: [],
+  drift: [],
+  conflicts: [],
+  onlyThere: [],
+  limits: [],
+  problems: [],
+  optionsThere: 0,
 };
 
 /** The kinds of changes, in the order of the list. */

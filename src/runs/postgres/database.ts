@@ -53,11 +53,9 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
   const common = { application_name: "targeting-mcp", connectionTimeoutMillis: CONNECT_MS, keepAlive: true };
   const pool = new pg.Pool({
     ...common,
-    ...{
-      connectionString: url,
-      max: Math.max(1, connections - 1),
-      idleTimeoutMillis: 30_000,
-    },
+    connectionString: url,
+    max: Math.max(1, connections - 1),
+    idleTimeoutMillis: 30_000,
     onConnect: commitsDurably,
     allowExitOnIdle: true,
   });
