@@ -138,7 +138,7 @@ export function verdictLine(row: VerdictRow): string {
   const { count, indexes, lines, predicted, basis, observed, findings, ofFirst } = row;
   const places = rangesOf(lines ?? indexes.map((index) => index + 1));
   const words = placesWords(places, { byLine: lines !== undefined, omitted: count > indexes.length });
-  const place = count === 1 ? words : `${count} events (${words})`;
+  const place = count === 1 ? words : `${thousands(count)} events (${words})`;
   const seen = observed === undefined ? "" : `, actual ${observed}`;
   const found = findings.map(
     ({ path, basis: known, message, fix }) =>

@@ -65,6 +65,8 @@ test("dryRun sends nothing", async () => {
     context,
   );
   expect(structured).toMatchObject({ status: "planned", counts: { items: 2, pending: 1, failed: 1 } });
+  const many = Array.from({ length: 1001 }, () => click("a"));
+  expect((await answerOf(trackEvents, { events: many, dryRun: true }, context)).text).toContain("1,001 events (items");
   expect(sandbox.events()).toEqual([]);
 });
 
