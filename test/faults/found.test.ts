@@ -26,7 +26,7 @@ async function outcomesOf(
   } = {},
 ): Promise<readonly string[]> {
   const { retryBudgetMs = 120_000, ageMs = 1000, clocks = {}, ...rest } = meanwhile;
-  const world = emptyWorld(clocks.skewMs);
+  const world = emptyWorld(clocks);
   const call = fill(world.project);
   world.time.advance(ageMs);
   const schedule: Schedule = {

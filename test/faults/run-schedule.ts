@@ -41,7 +41,7 @@ interface Driven {
  */
 export async function runSchedule(
   schedule: Schedule,
-  world: World = worldOf(schedule.seed, schedule.settings.skewMs),
+  world: World = worldOf(schedule.seed, schedule.settings),
 ): Promise<Verdict> {
   const { project, time } = world;
   const before = snapshotOf(project);

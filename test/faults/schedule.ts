@@ -3,7 +3,7 @@ import { randomCall } from "./calls.ts";
 import { DOCUMENTED_LIMITS, type StoredLimits } from "./model/facts.ts";
 import type { Effect, Fault } from "./model/faults.ts";
 import { Project } from "./model/project.ts";
-import type { DateClock } from "./model/service.ts";
+import type { DateClock, Jump } from "./model/service.ts";
 import { randomWrite } from "./other-writes.ts";
 import type { OtherWrite } from "./others.ts";
 import { pointedAt } from "./pointed.ts";
@@ -13,7 +13,9 @@ import { fillWorld, POISON } from "./world.ts";
 
 /** How the service and the engine are set for one schedule. */
 interface Settings {
+  /** By how much the service's clock, which also makes IDs, is ahead, and when it is set meanwhile. */
   readonly skewMs: number;
+  readonly jump?: Jump | undefined;
   readonly dateClock?: DateClock | undefined;
   readonly latencyMs: number;
   readonly retryBudgetMs: number;
@@ -56,18 +58,29 @@ const START = Date.UTC(2026, 2, 1, 12);
 export interface World {
   readonly project: Project;
   readonly time: VirtualTime;
+  /** The world is filled: the time to its jump begins. */
+  readonly begin: () => void;
 }
 
-/** A world with nothing in it. `skewMs` is by how much the service's clock is ahead. */
-export function emptyWorld(skewMs = 0): World {
+/** A world with nothing in it, and the clock of its service. */
+export function emptyWorld({ skewMs = 0, jump }: Partial<Pick<Settings, "skewMs" | "jump">> = {}): World {
   const time = new VirtualTime(START);
-  return { project: new Project(() => time.now() + skewMs), time };
+  let beganAt = Number.POSITIVE_INFINITY;
+  const now = () => time.now() + skewMs + (jump !== undefined && time.now() >= beganAt + jump.afterMs ? jump.byMs : 0);
+  return {
+    project: new Project(now),
+    time,
+    begin: () => {
+      beganAt = time.now();
+    },
+  };
 }
 
 /** The world that a seed gives. */
-export function worldOf(seed: number, skewMs: number): World {
-  const world = emptyWorld(skewMs);
+export function worldOf(seed: number, clock: Pick<Settings, "skewMs" | "jump">): World {
+  const world = emptyWorld(clock);
   fillWorld(world.project, world.time, randomFrom(seed));
+  world.begin();
   return world;
 }
 
@@ -76,10 +89,14 @@ export function scheduleOf(seed: number): Schedule {
   const { settings, ...rest } = anySchedule(seed);
   const schedule = {
     ...rest,
-    settings: { ...settings, dateClock: randomDateClock(randomFrom(seed * 15_485_863 + 3)) },
+    settings: {
+      ...settings,
+      dateClock: randomDateClock(randomFrom(seed * 15_485_863 + 3)),
+      jump: randomJump(randomFrom(seed * 32_452_843 + 5)),
+    },
   };
   const random = randomFrom(seed * 104_729 + 1);
-  const { project } = worldOf(seed, settings.skewMs);
+  const { project } = worldOf(seed, settings);
   return random.chance(0.1) ? { ...schedule, ...pointedAt(project, random) } : schedule;
 }
 
@@ -94,10 +111,15 @@ function randomDateClock(random: Random): DateClock | undefined {
   };
 }
 
+function randomJump({ chance, pick }: Random): Jump | undefined {
+  if (chance(0.8)) return undefined;
+  return { afterMs: pick([0, 20, 60, 300, 3000]), byMs: pick([-1500, -3000, -60_000, -3_600_000, 3000, 600_000]) };
+}
+
 function anySchedule(seed: number): Schedule {
   const random = randomFrom(seed * 7919 + 13);
   const settings = randomSettings(random);
-  const { project } = worldOf(seed, settings.skewMs);
+  const { project } = worldOf(seed, settings);
   const size = random.chance(0.03) ? "large" : random.chance(0.06) ? "many" : "small";
   const call = randomCall(project, random, size);
   const isCalm = random.chance(0.25);

@@ -67,7 +67,7 @@ export function modelled(seed: number, services: ToolContext) {
   const serviceWith = ({ faults, bodyBytes, others = () => {} }: Trouble): ModelService =>
     new ModelService({
       ...{ project, time, actor: "run", traffic, faults, bodyBytes },
-      ...{ limits: DOCUMENTED_LIMITS, skewMs: 0, latencyMs: 20, poison: undefined, tellsTotal: true, tellsDate: true },
+      ...{ limits: DOCUMENTED_LIMITS, latencyMs: 20, poison: undefined, tellsTotal: true, tellsDate: true },
       failingReads: new Set(),
       others: (request, moment) => {
         if (moment === "before") others(request);

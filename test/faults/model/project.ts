@@ -72,13 +72,13 @@ export class Project {
   readonly options = new Map<string, Option>();
   readonly log: Change[] = [];
   contextCount = 0;
-  readonly #now: () => number;
+  /** The service's clock, in milliseconds since 1970. */
+  readonly now: () => number;
   #made = 0;
   #undo: (() => void)[] | undefined;
 
-  /** `now` is the service's clock, in milliseconds since 1970. */
   constructor(now: () => number) {
-    this.#now = now;
+    this.now = now;
   }
 
   createTargeting(actor: Actor, seed: { name: string; kind?: Targeting["kind"]; locked?: boolean }): Targeting {
@@ -209,11 +209,11 @@ export class Project {
 
   #id(): string {
     this.#made += 1;
-    return ulidOf(Math.floor(this.#now()), this.#made);
+    return ulidOf(Math.floor(this.now()), this.#made);
   }
 
   #note(actor: Actor, changed: Changed, undo: () => void): void {
-    this.log.push({ actor, at: this.#now(), ...changed });
+    this.log.push({ actor, at: this.now(), ...changed });
     this.#undo?.push(undo);
   }
 

@@ -24,13 +24,18 @@ export interface Traffic {
   isWriting: boolean;
 }
 
+/** A clock is set once, so many milliseconds after the service began. */
+export interface Jump {
+  readonly afterMs: number;
+  readonly byMs: number;
+}
+
 /** A clock that differs from another one: by how much it is ahead at first, and how that changes. */
 export interface DateClock {
   readonly aheadMs: number;
   /** How much further ahead it is after each second, in milliseconds. */
   readonly driftMs?: number | undefined;
-  /** It is set once, so many milliseconds after the service began. */
-  readonly jump?: { readonly afterMs: number; readonly byMs: number } | undefined;
+  readonly jump?: Jump | undefined;
 }
 
 /** How a model service behaves towards one of its clients. */
@@ -41,8 +46,6 @@ export interface ServiceOptions {
   readonly traffic: Traffic;
   readonly time: VirtualTime;
   readonly limits: StoredLimits;
-  /** By how much the service's clock is ahead, in milliseconds. */
-  readonly skewMs: number;
   /** How the clock behind the header `Date` differs from the one behind IDs, where these are two. */
   readonly dateClock?: DateClock | undefined;
   /** How long a request takes, in milliseconds. */
@@ -112,7 +115,7 @@ export class ModelService {
     const number = this.writes;
     this.writes += 1;
     if (number > MAX_WRITES) throw this.complain(`more than ${MAX_WRITES} write requests`);
-    const now = this.#options.time.now() + this.#options.skewMs;
+    const now = this.#options.project.now();
     for (const key of touchedBy(request).flat()) if (!this.leftAt.has(key)) this.leftAt.set(key, now);
     if (this.#options.time.now() < this.notBefore) this.complain(`${operation} was sent again without a wait`);
     const fault = this.disturbed ? this.#options.faults.get(number) : undefined;
@@ -296,9 +299,9 @@ export class ModelService {
 
   /** The header `Date`: whole seconds. */
   #date(): { readonly serverTime?: number } {
-    const { time, skewMs, dateClock, tellsDate } = this.#options;
+    const { time, project, dateClock, tellsDate } = this.#options;
     const ahead = dateClock === undefined ? 0 : aheadAfter(dateClock, time.now() - this.#beganAt);
-    return tellsDate ? { serverTime: Math.floor((time.now() + skewMs + ahead) / 1000) * 1000 } : {};
+    return tellsDate ? { serverTime: Math.floor((project.now() + ahead) / 1000) * 1000 } : {};
   }
 
   /** Notes what no client may do. */
