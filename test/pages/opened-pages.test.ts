@@ -40,7 +40,11 @@ interface Host {
   readonly extensions?: typeof SHOWS_VIEWS;
 }
 
-const made = z.looseObject({ results: z.array(z.looseObject({ _id: z.string() })) });
+const made = z.looseObject({
+  runId: z.string(),
+  status: z.string(),
+  results: z.array(z.looseObject({ _id: z.string().optional() })),
+});
 const questionIn = z.looseObject({
   mode: z.enum(["url", "form"]).default("form"),
   message: z.string(),
@@ -66,11 +70,16 @@ async function host({ era, modes, server, says, extensions }: Host) {
     },
   });
   count += 1;
-  const firstOf = (result: ViewResult) => made.parse(result.structuredContent).results[0]?._id ?? "";
+  /** The ID of the first object that a call creates, however long the server takes. */
+  const firstOf = async (result: ViewResult): Promise<string> => {
+    const told = made.parse(result.structuredContent);
+    if (told.status === "running") return firstOf(await client.call("get_run", { runId: told.runId, waitMs: 1000 }));
+    return told.results[0]?._id ?? "";
+  };
   const name = `Sports fans ${count}`;
-  const targetingId = firstOf(await client.call("create_targetings", { items: [{ name }] }));
+  const targetingId = await firstOf(await client.call("create_targetings", { items: [{ name }] }));
   const items = [{ name: `Running ${count}`, contexts: ["r"] }];
-  const optionId = firstOf(await client.call("bulk_add_options", { targetingId, items }));
+  const optionId = await firstOf(await client.call("bulk_add_options", { targetingId, items }));
   return {
     ...client,
     asked,

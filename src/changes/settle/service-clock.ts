@@ -1,3 +1,5 @@
+import { CLOCKS_APART_MS } from "../../spec/ulid.ts";
+
 /** A reading of the service's clock: between `sentAt` and `receivedAt` (our clock) it showed `from` to `to`. */
 export interface ClockReading {
   readonly from: number;
@@ -70,7 +72,7 @@ export class ServerClock {
 
   /** Whether a time of the service is before or after a time of ours, if the readings prove it. */
   order(theirs: number, ours: number): Order {
-    if (theirs < ours + this.#ids.lowest) return "before";
+    if (theirs < ours + this.#ids.lowest) return this.#mayBeSetBack() ? "unclear" : "before";
     if (theirs >= ours + this.#known().highest) return "after";
     return "unclear";
   }
@@ -104,6 +106,11 @@ export class ServerClock {
 
   #compare(): void {
     this.#isOtherClock ||= common(this.#ids, this.#dates) === undefined;
+  }
+
+  /** Whether the header `Date` is far behind the IDs: the service's clock may have been set back since they were made. */
+  #mayBeSetBack(): boolean {
+    return this.#dates.highest < this.#ids.lowest - CLOCKS_APART_MS;
   }
 
   /** Whether the header `Date` may be used: it agrees with the IDs that one of our requests created. */

@@ -84,7 +84,7 @@ describe("before anything of our own was compared with it, the header proves not
     expect(clock.order(SENT + 3, SENT)).toBe("unclear");
     expect(clock.isLikelyAfter(SENT + 3, SENT)).toBe(false);
     expect(clock.mayShowAfter(SENT + 3, SENT)).toBe(false);
-    // What an answer names was there by then: that much IDs tell by themselves.
-    expect(clock.order(SENT - 98, SENT)).toBe("before");
+    // What an answer names was there by then: that much IDs tell by themselves, unless the clock may have been set back.
+    expect(clock.order(SENT - 98, SENT)).toBe(ahead === -5000 ? "unclear" : "before");
   });
 });
