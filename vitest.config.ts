@@ -26,6 +26,7 @@ export default defineConfig({
         test: {
           name: "processes",
           globalSetup: ["test/support/setup.ts"],
+          env: { TEST_PROCESSES: "warm" },
           include: ["test/**/*.test.ts"],
           exclude: [...fast, ...replacing, ...OWN_COMMANDS],
           isolate: false,

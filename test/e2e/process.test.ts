@@ -2,12 +2,12 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { COMMAND, OPENING, runCommand, startCommand, startNode, toolCall } from "../support/server-process.ts";
+import { COMMAND, OPENING, runCommand, startNode, toolCall } from "../support/server-process.ts";
 import { closedPort, startStub } from "../support/stub-server.ts";
 import { startInTerminal } from "../support/terminal.ts";
 
 function opened(environment: Record<string, string> = {}, args: readonly string[] = []) {
-  const command = startCommand(args, environment);
+  const command = startNode([COMMAND, ...args], environment);
   for (const message of OPENING) command.send(message);
   return command;
 }
@@ -117,7 +117,7 @@ test("at a terminal it says that it waits for a client, and what to try; elsewhe
   const atTerminal = startInTerminal([], {});
   await atTerminal.until("waits for an MCP client on standard input; Ctrl-C ends it");
   await atTerminal.until("targeting-mcp setup HOST");
-  const elsewhere = startCommand([]);
+  const elsewhere = startNode([COMMAND]);
   for (const message of OPENING) elsewhere.send(message);
   await elsewhere.answer("open");
   expect(elsewhere.stderr()).not.toContain("waits for");
@@ -179,7 +179,7 @@ test("tools of an API that is not configured are not listed", async () => {
 });
 
 test("the sandbox command serves the emulated APIs until it is told to stop", async () => {
-  const command = startCommand(["sandbox", "--port", "0"], { TARGETING_API_KEY: "my-own-key" });
+  const command = startNode([COMMAND, "sandbox", "--port", "0"], { TARGETING_API_KEY: "my-own-key" });
   await expect.poll(() => command.lines.length).toBeGreaterThan(3);
   const [url] = command.lines[0]?.match(/http:\/\/127\.0\.0\.1:\d+/) ?? [];
   const read = (key: string) =>
@@ -229,7 +229,7 @@ describe("a sandbox that cannot be served says what to do", () => {
 
 test("an embedded sandbox on a port of one's own is there before the first call", async () => {
   const port = new URL(await closedPort()).port;
-  const command = startCommand([], { TARGETING_MCP_SANDBOX_PORT: port });
+  const command = startNode([COMMAND], { TARGETING_MCP_SANDBOX_PORT: port });
   await expect
     .poll(() =>
       fetch(`http://127.0.0.1:${port}/event`, { method: "POST" }).then(

@@ -500,7 +500,7 @@ test("a server whose client still listens ends with its input", async () => {
   const heard: TaskReply[] = [];
   await listen({ resourceSubscriptions: [`targeting://runs/${runId}/results`] }, (message) => heard.push(message));
   await expect.poll(() => heard.length).toBeGreaterThan(0);
-  const ended = once(child, "exit");
+  const ended = once(child, "close");
   child.stdin.end();
   expect(await ended).toEqual([0, null]);
 });

@@ -6,7 +6,7 @@ import * as z from "zod";
 import { perFile } from "../support/ends.ts";
 import { hold } from "../support/hold.ts";
 import { rowsOf } from "../support/rows.ts";
-import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
+import { COMMAND, OPENING, startNode, toolCall } from "../support/server-process.ts";
 import { groupItems, startService } from "../support/service.ts";
 import { checkedReport, tokensOfResult } from "../support/writing.ts";
 
@@ -24,7 +24,7 @@ const journal = z.object({ requests: z.array(z.object({ method: z.string(), oper
 /** The built command over a sandbox of its own, spoken to by hand, so that nothing recoversOrphans up what is sent. */
 async function startServer(environment: Readonly<Record<string, string>> = {}) {
   const sandbox = await startService();
-  const command = startCommand([], { TARGETING_MCP_SANDBOX_URL: sandbox.url, ...environment });
+  const command = startNode([COMMAND], { TARGETING_MCP_SANDBOX_URL: sandbox.url, ...environment });
   for (const message of OPENING) command.send(message);
   let id = 0;
   const requests = async () => journal.parse(await (await fetch(`${sandbox.url}/_sandbox/requests`)).json()).requests;
@@ -299,7 +299,10 @@ describe("calls that meet each other", () => {
     await release();
     expect((await server.exited).code).toBe(0);
     expect(server.stderr()).not.toContain('"level":"error"');
-    const next = startCommand([], { TARGETING_MCP_SANDBOX_URL: server.sandbox.url, TARGETING_MCP_STATE_DIR: stateDir });
+    const next = startNode([COMMAND], {
+      TARGETING_MCP_SANDBOX_URL: server.sandbox.url,
+      TARGETING_MCP_STATE_DIR: stateDir,
+    });
     for (const message of OPENING) next.send(message);
     next.send(toolCall(1, "get_run", {}));
     expect(await next.answer(1)).toHaveProperty("result.structuredContent.runs.0.status", "interrupted");

@@ -2,11 +2,12 @@ import { pathToFileURL } from "node:url";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
-import { StdioClientTransport as OldStdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport as OldHttpTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ElicitRequestSchema, ListRootsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import * as z from "zod";
 import { atEnd } from "./ends.ts";
+import { COMMAND, isWarm } from "./server-process.ts";
+import { WarmTransport } from "./warm-transport.ts";
 
 /** What the person answers to a question of the server. */
 export type Said = { action: "accept" | "decline" | "cancel"; content?: { [field: string]: string | boolean } };
@@ -82,6 +83,8 @@ export function callsOf(client: Pick<TestClient, "callTool">) {
   return (name: string, args: Readonly<Record<string, unknown>> = {}) => call(client, name, args);
 }
 
+type Started = { readonly args: readonly string[]; readonly env: Record<string, string> };
+
 /** Where a server is, a command that the client starts or an address, and what the client can do. */
 type To = {
   /** Absent: the client cannot ask a person. */
@@ -90,10 +93,7 @@ type To = {
   readonly roots?: readonly string[];
   /** The name that a 2025-era client gives. */
   readonly name?: string;
-} & (
-  | { readonly args: readonly string[]; readonly env: Record<string, string> }
-  | { readonly url: string; readonly headers?: Record<string, string> }
-);
+} & (Started | { readonly url: string; readonly headers?: Record<string, string> });
 
 const INFO = { name: "test-client", version: "1.0.0" };
 
@@ -108,10 +108,14 @@ export const CLIENTS = {
   "2025 client": oldClient,
 } as const;
 
-const spawned = ({ args, env }: { readonly args: readonly string[]; readonly env: Record<string, string> }) => ({
-  ...{ command: process.execPath, args: [...args], env },
-  stderr: "ignore" as const,
-});
+/** How a client reaches a server over stdio. */
+function overStdio({ args: [program = "", ...args], env }: Started) {
+  if (program !== COMMAND || !isWarm(env)) {
+    return new StdioClientTransport({ command: process.execPath, args: [program, ...args], env, stderr: "ignore" });
+  }
+  return new WarmTransport(COMMAND, args, env);
+}
+
 const rootsAt = (paths: readonly string[]) => ({ roots: paths.map((path) => ({ uri: pathToFileURL(path).href })) });
 
 async function newClient(to: To, mode: "auto" | "legacy"): Promise<TestClient> {
@@ -126,7 +130,7 @@ async function newClient(to: To, mode: "auto" | "legacy"): Promise<TestClient> {
   await client.connect(
     "url" in to
       ? new StreamableHTTPClientTransport(new URL(to.url), { requestInit: { headers: to.headers ?? {} } })
-      : new StdioClientTransport(spawned(to)),
+      : overStdio(to),
   );
   return testClient(client, (request, onprogress) => client.callTool(request, onprogress && { onprogress }));
 }
@@ -143,12 +147,13 @@ async function oldClient(to: To): Promise<TestClient> {
   if ("url" in to) {
     const transport = new OldHttpTransport(new URL(to.url), { requestInit: { headers: to.headers ?? {} } });
     await client.connect(transport);
-  } else await client.connect(new OldStdioClientTransport(spawned(to)));
+  } else await client.connect(overStdio(to));
   return testClient(client, (request, onprogress) => client.callTool(request, undefined, onprogress && { onprogress }));
 }
 
 /** What both SDKs have alike. */
 interface SdkClient {
+  readonly transport?: unknown;
   listTools(): Promise<{ readonly tools: readonly { readonly name: string }[] }>;
   listResources(): Promise<{ readonly resources: readonly { readonly uri: string }[] }>;
   readResource(of: { readonly uri: string }): Promise<unknown>;
@@ -158,7 +163,7 @@ interface SdkClient {
 type Call = { name: string; arguments: Record<string, unknown> };
 
 function testClient(client: SdkClient, call: (of: Call, onProgress?: OnProgress) => Promise<unknown>): TestClient {
-  atEnd(() => client.close());
+  atEnd(() => (client.transport instanceof WarmTransport ? client.transport.leave() : client.close()));
   return {
     listTools: async () => (await client.listTools()).tools,
     toolNames: async () => (await client.listTools()).tools.map(({ name }) => name),

@@ -1,17 +1,19 @@
 import { expect } from "vitest";
 import * as z from "zod";
-import { COMMAND, cleanEnvironment, startNode } from "./server-process.ts";
+import { COMMAND, cleanEnvironment, startCommand, startNode } from "./server-process.ts";
 
 const logLine = z.looseObject({ message: z.string(), url: z.string().optional() });
 
-/** Starts the built command over HTTP on a free port, with options of Node; it is killed when the test ends. */
+/** Starts the built command over HTTP on a free port, with options of Node in a process of its own; it ends with the test. */
 export async function startHttp(
   given: Readonly<Record<string, string>> = {},
   args: readonly string[] = [],
   nodeOptions: readonly string[] = [],
 ) {
   const env = cleanEnvironment(given);
-  const command = startNode([...nodeOptions, COMMAND, "http", "--port", "0", ...args], env);
+  const words = ["http", "--port", "0", ...args];
+  const command =
+    nodeOptions.length > 0 ? startNode([...nodeOptions, COMMAND, ...words], env) : startCommand(words, env);
   const logged = () =>
     command
       .stderr()

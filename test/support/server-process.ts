@@ -1,23 +1,24 @@
-import { type ChildProcess, fork, spawn } from "node:child_process";
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
 import * as z from "zod";
 import { atEnd } from "./ends.ts";
-import type { Asked } from "./warm-command.ts";
+import { WarmProcess } from "./warm-process.ts";
 
 /** The built command. */
 export const COMMAND = join(import.meta.dirname, "..", "..", "dist", "main.js");
 
 /** A program beside this file, as the setup of the tests has built it (test/support/setup.ts). */
-export function builtProgram(name: "asking-server" | "client-process" | "warm-command"): string {
+export function builtProgram(name: "asking-server" | "client-process"): string {
   return join(process.env.TEST_PROGRAMS ?? "", `${name}.mjs`);
 }
 
 const rpcLine = z.looseObject({ jsonrpc: z.literal("2.0"), id: z.union([z.string(), z.number()]).optional() });
-export type RpcLine = z.infer<typeof rpcLine>;
+type RpcLine = z.infer<typeof rpcLine>;
 
 /** An environment without any setting of this machine, with a state folder of its own, and nothing in the sandbox. */
 export function cleanEnvironment(given: Readonly<Record<string, string>> = {}): Record<string, string> {
@@ -30,42 +31,33 @@ export function cleanEnvironment(given: Readonly<Record<string, string>> = {}): 
   };
 }
 
-const ended = z.tuple([z.object({ code: z.number(), text: z.string(), stderr: z.string() })], z.unknown());
-let warm: ChildProcess | undefined;
-let before: Promise<unknown> = Promise.resolve();
+/**
+ * Runs the built command to its end, in a process that has run it before: for commands that end by themselves and
+ * ask nothing. Gives the exit code and what was written.
+ */
+export async function runCommand(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
+  const child = new WarmProcess(COMMAND, args, cleanEnvironment(environment));
+  const [[code], out, stderr] = await Promise.all([once(child, "close"), text(child.stdout), text(child.stderr)]);
+  return { code: z.number().parse(code), text: out.replace(/\n$/, ""), stderr };
+}
 
 /**
- * Runs the built command to its end, in a process that all tests of a worker share: for commands that end by
- * themselves, ask nothing, and are not killed. They run one after the other. Gives the exit code and what was written.
+ * Whether the built command starts in a process that has run it before. What Node reads at its own start needs a new
+ * process, and the long suites have new ones only.
  */
-export function runCommand(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
-  const asked: Asked = { command: COMMAND, args: [...args], env: cleanEnvironment(environment), cwd: process.cwd() };
-  const run = before.then(async () => {
-    warm ??= startWarm();
-    const answered = once(warm, "message");
-    warm.send(asked);
-    const [answer] = ended.parse(await answered);
-    return answer;
-  });
-  before = run.catch(() => {
-    warm?.kill();
-    warm = undefined;
-  });
-  return run;
+export function isWarm(environment: Readonly<Record<string, string>>): boolean {
+  return process.env.TEST_PROCESSES === "warm" && !Object.keys(environment).some((name) => name.startsWith("NODE_"));
 }
 
-/** It ends with the worker, which it does not keep alive. */
-function startWarm(): ChildProcess {
-  const child = fork(builtProgram("warm-command"), { stdio: ["ignore", "ignore", "ignore", "ipc"], execArgv: [] });
-  child.once("exit", () => child.emit("error", new Error("the process that runs commands has ended")));
-  child.unref();
-  child.channel?.unref();
-  return child;
-}
-
-/** Starts the built command, to speak JSON-RPC with it by hand; it is killed when the test ends. */
+/**
+ * Starts the built command, to speak JSON-RPC with it by hand; it ends with the test. Tests of the process itself, its
+ * streams and its signals use `startNode`.
+ */
 export function startCommand(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
-  return startNode([COMMAND, ...args], environment);
+  if (!isWarm(environment)) return startNode([COMMAND, ...args], environment);
+  const child = new WarmProcess(COMMAND, args, cleanEnvironment(environment));
+  atEnd(() => child.leave());
+  return spokenWith(child);
 }
 
 /** Starts Node with a program, to speak JSON-RPC with it by hand; it is killed when the test ends. */
@@ -84,6 +76,10 @@ export function startProgram(
   atEnd(() => {
     child.kill("SIGKILL");
   });
+  return spokenWith(child);
+}
+
+function spokenWith(child: ChildProcessWithoutNullStreams | WarmProcess) {
   const lines: string[] = [];
   let stderr = "";
   const waiting = new Set<() => void>();

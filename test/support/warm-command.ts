@@ -1,52 +1,70 @@
-// Runs the built command again and again in one process, as each message of its parent asks: a start of Node and the
-// loading of the code are most of a short command. Arguments, environment and folder are as a process of its own has
-// them; output and exit code go back to the parent.
+// Runs the built command again and again in one process, as its parent asks (./warm-process.ts): a start of Node and the
+// loading of the code are most of a short command. Arguments, environment, folder, input, output, signals and exit code
+// are as a process of its own has them.
+import { PassThrough, Writable } from "node:stream";
 import { pathToFileURL } from "node:url";
 import * as z from "zod";
 
-const asked = z.object({
-  command: z.string(),
-  args: z.array(z.string()),
-  env: z.record(z.string(), z.string()),
-  cwd: z.string(),
-});
+const bytes = z.custom<Uint8Array>((value) => value instanceof Uint8Array);
+const start = z.object({ command: z.string(), args: z.array(z.string()), env: z.record(z.string(), z.string()) });
+const asked = z.union([
+  z.object({ start, cwd: z.string() }),
+  z.object({ leave: z.literal(true) }),
+  z.object({ input: bytes.optional() }),
+]);
 export type Asked = z.infer<typeof asked>;
+/** A part of what is written, or the exit code at the end. */
+export const answered = z.object({ out: bytes.optional(), error: bytes.optional(), code: z.number().optional() });
 
-const written: { out: Uint8Array[]; error: Uint8Array[] } = { out: [], error: [] };
-for (const name of ["out", "error"] as const) {
-  const write = (chunk: string | Uint8Array, ...more: readonly (string | (() => void))[]): true => {
-    written[name].push(Buffer.from(chunk));
-    for (const one of more) if (typeof one === "function") setImmediate(one);
-    return true;
-  };
-  Object.assign(name === "out" ? process.stdout : process.stderr, { write });
-}
-
-let started = 0;
-async function run({ command, args, env, cwd }: Asked): Promise<void> {
-  [written.out, written.error] = [[], []];
-  for (const name of Object.keys(process.env)) delete process.env[name];
-  Object.assign(process.env, env);
-  process.chdir(cwd);
-  process.argv.splice(1, process.argv.length, command, ...args);
-  process.exitCode = undefined;
-  started += 1;
-  // A query of its own has the main file run again; what it loads is loaded already.
-  await import(`${pathToFileURL(command).href}?${started}`).catch((thrown: unknown) => {
-    process.stderr.write(String(thrown instanceof Error ? thrown.stack : thrown));
-    process.exitCode = 1;
+/** Passes what the command writes on to the parent until it has ended. */
+const output = (name: "out" | "error", run: number) =>
+  new Writable({
+    write(chunk: Uint8Array, _encoding, done) {
+      if (process.connected && run === running) process.send?.({ [name]: chunk }, undefined, undefined, done);
+      else done();
+    },
   });
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.removeAllListeners(signal);
-  const textOf = (chunks: readonly Uint8Array[]) => Buffer.concat(chunks).toString("utf8");
-  process.send?.({
-    code: process.exitCode,
-    text: textOf(written.out).replace(/\n$/, ""),
-    stderr: textOf(written.error),
-  });
-}
 
-process.on("message", async (message) => run(asked.parse(message)));
 // A command ends its process, whatever it has left open; here the last one's parent does.
 const exit = process.exit.bind(process);
-process.on("disconnect", () => exit());
 Object.assign(process, { exit: () => undefined });
+
+let started = 0;
+/** The number of the command that runs; 0: none. */
+let running = 0;
+let stdin = new PassThrough();
+
+async function run({ command, args, env }: z.infer<typeof start>): Promise<void> {
+  started += 1;
+  running = started;
+  stdin = new PassThrough();
+  const [stdout, stderr] = [output("out", running), output("error", running)];
+  for (const [name, value] of Object.entries({ stdin, stdout, stderr })) {
+    Object.defineProperty(process, name, { value, configurable: true });
+  }
+  for (const name of Object.keys(process.env)) delete process.env[name];
+  Object.assign(process.env, env);
+  process.argv.splice(1, process.argv.length, command, ...args);
+  process.exitCode = undefined;
+  // A query of its own has the main file run again; what it loads is loaded already.
+  await import(`${pathToFileURL(command).href}?${started}`).catch((thrown: unknown) => {
+    stderr.write(String(thrown instanceof Error ? thrown.stack : thrown));
+    process.exitCode = 1;
+  });
+  for (const stream of [stdout, stderr]) await new Promise((resolve) => stream.write("", resolve));
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.removeAllListeners(signal);
+  running = 0;
+  process.send?.({ code: process.exitCode ?? 0 });
+}
+
+process.on("message", async (message) => {
+  const given = asked.parse(message);
+  if ("start" in given) {
+    process.chdir(given.cwd);
+    await run(given.start);
+  } else if ("leave" in given) {
+    if (running > 0 && !process.emit("SIGTERM")) exit(1);
+  } else if (given.input === undefined) stdin.end();
+  else stdin.write(given.input);
+});
+process.on("disconnect", () => exit());
