@@ -311,19 +311,16 @@ function driverOf(
     send: (operation, ids, fence) => {
       const inPath = operation === "addOptions" && perTargeting;
       const items = requestItems(state, ids, inPath);
-      const targetingId = inPath ? targetingOf(state, ids[0]) : undefined;
+      const targetingId = inPath ? state.boundId(state.steps.partAt(ids[0] ?? -1), "targeting") : undefined;
       return api.bulk(operation, items, { fence, ...(targetingId !== undefined && { targetingId }) });
     },
     ...(perTargeting && {
-      apartBy: (step: number) =>
-        state.steps.partAt(step)?.operation === "addOptions" ? (targetingOf(state, step) ?? "") : "",
+      apartBy: (id: number) => {
+        const part = state.steps.partAt(id);
+        return part?.operation === "addOptions" ? (state.boundId(part, "targeting") ?? "") : "";
+      },
     }),
   };
-}
-
-function targetingOf(state: RunState, step = -1): string | undefined {
-  const binding = state.steps.partAt(step)?.bindings.find(({ field }) => field === "targeting");
-  return binding === undefined ? undefined : state.boundId(binding);
 }
 
 /** Returns why nothing more was sent: a read failed that deletions require. Undefined for an error of this machine. */
@@ -414,7 +411,7 @@ const CLOSING = Buffer.from("]");
 function itemText(state: RunState, { id: step, item, bindings }: Step, targetingInPath: boolean): string {
   const bound: Record<string, string> = {};
   for (const binding of bindings) {
-    const id = state.boundId(binding);
+    const id = state.idOfBinding(binding);
     if (id === undefined) throw new RangeError(`step ${step} needs the ID of an object that was not made`);
     if (!(targetingInPath && binding.field === "targeting")) bound[binding.field] = id;
   }

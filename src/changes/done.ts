@@ -3,7 +3,7 @@ import { parseJson } from "../platform/json.ts";
 import type { Done, OptionEffect, OptionState, TargetingEffect, UncertainObject } from "../runs/kind.ts";
 import { wholeLines } from "../runs/store.ts";
 import type { OptionChanges } from "../spec/records.ts";
-import type { OptionItem, Step, StepOf } from "./rows/entries.ts";
+import { type Binding, bindingOf, type OptionItem, type Step, type StepOf } from "./rows/entries.ts";
 import { type PreviousOption, type PreviousTargeting, previousValueLine } from "./rows/former.ts";
 import { StepMaker } from "./rows/steps.ts";
 import type { RunState } from "./state/change-state.ts";
@@ -96,16 +96,12 @@ const removedRow = z.looseObject({
 });
 
 function doubtedObject(state: RunState, object: number, step: Step | undefined, former: Former): UncertainObject {
-  const bound = (field: "_id" | "targeting"): string | undefined => {
-    const binding = step?.bindings.find((one) => one.field === field);
-    return binding === undefined ? undefined : state.boundId(binding);
-  };
-  const _id = state.idOf(object) ?? bound("_id");
+  const _id = state.idOf(object) ?? state.boundId(step, "_id");
   const before = former.get(_id ?? "");
   const name = state.objects.at(object)?.name ?? before?.name;
   const isTargeting = step?.operation === "deleteTargetings" || step?.operation === "renameTargetings";
   const placed = before?.kind === "option" ? before.targeting : undefined;
-  const targeting = isTargeting ? _id : (placed ?? bound("targeting") ?? state.facts.within);
+  const targeting = isTargeting ? _id : (placed ?? state.boundId(step, "targeting") ?? state.facts.within);
   return {
     ...(_id !== undefined && { _id }),
     ...(name !== undefined && { name }),
@@ -167,8 +163,8 @@ class Tracks {
   }
 
   apply(step: Step): void {
-    const bound = (field: "_id" | "parent" | "targeting"): string | undefined => {
-      const { id, object = -1 } = step.bindings.find((one) => one.field === field) ?? {};
+    const bound = (field: Binding["field"]): string | undefined => {
+      const { id, object = -1 } = bindingOf(step, field) ?? {};
       return id ?? this.#idOf(object);
     };
     const idAt = (position: number): string | undefined => this.#idOf(step.objects[position] ?? -1);

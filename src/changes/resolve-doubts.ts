@@ -26,8 +26,8 @@ export async function resolveDoubts(state: RunState, reading: Reading): Promise<
   let areApplied = true;
   for (const step of steps) {
     if (step.operation === "addOptions") {
-      const targeting = boundTo(step, "targeting", state);
-      const group = boundTo(step, "parent", state);
+      const targeting = state.boundId(step, "targeting");
+      const group = state.boundId(step, "parent");
       const there = targeting === undefined ? new Map<string, string>() : await orNone(namesIn(targeting));
       const list = targeting === undefined || group === undefined ? there : await orNone(namesIn(targeting, group));
       for (const [position, name] of namesOf(step).entries()) {
@@ -46,11 +46,6 @@ export async function resolveDoubts(state: RunState, reading: Reading): Promise<
     } else if (step.operation !== "createTargetings") areApplied = false;
   }
   return { made, unclear, areApplied };
-}
-
-function boundTo(step: Step, field: "_id" | "targeting" | "parent", state: RunState): string | undefined {
-  const binding = step.bindings.find((one) => one.field === field);
-  return binding === undefined ? undefined : state.boundId(binding);
 }
 
 function namesOf({ operation, item }: Step): readonly string[] {
@@ -82,7 +77,7 @@ function newestMade(state: RunState): string | undefined {
 
 /** Whether what a step deletes no longer exists. Returns false if its targeting is unknown. */
 async function isGone(step: Step, state: RunState, namesIn: OptionNames, api: ManagementApi): Promise<boolean> {
-  const id = boundTo(step, "_id", state);
+  const id = state.boundId(step, "_id");
   const isTargeting = step.operation === "deleteTargetings";
   const targeting = isTargeting ? id : state.facts.within;
   if (id === undefined || targeting === undefined) return false;

@@ -91,8 +91,7 @@ function takenById(state: RunState): ReadonlyMap<string, Taken> {
     const operation = state.steps.partAt(id)?.operation;
     if (operation !== "deleteOptions" && operation !== "deleteTargetings" && operation !== "updateOptions") continue;
     const step = state.steps.at(id);
-    const binding = step?.bindings.find(({ field }) => field === "_id");
-    const target = binding === undefined ? undefined : state.boundId(binding);
+    const target = state.boundId(step, "_id");
     if (step === undefined || target === undefined || step.undoes !== undefined) continue;
     const taken = inDoubt.has(id) ? "unknown" : takenByStep(step, state);
     const before = byId.get(target);

@@ -5,7 +5,7 @@ import type { KnownChange } from "../../runs/outcome.ts";
 import { nearContextIds } from "../../spec/context-ids.ts";
 import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";
 import { isUlid } from "../../spec/ulid.ts";
-import type { Step } from "../rows/entries.ts";
+import { type Step, targetOf } from "../rows/entries.ts";
 import type { Plan, PlanningContext } from "./plan.ts";
 
 type ChangingStep = { readonly step: Step; readonly id: string };
@@ -28,7 +28,7 @@ function* changesIn({ steps }: Plan): Generator<ChangingStep> {
     const operation = steps.partAt(id)?.operation;
     if (operation !== "updateOptions" && operation !== "renameTargetings") continue;
     const step = steps.at(id);
-    const target = step?.bindings.find(({ field }) => field === "_id")?.id;
+    const target = step && targetOf(step);
     if (step !== undefined && target !== undefined && isUlid(target)) yield { step, id: target };
   }
 }

@@ -8,7 +8,7 @@ import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { ERROR_CODES, type ErrorCode } from "../../spec/error-codes.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionChanges, OptionRecord } from "../../spec/records.ts";
-import type { Settlement, Step, StepOf } from "../rows/entries.ts";
+import { bindingOf, type Settlement, type Step, type StepOf, targetOf } from "../rows/entries.ts";
 import { sentFields } from "../rows/steps.ts";
 import { requestReason } from "../state/api-reasons.ts";
 import type { Plan } from "./plan.ts";
@@ -35,14 +35,14 @@ export async function preflight({ steps, losses }: Plan, context: PredictionCont
   for (let id = 0; id < steps.length; id += 1) {
     const step = steps.at(id);
     if (step?.operation === "addOptions") {
-      const place = idIn(step, "targeting");
+      const place = bindingOf(step, "targeting")?.id;
       const some = adds.get(place ?? "");
       if (some !== undefined) some.push(step);
       else if (place !== undefined) adds.set(place, [step]);
     } else if (step?.operation === "updateOptions") updates.push(step);
     else if (step?.operation === "createTargetings" || step?.operation === "renameTargetings") targetings.push(step);
     else if (step?.operation === "deleteOptions") {
-      const group = lastOf.get(idIn(step, "_id") ?? "");
+      const group = lastOf.get(targetOf(step) ?? "");
       if (group !== undefined) found.push(...failedStep(step, leavesEmpty(step, group)));
     }
   }
@@ -50,10 +50,6 @@ export async function preflight({ steps, losses }: Plan, context: PredictionCont
   found.push(...(await predictUpdateFailures(updates, reader, context)));
   found.push(...(await predictNameFailures(targetings, context)));
   return found;
-}
-
-function idIn({ bindings }: Step, field: "targeting" | "parent" | "_id"): string | undefined {
-  return bindings.find((binding) => binding.field === field)?.id;
 }
 
 async function predictAddFailures(
@@ -83,7 +79,7 @@ function predictAddFailure(
 ): readonly Settlement[] {
   const { item } = step;
   const [, ...inside] = step.objects;
-  const parent = idIn(step, "parent");
+  const parent = bindingOf(step, "parent")?.id;
   const reason =
     (parent === undefined ? undefined : badParent(step, held, parent)) ??
     takenBy(step, held, item.name) ??
@@ -138,9 +134,9 @@ async function predictNameFailures(
       throw thrown;
     }
   };
-  const renamed = new Set(steps.flatMap((step) => idIn(step, "_id") ?? []));
+  const renamed = new Set(steps.flatMap((step) => targetOf(step) ?? []));
   const settled = await mapConcurrently(steps, async (step): Promise<readonly Settlement[] | undefined> => {
-    const id = idIn(step, "_id");
+    const id = targetOf(step);
     const own = id === undefined ? undefined : await nameOf(id);
     if (typeof own === "object") return failedStep(step, own);
     const { name } = step.item;
@@ -184,10 +180,10 @@ async function predictUpdateFailures(
   reader: ContentsReader,
   context: Pick<PredictionContext, "api" | "signal">,
 ): Promise<readonly Settlement[]> {
-  const ids = [...new Set(steps.flatMap((step) => idIn(step, "_id") ?? []))];
+  const ids = [...new Set(steps.flatMap((step) => targetOf(step) ?? []))];
   const { found, missing } = await findOptions(context.api, ids, context.signal);
   const updates = steps.flatMap((step): Update[] => {
-    const option = found.get(idIn(step, "_id") ?? "");
+    const option = found.get(targetOf(step) ?? "");
     if (option === undefined || step.operation !== "updateOptions") return [];
     return [{ step, option, wanted: step.item }];
   });
@@ -201,7 +197,7 @@ async function predictUpdateFailures(
     return reason && { step: update.step, reason };
   });
   const gone = steps.flatMap((step) => {
-    const error = missing.get(idIn(step, "_id") ?? "");
+    const error = missing.get(targetOf(step) ?? "");
     return error === undefined ? [] : [{ step, reason: requestReason("updateOptions", error) }];
   });
   return [...gone, ...refused].flatMap(({ step, reason }) => failedStep(step, reason));

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import * as z from "zod";
 import { inputFile } from "../../files/input-file.ts";
 import { type Fixed, isJsonObject, parseJson } from "../../platform/json.ts";
@@ -21,6 +22,11 @@ const binding = z.object({
  * before. A delete binds the field `_id`, and its item is only that ID.
  */
 export type Binding = Fixed<z.infer<typeof binding>>;
+
+/** Returns what a step, or a block of rows, binds a field to. */
+export function bindingOf(step: { readonly bindings: readonly Binding[] } | undefined, field: Binding["field"]) {
+  return step?.bindings.find((binding) => binding.field === field);
+}
 
 const weight = z.object({
   items: z.number(),
@@ -71,6 +77,11 @@ export type StepOf<Operation extends BulkOperation> = {
 
 /** One item of one request: the smallest unit that is sent, resent and answered. */
 export type Step = StepOf<BulkOperation>;
+
+/** Returns the ID of the object that a step changes. */
+export function targetOf(step: Step): string | undefined {
+  return bindingOf(step, "_id")?.id;
+}
 
 const named = { name: z.string() };
 const option = z.object({
@@ -297,6 +308,25 @@ const newestOptions = z.object({
 });
 
 export type NewestOptions = Readonly<z.infer<typeof newestOptions>>;
+
+/** How many characters a mark has: with 48 bits, no two IDs of a list of some thousand have the same one. */
+const MARK_LENGTH = 8;
+
+/** Returns short marks of IDs, one after the other, so that a list of IDs can be stored in a third of the space. */
+export function marksOf(ids: readonly string[]): string {
+  return ids.map(markOf).join("");
+}
+
+/** Whether an ID is one of those with these marks. */
+export function isMarkedIn(marks: string, id: string): boolean {
+  const mark = markOf(id);
+  for (let at = 0; at < marks.length; at += MARK_LENGTH) if (marks.startsWith(mark, at)) return true;
+  return false;
+}
+
+function markOf(id: string): string {
+  return createHash("sha256").update(id).digest("base64url").slice(0, MARK_LENGTH);
+}
 
 const entry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("objects"), objects: z.array(reportedObject) }),

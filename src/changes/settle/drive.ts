@@ -3,12 +3,12 @@ import type { Turn } from "../../runs/turn.ts";
 import type { OptionChanges } from "../../spec/records.ts";
 import { ulidSource } from "../../spec/ulid.ts";
 import { nextRequests, type Requests } from "../plan/requests.ts";
-import type { Step } from "../rows/entries.ts";
+import { type Step, targetOf } from "../rows/entries.ts";
 import { StepMaker } from "../rows/steps.ts";
 import type { RunState } from "../state/change-state.ts";
 import type { ChangeDriver } from "./change-driver.ts";
 import { noteNewest } from "./evidence.ts";
-import { existingIds, targetOf, wantedName } from "./reconcile.ts";
+import { existingIds } from "./reconcile.ts";
 import { type BatchEnd, sendBatch, sendingOf } from "./send-request.ts";
 import { takeBack } from "./take-back.ts";
 
@@ -172,7 +172,7 @@ function temporaryName(
   const before = circle.at(circle.indexOf(chosen) - 1);
   const id = targetOf(chosen.step);
   // The old name of each member is the name that the previous rename wants.
-  const formerName = before === undefined ? undefined : wantedName(before.step);
+  const formerName = before?.step.item?.name;
   if (id === undefined || formerName === undefined) return undefined;
   const name = newName();
   const fields = { objects: chosen.step.objects, prepares: true, formerName } as const;

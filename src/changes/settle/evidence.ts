@@ -5,8 +5,14 @@ import type { OptionList } from "../../reads/pages.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionPage } from "../../spec/records.ts";
 import { CLOCKS_APART_MS, isUlid, ulidTime } from "../../spec/ulid.ts";
-import type { NewestOptions, OptionItem, Step, StepChange } from "../rows/entries.ts";
-import { marksOf } from "../state/id-marks.ts";
+import {
+  bindingOf,
+  marksOf,
+  type NewestOptions,
+  type OptionItem,
+  type Step,
+  type StepChange,
+} from "../rows/entries.ts";
 import type { ChangeDriver } from "./change-driver.ts";
 import type { Order } from "./service-clock.ts";
 
@@ -52,11 +58,6 @@ function firstAttempt({ state }: ChangeDriver, step: Step): number {
   return state.suspectSince(step.id) ?? 0;
 }
 
-function targetingOf({ state }: ChangeDriver, step: Step): string | undefined {
-  const place = step.bindings.find(({ field }) => field === "targeting");
-  return place === undefined ? undefined : state.boundId(place);
-}
-
 /** If a run adds sub-options to more groups than this, no group is listed before the first request. */
 const MAX_GROUPS = 20;
 
@@ -69,11 +70,11 @@ export async function noteNewest(driver: ChangeDriver): Promise<void> {
   const looked = new Set<string>();
   const { state } = driver;
   for (const bindings of state.steps.boundBy("addOptions")) {
-    const targeting = bindings.find(({ field }) => field === "targeting");
-    const group = bindings.find(({ field }) => field === "parent");
+    const targeting = bindingOf({ bindings }, "targeting");
+    const group = bindingOf({ bindings }, "parent");
     const place = group ?? targeting;
-    const id = place === undefined ? undefined : state.boundId(place);
-    const targetingId = targeting === undefined ? undefined : state.boundId(targeting);
+    const id = place && state.idOfBinding(place);
+    const targetingId = targeting && state.idOfBinding(targeting);
     if (id === undefined || targetingId === undefined || looked.has(id)) continue;
     looked.add(id);
     const isCreated = group === undefined && place?.object !== undefined && state.isUntouched(place.object);
@@ -164,7 +165,8 @@ export async function readServiceClock(
     const wait = serverClock.nextReadingIn(clock.now(), reading % 2 === 0 ? gap + 1 : gap + 1 + roundTrip);
     if (!(await waited(driver, wait))) return "unread";
     const sentAt = clock.now();
-    const page = await orUndefined(driver.api.listOptions(targetingOf(driver, claim.step) ?? claim.id, { limit: 1 }));
+    const targetingId = driver.state.boundId(claim.step, "targeting");
+    const page = await orUndefined(driver.api.listOptions(targetingId ?? claim.id, { limit: 1 }));
     if (page === undefined) return "unread";
     if (page.serverTime === undefined) return "read";
     const receivedAt = clock.now();
@@ -262,8 +264,7 @@ async function namesInside(
   id: string,
 ): Promise<ReadonlyMap<string, string> | undefined> {
   if (step.operation === "createTargetings") return readOptionNames(driver.api, id, driver.signal);
-  const place = step.bindings.find(({ field }) => field === "targeting");
-  const targetingId = place === undefined ? undefined : driver.state.boundId(place);
+  const targetingId = driver.state.boundId(step, "targeting");
   return targetingId === undefined ? undefined : readOptionNames(driver.api, targetingId, driver.signal, id);
 }
 

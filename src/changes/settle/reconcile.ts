@@ -8,7 +8,7 @@ import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import { ulidTime } from "../../spec/ulid.ts";
-import type { Step, StepChange } from "../rows/entries.ts";
+import { type Step, type StepChange, targetOf } from "../rows/entries.ts";
 import type { RunState } from "../state/change-state.ts";
 import type { ChangeDriver } from "./change-driver.ts";
 import { type Claim, clockOrderOf, isNewer, orderOf, orUndefined, readServiceClock } from "./evidence.ts";
@@ -102,8 +102,7 @@ function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: Lo
  * if the group is missing, the step did not create a sub-option either.
  */
 async function hasNoGroup(driver: ChangeDriver, step: Step, namesIn: OptionNames): Promise<boolean> {
-  const place = step.bindings.find(({ field }) => field === "targeting");
-  const targeting = place === undefined ? undefined : driver.state.boundId(place);
+  const targeting = driver.state.boundId(step, "targeting");
   if (step.operation !== "addOptions" || step.objects.length === 1 || targeting === undefined) return false;
   const names = await orUndefined(namesIn(targeting));
   return names !== undefined && !names.has(step.item.name);
@@ -197,11 +196,7 @@ async function lookUp(driver: ChangeDriver, wanted: readonly OpenCreate[]): Prom
     { readonly targeting: string; readonly parent: string | undefined; ids: Set<string> }
   >();
   for (const { step, ids } of wanted) {
-    const at = (field: "targeting" | "parent"): string | undefined => {
-      const binding = step.bindings.find((candidate) => candidate.field === field);
-      return binding === undefined ? undefined : driver.state.boundId(binding);
-    };
-    const targeting = at("targeting");
+    const targeting = driver.state.boundId(step, "targeting");
     if (targeting === undefined) {
       for (const id of ids) {
         const record = await orUndefined(driver.api.getTargeting(id));
@@ -210,7 +205,7 @@ async function lookUp(driver: ChangeDriver, wanted: readonly OpenCreate[]): Prom
       }
       continue;
     }
-    const parent = at("parent");
+    const parent = driver.state.boundId(step, "parent");
     const place = places.get(`${targeting} ${parent}`) ?? { targeting, parent, ids: new Set() };
     for (const id of ids) place.ids.add(id);
     places.set(`${targeting} ${parent}`, place);
@@ -283,16 +278,6 @@ export function mayWorkLater(state: RunState, step: Step, reason: Reason): boole
     default:
       return false;
   }
-}
-
-/** Returns the ID of the object that a step changes. */
-export function targetOf(step: Step): string | undefined {
-  return step.bindings.find((binding) => binding.field === "_id")?.id;
-}
-
-/** Returns the name that a step sets, if it sets one. */
-export function wantedName(step: Step): string | undefined {
-  return step.item?.name;
 }
 
 /** Whether a step is a move: an update is a group item if and only if it contains `parent` (management-api 8.1). */

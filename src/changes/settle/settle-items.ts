@@ -3,13 +3,23 @@ import { type OptionNames, optionNamesOnce } from "../../reads/option-lists.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import type { BulkResult } from "../../spec/records.ts";
 import { contextParts } from "../plan/context-parts.ts";
-import type { Binding, OptionItem, Settlement, Step, StepChange, StepOf, UnexpectedCount } from "../rows/entries.ts";
+import {
+  type Binding,
+  bindingOf,
+  type OptionItem,
+  type Settlement,
+  type Step,
+  type StepChange,
+  type StepOf,
+  targetOf,
+  type UnexpectedCount,
+} from "../rows/entries.ts";
 import { unchangedOption } from "../rows/former.ts";
 import { StepMaker, sentFields } from "../rows/steps.ts";
 import { itemReason, requestReason } from "../state/api-reasons.ts";
 import type { ChangeDriver, Consequences } from "./change-driver.ts";
 import { type MadeStep, withInsideIds } from "./evidence.ts";
-import { existingIds, type InDoubtNameConflict, mayWorkLater, reconcileCreates, targetOf } from "./reconcile.ts";
+import { existingIds, type InDoubtNameConflict, mayWorkLater, reconcileCreates } from "./reconcile.ts";
 import { takeBack } from "./take-back.ts";
 
 /** An item of an answered request that needs no resend: it succeeded, or the service refused it. */
@@ -99,8 +109,7 @@ async function findInDoubtName(
   reason: Reason,
   namesIn: OptionNames,
 ): Promise<InDoubtNameConflict | "free" | "unreadable"> {
-  const place = step.bindings.find(({ field }) => field === "targeting");
-  const targetingId = place === undefined ? undefined : driver.state.boundId(place);
+  const targetingId = driver.state.boundId(step, "targeting");
   if (NAME_TAKEN.has(reason.code) || targetingId === undefined) return "free";
   try {
     const names = await namesIn(targetingId);
@@ -339,8 +348,7 @@ async function nameTaken(
   reason: Reason,
   { maker, namesIn }: Means,
 ): Promise<Consequences> {
-  const place = group.step.bindings.find(({ field }) => field === "targeting");
-  const targetingId = place === undefined ? undefined : driver.state.boundId(place);
+  const targetingId = driver.state.boundId(group.step, "targeting");
   const names = targetingId === undefined ? undefined : await namesOrReason(namesIn, group.step, targetingId);
   if (names !== undefined && "code" in names) return unread(driver, group.step, names);
   const existing = names?.get(group.item.name);
@@ -419,11 +427,10 @@ function regroup(
   settled: readonly ChildItem[] = [],
 ): Consequences {
   const { children = [], ...bare } = group.item;
-  const place = group.step.bindings.filter(({ field }) => field === "targeting");
-  const [targetingBinding] = place;
+  const targeting = bindingOf(group.step, "targeting") ?? {};
   const objects = [group.object, ...inside.map((candidate) => objectOf(group, candidate))];
   const item: OptionItem = inside.length > 0 ? { ...bare, children: [...inside] } : { ...bare, type: "collection" };
-  const steps: Step[] = [maker.addOption(item, { targeting: targetingBinding ?? {} }, { objects })];
+  const steps: Step[] = [maker.addOption(item, { targeting }, { objects })];
   for (const candidate of children) {
     if (inside.includes(candidate) || settled.includes(candidate)) continue;
     steps.push(addChild(group, candidate, { object: group.object }, maker));
@@ -432,8 +439,7 @@ function regroup(
 }
 
 function addChild(group: Group, candidate: ChildItem, parent: Omit<Binding, "field">, maker: StepMaker): Step {
-  const [targetingBinding] = group.step.bindings.filter(({ field }) => field === "targeting");
-  const place = { targeting: targetingBinding ?? {}, parent };
+  const place = { targeting: bindingOf(group.step, "targeting") ?? {}, parent };
   return maker.addOption(candidate, place, { objects: [objectOf(group, candidate)] });
 }
 

@@ -1,10 +1,9 @@
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import type { ContextChanges } from "../../spec/records.ts";
-import type { Step } from "../rows/entries.ts";
+import { type Step, targetOf } from "../rows/entries.ts";
 import type { StepMaker } from "../rows/steps.ts";
 import type { RunState } from "../state/change-state.ts";
 import type { ChangeDriver, Consequences } from "./change-driver.ts";
-import { targetOf, wantedName } from "./reconcile.ts";
 
 /**
  * Reverses the earlier parts of an object whose later part is refused, so that `failed` always means "nothing was
@@ -75,7 +74,7 @@ function changesMoreThanContexts({ item, bindings }: Step): boolean {
 function afterFailedReversal(driver: ChangeDriver, undoing: Step, reason: Reason): Consequences {
   const steps = driver.state.stepsChanging(targetOf(undoing) ?? "");
   const wanted = steps.find(
-    (step) => step.prepares === undefined && step.undoes === undefined && wantedName(step) !== undefined,
+    (step) => step.prepares === undefined && step.undoes === undefined && step.item?.name !== undefined,
   );
   const isRenamed = steps.some((step) => step.formerName !== undefined);
   if (!isRenamed || wanted === undefined) return partly(undoing, reason);
@@ -104,9 +103,11 @@ export interface LeftoverName {
 /** Returns the objects that have a temporary name now. If the run is not executing, `resume_run` must resolve them. */
 export function leftoverNames(state: RunState): readonly LeftoverName[] {
   return state.preparingSteps().flatMap(({ step, isSure }) => {
-    const [_id, temporaryName, { formerName }] = [targetOf(step), wantedName(step), step];
+    const _id = targetOf(step);
+    const temporaryName = step.item?.name;
+    const { formerName } = step;
     if (_id === undefined || temporaryName === undefined || formerName === undefined) return [];
-    const names = state.stepsChanging(_id).filter((other) => other.id !== step.id && wantedName(other) !== undefined);
+    const names = state.stepsChanging(_id).filter((other) => other.id !== step.id && other.item?.name !== undefined);
     return names.some(({ id }) => state.isDone(id)) ? [] : [{ _id, temporaryName, formerName, isSure }];
   });
 }

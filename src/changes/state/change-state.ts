@@ -9,20 +9,21 @@ import {
   type StopCause,
 } from "../../runs/outcome.ts";
 import { CLOCKS_APART_MS, ulidTime } from "../../spec/ulid.ts";
-import type {
-  Binding,
-  JournalEntry,
-  MadeRows,
-  NewestOptions,
-  RowsEntry,
-  RunFacts,
-  Step,
-  StepChange,
-  UnexpectedCount,
+import {
+  type Binding,
+  bindingOf,
+  isMarkedIn,
+  type JournalEntry,
+  type MadeRows,
+  type NewestOptions,
+  type RowsEntry,
+  type RunFacts,
+  type Step,
+  type StepChange,
+  type UnexpectedCount,
 } from "../rows/entries.ts";
 import { RowBlock, RowWriter } from "../rows/row-block.ts";
 import type { ObjectList, StepList } from "../rows/steps.ts";
-import { isMarkedIn } from "./id-marks.ts";
 import { nothingPlanned, type PlannedWork, RunWork } from "./standings.ts";
 
 /** The request that has no answer yet, and the progress of the run when it was sent. */
@@ -158,10 +159,9 @@ export class RunState {
    * Returns whether an option was created before or after this run first sent something, by the list of its group or
    * targeting at that time. If that was too long to be read whole, by its ULID, too. Undefined if it was not read.
    */
-  orderByList({ bindings }: Step, id: string): "before" | "after" | undefined {
-    const group = bindings.find(({ field }) => field === "parent");
-    const list = group ?? bindings.find(({ field }) => field === "targeting");
-    const newest = list && this.newest.get(this.boundId(list) ?? "");
+  orderByList(step: Step, id: string): "before" | "after" | undefined {
+    const list = bindingOf(step, "parent") === undefined ? "targeting" : "parent";
+    const newest = this.newest.get(this.boundId(step, list) ?? "");
     if (newest === undefined) return undefined;
     const { _id, listed, latest } = newest;
     if (listed !== undefined) return isMarkedIn(listed, id) ? "before" : "after";
@@ -298,8 +298,7 @@ export class RunState {
     for (const id of this.#work.standings.inOrder()) {
       const part = this.steps.partAt(id);
       if (part === undefined || !(part instanceof RowBlock || this.#isReady(part))) continue;
-      const binding = part.bindings.find(({ field }) => field === "_id");
-      const target = binding === undefined ? undefined : this.boundId(binding);
+      const target = this.boundId(part, "_id");
       if (target !== undefined && changed.has(target)) continue;
       if (target !== undefined) changed.add(target);
       ready.push(id);
@@ -315,8 +314,14 @@ export class RunState {
     });
   }
 
+  /** Returns the ID that a field of a step is bound to; undefined if it is not bound, or to an object without ID. */
+  boundId(step: Step | RowBlock | undefined, field: Binding["field"]): string | undefined {
+    const binding = bindingOf(step, field);
+    return binding && this.idOfBinding(binding);
+  }
+
   /** Returns the ID that a binding refers to; undefined if it refers to an object that has no ID. */
-  boundId(binding: Binding): string | undefined {
+  idOfBinding(binding: Binding): string | undefined {
     if (binding.id !== undefined) return binding.id;
     return binding.object === undefined ? undefined : this.idOf(binding.object);
   }
@@ -332,7 +337,7 @@ export class RunState {
 
   #isReady({ bindings, after = [] }: Step): boolean {
     return (
-      bindings.every((binding) => this.boundId(binding) !== undefined) &&
+      bindings.every((binding) => this.idOfBinding(binding) !== undefined) &&
       after.every((id) => !this.#work.standings.isOpen(id))
     );
   }
