@@ -22,8 +22,7 @@ async function warnings(environment: Readonly<Record<string, string>>) {
   const command = startCommand([], environment);
   for (const message of OPENING) command.send(message);
   await command.answer("open");
-  command.child.stdin.end();
-  await command.exited;
+  await command.end();
   return warned(command.stderr());
 }
 

@@ -27,8 +27,7 @@ test("over stdio the handshake is answered only when the embedded sandbox listen
     for (const message of OPENING) command.send(message);
     await command.answer("open");
     expect(await listens(port), `round ${round}`).toBe(true);
-    command.child.stdin.end();
-    expect((await command.exited).code).toBe(0);
+    expect(await command.end()).toBe(0);
   }
 });
 
@@ -48,8 +47,7 @@ test("a port that stays taken: the handshake is answered all the same, and the l
     for (const message of OPENING) command.send(message);
     expect(await command.answer("open")).toHaveProperty("result.serverInfo");
     await expect.poll(() => command.stderr()).toContain("the embedded sandbox could not be started");
-    command.child.stdin.end();
-    expect((await command.exited).code).toBe(0);
+    expect(await command.end()).toBe(0);
   } finally {
     taken.close();
   }

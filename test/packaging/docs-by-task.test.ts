@@ -8,7 +8,7 @@ import { sheetRecords } from "../../src/files/sheet-rows.ts";
 import { writtenSheet } from "../../src/files/sheet-writing.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { CLIENTS, textOf } from "../support/clients.ts";
-import { COMMAND, cleanEnvironment, startCommand } from "../support/server-process.ts";
+import { COMMAND, cleanEnvironment, runCommand } from "../support/server-process.ts";
 
 const page = (name: string): string => readFileSync(fileAt(`docs/${name}`), "utf8");
 const blocks = (name: string, language: string): readonly string[] =>
@@ -81,13 +81,11 @@ test("the terminal session of the guide to reviews prints what the guide shows",
     if (at === 1) writeFileSync(file, blocks(guide, "yaml")[0] ?? "");
     for (const step of session) {
       const [line = "", ...shown] = step.split("\n");
-      const command = startCommand(line.replace("spring.yaml", file).split(" "), {
+      const { text, stderr } = await runCommand(line.replace("spring.yaml", file).split(" "), {
         TARGETING_MCP_MODE: "sandbox",
         TARGETING_MCP_SANDBOX_URL: sandbox.url,
       });
-      command.child.stdin.end();
-      await command.exited;
-      const printed = `${command.lines.join("\n")}${command.stderr()}`.replaceAll(`${folder}/`, "");
+      const printed = `${text}${stderr}`.replaceAll(`${folder}/`, "");
       expect(printed).toContain(shown.join("\n").split("…")[0]?.trim());
     }
   }

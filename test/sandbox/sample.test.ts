@@ -84,8 +84,7 @@ async function called(environment: Readonly<Record<string, string>>, tool: strin
   for (const message of OPENING) server.send(message);
   server.send(toolCall(1, tool, args));
   const answer = await server.answer(1);
-  server.child.stdin.end();
-  expect((await server.exited).code).toBe(0);
+  expect(await server.end()).toBe(0);
   return { answer, log: server.stderr() };
 }
 

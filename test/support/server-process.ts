@@ -106,6 +106,12 @@ function spokenWith(child: ChildProcessWithoutNullStreams | WarmProcess) {
     /** Every line of standard output so far. */
     lines,
     stderr: () => stderr,
+    /** Ends a server in good order; a warm process can be used again. Gives its exit code. */
+    async end() {
+      if (child instanceof WarmProcess) child.leave();
+      else child.stdin.end();
+      return (await exited).code;
+    },
     send(message: unknown) {
       child.stdin.write(`${typeof message === "string" ? message : JSON.stringify(message)}\n`);
     },
