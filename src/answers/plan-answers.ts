@@ -398,6 +398,7 @@ const REASON_WORDS: Readonly<Record<UndoReason, string>> = {
   notKept: "its previous value was not stored",
   unknownOutcome: "it is unknown whether the run changed it",
   nameTaken: "another option has the name now",
+  nameInvalid: "the service does not accept its previous name",
   emptyGroup: "a group would have neither sub-options nor own Context IDs",
   heldByGroup: "another group now holds some of its Context IDs",
   targetingGone: "its targeting no longer exists",

@@ -24,6 +24,8 @@ const UNDO_REASONS = [
   "unknownOutcome",
   /** Another option now has its previous name. */
   "nameTaken",
+  /** The service refuses its previous name (management-api 8.3). */
+  "nameInvalid",
   /** A group would have no sub-options and no own Context IDs. */
   "emptyGroup",
   /** Another group now has the Context IDs. */

@@ -1,4 +1,5 @@
 import type { Done, OptionEffect, TargetingEffect, UncertainObject } from "../runs/kind.ts";
+import { nameProblem } from "../spec/names.ts";
 import { digestOfContexts } from "./base.ts";
 import {
   itemCount,
@@ -11,7 +12,7 @@ import {
 } from "./diff/plan.ts";
 import { groupedBy } from "./modelled.ts";
 import type { Intent, Present, PresentOption, TargetingUndo, UndoPlan, UndoRow } from "./undo-plan.ts";
-import { type IntendedUndo, intended, removeConflictingChanges } from "./unfit.ts";
+import { type IntendedUndo, impossible, intended, removeConflictingChanges } from "./unfit.ts";
 
 /** Returns the targetings that a run changed or may have changed, including changes of their options. */
 export function targetingsIn({ targetings, options, unresolved }: Done): readonly string[] {
@@ -95,7 +96,7 @@ function targetingGone(
   if (own?.did === "changed") {
     rows.push({ targeting, _id: targeting, name: own.name.to, undo: "notOurs", field: "deleted", left: own.name.to });
   }
-  if (own?.did === "deleted" && own.name !== undefined) {
+  if (own?.did === "deleted" && own.name !== undefined && nameProblem(own.name) === undefined) {
     const empty: Present = { targeting: { _id: targeting, name: own.name }, options: new Map() };
     const all = intended(options, empty);
     removeConflictingChanges(all, empty);
@@ -103,7 +104,8 @@ function targetingGone(
     return [...rows, ...assembled(all, empty, { name: own.name }, targetings)];
   }
   if (own?.did === "deleted") {
-    rows.push({ targeting, _id: targeting, name: targeting, undo: "impossible", reasons: ["notKept"] });
+    const reason = own.name === undefined ? "notKept" : "nameInvalid";
+    rows.push({ targeting, _id: targeting, name: own.name ?? targeting, ...impossible(reason) });
   }
   for (const option of options) {
     if (option.did === "deleted") {
@@ -139,7 +141,8 @@ function targetingThere(
     const { from, to } = own.name;
     const values = { field: "name", left: to, now: name } as const;
     if (name !== to) rows.push({ ...about, undo: "notOurs", ...values });
-    else if (from === undefined) rows.push({ ...about, undo: "impossible", ...values, reasons: ["notKept"] });
+    else if (from === undefined) rows.push({ ...about, ...impossible("notKept"), ...values });
+    else if (nameProblem(from) !== undefined) rows.push({ ...about, ...impossible("nameInvalid"), ...values });
     else {
       planned = { _id, name, rename: from };
       rows.push({ ...about, undo: "exact" });

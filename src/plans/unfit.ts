@@ -1,6 +1,7 @@
 import { type Conflict, conflicts } from "../model/conflicts.ts";
 import type { Change } from "../model/work.ts";
 import type { ChangedOption, FieldChange, OptionEffect, OptionState } from "../runs/kind.ts";
+import { nameProblem } from "../spec/names.ts";
 import type { DifferingField, ShownValue } from "./diff/plan.ts";
 import { knownOption } from "./modelled.ts";
 import type { Intent, Present, PresentOption, UndoReason, UndoRow } from "./undo-plan.ts";
@@ -106,7 +107,10 @@ function leave({ intents, rows }: IntendedUndo, present: Present, intent: Intent
   if (kind !== "change" || isEmptyChange(intent)) intents.delete(key);
 }
 
-function impossible(reason: UndoReason): { readonly undo: "impossible"; readonly reasons: readonly [UndoReason] } {
+export function impossible(reason: UndoReason): {
+  readonly undo: "impossible";
+  readonly reasons: readonly [UndoReason];
+} {
   return { undo: "impossible", reasons: [reason] };
 }
 
@@ -193,7 +197,9 @@ function changed(
     if (went === undefined || now === went.from) return undefined;
     const values = { field: key, left: shown(went.to), now: shown(now) };
     if (now !== went.to) tell({ undo: "notOurs", ...values });
-    else if (went.from === undefined) tell({ undo: "impossible", ...values, reasons: ["notKept"] });
+    else if (went.from === undefined) tell({ ...impossible("notKept"), ...values });
+    else if (key === "name" && nameProblem(String(went.from)) !== undefined)
+      tell({ ...impossible("nameInvalid"), ...values });
     else return { value: went.from };
     return undefined;
   };
@@ -230,7 +236,11 @@ function deleted(
 ): void {
   if (present.options.has(_id)) return;
   if (before === undefined) {
-    rows.push({ ...about(present), _id, name: _id, undo: "impossible", field: "deleted", reasons: ["notKept"] });
+    rows.push({ ...about(present), _id, name: _id, ...impossible("notKept"), field: "deleted" });
+    return;
+  }
+  if (nameProblem(before.name) !== undefined) {
+    rows.push({ ...about(present), _id, name: before.name, ...impossible("nameInvalid"), field: "deleted" });
     return;
   }
   const { name, type, parent, exposeChildren, contexts } = before;

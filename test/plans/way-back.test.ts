@@ -248,6 +248,47 @@ describe("the way back from deleted options", () => {
     expect(rows.find(({ _id }) => _id === inside)).toMatchObject({ undo: "caveat", reasons: ["newId", "groupGone"] });
     expect(targetings[0]?.plan.items).toMatchObject([{ kind: "create", name: "Inside", parent: null }]);
   });
+
+  test("an option or a targeting whose name the API refuses does not come back", () => {
+    const targeting = "01J00000000000000000000001";
+    const [group, inside, renamed] = [
+      "01J00000000000000000000002",
+      "01J00000000000000000000003",
+      "01J00000000000000000000004",
+    ];
+    const former = { name: "Old_group", type: "collection", parent: null, contexts: [] } as const;
+    const left = { ...former, _id: renamed, name: "New", type: "atomic", contextCount: 0 } as const;
+    const plan = undoPlan(
+      {
+        targetings: [{ did: "changed", _id: targeting, name: { from: "Old_shop", to: "Shop" } }],
+        options: [
+          { did: "deleted", _id: group, targeting, before: former },
+          {
+            did: "deleted",
+            _id: inside,
+            targeting,
+            before: { ...former, name: "Inside", type: "atomic", parent: group },
+          },
+          { did: "changed", _id: renamed, targeting, name: { from: "x", to: "New" } },
+        ],
+        ...{ unresolved: [], unknown: [] },
+      },
+      new Map([[targeting, { targeting: { _id: targeting, name: "Shop" }, options: new Map([[renamed, left]]) }]]),
+    );
+    const reasons = plan.rows.map(({ _id, undo, field, reasons = [] }) => [_id, undo, field, ...reasons]);
+    expect(reasons.toSorted()).toEqual([
+      [targeting, "impossible", "name", "nameInvalid"],
+      [group, "impossible", "deleted", "nameInvalid"],
+      [inside, "caveat", undefined, "newId", "groupGone"],
+      [renamed, "impossible", "name", "nameInvalid"],
+    ]);
+    const gone = { did: "deleted", _id: targeting, name: "Old_shop" } as const;
+    const all = undoPlan({ targetings: [gone], options: [], unresolved: [], unknown: [] }, new Map());
+    expect(all).toMatchObject({
+      targetings: [],
+      rows: [{ _id: targeting, undo: "impossible", reasons: ["nameInvalid"] }],
+    });
+  });
 });
 
 describe("the way back from changed targetings", () => {
