@@ -159,7 +159,8 @@ export function effectWords(
           : ""),
     ...others,
   ].filter((part) => part !== false);
-  const end = lost.length === 0 ? "" : lost.some(({ kind }) => kind !== "contextIds") ? DELETED_END : REMOVED_END;
+  const deleted = [...targetings, ...groups, ...options];
+  const end = deleted.length > 0 ? deletedEnd(deleted) : lost.length > 0 ? REMOVED_END : "";
   const changes = `This ${parts.length === 0 ? "changes nothing" : inSeries(parts)}.`;
   const stays = staysWords(losses);
   const isInTitle = parts.length === 1 && targetings.length + options.length > 0;
@@ -210,7 +211,16 @@ function staysWords(losses: readonly Loss[]): string {
     : ` ${thousands(staying)} other options stay: the service does not leave their groups empty.`;
 }
 
-const DELETED_END = " Undo brings it back under new IDs, which campaigns do not know.";
+/** States what undo restores of deleted objects: not those whose names the API refuses (management-api 8.3). */
+function deletedEnd(deleted: readonly Loss[]): string {
+  const lost = deleted.filter(({ name }) => nameProblem(name) !== undefined).length;
+  const names = lost === 1 ? "its name" : "their names";
+  if (lost === deleted.length)
+    return ` Undo cannot bring ${lost === 1 ? "it" : "them"} back: the service does not accept ${names}.`;
+  const but = lost === 0 ? "" : `, but not ${thousands(lost)} of them: the service does not accept ${names}`;
+  return ` Undo brings it back under new IDs, which campaigns do not know${but}.`;
+}
+
 const REMOVED_END = " Undo can bring them back.";
 
 /**

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { effectWords } from "../../src/answers/approvals.ts";
 import {
   fullest,
   pageBudget,
@@ -12,6 +13,7 @@ import {
 } from "../../src/answers/budget.ts";
 import { fenced, quoteUntrusted } from "../../src/answers/fence.ts";
 import { redactorFor } from "../../src/answers/redact.ts";
+import type { Loss } from "../../src/changes/plan/plan.ts";
 
 describe("foreign text", () => {
   test.each([
@@ -135,5 +137,21 @@ describe("secrets", () => {
     expect(text("xsk_live_01234 and abcdefghijklmnopqrstuvw")).toBe("x[redacted]4 and [redacted]uvw");
     expect(holds(["xsk_live_01234"])).toBe(true);
     expect(holds({ abcdefghijklmnopqrstuvw: 1 })).toBe(true);
+  });
+});
+
+describe("what undo restores of deleted objects", () => {
+  const option = (name: string): Loss => ({ kind: "option", name, _id: "01J00000000000000000000001", count: 0 });
+
+  test.each([
+    [["Shoes", "Hats"], "Undo brings it back under new IDs, which campaigns do not know."],
+    [
+      ["Shoes", "bad_name"],
+      "Undo brings it back under new IDs, which campaigns do not know, but not 1 of them: the service does not accept its name.",
+    ],
+    [["bad_name"], "Undo cannot bring it back: the service does not accept its name."],
+    [["bad_name", "x"], "Undo cannot bring them back: the service does not accept their names."],
+  ])("of %j", (names, words) => {
+    expect(effectWords(names.map(option)).sentence.endsWith(words)).toBe(true);
   });
 });
