@@ -7,8 +7,11 @@ import { withinTokens } from "./budget.ts";
 import { EVENT_SENTENCES } from "./event-messages.ts";
 import { countedPlaces, isOurs, placeWords, quoteShort, quoteUntrusted } from "./fence.ts";
 import {
+  because,
   type Detail,
+  heldWords,
   type Message,
+  many,
   type Reader,
   type Sentence,
   saying,
@@ -194,18 +197,19 @@ export function failureRow(
   const names = ref === undefined ? [] : isNamed && examples.length > 0 ? examples : [{ name: ref }];
   const place = countedPlaces(count, short.places, { byLine, omitted: short.placesOmitted });
   const notFailed = outcome === "failed" ? "" : `, ${OUTCOME_WORDS[outcome]}`;
-  const together = sum === undefined ? "" : ` Together they give ${thousands(sum)} Context IDs.`;
+  const together = sum === undefined ? "" : ` Together they give ${many(sum, "Context ID")}.`;
   const about = `${own}.${how === "" ? "" : ` ${how}`}${together}`;
   const of = [exampleWords(names, count, message), uidWords(uids, count)].filter((part) => part !== "").join(", ");
   const head = isBelowShared ? place : `${codeWords(errorCode)}, ${place}`;
   const whole = `${head}${of === "" ? "" : ` ${of}`}${notFailed}: ${about}`;
   const isApart = of !== "" && !isOurs(whole) && isOurs(about);
   const others = details.slice(0, DETAILS_IN_TEXT);
+  const each = othersWords(others, failure);
   return {
     data,
     lines: [
       ...(isApart ? [`${head}${notFailed}: ${about}`, `${place}: ${of}`] : [whole]),
-      ...(others.length === 0 ? [] : [`Each: ${othersWords(others, failure)}${count > others.length ? "; …" : ""}`]),
+      ...(each === "" ? [] : [`Each: ${each}${count > others.length ? "; …" : ""}`]),
     ],
   };
 }
@@ -258,18 +262,24 @@ function detailData({ reason, ...place }: FailureDetail, failure: SummarizedFail
 /** What is said of each of several objects, for codes whose words contain all details. */
 const SAID_OF_EACH: Readonly<Record<string, (reason: FailureDetail["reason"]) => string>> = {
   INVALID_NAME: (reason) => messageFor(reason).message,
+  NOT_EMPTY: ({ detail = {} }) => heldWords(detail),
   PLAN_STALE: ({ detail = {} }) => staleWords(detail),
 };
 
 function othersWords(details: readonly FailureDetail[], failure: SummarizedFailure): string {
-  const fieldsOf = ({ reason }: FailureDetail): Detail => detailOf(reason.detail ?? {}, failure);
+  const fieldsOf = (detail: FailureDetail): Detail => {
+    const { because: _, reason, ...fields } = detailOf(detail.reason.detail ?? {}, failure);
+    return fields;
+  };
   const isDifferent = (field: string): boolean =>
     new Set(details.map((detail) => JSON.stringify(fieldsOf(detail)[field]))).size > 1;
+  const [first] = details;
   return details
-    .map((detail) => {
+    .flatMap((detail) => {
       const { reason, ...place } = detail;
       const ofEach = SAID_OF_EACH[reason.code];
       if (ofEach !== undefined) return `${placeWords(place)}: ${ofEach(reason)}`;
+      const why = because(reason.detail ?? {});
       const all = fieldsOf(detail);
       // The caller already knows the names of objects with an ID.
       const fields = Object.entries("_id" in all ? { _id: all._id } : all).filter(
@@ -278,7 +288,10 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
       const values = fields.map(([field, value]) =>
         fields.length === 1 ? said(value) : `${word(field)} ${said(value)}`,
       );
-      return `${placeWords(place)} ${values.join(", ")}`;
+      // The message states why the first object failed.
+      const other = why === because(first?.reason.detail ?? {}) ? "" : why;
+      const words = `${values.length === 0 ? "" : ` ${values.join(", ")}`}${other}`;
+      return words === "" ? [] : `${placeWords(place)}${words}`;
     })
     .join("; ");
 }

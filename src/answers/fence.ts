@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { thousands } from "../platform/text.ts";
+import { amount, thousands } from "../platform/text.ts";
 import type { FailureDetail, PlaceRange } from "../runs/report.ts";
 import { EVENT_FIELDS, EVENTS, ITEM_FIELDS } from "../spec/events.ts";
 import { nameProblem } from "../spec/names.ts";
@@ -87,7 +87,7 @@ export function quoteUntrustedLast(text: string): string {
 
 function quoted(text: string, most: number): string {
   const { kept, cut } = cutAt(text, most);
-  return `"${seen(kept.replace(/["\\]/g, "\\$&"))}"${cut > 0 ? ` (and ${cut} more characters)` : ""}`;
+  return `"${seen(kept.replace(/["\\]/g, "\\$&"))}"${cut > 0 ? ` (and ${amount(cut, "more character")})` : ""}`;
 }
 
 /** Escapes the control, bidirectional and invisible characters of a line of code or data. */

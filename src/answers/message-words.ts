@@ -79,6 +79,12 @@ export const number = (value: unknown, fallback: number | string = "?"): string 
   typeof value === "number" ? thousands(value) : String(fallback);
 
 export const many = (value: unknown, one: string): string => `${number(value)} ${one}${value === 1 ? "" : "s"}`;
+/** What an option holds that keeps it from being deleted. */
+export function heldWords({ contextCount, childCount }: Detail): string {
+  const subOptions = childCount === undefined ? "" : ` and ${many(childCount, "sub-option")}`;
+  return `${many(contextCount, "Context ID")}${subOptions}`;
+}
+
 export const text = (value: unknown): string => (typeof value === "string" ? quoteUntrusted(value) : "?");
 
 /** Lists up to `most` entries as text, and counts the omitted ones. `all` is their number if more were omitted before. */

@@ -10,6 +10,7 @@ import {
   type Detail,
   type Entry,
   earlierItem,
+  heldWords,
   list,
   MORE_PATIENT,
   many,
@@ -178,9 +179,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
           ),
         },
   NOT_EMPTY: (detail) => ({
-    message:
-      `the option was not deleted, since it holds ${number(detail.contextCount)} Context IDs` +
-      (detail.childCount === undefined ? "" : ` and ${many(detail.childCount, "sub-option")}`),
+    message: `the option was not deleted, since it holds ${heldWords(detail)}`,
     remedy: texts(
       "To delete it anyway, leave onlyEmpty out.",
       "To delete it anyway, ask the agent to delete it although it is not empty.",
@@ -197,7 +196,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     message:
       detail.count === undefined
         ? "the option would hold more than 8 MB of Context IDs"
-        : `the option would hold ${number(detail.count)} Context IDs; at most ${number(detail.limit)} are allowed`,
+        : `the option would hold ${many(detail.count, "Context ID")}; at most ${number(detail.limit)} are allowed`,
     remedy: "Spread them over several options.",
   }),
   ITEM_TOO_LARGE: { message: "the item is too large, even for a request of its own", remedy: "Make it smaller." },
@@ -367,7 +366,7 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     ),
   },
   tooManyCells: ({ columns }) => ({
-    message: `the row has more cells than the ${String(columns)} columns of the header`,
+    message: `the row has more cells than the ${many(columns, "column")} of the header`,
     remedy: CELLS,
   }),
   type: ({ value }) => ({

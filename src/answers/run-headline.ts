@@ -246,11 +246,12 @@ export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[]
   if (otherCounts.length === 0) return [];
   const picked = otherCounts.slice(0, MAX_COUNTS_SHOWN).map(({ name, _id = "?", expected, found }) => {
     const which = name === undefined ? _id : `${quoteUntrusted(name)} (${_id})`;
-    return `${which} holds ${thousands(found)} Context IDs; ${thousands(expected)} were expected`;
+    const were = expected === 1 ? "was" : "were";
+    return `${which} holds ${many(found, "Context ID")}; ${thousands(expected)} ${were} expected`;
   });
   const more = otherCounts.length - picked.length;
   return [
-    `${picked.join("; ")}${more > 0 ? `; and ${more} more options` : ""}: another writer may have changed it; ` +
+    `${picked.join("; ")}${more > 0 ? `; and ${many(more, "more option")}` : ""}: another writer may have changed it; ` +
       "this run's own changes are applied",
   ];
 }

@@ -1,5 +1,4 @@
 import type { PlannedRequest } from "../changes/rows/entries.ts";
-import { thousands } from "../platform/text.ts";
 import { type Approval, approvalLines } from "./approvals.ts";
 import {
   ANSWER_TOKENS,
@@ -182,12 +181,12 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
     ...(blocked === undefined ? [] : [blockedText(blocked)]),
     ...notes.map(sentence),
     ...failures.rows.flatMap(({ lines }) => lines),
-    ...moreLine(failures, "more reasons", runId),
+    ...moreLine(failures, "reason", runId),
     // Why an event was not sent is shown with the failures.
     ...sentVerdicts.map(({ line }) => line),
-    ...moreLine({ omitted: sentKinds - sentVerdicts.length }, "more kinds of expected results", runId),
+    ...moreLine({ omitted: sentKinds - sentVerdicts.length }, "expected result", runId),
     ...plan.rows.map(({ line }) => line),
-    ...moreLine(plan, "more requests", runId),
+    ...moreLine(plan, "request", runId),
     ...changes,
   ];
   const rows = page === undefined ? [] : results.rows.map(({ line }) => line);
@@ -211,11 +210,11 @@ function sentence(note: string): string {
 
 function moreLine(
   { omitted }: { readonly omitted: number },
-  what: string,
+  noun: string,
   runId: string | undefined,
 ): readonly string[] {
   if (omitted === 0) return [];
-  return [`${thousands(omitted)} ${what}${runId === undefined ? "" : ` in ${resultsUri(runId)}`}.`];
+  return [`${many(omitted, `more ${noun}`)}${runId === undefined ? "" : ` in ${resultsUri(runId)}`}.`];
 }
 
 function notesOf(run: ReportedRun): readonly string[] {

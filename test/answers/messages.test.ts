@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { messageFor } from "../../src/answers/failures.ts";
+import { failureRow, groupFailures, messageFor } from "../../src/answers/failures.ts";
 import { withoutResume } from "../../src/answers/message-words.ts";
 import { requestFailure } from "../../src/answers/request-messages.ts";
 import { RejectedError } from "../../src/api/errors.ts";
 import type { Step } from "../../src/changes/rows/entries.ts";
 import { StepMaker, sentFields } from "../../src/changes/rows/steps.ts";
 import { requestReason } from "../../src/changes/state/api-reasons.ts";
-import { OWN_CODES, reason } from "../../src/runs/outcome.ts";
+import { OWN_CODES, type Reason, reason } from "../../src/runs/outcome.ts";
 import { rowsOf } from "../support/rows.ts";
 
 const ID = "01JABCDEFGHJKMNPQRSTVWXYZ0";
@@ -160,3 +160,28 @@ test("a read refused with a name of the prototype's is an unknown code, not a cr
     expect(requestReason("addOptions", rejected(code))).toMatchObject({ code });
   }
 });
+
+test("each of several objects is named only with what differs from the message, in words", () => {
+  const lost = (detail: Record<string, unknown>) => ({ code: "NO_ANSWER", detail });
+  const first = lost({ because: "NO_ANSWER", reason: "its answer cannot be understood", setBy: "TARGETING_API_URL" });
+  const other = lost({ because: "NO_ANSWER", reason: "the service answered with status 502" });
+  expect(eachLine([first, lost({}), lost({})])).toBeUndefined();
+  expect(eachLine([first, lost({}), other])).toBe("Each: item 3 (the service answered with status 502)");
+});
+
+/** The line about each of several objects that failed with these reasons. */
+function eachLine(reasons: readonly Reason[]): string | undefined {
+  const counts = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: reasons.length };
+  const [group, ...more] = groupFailures({
+    objects: { length: reasons.length, at: (index) => ({ index }) },
+    requests: { planned: 1, sent: 1, resent: 0, waitedMs: 0 },
+    stopped: { cause: "finished" },
+    updatedAt: 0,
+    counts: () => counts,
+    standing: () => "unknown",
+    reason: (object) => reasons[object],
+    idOf: () => undefined,
+  });
+  if (group === undefined || more.length > 0) throw new Error("one group");
+  return failureRow(group, { details: 20 }).lines.find((line) => line.startsWith("Each: "));
+}
