@@ -97,14 +97,10 @@ export function resultRow({ reason, input, ...result }: ObjectResult & { readonl
 
 function objectWords(result: ObjectResult): string {
   const [_id, name] = [cut(result._id), cut(result.name)];
-  const { from, to } = result;
-  const isRenamed = typeof from === "string" && typeof to === "string";
-  const named = isRenamed
-    ? `${quoteUntrusted(cut(from))} → ${quoteUntrusted(cut(to))}`
-    : name === undefined
-      ? undefined
-      : quoteUntrusted(name);
-  return [named, _id && plain(_id), ...changeWords(result)].filter((part) => part !== undefined).join(" ");
+  const { names, places } = differencesOf(result);
+  const shown = names !== undefined && places === undefined ? names : [name];
+  const named = shown.flatMap((one) => (one === undefined ? [] : [quoteUntrusted(cut(one))])).join(" → ");
+  return [named || undefined, _id && plain(_id), ...changeWords(result)].filter((part) => part !== undefined).join(" ");
 }
 
 const MAX_NAMED = 20;
@@ -162,9 +158,10 @@ export function changeLines(
 function titleOf(title: string, results: readonly ObjectResult[], { done, isPlanned }: ChangeWords): string {
   if (title === "Done") return done ?? title;
   if (title !== "Changed") return title;
-  if (results.every(({ from, to }) => typeof from === "string" && typeof to === "string"))
+  const differences = results.map(differencesOf);
+  if (differences.every(({ names, places }) => names !== undefined && places === undefined))
     return isPlanned ? "Would rename" : "Renamed";
-  if (results.every(({ from }) => typeof from === "object" && from.name === undefined))
+  if (differences.every(({ names, places }) => names === undefined && places !== undefined))
     return isPlanned ? "Would move" : "Moved";
   return isPlanned ? "Would change" : title;
 }
@@ -186,34 +183,38 @@ function positionWords(results: readonly ObjectResult[]): string {
   return `${byLine ? "line" : "item"}${results.length === 1 ? "" : "s"} ${words.join(", ")}`;
 }
 
-function changeWords({
-  from,
-  to,
-  added = 0,
-  removed = 0,
-  alreadyThere = 0,
-  absent = 0,
-}: KnownChange): readonly string[] {
+type Side = NonNullable<KnownChange["from"]>;
+
+/** Returns the names and the groups before and after a change, each only if they differ. */
+function differencesOf({ from, to }: KnownChange) {
+  if (from === undefined || to === undefined) return {};
+  const sides = [from, to].map((side) => (typeof side === "string" ? { name: side } : side));
+  const names = sides.flatMap(({ name }) => name ?? []);
+  const places = sides.flatMap((side) => placeIn(side) ?? []);
+  // A group that the same call renames is still the same group.
+  const groups = new Set(sides.map(({ parent }) => parent));
+  const isMoved = new Set(places).size === 2 && (groups.size === 2 || groups.has(undefined));
+  return { ...(new Set(names).size === 2 && { names }), ...(isMoved && { places }) };
+}
+
+function changeWords(change: KnownChange): readonly string[] {
+  const { added = 0, removed = 0, alreadyThere = 0, absent = 0 } = change;
   const ids = [
     added > 0 && `${thousands(added)} added`,
     removed > 0 && `${thousands(removed)} removed`,
     alreadyThere > 0 && `${thousands(alreadyThere)} already there`,
     absent > 0 && `${thousands(absent)} not there`,
   ].filter((part) => part !== false);
-  const isMoved = from !== undefined && to !== undefined && !(typeof from === "string" && typeof to === "string");
-  const moves = isMoved ? [`from ${sideWords(from)} to ${sideWords(to)}`] : [];
-  return [...moves, ...(ids.length > 0 ? [`(${ids.join(", ")})`] : [])];
+  const { names = [], places = [] } = differencesOf(change);
+  const quoted = names.map((name) => quoteUntrusted(cut(name)));
+  const sides = places.map((place, at) => [...quoted.slice(at, at + 1), place].join(" in "));
+  return [
+    ...(sides.length > 0 ? [`from ${sides.join(" to ")}`] : []),
+    ...(ids.length > 0 ? [`(${ids.join(", ")})`] : []),
+  ];
 }
 
-function sideWords(side: NonNullable<KnownChange["from"]>): string {
-  if (typeof side === "string") return quoteUntrusted(cut(side));
-  const { name } = side;
-  return [name === undefined ? undefined : quoteUntrusted(cut(name)), placeIn(side)]
-    .filter((part) => part !== undefined)
-    .join(" in ");
-}
-
-function placeIn({ parent, parentName }: Exclude<NonNullable<KnownChange["from"]>, string>): string | undefined {
+function placeIn({ parent, parentName }: Exclude<Side, string>): string | undefined {
   if (typeof parentName === "string") return `group ${quoteUntrusted(cut(parentName))}`;
   if (parent === null) return "the top level";
   return parent === undefined ? undefined : `group ${plain(cut(parent))}`;
