@@ -284,15 +284,18 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     message: `it was applied in part${because(detail)}`,
     remedy: resuming((resume) => `${resume} It finishes what it can and reports what happened.`),
   }),
-  OWNER_UNCLEAR: (detail) => ({
-    message:
-      `an object with this name (${list(detail.existingIds)}) now exists, and the request got no answer: this call or ` +
-      "another writer may have created it",
-    remedy: texts(
-      "Check with get_option or get_targeting whether it is the one that you wanted.",
-      "Check in the web console whether it is the one that you wanted.",
-    ),
-  }),
+  OWNER_UNCLEAR: ({ existingIds, isInside }) => {
+    const [what, wanted] = isInside
+      ? ["a name from the same item", "it holds what you wanted"]
+      : ["this name", "it is the one that you wanted"];
+    const check = (where: string) => `Check ${where} whether ${wanted}.`;
+    return {
+      message:
+        `an object with ${what} (${list(existingIds)}) now exists, and the request got no answer: this call or ` +
+        "another writer may have created it",
+      remedy: texts(check("with get_option or get_targeting"), check("in the web console")),
+    };
+  },
   STOPPED_BY_ERROR: (detail) => ({
     message: `the run stopped, since its journal could not be written (${text(detail.error)}); nothing is sent without a journal`,
     remedy: thenResume("Free disk space, or set TARGETING_MCP_STATE_DIR to a writable folder."),

@@ -62,10 +62,15 @@ describe.each(OFFSETS)("the header Date is %s ms ahead of the clock inside IDs",
 
   test("and where nothing proves whose it is, it is unknown, and never failed", async () => {
     const { write } = await throughGateway(aheadMs, [1]);
-    const items = Array.from({ length: 20 }, (_, at) => ({ name: `Targeting ${at}` }));
+    const [first, ...others] = Array.from({ length: 20 }, (_, at) => ({ name: `Targeting ${at}` }));
+    const items = [{ ...first, options: [{ name: "Inner" }] }, ...others];
     const { counts, failures, nextSteps } = await write("create_targetings", { items });
-    expect(counts).toMatchObject({ items: 20, unknown: 20, failed: 0 });
-    expect(failures).toMatchObject([{ errorCode: "OWNER_UNCLEAR", count: 20 }]);
+    expect(counts).toMatchObject({ items: 21, unknown: 21, failed: 0 });
+    // The existing object has the name of the targeting, not that of the option inside it.
+    expect(failures).toMatchObject([
+      { errorCode: "OWNER_UNCLEAR", count: 20, message: expect.stringContaining("an object with this name") },
+      { errorCode: "OWNER_UNCLEAR", count: 1, message: expect.stringContaining("an object with a name from the same") },
+    ]);
     // Resuming would resolve nothing.
     expect(nextSteps).toEqual([]);
   });

@@ -342,8 +342,12 @@ export class RunWork {
     const [main] = step.objects;
     const makes = step.operation === "createTargetings" || step.operation === "addOptions";
     const isOver = to === "failed" || to === "refused";
+    // The existing object has the name of the group or targeting, not of what is inside it.
+    const isInside = reason.code === "OWNER_UNCLEAR";
+    const reasonInside = isInside ? ownReason("OWNER_UNCLEAR", { ...reason.detail, isInside }) : reason;
     for (const object of step.objects) {
-      if (object === main || !isOver || !makes) this.#fail(object, to, reason);
+      if (object === main) this.#fail(object, to, reason);
+      else if (!isOver || !makes) this.#fail(object, to, reasonInside);
       else this.#fail(object, "notApplied", ownReason("NEEDS_FAILED", { needs: main }));
     }
   }
