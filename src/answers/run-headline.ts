@@ -54,13 +54,14 @@ export function headline(run: ReportedRun): string {
 }
 
 function resultWords(run: ReportedRun): string {
-  const { status, counts, tool } = run;
+  const { status, counts, tool, newOptions, did } = run;
   const work = WORK[tool] ?? CHANGE;
+  const all = ofAll(counts.items, counts.items, work.noun, newOptions && { ...newOptions, count: newOptions.items });
   const rest = restWords(run);
   const also = rest.length === 0 ? "" : `; ${rest.join(", ")}`;
   if (status === "planned" || status === "needs_confirmation") {
     // What needs approval follows.
-    if (status === "needs_confirmation") return rest.length === 0 ? "" : `${many(counts.items, work.noun)}${also}`;
+    if (status === "needs_confirmation") return rest.length === 0 ? "" : `${all}${also}`;
     return `Would ${wouldWords(run, work)}${also}`;
   }
   const [first, ...others] = doneWords(run, work);
@@ -69,12 +70,13 @@ function resultWords(run: ReportedRun): string {
   if (BEFORE[status] !== undefined) {
     const [only = "", ...others] = rest;
     // All objects have this outcome.
-    if (others.length === 0) return only.replace(/^[\d,]+/, many(counts.items, work.noun));
-    return `${many(counts.items, work.noun)}: ${rest.join(", ")}`;
+    if (others.length === 0) return only.replace(/^[\d,]+/, all);
+    return `${all}: ${rest.join(", ")}`;
   }
   const isAll = counts.items > 1 && rest.length === 1 ? "all " : "";
-  // Objects with an unknown result may have been changed.
-  const none = counts.unknown > 0 ? many(counts.items, work.noun) : `No ${work.noun} was ${work.done.toLowerCase()}`;
+  // Objects with an unknown result may have been changed. Options of new targetings are counted, too.
+  const isNone = counts.unknown === 0 && !did?.gone && (newOptions?.items ?? 0) === 0;
+  const none = isNone ? `No ${work.noun} was ${work.done.toLowerCase()}` : all;
   return `${none}${whereWords(run)}: ${isAll}${rest.join(", ")}`;
 }
 
@@ -117,12 +119,14 @@ function doneWords({ did, tool, counts, newOptions }: ReportedRun, { done, noun 
   return [capitalized(words[only.kind](only.count, true)), ...more.map(({ kind, count }) => words[kind](count, false))];
 }
 
-function restWords({ counts, status, tool }: ReportedRun): readonly string[] {
+function restWords({ counts, status, tool, did }: ReportedRun): readonly string[] {
   const { alreadyDone, skipped = 0, failed, notApplied, unknown, pending } = counts;
+  const { gone = 0 } = did ?? {};
   const [would, verb] = status === "planned" ? ["would be ", "would fail"] : ["", "failed"];
   return [
-    alreadyDone > 0 &&
-      `${thousands(alreadyDone)} ${would === "" ? "" : "would be "}${ALREADY_WORDS[tool] ?? "already done"}`,
+    gone > 0 && `${thousands(gone)} found deleted when the deletion was sent again`,
+    alreadyDone > gone &&
+      `${thousands(alreadyDone - gone)} ${would === "" ? "" : "would be "}${ALREADY_WORDS[tool] ?? "already done"}`,
     skipped > 0 && `${thousands(skipped)} ${would}skipped`,
     failed > 0 && `${thousands(failed)} ${status === "needs_confirmation" ? "cannot be done" : verb}`,
     notApplied > 0 && `${thousands(notApplied)} not applied`,
@@ -134,8 +138,6 @@ function restWords({ counts, status, tool }: ReportedRun): readonly string[] {
 const ALREADY_WORDS: Readonly<Record<string, string>> = {
   create_targetings: "already there",
   bulk_add_options: "already there",
-  delete_targeting: "already deleted",
-  delete_options: "already deleted",
 };
 
 /** `options`: the counted options of new targetings, which are named separately. */

@@ -111,14 +111,15 @@ function fewOfEachReason({ results, failures }: ReportedRun): ReportedRun["resul
 }
 
 function countsOfKinds({ did, counts }: ReportedRun): Readonly<Record<string, number>> {
-  const { created = 0, changed = 0, deleted = 0, same = 0 } = did ?? {};
+  const { created = 0, changed = 0, deleted = 0, same = 0, gone = 0 } = did ?? {};
   return {
     Created: created,
     Changed: changed,
     Deleted: deleted,
+    "Found deleted": gone,
     Unchanged: same,
     Done: counts.succeeded - created - changed - deleted - same,
-    "Already done": counts.alreadyDone,
+    "Already done": counts.alreadyDone - gone,
   };
 }
 

@@ -3,7 +3,7 @@ import type { LeftoverName } from "../changes/settle/take-back.ts";
 import type { InputFile } from "../files/input-file.ts";
 import { thousands } from "../platform/text.ts";
 import type { Refusal } from "../runs/kind.ts";
-import type { Counts, Did, KnownChange, MatchedName, NearIds, OtherCount, RowCounts } from "../runs/outcome.ts";
+import type { Counts, DidCounts, KnownChange, MatchedName, NearIds, OtherCount, RowCounts } from "../runs/outcome.ts";
 import type { ObjectResult, ReportCounts, RunStatus, WithinCounts } from "../runs/report.ts";
 import type { Approval } from "./approvals.ts";
 import type { Row } from "./budget.ts";
@@ -37,7 +37,7 @@ export interface ReportedRun {
   readonly nextSteps?: readonly string[];
   readonly strandedNames?: readonly LeftoverName[];
   readonly hasRejects?: boolean;
-  readonly did?: Readonly<Record<Did, number>>;
+  readonly did?: DidCounts;
   readonly newOptions?: WithinCounts;
   readonly approval?: Approval | undefined;
   /** Whether the approval is reported for every tool, because the answer is one of `resume_run`. */
@@ -113,7 +113,8 @@ const KINDS: readonly {
 }[] = [
   { title: "Created", isOne: ({ did }) => did === "created" },
   { title: "Changed", isOne: ({ did, outcome }) => did === "changed" || outcome === "pending" },
-  { title: "Deleted", isOne: ({ did }) => did === "deleted" },
+  { title: "Deleted", isOne: ({ did, outcome }) => did === "deleted" && outcome === "succeeded" },
+  { title: "Found deleted", isOne: ({ did }) => did === "deleted" },
   { title: "Unchanged", isOne: ({ did, outcome }) => did === "same" && outcome === "succeeded" },
   { title: "Done", isOne: ({ outcome }) => outcome === "succeeded" },
   { title: "Already done", isOne: ({ outcome }) => outcome === "alreadyDone" },

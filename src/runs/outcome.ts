@@ -101,6 +101,12 @@ export type KnownChange = Readonly<z.infer<typeof knownChange>>;
 
 export type Did = "created" | "changed" | "deleted" | "same";
 
+/**
+ * How many objects a run created, changed, deleted or left unchanged. `gone`: how many it found deleted when it sent
+ * their deletion again, which its own first attempt or another writer may have done.
+ */
+export type DidCounts = Readonly<Record<Did, number>> & { readonly gone?: number };
+
 export type Asked = z.infer<typeof asked>;
 
 /** A name as the caller sent it, and the name that it was matched with. Case and outer spaces may differ. */

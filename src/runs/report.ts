@@ -3,6 +3,7 @@ import {
   type Counts,
   changedAt,
   type Did,
+  type DidCounts,
   type KnownChange,
   type Outcome,
   type Reason,
@@ -212,16 +213,16 @@ export function failuresFirst(state: ReportedState, most: number): readonly Obje
   return wanted.map((object) => objectResult(state, object));
 }
 
-/**
- * Returns how many objects a run created, changed, deleted or left unchanged, or undefined if its kind creates nothing.
- */
-export function didCounts(state: ReportedState): Readonly<Record<Did, number>> | undefined {
+/** Returns what a run did, as counts, or undefined if its kind creates nothing. */
+export function didCounts(state: ReportedState): DidCounts | undefined {
   if (state.didOf === undefined) return undefined;
-  const counts = { created: 0, changed: 0, deleted: 0, same: 0 };
+  const counts = { created: 0, changed: 0, deleted: 0, same: 0, gone: 0 };
   for (let object = 0; object < state.objects.length; object += 1) {
-    if (state.standing(object) !== "succeeded") continue;
+    const standing = state.standing(object);
+    if (standing !== "succeeded" && standing !== "alreadyDone") continue;
     const did = state.didOf(object);
-    if (did !== undefined) counts[did] += 1;
+    if (standing === "alreadyDone") counts.gone += did === "deleted" ? 1 : 0;
+    else if (did !== undefined) counts[did] += 1;
   }
   return counts;
 }
@@ -358,14 +359,15 @@ function aboutOf(
   { call, client, fileName }: RunHeader<{ readonly tool: string }>,
   state: ReportedState,
 ): NonNullable<RunSummary["about"]> {
-  const { same: _, ...did } = didCounts(state) ?? { same: 0 };
+  const { same: _, gone = 0, ...did } = didCounts(state) ?? { same: 0 };
   const { name, change } = (state.objects.length === 1 ? state.objects.at(0) : undefined) ?? {};
   const { from, to } = change ?? {};
   const isRenamed = typeof from === "string" && typeof to === "string";
   const only = isRenamed ? from : name;
   const plannedBy = inputText(call, "plannedBy");
   return {
-    ...("created" in did && { did }),
+    // An undo restores what was found deleted, too.
+    ...("created" in did && { did: { ...did, deleted: did.deleted + gone } }),
     ...(only !== undefined && { only: only.slice(0, MAX_LETTERS) }),
     ...(isRenamed && { to: to.slice(0, MAX_LETTERS) }),
     ...(client !== undefined && { client }),

@@ -239,16 +239,16 @@ export function undoNoteOf(run: Run, { keep }: Pick<ToolContext, "keep">): strin
   if (!isChangeRun(run) || status === "running" || status === "planned" || status === "needs_confirmation") {
     return undefined;
   }
-  const { created = 0, changed = 0, deleted = 0 } = didCounts(run.state) ?? {};
+  const { created = 0, changed = 0, deleted = 0, gone = 0 } = didCounts(run.state) ?? {};
   const { runId, createdAt } = run.header;
   return undoNote({
     runId,
     isUndone: isUndone(run.state),
     undoneBy: undoneByRun(run.state),
-    hasChanged: created + changed + deleted + run.state.inDoubt().size > 0,
+    hasChanged: created + changed + deleted + gone + run.state.inDoubt().size > 0,
     until: createdAt + keep.days * DAY_MS,
     // Runs that store what they removed are deleted by age only.
-    mostRuns: deleted > 0 ? undefined : keep.runs,
+    mostRuns: deleted + gone > 0 ? undefined : keep.runs,
   });
 }
 
@@ -268,6 +268,8 @@ export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep"
 }
 
 function undoSteps(run: Run, context: Pick<ToolContext, "keep">): readonly string[] {
-  const picked = DELETIONS.has(run.header.call.tool) ? undoNoteOf(run, context) : undefined;
-  return picked === undefined || run.state.counts().succeeded === 0 ? [] : [picked];
+  const { deleted = 0, gone = 0 } = didCounts(run.state) ?? {};
+  const isOffered = DELETIONS.has(run.header.call.tool) && deleted + gone > 0;
+  const note = isOffered ? undoNoteOf(run, context) : undefined;
+  return note === undefined ? [] : [note];
 }

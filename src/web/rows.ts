@@ -271,8 +271,8 @@ async function actionsWithUndo(
 
 function canBeUndone(run: Run): boolean {
   if (!isChangeRun(run) || UNSTARTED.has(run.status()) || isUndone(run.state) || isWithdrawn(run.state)) return false;
-  const { created = 0, changed = 0, deleted = 0 } = didCounts(run.state) ?? {};
-  return created + changed + deleted > 0;
+  const { created = 0, changed = 0, deleted = 0, gone = 0 } = didCounts(run.state) ?? {};
+  return created + changed + deleted + gone > 0;
 }
 
 const UNSTARTED: ReadonlySet<string> = new Set(["running", "planned", "needs_confirmation"]);

@@ -26,6 +26,9 @@ test("new targetings and their options are counted separately", async () => {
   expect(textOf(made)).toContain("Created 2 targetings with 2 options. ");
   const bare = await session.client.callTool("create_targetings", { items: [{ name: "Bare" }] });
   expect(textOf(bare)).toContain("Created 1 targeting. Run");
+  const taken = [{ name: "Shop", options: [{ name: "Shoes" }, { name: "Hats" }] }];
+  const failed = await session.client.callTool("create_targetings", { items: taken });
+  expect(textOf(failed)).toContain("1 targeting with 2 options: 1 failed, 2 not applied. Run");
 });
 
 test("a small share is less than 1 %, and names the targeting", async () => {

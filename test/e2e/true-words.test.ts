@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { textOf } from "../support/clients.ts";
-import { warmSessions } from "../support/writing.ts";
+import { checkedReport, warmSessions } from "../support/writing.ts";
 
 const startSession = warmSessions();
 
@@ -101,4 +101,46 @@ test("a plan without changes of its own says how many changes by others it keeps
   expect(first).toContain("no changes of its own; 7 changes by others since the base are kept");
   expect(textOf(plan)).not.toContain("nothing to do");
   expect(textOf(plan)).toContain("Changed by others since the base, and kept:");
+});
+
+test("what did not change is not reported as a change", async () => {
+  const { session, targetingId, hats, group } = await clothing();
+  const { client } = session;
+  const same = await client.callTool("rename_targetings", { items: [{ _id: targetingId, name: "Shop" }] });
+  expect(textOf(same)).toContain(`Unchanged (item 1): "Shop" ${targetingId}`);
+  const items = [
+    { _id: hats, parent: null },
+    { _id: group, name: "Clothing" },
+  ];
+  const changed = await client.callTool("update_options", { items });
+  expect(textOf(changed)).toContain(`Unchanged (items 1-2): "Hats" ${hats}, "Clothing" ${group}`);
+  const moved = await client.callTool("update_options", { items: [{ _id: hats, name: "Caps", parent: null }] });
+  expect(textOf(moved)).toMatch(/^Renamed \(item 1\): "Hats" → "Caps" \w{26}$/m);
+});
+
+test("a deletion whose answer was lost is neither claimed nor denied, and its undo is offered", async () => {
+  const { session, hats, winter } = await clothing();
+  const { client } = session;
+  await session.control("/faults", { faults: [{ on: "deleteOptions", kind: "reset", applied: true, times: 1 }] });
+  const gone = await client.callTool("delete_options", { ids: [hats, winter] });
+  const { counts, runId } = checkedReport(gone);
+  expect(counts).toMatchObject({ items: 2, succeeded: 0, alreadyDone: 2 });
+  expect(textOf(gone)).toMatch(/^2 options: all 2 found deleted when the deletion was sent again\. /);
+  expect(textOf(gone)).toContain(`Found deleted (items 1-2): "Hats" ${hats}, "Winter" ${winter}`);
+  expect(textOf(gone)).toContain(`Next: undo_run {"runId":"${runId}"} plans the undo`);
+  const shown = await client.callTool("get_run", { runId });
+  expect(textOf(shown)).not.toContain("nothing to undo");
+  expect(textOf(await client.callTool("undo_run", { runId }))).toContain('create "Hats"');
+});
+
+test("an option that is not empty says what it holds, each with its noun", async () => {
+  const { session, targetingId } = await clothing();
+  const [one = "", group = ""] = await session.sandbox.options(targetingId, [
+    { name: "Single", contexts: ["s"] },
+    { name: "Double", contexts: ["d", "e"], children: [{ name: "Inner" }] },
+  ]);
+  const kept = await session.client.callTool("delete_options", { ids: [one], onlyEmpty: true });
+  expect(textOf(kept)).toContain("since it holds 1 Context ID.");
+  const both = await session.client.callTool("delete_options", { ids: [one, group], onlyEmpty: true });
+  expect(textOf(both)).toContain("Each: item 1: 1 Context ID; item 2: 2 Context IDs and 1 sub-option");
 });
