@@ -21,7 +21,7 @@ describe("with the embedded sandbox", () => {
   const connect = CLIENTS["2026 client, legacy"];
 
   test("events are listed, sent, looked at and tested", async () => {
-    const client = await connected("2026 client, legacy", {});
+    const client = await connect({ args: [COMMAND], env: cleanEnvironment() });
     const listed = (await client.listTools()).map(({ name }) => name);
     expect(listed.filter((name) => EVENT_TOOLS.includes(name))).toEqual(EVENT_TOOLS);
     expect(textOf(await client.callTool("list_event_types", { eventName: "Purchase" }))).toContain('"purchase"');

@@ -51,6 +51,8 @@ const EVENT = { uid: "u1", eventName: "app_open" };
 
 test("runs of either kind are known to every instance that shares the folder, and to their caller only", async () => {
   const { aliceHere, aliceThere, bobThere } = await start();
+  const listed = async ({ call }: typeof aliceThere) => (await call("get_run", {})).runs.map(({ runId }) => runId);
+  const before = { ofAlice: await listed(aliceThere), ofBob: await listed(bobThere) };
   const events = await aliceHere.call("track_events", { events: [EVENT, { ...EVENT, uid: "u2" }] });
   const made = await aliceHere.call("create_targetings", { items: optionItems(2) });
   for (const { runId, counts } of [events, made]) {
@@ -59,9 +61,8 @@ test("runs of either kind are known to every instance that shares the folder, an
     expect(textOf(await bobThere.callTool("get_run", { runId }))).toContain("there is no run");
     expect(textOf(await bobThere.callTool("resume_run", { runId }))).toContain("there is no run");
   }
-  const listed = (await aliceThere.call("get_run", {})).runs.map(({ runId }) => runId);
-  expect(listed.sort()).toEqual([events.runId, made.runId].sort());
-  expect((await bobThere.call("get_run", {})).runs).toEqual([]);
+  expect((await listed(aliceThere)).sort()).toEqual([...before.ofAlice, events.runId, made.runId].sort());
+  expect(await listed(bobThere)).toEqual(before.ofBob);
 });
 
 test("a confirmation of one instance acts at another, once", async () => {

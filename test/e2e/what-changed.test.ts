@@ -8,8 +8,8 @@ const startSession = warmSessions();
 const idOf = (report: Report, position = 0): string => inCallOrder(report)[position]?._id ?? "";
 
 /** A targeting "Footwear" with two options, and a group with one sub-option. */
-async function footwear() {
-  const session = await startSession({ live: true });
+async function footwear(given: { readonly fresh?: true } = {}) {
+  const session = await startSession({ live: true, ...given });
   const targetingId = idOf(await session.write("create_targetings", { items: [{ name: "Footwear" }] }));
   const made = await session.write("bulk_add_options", {
     targetingId,
@@ -30,7 +30,7 @@ async function footwear() {
 }
 
 test("a set says what it added, took away and found, and the targeting's totals, without a read before", async () => {
-  const { session, targetingId, running } = await footwear();
+  const { session, targetingId, running } = await footwear({ fresh: true });
   const given = await session.client.callTool("update_contexts", {
     targetingName: "Footwear",
     items: [{ name: "Running Shoes", set: ["b", "c", "d", "e"] }],
