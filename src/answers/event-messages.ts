@@ -56,7 +56,10 @@ export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
     });
     return {
       message: `${refused?.message ?? `the service refused the request (status ${statusCode ?? "unknown"})`}: the event was not recorded`,
-      remedy: refused?.remedy ?? "Check EVENT_API_URL and EVENT_APP_KEY.",
+      remedy:
+        detail.kind === "tooLarge"
+          ? 'Shorten its texts, or send fewer entries of "items".'
+          : (refused?.remedy ?? "Check EVENT_API_URL and EVENT_APP_KEY."),
     };
   },
   EVENT_ANSWER_LOST: {

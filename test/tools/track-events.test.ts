@@ -100,6 +100,15 @@ test("a lost answer is unknown, or with resend sent again and perhaps recorded t
   expect(sandbox.events()).toHaveLength(3);
 });
 
+test("an event that is too large for the service is to be made smaller", async () => {
+  const { context, control } = await eventTools();
+  await control("/faults", { faults: [{ on: "any", kind: "status", status: 413, applied: false, nth: 1 }] });
+  const { text } = await answerOf(trackEvents, { events: [click("a")] }, context);
+  expect(text).toContain(
+    `(status 413): the event was not recorded. Shorten its texts, or send fewer entries of "items".`,
+  );
+});
+
 test("the user's identifier is kept only as its hash once an event is settled", async () => {
   const { context, store } = await eventTools();
   const { structured } = await answerOf(trackEvents, { events: [click("secret-user")] }, context);
