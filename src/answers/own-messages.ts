@@ -128,7 +128,7 @@ function refusal(kind: string): Sentence {
   };
 }
 
-const AGAIN = startingOver((again) => `To do it after all, ${again}`);
+const AGAIN = startingOver((again) => `To do it anyway, ${again}`);
 const RESUME = resuming((resume) => resume);
 
 function thenResume(remedy: string): Text {

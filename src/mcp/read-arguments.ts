@@ -67,7 +67,7 @@ function parseJson(text: string, reading: Reading): unknown {
   const json = Buffer.from(text);
   reading.left -= valuesIn(json, reading.left);
   if (membersIn(json, MAX_MEMBERS) > MAX_MEMBERS)
-    throw new ToolError(`an object in the texts of the arguments has more than ${MAX_MEMBERS} members`);
+    throw new ToolError(`an argument that is JSON text has an object with more than ${MAX_MEMBERS} members`);
   if (reading.left < 0) throw new ToolError(`the texts in the arguments hold more than ${MAX_VALUES} values`, REMEDY);
   try {
     const parsed: unknown = JSON.parse(text);

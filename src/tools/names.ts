@@ -134,7 +134,7 @@ export function referenceOf(given: TargetingReference, opened: OpenedFile | unde
   if (given.targetingId || given.targetingName) return given;
   if (opened !== undefined && isUnread(opened.file)) {
     throw new ToolError(
-      "reading the file takes longer than a call may take, and only the file names its targeting; nothing was sent",
+      "the targeting is named only in the file, and reading the file takes longer than a call may take; nothing was sent",
       "Give targetingId or targetingName too. Then the call returns a run ID at once, and the run continues.",
     );
   }

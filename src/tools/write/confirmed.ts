@@ -104,7 +104,7 @@ function reportStarted(run: ChangeRun | undefined, context: ToolContext): Promis
   if (run.state.stopped?.reason?.code === "NOT_DECIDED") throw expired();
   throw new ToolError(
     "this run was cancelled before it was started, so its confirmation is no longer valid; nothing was done",
-    "To do it after all, make the call again without confirmation.",
+    "To do it anyway, make the call again without confirmation.",
   );
 }
 
