@@ -8,7 +8,10 @@ const LONGEST_SHOWN = 300;
 const LONGEST_BRIEF = 60;
 /** The maximum length of a valid name (management-api 8.3). */
 const LONGEST_NAME = 36;
-/** The first digits of a UUID are random. Node caches random bytes for UUIDs, so asking for others is slower. */
+/**
+ * How many digits of a UUID the mark has. Its first digits are random, and it is fast: Node caches random bytes for
+ * UUIDs, but asks the system for any other random value.
+ */
 const TAG_DIGITS = 4;
 
 /**

@@ -81,7 +81,7 @@ export class BusyError extends Error {
   readonly effect = "busy" as const;
   readonly statusCode: number;
   readonly operation: Purpose;
-  /** How long the service wants us to wait before sending again, in milliseconds. */
+  /** How long to wait before sending again, in milliseconds, according to the service. */
   readonly retryAfterMs: number;
   constructor(busy: Pick<BusyError, "operation" | "statusCode" | "retryAfterMs">) {
     const why = busy.statusCode === RATE_LIMITED ? "the service limits requests" : "another write is in progress";

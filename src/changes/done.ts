@@ -57,8 +57,8 @@ export async function effectsOfRun(
 
 /**
  * Returns what a damaged run may have removed, from its parts `former` and `removed`, which it stored before sending.
- * All of it counts as removed; comparing it with the service shows what really was. `isGone`: whether a targeting no
- * longer exists. Undefined if `former` is incomplete.
+ * All of it counts as removed; comparing it with the service shows what really was. `isGone` returns whether a
+ * targeting no longer exists. Returns undefined if `former` is incomplete.
  */
 export async function possibleRemovals(
   former: AsyncIterable<Uint8Array>,

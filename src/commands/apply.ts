@@ -43,7 +43,10 @@ interface ApplyLine extends AskedFile {
   readonly writeIds: boolean;
 }
 
-/** Applies a file, a stored plan or a planned run, or continues an interrupted run. Returns the exit code. */
+/**
+ * Applies a file, a stored plan or a planned run, or continues an interrupted run. Returns the exit code: 0 if
+ * everything is done or there was nothing to do, otherwise 1.
+ */
 export async function runApply(line: CommandLine): Promise<number> {
   const asked: ApplyLine = {
     ...askedFile(line, "the file of a desired state or of a plan, or the ID of a planned run,"),

@@ -14,14 +14,17 @@ export interface Check {
   readonly remedy?: string;
 }
 
+/** Returns a check that found no problem. */
 export function ok(about: string, found: string): Check {
   return { about, state: "ok", found };
 }
 
+/** Returns a check that found something harmless that may surprise. */
 export function note(about: string, found: string, remedy?: string): Check {
   return { about, state: "note", found, ...(remedy !== undefined && { remedy }) };
 }
 
+/** Returns a check that found something to fix, and how to fix it. */
 export function problem(about: string, found: string, remedy?: string): Check {
   return { about, state: "problem", found, ...(remedy !== undefined && { remedy }) };
 }

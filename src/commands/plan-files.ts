@@ -104,7 +104,10 @@ export async function readDesiredFile(path: string, sheet: SheetArguments): Prom
   return { ...read, bytes };
 }
 
-/** The base of a file: the named one, otherwise the one beside it, if it exists. Throws a FileError. */
+/**
+ * Reads the base of a file: the named one, otherwise the one beside it, if it exists. Throws a FileError if it is not
+ * readable.
+ */
 export async function baseFor(path: string, named: string | undefined): Promise<Base | undefined> {
   if (named !== undefined) return readBase((await bytesAtPath(named)).toString("utf8"), named);
   const beside = basePathOf(path);
@@ -150,7 +153,10 @@ function unreadable(path: string, thrown: unknown): FileError {
   });
 }
 
-/** Writes files under temporary names, then moves each to its path, in order. Preserves modes. Throws a FileError. */
+/**
+ * Writes files under temporary names, then moves each to its path, in order. Files that exist are replaced and keep
+ * their modes. Throws a FileError if one cannot be written.
+ */
 export async function writeOver(
   files: readonly {
     readonly path: string;

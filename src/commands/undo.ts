@@ -12,7 +12,10 @@ import { onlyWord, type PlanContext, withProject, withRuns } from "./project.ts"
 /** The field of a planned undo that identifies its run; absent if nothing is restored. */
 const plannedUndo = z.looseObject({ runId: z.string().optional() });
 
-/** Undoes a run: shows what is restored and what is not, asks, and executes it. Returns the exit code. */
+/**
+ * Undoes a run: shows what is restored and what is not, asks, and executes it. Returns the exit code: 0 if all of the
+ * plan is done or there was nothing to do, otherwise 1.
+ */
 export async function runUndo(line: CommandLine): Promise<number> {
   const runId = onlyWord(line, "the ID of a run").trim().toUpperCase();
   const yes = isOn(line, "yes");

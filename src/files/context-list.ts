@@ -16,7 +16,7 @@ const NO_DELIMITER = "\0";
 
 /**
  * Reads the Context IDs of a file without a header: one per line, or per row in the first column of a workbook. Skips
- * blank lines, and reads quotes as spreadsheets write them. Throws a FileError.
+ * blank lines, and reads quotes as spreadsheets write them. Throws a FileError if the file cannot be read.
  */
 export async function listedContextIds(
   bytes: ByteSource,

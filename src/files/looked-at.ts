@@ -24,7 +24,10 @@ export function toBeLookedAt<File extends InputFile>(file: File): File & Readabl
   return { ...file, [LOOK]: {} };
 }
 
-/** Returns the file with the detected form of its rows, which takes as long as reading it. Throws a FileError. */
+/**
+ * Returns the file with the detected form of its rows, which takes as long as reading it. Throws a FileError if it
+ * cannot be read or lacks a column.
+ */
 export async function lookedAt<File extends ReadableFile>(
   bytes: ByteSource,
   file: File,

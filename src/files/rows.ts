@@ -176,6 +176,7 @@ export async function* rowsOfItems<Item>(items: readonly Item[]): AsyncGenerator
   }
 }
 
+/** Returns the items of a call with their positions, counted from 0. */
 export function givenItems<Item>(items: readonly Item[]): readonly GivenItem<Item>[] {
   return items.map((item, index) => ({ index, item }));
 }

@@ -130,7 +130,10 @@ export async function* sheetRows(
   yield rows.end();
 }
 
-/** The records of a sheet of any form, including blank ones and those above its header. Throws a FileError. */
+/**
+ * Yields the records of a sheet of any form, including blank ones and those above its header. Throws a FileError if the
+ * sheet cannot be read.
+ */
 export async function* sheetRecords({
   bytes,
   file,

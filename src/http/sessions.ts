@@ -101,7 +101,7 @@ function sessionTable(onerror: (error: Error) => void) {
   };
 }
 
-/** Keeps sessions in this process. `onerror` receives errors that cannot be answered to a request. */
+/** Keeps sessions in this process. `onerror` receives the errors that no answer to a request can report. */
 export function httpSessions(onerror: (error: Error) => void): HttpSessions {
   const table = sessionTable(onerror);
   const answerIn = (session: Session, { request, outgoing, body, authInfo }: SessionCall): Promise<Response> => {

@@ -6,7 +6,10 @@ import type { DecisionLine, ToolServices } from "../tools/context.ts";
 import type { Tool } from "../tools/registry.ts";
 import type { Log } from "./log.ts";
 
-/** A line of the audit about a run that ended, or about a call that ended none: who called which tool, and the outcome. */
+/**
+ * A line of the audit about a run that ended, or about a call without a run that may have changed an API: who called
+ * which tool, and the outcome.
+ */
 interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
   /** Absent if no request led to it, or if another process received the request. */
   readonly requestId?: string | undefined;

@@ -56,8 +56,8 @@ export async function replaceFile(file: string, pieces: string | Pieces, mode = 
 }
 
 /**
- * Creates a file for the owner only, complete and on the disk. Returns false if it exists. Without hard links it is
- * empty for a moment.
+ * Creates a file that only the owner can read, complete and on the disk. Returns false if it exists. On file systems
+ * without hard links, the file is empty for a moment.
  */
 export async function createFile(file: string, text: string): Promise<boolean> {
   const fresh = besideOf(file);
@@ -73,7 +73,10 @@ export async function createFile(file: string, text: string): Promise<boolean> {
   }
 }
 
-/** Appends a line to a file for the owner only, and to the disk. A line that a power failure cut off stays separate. */
+/**
+ * Appends a line to a file that only the owner can read, and waits until it is on the disk. A line that a power failure
+ * cut off stays separate.
+ */
 export async function appendLine(file: string, line: string): Promise<void> {
   const handle = await open(file, "a+", OWNER_ONLY);
   let size = 0;

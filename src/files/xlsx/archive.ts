@@ -133,6 +133,10 @@ function plain(name: string): string {
   return colon < 0 ? name : name.slice(colon + 1);
 }
 
+/**
+ * Reads a part of a workbook to its end, and calls `elements` for its elements and texts. Throws a FileError if it is
+ * not XML.
+ */
 export async function readWholeXml(bytes: AsyncIterable<Uint8Array>, elements: Elements): Promise<void> {
   for await (const _ of readXml(bytes, elements));
 }

@@ -24,7 +24,10 @@ interface Workbook {
   readonly parts: SheetParts;
 }
 
-/** Finds a sheet by name or number, otherwise the first one with a header, and its rows. Throws a FileError. */
+/**
+ * Finds a sheet by name or number, otherwise the first one with a header, and its rows. Throws a FileError if there is
+ * none or the workbook cannot be read.
+ */
 export async function findSheet(
   bytes: ByteSource,
   wanted: string | number | undefined,

@@ -74,7 +74,7 @@ export interface DesiredSource {
 /** The content of a file. If it has problems, the content is incomplete. */
 export interface ReadDesired {
   readonly desired: Desired;
-  /** By line and column. */
+  /** In the order of their lines and columns. */
   readonly problems: readonly Problem[];
   /** SHA-256 of the bytes that were read, in hexadecimal digits. */
   readonly digest: string;

@@ -90,7 +90,7 @@ const MAX_SUITES = 100;
 const MAX_STORED_CONFIRMATIONS = 1000;
 const YES = "yes";
 
-/** Stores suites in files for the owner below `folder`, visible to all processes that share it. */
+/** Stores suites below `folder`, for all processes that share it, in files that only the owner can read. */
 export function fileSuites(folder: string): SuiteTexts {
   const folderOf = (caller: string) => join(folder, hashOf(caller).slice(0, 32));
   /** A file for each folder of a caller with this name who brings keys. */

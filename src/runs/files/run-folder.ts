@@ -167,7 +167,8 @@ function isSystemError(thrown: unknown): thrown is Error {
 }
 
 /**
- * Writes pieces to a file for the owner only, replacing an earlier one at the end. Without pieces, removes the file.
+ * Writes pieces to a file that only the owner can read. An earlier file is replaced at the end. Without pieces, removes
+ * the file.
  */
 export async function keepPart(file: string, pieces: Pieces): Promise<void> {
   let isEmpty = true;

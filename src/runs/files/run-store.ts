@@ -52,8 +52,8 @@ const COUNTED = [FILES.header, FILES.input, FILES.sheet, FILES.proposed] as cons
 const versioned = z.looseObject({ version: z.number() });
 
 /**
- * Stores each run in a folder for the owner below `folder`: the call, a journal of JSON lines, the removed objects, and
- * the versions of its record.
+ * Stores each run in a folder below `folder` that only the owner can read: the call, a journal of JSON lines, the
+ * removed objects, and the versions of its record.
  */
 export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENTION): RunStore {
   const now = (): number => clock.now();

@@ -296,8 +296,9 @@ const UNUSABLE = {
 } as const;
 
 /**
- * Returns the key of a state folder: 32 bytes, created at the first use, for its owner only. An empty or short key, for
- * example after a power failure, is replaced, which invalidates older signatures. Throws a RunStoreError.
+ * Returns the key of a state folder: 32 bytes that only the owner can read, created at the first use. An empty or short
+ * key, for example after a power failure, is replaced, which invalidates older signatures. Throws a RunStoreError if
+ * the file cannot be read or written.
  */
 export async function sealKeyIn(stateDir: string): Promise<Uint8Array> {
   const file = join(stateDir, SEAL_KEY_FILE);
