@@ -1,3 +1,4 @@
+import { addTo } from "../platform/grouping.ts";
 import type { KnownOption, Ref } from "./targeting-model.ts";
 import type { Change } from "./work.ts";
 
@@ -115,9 +116,7 @@ function emptied(
   for (const { ref } of changes.values()) {
     const from = options.get(ref)?.parent ?? null;
     if (from === null || after.get(ref)?.parent === from) continue;
-    const refs = leaving.get(from);
-    if (refs === undefined) leaving.set(from, [ref]);
-    else refs.push(ref);
+    addTo(leaving, from, ref);
   }
   return [...after.values()].flatMap(({ ref, group, own, before }): Conflict[] => {
     if (!group || own > 0 || inside.has(ref)) return [];

@@ -1,5 +1,6 @@
+import { groupedBy } from "../platform/grouping.ts";
 import { type Batch, type Item, type KnownOption, ownCount, type Ref, type UpdateItem } from "./targeting-model.ts";
-import { type Creation, isNothing, type Left, type Work } from "./work.ts";
+import { isNothing, type Left, type Work } from "./work.ts";
 
 const OPERATIONS = ["update", "create", "delete"] as const;
 
@@ -157,10 +158,7 @@ function hasContent(work: Work, ref: Ref, option: KnownOption, { add, remove }: 
 
 function create(work: Work, batch: Batch, isPart: boolean): void {
   const open = work.openCreations();
-  const inside = new Map<Ref, Creation[]>();
-  for (const one of open) {
-    if (one.parent !== null) inside.set(one.parent, [...(inside.get(one.parent) ?? []), one]);
-  }
+  const inside = groupedBy(open, ({ parent }) => parent);
   for (const { ref, name, group, parent, expose, contexts } of open) {
     if (batch.holderOf(name) !== undefined || (parent !== null && !work.model.options.has(parent))) continue;
     const own = group ? contexts.filter((id) => batch.mayOwn(id, ref)) : [...contexts];

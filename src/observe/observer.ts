@@ -1,7 +1,6 @@
 import type { CallToolResult, InputRequiredResult } from "@modelcontextprotocol/server";
 import type { HttpAnswer } from "../api/http.ts";
-import { composeWrappers, type Wrapper } from "../platform/around.ts";
-import type { AroundRun } from "../runs/kind.ts";
+import type { AroundRun, Wrapper } from "../runs/kind.ts";
 
 /** A call of a tool, as received. */
 interface ObservedCall {
@@ -27,6 +26,14 @@ export interface Observer {
   readonly call: Wrapper<ObservedCall, CallAnswer>;
   readonly run: AroundRun;
   readonly request: Wrapper<ObservedRequest, HttpAnswer>;
+}
+
+/** Combines two wrappers: `outer` observes the work including `inner`. */
+function composeWrappers<About, Result>(
+  outer: Wrapper<About, Result>,
+  inner: Wrapper<About, Result>,
+): Wrapper<About, Result> {
+  return (about, work) => outer(about, () => inner(about, work));
 }
 
 /** Combines observers into one; undefined if there is none. */

@@ -60,18 +60,3 @@ interface KnownFields extends Pick<ServiceOption, "name" | "type" | "parent" | "
   readonly contexts?: readonly string[] | undefined;
   readonly contextCount?: number | undefined;
 }
-
-/** Groups values by a common key, in their order. */
-export function groupedBy<Value, Key>(
-  values: Iterable<Value>,
-  keyOf: (value: Value) => Key,
-): ReadonlyMap<Key, readonly Value[]> {
-  const groups = new Map<Key, Value[]>();
-  for (const value of values) {
-    const key = keyOf(value);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [value]);
-    else group.push(value);
-  }
-  return groups;
-}

@@ -1,3 +1,4 @@
+import { groupedBy } from "../platform/grouping.ts";
 import type { Done, OptionEffect, TargetingEffect, UncertainObject } from "../runs/kind.ts";
 import { nameProblem } from "../spec/names.ts";
 import { digestOfContexts } from "./base.ts";
@@ -10,7 +11,6 @@ import {
   type SeenOption,
   type StatePlan,
 } from "./diff/plan.ts";
-import { groupedBy } from "./modelled.ts";
 import type { Intent, Present, PresentOption, TargetingUndo, UndoPlan, UndoRow } from "./undo-plan.ts";
 import { type IntendedUndo, impossible, intended, removeConflictingChanges } from "./unfit.ts";
 

@@ -1,5 +1,5 @@
 import type { Pieces } from "../platform/durable-files.ts";
-import { NameIndex, type NameMatch } from "../spec/names.ts";
+import { NameIndex, type NameMatch } from "../platform/name-index.ts";
 import { isUnstarted } from "./lifecycle.ts";
 import { callerName, type RunHeader, type RunStore, RunStoreError, undefinedIfUnreadable } from "./store.ts";
 import type { Turn } from "./turn.ts";

@@ -1,5 +1,4 @@
 import type * as z from "zod";
-import type { Wrapper } from "../platform/around.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { parseJson } from "../platform/json.ts";
@@ -209,6 +208,9 @@ export interface RunsContext {
   /** Called before this process executes a run. If absent, every run may be executed. */
   readonly mayExecute?: MayExecute | undefined;
 }
+
+/** Observes some work: its duration and its result. Returns what the work returns, and throws what it throws. */
+export type Wrapper<About, Result> = (about: About, work: () => Promise<Result>) => Promise<Result>;
 
 /**
  * Wraps the execution of a run, to observe it. The result is the status of the run, or undefined if another process has

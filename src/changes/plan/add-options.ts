@@ -1,8 +1,8 @@
 import type { Row } from "../../files/rows.ts";
+import { NameIndex } from "../../platform/name-index.ts";
 import { mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
 import { readOptionNames, readOptions } from "../../reads/option-lists.ts";
 import { ownReason } from "../../runs/outcome.ts";
-import { NameIndex } from "../../spec/names.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import type { AddOptionInput, Inputs } from "../call.ts";
 import { unchangedOption } from "../rows/former.ts";

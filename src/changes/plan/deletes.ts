@@ -1,4 +1,5 @@
 import type { ManagementApi } from "../../api/management.ts";
+import { addTo } from "../../platform/grouping.ts";
 import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
 import { readOptions } from "../../reads/option-lists.ts";
 import { emptyOptions, isLeftEmpty } from "../../reads/option-scan.ts";
@@ -143,7 +144,7 @@ async function groupsLeftEmpty(
   const leaving = new Map<string, string[]>();
   for (const { _id, parent } of ordered) {
     if (typeof parent !== "string" || deleted.has(parent)) continue;
-    leaving.set(parent, [...(leaving.get(parent) ?? []), _id]);
+    addTo(leaving, parent, _id);
   }
   const unknown = [...leaving.keys()].filter((id) => known.get(id)?.childCount === undefined);
   const { found: read } = await findOptions(api, unknown, signal);
@@ -190,7 +191,7 @@ function validIds(plan: Plan, wanted: readonly WantedDelete[]): ReadonlyMap<stri
   const objects = new Map<string, number[]>();
   for (const { _id, object } of wanted) {
     const invalid = badId("ids", _id);
-    if (invalid === undefined) objects.set(_id, [...(objects.get(_id) ?? []), object]);
+    if (invalid === undefined) addTo(objects, _id, object);
     else plan.fail(object, invalid);
   }
   return objects;
@@ -230,9 +231,8 @@ function orderDeletions(options: readonly OptionRecord[]): readonly OptionRecord
   const others: OptionRecord[] = [];
   for (const option of options) {
     const { parent } = option;
-    if (typeof parent === "string" && groups.has(parent)) {
-      children.set(parent, [...(children.get(parent) ?? []), option]);
-    } else if (!groups.has(option._id)) others.push(option);
+    if (typeof parent === "string" && groups.has(parent)) addTo(children, parent, option);
+    else if (!groups.has(option._id)) others.push(option);
   }
   const trees = [...groups.values()].flatMap((group) => {
     const inside = children.get(group._id) ?? [];

@@ -1,8 +1,8 @@
 import type { RejectedError } from "../../api/errors.ts";
+import { folded, NameIndex } from "../../platform/name-index.ts";
 import { isMissing, mapConcurrently } from "../../reads/option-contents.ts";
 import { readOptions } from "../../reads/option-lists.ts";
 import { type MatchedName, ownReason, type Reason } from "../../runs/outcome.ts";
-import { folded, NameIndex } from "../../spec/names.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import type { NamedTargeting } from "../call.ts";
 import type { PlanningContext } from "./plan.ts";

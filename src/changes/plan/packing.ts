@@ -1,3 +1,4 @@
+import { addTo } from "../../platform/grouping.ts";
 import { LIMITS, OWN_BODY_BYTES } from "../../spec/limits.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
 import type { Weight } from "../rows/entries.ts";
@@ -124,10 +125,6 @@ function firstFit(columns: readonly Column[], order: Uint32Array, most: number):
     }
   }
   const bins = new Map<number, number[]>();
-  requestOf.forEach((leaf, position) => {
-    const bin = bins.get(leaf);
-    if (bin === undefined) bins.set(leaf, [position]);
-    else bin.push(position);
-  });
+  for (const [position, leaf] of requestOf.entries()) addTo(bins, leaf, position);
   return [...bins.values()];
 }

@@ -1,5 +1,6 @@
 import type { RejectedError } from "../../api/errors.ts";
 import type { ManagementApi } from "../../api/management.ts";
+import { addTo } from "../../platform/grouping.ts";
 import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
 import { readOptions } from "../../reads/option-lists.ts";
 import { isLeftEmpty } from "../../reads/option-scan.ts";
@@ -36,9 +37,7 @@ export async function preflight({ steps, losses }: Plan, context: PredictionCont
     const step = steps.at(id);
     if (step?.operation === "addOptions") {
       const place = bindingOf(step, "targeting")?.id;
-      const some = adds.get(place ?? "");
-      if (some !== undefined) some.push(step);
-      else if (place !== undefined) adds.set(place, [step]);
+      if (place !== undefined) addTo(adds, place, step);
     } else if (step?.operation === "updateOptions") updates.push(step);
     else if (step?.operation === "createTargetings" || step?.operation === "renameTargetings") targetings.push(step);
     else if (step?.operation === "deleteOptions") {
@@ -212,7 +211,7 @@ async function lastMoves(updates: readonly Update[], reader: ContentsReader): Pr
   for (const update of updates) {
     const { option, wanted } = update;
     if (typeof option.parent !== "string" || wanted.parent === undefined || wanted.parent === option.parent) continue;
-    leaving.set(option.parent, [...(leaving.get(option.parent) ?? []), update]);
+    addTo(leaving, option.parent, update);
   }
   const reasons = new Map<Update, Reason>();
   for (const [group, some] of leaving) {
@@ -303,7 +302,7 @@ async function readTargetingContents(
   try {
     for await (const option of readOptions(api, targetingId, signal)) {
       options.set(option._id, option);
-      names.set(option.name, [...(names.get(option.name) ?? []), option._id]);
+      addTo(names, option.name, option._id);
       contextIds += option.contextCount ?? 0;
     }
   } catch (thrown) {

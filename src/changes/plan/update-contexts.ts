@@ -1,6 +1,7 @@
 import { isApiError } from "../../api/errors.ts";
 import { splitBeside } from "../../files/cells.ts";
 import { type GivenItem, placeOf, rowCounts } from "../../files/rows.ts";
+import { folded } from "../../platform/name-index.ts";
 import {
   findOptions,
   isMissing,
@@ -10,7 +11,6 @@ import {
 } from "../../reads/option-contents.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
-import { folded } from "../../spec/names.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import type { Inputs, UpdateContextsItem } from "../call.ts";
 import { requestReason } from "../state/api-reasons.ts";

@@ -1,3 +1,4 @@
+import { addTo } from "../../platform/grouping.ts";
 import { type Counts, ownReason, type Reason, type Standing } from "../../runs/outcome.ts";
 import type { RunFacts, Settlement, Step, StepChange } from "../rows/entries.ts";
 import { RowBlock } from "../rows/row-block.ts";
@@ -112,10 +113,10 @@ export class StepStandings {
       const step = this.#steps.partAt(id);
       if (step === undefined || step instanceof RowBlock) continue;
       if (step.prepares) this.#preparing.add(id);
-      for (const object of step.objects) listUnder(this.#ofObject, object, id);
+      for (const object of step.objects) addTo(this.#ofObject, object, id);
       for (const { object, field, id: bound } of step.bindings) {
-        if (object !== undefined) listUnder(this.#boundTo, object, id);
-        if (field === "_id" && bound !== undefined) listUnder(this.#changing, bound, id);
+        if (object !== undefined) addTo(this.#boundTo, object, id);
+        if (field === "_id" && bound !== undefined) addTo(this.#changing, bound, id);
       }
     }
   }
@@ -197,12 +198,6 @@ export class StepStandings {
   changing(id: string): readonly number[] {
     return this.#changing.get(id) ?? [];
   }
-}
-
-function listUnder<K>(map: Map<K, number[]>, key: K, value: number): void {
-  const list = map.get(key);
-  if (list === undefined) map.set(key, [value]);
-  else list.push(value);
 }
 
 /** The standing of each object of a run, with its reason and its ID. */

@@ -2,9 +2,9 @@ import { BYTE_ORDER_MARK, csvLine } from "../../files/delimited.ts";
 import { OPTION_HEADER, optionCells } from "../../files/option-cells.ts";
 import type { SheetFormat, WrittenRow } from "../../files/written-rows.ts";
 import { FileError } from "../../platform/files.ts";
+import { groupedBy } from "../../platform/grouping.ts";
 import { thousands } from "../../platform/text.ts";
 import type { ServiceOption, ServiceTargeting } from "../base.ts";
-import { groupedBy } from "../modelled.ts";
 import { type DesiredFormat, MAX_YAML_OPTIONS } from "./read-desired.ts";
 
 /** The address of the published schema of a desired state, for editors. */

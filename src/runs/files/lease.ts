@@ -6,6 +6,7 @@ import * as z from "zod";
 import type { Clock } from "../../platform/clock.ts";
 import { isCreated, makeFolder } from "../../platform/durable-files.ts";
 import { hasCode, moveIntoPlace, removeFile } from "../../platform/files.ts";
+import { addTo } from "../../platform/grouping.ts";
 import type { ProjectLock } from "../backend.ts";
 import { HeldLease, type Lease, permitWithoutLease, RECENT_MS } from "../turn.ts";
 import { namesIn, readText, unlessMissing } from "./run-folder.ts";
@@ -390,7 +391,7 @@ export function processLock(clock: Clock): ProjectLock {
 }
 
 interface Queue {
-  readonly waiting: Map<string, readonly (() => void)[]>;
+  readonly waiting: Map<string, (() => void)[]>;
   readonly served: Map<string, number>;
   turns: number;
 }
@@ -422,6 +423,6 @@ function waitForTurn({ waiting }: Queue, caller: string, signal: AbortSignal): P
       reject(signal.reason);
     };
     signal.addEventListener("abort", leave, { once: true });
-    waiting.set(caller, [...(waiting.get(caller) ?? []), begin]);
+    addTo(waiting, caller, begin);
   });
 }

@@ -1,0 +1,84 @@
+import { addTo } from "./grouping.ts";
+
+/** An object with a name. */
+interface Named {
+  readonly _id: string;
+  readonly name: string;
+}
+
+/** The result of looking up a name that a caller wrote: one object, several, or none with suggestions. */
+export type NameMatch<Thing extends Named> =
+  | { readonly kind: "one"; readonly thing: Thing; readonly isExact: boolean }
+  | { readonly kind: "unknown" | "ambiguous"; readonly candidates: readonly Thing[] };
+
+const CANDIDATES = 5;
+/** Names below this similarity have little more in common than any two names. */
+const LEAST_LIKENESS = 0.3;
+/** The maximum number of unknown names for which similar ones are searched: each search compares all names. */
+const MAX_LOOKED_FOR = 20;
+
+/**
+ * Finds objects by name. The exact name comes first; if there is none, case and outer spaces are ignored, provided that
+ * only one object then fits. Returns the nearest candidates if several fit, or none does.
+ */
+export class NameIndex<Thing extends Named> {
+  readonly #exact = new Map<string, Thing[]>();
+  readonly #folded = new Map<string, Thing[]>();
+  #lookedFor = 0;
+
+  constructor(things: Iterable<Thing> = []) {
+    for (const thing of things) this.add(thing);
+  }
+
+  add(thing: Thing): void {
+    addTo(this.#exact, thing.name, thing);
+    addTo(this.#folded, folded(thing.name), thing);
+  }
+
+  /** All names, in the order in which they were added. */
+  names(): Iterable<string> {
+    return this.#exact.keys();
+  }
+
+  find(name: string): NameMatch<Thing> {
+    const exact = this.#exact.get(name) ?? [];
+    const all = exact.length > 0 ? exact : (this.#folded.get(folded(name)) ?? []);
+    const [only] = all;
+    if (only === undefined) return { kind: "unknown", candidates: this.#near(name) };
+    if (all.length > 1) return { kind: "ambiguous", candidates: all.slice(0, CANDIDATES) };
+    return { kind: "one", thing: only, isExact: exact.length > 0 };
+  }
+
+  /**
+   * Names that contain the wanted one or are contained in it, then those that share the most pairs of letters with it.
+   */
+  #near(name: string): readonly Thing[] {
+    this.#lookedFor += 1;
+    if (this.#lookedFor > MAX_LOOKED_FOR) return [];
+    const wanted = folded(name);
+    const pairs = pairsOf(wanted);
+    const rated = [...this.#folded].map(([other, things]) => {
+      const holds = other.includes(wanted) ? 2 : Number(other !== "" && wanted.includes(other));
+      return { things, likeness: holds + shareOf(pairs, pairsOf(other)) };
+    });
+    const near = rated.filter(({ likeness }) => likeness > LEAST_LIKENESS);
+    near.sort((one, other) => other.likeness - one.likeness);
+    return near.flatMap(({ things }) => things).slice(0, CANDIDATES);
+  }
+}
+
+/** The form in which names are compared if no name matches exactly. */
+export function folded(name: string): string {
+  return name.normalize("NFC").trim().toLowerCase();
+}
+
+function pairsOf(name: string): ReadonlySet<string> {
+  const letters = ` ${name} `;
+  return new Set(Array.from({ length: letters.length - 1 }, (_, at) => letters.slice(at, at + 2)));
+}
+
+function shareOf(one: ReadonlySet<string>, other: ReadonlySet<string>): number {
+  let shared = 0;
+  for (const pair of one) if (other.has(pair)) shared += 1;
+  return (2 * shared) / (one.size + other.size);
+}
