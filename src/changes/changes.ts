@@ -443,14 +443,24 @@ async function plannedCall(
   const digest = await digestOf(bytes);
   const [targetingId, ...further] = targetings;
   const furtherIds = further.flatMap((id) => id ?? []);
-  const of = { ...(targetingId !== undefined && { targetingId }), ...(furtherIds.length > 0 && { furtherIds }) };
   const by = {
     plannedBy,
     ...(base && { base }),
     ...(undoes !== undefined && { undoes }),
     ...(sheet && { sheet: sheet.file }),
   };
-  return { call: { tool: "apply_plan", input: { ...by, ...of, digest } }, input: { bytes, digest } };
+  return {
+    call: {
+      tool: "apply_plan",
+      input: {
+        ...by,
+        ...(targetingId !== undefined && { targetingId }),
+        ...(furtherIds.length > 0 && { furtherIds }),
+        digest,
+      },
+    },
+    input: { bytes, digest },
+  };
 }
 
 function inOne(text: PlanText): ByteSource {

@@ -87,8 +87,14 @@ export class TargetingModel {
       const { ref, name, group, parent, expose, contexts, children } = item;
       this.put(ref, { name, group, parent, expose, contexts: new Set(contexts), others: 0 });
       for (const child of children) {
-        const fields = { group: false, parent: ref, expose: false, contexts: new Set(child.contexts), others: 0 };
-        this.put(child.ref, { name: child.name, ...fields });
+        this.put(child.ref, {
+          name: child.name,
+          group: false,
+          parent: ref,
+          expose: false,
+          contexts: new Set(child.contexts),
+          others: 0,
+        });
       }
       return;
     }

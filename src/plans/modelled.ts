@@ -28,8 +28,15 @@ export function changeOf(item: PlanItem, at: number, groupOf = groupAt): Change 
   const { name, exposeChildren: expose } = item;
   if (item.kind === "create") {
     const { type, contexts } = item;
-    const fields = { group: type === "collection", parent: groupOf(item.parent), expose: expose ?? false };
-    return { kind: "create", ref: newRef(at), name: item.name, ...fields, contexts };
+    return {
+      kind: "create",
+      ref: newRef(at),
+      name: item.name,
+      group: type === "collection",
+      parent: groupOf(item.parent),
+      expose: expose ?? false,
+      contexts,
+    };
   }
   const { add, remove } = item.contexts ?? { add: [], remove: [] };
   return {

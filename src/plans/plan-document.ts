@@ -77,8 +77,14 @@ export function planDocument(
   groups: PlanDocument["groups"],
   wayBack?: PlanDocument["wayBack"],
 ): PlanDocument {
-  const about = { kind: "targeting-mcp-plan" as const, version: 1 as const, ...origin };
-  const content = { ...about, plan, groups, ...(wayBack !== undefined && { wayBack }) };
+  const content = {
+    kind: "targeting-mcp-plan" as const,
+    version: 1 as const,
+    ...origin,
+    plan,
+    groups,
+    ...(wayBack !== undefined && { wayBack }),
+  };
   return { ...content, digest: digestOfPlan(content) };
 }
 

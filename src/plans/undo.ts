@@ -202,8 +202,15 @@ function itemOf(
   subOptions: (id: string) => number,
 ): PlanItem {
   if (kind === "create" || there === undefined) {
-    const fields = { name: name ?? "", type, parent: refOf(parent ?? null), exposeChildren, contexts: add };
-    return { kind: "create", line: 0, ...fields };
+    return {
+      kind: "create",
+      line: 0,
+      name: name ?? "",
+      type,
+      parent: refOf(parent ?? null),
+      exposeChildren,
+      contexts: add,
+    };
   }
   const seen = seenOf(there, subOptions);
   if (kind === "delete") return { kind: "delete", _id: key, seen };

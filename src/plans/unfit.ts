@@ -27,8 +27,15 @@ export function removeConflictingChanges(all: IntendedUndo, present: Present): v
 function changeBack({ key: ref, kind, name, type, parent, add, remove }: Intent): Change {
   if (kind === "delete") return { kind, ref };
   if (kind === "create") {
-    const fields = { name: name ?? "", group: type === "collection", parent: parent ?? null, expose: false };
-    return { kind, ref, ...fields, contexts: add };
+    return {
+      kind,
+      ref,
+      name: name ?? "",
+      group: type === "collection",
+      parent: parent ?? null,
+      expose: false,
+      contexts: add,
+    };
   }
   return {
     kind: "update",
@@ -244,6 +251,15 @@ function deleted(
     return;
   }
   const { name, type, parent, exposeChildren, contexts } = before;
-  const fields = { name, type, parent, exposeChildren, add: contexts, remove: [] };
-  intents.set(_id, { key: _id, kind: "create", ...fields, caveats: ["newId"] });
+  intents.set(_id, {
+    key: _id,
+    kind: "create",
+    name,
+    type,
+    parent,
+    exposeChildren,
+    add: contexts,
+    remove: [],
+    caveats: ["newId"],
+  });
 }

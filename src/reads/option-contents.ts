@@ -131,7 +131,8 @@ export async function compareContexts(
   { isAlone, signal }: { readonly isAlone: boolean; readonly signal: AbortSignal },
 ): Promise<Compared> {
   const step = isAlone ? Math.max(1, Math.ceil(expected.length / COMPARED_SAMPLE_SIZE)) : 1;
-  const [different, unread] = [new Set<string>(), new Set<string>()];
+  const different = new Set<string>();
+  const unread = new Set<string>();
   const compare = async ({ _id, contexts }: Expected): Promise<undefined> => {
     try {
       const held = new Set((await readOptionContents(api, _id, signal)).contexts);

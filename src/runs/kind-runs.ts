@@ -355,9 +355,17 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   #headerOf(call: Call, caller: string): RunHeader<Call> {
     const { clock, project, environment, sandbox, newRunId } = this.#context;
     const fingerprint = this.fingerprint(call, caller);
-    const made = { environment, ...(sandbox !== undefined && { sandbox }), createdAt: clock.now() };
-    const about = { project, caller, ...made, fingerprint };
-    return { runId: newRunId(), kind: this.kind.name, call, ...about };
+    return {
+      runId: newRunId(),
+      kind: this.kind.name,
+      call,
+      project,
+      caller,
+      environment,
+      ...(sandbox !== undefined && { sandbox }),
+      createdAt: clock.now(),
+      fingerprint,
+    };
   }
 
   #drive(parts: ExecutionParts<Call, Entry, State>): Run<Call, State> {

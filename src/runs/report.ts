@@ -288,7 +288,6 @@ function collect(
   { id, isInside }: { readonly id: string | undefined; readonly isInside: boolean },
 ): Collected {
   const ref = about.name ?? id;
-  const places = { places: [], placesOmitted: false, byLine: about.line !== undefined };
   return {
     outcome,
     reason,
@@ -296,7 +295,9 @@ function collect(
     indexes: [],
     details: [],
     examples: [],
-    ...places,
+    places: [],
+    placesOmitted: false,
+    byLine: about.line !== undefined,
     ...(isInside && { isInside }),
     ...(ref !== undefined && { ref }),
   };

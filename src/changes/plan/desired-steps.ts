@@ -158,8 +158,14 @@ function modelOf({ there, items }: PlannedChanges, wanted: ReadonlyMap<Ref, Chan
     if (item.kind === "create" || !wanted.has(item._id) || model.options.has(item._id)) continue;
     const { name, parent, type } = item.seen;
     const removed = item.kind === "change" ? (item.contexts?.remove ?? []) : [];
-    const fields = { group: type === "collection", parent, expose: false, contexts: new Set(removed), others: 1 };
-    model.put(item._id, { name, ...fields });
+    model.put(item._id, {
+      name,
+      group: type === "collection",
+      parent,
+      expose: false,
+      contexts: new Set(removed),
+      others: 1,
+    });
     if (parent !== null) groups.add(parent);
   }
   for (const ref of groups) {

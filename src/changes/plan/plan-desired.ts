@@ -111,7 +111,8 @@ function changeOf({ name, parent, contexts, seen }: ChangeItem, changes: Planned
     ...(contexts.remove.length > 0 && { removed: contexts.remove.length }),
   };
   if (parent === undefined) return { ...(name !== undefined && { from: seen.name, to: name }), ...counts };
-  const [from, to] = [placeNow(seen.parent), placeOf(parent, changes)];
+  const from = placeNow(seen.parent);
+  const to = placeOf(parent, changes);
   if (name === undefined) return { from, to, ...counts };
   return { from: { name: seen.name, ...from }, to: { name, ...to }, ...counts };
 }
@@ -135,8 +136,14 @@ function failStale(plan: Plan, { items, stale }: PlannedChanges, { own, first }:
     if (about === undefined) plan.leaveOut(object, ownReason("PLAN_STALE_ELSEWHERE"));
     else {
       const { field, planned, service } = about;
-      const known = { ...(planned !== undefined && { planned }), ...(service !== undefined && { service }) };
-      plan.fail(object, ownReason("PLAN_STALE", { field, ...known }));
+      plan.fail(
+        object,
+        ownReason("PLAN_STALE", {
+          field,
+          ...(planned !== undefined && { planned }),
+          ...(service !== undefined && { service }),
+        }),
+      );
     }
   }
 }
@@ -166,8 +173,14 @@ function noteChanged(plan: Plan, { items, there, alreadyDone, targeting }: Plann
     if (goes || alreadyDone.has(at)) continue;
     if (isDeleted && type === "atomic") plan.losses.push({ name, _id, kind: "option", count: contexts.length });
     else if (isDeleted) {
-      const own = { count: subOptions.length, subOptions: subOptions.toSorted(), ownContextIds: contexts.length };
-      plan.losses.push({ name, _id, kind: "optionGroup", ...own });
+      plan.losses.push({
+        name,
+        _id,
+        kind: "optionGroup",
+        count: subOptions.length,
+        subOptions: subOptions.toSorted(),
+        ownContextIds: contexts.length,
+      });
     }
     const held = new Set(contexts);
     const removed = remove.filter((id) => held.has(id));
@@ -195,8 +208,15 @@ function* deletedOptions(
     if (now === undefined) continue;
     const { name, contexts, type, parent, exposeChildren } = now;
     const expose = exposeChildren === undefined ? {} : { exposeChildren };
-    const record = { _id, name, type, contextCount: contexts.length, ...(parent !== null && { parent }), ...expose };
-    const option = { ...record, ...(targeting !== undefined && { targeting }) };
+    const option = {
+      _id,
+      name,
+      type,
+      contextCount: contexts.length,
+      ...(parent !== null && { parent }),
+      ...expose,
+      ...(targeting !== undefined && { targeting }),
+    };
     yield { option, contexts, groupName: parent !== null && gone.has(parent) ? there.get(parent)?.name : undefined };
   }
 }

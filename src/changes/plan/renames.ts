@@ -134,7 +134,8 @@ function referred(
   nameField: "currentName" | "parentName",
   find: FindOption,
 ): string | OptionRecord | Reason | undefined {
-  const [id, name] = [item[idField], item[nameField]];
+  const id = item[idField];
+  const name = item[nameField];
   if (name === undefined) return id ?? undefined;
   if (id !== undefined) {
     return ownReason("INVALID_ITEM", { problem: idField === "_id" ? "idAndCurrentName" : "parentAndParentName" });

@@ -154,7 +154,8 @@ async function readSplitOptions(
   reads: OptionalReads,
   context: PlanningContext,
 ): Promise<ReadContents> {
-  const [needed, others] = [new Set<string>(), new Set<string>()];
+  const needed = new Set<string>();
+  const others = new Set<string>();
   for (const item of items) {
     if (item.split === undefined) continue;
     for (const target of targetsOf(item)) {

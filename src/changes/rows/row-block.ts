@@ -76,8 +76,13 @@ export class RowBlock {
     const { bytes, ends, contextIds, lines } = this.#rows;
     const first = { object: this.firstObject + from, step: firstStep, index: this.#firstIndex + from };
     if (from === 0 && to === this.length) return new RowBlock(this.#targeting, first, this.#rows);
-    const part = { ends: ends.slice(from, to), contextIds: contextIds.slice(from, to), lines: lines.slice(from, to) };
-    return new RowBlock(this.#targeting, first, { bytes, start: this.#startOf(from), ...part });
+    return new RowBlock(this.#targeting, first, {
+      bytes,
+      start: this.#startOf(from),
+      ends: ends.slice(from, to),
+      contextIds: contextIds.slice(from, to),
+      lines: lines.slice(from, to),
+    });
   }
 
   /** Returns the items of a range of rows in UTF-8, separated by commas. The bytes must not be changed. */
@@ -175,8 +180,9 @@ export class RowWriter {
     text += contexts.length > 0 ? "]}," : "},";
     const hasRoom = this.#chunk.hasRoom(bytes);
     if (!hasRoom) this.#chunk = new TextChunk(Math.max(bytes, CHUNK_BYTES));
-    const isNext = hasRoom && this.#last?.block.isFollowedBy(targeting, place, object, step);
-    const { block, rows } = (isNext && this.#last) || this.#begin(targeting, place, object, step);
+    const last = hasRoom ? this.#last : undefined;
+    const isNext = last?.block.isFollowedBy(targeting, place, object, step) === true;
+    const { block, rows } = isNext ? last : this.#begin(targeting, place, object, step);
     rows.ends.push(this.#chunk.add(text, bytes) - COMMA_BYTES);
     rows.contextIds.push(contexts.length);
     if (place.line !== undefined) rows.lines.push(place.line);

@@ -168,8 +168,12 @@ export class StepMaker {
     weight: Partial<Weight>,
   ): StepFields {
     const bytes = entryBytes(item === undefined ? "" : JSON.stringify(item), bindings);
-    const none = { items: 1, options: 0, groupItems: 0, contextIds: 0 };
-    return { id: this.#next(), bindings, weight: { ...none, bytes, ...weight }, ...given };
+    return {
+      id: this.#next(),
+      bindings,
+      weight: { items: 1, options: 0, groupItems: 0, contextIds: 0, bytes, ...weight },
+      ...given,
+    };
   }
 }
 

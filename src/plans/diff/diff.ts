@@ -153,8 +153,15 @@ function targetingOf(
   if (wanted === undefined || wanted === name || byName || given?._id === undefined) return { _id, name };
   const before = base?.targeting._id === _id ? base.targeting.name : undefined;
   if (before === undefined || before === name) return { _id, name, rename: wanted };
-  const sides = { base: before, file: wanted, service: name, line: given.line };
-  (before === wanted ? drift : conflicts).push({ _id, name, field: "name", ...sides });
+  (before === wanted ? drift : conflicts).push({
+    _id,
+    name,
+    field: "name",
+    base: before,
+    file: wanted,
+    service: name,
+    line: given.line,
+  });
   return { _id, name };
 }
 
@@ -215,9 +222,16 @@ function fieldComparer({ option }: DesiredRow, { _id, name }: ServiceOption, { d
   return (field, { file, base, service }) => {
     if (file?.key === service.key) return false;
     if (base === undefined || base.key === service.key) return file !== undefined;
-    const shown = { base: base.shown, file: file?.shown, service: service.shown };
     const isDrift = file === undefined || file.key === base.key;
-    (isDrift ? drift : conflicts).push({ _id, name, field, ...shown, line: option.line });
+    (isDrift ? drift : conflicts).push({
+      _id,
+      name,
+      field,
+      base: base.shown,
+      file: file?.shown,
+      service: service.shown,
+      line: option.line,
+    });
     return false;
   };
 }

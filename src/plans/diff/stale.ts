@@ -121,7 +121,8 @@ class Look {
       this.#group(parent, there.name);
     }
     if (exposeChildren !== undefined) {
-      const [now, then] = [there.exposeChildren ?? false, seen.exposeChildren ?? false];
+      const now = there.exposeChildren ?? false;
+      const then = seen.exposeChildren ?? false;
       field("exposeChildren", now === exposeChildren, now === then, then, now);
     }
     if (contexts !== undefined) {

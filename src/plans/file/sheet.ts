@@ -151,13 +151,11 @@ class Rows {
 
   #option(at: (column: string) => Cell | undefined, spot: Spot): DesiredOption {
     const { problems } = this.#drafts;
-    const [id, name, parent, type, expose] = [
-      at("_id"),
-      at("name"),
-      at("parentName"),
-      at("type"),
-      at("exposeChildren"),
-    ];
+    const id = at("_id");
+    const name = at("name");
+    const parent = at("parentName");
+    const type = at("type");
+    const expose = at("exposeChildren");
     const contexts = this.#contexts(at);
     if (id === undefined && name === undefined) {
       problems.add(spot, "a row has neither _id nor name", "Give its name, or the _id that export wrote.");
@@ -211,7 +209,8 @@ class Rows {
         [first.line, further.line],
       );
     }
-    const [one, other] = [first.contexts, further.contexts];
+    const one = first.contexts;
+    const other = further.contexts;
     if (one === undefined || other === undefined) return { ...first, contexts: one ?? other };
     if (one.atLeast !== other.atLeast) {
       problems.add(

@@ -55,8 +55,10 @@ function textField(
 export function addOption(fields: ReadonlyMap<string, Entry>, place: RowPlace, drafts: Drafts): number {
   const { problems, options, files } = drafts;
   const row = options.length;
-  const text = (field: string) => textField(fields, field, problems);
-  const [id, name, type, file] = [text("_id"), text("name"), text("type"), text("contextsFile")];
+  const id = textField(fields, "_id", problems);
+  const name = textField(fields, "name", problems);
+  const type = textField(fields, "type", problems);
+  const file = textField(fields, "contextsFile", problems);
   const expose = fields.get("exposeChildren");
   const [held, second] = CONTEXT_FIELDS.flatMap((field) => fields.get(field) ?? []);
   if (held !== undefined && second !== undefined) tellBoth(held, second, problems);
@@ -167,7 +169,8 @@ export function readTargeting(entry: Entry | undefined, problems: Problems): Des
     );
   }
   const fields = entriesOf(entry.value, ["_id", "name"], "targeting", problems);
-  const [id, name] = [textField(fields, "_id", problems), textField(fields, "name", problems)];
+  const id = textField(fields, "_id", problems);
+  const name = textField(fields, "name", problems);
   if (entry.value.entries.length === 0)
     problems.add(entry, "targeting has neither _id nor name", "Give one of them, or both.");
   return {

@@ -128,7 +128,8 @@ async function splicesOf(
   if (format === "ndjson") return ndjsonSplices(text, ids);
   const root = format === "json" ? jsonNodes(text) : await (await import("./yaml-nodes.ts")).yamlNodes(text);
   return [...optionsIn(root)].flatMap((map, row) => {
-    const [id, first] = [ids.get(row), map.entries[0]];
+    const id = ids.get(row);
+    const [first] = map.entries;
     return id === undefined || first === undefined ? [] : [mapSplice(text, map, first, id, format === "json")];
   });
 }
@@ -187,7 +188,9 @@ async function sheetSplices(
   if (headed === undefined) return [];
   const splices: Splice[] = column < 0 ? [{ at: headed.start, text: `_id${delimiter}` }] : [];
   for (const { id, places = [] } of withTheirIds({ rows, header }, byLine)) {
-    const [start, last, cell] = [places[0], places.at(-1), places[column]];
+    const [start] = places;
+    const last = places.at(-1);
+    const cell = places[column];
     if (start === undefined || last === undefined) continue;
     if (column < 0) splices.push({ at: start.start, text: `${id ?? ""}${delimiter}` });
     else if (id !== undefined && cell !== undefined) {

@@ -159,7 +159,8 @@ const POOLED =
 
 /** Returns whether the lock of one session excludes another session. It does not if a pooler shares sessions. */
 async function locksExclude(database: Pick<Database, "direct">): Promise<boolean> {
-  const [one, other] = [await database.direct(), await database.direct()];
+  const one = await database.direct();
+  const other = await database.direct();
   try {
     // Two processes may probe at once, so each probe uses a random number.
     const number = Math.floor(Math.random() * 2 ** 31);
