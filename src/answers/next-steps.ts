@@ -1,5 +1,5 @@
 import { RATE_LIMITED } from "../api/errors.ts";
-import type { LeftoverName } from "../changes/settle/take-back.ts";
+import type { LeftoverName } from "../changes/run-rules.ts";
 import { thousands } from "../platform/text.ts";
 import type { PlaceRange } from "../runs/report.ts";
 import type { SummarizedFailure } from "./failures.ts";

@@ -8,7 +8,7 @@ import type { RunHeader } from "../runs/store.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf } from "./change-kinds.ts";
 import type { Loss, Plan } from "./plan/plan.ts";
-import type { JournalEntry, Step } from "./rows/entries.ts";
+import { type JournalEntry, type Step, targetOf } from "./rows/entries.ts";
 import { RowBlock } from "./rows/row-block.ts";
 import { StepList } from "./rows/steps.ts";
 import { RunState } from "./state/change-state.ts";
@@ -151,4 +151,25 @@ export function* objectEntries({
     }
     yield { t: "objects", objects: some };
   }
+}
+
+/** An option or targeting that still has a temporary name from a run. */
+export interface LeftoverName {
+  readonly _id: string;
+  readonly temporaryName: string;
+  readonly formerName: string;
+  /** False if no answer came, so that the object may still have its previous name. */
+  readonly isSure: boolean;
+}
+
+/** Returns the objects that have a temporary name now. If the run is not executing, `resume_run` must resolve them. */
+export function leftoverNames(state: RunState): readonly LeftoverName[] {
+  return state.preparingSteps().flatMap(({ step, isSure }) => {
+    const _id = targetOf(step);
+    const temporaryName = step.item?.name;
+    const { formerName } = step;
+    if (_id === undefined || temporaryName === undefined || formerName === undefined) return [];
+    const names = state.stepsChanging(_id).filter((other) => other.id !== step.id && other.item?.name !== undefined);
+    return names.some(({ id }) => state.isDone(id)) ? [] : [{ _id, temporaryName, formerName, isSure }];
+  });
 }

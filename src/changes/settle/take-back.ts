@@ -2,7 +2,6 @@ import { ownReason, type Reason } from "../../runs/outcome.ts";
 import type { ContextChanges } from "../../spec/records.ts";
 import { type Step, targetOf } from "../rows/entries.ts";
 import type { StepMaker } from "../rows/steps.ts";
-import type { RunState } from "../state/change-state.ts";
 import type { ChangeDriver, Consequences } from "./change-driver.ts";
 
 /**
@@ -89,25 +88,4 @@ function partly(step: Step, reason: Reason): Consequences {
 
 function inverseOf({ add, remove }: ContextChanges): ContextChanges {
   return { ...(remove === undefined ? {} : { add: remove }), ...(add === undefined ? {} : { remove: add }) };
-}
-
-/** An option or targeting that still has a temporary name from a run. */
-export interface LeftoverName {
-  readonly _id: string;
-  readonly temporaryName: string;
-  readonly formerName: string;
-  /** False if no answer came, so that the object may still have its previous name. */
-  readonly isSure: boolean;
-}
-
-/** Returns the objects that have a temporary name now. If the run is not executing, `resume_run` must resolve them. */
-export function leftoverNames(state: RunState): readonly LeftoverName[] {
-  return state.preparingSteps().flatMap(({ step, isSure }) => {
-    const _id = targetOf(step);
-    const temporaryName = step.item?.name;
-    const { formerName } = step;
-    if (_id === undefined || temporaryName === undefined || formerName === undefined) return [];
-    const names = state.stepsChanging(_id).filter((other) => other.id !== step.id && other.item?.name !== undefined);
-    return names.some(({ id }) => state.isDone(id)) ? [] : [{ _id, temporaryName, formerName, isSure }];
-  });
 }

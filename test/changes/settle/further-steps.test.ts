@@ -3,9 +3,10 @@ import { describe, expect, test } from "vitest";
 import type { OnExisting } from "../../../src/changes/call.ts";
 import type { JournalEntry, Step } from "../../../src/changes/rows/entries.ts";
 import { StepMaker } from "../../../src/changes/rows/steps.ts";
+import { leftoverNames } from "../../../src/changes/run-rules.ts";
 import { mayWorkLater } from "../../../src/changes/settle/reconcile.ts";
 import { existingOption, settleAnswers } from "../../../src/changes/settle/settle-items.ts";
-import { leftoverNames, takeBack } from "../../../src/changes/settle/take-back.ts";
+import { takeBack } from "../../../src/changes/settle/take-back.ts";
 import { changesIn, fakeDriver, idAt } from "../fake-driver.ts";
 
 const [A, B, OTHER, TARGETING] = [idAt(1), idAt(2), idAt(3), idAt(4)];
