@@ -19,7 +19,7 @@ import type {
   StoredParts,
 } from "../runs/kind.ts";
 import { isUnstarted } from "../runs/lifecycle.ts";
-import { ownReason, type Reason } from "../runs/outcome.ts";
+import { ownReason, type Reason, type Standing } from "../runs/outcome.ts";
 import type { Turn } from "../runs/turn.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import type { RouteTable } from "../spec/routes.ts";
@@ -91,21 +91,24 @@ export type NewApproval = Pick<RunFacts, "asked" | "decided">;
 /** Runs that change targetings and options. They start with a finished plan, or with one that is still being made. */
 type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning, NewApproval>;
 
-interface Undone {
+/** What a run needs of other runs. */
+interface OtherRuns {
   /** Ends the run that is being undone, so that nobody resumes it meanwhile. */
   end(header: { readonly runId: string; readonly call: WriteCall }): Promise<void>;
   /** Returns a function that determines what the unanswered requests of a run did. */
   resolve(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined;
+  /** Returns the state of a run; undefined if it is no longer stored or cannot be read. */
+  stateOf(runId: string): Promise<RunState | undefined>;
 }
 
 /** Creates the kind of runs that change targetings and options. */
-export function changeRunKind(world: ChangeWorld, undone: Undone): ChangeRunKind {
+export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunKind {
   const serverClock = new ServerClock();
   const goOn = async (
     run: DrivenChange,
     begin: (driver: ChangeDriver) => Promise<Requests | undefined>,
   ): Promise<void> => {
-    const driver = driverOf(run, world, serverClock);
+    const driver = driverOf(run, world, serverClock, others);
     const beginning = await begun(run, () => begin(driver), world.clock);
     if (beginning === "stopped") return;
     const { signal, header } = run;
@@ -138,8 +141,8 @@ export function changeRunKind(world: ChangeWorld, undone: Undone): ChangeRunKind
           const { api, lookAgain } = world;
           const { call } = run.header;
           const reading = { api: api.forCall?.() ?? api, signal: run.signal, bytes: run.part("input"), lookAgain };
-          const plan = await changeOf(call).plan({ ...reading, resolve: undone.resolve(call, run.signal) });
-          if (plan.facts.stale === undefined) await undone.end(run.header);
+          const plan = await changeOf(call).plan({ ...reading, resolve: others.resolve(call, run.signal) });
+          if (plan.facts.stale === undefined) await others.end(run.header);
           await recordPlan(run, driver, plan, world);
         }
         driver.change(run.state.lostInFlight().map((step) => ({ step, to: "suspect" })));
@@ -279,12 +282,16 @@ async function madeBy({ plan, stop }: Planning, signal: AbortSignal): Promise<Pl
   }
 }
 
+const DONE: ReadonlySet<Standing> = new Set(["succeeded", "alreadyDone"]);
+
 function driverOf(
   run: DrivenChange,
   { api, clock, random, retryBudgetMs, routes }: ChangeWorld,
   serverClock: ServerClock,
+  others: OtherRuns,
 ): ChangeDriver {
   const { state, record, lease, signal, header } = run;
+  let repeated: Promise<RunState | undefined> | undefined;
   const perTargeting = routes.addOptions.path.includes("{targetingId}");
   return {
     api,
@@ -307,6 +314,15 @@ function driverOf(
       run.progress();
     },
     withhold: () => record({ t: "withheld", at: clock.now() }),
+    madeBefore: async (object) => {
+      if (header.repeats === undefined) return undefined;
+      repeated ??= others.stateOf(header.repeats);
+      const before = await repeated;
+      const isThere = before !== undefined && DONE.has(before.standing(object));
+      return isThere && before.objects.at(object)?.name === state.objects.at(object)?.name
+        ? { _id: before.idOf(object) }
+        : undefined;
+    },
     connect: async (operation) => api.connect?.(operation),
     send: (operation, ids, fence) => {
       const inPath = operation === "addOptions" && perTargeting;

@@ -66,6 +66,7 @@ export class Changes {
       changeRunKind(context, {
         end: (header) => this.#endUndone(header),
         resolve: (call, signal) => this.#resolveUndone(call, signal),
+        stateOf: async (runId) => (await undefinedIfUnreadable(this.runs.find(runId)))?.state,
       }),
       context,
     );
@@ -99,17 +100,26 @@ export class Changes {
 
   /** Stores a run with its file, without starting it. Returns its header, or that of a waiting run of the same call. */
   async keep(call: WriteCall, caller: string, bytes?: ByteSource, marks?: RunMarks): Promise<ChangeHeader> {
-    const waiting = marks?.dryRun ? undefined : await this.waitingRun(call, caller);
+    const repeats = marks?.dryRun ? undefined : await this.#lastRun(call, caller);
+    const waiting = await this.#ifWaiting(repeats);
     if (waiting !== undefined) return waiting.header;
     const file = fileOf(call);
     const input = file && bytes && { bytes, digest: file.digest };
-    return this.runs.keep(call, caller, input, marks);
+    return this.runs.keep(call, caller, input, { ...marks, ...(repeats !== undefined && { repeats }) });
   }
 
   /** Returns the same caller's run of the same call that waits for approval; undefined if there is none. */
   async waitingRun(call: WriteCall, caller: string): Promise<ChangeRun | undefined> {
+    return this.#ifWaiting(await this.#lastRun(call, caller));
+  }
+
+  async #lastRun(call: WriteCall, caller: string): Promise<string | undefined> {
+    const [last] = await this.#context.store.list({ lastOf: this.runs.fingerprint(call, caller) });
+    return last;
+  }
+
+  async #ifWaiting(last: string | undefined): Promise<ChangeRun | undefined> {
     const { store, clock } = this.#context;
-    const [last] = await store.list({ lastOf: this.runs.fingerprint(call, caller) });
     // The record is small, but the run of a long import is not, so the record is read first.
     if (last === undefined || (await store.record(last))?.status !== "waiting") return undefined;
     const run = await undefinedIfUnreadable(this.runs.find(last));

@@ -23,7 +23,7 @@ export interface RunInput {
 }
 
 /** Properties of a run that is stored before it starts. `RunHeader` describes each of them. */
-export type RunMarks = Pick<RunHeader, "unplanned" | "dryRun"> & Requested;
+export type RunMarks = Pick<RunHeader, "unplanned" | "dryRun" | "repeats"> & Requested;
 
 /**
  * Who made a call and with which file. This is only shown to people: calls that differ only in it are the same call.

@@ -29,6 +29,8 @@ export const runHeaderSchema = z.object({
   fileName: z.string().exactOptional(),
   /** The run was made by a dry run: a plan for `apply_plan`, removed after a day or for a newer dry run. */
   dryRun: z.literal(true).exactOptional(),
+  /** The run of the same call before this one. */
+  repeats: z.string().exactOptional(),
 });
 
 /** The summary of a run as every store stores it. */

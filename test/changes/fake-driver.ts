@@ -48,6 +48,7 @@ export function fakeDriver(entries: readonly JournalEntry[], given: Given = {}) 
     record,
     change: (changes, more = {}) => record({ t: "answer", at: time.now(), changes, ...more }),
     withhold: () => record({ t: "withheld", at: time.now() }),
+    madeBefore: async () => undefined,
     flush: async () => void log.push("flush"),
     intend: (turn) => {
       log.push("intend");

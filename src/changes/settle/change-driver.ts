@@ -33,6 +33,11 @@ export interface ChangeDriver {
   change(changes: readonly StepChange[], more?: Omit<Consequences, "changes">): void;
   /** Records that the last announced request was not sent. */
   withhold(): void;
+  /**
+   * Returns the ID of what the previous run of the same call created for an object of this run. Undefined if that run
+   * created nothing for it; the ID is absent if it is unknown.
+   */
+  madeBefore(object: number): Promise<{ readonly _id?: string | undefined } | undefined>;
   flush(): Promise<void>;
   /** Like `flush`, for a request that is sent under the project's write lock. Also throws a LeaseLostError. */
   intend(turn: Turn): Promise<Intent>;

@@ -136,6 +136,10 @@ async function refused(
   if (GONE.has(reason.code) && ((isDelete && isSuspect(driver, step)) || step.undoes !== undefined)) {
     return { changes: [{ step: step.id, to: "alreadyDone" }] };
   }
+  if (isCreate(step) && NAME_TAKEN.has(reason.code) && driver.onExisting === "fail") {
+    const then = await madeByRepeatedRun(driver, step, reason);
+    if (then !== undefined) return then;
+  }
   if (step.operation === "addOptions" && step.objects.length === 1 && NAME_TAKEN.has(reason.code)) {
     const then = existingOption(driver, step, reason, maker);
     if (then !== undefined) return then;
@@ -145,6 +149,22 @@ async function refused(
   if (parts !== undefined) return parts;
   if (mayWorkLater(driver.state, step, reason)) return { changes: [{ step: step.id, to: "deferred", reason }] };
   return takeBack(driver, step, reason, maker) ?? { changes: [{ step: step.id, to: "failed", reason }] };
+}
+
+/** Settles a create whose name is taken by what the previous run of the same call created for the same item. */
+async function madeByRepeatedRun(
+  driver: ChangeDriver,
+  step: Create,
+  reason: Reason,
+): Promise<Consequences | undefined> {
+  const settlements: Settlement[] = [];
+  for (const [at, object] of step.objects.entries()) {
+    const made = await driver.madeBefore(object);
+    const isHolder = at > 0 || existingIds(reason).includes(made?._id ?? "");
+    if (made === undefined || !isHolder) return undefined;
+    settlements.push({ object, outcome: "alreadyDone", ...(made._id !== undefined && { _id: made._id }) });
+  }
+  return { changes: [{ step: step.id, to: "replaced" }], settlements };
 }
 
 /**

@@ -1,0 +1,74 @@
+import { expect, test } from "vitest";
+import { textOf } from "../support/clients.ts";
+import { checkedReport, warmSessions } from "../support/writing.ts";
+
+const startSession = warmSessions();
+
+const ITEMS = [
+  { name: "One", contexts: ["a"] },
+  { name: "Group", type: "collection", children: [{ name: "Inside", contexts: ["x"] }] },
+];
+
+async function shop() {
+  const { client, sandbox } = await startSession({ env: { TARGETING_MCP_CONFIRM: "off" } });
+  const targetingId = await sandbox.targeting("Shop");
+  const add = async (items: readonly object[], more: object = {}) => {
+    const answer = await client.callTool("bulk_add_options", { targetingId, items, ...more });
+    return { report: checkedReport(answer), text: textOf(answer) };
+  };
+  return { client, sandbox, targetingId, add };
+}
+
+test("what the same call created before is already done, however often it is made again", async () => {
+  const { add } = await shop();
+  const first = await add(ITEMS);
+  expect(first.report).toMatchObject({ status: "succeeded", counts: { items: 3, succeeded: 3 } });
+  const ids = first.report.results.map(({ _id }) => _id);
+  for (let time = 0; time < 2; time += 1) {
+    const { report, text } = await add(ITEMS);
+    expect(report).toMatchObject({
+      status: "succeeded",
+      counts: { items: 3, succeeded: 0, alreadyDone: 3, failed: 0 },
+    });
+    expect(report.runId).not.toBe(first.report.runId);
+    expect(report.results.map(({ _id }) => _id)).toEqual(ids);
+    expect(text).toContain("No option was created: all 3 already there");
+  }
+});
+
+test("so is a targeting", async () => {
+  const { client } = await shop();
+  const items = [{ name: "Autumn", options: [{ name: "Leaves", contexts: ["l"] }] }];
+  const first = checkedReport(await client.callTool("create_targetings", { items }));
+  const again = checkedReport(await client.callTool("create_targetings", { items }));
+  expect(again).toMatchObject({ status: "succeeded", counts: { items: 2, succeeded: 0, alreadyDone: 2 } });
+  expect(again.results[0]?._id).toBe(first.results[0]?._id);
+});
+
+test("what another call or somebody else created is a taken name, and what is gone is created again", async () => {
+  const { client, sandbox, targetingId, add } = await shop();
+  await add([{ name: "One", contexts: ["a"] }]);
+  const other = [{ name: "One", contexts: ["b"] }, { name: "Two" }];
+  expect((await add(other)).report.counts).toMatchObject({ succeeded: 1, failed: 1 });
+  const { report } = await add(other);
+  expect(report).toMatchObject({ status: "partial", counts: { alreadyDone: 1, failed: 1 } });
+  expect(report.failures).toMatchObject([{ errorCode: "TARGETING_CATEGORY_NAME_DUPLICATE", count: 1 }]);
+
+  const three = await add([{ name: "Three" }]);
+  await client.callTool("delete_options", { ids: [three.report.results[0]?._id] });
+  expect((await add([{ name: "Three" }])).report.counts).toMatchObject({ succeeded: 1, alreadyDone: 0 });
+  const last = await add([{ name: "Three" }]);
+  await client.callTool("delete_options", { ids: [last.report.results[0]?._id] });
+  await sandbox.options(targetingId, [{ name: "Three" }]);
+  expect((await add([{ name: "Three" }])).report).toMatchObject({ status: "failed", counts: { failed: 1 } });
+});
+
+test("undoing such a run takes nothing back, and onExisting decides as it always does", async () => {
+  const { client, add } = await shop();
+  await add(ITEMS);
+  const again = await add(ITEMS);
+  const undone = await client.callTool("undo_run", { runId: again.report.runId });
+  expect(undone.structuredContent).toMatchObject({ counts: { items: 0 } });
+  await add(ITEMS, { onExisting: "skip" });
+  expect((await add(ITEMS, { onExisting: "skip" })).report.counts).toMatchObject({ skipped: 3, alreadyDone: 0 });
+});
