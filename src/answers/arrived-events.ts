@@ -5,7 +5,7 @@ import type { EventType, EventTypeDetail, ParameterType } from "../events/event-
 import type { ExpectationResult } from "../events/expectations.ts";
 import { arrivedFindings, verdictBasis, type WrongKind } from "../events/findings.ts";
 import { nearestName } from "../events/spelling.ts";
-import { thousands } from "../platform/text.ts";
+import { amount, thousands } from "../platform/text.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
 import { ROUTES } from "../spec/routes.ts";
 import { type Row, takeFittingRows, tokensOf, withinTokens } from "./budget.ts";
@@ -191,7 +191,7 @@ export function reportExpectations(
   return {
     facts: { expectations: picked.map(({ data }) => data), ...(omitted > 0 && { expectationsOmitted: omitted }) },
     text: [
-      `${results.filter(({ met }) => met).length} of ${results.length} expectations met${each}:`,
+      `${results.filter(({ met }) => met).length} of ${amount(results.length, "expectation")} met${each}:`,
       fenced(picked.map(({ line }) => line)),
       ...moreText(rows, picked, "not met"),
     ],
@@ -276,7 +276,7 @@ export function reportFindings(
     text: [
       "Findings:",
       fenced(picked.map(({ line }) => line)),
-      ...(omitted > 0 ? [`(${omitted} more kinds of findings)`] : []),
+      ...(omitted > 0 ? [`(${amount(omitted, "more kind")} of findings)`] : []),
     ],
     bases: picked.map(({ data }) => data.basis),
   };

@@ -1,7 +1,7 @@
 import { RATE_LIMITED } from "../api/errors.ts";
 import { BASIS_WORDS, type Finding, type RuleBasis } from "../events/catalogue.ts";
 import type { EventCode, VerdictGroup } from "../events/run/verdicts.ts";
-import { thousands } from "../platform/text.ts";
+import { amount, thousands } from "../platform/text.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
 import { basisNote } from "./event-suites.ts";
 import { placesWords, placeWords, plain, rangesOf } from "./fence.ts";
@@ -168,7 +168,9 @@ export function correctionNotes(objects: readonly ReportedObject[]): readonly st
     return `corrected: ${plain(one)} (${count === 1 ? placeWords(first) : `${thousands(count)} events, first ${placeWords(first)}`})`;
   });
   const more = most.length - named.length;
-  return more > 0 ? [...named, `${more} more names were corrected: get_run shows each`] : named;
+  return more > 0
+    ? [...named, `${amount(more, "more name")} ${more === 1 ? "was" : "were"} corrected: get_run shows each`]
+    : named;
 }
 
 /** Explains what `expected` means if events were sent and the actual result was not read. */

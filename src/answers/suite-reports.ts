@@ -2,7 +2,7 @@ import { BASIS_WORDS, type RuleBasis } from "../events/catalogue.ts";
 import type { SuiteFormat } from "../events/suites/emit.ts";
 import type { CaseResult, SuiteReport } from "../events/suites/run-suite.ts";
 import { type EventSuite, eventsOf } from "../events/suites/suite.ts";
-import { cutText } from "../platform/text.ts";
+import { amount, cutText } from "../platform/text.ts";
 import { type Approval, approvalLines, type Effect, effectPart, shortName } from "./approvals.ts";
 import { pageBudget, renderAnswer, takeRows, tokensOf } from "./budget.ts";
 import { basisNote, inBasisWords, suiteReportUri, suiteUri } from "./event-suites.ts";
@@ -20,7 +20,7 @@ export function liveTestsEffect({ cases }: EventSuite): Effect {
   }
   const objects = [...times].map(([name, count]) => ({ name: shortName(name), says: many(count, "event") }));
   const sentence =
-    `This sends ${events.length} test events to the LIVE event API, ${purchases} of them purchases. What the service ` +
+    `This sends ${amount(events.length, "test event")} to the LIVE event API, ${purchases} of them purchases. What the service ` +
     "records of them counts as conversions and feeds audiences, and cannot be taken back.";
   return { sentence, parts: effectPart("Event names sent", objects) };
 }

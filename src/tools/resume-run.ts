@@ -185,7 +185,7 @@ export async function approvalToResume(run: ChangeRun, context: ToolContext): Pr
   if (deletes) {
     const { pending, notApplied, unknown } = state.counts();
     const open = pending + notApplied + unknown + state.refused().size;
-    const sentence = `This goes on deleting: ${open} deletions of this run are not known to be done.`;
+    const sentence = `This goes on deleting: ${amount(open, "deletion")} of this run ${open === 1 ? "is" : "are"} not known to be done.`;
     const note = interruptedNote(amount(open, "deletion"));
     return open === 0 ? undefined : { sentence, note, parts: leftParts(state) };
   }

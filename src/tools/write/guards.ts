@@ -2,6 +2,7 @@ import type { ManagementApi } from "../../api/management.ts";
 import type { WriteCall } from "../../changes/call.ts";
 import { changeOf } from "../../changes/change-kinds.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
+import { amount } from "../../platform/text.ts";
 import { findOptions } from "../../reads/option-contents.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import { managementOf } from "../apis.ts";
@@ -89,7 +90,7 @@ export function tooManyDeletes(
   const { deletions } = changeOf(call);
   if (deletions <= maxDeletes) return undefined;
   return {
-    message: `${deletions} deletions in one call are more than the ${maxDeletes} that are allowed`,
+    message: `${amount(deletions, "deletion")} in one call ${deletions === 1 ? "is" : "are"} more than the ${maxDeletes} that are allowed`,
     remedy: "Delete fewer at a time; TARGETING_MCP_MAX_DELETES sets the limit.",
   };
 }
