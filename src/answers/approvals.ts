@@ -215,10 +215,10 @@ function staysWords(losses: readonly Loss[]): string {
 function deletedEnd(deleted: readonly Loss[]): string {
   const lost = deleted.filter(({ name }) => nameProblem(name) !== undefined).length;
   const names = lost === 1 ? "its name" : "their names";
-  if (lost === deleted.length)
-    return ` Undo cannot bring ${lost === 1 ? "it" : "them"} back: the service does not accept ${names}.`;
+  const all = deleted.length === 1 ? "it" : "them";
+  if (lost === deleted.length) return ` Undo cannot bring ${all} back: the service does not accept ${names}.`;
   const but = lost === 0 ? "" : `, but not ${thousands(lost)} of them: the service does not accept ${names}`;
-  return ` Undo brings it back under new IDs, which campaigns do not know${but}.`;
+  return ` Undo brings ${all} back under new IDs, which campaigns do not know${but}.`;
 }
 
 const REMOVED_END = " Undo can bring them back.";

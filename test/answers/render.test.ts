@@ -144,10 +144,11 @@ describe("what undo restores of deleted objects", () => {
   const option = (name: string): Loss => ({ kind: "option", name, _id: "01J00000000000000000000001", count: 0 });
 
   test.each([
-    [["Shoes", "Hats"], "Undo brings it back under new IDs, which campaigns do not know."],
+    [["Shoes"], "Undo brings it back under new IDs, which campaigns do not know."],
+    [["Shoes", "Hats"], "Undo brings them back under new IDs, which campaigns do not know."],
     [
       ["Shoes", "bad_name"],
-      "Undo brings it back under new IDs, which campaigns do not know, but not 1 of them: the service does not accept its name.",
+      "Undo brings them back under new IDs, which campaigns do not know, but not 1 of them: the service does not accept its name.",
     ],
     [["bad_name"], "Undo cannot bring it back: the service does not accept its name."],
     [["bad_name", "x"], "Undo cannot bring them back: the service does not accept their names."],
