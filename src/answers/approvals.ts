@@ -254,7 +254,9 @@ export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
       first
         .filter((loss) => loss.kind === kind)
         .map((loss) => ({
-          ...{ name: shortName(loss.name), _id: loss._id, says: describeLoss(loss) },
+          name: shortName(loss.name),
+          _id: loss._id,
+          says: describeLoss(loss),
           ...(loss.kind === "targeting"
             ? { options: loss.count }
             : { contextIds: kind === "optionGroup" ? (loss.ownContextIds ?? 0) : loss.count }),

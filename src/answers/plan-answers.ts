@@ -183,8 +183,14 @@ export function problemsAnswer(
     const omitted = problems.length - picked.length;
     return renderAnswer(
       {
-        ...{ environment, runId, tool: "plan_targeting", status: "failed", counts: NOTHING, problems: picked },
-        ...{ omitted: omitted > 0 ? { problems: omitted } : undefined, nextSteps: steps },
+        environment,
+        runId,
+        tool: "plan_targeting",
+        status: "failed",
+        counts: NOTHING,
+        problems: picked,
+        omitted: omitted > 0 ? { problems: omitted } : undefined,
+        nextSteps: steps,
       },
       [
         `The desired state has ${amount(problems.length, "problem")} and was not planned; nothing was sent.`,
@@ -264,8 +270,13 @@ export function planPage(rows: readonly Row[], { environment, runId, tool, from,
   const cursor = end < rows.length ? writeCursor(pagesOf(runId), end) : undefined;
   return renderAnswer(
     {
-      ...{ environment, runId, tool, status: "planned", total: rows.length },
-      ...{ results: picked.map(({ data }) => data), cursor },
+      environment,
+      runId,
+      tool,
+      status: "planned",
+      total: rows.length,
+      results: picked.map(({ data }) => data),
+      cursor,
     },
     [
       `Plan ${runId}, ${count(Math.min(from + 1, rows.length))} to ${count(end)} of ${count(rows.length)}:`,

@@ -56,9 +56,21 @@ export function suiteReportAnswer(run: {
   const reportUri = suiteReportUri(suiteId);
   return renderAnswer(
     {
-      ...{ environment, suiteId, target, approval, ...counts, ...(notRun > 0 && { notRun }), byVerdict, byBasis },
-      ...{ mismatches, ...(notes.length > 0 && { notes }), ...(omitted > 0 && { mismatchesOmitted: omitted }) },
-      ...{ resourceUri: suiteUri(suiteId), reportUri, savedTo, ...(nextSteps.length > 0 && { nextSteps }) },
+      environment,
+      suiteId,
+      target,
+      approval,
+      ...counts,
+      ...(notRun > 0 && { notRun }),
+      byVerdict,
+      byBasis,
+      mismatches,
+      ...(notes.length > 0 && { notes }),
+      ...(omitted > 0 && { mismatchesOmitted: omitted }),
+      resourceUri: suiteUri(suiteId),
+      reportUri,
+      savedTo,
+      ...(nextSteps.length > 0 && { nextSteps }),
     },
     [
       `${many(counts.cases, "test")} against target ${target} (${environment}): ${resultWords(counts)}${notRun > 0 ? ` (${notRun} not run)` : ""}.`,

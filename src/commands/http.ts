@@ -103,7 +103,12 @@ async function serverOf(
   const asks = requiresAuthentication(auth);
   let address = publicUrl;
   const deciders = people({
-    ...{ settings, access: accessOfNow, all, asksWho: asks, stopping, environment: input.environment },
+    settings,
+    access: accessOfNow,
+    all,
+    asksWho: asks,
+    stopping,
+    environment: input.environment,
     address: () => new URL("/", address).href,
     key: () => seals("page"),
     endedSessions: backend.endedSessions,

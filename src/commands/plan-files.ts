@@ -76,7 +76,8 @@ export async function planFile(
   const base = byName && asked.base === undefined ? undefined : await baseFor(file, asked.base);
   const request = { desired, fileDigest: digest, base, targeting, prune, byName };
   const scene = {
-    ...{ ...context, thresholds: context },
+    ...context,
+    thresholds: context,
     read: (targetingId: string) => readShowing(context, targetingId, asked.fresh),
   };
   return { ...(await makePlan(request, scene)), read, base };

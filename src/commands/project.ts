@@ -123,7 +123,9 @@ export async function readShowing(
 ): Promise<ServiceTargeting> {
   const isTerminal = process.stderr.isTTY;
   const there = await readTargeting(management, targetingId, {
-    ...{ signal, store: contents, fresh },
+    signal,
+    store: contents,
+    fresh,
     onProgress: (read, of) => {
       if (isTerminal && (read % 100 === 0 || read === of)) process.stderr.write(`\r${read} of ${of} options read`);
       else if (!isTerminal && read % OPTIONS_PER_LINE === 0) printNote(`${read} of ${of} options read`);

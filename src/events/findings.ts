@@ -65,7 +65,11 @@ export function arrivedFindings(
 function bodyFindings({ body, text, findings }: Arrived, nearest: NearestName): readonly ArrivedFinding[] {
   if (body !== undefined) {
     return validateEvent(body, nearest).findings.map(({ rule, severity, path, basis, message, fix }) => ({
-      ...{ path, code: rule, basis, message, fix },
+      path,
+      code: rule,
+      basis,
+      message,
+      fix,
       isDecisive: severity === "verdict",
     }));
   }

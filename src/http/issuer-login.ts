@@ -67,14 +67,6 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
   const back = capped(BACK, now);
   const capChecks = capped(CHECKS, now);
   const checks = <Result>(work: () => Promise<Result>) => capChecks("", work);
-  const claimsIn = async (idToken: string) => {
-    try {
-      return await idTokens.verify(idToken);
-    } catch (cause) {
-      if (!(cause instanceof OAuthError)) throw cause;
-      throw new LoginRefused(`You are not let in: ${cause.message}.`, { cause });
-    }
-  };
   /**
    * Returns the person in an answer of the token endpoint. `before`: the same person, at a repeated check. Throws a
    * LoginRefused if they may not log in.
@@ -86,12 +78,17 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
       throw new LoginRefused(`The authorization server did not give you the scope ${APPROVE}.`);
     }
     const known = before && { name: before.name, project: before.project };
-    const { name, project } = id_token === undefined && known ? known : await claimsIn(id_token ?? "");
+    const { name, project } = id_token === undefined && known ? known : await claimsIn(id_token ?? "", idTokens);
     if (before !== undefined && before.name !== name)
       throw new LoginRefused("The authorization server names another person.");
     const isKept = refresh_token !== undefined && refresh_token.length <= LONGEST_REFRESH_TOKEN;
     return {
-      ...{ by: "issuer", issuer, clientId, projectClaim, name, project },
+      by: "issuer",
+      issuer,
+      clientId,
+      projectClaim,
+      name,
+      project,
       ...(isKept && { refreshToken: refresh_token, checkAt: now() + CHECK_MS }),
     };
   };
@@ -150,6 +147,16 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
       });
     },
   };
+}
+
+/** Returns the claims of an ID token. Throws a LoginRefused if it is not valid for this server. */
+async function claimsIn(idToken: string, idTokens: ReturnType<typeof jwtVerifier>) {
+  try {
+    return await idTokens.verify(idToken);
+  } catch (cause) {
+    if (!(cause instanceof OAuthError)) throw cause;
+    throw new LoginRefused(`You are not let in: ${cause.message}.`, { cause });
+  }
 }
 
 /** Returns the address at which a person logs in (RFC 6749, 4.1.1; RFC 7636, 4.3). */

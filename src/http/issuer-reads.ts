@@ -112,7 +112,9 @@ export function issuerFetch(proxies: Proxies) {
     });
     try {
       const answer = await http.send({
-        ...{ operation: "issuerKeys", method, path: pathname + search },
+        operation: "issuerKeys",
+        method,
+        path: pathname + search,
         ...(body instanceof URLSearchParams && { body: body.toString(), type: "application/x-www-form-urlencoded" }),
       });
       const given = Object.entries(answer.headers).flatMap(([name, value]): [string, string][] =>

@@ -97,8 +97,11 @@ async function payloadOf(
   { issuer, audience }: JwtOptions,
 ): Promise<JWTPayload> {
   const rules = {
-    ...{ issuer, audience, algorithms: ALGORITHMS },
-    ...{ requiredClaims: ["exp"], clockTolerance: CLOCK_TOLERANCE_S },
+    issuer,
+    audience,
+    algorithms: ALGORITHMS,
+    requiredClaims: ["exp"],
+    clockTolerance: CLOCK_TOLERANCE_S,
   };
   const found = await verified(token, await value(), rules);
   if (found !== undefined) return found;

@@ -120,7 +120,8 @@ function localApprover({ settings, all, address, stopping, environment }: People
     ]);
     const shown = { services: { ...services, person, noteDecision: audit }, caller: "local", project };
     return linkedPage(shown, {
-      ...{ address: address(), signal: stopping },
+      address: address(),
+      signal: stopping,
       environment: shownEnvironment(services, project),
     });
   });

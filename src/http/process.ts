@@ -63,7 +63,9 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
     work: followWork(),
     observer,
     rightsOf: rightsNow({
-      ...{ settings, access: accessOfNow, tokens },
+      settings,
+      access: accessOfNow,
+      tokens,
       servedTokens: start.serves || access.tokens.length > 0 ? undefined : served.read,
     }),
   });

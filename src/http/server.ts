@@ -204,7 +204,8 @@ function serving({
     forgotten?.addEventListener("abort", () => over.abort(), { signal: over.signal });
     serverOf.set(request, (era) => makeServer(parts, era));
     return (await subscriptions())(body, {
-      ...{ parts, over },
+      parts,
+      over,
       open: (message) => handler.fetch(request, { authInfo, parsedBody: message }),
       async isLetIn() {
         const caller = await authenticate(request);

@@ -83,7 +83,8 @@ export function connect(settings: Settings, shared: Shared): ServerProcess {
   };
   const services: ToolServices = {
     ...servicesOver(apis, settings, { backend, log, around: observer?.run, onRest, rightsOf: shared.rightsOf }),
-    ...{ sealKey, stopping },
+    sealKey,
+    stopping,
   };
   const stopRuns = () => services.runs.stopAll();
   return {
@@ -158,20 +159,34 @@ const renewBase: typeof renewBaseAt = async (...given) =>
 /** What runs of changes need from plans. It is loaded only when a plan is applied. */
 const PLANS = { lookAgain, renewBase };
 
+/** Returns the check of whether a run may execute now. It is loaded with the first run. */
+function executionGuardOf(
+  settings: Settings,
+  management: ManagementApi | undefined,
+  { backend, rightsOf }: Pick<Below, "backend" | "rightsOf">,
+): MayExecute {
+  const { allowedTargetings } = settings;
+  const parts: GuardParts = {
+    environment: settings.environment.kind,
+    project: settings.project.id,
+    toolsets: settings.toolsets,
+    waitMs: settings.waitMs,
+    management,
+    rightsOf,
+    readOnly: settings.readOnly,
+    maxDeletes: settings.maxDeletes,
+    maxChangePercent: settings.maxChangePercent,
+    allowedDirs: settings.allowedDirs,
+    ...(allowedTargetings && { allowedTargetings }),
+    input: (runId) => backend.runs.part(runId, "input"),
+  };
+  const guard = once(async () => (await import("../tools/execution-guard.ts")).executionGuard(parts));
+  return async (run) => (await guard())(run);
+}
+
 function servicesOver(apis: Apis, settings: Settings, { backend, log, around, onRest, rightsOf }: Below) {
   const { management, events, bench, sandbox } = apis;
-  const { environment, retryBudgetMs, requestTimeoutMs, waitMs, readConcurrency: width } = settings;
-  const {
-    readOnly,
-    confirm,
-    trustViews,
-    maxDeletes,
-    maxChangePercent,
-    keep,
-    allowedDirs,
-    maxLineBytes,
-    allowedTargetings,
-  } = settings;
+  const { environment, retryBudgetMs, requestTimeoutMs, waitMs, allowedTargetings, readConcurrency: width } = settings;
   const { id, name = id } = settings.project;
   const half = environment.kind === "live" ? environment.half : undefined;
   const routes = routesOf(settings);
@@ -189,20 +204,20 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
     ...(apis.seeded && { known: apis.seeded }),
     onProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
   });
-  const guarded: GuardParts = {
-    ...{ environment: environment.kind, project: id, toolsets: settings.toolsets, waitMs, management: read, rightsOf },
-    ...{ readOnly, maxDeletes, maxChangePercent, allowedDirs, ...(allowedTargetings && { allowedTargetings }) },
-    input: (runId) => backend.runs.part(runId, "input"),
-  };
-  // Loaded with the first run.
-  const guard = once(async () => (await import("../tools/execution-guard.ts")).executionGuard(guarded));
-  const mayExecute: MayExecute = async (run) => (await guard())(run);
   const world = {
     ...PLANS,
-    ...{ mayExecute, onRest },
-    ...{ store: backend.runs, lock: backend.lock, memory, clock: systemClock, random: Math.random },
+    mayExecute: executionGuardOf(settings, read, { backend, rightsOf }),
+    onRest,
+    store: backend.runs,
+    lock: backend.lock,
+    memory,
+    clock: systemClock,
+    random: Math.random,
     newRunId: ulidSource(systemClock.now, Math.random),
-    ...{ project: id, environment: environment.kind, retryBudgetMs, words: reasonWords },
+    project: id,
+    environment: environment.kind,
+    retryBudgetMs,
+    words: reasonWords,
     ...(environment.kind === "sandbox" && { sandbox: environment.url ?? "embedded" }),
     ...(around && { around }),
   };
@@ -233,7 +248,14 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
     ...(saves && { saves }),
     approvals,
     suites: suiteStore(backend.suites),
-    ...{ readOnly, confirm, trustViews, maxDeletes, maxChangePercent, keep, allowedDirs, maxLineBytes },
+    readOnly: settings.readOnly,
+    confirm: settings.confirm,
+    trustViews: settings.trustViews,
+    maxDeletes: settings.maxDeletes,
+    maxChangePercent: settings.maxChangePercent,
+    keep: settings.keep,
+    allowedDirs: settings.allowedDirs,
+    maxLineBytes: settings.maxLineBytes,
     ...(allowedTargetings && { allowedTargetings }),
     project: { id, name },
     apiUrl: (environment.kind === "live" ? environment.management?.url : environment.url) ?? "embedded sandbox",

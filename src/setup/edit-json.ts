@@ -256,8 +256,12 @@ function withoutTrailingCommas(text: string): string {
       onSeparator: (character, offset) => {
         comma = character === "," ? offset : undefined;
       },
-      ...{ onObjectBegin: follows, onArrayBegin: follows, onObjectProperty: follows, onLiteralValue: follows },
-      ...{ onObjectEnd: ends, onArrayEnd: ends },
+      onObjectBegin: follows,
+      onArrayBegin: follows,
+      onObjectProperty: follows,
+      onLiteralValue: follows,
+      onObjectEnd: ends,
+      onArrayEnd: ends,
     },
     { allowTrailingComma: true },
   );

@@ -46,8 +46,10 @@ export async function decidedInView(
   const outcome = await decide(
     runId,
     {
-      ...{ answer: decision === "approve" ? "approved" : "declined", channel: "view" },
-      ...{ person: personOf(context), saw: (seen) => seen === digest },
+      answer: decision === "approve" ? "approved" : "declined",
+      channel: "view",
+      person: personOf(context),
+      saw: (seen) => seen === digest,
     },
     context,
   );

@@ -234,10 +234,13 @@ function listedRow(run: ListedRun, names: ReadonlyMap<string, string>): RunRow {
   const at = (ms: number): string => new Date(ms).toISOString();
   const targetingName = targetingId === undefined ? undefined : names.get(targetingId);
   return {
-    ...{ runId, ...(tool !== "" && { tool }), status },
+    runId,
+    ...(tool !== "" && { tool }),
+    status,
     ...(targetingId !== undefined && { targetingId }),
     ...(targetingName !== undefined && { targetingName }),
     ...(isDamaged ? { error: { errorCode: "RUN_DAMAGED" } } : { counts }),
-    ...{ startedAt: at(startedAt), updatedAt: at(updatedAt) },
+    startedAt: at(startedAt),
+    updatedAt: at(updatedAt),
   };
 }

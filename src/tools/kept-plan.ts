@@ -74,7 +74,11 @@ export function renderKeptPlan(
     return undoAnswer({ environment, undoes, rows, already, readOnly, planned });
   }
   return planAnswer({
-    ...{ environment, runId, tool: known.facts.tool ?? call.tool, status: "planned", document },
+    environment,
+    runId,
+    tool: known.facts.tool ?? call.tool,
+    status: "planned",
+    document,
     requests: isApplicable(plan) ? requestsFor(document, known) : [],
     nextSteps: refusal !== undefined && !readOnly ? [] : nextStepsOf(plan, runId, readOnly),
   });

@@ -108,7 +108,10 @@ export async function planDesiredState(
     : whichTargeting({ given: targeting, file: read?.targeting, base, byName, memory }));
   return planNowOrInBackground<MadeState>(
     {
-      ...{ plannedBy: "plan_targeting", base: beside, sheet, from: { given, fileDigest: digest } },
+      plannedBy: "plan_targeting",
+      base: beside,
+      sheet,
+      from: { given, fileDigest: digest },
       targetings: targetingId === undefined ? [] : [targetingId],
       async make(signal) {
         const found = await (reading ?? readState(bytes, source, context));
@@ -122,7 +125,9 @@ export async function planDesiredState(
         const made = await makePlan(
           { desired: found.desired, fileDigest: digest, base, targeting, prune, byName },
           {
-            ...{ environment: context.environment, apiUrl: context.apiUrl, memory },
+            environment: context.environment,
+            apiUrl: context.apiUrl,
+            memory,
             thresholds: { maxChangePercent: context.maxChangePercent, maxDeletes: context.maxDeletes },
             read: (id) => readRemembering(api, id, signal, context, given.fresh),
           },
@@ -352,7 +357,10 @@ function rowOf({ line, _id, name, parent, type, contexts, isRemoved }: Desired["
   const { ids = [], atLeast = false, remove } = contexts ?? {};
   const op = remove !== undefined ? "remove" : atLeast ? "add" : "set";
   return {
-    ...{ line, option: name ?? _id, isGroup: type === "collection", isRemoved },
+    line,
+    option: name ?? _id,
+    isGroup: type === "collection",
+    isRemoved,
     group: parent.kind === "name" ? parent.name : undefined,
     contexts: contexts && { op, ids: remove ?? ids },
   };

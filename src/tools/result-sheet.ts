@@ -77,7 +77,9 @@ export async function* resultSheet(
   const { fromCells } = shape;
   const more = { separator: file.sheet?.separator, targeting: file.targeting };
   const source: ResultSource = {
-    ...{ bytes: runs.part(runId, part), file, shape },
+    bytes: runs.part(runId, part),
+    file,
+    shape,
     columns: found.events === undefined ? OPTION_RESULT_COLUMNS : RESULT_COLUMNS,
     keyReader: (header) =>
       found.events !== undefined
@@ -284,7 +286,10 @@ function againCall({ run, file: { given = {} } }: SheetRun, file: string): strin
   const { tool, input } = run?.header.call ?? { tool: "track_events", input: {} };
   const call = {
     ...("targetingId" in input && { targetingId: input.targetingId }),
-    ...{ file, columns, separator, fillDown },
+    file,
+    columns,
+    separator,
+    fillDown,
     ...("onExisting" in input && { onExisting: input.onExisting }),
   };
   return `${tool === "apply_plan" ? "plan_targeting" : tool} ${JSON.stringify(call)}`;

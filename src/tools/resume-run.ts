@@ -246,7 +246,8 @@ async function resumeOrAsk(
     decideApprovalOnPage(
       {
         call: { tool: "resume_run", input: { about: runId, saveTo: "" } },
-        ...{ name: runId, effect: shown },
+        name: runId,
+        effect: shown,
         after: (decision) => reportResumed(decision, runId, context),
         otherwise: async () => tokenInstead(text, context, (hint) => token([hint])),
       },
@@ -254,7 +255,9 @@ async function resumeOrAsk(
     );
   return decided<ToolAnswer>(
     {
-      ...{ needsApproval: asks, digest, onPage },
+      needsApproval: asks,
+      digest,
+      onPage,
       effect: () => shown,
       start: (asked) => goOn(asked === "agreed_in_client" ? inClient(context) : undefined),
       closed: context.page?.isOffered() ? onPage : undefined,

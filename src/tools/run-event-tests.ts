@@ -163,7 +163,8 @@ async function runLive(
     decideApprovalOnPage(
       {
         call: { tool: "run_event_tests", input: { about: kept.suiteId, saveTo: saveTo ?? "" } },
-        ...{ name: kept.suiteId, effect },
+        name: kept.suiteId,
+        effect,
         after: (approval) => reportApprovedTests(approval, { kept, place }, context),
         otherwise: async () => tokenInstead(text, context, (hint) => token([hint])),
       },
@@ -171,7 +172,9 @@ async function runLive(
     );
   return decided<ToolAnswer>(
     {
-      ...{ needsApproval: true, digest: yes, onPage },
+      needsApproval: true,
+      digest: yes,
+      onPage,
       effect: () => effect,
       closed: context.page?.isOffered() ? onPage : undefined,
       start: async (asked) =>

@@ -49,7 +49,10 @@ export async function startUndoPlan(runId: string, context: ToolContext, earlier
   const { targetings, make } = await undoPlanOf(runId, context);
   return planNowOrInBackground<PlannedUndo>(
     {
-      ...{ ...byUndo(runId), from: { given: { runId } }, targetings, make },
+      ...byUndo(runId),
+      from: { given: { runId } },
+      targetings,
+      make,
       textOf: (made) => made,
       async answer(made) {
         const { environment, readOnly } = context;

@@ -281,7 +281,11 @@ export function settledEntry(object: number, settlement: EventSettlement, at: nu
   const reason = eventReason(settlement);
   const verdict = verdictOf(predicted, observed);
   return {
-    ...{ t: "settled", object, outcome, attempts, at },
+    t: "settled",
+    object,
+    outcome,
+    attempts,
+    at,
     ...(reason && { reason }),
     ...(verdict && { verdict }),
     ...(maybeTwice && { maybeTwice }),

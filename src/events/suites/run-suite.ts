@@ -101,7 +101,11 @@ async function runCase(one: EventCase, options: RunSuiteOptions): Promise<CaseRe
   for (const event of eventsOf(one)) observations.push(await observeEvent(event, options));
   const telling = decisiveObservation(expected, observations);
   return {
-    ...{ id, title, kind, expected, basis },
+    id,
+    title,
+    kind,
+    expected,
+    basis,
     ...(rule !== undefined && { rule }),
     ...telling,
     status: statusOf(expected, telling.observed),

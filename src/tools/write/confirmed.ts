@@ -51,8 +51,11 @@ async function startConfirmed(
 ): Promise<ToolOutcome> {
   const { runId, call } = header;
   const decision: Decision = {
-    ...{ answer: "approved", channel: "token", person: personOf(context) },
-    ...{ saw: confirmation.isFor, until: confirmation.expiresAt },
+    answer: "approved",
+    channel: "token",
+    person: personOf(context),
+    saw: confirmation.isFor,
+    until: confirmation.expiresAt,
   };
   checkCounts(confirmation, context);
   const bytes = context.runs.part(runId, "input");
