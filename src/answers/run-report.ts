@@ -185,7 +185,7 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
     ...moreLine(failures, "reason", runId),
     // Why an event was not sent is shown with the failures.
     ...sentVerdicts.map(({ line }) => line),
-    ...moreLine({ omitted: sentKinds - sentVerdicts.length }, "expected result", runId),
+    ...moreLine({ omitted: sentKinds - sentVerdicts.length }, "kind", runId, " of expected results"),
     ...plan.rows.map(({ line }) => line),
     ...moreLine(plan, "request", runId),
     ...changes,
@@ -213,9 +213,10 @@ function moreLine(
   { omitted }: { readonly omitted: number },
   noun: string,
   runId: string | undefined,
+  of = "",
 ): readonly string[] {
   if (omitted === 0) return [];
-  return [`${many(omitted, `more ${noun}`)}${runId === undefined ? "" : ` in ${resultsUri(runId)}`}.`];
+  return [`${many(omitted, `more ${noun}`)}${of}${runId === undefined ? "" : ` in ${resultsUri(runId)}`}.`];
 }
 
 function notesOf(run: ReportedRun): readonly string[] {
