@@ -279,10 +279,11 @@ test.each(SCHEMES)("strange names are plain text, and axe-core finds nothing, %s
 
 test("everything about runs is done by keyboard, and the focus is seen", async () => {
   const session = await startDeciding();
-  const answer = session.ask();
+  // Undo can only restore names that the service accepts.
+  const answer = session.ask(session.options.slice(3).map(({ _id }) => _id));
   await onPage(await session.browser.address(), async (page) => {
     await button(page, "approve").waitFor();
-    await tabTo(page, "Delete 3 options");
+    await tabTo(page, "Delete 2 options");
     await expect.poll(() => button(page, "approve").getAttribute("aria-disabled")).toBe("false");
     await page.keyboard.press("Enter");
     expect((await answer).structuredContent).toMatchObject({ status: "succeeded" });
@@ -291,7 +292,7 @@ test("everything about runs is done by keyboard, and the focus is seen", async (
     await tabTo(page, "Runs");
     await page.keyboard.press("Enter");
     await page.getByRole("table", { name: "Runs" }).waitFor();
-    await tabTo(page, `Deleted 3 options from ${MARKUP}`);
+    await tabTo(page, `Deleted 2 options from ${MARKUP}`);
     await page.keyboard.press("Enter");
     await button(page, "undo").waitFor();
     await tabTo(page, "Undo…");
