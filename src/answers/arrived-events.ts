@@ -166,7 +166,7 @@ const EXPECTATION_TOKENS = 1600;
 const CHECK_TOKENS = 300;
 const FINDING_TOKENS = 520;
 /** The same for the list beside a coverage report, which does not list events. */
-export const COVERAGE_FINDING_TOKENS = 750;
+export const COVERAGE_FINDING_TOKENS = 700;
 const UID_TOKENS = 60;
 
 interface Said {
