@@ -14,6 +14,11 @@ const LARGEST_PLAIN_BODY = 256 * 1024;
 const BODY_TIMEOUT_MS = 15_000;
 const MAX_MESSAGES = 20;
 
+/**
+ * How long the answer to a body that is too large waits for the rest of it: many clients read no answer while they send.
+ */
+const REST_MS = 1000;
+
 /** A body that is complete within this time, as most are, does not count as unfinished. */
 const SOON_MS = 100;
 
@@ -109,27 +114,33 @@ function readBody(incoming: IncomingMessage, room: Reservation, unfinished: Rese
   const chunks: Buffer[] = [];
   let bytes = 0;
   let isOver = false;
+  let rest: NodeJS.Timeout | undefined;
   return new Promise((resolve) => {
     const end = (how: Buffer | Unread): void => {
       isOver = true;
       clearTimeout(soon);
       clearTimeout(late);
+      clearTimeout(rest);
       chunks.length = 0;
       resolve(how);
     };
     const soon = setTimeout(() => unfinished.more(1) || end("tooMany"), SOON_MS);
     const late = setTimeout(() => end("late"), BODY_TIMEOUT_MS);
+    const dropRest = (): void => {
+      chunks.length = 0;
+      rest = setTimeout(() => end("tooLarge"), REST_MS);
+    };
     incoming.on("data", (chunk: Buffer) => {
-      if (isOver) return;
+      if (isOver || rest !== undefined) return;
       bytes += chunk.length;
       chunks.push(chunk);
-      if (bytes > LARGEST_BODY) end("tooLarge");
+      if (bytes > LARGEST_BODY) dropRest();
       else if (!room.more(chunk.length)) end("noRoom");
     });
-    incoming.once("end", () => end(Buffer.concat(chunks)));
+    incoming.once("end", () => end(rest === undefined ? Buffer.concat(chunks) : "tooLarge"));
     incoming.once("error", () => end("broken"));
     incoming.once("close", () => end("broken"));
-    if (Number(incoming.headers["content-length"] ?? 0) > LARGEST_BODY) end("tooLarge");
+    if (Number(incoming.headers["content-length"] ?? 0) > LARGEST_BODY) dropRest();
   });
 }
 
