@@ -19,7 +19,7 @@ import type {
   StoredParts,
 } from "../runs/kind.ts";
 import { isUnstarted } from "../runs/lifecycle.ts";
-import { ownReason, type Reason, type Standing } from "../runs/outcome.ts";
+import { ownReason, type Reason } from "../runs/outcome.ts";
 import type { Turn } from "../runs/turn.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import type { RouteTable } from "../spec/routes.ts";
@@ -282,8 +282,6 @@ async function madeBy({ plan, stop }: Planning, signal: AbortSignal): Promise<Pl
   }
 }
 
-const DONE: ReadonlySet<Standing> = new Set(["succeeded", "alreadyDone"]);
-
 function driverOf(
   run: DrivenChange,
   { api, clock, random, retryBudgetMs, routes }: ChangeWorld,
@@ -318,10 +316,8 @@ function driverOf(
       if (header.repeats === undefined) return undefined;
       repeated ??= others.stateOf(header.repeats);
       const before = await repeated;
-      const isThere = before !== undefined && DONE.has(before.standing(object));
-      return isThere && before.objects.at(object)?.name === state.objects.at(object)?.name
-        ? { _id: before.idOf(object) }
-        : undefined;
+      const isSame = before?.objects.at(object)?.name === state.objects.at(object)?.name;
+      return isSame && before?.didOf(object) !== undefined ? { _id: before.idOf(object) } : undefined;
     },
     connect: async (operation) => api.connect?.(operation),
     send: (operation, ids, fence) => {
