@@ -151,7 +151,7 @@ function notesOf({ results }: SuiteReport): readonly string[] {
       : []),
     ...(uncertain > 0
       ? [
-          `${uncertain} of the cases that ended as expected were uncertain: any result of such a case counts as expected`,
+          `${amount(uncertain, "case")} that ended as expected ${uncertain === 1 ? "accepts" : "accept"} any result, because the documents do not state it`,
         ]
       : []),
   ];
