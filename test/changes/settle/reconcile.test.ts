@@ -48,6 +48,30 @@ const shoes = (_id: string, contexts: readonly string[] = ["a"]): HeldOption => 
   contexts,
 });
 
+/**
+ * A run that adds the option `Shoes` with one Context ID to `place`. It listed `before`, then its request was not
+ * answered; `now` is what is there then.
+ */
+async function listedAndLost(place: NewPlace, before: readonly HeldOption[], now: readonly HeldOption[]) {
+  const make = StepMaker.after({ length: 0 });
+  const step = make.addOption({ name: "Shoes", contexts: ["a"] }, place, { objects: [0] });
+  const entries: JournalEntry[] = [
+    { t: "objects", objects: [{ index: 0 }] },
+    { t: "steps", steps: [step] },
+  ];
+  const first = fakeDriver(entries, { held: before });
+  await noteNewest(first.driver);
+  const sent: JournalEntry[] = [
+    { t: "send", steps: [0], at: START + 1000, again: false },
+    { t: "answer", at: START + 3000, changes: [{ step: 0, to: "suspect" }] },
+  ];
+  const { driver, time } = fakeDriver([...entries, ...first.journal, ...sent], { held: now });
+  time.advance(5000);
+  return { driver, step };
+}
+
+type NewPlace = Parameters<StepMaker["addOption"]>[1];
+
 async function verdict(held: readonly HeldOption[], existing: string, madeNow = false) {
   const { driver, step } = metItsName(held);
   return reconcileCreates(driver, [{ step, reason: taken(existing) }], madeNow, noNames);
@@ -214,22 +238,8 @@ describe("a clock that is set back by any time during a run", () => {
 
   /** The verdict about `found`, after the run listed `before` as a whole and another request of it was answered. */
   async function verdictAfter(before: readonly HeldOption[], found: HeldOption, madeNow = false) {
-    const make = StepMaker.after({ length: 0 });
-    const item = { name: "Shoes", contexts: ["a"] };
-    const step = make.addOption(item, { targeting: { id: TARGETING } }, { objects: [0] });
-    const entries: JournalEntry[] = [
-      { t: "objects", objects: [{ index: 0 }] },
-      { t: "steps", steps: [step] },
-    ];
-    const first = fakeDriver(entries, { held: before });
-    await noteNewest(first.driver);
-    const sent: JournalEntry[] = [
-      { t: "send", steps: [0], at: START + 1000, again: false },
-      { t: "answer", at: START + 3000, changes: [{ step: 0, to: "suspect" }] },
-    ];
-    const { driver, time } = fakeDriver([...entries, ...first.journal, ...sent], { held: [...before, found] });
+    const { driver, step } = await listedAndLost({ targeting: { id: TARGETING } }, before, [...before, found]);
     driver.serverClock.observeMade([START + 100], START + 95, START + 105);
-    time.advance(5000);
     return reconcileCreates(driver, [{ step, reason: taken(found._id) }], madeNow, noNames);
   }
   const others = [BEFORE, idAt(-4000)].map((_id, at) => ({ ...shoes(_id), name: `Other ${at}` }));
@@ -261,21 +271,8 @@ describe("a sub-option that is created in an existing group", () => {
 
   /** The verdict after the run listed `before`, and its request was not answered; `now` is what is there then. */
   async function verdictOn(existing: string, before: readonly HeldOption[], now: readonly HeldOption[]) {
-    const make = StepMaker.after({ length: 0 });
     const place = { targeting: { id: TARGETING }, parent: { id: GROUP } };
-    const step = make.addOption({ name: "Shoes", contexts: ["a"] }, place, { objects: [0] });
-    const entries: JournalEntry[] = [
-      { t: "objects", objects: [{ index: 0 }] },
-      { t: "steps", steps: [step] },
-    ];
-    const first = fakeDriver(entries, { held: before });
-    await noteNewest(first.driver);
-    const sent: JournalEntry[] = [
-      { t: "send", steps: [0], at: START + 1000, again: false },
-      { t: "answer", at: START + 3000, changes: [{ step: 0, to: "suspect" }] },
-    ];
-    const { driver, time } = fakeDriver([...entries, ...first.journal, ...sent], { held: now });
-    time.advance(5000);
+    const { driver, step } = await listedAndLost(place, before, now);
     return reconcileCreates(driver, [{ step, reason: taken(existing) }], false, noNames);
   }
   const old = { ...shoes(BEFORE), name: "Easter" };
