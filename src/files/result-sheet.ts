@@ -52,8 +52,8 @@ export const OPTION_RESULT_COLUMNS: readonly ResultColumn[] = ["_id", "action", 
 
 /**
  * Yields the rows of the caller's sheet in order, each with its result. Rows above the header, blank rows and total
- * rows stay unchanged. A workbook's rows keep their positions. Throws a FileError if the sheet cannot
- * be read.
+ * rows stay unchanged. A workbook's rows keep their positions. Throws a FileError if the sheet cannot be
+ * read.
  */
 export async function* resultRows(source: ResultSource, form: SheetFormat): AsyncGenerator<WrittenRow> {
   const { bytes, file, shape } = source;

@@ -183,9 +183,9 @@ export function isTestFormat(format: string): format is TestFormat {
 }
 
 /**
- * Generates a file with tests for events and parameters that have not arrived: all cases for missing events, and the full event
- * if only a parameter is missing. Returns undefined if everything has arrived. `sandboxUrl` is the address to which a
- * page under test sends its events.
+ * Generates a file with tests for events and parameters that have not arrived: all cases for missing events, and the
+ * full event if only a parameter is missing. Returns undefined if everything has arrived. `sandboxUrl` is the address to
+ * which a page under test sends its events.
  */
 export async function testsForUnseen(
   coverage: readonly CoverageRow[],

@@ -28,7 +28,7 @@ import type { Plan } from "./plan.ts";
 export interface TargetingObjects {
   readonly own: number;
   readonly first: number;
-  /** The objects that are stored as rows. */
+  /** The blocks of the objects that are stored as rows. */
   readonly rows: ReadonlySet<RowBlock>;
 }
 
@@ -75,6 +75,7 @@ interface StepContext extends TargetingObjects {
 export function addSteps(plan: Plan, changes: PlannedChanges, place: TargetingObjects): void {
   const { items, alreadyDone } = changes;
   const open = items.flatMap((item, at) => (alreadyDone.has(at) ? [] : [{ at, item }]));
+  // Rows depend on nothing, so only the other items need an order.
   const ordered = open.filter(({ at }) => plan.objects.rowAt(place.first + at) === undefined);
   const groupOf = groupFinder(changes);
   const wishes = ordered.map(({ at, item }) => ({ at, change: changeOf(item, at, groupOf) }));

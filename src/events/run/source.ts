@@ -293,7 +293,10 @@ function cellValue(cell: string, parameter: Parameter | undefined, delimiter: st
 const DECIMAL_COMMA = /^-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}$/;
 const GROUPED = /^-?\d{1,3}(?:,\d{3})+\.\d+$/;
 
-/** 1,250 in sheets with decimal commas, whose cells are separated by semicolons; 1.25 in all other sheets. */
+/**
+ * A number such as 1.250. Where semicolons separate the cells, it may be one thousand two hundred and fifty, because
+ * commas are decimal there. In other sheets it is 1.25.
+ */
 const GROUPED_BY_POINTS = /^-?[1-9]\d{0,2}(?:\.\d{3})+$/;
 
 /**

@@ -6,7 +6,7 @@ import { counted, number } from "./plain-words.ts";
 import { SEARCH_AFTER_MS, useRead } from "./requests.ts";
 import { clockAhead, sandbox, set, targetings } from "./state.ts";
 
-/** How many rows one open list shows. A targeting, a group and an option can be open within each other: three lists. */
+/** How many rows one list shows. At most three lists are open within each other, so at most 500 rows are shown. */
 const BRANCH_ROWS = 150;
 const SEARCH_ROWS = 450;
 /** How long a change is marked, in milliseconds. */
