@@ -22,12 +22,12 @@ export function taskWaitsText(address: string | undefined): string {
   return `Approval required; nothing was sent. A person decides ${where}.`;
 }
 
-/** The text that a client shows to its person before it opens the page of a run that waits for approval. */
+/** Returns the text that a client shows to its person before it opens the page of a run that waits for approval. */
 export function opensPageText(effect = "a change waits there."): string {
   return `Your approval is needed on the page of this server: ${effect} Log in there to see all of it, and to decide.`;
 }
 
-/** The message to an agent while a run waits for a decision in a view of the client. */
+/** Returns the message to an agent while a run waits for a decision in a view of the client. */
 export function waitsInView(runId: string): string {
   return (
     "the client shows this run to the person, who decides there; nothing was changed yet. " +
@@ -48,13 +48,13 @@ export const PAGE_NOT_OPENED_REMEDY =
 /** Why a channel other than the page was used. */
 export const PAGE_NOT_OPENED_HINT = "a page was opened for the person, but nobody looked at it";
 
-/** The note that the person declined, with the effect that they were shown. */
+/** Returns the note that the person declined, with the effect that they were shown. */
 export function declinedNote(effect: string | undefined): string {
   const shown = effect === undefined ? "" : ` They were shown: ${effect}`;
   return `the person declined; nothing was changed. Do not try again unless they ask for it.${shown}`;
 }
 
-/** Why a run cannot be approved after its effect has changed. */
+/** Explains why a run cannot be approved after its effect has changed. */
 export function staleNote(changed: string): string {
   return `this has changed since it was planned and cannot be approved any more; make the call again (${changed})`;
 }
@@ -65,12 +65,12 @@ export const UNDECIDED_WORDS: Readonly<Record<"unanswered" | "closed", string>> 
   closed: "the question was closed without a decision",
 };
 
-/** The note that nobody has decided, and that nothing was changed. */
+/** Returns the note that nobody has decided, and that nothing was changed. */
 export function undecidedNote(why: keyof typeof UNDECIDED_WORDS): string {
   return `${UNDECIDED_WORDS[why]}: nothing was changed`;
 }
 
-/** What an agent can do if nobody has decided. If `runId` is set, a later approval still starts that run. */
+/** Returns what an agent can do if nobody has decided. If `runId` is set, a later approval still starts that run. */
 export function undecidedSteps(runId: string | undefined): readonly string[] {
   const again = "ask the person. If they want it, make the call again: they are then asked for approval";
   if (runId === undefined) return [again];
@@ -186,12 +186,12 @@ function within(targetings: readonly Loss[]): string {
   return many(options, "option") + (areCounted ? ` and ${many(contextIds, "Context ID")}` : "");
 }
 
-/** Whether the service carries the change out. It refuses to delete the last sub-option of a group without Context IDs. */
+/** Returns whether the service makes a change. It never deletes the last sub-option of a group without Context IDs. */
 function isCarriedOut({ lastOf }: Loss): boolean {
   return lastOf === undefined;
 }
 
-/** How many sub-options of deleted groups become top-level options, because they are not deleted too. */
+/** States how many sub-options of deleted groups become top-level options, because they are not deleted too. */
 function freedWords(groups: readonly Loss[], options: readonly Loss[]): string {
   const deleted = new Set(options.map(({ _id }) => _id));
   const freed = groups.reduce(
@@ -323,7 +323,8 @@ export function questionText({ sentence, parts }: Effect): string {
 }
 
 /**
- * The effect for the agent that shows it to a person, with names fenced. IDs and details are omitted for many names.
+ * Returns the effect for the agent that shows it to a person, with names fenced. IDs and details are omitted for many
+ * names.
  */
 export function effectText(effect: Effect): string {
   const { sentence, parts } = effect;
@@ -384,12 +385,12 @@ export function differingObjects(before: readonly EffectPart[], now: readonly Ef
   return more > 0 ? [...sentences.slice(0, MAX_DIFFERING), `${thousands(more)} more have changed`] : sentences;
 }
 
-/** The note for the agent that a person was asked a second time, and why. */
+/** Returns the note for the agent that a person was asked a second time, and why. */
 export function askedTwiceHint(changed: string): string {
   return `the person was asked twice, since something changed: ${changed}`;
 }
 
-/** The text of a repeated question, with what has changed since the first one. */
+/** Returns the text of a repeated question, with what has changed since the first one. */
 export function changedQuestion(changed: string, message: string): string {
   return `Something has changed since you were asked: ${changed}\n${message}`;
 }
@@ -444,7 +445,7 @@ const PLACES = {
   terminal: "in the terminal",
 } as const;
 
-/** The sentence that says who approved or declined, as lines of an answer. Empty if no approval was needed. */
+/** Returns the sentence that says who approved or declined, as lines of an answer. Empty if no approval was needed. */
 export function approvalLines(approval: Approval | undefined): readonly string[] {
   const words = approval && approvalWords(approval);
   return words === undefined ? [] : [`${words}.`];

@@ -60,7 +60,7 @@ function cut(text: string): string {
 
 const COLUMNS = 80;
 
-/** The coverage report as text. Each part has its own lines, of at most 80 columns. */
+/** Returns the coverage report as text. Each part has its own lines, of at most 80 columns. */
 export function coverageText(coverage: Coverage): string {
   const { summary, neverSeen, alwaysRight, sometimesWrong, alwaysWrong, parametersNeverSeen, unsupported } = coverage;
   const missing = Object.entries(parametersNeverSeen).map(([event, names]) => `${event} ${names.join(" ")}`);
@@ -341,7 +341,7 @@ function reasons(findings: Findings, body: unknown): readonly string[] {
   return [...sentences.slice(0, MAX_REASONS), `and ${sentences.length - MAX_REASONS} more`];
 }
 
-/** A failed request that left no event, as one line: `12:00:00 404 POST /events: did you mean /event?` */
+/** Formats a failed request that left no event as one line: `12:00:00 404 POST /events: did you mean /event?` */
 export function failedRequestLine(request: {
   readonly at: string;
   readonly method: string;
@@ -369,7 +369,7 @@ function pathMeant(path: string): string | undefined {
   return meant === path ? undefined : meant;
 }
 
-/** The catalogue of events as text, one line for each event. */
+/** Returns the catalogue of events as text, one line for each event. */
 export function eventTypesText(events: readonly EventType[]): string {
   const lines = events.map(({ eventName, meaning, required, optional }) => {
     const parameters = [...required.map((name) => `${name}*`), ...optional].join(", ");

@@ -225,7 +225,7 @@ const isPair = (letters: string, at: number): boolean => !SPLIT_PAIRS.has(letter
 /** The measured average of extra tokens per letter if all letters are paired, because another pairing may be used. */
 const EXTRA_TOKENS_PER_LETTER = 0.1;
 
-/** Whether letters can be pronounced and start where words start. Other letters are expensive. */
+/** Returns whether letters can be pronounced and start where words start. Other letters are expensive. */
 function isWord(letters: string, before: string): boolean {
   if (letters.length > LONGEST_WORD || !/[a-z]$/.test(letters)) return false;
   if (/[0-9]/.test(before) || (/[A-Za-z]/.test(before) && letters.length < SHORTEST_INSIDE)) return false;

@@ -8,7 +8,7 @@ import { placesWords, placeWords, plain, rangesOf } from "./fence.ts";
 import { type Detail, type Message, type Sentence, texts } from "./message-words.ts";
 import { rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
 
-/** The finding of the validator, in its own words. */
+/** Returns the finding of the validator, in its own words. */
 function found({ finding, section }: Detail): string {
   return typeof finding === "string" ? `: ${plain(finding)} (event-tracking-api ${String(section)})` : "";
 }
@@ -22,7 +22,7 @@ function fixWords({ fix }: Detail, otherwise: string): string {
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
 }
 
-/** What a failed request means, from the details that a run stored. Uses the same words as for any other request. */
+/** Explains a failed request, from the details that a run stored. Uses the same words as for any other request. */
 function requestWords({ kind, ...detail }: Detail, statusCode: number | undefined): Message {
   const known = storedRequestDetails(detail, statusCode);
   if (kind === "rateLimited")
@@ -194,7 +194,7 @@ export function basisNotes(verdicts: readonly VerdictRow[]): readonly string[] {
   return basisNote(sent.flatMap(({ basis, findings }) => [basis, ...findings.map((found) => found.basis)]));
 }
 
-/** What happened to a call of `track_event` because an identical earlier call has an unknown result. */
+/** States what happened to a call of `track_event` because an identical earlier call has an unknown result. */
 export function repeatedEventWords(repeat: "attached" | "resumed" | "resent"): string {
   switch (repeat) {
     case "attached":

@@ -4,7 +4,7 @@ export function suiteUri(suiteId: string): string {
   return `targeting://suites/${suiteId}`;
 }
 
-/** The address of the report of a suite's last run, as a resource. */
+/** Returns the address of the report of a suite's last run, as a resource. */
 export function suiteReportUri(suiteId: string): string {
   return `${suiteUri(suiteId)}/junit`;
 }

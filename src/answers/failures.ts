@@ -45,12 +45,12 @@ export function messageFor(reason: Reason, reader: Reader = "agent"): Message {
   };
 }
 
-/** A code for a line of text. Known codes stay as they are; any other is quoted as foreign text. */
+/** Formats a code for a line of text. Known codes stay as they are; any other is quoted as foreign text. */
 function codeWords(code: string): string {
   return Object.hasOwn(SENTENCES, code) ? code : quoteShort(code);
 }
 
-/** A reason in one line, as files of rejected items show it. */
+/** Formats a reason as one line, as files of rejected items show it. */
 export function reasonWords(reason: Reason): string {
   const { message, remedy } = messageFor(reason);
   return `${codeWords(reason.code)}: ${message}. ${remedy}`;
@@ -148,7 +148,7 @@ interface Beside {
   readonly isBelowShared?: boolean;
 }
 
-/** The line above several groups with the same code, with the common beginning of their messages. */
+/** Returns the line above several groups with the same code, with the common beginning of their messages. */
 export function sharedLine(failures: readonly SummarizedFailure[]): string {
   const [first] = failures;
   if (first === undefined) return "";

@@ -49,8 +49,8 @@ export function fenceIfForeign(lines: readonly string[]): readonly string[] {
 const QUOTED = /"((?:[^"\\]|\\.)*)"/g;
 
 /**
- * Whether a line may stand among our own sentences: it is one line, and everything that it quotes is a valid name
- * (management-api 8.3), a documented name or a single character. Quotation marks within foreign text are escaped.
+ * Returns whether a line may stand among our own sentences: it is one line, and everything that it quotes is a valid
+ * name (management-api 8.3), a documented name or a single character. Quotation marks within foreign text are escaped.
  */
 export function isOurs(line: string): boolean {
   return [...line.matchAll(QUOTED)].every(
@@ -145,7 +145,7 @@ export function rangesOf(places: readonly number[]): readonly PlaceRange[] {
   return ranges;
 }
 
-/** A number of objects with their positions: `item 2`, `30 items (21-50)`. */
+/** Formats a number of objects with their positions: `item 2`, `30 items (21-50)`. */
 export function countedPlaces(
   count: number,
   places: readonly PlaceRange[],

@@ -79,7 +79,7 @@ export const number = (value: unknown, fallback: number | string = "?"): string 
   typeof value === "number" ? thousands(value) : String(fallback);
 
 export const many = (value: unknown, one: string): string => `${number(value)} ${one}${value === 1 ? "" : "s"}`;
-/** What an option holds that keeps it from being deleted. */
+/** Describes what an option holds that keeps it from being deleted. */
 export function heldWords({ contextCount, childCount }: Detail): string {
   const subOptions = childCount === undefined ? "" : ` and ${many(childCount, "sub-option")}`;
   return `${many(contextCount, "Context ID")}${subOptions}`;
@@ -100,7 +100,7 @@ function plainOrShown(entry: string): string {
   return isUlid(entry) ? entry : quoteUntrusted(entry);
 }
 
-/** An earlier item of the same call, as people count it: its line in a file, or its number. */
+/** Names an earlier item of the same call as people count it: by its line in a file, or by its number. */
 export function earlierItem({ duplicateOfIndex, duplicateOfLine }: Detail): string {
   if (typeof duplicateOfLine === "number") return `line ${duplicateOfLine}`;
   return `item ${typeof duplicateOfIndex === "number" ? duplicateOfIndex + 1 : "?"}`;
@@ -114,7 +114,7 @@ export function there({ there, limit }: Detail): string {
   return `; it has ${number(there)}${fits}`;
 }
 
-/** The reason in brackets. */
+/** Returns the reason in brackets. */
 export function because({ because, reason }: Detail): string {
   const why = typeof reason === "string" ? reason : because;
   return typeof why === "string" ? ` (${plainWords(why)})` : "";

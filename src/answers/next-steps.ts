@@ -63,7 +63,7 @@ function callOf(tool: string, input: Readonly<Record<string, unknown>>): string 
   return `${tool} ${JSON.stringify(input)}`;
 }
 
-/** The call that saves the sheet of a run with its results, under a name that no earlier run has used. */
+/** Returns the call that saves the sheet of a run with its results, under a name that no earlier run has used. */
 export function sheetCall(runId: string): string {
   return callOf("get_run", { runId, saveTo: `results-${runId.slice(-6)}.xlsx` });
 }
@@ -72,7 +72,7 @@ function inputCall(runId: string): string {
   return callOf("get_run", { runId, outcome: "failed", includeInput: true });
 }
 
-/** Further notes on how a run ended, besides its failures. */
+/** Returns further notes on how a run ended, besides its failures. */
 export function endNotes(run: ReportedRun): readonly string[] {
   const isBusy = run.failures.some((failure) => causeOf(failure) === "busy");
   const isOver = run.status !== "running" && run.status !== "needs_confirmation";
@@ -90,14 +90,14 @@ function isEvents({ tool }: Pick<ReportedRun, "tool">): boolean {
   return tool === "track_events" || tool === "track_event";
 }
 
-/** How many objects of a run another try would resolve. Events that may have been recorded are not sent again. */
+/** Counts the objects of a run that another try would resolve. Events that may be recorded are not sent again. */
 function resumable(run: ReportedRun): number {
   return run.neverPlanned ? 0 : askable(run) + run.counts.pending + waiting(run);
 }
 
 /**
- * The number of unknown objects that another attempt would resolve. If an object of this name has appeared meanwhile,
- * no answer shows who created it.
+ * Counts the unknown objects that another attempt would resolve. If an object of this name has appeared meanwhile, no
+ * answer shows who created it.
  */
 function askable({ counts, failures, tool, unknownIsFinal }: ReportedRun): number {
   if (isEvents({ tool }) || unknownIsFinal) return 0;
@@ -229,7 +229,7 @@ function isNeverSent({ errorCode, isOfFile = false }: SummarizedFailure): boolea
   return NEVER_SENT.has(errorCode) || isOfFile;
 }
 
-/** The number of objects that still can be applied. Excludes objects that are never sent, and those of plans. */
+/** Counts the objects that can still be applied, without those that are never sent and those of plans. */
 function waiting({ counts, failures, tool }: ReportedRun): number {
   return failures
     .filter((failure) => failure.outcome === "notApplied" && (isNeverSent(failure) || PLANNING.has(tool)))

@@ -119,7 +119,7 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount }: Detai
   return { message, remedy };
 }
 
-/** The message of a refusal that every further request would get. Nothing of its request was applied. */
+/** Returns the message of a refusal that every further request would get. Nothing of its request was applied. */
 function refusal(kind: string): Sentence {
   return (detail, { operation, statusCode }) => {
     const words = refusalWords(kind, { operation, ...storedRequestDetails(detail, statusCode) });

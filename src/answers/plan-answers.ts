@@ -54,7 +54,7 @@ export interface AnsweredPlan {
   readonly isError?: boolean;
 }
 
-/** The answer with a plan, within 2,500 tokens for any size. The resource of its run contains all of it. */
+/** Returns the answer with a plan, within 2,500 tokens for any size. The resource of its run contains all of it. */
 export function planAnswer(plan: AnsweredPlan): RenderedReport {
   const isError = plan.isError ?? false;
   return fitted((most) => renderAnswer(structuredOf(plan, most), textOf(plan, most), isError));
@@ -167,8 +167,8 @@ function requestLines(requests: readonly PlannedRequest[]): readonly string[] {
 }
 
 /**
- * The answer with the problems of a desired state that cannot be read, as many as fit. `runId` is the run that stores
- * the sheet.
+ * Returns the answer with the problems of a desired state that cannot be read, as many as fit. `runId` is the run that
+ * stores the sheet.
  */
 export function problemsAnswer(
   environment: "live" | "sandbox",
@@ -205,7 +205,7 @@ export function problemsAnswer(
 
 const NOTHING = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: 0 };
 
-/** The query of a plan's pages. A cursor of these pages works for no other query. */
+/** Returns the query of a plan's pages. A cursor of these pages works for no other query. */
 export function pagesOf(runId: string): object {
   return { runId, pages: "plan" };
 }
@@ -263,7 +263,7 @@ interface PageAsked {
   readonly limit: number;
 }
 
-/** A page of everything in a plan. */
+/** Returns a page of everything in a plan. */
 export function planPage(rows: readonly Row[], { environment, runId, tool, from, limit }: PageAsked): RenderedReport {
   const picked = takeFittingRows(rows.slice(from, from + limit), pageBudget());
   const end = from + picked.length;
@@ -303,7 +303,8 @@ export interface AnsweredUndo {
 }
 
 /**
- * The answer with an undo plan. Objects that are not restored come first. The resource of its run contains all of it.
+ * Returns the answer with an undo plan. Objects that are not restored come first. The resource of its run contains all
+ * of it.
  */
 export function undoAnswer(answer: AnsweredUndo): RenderedReport {
   const rows = inOrder(answer.rows);
@@ -335,7 +336,7 @@ function undoData(answer: AnsweredUndo, rows: readonly UndoRow[], most: number):
   };
 }
 
-/** The targeting of an undo plan, if there is exactly one. */
+/** Returns the targeting of an undo plan, if there is exactly one. */
 function withinWords(document: PlanDocument | undefined): string {
   const { _id, name } = document?.plan.targeting ?? {};
   const isOne = document !== undefined && (document.wayBack?.further ?? []).length === 0 && _id !== undefined;
@@ -380,7 +381,7 @@ function countsIn(rows: readonly UndoRow[]): object {
   return unresolved > 0 ? { unresolved, ...counts } : counts;
 }
 
-/** The objects of one undo result below a heading, which names a reason that is the same for all of them. */
+/** Returns the objects of one undo result below a heading, which names a reason that is the same for all of them. */
 function undoSection(rows: readonly UndoRow[], label: RowLabel, document: PlanDocument | undefined): readonly string[] {
   const [first] = rows;
   if (first === undefined) return [];
@@ -416,7 +417,8 @@ const REASON_WORDS: Readonly<Record<UndoReason, string>> = {
 };
 
 /**
- * The number of objects with each undo result: "3 undone exactly, 1 impossible to undo". `already`: unchanged objects.
+ * Returns the number of objects with each undo result: "3 undone exactly, 1 impossible to undo". `already`: unchanged
+ * objects.
  */
 export function undoCounts(rows: readonly UndoRow[], already = 0): string {
   const counts = countsOfRows(rows);
@@ -448,7 +450,7 @@ function undoneObject(
   return `${what}${about}${values}${why === "" ? "" : `: ${why}`}`;
 }
 
-/** Why an object is not restored, or not restored exactly. */
+/** Explains why an object is not restored, or not restored exactly. */
 export function reasonWords({ reasons = [] }: Pick<UndoRow, "reasons">): readonly string[] {
   return reasons.map((reason) => REASON_WORDS[reason]);
 }

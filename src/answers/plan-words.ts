@@ -23,13 +23,13 @@ export const KIND_WORDS: Readonly<Record<ListedChangeKind, string>> = {
   adopted: "found by name",
 };
 
-/** A problem in the format of compilers: `FILE:LINE:COLUMN: text`. Without a file it has its path instead. */
+/** Formats a problem as compilers do: `FILE:LINE:COLUMN: text`. A problem with a path shows the path instead. */
 export function problemLine(file: string, { line, column, path, message, remedy }: Problem): string {
   const place = path === undefined ? `${file}:${line}:${column}` : plain(path);
   return `${place}: ${plain(message)}. ${plain(remedy)}`;
 }
 
-/** What a plan of a file contains besides its changes, each on a line. */
+/** Lists what a plan of a file contains besides its changes, one line each. */
 export function linesOf({ drift, conflicts, onlyThere, limits, problems }: StatePlan, file: string) {
   return {
     drift: drift.map(differenceLine),
@@ -40,7 +40,7 @@ export function linesOf({ drift, conflicts, onlyThere, limits, problems }: State
   };
 }
 
-/** A change on one line, without its kind. */
+/** Formats a change as one line, without its kind. */
 export function changeLine({ kind, _id, name, from, to, added, removed, isTargeting }: ListedChange): string {
   const what = `${isTargeting === true ? "the targeting " : ""}${quoteUntrusted(name)}${_id === undefined ? "" : ` (${_id})`}`;
   if (kind === "renamed") return `${what}: ${value(from)} → ${value(to)}`;
@@ -80,7 +80,7 @@ export const FIELD_WORDS: Readonly<Record<Difference["field"], string>> = {
   subOptions: "sub-options",
 };
 
-/** A difference on one line: the object, the field, and its value on each side that has one. */
+/** Formats a difference as one line: the object, the field, and its value on each side that has one. */
 export function differenceLine({ _id, name, field, base, file, service, planned, line }: Difference): string {
   const what = `${quoteUntrusted(name)}${_id === undefined ? "" : ` (${_id})`}${line === undefined ? "" : `, line ${line}`}`;
   if (field === "deleted" || field === "added") return `${what}: ${FIELD_WORDS[field]}`;
@@ -92,7 +92,7 @@ export function differenceLine({ _id, name, field, base, file, service, planned,
   return `${what}: ${FIELD_WORDS[field]}: ${sides.join(", ")}${isSameCount ? ", but different ones" : ""}`;
 }
 
-/** A limit that would be exceeded, with the current state and how many fit. */
+/** Formats a limit that would be exceeded, with the current state and how many fit. */
 export function limitLine({ limit, of, there, wanted, fits }: ExceededLimit): string {
   if (limit.startsWith("TARGETING_MCP_")) {
     return (

@@ -43,7 +43,7 @@ interface OptionsPage extends OptionsTotals {
   readonly brief?: BriefList | undefined;
 }
 
-/** A page of options as text. */
+/** Formats a page of options as text. */
 export function optionsText(page: OptionsPage): string {
   const { rows, total, scanned, topLevel, subOptions, complete, note, cursor, brief, isFiltered } = page;
   const counted = `${amount(rows.length, "option")}${total === undefined || total === rows.length ? "" : ` of ${thousands(total)}`}`;
@@ -98,7 +98,7 @@ interface ComparedOptions extends Readonly<Record<"onlyHere" | "onlyThere", Cont
   readonly cursor: string | undefined;
 }
 
-/** The comparison of two options as text. */
+/** Formats the comparison of two options as text. */
 export function comparedText({ row, other, shared, onlyHere, onlyThere, note, cursor }: ComparedOptions): string {
   const isWhole = onlyHere.complete && onlyThere.complete;
   const list = (what: string, { total, contexts }: Pick<ContextList, "total" | "contexts">) => [
@@ -120,7 +120,7 @@ export function comparedText({ row, other, shared, onlyHere, onlyThere, note, cu
   ]);
 }
 
-/** What was saved to a file, as text. */
+/** Describes as text what was saved to a file. */
 export function savedText({ savedTo, base, counts, largest = [], option }: Saved): string {
   const { options, contextIds } = counts;
   const ids = many(contextIds, "Context ID");
@@ -152,7 +152,7 @@ export interface TargetingSummary {
   readonly complete: boolean;
 }
 
-/** A targeting as text. */
+/** Formats a targeting as text. */
 export function targetingText(
   row: Readonly<Record<string, unknown>>,
   summary?: TargetingSummary,
@@ -179,17 +179,17 @@ export function candidatesText(part: string, candidates: readonly string[], omit
   ]);
 }
 
-/** The other targetings whose names contain the name of the shown targeting. */
+/** Returns the other targetings whose names contain the name of the shown targeting. */
 export function othersText(others: readonly SeenTargeting[]): string {
   return lines(["Other names contain this one:", ...withForeignLast([], others.map(seenLine))]);
 }
 
-/** The line of a targeting that was seen before. */
+/** Formats the line of a targeting that was seen before. */
 export function seenLine({ _id, name, seenAt }: SeenTargeting): string {
   return `${_id} ${quoteUntrusted(name)} ${new Date(seenAt).toISOString().slice(0, 16)}Z`;
 }
 
-/** The targetings that were seen before, as text. `seen` are their lines. */
+/** Returns the targetings that were seen before, as text. `seen` are their lines. */
 export function seenText(seen: readonly string[], omitted: number): string {
   if (seen.length === 0) {
     return (
@@ -222,7 +222,7 @@ function fieldWords(fields: Readonly<Record<string, unknown>>): readonly string[
   return Object.entries(fields).map(([field, value]) => `${field}=${plain(value)}`);
 }
 
-/** A line of a list: ID, number of Context IDs, name, and the fields that most options do not have. */
+/** Formats a line of a list: ID, number of Context IDs, name, and the fields that most options do not have. */
 export function listLine({ _id, name, type, contextCount, parent, parentName, ...rest }: OptionRow): string {
   const { childCount, contextCountWithChildren, matched, contexts, ...fields } = rest;
   const all =

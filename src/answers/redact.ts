@@ -5,7 +5,7 @@ export interface Redactor {
   bytes(given: Buffer): Buffer;
   /** Returns a copy of a JSON object with all texts redacted, including property names. */
   record(given: Readonly<Record<string, unknown>>): Record<string, unknown>;
-  /** Whether any text of some data contains a secret. Secrets that may be ordinary words are ignored. */
+  /** Returns whether any text of some data contains a secret. Secrets that may be ordinary words are ignored. */
   holds(given: unknown): boolean;
 }
 

@@ -39,7 +39,7 @@ export function planningFailure(detail: Readonly<Record<string, unknown>>): Fail
   return stored === undefined ? { message: "the reason is not known" } : problemWords(stored);
 }
 
-/** The message of a request that failed outside of a run: a read for an answer or for a plan. */
+/** Returns the message of a request that failed outside of a run: a read for an answer or for a plan. */
 export function requestFailure(error: ApiError): Failure {
   if (error instanceof ListError) return LIST_FAILURES[error.problem];
   return planningFailure(problemOf(error));
@@ -69,13 +69,13 @@ function problemWords(problem: Problem): Failure {
   }
 }
 
-/** How to fix that a request was not sent or not answered, or what helps most often if the cause is unknown. */
+/** Returns how to fix that a request was not sent or not answered. Unknown causes get the most frequent remedy. */
 export function remedyOf(problem: Known): string {
   const { network = "lost" } = problem;
   return (isCause(network) ? REMEDIES[network] : REMEDIES.lost)(endpointOf(problem));
 }
 
-/** The message that the service limits requests, with the requested wait. */
+/** Returns the message that the service limits requests, with the requested wait. */
 export function rateLimitWords({ retryAfterMs = 0 }: Known): string {
   const seconds = Math.ceil(retryAfterMs / 1000);
   const time = seconds < 120 ? `${seconds} s` : `${thousands(Math.ceil(seconds / 60))} min`;
@@ -235,7 +235,7 @@ export interface FolderRequest {
   readonly allowedDirs: readonly string[];
 }
 
-/** How a person allows a file to be used, for the host that requested it. */
+/** Explains how a person allows a file to be used, for the host that requested it. */
 export function allowFolderRemedy({ client, path, allowedDirs }: FolderRequest, delimiter: string): string {
   if (client === undefined) {
     return "Over HTTP each token has its folders: `folders` of its entry in TARGETING_MCP_ACCESS_FILE. Or give the data in the call.";

@@ -80,7 +80,7 @@ function resultWords(run: ReportedRun): string {
   return `${none}${whereWords(run)}: ${isAll}${rest.join(", ")}`;
 }
 
-/** What a plan would do. An import may also add Context IDs to options that exist. */
+/** States what a plan would do. An import may also add Context IDs to options that exist. */
 function wouldWords({ tool, counts, plan = [], newOptions }: ReportedRun, { todo, noun }: Work): string {
   const { pending, items, failed } = counts;
   const updates = plan.reduce((sum, { operation, items }) => sum + (operation === "updateOptions" ? items : 0), 0);
@@ -140,7 +140,7 @@ const ALREADY_WORDS: Readonly<Record<string, string>> = {
   bulk_add_options: "already there",
 };
 
-/** `options`: the counted options of new targetings, which are named separately. */
+/** Formats how many of all objects. `options`: the counted options of new targetings, which are named separately. */
 function ofAll(count: number, all: number, noun: string, options = { count: 0, items: 0 }): string {
   if (options.items === 0) return count === all ? many(count, noun) : `${thousands(count)} of ${many(all, noun)}`;
   const [outer, outerAll] = [count - options.count, Math.max(all, options.items) - options.items];
@@ -155,7 +155,7 @@ function whereWords({ totals, tool, counts }: ReportedRun): string {
   return `${prefix} ${of}, which ${tool.startsWith("update") ? "has" : "now has"} ${tool.startsWith("update") ? many(optionCount, "option") : thousands(optionCount)}`;
 }
 
-/** The note that some requests have no answer yet, because requests are counted by their answers. */
+/** Returns the note that some requests have no answer yet, because requests are counted by their answers. */
 export function unansweredNote({ unanswered = 0 }: ReportedRun): readonly string[] {
   return unanswered === 0
     ? []
@@ -200,7 +200,7 @@ export function reportedApproval({ approval, tool, status, alwaysReportsApproval
   return alwaysReportsApproval || ASKING_TOOLS.has(tool) || approval.decision !== "not_needed" ? approval : undefined;
 }
 
-/** How the rows of a file became items. Empty if each row is one item. */
+/** States how the rows of a file became items. Empty if each row is one item. */
 export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[] {
   if (merged + skipped === 0) return [];
   const parts = [
@@ -213,7 +213,7 @@ export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[
 
 const MAX_MATCHES_SHOWN = 5;
 
-/** Which names matched other names approximately, because none matched exactly. */
+/** Lists the names that matched other names approximately, because none matched exactly. */
 export function fuzzyMatchNote({ takenFor = [] }: ReportedRun): readonly string[] {
   if (takenFor.length === 0) return [];
   const named = takenFor
@@ -223,7 +223,7 @@ export function fuzzyMatchNote({ takenFor = [] }: ReportedRun): readonly string[
   return [`${named.join(", ")}${more > 0 ? `, and ${more} more` : ""}, which differs in case or outer spaces`];
 }
 
-/** Which Context IDs look like one that the option already has. */
+/** Lists the Context IDs that look like one that the option already has. */
 export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly string[] {
   if (nearIds === undefined) return [];
   const { count, first } = nearIds;
@@ -234,7 +234,7 @@ export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly st
   ];
 }
 
-/** The note that an undo keeps added Context IDs of options that were not read before: they may be older. */
+/** Returns the note that an undo keeps added Context IDs of options that were not read before: they may be older. */
 export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string[] {
   if (unread === 0 || counts.succeeded === 0) return [];
   const options = `${many(unread, "option")} ${unread === 1 ? "was" : "were"}`;
@@ -243,7 +243,7 @@ export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string
 
 const MAX_COUNTS_SHOWN = 5;
 
-/** Which options have a different number of Context IDs than expected. */
+/** Lists the options whose number of Context IDs differs from the expected one. */
 export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[] {
   if (otherCounts.length === 0) return [];
   const picked = otherCounts.slice(0, MAX_COUNTS_SHOWN).map(({ name, _id = "?", expected, found }) => {
@@ -258,7 +258,7 @@ export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[]
   ];
 }
 
-/** What a resumed run did now, and what it had done before. */
+/** States what a resumed run did now, and what it had done before. */
 export function resumedNote({ resumed, counts }: ReportedRun): readonly string[] {
   if (resumed === undefined) return [];
   const before = resumed.succeeded + resumed.alreadyDone;
@@ -268,7 +268,7 @@ export function resumedNote({ resumed, counts }: ReportedRun): readonly string[]
   ];
 }
 
-/** Why a run of renames sent more requests than it has items. */
+/** Explains why a run of renames sent more requests than it has items. */
 export function swapsNote({ temporaryNames = 0, tool, status }: ReportedRun): readonly string[] {
   if (temporaryNames === 0) return [];
   const names = many(temporaryNames, tool === "rename_targetings" ? "targeting" : "option");
@@ -359,7 +359,7 @@ function holdsWords({ contextIds, bytes, limit }: FullOption): string {
   return `${holds}, and ${number(bytes)} of at most ${number(mostBytes)} bytes of them: bytes: ${fitWords(mostBytes - bytes)}`;
 }
 
-/** The service cannot list targetings, so only a part of the project's total is known. */
+/** States the known part of the project's total. The service cannot list targetings, so the rest is unknown. */
 function projectWords({ isProject, targetings }: LimitsMet): readonly string[] {
   if (!isProject) return [];
   const limit = LIMITS.projectContextIds.value;
@@ -381,7 +381,7 @@ function fitWords(room: number): string {
 
 const MAX_NAMED = 3;
 
-/** Why a call continued an earlier run. */
+/** Explains why a call continued an earlier run. */
 export function resumedRunHint(): string {
   return "this call was made before and had not finished: its run was resumed";
 }
@@ -394,7 +394,7 @@ export function newRunHint({ runId, status }: EndedRun): string {
   );
 }
 
-/** The note on interrupted runs that nothing has resumed. */
+/** Returns the note on interrupted runs that nothing has resumed. */
 export function interruptedHint(runs: readonly Interrupted[]): readonly string[] {
   const named = runs.slice(0, MAX_NAMED).map(({ runId, tool }) => `${runId} (${tool})`);
   const more = runs.length - named.length;

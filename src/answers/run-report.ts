@@ -324,14 +324,14 @@ function eventPlanRows({ eventRequests }: ReportedRun): readonly Row[] {
   ];
 }
 
-/** The effect that needs approval. Without a token it also says that a person decides on the page. */
+/** Returns the effect that needs approval. Without a token it also says that a person decides on the page. */
 export function confirmationText({ token, effect, expiresAt }: NonNullable<ReportedRun["confirmation"]>): string {
   return token === undefined
     ? `${effect}\nA person decides on the page of this server, until ${timeWords(expiresAt)}.`
     : effect;
 }
 
-/** The next step to have a plan approved, with the call that continues it. */
+/** Returns the next step to have a plan approved, with the call that continues it. */
 export function confirmationStep(
   tool: string,
   { token = "", expiresAt }: { readonly token?: string; readonly expiresAt: string },
@@ -348,7 +348,7 @@ function timeWords(iso: string): string {
   return `${iso.slice(11, 16)} UTC`;
 }
 
-/** Whether the answer is an error: nothing succeeded, and the run failed or its result is unknown. */
+/** Returns whether the answer is an error: nothing succeeded, and the run failed or its result is unknown. */
 function isError({ status, counts }: ReportedRun): boolean {
   return status === "failed" || (status === "unknown" && counts.succeeded + counts.alreadyDone === 0);
 }

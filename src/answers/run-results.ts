@@ -62,7 +62,7 @@ export interface ReportedRun {
   readonly unknownIsFinal?: boolean;
 }
 
-/** The line of a result, to count what fits a page. */
+/** Returns the line of a result, to count what fits a page. */
 export function resultLine(result: ObjectResult): string {
   return resultRow(result).line;
 }
@@ -167,7 +167,7 @@ function titleOf(title: string, results: readonly ObjectResult[], { done, isPlan
   return isPlanned ? "Would change" : title;
 }
 
-/** The positions of objects, nested ones by their position in their parent: `items 1-3, 3.1, 3.2`. */
+/** Returns the positions of objects, nested ones by their position in their parent: `items 1-3, 3.1, 3.2`. */
 function positionWords(results: readonly ObjectResult[]): string {
   const byLine = results.some(({ line }) => line !== undefined);
   const spots: { first: number; last: number; within: string }[] = [];

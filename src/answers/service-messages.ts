@@ -78,7 +78,7 @@ const MOST = {
   project: number(LIMITS.projectContextIds.value),
 } as const;
 
-/** Three limits share a code (management-api 8.1). A new option with few Context IDs can only exceed the project's. */
+/** Explains the code of three limits (management-api 8.1). A small new option can only exceed the project's. */
 function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Entry {
   const own = detail.contextIds;
   const isNew = operation === "addOptions" || operation === "createTargetings";
@@ -179,7 +179,7 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
   },
 };
 
-/** The cases of management-api 7.4, by what was sent. Case 8 occurs in reads only: `request-messages.ts`. */
+/** Returns the message of a case of management-api 7.4. Case 8 occurs in reads only: `request-messages.ts`. */
 function notSupported({ operation, sent = [] }: Reason): Entry {
   if (operation === "deleteOptions") return LAST_SUB_OPTION;
   if (operation === "addOptions" || operation === "createTargetings") {
@@ -189,7 +189,7 @@ function notSupported({ operation, sent = [] }: Reason): Entry {
   return about?.words ?? STORED_UNCHANGEABLE;
 }
 
-/** The message of a predicted refusal, whose group is known. */
+/** Returns the message of a predicted refusal, whose group is known. */
 function leavesEmpty(group: string, { operation }: Reason): Entry {
   return {
     message: `it is the last sub-option of ${quoteUntrusted(group)}, a group without Context IDs of its own (API document 7.4, case 6)`,

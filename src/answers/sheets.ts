@@ -32,7 +32,7 @@ export function sheetNotes(file: InputFile | undefined, beside: readonly string[
   return notes.filter((note) => note !== undefined);
 }
 
-/** The text of an answer that saved a sheet with the results of a run. */
+/** Returns the text of an answer that saved a sheet with the results of a run. */
 export function resultSheetText({
   savedTo,
   results,
@@ -58,7 +58,7 @@ export function resultSheetText({
   return `${first}\nRows that are done stay as they are.\n${fix}`;
 }
 
-/** The text of an answer that saved the failed rows of a run whose file was no sheet. */
+/** Returns the text of an answer that saved the failed rows of a run whose file was no sheet. */
 export function failedRowsText(savedTo: string, failed: number, tool: string): string {
   return (
     `Saved what failed, with its reason, to ${quoteUntrusted(savedTo)}: ${counted(failed, "row")}.\n` +
@@ -199,7 +199,7 @@ const OPS = { add: "add", remove: "remove", set: "exactly" } as const;
 
 const ALL_COLUMNS = "columns: ";
 
-/** The notes of a preview: how the file was read, if no other note says it, its columns, and its first rows. */
+/** Returns the notes of a preview: how the file was read, if no other note says it, its columns, and its first rows. */
 export function previewNotes(file: InputFile | undefined, { columns, rows }: Preview): readonly string[] {
   const isSheet = file?.format === "csv" || file?.format === "xlsx";
   const isPlain = isSheet && !sheetNotes(file).some((note) => note.startsWith("read "));

@@ -161,7 +161,7 @@ function notesOf({ results }: SuiteReport): readonly string[] {
 const PREVIEW_TOKENS = 1100;
 const LINE_LETTERS = 160;
 
-/** The first lines of a suite's file, with long lines cut, so that a reader recognizes its content. */
+/** Returns the first lines of a suite's file, with long lines cut, so that a reader recognizes its content. */
 export function previewOf(file: string): string {
   const lines: string[] = [];
   let left = PREVIEW_TOKENS;
@@ -185,12 +185,12 @@ const HOW_TO_RUN = {
 const SERVICE_TESTS =
   "It tests the service, not the app, in a sandbox that it starts itself. To name another service, set EVENT_API_URL.";
 
-/** The note on a file that does not contain the cases of its suite. */
+/** Returns the note on a file that does not contain the cases of its suite. */
 export function pageTestNote(cases: number): string {
   return `the file opens a page and checks the events that the page itself sends; the ${cases} cases of the suite are not in it, and kinds, uid and seed do not change it`;
 }
 
-/** A generated suite as text. */
+/** Returns a generated suite as text. */
 export function suiteText(suite: {
   readonly suiteId: string;
   readonly resourceUri: string;

@@ -82,7 +82,7 @@ function refusePlanning(asked: ApplyLine): ApplyLine {
 /** The beginning of a plan that `plan --out` wrote. */
 const PLAN_BEGINS = '{"kind":"targeting-mcp-plan"';
 
-/** The plan in a file; undefined if the file contains something else. */
+/** Returns the plan in a file; undefined if the file contains something else. */
 async function planIn(file: string): Promise<PlanDocument | undefined> {
   const bytes = await bytesAtPath(file);
   const begin = bytes.subarray(0, PLAN_BEGINS.length).toString("utf8");
@@ -176,15 +176,15 @@ function print(document: PlanDocument, file: string): void {
   printLines(planLines({ plan, file, digest, groupName: groupNamesOf(document) }));
 }
 
-/** The base of a file. The run that applies the file renews it. Throws if there is none. */
+/** Returns the base of a file. The run that applies the file renews it. Throws if there is none. */
 export async function baseFileOf(file: string): Promise<BaseFile> {
   const path = await realpath(basePathOf(file));
   return { root: dirname(path), steps: [basename(path)] };
 }
 
 /**
- * The base of the file that a stored plan was made from. If that file is not found from the plan, a note says so, and
- * the base stays as it was.
+ * Returns the base of the file that a stored plan was made from. If that file is not found from the plan, a note says
+ * so, and the base stays as it was.
  */
 export async function baseFileOfPlan(planPath: string, { file }: PlanDocument): Promise<BaseFile | undefined> {
   if (file === undefined) return undefined;

@@ -70,7 +70,7 @@ export async function rested(run: Pick<ChangeRun, "rest" | "watch" | "stop">): P
   if (isTerminal) process.stderr.write("\r\u001b[K");
 }
 
-/** Whether anything of a run is still to be done, or unknown. */
+/** Returns whether anything of a run is still to be done, or unknown. */
 export function isUnfinished(run: ChangeRun): boolean {
   const status = run.status();
   const { pending, notApplied, unknown } = run.state.counts();
@@ -78,7 +78,7 @@ export function isUnfinished(run: ChangeRun): boolean {
   return pending + notApplied + unknown > 0;
 }
 
-/** A report without the steps that name tools, which only an agent has, and without the markers for agents. */
+/** Returns a report without the steps that name tools, which only an agent has, and without the markers for agents. */
 export function forPerson(text: string): string {
   return unmarked(text)
     .split("\n")

@@ -60,7 +60,7 @@ const EVENTS: Names = {
   whereKeysAre: "it is in the application's service configuration file",
 };
 
-/** The names if a running sandbox emulates the APIs. */
+/** Returns the names of the settings to fix, which differ if a running sandbox emulates the APIs. */
 function namesOf(names: Names, { isSandbox }: ProbeOptions): Names {
   if (!isSandbox) return names;
   return {
@@ -118,7 +118,7 @@ function notWritten({ about }: Names): Check {
   return note(about, "writing was not checked: TARGETING_MCP_READ_ONLY is on");
 }
 
-/** What the probes of an API show; only the reason if it cannot be used. */
+/** Returns the checks that the probes of an API show; only the reason if the API cannot be used. */
 function checksOf(
   outcomes: readonly ProbeOutcome[],
   names: Names,
@@ -161,7 +161,7 @@ function failureReason({ reason, statusCode }: NotSentError | AmbiguousError): s
   return isSuccess ? `answers with status ${statusCode}, and ${reason.replace(/^its answer/, "what it says")}` : reason;
 }
 
-/** The service limits requests, so it is reachable. This does not show whether the key gives access. */
+/** Describes a service that limits requests: it is reachable, but this does not show whether the key gives access. */
 function busyMeans({ statusCode, retryAfterMs }: BusyError): Omit<ProbeOutcome, "probe"> {
   return statusCode === RATE_LIMITED
     ? { kind: "trouble", words: rateLimitWords({ retryAfterMs }), remedy: "Run doctor again then." }
@@ -183,7 +183,7 @@ function rejectionMeans(error: RejectedError): Omit<ProbeOutcome, "probe"> {
   return { kind: "trouble", words: `${route} is answered with ${said}` };
 }
 
-/** Why an API cannot be probed further; undefined if it can. */
+/** Explains why an API cannot be probed further; undefined if it can. */
 function unusable(outcomes: readonly ProbeOutcome[], { about, address, key, whereKeysAre }: Names): Check | undefined {
   const of = (kind: ProbeOutcome["kind"]) => outcomes.find((outcome) => outcome.kind === kind);
   const unreached = of("unreached");
@@ -203,7 +203,7 @@ function unusable(outcomes: readonly ProbeOutcome[], { about, address, key, wher
   return problem(about, "the project of the key no longer exists", `Put a key of another project into ${key}.`);
 }
 
-/** A 403 proves the key as well as an answer does: the service knows what the key may do. */
+/** Returns the check of a key. A 403 proves the key, as an answer does: the service knows what the key may do. */
 function keyCheck(outcomes: readonly ProbeOutcome[], { about, key }: Names): Check {
   const proven = outcomes.some(({ kind }) => kind === "answered" || kind === "forbidden");
   return proven ? ok(about, "the key is accepted") : note(about, `no answer shows whether ${key} is accepted`);
@@ -222,7 +222,7 @@ function scopeCheck(outcomes: readonly ProbeOutcome[], scope: Probe["scope"]): C
   return note(about, `no answer shows whether the key has the scope ${name}`);
 }
 
-/** What a probe shows about its route; nothing if the key gave no access. */
+/** Returns what a probe shows about its route; nothing if the key gave no access. */
 function routeCheck(
   { probe, kind, words, remedy: known }: ProbeOutcome,
   routes: RouteTable,

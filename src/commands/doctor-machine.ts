@@ -29,14 +29,14 @@ export function problem(about: string, found: string, remedy?: string): Check {
   return { about, state: "problem", found, ...(remedy !== undefined && { remedy }) };
 }
 
-/** Whether this version of Node ("20.18.1") is one that the package supports. */
+/** Checks whether this version of Node ("20.18.1") is one that the package supports. */
 export function checkNode(running: string): Check {
   const least = packageJson.engines.node.replace(">=", "");
   const isRecent = running.localeCompare(least, "en", { numeric: true }) >= 0;
   return isRecent ? ok("Node", running) : problem("Node", `${running} is too old`, `Install Node ${least} or newer.`);
 }
 
-/** Whether runs can be stored in the folder. A folder that does not exist yet is not created: its parent is checked. */
+/** Checks whether runs can be stored in the folder. A missing folder is not created: its parent is checked instead. */
 async function checkStateFolder(folder: string): Promise<Check> {
   const about = "state folder";
   try {
@@ -59,7 +59,7 @@ async function checkStateFolder(folder: string): Promise<Check> {
   }
 }
 
-/** Whether the folders for `file` and `saveTo` exist, and what they allow. */
+/** Checks whether the folders for `file` and `saveTo` exist, and describes what they allow. */
 export async function checkFolders(folders: readonly string[]): Promise<readonly Check[]> {
   if (folders.length === 0) return [ok("allowed folders", "none: file and saveTo are refused")];
   return Promise.all(folders.map(checkFolder));

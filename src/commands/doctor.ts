@@ -116,7 +116,7 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
   }
 }
 
-/** A fixed port of the embedded sandbox may be used by a running server, so the checked one takes another. */
+/** Returns the settings for probes. A running server may use the sandbox's fixed port, so the probes use another. */
 function forProbing(settings: Settings): Settings {
   const { environment } = settings;
   return {
@@ -136,7 +136,7 @@ async function checkHostFiles(input: SettingsInput): Promise<readonly Check[]> {
   return (await openHostFiles(input)).map(({ title, found, remedy }) => problem(title, found, remedy));
 }
 
-/** Over stdio a person is reached differently, so this concerns servers that identify their callers. */
+/** Checks that a person can approve. Over stdio the server reaches its person differently, so nothing is checked. */
 function checkApprovers({ settings, access }: Usable, { environment }: SettingsInput): readonly Check[] {
   const { ownKeys, oauth } = settings.http;
   if (!(ownKeys || oauth !== undefined || access.tokens.some(callsTools))) return [];
@@ -144,7 +144,7 @@ function checkApprovers({ settings, access }: Usable, { environment }: SettingsI
   return lacking === undefined ? [] : [{ about: "approvals", state: "note", ...lacking }];
 }
 
-/** The code for reading an authorization server is loaded if there is one. */
+/** Checks the authorization server, if there is one. Only then the code for reading it is loaded. */
 async function checksOfIssuer(settings: Settings): Promise<readonly Check[]> {
   const { oauth } = settings.http;
   if (oauth === undefined) return [];
@@ -194,13 +194,13 @@ function keysOfCallers(input: SettingsInput, { settings, access }: Usable): Keys
   };
 }
 
-/** What a caller is offered who has every key that callers can have. */
+/** Returns what is offered to a caller who has every key that callers can have. */
 function withKeysOf(byCallers: KeysOfCallers, offer: ToolAvailability): ToolAvailability {
   const added = (["targeting", "events"] as const).filter((one) => byCallers[one] !== undefined);
   return { ...offer, configured: [...new Set([...offer.configured, ...added])] };
 }
 
-/** The unfinished runs of a caller, or why they cannot be listed. */
+/** Returns the unfinished runs of a caller, or why they cannot be listed. */
 async function findUnfinished({ services }: ServerProcess, caller: string) {
   const unfinishedRuns: UnfinishedRun[] = [];
   try {
@@ -254,7 +254,7 @@ export interface Diagnosis {
 
 const MARKS = { ok: "ok", note: "note", problem: "FIX" } as const satisfies Record<Check["state"], string>;
 
-/** A diagnosis for a person at a terminal. */
+/** Returns a diagnosis for a person at a terminal. */
 export function diagnosisText(diagnosis: Diagnosis): string {
   const { ok, version, environment, checks, settings, tools, unfinishedRuns } = diagnosis;
   const found = checks.flatMap(({ about, state, found, remedy }): readonly (readonly string[])[] => [

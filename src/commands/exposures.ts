@@ -58,7 +58,7 @@ function openOne(
   return [{ about, state: isForAll ? ifForAll : "note", found, remedy: `chmod ${right} ${path}` }];
 }
 
-/** The permissions of a file; 0 if it does not exist or is not accessible, because it then reveals nothing. */
+/** Returns the permissions of a file; 0 if it does not exist or is not accessible, because it then reveals nothing. */
 function modeOf(path: string): number {
   try {
     return (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;

@@ -4,7 +4,7 @@ import packageJson from "../../package.json" with { type: "json" };
 import type { CommandOption } from "../settings/command-line.ts";
 import { SETTING_LIST } from "../settings/registry.ts";
 
-/** Every setting in lines for a terminal: flag, variable, meaning, default. */
+/** Formats every setting as lines for a terminal: flag, variable, meaning, default. */
 export function settingsHelp(): string {
   return SETTING_LIST.map((setting) => {
     const names = setting.flag === undefined ? setting.variable : `--${setting.flag}, ${setting.variable}`;
@@ -19,7 +19,7 @@ export interface HelpedCommand {
   readonly options: readonly CommandOption[];
 }
 
-/** The help of one command: its purpose, its own flags, and where to find the others. */
+/** Returns the help of one command: its purpose, its own flags, and where to find the others. */
 export function commandHelp({ usage, meaning, options }: HelpedCommand): string {
   const flags = options.map((option) => `  --${option.flag}\n      ${option.meaning}`);
   const lines = ["Usage:", `  targeting-mcp ${usage}`, `      ${meaning}`, ""];
@@ -27,7 +27,7 @@ export function commandHelp({ usage, meaning, options }: HelpedCommand): string 
   return [...lines, "Settings, which it takes as well, and the other commands: targeting-mcp --help", ""].join("\n");
 }
 
-/** The help of the program: every command and every setting. */
+/** Returns the help of the program: every command and every setting. */
 export function programHelp(commands: readonly HelpedCommand[]): string {
   const lines = commands.map(({ usage, meaning }) => `  targeting-mcp ${usage}\n      ${meaning}`);
   return ["Usage:", ...lines, "", "Settings, as flags or environment variables:", settingsHelp(), ""].join("\n");
@@ -42,8 +42,8 @@ const component = z.object({
 const billSchema = z.object({ metadata: z.object({ component }), components: z.array(component) });
 
 /**
- * The running version as JSON: version, commit, version of Node, and bundled packages. Commit and packages come from
- * the bill of materials beside the built code, if there is one.
+ * Returns the running version as JSON: version, commit, version of Node, and bundled packages. Commit and packages come
+ * from the bill of materials beside the built code, if there is one.
  */
 export async function versionJson(): Promise<string> {
   const bill = await billOfMaterials();

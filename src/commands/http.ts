@@ -162,7 +162,7 @@ async function authOf(
   return { auth, metadata: resource.metadata };
 }
 
-/** What a caller's servers are made of. Tools and their schemas are made once, since a server is made per request. */
+/** Returns a function that makes the parts of a caller's servers. All of them share the tools and their schemas. */
 function partsMaker(
   all: Projects,
   tools: readonly ListedTool[],

@@ -22,7 +22,7 @@ import { printLines, printNote } from "./terminal.ts";
 
 export type AskedFile = ReturnType<typeof askedFile>;
 
-/** The file that a command line names (`what` describes it), and how it is planned. */
+/** Returns the file that a command line names (`what` describes it), and how it is planned. */
 export function askedFile(line: CommandLine, what: string) {
   return {
     file: onlyWord(line, what),
@@ -36,7 +36,7 @@ export function askedFile(line: CommandLine, what: string) {
   } as const;
 }
 
-/** The options of a command line about reading a sheet. Throws a SettingsError if one is invalid. */
+/** Returns the options of a command line about reading a sheet. Throws a SettingsError if one is invalid. */
 function sheetOf(line: CommandLine): SheetArguments {
   const [sheet, named, columns] = [
     optionOf(line, "sheet", text),
@@ -128,7 +128,7 @@ export async function isThere(path: string): Promise<boolean> {
 /** The maximum size of a file in memory, in bytes. */
 const MAX_BYTES = 268_435_456;
 
-/** The content of a file that a person named. Throws a FileError if it cannot be read. */
+/** Returns the content of a file that a person named. Throws a FileError if it cannot be read. */
 export async function bytesAtPath(path: string): Promise<Buffer> {
   try {
     const found = await stat(path);

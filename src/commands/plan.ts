@@ -69,7 +69,7 @@ function pathBetween(from: string, to: string): string {
     .join("/");
 }
 
-/** A file that cannot be read has no plan, only problems. */
+/** Prints the problems of a file that cannot be read, which therefore has no plan. */
 function printProblems(problems: readonly Problem[], { file, form }: PlanLine): 1 {
   if (form === "json") {
     const nothing = { targeting: {}, changes: [], drift: [], conflicts: [], limits: [], requests: [] };

@@ -102,7 +102,7 @@ function checkService({ environment }: Settings, mode: string | undefined): void
   );
 }
 
-/** The only word of a command line. Throws a SettingsError if it is missing. */
+/** Returns the only word of a command line. Throws a SettingsError if it is missing. */
 export function onlyWord({ words }: CommandLine, what: string): string {
   const [word] = words;
   if (word === undefined) throw new SettingsError(`${what} is missing (see --help)`);

@@ -33,7 +33,7 @@ export async function runRuns(line: CommandLine): Promise<number> {
   });
 }
 
-/** A run belongs to the environment in which it was made, whatever is configured now. */
+/** Shows a run. It belongs to the environment in which it was made, whatever is configured now. */
 async function one(runId: string, context: PlanContext) {
   const environment = (await context.runs.find(runId))?.header.environment ?? context.environment;
   return showRunOrList({ runId }, { ...context, environment });

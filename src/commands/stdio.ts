@@ -104,7 +104,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   return 0;
 }
 
-/** What no root of the client may open: runs, the access file, and the files in which hosts store keys. */
+/** Returns what no root of the client may open: runs, the access file, and the files in which hosts store keys. */
 async function rootGuardOf({ stateDir }: Settings, input: SettingsInput): Promise<RootGuard> {
   const { HOSTS } = await import("../setup/hosts.ts");
   const files = Object.values(HOSTS).flatMap((host) => [host.file(input), host.instead?.(input)]);

@@ -46,12 +46,12 @@ export async function runUndo(line: CommandLine): Promise<number> {
   });
 }
 
-/** Whether a run worked on another service than the configured one. A key may have been replaced since. */
+/** Returns whether a run worked on another service than the configured one. A key may have been replaced since. */
 function isElsewhere({ environment, sandbox }: RunHeader, context: PlanContext): boolean {
   return environment !== context.environment || (sandbox !== undefined && sandbox !== context.apiUrl);
 }
 
-/** What to configure so that a run can be undone: the service, or the sandbox, that it worked on. */
+/** Returns what to configure so that a run can be undone: the service, or the sandbox, that it worked on. */
 function placeToName({ runId, environment, sandbox }: RunHeader): string {
   if (environment === "live") {
     return `run ${runId} was made live: set the TARGETING_API_URL and TARGETING_API_KEY that it was made with`;

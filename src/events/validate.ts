@@ -250,7 +250,7 @@ function add(check: Check, warning: Finding | undefined): void {
   if (warning !== undefined) check.findings.push(warning);
 }
 
-/** Whether a value becomes null in JSON. JSON has no form for NaN and the infinities. */
+/** Returns whether a value becomes null in JSON. JSON has no form for NaN and the infinities. */
 function isNull(value: unknown): boolean {
   return value === null || (typeof value === "number" && !Number.isFinite(value));
 }

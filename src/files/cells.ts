@@ -60,7 +60,7 @@ export interface SplitCells {
 /** The maximum length of a Context ID, plus a few spaces around it. */
 const MAX_LETTERS = LIMITS.contextIdBytes.value + 16;
 
-/** The Context IDs of split cells. An ID that the option already holds with a separator in it stays whole. */
+/** Returns the Context IDs of split cells. An ID that the option already holds with a separator in it stays whole. */
 export function splitBeside({ cells, separator }: SplitCells, held: Iterable<string>): readonly string[] {
   const between = separatorsOf(separator);
   const whole = new Set([...held].filter((id) => between.test(id)));
@@ -121,7 +121,7 @@ function damaged(what: string, value: string, damage: object): Reason {
   return ownReason("INVALID_ROW", { problem: "damaged", what, value: value.slice(0, 40), ...damage });
 }
 
-/** Why the name in a row cannot be used: a spreadsheet has most likely converted another text to it. */
+/** Explains why the name in a row cannot be used: a spreadsheet has most likely converted another text to it. */
 export function damagedName(name: string, what: "name" | "group"): Reason | undefined {
   const damage = damageIn(name);
   return damage === undefined ? undefined : damaged(what, name, damage);

@@ -44,12 +44,12 @@ export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
   targeting: ["Targeting", "targeting id", "targeting name", "타게팅", "타겟팅"],
 };
 
-/** The heading that a column is written with; the name of the column if it has none. */
+/** Returns the heading that a column is written with; the name of the column if it has none. */
 export function headingOf(column: string): string {
   return HEADINGS[column]?.[0] ?? column;
 }
 
-/** A heading without case, spaces, separators and invisible characters, with its Hangul composed. */
+/** Returns a heading without case, spaces, separators and invisible characters, with its Hangul composed. */
 export function plainHeading(heading: string): string {
   return heading
     .normalize("NFKC")
@@ -72,7 +72,7 @@ export interface ValidColumns {
 export type ColumnsArgument = Readonly<Record<string, string>>;
 
 export interface Header {
-  /** The position of a column; -1 if the file does not have it. */
+  /** Returns the position of a column; -1 if the file does not have it. */
   readonly at: (column: string) => number;
   /** The column of each header cell; empty for an ignored cell. */
   readonly names: readonly string[];

@@ -106,12 +106,12 @@ const DAMAGE_WORDS = {
   ],
 } satisfies Readonly<Record<string, readonly [message: string, remedy: string]>>;
 
-/** Whether a stored text is a kind of damage. */
+/** Returns whether a stored text is a kind of damage. */
 export function isDamage(text: unknown): text is Damage["damage"] {
   return typeof text === "string" && Object.hasOwn(DAMAGE_WORDS, text);
 }
 
-/** The message for a damaged text: what is wrong with it, as the end of a sentence, and how to fix it. */
+/** Returns the message for a damaged text: what is wrong with it, as the end of a sentence, and how to fix it. */
 export function damageWords({ damage, characters = [] }: Damage): {
   readonly message: string;
   readonly remedy: string;

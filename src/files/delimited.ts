@@ -134,7 +134,7 @@ class TextScan {
     this.line = options.line;
   }
 
-  /** The next record; undefined if the text ends before it does. */
+  /** Returns the next record; undefined if the text ends before it does. */
   record(): SheetRecord | undefined {
     const { delimiter, isLast, withPlaces } = this.#options;
     const { line } = this;
@@ -233,7 +233,7 @@ class TextScan {
 
 const [QUOTE, RETURN, NEWLINE] = [0x22, 0x0d, 0x0a];
 
-/** The records of a whole text. Throws like the reader. */
+/** Returns the records of a whole text. Throws like the reader. */
 export function recordsIn(text: string, options: Delimited): readonly SheetRecord[] {
   const reader = new DelimitedReader(options);
   return [...reader.take(text), ...reader.end()];
@@ -242,7 +242,7 @@ export function recordsIn(text: string, options: Delimited): readonly SheetRecor
 /** Spreadsheet programs read a CSV file as UTF-8 only if it begins with this. */
 export const BYTE_ORDER_MARK = "\uFEFF";
 
-/** A record of a CSV file, with its line end. */
+/** Returns a record of a CSV file, with its line end. */
 export function csvLine(cells: readonly string[], delimiter = ","): string {
   return `${cells.map((cell) => csvCell(cell, delimiter)).join(delimiter)}\r\n`;
 }

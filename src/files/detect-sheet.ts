@@ -118,7 +118,7 @@ async function delimiterOf({ bytes, encoding, shape, isTabbed }: LookedAt, { col
   return { form: { delimiter: best.delimiter }, seen: {} };
 }
 
-/** The first records of a sample, up to the line where its quotes do not match for this delimiter. */
+/** Returns the first records of a sample, up to the line where its quotes do not match for this delimiter. */
 function recordsOf(sample: string, delimiter: Delimiter, isAll: boolean): readonly SheetRecord[] {
   const reader = new DelimitedReader({ delimiter });
   try {
@@ -222,7 +222,7 @@ class Facts {
     }
   }
 
-  /** The separator of several Context IDs in one cell; undefined if each cell is one Context ID. */
+  /** Returns the separator of several Context IDs in one cell; undefined if each cell is one Context ID. */
   separator(): string | undefined {
     if (this.#given !== undefined) return this.#given;
     if (this.#header.at("contextId") >= 0) return undefined;
@@ -262,7 +262,7 @@ class Facts {
     };
   }
 
-  /** The number of numeric Context IDs that are shorter than all others, as if leading zeros were lost. */
+  /** Returns the number of numeric Context IDs that are shorter than all others, as if leading zeros were lost. */
   #shorter(): number {
     const lengths = [...(this.#digits ?? [])].sort(([one], [other]) => other - one);
     const [longest, ...others] = lengths;

@@ -22,7 +22,7 @@ export async function findFile(given: string, allowedDirs: readonly string[]): P
   );
 }
 
-/** Like `findFile`; undefined if the file does not exist. */
+/** Finds a file as `findFile` does. Returns undefined if the file does not exist. */
 export async function findFileIfThere(given: string, allowedDirs: readonly string[]): Promise<Place | undefined> {
   return firstThere(await placesOf(given, allowedDirs));
 }
@@ -46,7 +46,7 @@ export async function findFreePlace(given: string, allowedDirs: readonly string[
   throw new FileError(`there is no folder for ${quoted(given)}`, `Name a file in ${folderWords(allowedDirs)}.`);
 }
 
-/** The locations that a path may mean: one in each allowed folder that contains it, with links resolved. */
+/** Returns the locations that a path may mean: one in each allowed folder that contains it, with links resolved. */
 async function placesOf(given: string, allowedDirs: readonly string[]): Promise<readonly Place[]> {
   if (allowedDirs.length === 0) {
     throw new FolderRefused(
@@ -77,7 +77,7 @@ function placeIn(root: string, steps: readonly string[]): Place {
   return { root, steps, path: join(root, ...steps) };
 }
 
-/** The steps from a folder down to a path in it; undefined if the path is outside. */
+/** Returns the steps from a folder down to a path in it; undefined if the path is outside. */
 function partsInside(folder: string, path: string): readonly string[] | undefined {
   const inside = relative(folder, path);
   if (inside === "" || isAbsolute(inside)) return undefined;
@@ -94,7 +94,7 @@ async function realFolder(folder: string): Promise<string | undefined> {
   }
 }
 
-/** Whether any step below an allowed folder is a link, which could lead out of it. */
+/** Returns whether any step below an allowed folder is a link, which could lead out of it. */
 async function hasLink(root: string, parts: readonly string[]): Promise<boolean> {
   for (let length = 1; length <= parts.length; length += 1) {
     const found = await statOf(join(root, ...parts.slice(0, length)));
@@ -144,7 +144,7 @@ async function nearWords(given: string, places: readonly Place[], allowedDirs: r
   return `The nearest files there: ${near.map(({ name }) => quoted(name)).join(", ")}.`;
 }
 
-/** The names of the files in a folder; none if it cannot be read, because they are only a hint. */
+/** Returns the names of the files in a folder; none if it cannot be read, because they are only a hint. */
 async function filesBeside(place: Place): Promise<readonly string[]> {
   try {
     const folder = await holdFolder(place);
@@ -156,7 +156,7 @@ async function filesBeside(place: Place): Promise<readonly string[]> {
   }
 }
 
-/** The pairs of adjacent letters of a name: names that share many pairs are similar. */
+/** Returns the pairs of adjacent letters of a name: names that share many pairs are similar. */
 function pairsOf(name: string): ReadonlySet<string> {
   const letters = ` ${name.toLowerCase()} `;
   return new Set(Array.from({ length: letters.length - 1 }, (_, at) => letters.slice(at, at + 2)));
@@ -185,8 +185,8 @@ export interface RootGuard {
 }
 
 /**
- * The folders of a client's roots that may be read: they exist, and are neither the root of a disk, the home folder,
- * nor guarded. Links are resolved before comparing.
+ * Returns the folders of a client's roots that may be read: they exist, and are neither the root of a disk, the home
+ * folder, nor guarded. Links are resolved before comparing.
  */
 export async function usableRoots(uris: readonly string[], guard: RootGuard): Promise<readonly string[]> {
   const home = await realOrSame(guard.home);
@@ -204,7 +204,7 @@ export async function usableRoots(uris: readonly string[], guard: RootGuard): Pr
   return [...new Set(usable.flatMap((folder) => folder ?? []))];
 }
 
-/** Whether a folder equals another one, or contains it. */
+/** Returns whether a folder equals another one, or contains it. */
 function holds(folder: string, other: string): boolean {
   const inside = relative(folder, other);
   return inside === "" || (!isAbsolute(inside) && inside.split(sep)[0] !== "..");

@@ -97,7 +97,7 @@ export function isWhole(header: Header, { required }: ValidColumns): boolean {
   return required.every((group) => group.some((column) => header.at(column) >= 0));
 }
 
-/** The number of columns of a header that are read. */
+/** Returns the number of columns of a header that are read. */
 export function columnCount({ names }: Header): number {
   return names.filter((name) => name !== "").length;
 }
@@ -222,7 +222,7 @@ function likelyMapping(
   return Object.keys(likely).length === 0 ? undefined : likely;
 }
 
-/** The first heading that is similar to one of a column, or contains it. */
+/** Returns the first heading that is similar to one of a column, or contains it. */
 export function similarHeading(headings: readonly string[], column: string): string | undefined {
   const known = [column, ...(HEADINGS[column] ?? [])].map(plainHeading).filter((one) => one.length > 1);
   return headings.find((heading) => {

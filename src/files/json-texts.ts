@@ -9,7 +9,7 @@ export interface JsonText {
   readonly text: string;
 }
 
-/** The non-empty lines of an NDJSON file, piece by piece. Throws a FileError for bytes in another encoding. */
+/** Yields the non-empty lines of an NDJSON file, piece by piece. Throws a FileError for bytes in another encoding. */
 export async function* ndjsonTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {
   let line = 1;
   // Joined at the line end, so that a long line is not searched again with each piece.

@@ -14,7 +14,7 @@ export type ReadableFile = Pick<
   "format" | "encoding" | "digest" | "given" | "sheet" | "seen" | "targeting"
 > & { readonly [LOOK]?: { detected?: Promise<SheetLook> } };
 
-/** Whether the form of a file's rows still has to be detected. */
+/** Returns whether the form of a file's rows still has to be detected. */
 export function isUnread({ given, sheet }: Pick<InputFile, "given" | "sheet">): boolean {
   return given !== undefined && sheet === undefined;
 }

@@ -106,14 +106,14 @@ export async function unreadBytes(
   return { file: toBeLookedAt({ ...file, given }), bytes, size };
 }
 
-/** JSON is Unicode: other bytes in it are an error. */
+/** Returns the encoding of a file. JSON is Unicode: other bytes in it are an error. */
 function encodingOf(format: Format, encodings: EncodingDetector): Encoding {
   if (format === "xlsx") return "utf-8";
   const found = encodings.found();
   return format === "csv" || found.startsWith("utf-") ? found : "utf-8";
 }
 
-/** The format that the ending of a file's name means; undefined for an unknown ending. */
+/** Returns the format that the ending of a file's name means; undefined for an unknown ending. */
 export function formatOf(path: string): Format | undefined {
   return BY_ENDING[extname(path).toLowerCase()];
 }
@@ -129,7 +129,7 @@ const FOREIGN: Readonly<Record<string, readonly [what: string, remedy: string]>>
   ".gsheet": ["a link to a Google sheet", "In Google Sheets: File, Download, Microsoft Excel (.xlsx)."],
 };
 
-/** The error for a file whose name has no readable form. */
+/** Returns the error for a file whose name has no readable form. */
 export function unknownForm(path: string, further = ""): FileError {
   const foreign = FOREIGN[extname(path).toLowerCase()];
   if (foreign !== undefined) {
@@ -141,7 +141,7 @@ export function unknownForm(path: string, further = ""): FileError {
   );
 }
 
-/** The form of a file by its first bytes, regardless of its name. Throws a FileError for an unreadable form. */
+/** Returns the form of a file by its first bytes, regardless of its name. Throws a FileError for an unreadable form. */
 function formatByContent(chunk: Uint8Array, named: Format, path: string): Format {
   const first = Buffer.from(chunk.subarray(0, 8)).toString("latin1");
   const quoted = JSON.stringify(path);

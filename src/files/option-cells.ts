@@ -22,8 +22,8 @@ export const OPTION_HEADER: WrittenRow = { cells: COLUMNS.map(headingOf) };
 const MAX_CHARACTERS = 32_000;
 
 /**
- * An option as rows of a sheet: several if its Context IDs do not fit into one cell. All are written, so that `Set`
- * changes nothing.
+ * Returns an option as rows of a sheet: several if its Context IDs do not fit into one cell. All are written, so that
+ * `Set` changes nothing.
  */
 export function optionCells(option: SheetOption, { format }: SheetFormat): readonly WrittenRow[] {
   const { _id, name, groupName = NONE, isGroup, exposeChildren, contexts } = option;
@@ -41,7 +41,7 @@ function yesOrNo(is: boolean): string {
 /** A Context ID that cannot be separated from others by `|`. Decomposed Hangul would be composed. */
 const NEEDS_LIST = /[|;\r\n\u1100-\u11ff]|^'*[=+\-@\t]|^\[/;
 
-/** Context IDs as cells that spreadsheets accept, separated by `|`, or as a JSON array if necessary. */
+/** Returns Context IDs as cells that spreadsheets accept, separated by `|`, or as a JSON array if necessary. */
 export function contextCells(contexts: readonly string[]): readonly string[] {
   if (contexts.length === 0) return [NONE];
   const parts: string[][] = [];

@@ -15,8 +15,8 @@ export interface Rejected {
 }
 
 /**
- * The failed rows of a file with their reasons, to be corrected and read again: CSV for a sheet, otherwise NDJSON in
- * which a row keeps only its failed parts.
+ * Yields the failed rows of a file with their reasons, to be corrected and read again: CSV for a sheet, otherwise
+ * NDJSON in which a row keeps only its failed parts.
  */
 export async function* rejectedRows<Item>(
   bytes: ByteSource,
@@ -50,7 +50,7 @@ export async function* rejectedRows<Item>(
   }
 }
 
-/** The failures of a row: its own, or those of its item, which are reported under the first row of the item. */
+/** Returns the failures of a row: its own, or those of its item, which are reported under the first row of the item. */
 function failedIn<Item>(
   { index, content }: FileRow<Item>,
   failed: Rejected["failed"],
@@ -81,7 +81,7 @@ function withReason(cells: readonly string[], columns: number, place: number, wo
   return place < 0 ? [...row, words] : row.with(place, words);
 }
 
-/** The objects of a run that failed, or were not attempted because of a failure, by the index of their rows. */
+/** Returns the objects of a run that failed, or were not attempted because of a failure, by the index of their rows. */
 export function failedRows(state: ReportedState): ReadonlyMap<number, readonly FailedObject[]> {
   const failed = new Map<number, FailedObject[]>();
   const counts = state.counts();

@@ -30,7 +30,7 @@ export interface ResultSource {
   readonly shape: ValidColumns;
   /** Creates a function that identifies the item of a row, if several rows may belong to one. */
   readonly keyReader: (header: SheetHeader) => (cells: readonly string[]) => string | undefined;
-  /** The result of a row, by its line and the first line of its item; undefined: the row is omitted. */
+  /** Returns the result of a row, by its line and the first line of its item; undefined: the row is omitted. */
   readonly resultOf: (row: SheetRow, ownerLine: number, header: SheetHeader) => RowResult | undefined;
   readonly columns: readonly ResultColumn[];
 }
@@ -165,7 +165,7 @@ class ResultWriter {
     return { cells, marks: [{ column, comment: howToFix === undefined ? problem : `${problem}\n${howToFix}` }] };
   }
 
-  /** The position of the first of the columns that the sheet has; otherwise of the column with the problem. */
+  /** Returns the position of the first of the columns that the sheet has; otherwise of the column with the problem. */
   #marked(columns: readonly string[]): number {
     const found = columns.map((column) => this.header.at(column)).find((at) => at >= 0);
     return found ?? this.#at.get("problem") ?? 0;

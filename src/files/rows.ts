@@ -41,7 +41,7 @@ export interface RowShape<Item> extends ValidColumns {
   readonly fromValue: (value: unknown) => RowContent<Item>;
   /** Merges another row with the same key into an item. Returns the reason if they contradict each other. */
   readonly merge: (item: Item, further: Item) => Reason | undefined;
-  /** The rows to send again for an item with failed objects, each with its reason. */
+  /** Returns the rows to send again for an item with failed objects, each with its reason. */
   readonly rest: (item: Item, failed: readonly FailedObject[]) => readonly RestRow[];
 }
 
@@ -75,8 +75,8 @@ export interface FileRow<Item> extends Row<Item> {
 }
 
 /**
- * The rows of a file in order. `onHeader` receives the header of a sheet; an unusable row has its reason. Throws a
- * FileError if the whole file cannot be read.
+ * Yields the rows of a file in order. `onHeader` receives the header of a sheet; an unusable row has its reason. Throws
+ * a FileError if the whole file cannot be read.
  */
 export async function* rowsOf<Item>(
   bytes: ByteSource,
@@ -127,7 +127,7 @@ async function* jsonRows<Item>(
   }
 }
 
-/** Whether a text is the first line of an exported targeting, with its version and targeting. */
+/** Returns whether a text is the first line of an exported targeting, with its version and targeting. */
 function isHead(text: string): boolean {
   const value = text.startsWith('{"version":') ? parseJson(text) : undefined;
   return typeof value === "object" && value !== null && "version" in value && "targeting" in value;
@@ -146,7 +146,7 @@ function jsonRow<Item>(text: string, shape: RowShape<Item>): RowContent<Item> {
   return shape.fromValue(row);
 }
 
-/** The content of an unusable row. `problem` is a code that `answers/` turns into a sentence. */
+/** Returns the content of an unusable row. `problem` is a code that `answers/` turns into a sentence. */
 export function invalidRow(problem: string, detail: Readonly<Record<string, unknown>>): { readonly reason: Reason } {
   return { reason: ownReason("INVALID_ROW", { problem, ...detail }) };
 }
@@ -160,14 +160,14 @@ export type GivenItem<Item> = {
   readonly skipped?: number;
 } & ({ readonly item: Item } | { readonly reason: Reason });
 
-/** The position of an item, as reports show it. */
+/** Returns the position of an item, as reports show it. */
 export function placeOf({ index, line }: { readonly index: number; readonly line?: number }) {
   return line === undefined ? { index } : { index, line };
 }
 
 const ITEMS_AT_ONCE = 2000;
 
-/** The items of a call as rows. Other calls get their turn after each part of many items. */
+/** Yields the items of a call as rows. Other calls get their turn after each part of many items. */
 export async function* rowsOfItems<Item>(items: readonly Item[]): AsyncGenerator<readonly Row<Item>[]> {
   for (let from = 0; from < items.length; from += ITEMS_AT_ONCE) {
     if (from > 0) await nextTurn();
@@ -182,8 +182,8 @@ export function givenItems<Item>(items: readonly Item[]): readonly GivenItem<Ite
 }
 
 /**
- * The items of a file. Rows with the same key become one item with the index of the first. An unusable row fails alone,
- * unless an item has its key.
+ * Returns the items of a file. Rows with the same key become one item with the index of the first. An unusable row
+ * fails alone, unless an item has its key.
  */
 export async function itemsIn<Item>(
   bytes: ByteSource,
@@ -232,14 +232,14 @@ export async function itemsIn<Item>(
   return given;
 }
 
-/** The number of rows of a file, by their result. */
+/** Returns the number of rows of a file, by their result. */
 export function rowCounts(given: readonly GivenItem<unknown>[]): RowCounts {
   const sum = (field: "merged" | "skipped"): number => given.reduce((total, one) => total + (one[field] ?? 0), 0);
   const merged = sum("merged");
   return { read: given.length + merged, merged, skipped: sum("skipped") };
 }
 
-/** Why the fields of an NDJSON or JSON row are invalid: the first problem, with the valid fields. */
+/** Returns why the fields of an NDJSON or JSON row are invalid: the first problem, with the valid fields. */
 export function fieldProblem(issues: readonly z.core.$ZodIssue[], schema: z.ZodObject): Reason {
   const [issue] = issues;
   if (issue?.code === "unrecognized_keys") {

@@ -156,12 +156,12 @@ async function copyTo(place: string, written: FileHandle): Promise<void> {
   }
 }
 
-/** The message of the operating system without its paths, some of which are descriptors of this process. */
+/** Returns the message of the operating system without its paths, some of which are descriptors of this process. */
 function wordsOf(thrown: Error): string {
   return thrown.message.replace(/, \w+ '.*$/s, "");
 }
 
-/** A text as the pieces of a file. */
+/** Yields a text as the pieces of a file. */
 export async function* inOnePiece(text: string): AsyncGenerator<string> {
   yield text;
 }

@@ -45,7 +45,7 @@ export interface SkippedLines {
   readonly hints: number[];
 }
 
-/** The counts of a sheet before anything was read. */
+/** Returns the counts of a sheet before anything was read. */
 export function noNotes() {
   return {
     continued: 0,
@@ -77,8 +77,8 @@ export interface SheetReading {
 }
 
 /**
- * The filled rows below the header of a sheet; `onHeader` receives the header, the first row with the required columns.
- * Throws a FileError if the whole sheet cannot be read.
+ * Yields the filled rows below the header of a sheet; `onHeader` receives the header, the first row with the required
+ * columns. Throws a FileError if the whole sheet cannot be read.
  */
 export async function* sheetRows(
   reading: SheetReading,
@@ -154,7 +154,7 @@ export async function* sheetRecords({
   }
 }
 
-/** The records of a text, piece by piece. Throws a FileError if its quotes do not match. */
+/** Yields the records of a text, piece by piece. Throws a FileError if its quotes do not match. */
 export async function* textRecords(
   bytes: ByteSource,
   encoding: Encoding,
@@ -170,18 +170,18 @@ export async function* textRecords(
   }
 }
 
-/** Whether a content is an archive, as workbooks are. */
+/** Returns whether a content is an archive, as workbooks are. */
 export async function isArchive(bytes: ByteSource): Promise<boolean> {
   for await (const [first, second, third] of bytes()) return first === 0x50 && second === 0x4b && third === 0x03;
   return false;
 }
 
-/** The first line of a CSV file that tells Excel its separator. */
+/** Returns whether a record is the first line of a CSV file that tells Excel its separator. */
 function isSepLine([first = "", ...others]: readonly string[]): boolean {
   return /^sep=.?$/i.test(first.trim()) && others.every((cell) => cell === "");
 }
 
-/** How much a row looks like a header: by its known columns, then by its texts. */
+/** Rates how much a row looks like a header: by its known columns, then by its texts. */
 function likeness({ cells }: SheetRecord, read: (cells: readonly string[]) => Header): number {
   const texts = cells.filter((cell) => cell.trim() !== "" && !isNumber(cell.trim()));
   return columnCount(read(cells)) * LARGEST_HEADER + Math.min(texts.length, LARGEST_HEADER - 1);
@@ -299,8 +299,8 @@ class RowReader {
   }
 
   /**
-   * Whether a row is the header again, or its second row: it begins as the header does, and has only headings. A row of
-   * one cell may be an option that is called as its column is.
+   * Returns whether a row is the header again, or its second row: it begins as the header does, and has only headings.
+   * A row of one cell may be an option that is called as its column is.
    */
   #isHeader({ cells }: SheetRecord): boolean {
     const first = this.#read.indexOf(true);
@@ -340,7 +340,7 @@ class RowReader {
   }
 }
 
-/** The position of a column to fill down, by name or heading. Throws a FileError if there is none. */
+/** Returns the position of a column to fill down, by name or heading. Throws a FileError if there is none. */
 function positionOf(column: string, header: SheetHeader): number {
   const plain = plainHeading(column);
   const at = header.names.findIndex(

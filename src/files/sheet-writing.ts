@@ -21,7 +21,7 @@ export async function* writtenSheet(
 
 const TAB_NAMES = ["\t", "tab", "\\t"];
 
-/** The delimiter that an argument names; undefined if it names none that can be written. */
+/** Returns the delimiter that an argument names; undefined if it names none that can be written. */
 export function delimiterNamed(text: string): string | undefined {
   if (TAB_NAMES.includes(text.toLowerCase())) return "\t";
   return DELIMITERS.find((one) => one === text && one !== "|");
@@ -31,17 +31,17 @@ export function delimiterNamed(text: string): string | undefined {
 const FORMULA = /^'*[=+\-@\t\r]/;
 const QUOTED_FORMULA = /^'+[=+\-@\t\r]/;
 
-/** A text for a cell of a text file, with a quote in front if a spreadsheet would run it as a formula. */
+/** Returns a text for a cell of a text file, with a quote in front if a spreadsheet would run it as a formula. */
 export function inertCell(text: string): string {
   return FORMULA.test(text) ? `'${text}` : text;
 }
 
-/** A text for a cell of a workbook. Workbooks do not run texts, so `uninertCell` returns the text unchanged. */
+/** Returns a text for a cell of a workbook. Workbooks do not run texts, so `uninertCell` returns the text unchanged. */
 export function workbookCell(text: string): string {
   return QUOTED_FORMULA.test(text) ? `'${text}` : text;
 }
 
-/** The text of a cell as it was before `inertCell` or `workbookCell`. */
+/** Returns the text of a cell as it was before `inertCell` or `workbookCell`. */
 export function uninertCell(text: string): string {
   return QUOTED_FORMULA.test(text) ? text.slice(1) : text;
 }

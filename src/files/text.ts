@@ -49,7 +49,7 @@ function native(encoding: Exclude<Encoding, "euc-kr">): Decode {
   };
 }
 
-/** Node's own decoder knows the letters of KS X 1001 only; Excel saves all modern Korean syllables. */
+/** Loads a decoder that knows all modern Korean syllables, as Excel saves them. Node's own knows only KS X 1001. */
 async function cp949(): Promise<Decode> {
   const { getDecoder } = (await import("iconv-lite")).default;
   const decoder = getDecoder("cp949");
@@ -61,7 +61,7 @@ async function cp949(): Promise<Decode> {
   };
 }
 
-/** How many lines of a chunk end before its first bytes that are not UTF-8. */
+/** Counts the lines of a chunk that end before its first bytes that are not UTF-8. */
 function newlinesBeforeFault(chunk: Uint8Array | undefined): number {
   if (chunk === undefined) return 0;
   // The chunk may begin inside a character that started in the previous chunk.

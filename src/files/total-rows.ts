@@ -16,7 +16,7 @@ const TOTAL_OF = new RegExp(`(?:^|\\s)(?:${TOTAL_WORDS}|(?:gesamt|teil)?ergebnis
 const CURRENCIES = /\p{Sc}|원|\b(?:EUR|USD|GBP|CHF|KRW)\b/gu;
 const NUMBER = new RegExp(`^(?:[\\d.,'\\s%-]|${CURRENCIES.source})+$`, "u");
 
-/** Whether a cell is a number as people write it, with separators, a percent sign or a currency. */
+/** Returns whether a cell is a number as people write it, with separators, a percent sign or a currency. */
 export function isNumber(cell: string): boolean {
   return NUMBER.test(cell) && /\d/.test(cell);
 }
@@ -69,9 +69,9 @@ export class TotalRows {
   }
 
   /**
-   * A total row begins with a word for totals and otherwise has only numbers, one of them a formula that sums, or the
-   * sum of its column. A field such as a Context ID may only have such a formula, or the number of rows. The last row
-   * counts as well if no number can be compared, or if a blank row is above it.
+   * Returns the kind of a row. A total row begins with a word for totals and otherwise has only numbers, one of them a
+   * formula that sums, or the sum of its column. A field such as a Context ID may only have such a formula, or the
+   * number of rows. The last row counts as well if no number can be compared, or if a blank row is above it.
    */
   #kindOf({ cells, hasSum }: SheetRecord, isApart: boolean): RowKind {
     const name = cells.find((cell) => cell.trim() !== "")?.trim() ?? "";
@@ -133,7 +133,7 @@ class ColumnSum {
   }
 }
 
-/** A number with a decimal sign, and its digits after the sign. NaN if it is none, or a percentage. */
+/** Reads a number with a decimal sign, and counts its digits after the sign. NaN if it is none, or a percentage. */
 function readNumber(cell: string, decimal: "," | "."): { readonly value: number; readonly digits: number } {
   const plain = cell.replace(CURRENCIES, "").replaceAll(decimal === "," ? /[.'\s]/g : /[,'\s]/g, "");
   const text = plain.replace(",", ".");

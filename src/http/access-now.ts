@@ -19,7 +19,7 @@ import type { CallerRights } from "../tools/execution-guard.ts";
 import { ownerOf, type SeenToken } from "./auth.ts";
 import type { Projects } from "./projects.ts";
 
-/** The current access file. While it cannot be read, nobody is let in, and `onProblem` is called. */
+/** Returns the current access file. While it cannot be read, nobody is let in, and `onProblem` is called. */
 export function accessNow(
   file: string | undefined,
   first: Access,
@@ -49,17 +49,17 @@ function markOf(file: string): string {
 
 interface Knowing {
   readonly settings: Settings;
-  /** The current access file. */
+  /** Returns the current access file. */
   readonly access: () => Access;
-  /** For a worker whose access file has no tokens: those of the processes that serve. */
+  /** Returns the tokens of the processes that serve, for a worker whose access file has none. */
   readonly servedTokens?: (() => Promise<readonly TokenEntry[] | undefined>) | undefined;
   /** What the tokens of an issuer last said. */
   readonly tokens: Pick<TokenRights, "of">;
 }
 
 /**
- * The current rights of a run's caller, by the current access file and the allowed ways to authenticate. For a caller
- * with tokens of an issuer, the last tokens count.
+ * Returns the current rights of a run's caller, by the current access file and the allowed ways to authenticate. For a
+ * caller with tokens of an issuer, the last tokens count.
  */
 export function rightsNow({
   settings: { http },
@@ -122,7 +122,7 @@ export function sharedTokens(texts: CallerTexts, access: () => Access) {
       await texts.keep(SERVED_TOKENS, text);
       kept = text;
     },
-    /** The stored tokens; undefined if no process has served yet. */
+    /** Returns the stored tokens; undefined if no process has served yet. */
     async read(): Promise<readonly TokenEntry[] | undefined> {
       return z.array(tokenEntry).safeParse(parseJson((await texts.read(SERVED_TOKENS)) ?? "")).data;
     },
@@ -187,7 +187,7 @@ export function tokenRights(
   };
 }
 
-/** The last token of each client; the most recent one comes last. */
+/** Returns the last token of each client; the most recent one comes last. */
 function withLast(tokens: readonly SeenToken[], seen: SeenToken): readonly SeenToken[] {
   return [...tokens.filter(({ client }) => client !== seen.client), seen].slice(-MAX_CLIENTS);
 }
@@ -200,7 +200,7 @@ function isSameToken(one: SeenToken, other: SeenToken): boolean {
 /** What is needed to find approvers. */
 export interface ApproversOf {
   readonly settings: Settings;
-  /** The current access file. */
+  /** Returns the current access file. */
   readonly access: () => Access;
   readonly all: Pick<Projects, "idOf">;
 }
@@ -208,7 +208,7 @@ export interface ApproversOf {
 /** What determines the project of a run. The caller is its owner, as in its header. */
 export type RunOf = Pick<RunHeader, "project" | "caller">;
 
-/** Which runs belong to which keys. A sandbox is one project for all keys, so there the keys themselves decide. */
+/** Returns which runs belong to which keys. A sandbox is one project for all keys; there the keys themselves decide. */
 export function placesOf({ settings: { environment }, all }: Pick<ApproversOf, "settings" | "all">) {
   const isSandbox = environment.kind === "sandbox";
   return {
@@ -220,7 +220,7 @@ export function placesOf({ settings: { environment }, all }: Pick<ApproversOf, "
   };
 }
 
-/** Whether a person can approve what a caller requests. */
+/** Returns whether a person can approve what a caller requests. */
 export function hasApprover(of: ApproversOf, { name, ...run }: RunOf & { readonly name: string }): boolean {
   const { tokens, projects, requireOtherApprover } = of.access();
   const { ofKeys, ofRun } = placesOf(of);
@@ -233,12 +233,12 @@ export function hasApprover(of: ApproversOf, { name, ...run }: RunOf & { readonl
   });
 }
 
-/** The keys of a project in the access file; undefined means the configured keys, which have no name there. */
+/** Returns the keys of a project in the access file; undefined means the configured keys, which have no name there. */
 export function keysOfProject(name: string | undefined, projects: Access["projects"]): ProjectKeys | undefined {
   return name === undefined ? undefined : projects.get(name);
 }
 
-/** The name under which the holder of a token calls tools. */
+/** Returns the name under which the holder of a token calls tools. */
 export function nameOf({ name }: Pick<AccessToken, "name">): string {
   return `token:${name}`;
 }

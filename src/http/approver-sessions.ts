@@ -132,7 +132,7 @@ function shownOf({ id, services, audit }: Project, name = id): PageScope {
   return { services: { ...services, noteDecision: audit }, caller: "", project: { id, name } };
 }
 
-/** A digest that identifies the token of a session without containing it. */
+/** Returns a digest that identifies the token of a session without containing it. */
 function digestOf(token: string): string {
   return createHash("sha256").update(token).digest("base64url");
 }

@@ -56,8 +56,8 @@ export interface AuthOptions {
   readonly addresses: readonly string[];
   readonly access: Access;
   /**
-   * The current access file. What it takes away counts at once, new tokens and keys from the next start; absent: it
-   * does not change.
+   * Returns the current access file. What it takes away counts at once, new tokens and keys from the next start;
+   * absent: it does not change.
    */
   readonly accessOfNow?: () => Access;
   /** Absent: no access tokens of an authorization server are accepted. */
@@ -69,7 +69,7 @@ export interface AuthOptions {
   readonly resourceMetadataUrl?: string | undefined;
 }
 
-/** Whether callers must authenticate. */
+/** Returns whether callers must authenticate. */
 export function requiresAuthentication({
   access,
   jwt,
@@ -103,7 +103,7 @@ export function authenticator(options: AuthOptions): Authenticate {
   };
 }
 
-/** The response to a call that needs a scope which the caller's token lacks (RFC 6750, 3.1). */
+/** Returns the response to a call that needs a scope which the caller's token lacks (RFC 6750, 3.1). */
 export function scopeChallenge(scope: string, resourceMetadataUrl: string | undefined): Response {
   const error = new OAuthError(OAuthErrorCode.InsufficientScope, `this call needs the scope ${scope}`);
   return challenge(error, scope, resourceMetadataUrl);
@@ -111,7 +111,7 @@ export function scopeChallenge(scope: string, resourceMetadataUrl: string | unde
 
 const NOBODY: Caller = { name: "local", owner: "local", readOnly: false, folders: [], keys: undefined };
 
-/** The response to a request without a token: it states what is needed, but no error (RFC 6750, 3.1). */
+/** Returns the response to a request without a token: it states what is needed, but no error (RFC 6750, 3.1). */
 function bareChallenge(resourceMetadataUrl: string | undefined): Response {
   const metadata = resourceMetadataUrl === undefined ? "" : `, resource_metadata="${resourceMetadataUrl}"`;
   return httpError(401, "a bearer token is needed: Authorization: Bearer TOKEN", {
@@ -170,8 +170,8 @@ function claimedCaller({ name, scopes, project }: AccessClaims, { projects }: Ac
 }
 
 /**
- * The project of a token by its claim. Without a claim it is the project of the configured keys. Undefined if the
- * access file has no project of this name.
+ * Returns the project of a token by its claim. Without a claim it is the project of the configured keys. Undefined if
+ * the access file has no project of this name.
  */
 export function claimedProject(
   claimed: string | undefined,
@@ -226,7 +226,7 @@ function named(name: string, rest: Omit<Caller, "name" | "owner">): Caller {
   return { ...rest, name, owner: ownerOf(name, rest.keys) };
 }
 
-/** The owner of a caller's runs, see `Caller`. */
+/** Returns the owner of a caller's runs, see `Caller`. */
 export function ownerOf(name: string, keys: ProjectKeys | undefined): string {
   // No caller's name begins like this, so owners with other keys are never confused with names.
   return keys === undefined ? name : `keys:${hashOf(keyTexts(keys))} ${name}`;

@@ -38,7 +38,7 @@ export function issuerKeys(options: IssuerKeysOptions, problem: KeysProblem): Ke
   }, problem);
 }
 
-/** What is wrong if an issuer publishes this many keys and none can be used. */
+/** Describes what is wrong if an issuer publishes this many keys and none can be used. */
 export function noneUsable(count: number): string {
   return count === 0 ? "no key is published" : `none of the ${count} published keys can be used`;
 }

@@ -3,7 +3,7 @@ import type { Proxies } from "../settings/environment.ts";
 import { isLoopback } from "../settings/value-types.ts";
 import { ALGORITHMS, issuerFetch, reasonOf } from "./issuer-reads.ts";
 
-/** How requests to an authorization server are sent: through the proxies, and unencrypted only on this machine. */
+/** Returns how to send requests to an authorization server: by proxies, and unencrypted only on this machine. */
 export function requestOptions(issuer: string, proxies: Proxies) {
   return { [oauth.customFetch]: issuerFetch(proxies), [oauth.allowInsecureRequests]: isLoopback(issuer) };
 }
@@ -35,7 +35,7 @@ export async function readLoginMetadata(issuer: string, proxies: Proxies): Promi
   return { id_token_signing_alg_values_supported: ALGORITHMS, ...found };
 }
 
-/** An address in the metadata, if it can be trusted. Throws if it is missing or unencrypted. */
+/** Returns an address in the metadata, if it can be trusted. Throws if it is missing or unencrypted. */
 export function endpointOf(
   server: oauth.AuthorizationServer,
   name: "authorization_endpoint" | "token_endpoint" | "jwks_uri",

@@ -77,7 +77,7 @@ export function keptRead<Value>(read: () => Promise<Value>, failed: (reason: str
   };
 }
 
-/** The age of something. A time in the future, after the clock was set back, counts as the maximum age. */
+/** Returns the age of something. A time in the future, after the clock was set back, counts as the maximum age. */
 function ageOf({ at }: { readonly at: number }): number {
   const age = Date.now() - at;
   return age < 0 ? Number.POSITIVE_INFINITY : age;

@@ -149,7 +149,7 @@ function invalid(reason: string): OAuthError {
   return new OAuthError(OAuthErrorCode.InvalidToken, reason);
 }
 
-/** Why the token is invalid, without any part of its content. */
+/** Returns why a token is invalid, without any part of its content. */
 function reasonOf(thrown: unknown): string {
   if (thrown instanceof errors.JWTExpired) return "the token has expired";
   if (thrown instanceof errors.JWTClaimValidationFailed) return `the token's ${thrown.claim} is not the required one`;
@@ -170,7 +170,7 @@ function claimsOf(payload: JWTPayload, { issuer, projectClaim }: JwtOptions): Ac
   return { ...token, project };
 }
 
-/** No issuer contains a space, so different parts never form the same name. */
+/** Returns the name of a token's caller. No issuer contains a space, so different parts never form the same name. */
 function nameIn({ sub, client_id }: z.infer<typeof claims>, issuer: string): AccessClaims["name"] | undefined {
   if (sub !== undefined) return `oauth:${issuer} ${sub}`;
   return client_id === undefined ? undefined : `client:${issuer} ${client_id}`;

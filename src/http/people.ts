@@ -32,7 +32,7 @@ interface PeopleParts {
   readonly all: Projects;
   /** Whether callers must authenticate. */
   readonly asksWho: boolean;
-  /** The address of the server as people see it. It is known once the server listens. */
+  /** Returns the address of the server as people see it. It is known once the server listens. */
   readonly address: () => string;
   /** Returns the key that signs sessions. */
   readonly key: () => Promise<Uint8Array>;

@@ -121,7 +121,7 @@ export async function claimOrphanedRuns(started: Started): Promise<void> {
   });
 }
 
-/** The runs of an embedded sandbox end with their process, so no other process can continue them. */
+/** Returns the runs of each project by its ID, except those of embedded sandboxes, which end with their process. */
 function projectsById({ all, input, settings, access }: Started): ReadonlyMap<string, () => Runs> {
   const found = new Map<string, () => Runs>();
   const isShared = ({ environment }: Settings): boolean =>
@@ -159,7 +159,7 @@ export function servedFigures(text: () => string, access: Access): ServedFigures
   };
 }
 
-/** Whether a request was sent on this machine and to it, and not through a proxy that runs here. */
+/** Returns whether a request was sent on this machine and to it, and not through a proxy that runs here. */
 function isFromHere({ url, headers }: Request, from: string | undefined): boolean {
   const isLocal = from === "::1" || /^(?:::ffff:)?127\./.test(from ?? "");
   return isLocal && isLoopback(url) && !PROXY_HEADERS.some((name) => headers.has(name));

@@ -24,13 +24,13 @@ export interface Project extends ServerProcess {
 /** The projects that callers work with. Each is connected at its first call. */
 export interface Projects {
   /**
-   * The project of the configured keys, or a caller's. Throws a SettingsError for unusable keys, and a TooBusyError if
-   * all projects that may be kept are in use.
+   * Returns the project of the configured keys, or a caller's. Throws a SettingsError for unusable keys, and a
+   * TooBusyError if all projects that may be kept are in use.
    */
   of(keys: ProjectKeys | undefined): Project;
   /** The identifier of the project of these keys, as in runs. Throws a SettingsError if they cannot be used here. */
   idOf(keys: ProjectKeys | undefined): string;
-  /** The projects that are connected now. */
+  /** Returns the projects that are connected now. */
   living(): readonly Project[];
   /** Stops every run between two requests; resolves when all have stopped. */
   interrupt(): Promise<void>;
@@ -130,12 +130,12 @@ function cachedProject(connected: ServerProcess, id: string): CachedProject {
   return cached;
 }
 
-/** Whether a request or a run still uses a pair of keys: it must end with the keys that it began with. */
+/** Returns whether a request or a run still uses a pair of keys: it must end with the keys that it began with. */
 function isBusy({ requests, project: { services } }: CachedProject): boolean {
   return requests > 0 || services.runs.isDriving;
 }
 
-/** The name under which a pair of keys is stored: a digest, which does not reveal the keys. */
+/** Returns the name under which a pair of keys is stored: a digest, which does not reveal the keys. */
 function digestOf({ targetingApiKey, eventAppKey }: ProjectKeys): string {
   return createHash("sha256")
     .update(JSON.stringify([targetingApiKey, eventAppKey]))

@@ -37,8 +37,8 @@ export interface HttpOptions extends Probed {
   readonly hostnames: string[];
   readonly authenticate: Authenticate;
   /**
-   * The parts of a caller's MCP servers. Throws a SettingsError for unusable keys, and a TooBusyError if no more keys
-   * can be kept.
+   * Returns the parts of a caller's MCP servers. Throws a SettingsError for unusable keys, and a TooBusyError if no
+   * more keys can be kept.
    */
   readonly partsFor: (caller: Caller) => CallerParts;
   /** Creates an MCP server of these parts: for one request, which may call one tool, or for a session. */
@@ -258,18 +258,18 @@ function partsOrRefusal({ partsFor }: HttpOptions, caller: Caller): CallerParts 
   }
 }
 
-/** The request ID of the client or proxy if its form is safe for a log, otherwise a new one. */
+/** Returns the request ID of the client or proxy if its form is safe for a log, otherwise a new one. */
 function requestIdOf(request: Request): string {
   const given = request.headers.get("x-request-id");
   return given !== null && /^[\w.:-]{1,64}$/.test(given) ? given : randomUUID();
 }
 
-/** A stream of notifications may stay open for hours, so it does not take the place of a working message. */
+/** Returns whether messages open a stream of notifications. It may last for hours, so it is not counted as work. */
 function isSubscription(messages: readonly Message[]): boolean {
   return messages.length === 1 && messages[0]?.method === "subscriptions/listen";
 }
 
-/** The metadata about authorization (RFC 9728), by the paths at which clients look for it. */
+/** Returns the metadata about authorization (RFC 9728), by the paths at which clients look for it. */
 export function protectedResource(publicUrl: string, issuer: string) {
   const { origin, pathname } = new URL(publicUrl);
   const base = "/.well-known/oauth-protected-resource";
@@ -290,8 +290,8 @@ const SHOWN = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-aft
 const REMEMBERED_S = "600";
 
 /**
- * The headers with which a web page with an allowed `Origin` may call MCP; none for programs, which send no `Origin`.
- * Cookies are never used.
+ * Returns the headers with which a web page with an allowed `Origin` may call MCP; none for programs, which send no
+ * `Origin`. Cookies are never used.
  */
 function readableBy({ headers }: Request): Readonly<Record<string, string>> {
   const origin = headers.get("origin");
@@ -299,7 +299,7 @@ function readableBy({ headers }: Request): Readonly<Record<string, string>> {
   return { "access-control-allow-origin": origin, "access-control-expose-headers": SHOWN, vary: "Origin" };
 }
 
-/** The answer to a preflight request of a browser; undefined for any other request. */
+/** Returns the answer to a preflight request of a browser; undefined for any other request. */
 function preflightAnswer({ method, headers }: Request): Response | undefined {
   const wanted = headers.get("access-control-request-method");
   if (method !== "OPTIONS" || wanted === null || headers.get("origin") === null) return undefined;
@@ -332,9 +332,9 @@ for (const [network, bits] of [
 }
 
 /**
- * The address that a request comes from, for shares; for IPv6 the network (/64), because one host has all of its
- * addresses. Behind a proxy on this machine or in a private network it is the last address in X-Forwarded-For, which
- * that proxy wrote.
+ * Returns the address that a request comes from, for shares; for IPv6 the network (/64), because one host has all of
+ * its addresses. Behind a proxy on this machine or in a private network it is the last address in X-Forwarded-For,
+ * which that proxy wrote.
  */
 export function peerOf({
   socket,
@@ -346,7 +346,7 @@ export function peerOf({
   return networkOf(isNear && (isIPv4(forwarded) || isIPv6(forwarded)) ? forwarded : from);
 }
 
-/** An IPv4 address, also if it is written as IPv6; without zone, brackets and port. */
+/** Returns an address without zone, brackets and port. An IPv4 address that is written as IPv6 becomes IPv4. */
 function plain(address: string): string {
   const bare = address.replace(/^\[([^\]]*)\](?::\d+)?$/, "$1").replace(/%.*$/, "");
   const mapped = bare.replace(/^::ffff:(?=\d+\.)/i, "");

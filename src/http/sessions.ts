@@ -49,7 +49,7 @@ export interface HttpSessions {
   close(): Promise<void>;
 }
 
-/** The open sessions; the most recently used one comes last. */
+/** Creates the table of open sessions; the most recently used one comes last. */
 function sessionTable(onerror: (error: Error) => void) {
   const sessions = new Map<string, Session>();
   const remove = (id: string): void => {
@@ -65,7 +65,7 @@ function sessionTable(onerror: (error: Error) => void) {
       if (isIdle(session) && Date.now() - session.usedAt > IDLE_MS) end(session).catch(onerror);
     }
   }, SWEEP_MS).unref();
-  /** The sessions of which one must end before this caller can open another; none if there is room. */
+  /** Returns the sessions of which one must end before this caller can open another; none if there is room. */
   const crowd = (caller: string): readonly Session[] => {
     const all = [...sessions.values()];
     const own = all.filter((session) => session.caller === caller);
@@ -85,7 +85,7 @@ function sessionTable(onerror: (error: Error) => void) {
       if (oldest !== undefined) end(oldest).catch(onerror);
       sessions.set(session.id, session);
     },
-    /** The session with this ID, marked as used; undefined if none was opened with the same rights. */
+    /** Returns the session with this ID, marked as used; undefined if none was opened with the same rights. */
     use(id: string, { clientId, scopes }: AuthInfo): Session | undefined {
       const session = sessions.get(id);
       if (session?.authInfo.clientId !== clientId || session.authInfo.scopes.join() !== scopes.join()) return undefined;

@@ -55,7 +55,7 @@ export function runSubscriptions(clock: Clock) {
   };
 }
 
-/** A message as an event of the stream, in the form of the SDK. */
+/** Returns a message as an event of the stream, in the form of the SDK. */
 function frameOf(message: object): Uint8Array {
   return new TextEncoder().encode(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
 }

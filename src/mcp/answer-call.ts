@@ -194,7 +194,8 @@ export async function answerCall(
 const MAX_LETTERS = { client: 40, fileName: 120 } as const;
 
 /**
- * Who made a call, for people: the client's own name, which proves nothing, and the file that the call reads or saves.
+ * Returns who made a call, for people: the client's own name, which proves nothing, and the file that the call reads or
+ * saves.
  */
 function requestedBy(server: McpServer, input: unknown): Requested {
   const client = server.server.getClientVersion()?.name;
@@ -209,7 +210,7 @@ function requestedBy(server: McpServer, input: unknown): Requested {
 /** The part of a call's wait that is reserved for its last request to a shared store, in milliseconds. */
 const STORE_MS = 500;
 
-/** With a shared store, every wait of a call ends early enough for a last request to the store. */
+/** Shortens the wait of calls with a shared store, so that each call has time for a last request to the store. */
 function leavingTime(services: ToolServices): ToolServices {
   if (services.runs.left === undefined) return services;
   return { ...services, waitMs: Math.max(0, services.waitMs - STORE_MS) };
@@ -223,35 +224,36 @@ function inTime<T>({ runs, clock, ...call }: InTime, work: () => Promise<T>): Pr
   return duringCall(clock.monotonic() + Math.max(timeLeft({ ...call, clock }) + STORE_MS, LEAST_READ_MS), work);
 }
 
-/** Whether there is a page at an address that lets nobody in by itself, and a person who may approve there. */
+/** Returns whether there is a page at an address that lets nobody in by itself, and a person who may approve there. */
 function opensPages({ confirm, page }: ToolServices): boolean {
   return confirm !== "off" && page?.address !== undefined && page.isOffered();
 }
 
-/** Loaded late: few clients can open pages. */
+/** Loads the code that opens pages. It is loaded late, because few clients can open pages. */
 async function openerOf(opening: Opening): Promise<Opener> {
   const { pageOpener } = await import("./open-page.ts");
   return pageOpener(opening);
 }
 
-/** The services that calls are executed with. */
+/** Returns the services that calls are executed with. */
 export async function servicesOfCall(load: () => Promise<ToolServices>): Promise<ToolServices> {
   return leavingTime(withApprovalPolicy(await load()));
 }
 
-/** Whether only another person than the caller may approve what this call requests. */
+/** Returns whether only another person than the caller may approve what this call requests. */
 export function needsOther({ page }: ToolServices): boolean {
   return page?.needsOther?.() === true;
 }
 
-/** If another person must approve, an approval from the caller's own client does not count: only the page decides. */
+/** If another person than the caller must approve, lets only the page decide, not the caller's own client. */
 function withApprovalPolicy(services: ToolServices): ToolServices {
   if (!needsOther(services) || services.confirm === "off") return services;
   return { ...services, confirm: "strict", trustViews: false };
 }
 
 /**
- * A log that also sends errors, without details, to a client of the 2025 era that subscribed with `logging/setLevel`.
+ * Returns a log that also sends errors, without details, to a client of the 2025 era that subscribed with
+ * `logging/setLevel`.
  */
 function alsoToClient(log: Log, call: ServerContext): Log {
   return {
@@ -354,7 +356,7 @@ export async function askDuringCall(question: ToolQuestion, asking: Asking): Pro
   return answer;
 }
 
-/** The answer to a call whose question has no decision yet. */
+/** Returns the answer to a call whose question has no decision yet. */
 export async function answerWithoutDecision(
   { ask }: ToolQuestion,
   why: Undecided,
@@ -388,7 +390,7 @@ export class RootsNeeded extends Error {}
 export interface ClientRoots {
   /** The folders that may be read for the client. Throws a RootsNeeded if the call does not contain its roots yet. */
   readonly folders: () => Promise<readonly string[]>;
-  /** The request for the roots, if the call has used them: a repeated call needs them again. */
+  /** Returns the request for the roots, if the call has used them: a repeated call needs them again. */
   readonly again: () => Readonly<Record<string, InputRequest>>;
 }
 
@@ -424,7 +426,7 @@ function askedDuring(call: ServerContext): Promise<unknown> {
   return call.mcpReq.send({ method: "roots/list" }, { timeout: ROOTS_MS }).catch(() => undefined);
 }
 
-/** A repeated call without roots has none: the client is not asked twice. */
+/** Returns the roots in a repeated call. A repeated call without roots has none: the client is not asked twice. */
 function repliedIn({ mcpReq: { inputResponses } }: ServerContext): unknown {
   if (inputResponses === undefined) throw new RootsNeeded();
   return inputResponses[ROOTS];
@@ -434,7 +436,7 @@ function rootsRequest() {
   return { [ROOTS]: inputRequired.listRoots() };
 }
 
-/** The result that asks a client of the 2026-07-28 era for its roots. */
+/** Returns the result that asks a client of the 2026-07-28 era for its roots. */
 export function askingRoots(): InputRequiredResult {
   return inputRequired({ inputRequests: rootsRequest() });
 }

@@ -121,7 +121,7 @@ function kindOf(value: unknown): string {
   return value === undefined ? "missing" : "an object";
 }
 
-/** "have" for lists and texts, which have a size; "be" for everything else. */
+/** Returns "have" for lists and texts, which have a size; "be" for everything else. */
 function have(value: unknown): string {
   return Array.isArray(value) || typeof value === "string" ? "have " : "be ";
 }
@@ -201,7 +201,7 @@ function isOf(value: unknown, { type, enum: words }: JsonSchema): boolean {
   }
 }
 
-/** A copy of a value that ends at a path. */
+/** Returns a copy of a value that ends at a path. */
 function cutAfter(value: unknown, [step, ...rest]: readonly (string | number)[]): unknown {
   if (Array.isArray(value) && typeof step === "number") return [...value.slice(0, step), cutAfter(value[step], rest)];
   if (!isJsonObject(value) || typeof step !== "string") return value;

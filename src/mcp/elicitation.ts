@@ -56,14 +56,15 @@ export interface Declaring {
 }
 
 /**
- * Whether the client can show a form. An empty capability means forms. `server` knows what 2025-era clients declared.
+ * Returns whether the client can show a form. An empty capability means forms. `server` knows what 2025-era clients
+ * declared.
  */
 export function canAsk(call: Declaring, server?: McpServer): boolean {
   const modes = modesOf(call, server);
   return modes !== undefined && (modes.form !== undefined || modes.url === undefined);
 }
 
-/** Whether the client can open an address for a person. */
+/** Returns whether the client can open an address for a person. */
 export function canOpen(call: Declaring, server?: McpServer): boolean {
   return modesOf(call, server)?.url !== undefined;
 }
@@ -72,7 +73,7 @@ function modesOf(call: Declaring, server?: McpServer) {
   return capabilities.safeParse(declaredIn(call) ?? server?.server.getClientCapabilities()).data?.elicitation;
 }
 
-/** Whether a call belongs to the 2026-07-28 era: it is answered with its question, and repeated with the reply. */
+/** Returns whether a call is of the 2026-07-28 era: it is answered with its question, and repeated with the reply. */
 export function isModern(call: ServerContext): boolean {
   return declaredIn(call) !== undefined;
 }
@@ -82,12 +83,12 @@ export const TASKS = "io.modelcontextprotocol/tasks";
 
 const withTasks = z.object({ extensions: z.object({ [TASKS]: z.object({}) }) });
 
-/** Whether a request declares that its client follows tasks. */
+/** Returns whether a request declares that its client follows tasks. */
 export function followsTasks(call: Declaring): boolean {
   return withTasks.safeParse(declaredIn(call)).success;
 }
 
-/** The capabilities that a call of the 2026-07-28 era declares. */
+/** Returns the capabilities that a call of the 2026-07-28 era declares. */
 export function declaredIn({ mcpReq }: Declaring): unknown {
   const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
   return envelope[CLIENT_CAPABILITIES_META_KEY];
@@ -101,7 +102,7 @@ const form = z.looseObject({
   content: z.looseObject({ [CONFIRM]: z.unknown() }).nullish(),
 });
 
-/** Only an accepted form with a ticked box is an approval. A client may accept by itself, without any content. */
+/** Reads the decision in a form. Only a ticked box is an approval: a client may accept by itself, without content. */
 export function elicitationResult(answer: unknown): ElicitationResult {
   const { data } = form.safeParse(answer);
   if (data?.action === "decline") return "no";
@@ -109,8 +110,8 @@ export function elicitationResult(answer: unknown): ElicitationResult {
 }
 
 /**
- * The reply to a question of this call; "closed": closed without a decision. Ignores a reply without the seal of this
- * call.
+ * Returns the reply to a question of this call; "closed": closed without a decision. Ignores a reply without the seal
+ * of this call.
  */
 export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed" | undefined {
   const state = call.mcpReq.requestState();
@@ -161,12 +162,12 @@ export async function asking(
   });
 }
 
-/** A form with the one question. */
+/** Returns a form with the one question. */
 export function formRequest(message: string) {
   return inputRequired.elicit({ message, requestedSchema: FORM });
 }
 
-/** A short digest of the arguments of a call. */
+/** Returns a short digest of the arguments of a call. */
 export function digestOf({ input }: AskedCall): string {
   return createHash("sha256").update(JSON.stringify(input)).digest("base64url");
 }
@@ -194,7 +195,7 @@ const declaring = z.object({
   }),
 });
 
-/** Whether the client of a message shows views to a person; undefined if the message does not declare capabilities. */
+/** Returns whether the client of a message shows views; undefined if the message declares no capabilities. */
 export function showsViews(message: unknown): boolean | undefined {
   const { data } = declaring.safeParse(message);
   if (data === undefined) return undefined;

@@ -59,7 +59,7 @@ export function instructions({
   return parts.filter((part) => part !== false).join("\n\n");
 }
 
-/** The limits that settings put on what is listed. */
+/** Returns the limits that settings put on what is listed. */
 function limitsOf(hidden: ReadonlyMap<string, Hidden>): readonly string[] {
   const all = [...hidden.values()];
   const off = new Set(all.flatMap(({ why, toolset }) => (why === "toolset" ? [toolset] : [])));
@@ -81,7 +81,7 @@ const ADDRESSES = {
   either: "the addresses of the APIs",
 } as const;
 
-/** The answer to a call of an unlisted tool: it names the setting that hides the tool. */
+/** Returns the answer to a call of an unlisted tool: it names the setting that hides the tool. */
 export function hiddenFailure(tool: string, { why, toolset }: Hidden): Failure {
   const onlyThey = "Tell the person; only they can change that, where this server is started.";
   const [because, remedy] = {

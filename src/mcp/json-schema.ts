@@ -10,7 +10,7 @@ export function advertised(schema: z.ZodObject, io: "input" | "output"): JsonSch
   return simplifiedObject(json);
 }
 
-/** The schemas that a value may match: references are resolved, and alternatives are listed. */
+/** Returns the schemas that a value may match: references are resolved, and alternatives are listed. */
 export function schemaAlternatives(schema: JsonSchema, root: JsonSchema): readonly JsonSchema[] {
   if (typeof schema.$ref === "string") {
     const target = schema.$ref.split("/").slice(1).reduce(stepInto, root);
@@ -52,7 +52,7 @@ function mapped(named: JsonSchema): JsonSchema {
   return Object.fromEntries(Object.entries(named).map(([name, schema]) => [name, simplified(schema)]));
 }
 
-/** Whether a keyword only states a default: the bounds of `z.int()`, openness, or no properties. */
+/** Returns whether a keyword only states a default: the bounds of `z.int()`, openness, or no properties. */
 function saysNothing(keyword: string, value: unknown): boolean {
   if (keyword === "minimum") return value === Number.MIN_SAFE_INTEGER;
   if (keyword === "maximum") return value === Number.MAX_SAFE_INTEGER;

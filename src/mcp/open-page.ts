@@ -127,7 +127,7 @@ interface OpeningReply extends Pick<SealedOpening, "run" | "digest"> {
   readonly said: ElicitationResult;
 }
 
-/** The reply in a call; undefined if it has none with our seal for this call. */
+/** Returns the reply in a call; undefined if it has none with our seal for this call. */
 function openingReply(call: ServerContext, asked: AskedCall): OpeningReply | undefined {
   const { data: sealed } = sealedOpening.safeParse(call.mcpReq.requestState());
   if (sealed === undefined || sealed.tool !== asked.tool || sealed.input !== digestOf(asked)) return undefined;

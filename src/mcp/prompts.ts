@@ -20,7 +20,7 @@ export interface PromptDefinition {
   /** The prompt is listed only with this tool. */
   readonly tool: string;
   readonly arguments?: Readonly<Record<string, PromptArgument>>;
-  /** The text for given arguments; absent: the text of the skill with the same name. */
+  /** Returns the text for given arguments; absent: the text of the skill with the same name. */
   readonly text?: (given: Readonly<Record<string, string | undefined>>) => string;
 }
 
@@ -139,7 +139,7 @@ export function registerPrompts(
   }
 }
 
-/** The text of a prompt with its arguments: its own, or a skill without its front matter. */
+/** Returns the text of a prompt with its arguments: its own, or a skill without its front matter. */
 export async function promptText(
   { name, text }: PromptDefinition,
   values: Readonly<Record<string, string | undefined>>,

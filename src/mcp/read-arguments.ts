@@ -7,7 +7,7 @@ const REMEDY = "Send the items in several calls, and as JSON arrays rather than 
 /** The maximum nesting of objects and arrays, far more than any tool needs. */
 export const DEEPEST = 64;
 
-/** Whether data is nested more deeply than `levels`, so that walking through it is unsafe. */
+/** Returns whether data is nested more deeply than `levels`, so that walking through it is unsafe. */
 export function isTooDeep(given: unknown, levels = DEEPEST): boolean {
   if (typeof given !== "object" || given === null) return false;
   return levels === 0 || Object.values(given).some((value) => isTooDeep(value, levels - 1));

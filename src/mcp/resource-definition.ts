@@ -33,25 +33,25 @@ export interface ResourceContent {
 /** The protocol's limit for one completion. */
 const MOST = 100;
 
-/** The values that begin with the typed text, ignoring case. */
+/** Returns the values that begin with the typed text, ignoring case. */
 export function matching(typed: string, values: readonly string[]): string[] {
   const start = typed.toLowerCase();
   return [...new Set(values)].filter((value) => value.toLowerCase().startsWith(start)).slice(0, MOST);
 }
 
-/** The names and IDs of known targetings. */
+/** Returns the names and IDs of known targetings. */
 export async function targetingsLike(typed: string, { memory }: Pick<ToolServices, "memory">): Promise<string[]> {
   const known = (await memory.recent()).flatMap(({ _id, name }) => [name, _id]);
   return matching(typed, known);
 }
 
-/** The IDs of known targetings. */
+/** Returns the IDs of known targetings. */
 export async function targetingIdsLike(typed: string, { memory }: Pick<ToolServices, "memory">): Promise<string[]> {
   const known = (await memory.recent()).map(({ _id }) => _id);
   return matching(typed, known);
 }
 
-/** The IDs of the caller's runs, newest first. */
+/** Returns the IDs of the caller's runs, newest first. */
 export async function runsLike(
   typed: string,
   { runs, caller }: Pick<ToolServices, "runs"> & { readonly caller: string },
@@ -63,7 +63,7 @@ export async function runsLike(
   return matching(typed, ids);
 }
 
-/** The IDs of the caller's suites of event tests. */
+/** Returns the IDs of the caller's suites of event tests. */
 export async function suitesLike(
   typed: string,
   { suites, caller }: Pick<ToolServices, "suites"> & { readonly caller: string },

@@ -152,7 +152,7 @@ async function watchedResource(uri: string, { services, caller }: ServerParts): 
   };
 }
 
-/** The first look sends the task as it is: it may have changed since the client last saw it. */
+/** Watches a task. The first look sends the task as it is: it may have changed since the client last saw it. */
 async function watchedTask(taskId: string, request: TaskRequest): Promise<Watched | undefined> {
   if ((await taskNow(taskId, request)) === undefined) return undefined;
   let last: string | undefined;
@@ -170,7 +170,7 @@ async function watchedTask(taskId: string, request: TaskRequest): Promise<Watche
   };
 }
 
-/** What a client sees of a task at work. */
+/** Returns what a client sees of a task at work. */
 function seenOf({ status, statusMessage, inputRequests = {} }: Task): string {
   return JSON.stringify([status, statusMessage, Object.keys(inputRequests)]);
 }

@@ -14,11 +14,11 @@ import type { Hidden, ListedTool } from "./tool-list.ts";
 export interface Views {
   /** The tools that only views call. */
   readonly tools: readonly ListedTool[];
-  /** The `_meta` of a tool that shows its run in a view; undefined if it has none. */
+  /** Returns the `_meta` of a tool that shows its run in a view; undefined if it has none. */
   readonly metaOf: (tool: string) => Meta | undefined;
   /** Registers the view with a server. */
   readonly attach: (server: McpServer) => void;
-  /** What travels to a view in the `_meta` of an answer about a run, for the person only. */
+  /** Returns what a view gets in the `_meta` of an answer about a run, for the person only. */
   readonly beside: (answer: ToolAnswer, context: ToolContext) => Promise<Meta>;
 }
 
@@ -31,7 +31,7 @@ export interface ServerParts {
   /** The tools that a setting hides, by name; none if absent. */
   readonly hidden?: ReadonlyMap<string, Hidden>;
   readonly environment: "live" | "sandbox";
-  /** The services for calls, loaded with the first call, because that takes a fifth of the start-up time. */
+  /** Returns the services for calls, loaded with the first call, because that takes a fifth of the start-up time. */
   readonly services: () => Promise<ToolServices>;
   readonly seal: QuestionSeal;
   readonly redactor: Redactor;
@@ -42,7 +42,7 @@ export interface ServerParts {
   /** The caller. Runs and confirmations are visible to their caller only. */
   readonly caller: string;
   readonly audit: Audit;
-  /** What no root of a client may open; absent: roots are ignored. */
+  /** Returns what no root of a client may open; absent: roots are ignored. */
   readonly rootGuard?: (() => Promise<RootGuard>) | undefined;
   /** The names of the tools that change an API, listed or not. */
   readonly writingTools: ReadonlySet<string>;
@@ -93,7 +93,7 @@ export function noteArrival(request: Request, at: number): void {
   arrivals.set(request, at);
 }
 
-/** When a request was received completely; undefined if that was not recorded. */
+/** Returns when a request was received completely; undefined if that was not recorded. */
 export function arrivalOf(request: Request | undefined): number | undefined {
   return request && arrivals.get(request);
 }

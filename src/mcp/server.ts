@@ -161,7 +161,7 @@ function unchecked(json: () => JsonSchema): StandardSchemaWithJSON<unknown, unkn
   };
 }
 
-/** The ID of the HTTP request. Over stdio each call gets a new ID. */
+/** Returns the ID of the HTTP request. Over stdio each call gets a new ID. */
 function requestIdOf(log: Log): string {
   const { requestId } = log.facts();
   return typeof requestId === "string" ? requestId : randomUUID();

@@ -198,7 +198,7 @@ class LineConnection implements StdioConnection {
   }
 }
 
-/** A server's transport to the client of a connection, which it may share with another server. */
+/** Returns a server's transport to the client of a connection, which it may share with another server. */
 function faceOver(send: Transport["send"], closed: () => void): Transport {
   return { start: async () => {}, send, close: async () => closed() };
 }
@@ -274,7 +274,7 @@ export class Lines {
     if (this.#bytes > 0) this.#endLine();
   }
 
-  /** Some hosts begin with a byte order mark. */
+  /** Passes on a line, without the byte order mark with which some hosts begin. */
   #pass(line: string): void {
     this.#use.onLine(this.#isFirst ? line.replace(/^\uFEFF/, "") : line);
     this.#isFirst = false;
@@ -307,8 +307,8 @@ export class Lines {
 }
 
 /**
- * The ID of a JSON-RPC request of which only the beginning and end are known: among the members before `params`, or the
- * last one.
+ * Returns the ID of a JSON-RPC request of which only the beginning and end are known: among the members before
+ * `params`, or the last one.
  */
 export function requestIdOf({ head, tail }: LongLine): string | number | undefined {
   const id = String.raw`"id"\s*:\s*(\d{1,15}|"[^"\\]{1,200}")`;

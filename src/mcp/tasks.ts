@@ -173,12 +173,12 @@ async function answered(
   return {};
 }
 
-/** The error for a client that asks about tasks without declaring that it follows them. */
+/** Returns the error for a client that asks about tasks without declaring that it follows them. */
 export function needsTasks(): MissingRequiredClientCapabilityError {
   return new MissingRequiredClientCapabilityError({ requiredCapabilities: { extensions: { [TASKS]: {} } } });
 }
 
-/** Whether a task has reached its end. */
+/** Returns whether a task has reached its end. */
 export function isOver({ status }: Pick<Task, "status">): boolean {
   return status !== "working" && status !== "input_required";
 }
@@ -200,7 +200,7 @@ function notFound(): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, "Failed to retrieve task: Task not found");
 }
 
-/** The context of tools for a request about a task: nothing waits, because the client polls. */
+/** Returns the context of tools for a request about a task: nothing waits, because the client polls. */
 async function contextOf({ call, parts }: TaskRequest): Promise<ToolContext> {
   const services = await servicesOfCall(parts.services);
   // A client that can open the page was asked for that before its call became a task.
@@ -263,7 +263,7 @@ async function taskOf(named: Named, taskId: string, context: ToolContext, reques
   return { ...ended, result: { ...ended.result, _meta: { ...(await views.beside(answer, context)) } } };
 }
 
-/** The run of a task, or the one that it was approved to resume; undefined if the caller has none. */
+/** Returns the run of a task, or the one that it was approved to resume; undefined if the caller has none. */
 async function runOf(runId: string, context: ToolContext): Promise<Run | undefined> {
   const run = await context.runs.findOwn(runId, context.caller);
   return run && followResumedRun(await endIfExpired(run, context), context);
@@ -281,7 +281,7 @@ async function standingOf(run: Run, { isPlan }: Named, { runs }: ToolContext): P
   return "interrupted";
 }
 
-/** The question of a waiting run to the person behind the client, with a key that only its task shows. */
+/** Returns the question of a waiting run to the person behind the client, with a key that only its task shows. */
 async function questionOf(
   runId: string,
   taskId: string,
@@ -296,13 +296,13 @@ async function questionOf(
 const RUN_BYTES = 16;
 const MARK_BYTES = 16;
 
-/** A text that nobody can guess or forge, and that only this caller can use in this project. */
+/** Returns a text that nobody can guess or forge, and that only this caller can use in this project. */
 async function handleOf({ runId, isPlan }: Named, context: ToolContext): Promise<string> {
   const mark = await markOf(["task", runId, isPlan, context.caller, context.project.id], context);
   return Buffer.concat([ulidBytes(runId), Buffer.of(Number(isPlan)), mark]).toString("base64url");
 }
 
-/** What a handle names; undefined if this caller did not receive it in this project. */
+/** Returns what a handle names; undefined if this caller did not receive it in this project. */
 async function namedBy(taskId: string, context: ToolContext): Promise<Named | undefined> {
   const bytes = Buffer.from(taskId, "base64url");
   if (bytes.length !== RUN_BYTES + 1 + MARK_BYTES) return undefined;

@@ -38,7 +38,7 @@ const HIDDEN_BY: readonly (readonly [
   ["noSandbox", ({ needsSandbox }, { hasSandbox }) => needsSandbox === true && !hasSandbox],
 ];
 
-/** The reason for each tool that is not listed, by its name. */
+/** Returns the reason for each tool that is not listed, by its name. */
 export function hiddenTools(tools: readonly ListedTool[], offer: ToolAvailability): ReadonlyMap<string, Hidden> {
   return new Map(
     tools.flatMap(({ tool }) => {
@@ -58,13 +58,13 @@ export interface ListedTool {
   readonly prepare: (given: unknown) => Promise<Prepared>;
 }
 
-/** All tools as clients may see them, in their fixed order. Without a build, they are made from the code. */
+/** Returns all tools as clients may see them, in their fixed order. Without a build, they are made from the code. */
 export async function allTools(): Promise<readonly ListedTool[]> {
   if (MADE_TOOLS.length > 0) return MADE_TOOLS.map(asMade);
   return catalogue(await (await import("../tools/registry.ts")).everyTool());
 }
 
-/** A tool from the build; its code is loaded by its first call. */
+/** Returns a tool from the build; its code is loaded by its first call. */
 export function asMade({ inputSchema, outputSchema, ...tool }: MadeTool): ListedTool {
   const loaded = once(async () => (await import("../tools/registry.ts")).toolNamed(tool.name));
   return {
@@ -108,12 +108,12 @@ function annotationsOf({ effect, idempotent, toolset }: ToolFacts): ToolAnnotati
   };
 }
 
-/** The names of the tools that change an API. */
+/** Returns the names of the tools that change an API. */
 export function toolsThatWrite(tools: readonly ListedTool[]): ReadonlySet<string> {
   return new Set(tools.flatMap(({ tool }) => (writes(tool) ? [tool.name] : [])));
 }
 
-/** The names of the tools whose arguments can be large: unlimited lists, or objects of any form. */
+/** Returns the names of the tools whose arguments can be large: unlimited lists, or objects of any form. */
 export function toolsWithLists(tools: readonly ListedTool[]): ReadonlySet<string> {
   const isLarge = ({ type, maxItems, properties }: JsonSchema): boolean =>
     (type === "array" && maxItems === undefined) || (type === "object" && properties === undefined);

@@ -28,7 +28,7 @@ const META = new Map<string, Readonly<Record<string, unknown>>>([
   ["decide_run", FOR_VIEWS],
 ]);
 
-/** The additions for clients that show views and may use these tools. */
+/** Returns the additions for clients that show views and may use these tools. */
 export async function loadViews(offer: ToolAvailability): Promise<Views> {
   const tools = listedTools(await viewTools(), offer);
   return { tools, metaOf: (tool) => META.get(tool), attach, beside };
@@ -53,7 +53,7 @@ function attach(server: McpServer): void {
   });
 }
 
-/** The run as the page shows it, and the secret with which a person decides on it. */
+/** Returns the run as the page shows it, and the secret with which a person decides on it. */
 async function beside({ structured, decision }: ToolAnswer, context: ToolContext) {
   const runId = typeof structured.runId === "string" ? structured.runId : undefined;
   const { runDetail } = await import("../web/rows.ts");

@@ -55,7 +55,7 @@ const tests = z.object({
   unobservable: z.number().optional(),
 });
 
-/** Whether calls of a tool go into the audit log. This is so for every tool that may change an API. */
+/** Returns whether calls of a tool go into the audit log. This is so for every tool that may change an API. */
 export function isAudited({ effect }: Pick<Tool, "effect">): boolean {
   return effect === "adds" || effect === "changes" || effect === "tests";
 }

@@ -8,9 +8,9 @@ import type { Observer } from "./observer.ts";
 /** What is measured, and how. */
 export interface Measured {
   readonly observer: Observer;
-  /** The same store, of which the journal and the write lock are measured. */
+  /** Returns the same store with measurements of its journal and its write lock. */
   over(backend: Backend): Backend;
-  /** The figures in the text format of Prometheus. */
+  /** Returns the figures in the text format of Prometheus. */
   text(): string;
 }
 

@@ -10,11 +10,11 @@ export type LogFields = Readonly<Record<string, unknown>>;
 /** A log of JSON lines. */
 export interface Log
   extends Readonly<Record<Exclude<LogLevel, "silent">, (message: string, fields?: LogFields) => void>> {
-  /** The same log, with fields added to each of its lines. */
+  /** Returns the same log, with fields added to each of its lines. */
   with(fields: LogFields): Log;
   /** Runs some work. A log that follows work adds the fields to every line that this work writes, in any module. */
   during<Result>(fields: LogFields, work: () => Result): Result;
-  /** The fields of the current work. They are empty if the log does not follow work. */
+  /** Returns the fields of the current work. They are empty if the log does not follow work. */
   facts(): LogFields;
 }
 

@@ -20,7 +20,7 @@ export interface Figures {
   counter(name: string, help: string): Figure;
   /** Creates a metric that grows and shrinks. */
   gauge(name: string, help: string): Figure;
-  /** All metrics in the text format of Prometheus, version 0.0.4. */
+  /** Returns all metrics in the text format of Prometheus, version 0.0.4. */
   text(): string;
 }
 

@@ -138,7 +138,7 @@ export async function withServices<Result>(
   }
 }
 
-/** With a shared store the audit table may be out of sight, so each line is written to the log of its process, too. */
+/** Returns an `append` that also writes each line to the process's log: a shared audit table may be out of sight. */
 function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
   return async (line) => {
     log.info("audit", { line });

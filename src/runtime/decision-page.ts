@@ -8,7 +8,7 @@ import type { ServerProcess } from "./connect.ts";
 /** How long a person has to open a page that the server opened for them. */
 const COMES_WITHIN_MS = 15_000;
 
-/** The services of a server over stdio, with the page on which its person decides. */
+/** Returns the services of a server over stdio, with the page on which its person decides. */
 export function withPage(
   { services, audit, log }: ServerProcess,
   { page, store }: Settings,
@@ -42,8 +42,8 @@ interface Parts {
 }
 
 /**
- * The page that a server opens in the browser of this machine's person, in one tab for all waiting runs: an opened link
- * is not opened again while its tab may still load.
+ * Returns the page that a server opens in the browser of this machine's person, in one tab for all waiting runs: an
+ * opened link is not opened again while its tab may still load.
  */
 export function decisionPage({ page, serve, environment }: Parts): DecisionPage {
   const serving = once(serve);

@@ -10,7 +10,7 @@ import { once } from "../tools/define-tool.ts";
 export interface EmbeddedSandbox {
   /** Rejects if the port stays in use, or its seed cannot be read. */
   readonly url: () => Promise<string>;
-  /** The targetings that it has at its start. Rejects if they cannot be read. */
+  /** Returns the targetings that it has at its start. Rejects if they cannot be read. */
   readonly seeded: () => Promise<readonly Named[]>;
   close(): Promise<void>;
 }
@@ -62,7 +62,7 @@ export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): 
   };
 }
 
-/** An API reports a failed connection in our own words only, so the fault of the file is logged. */
+/** Returns the error for an unusable seed file, to be logged: the API reports only that it could not connect. */
 function unusableSeed(choice: SandboxSeed, cause: unknown): unknown {
   if (typeof choice === "string" || hasCode(cause, "EADDRINUSE")) return cause;
   return new StoppedError(`TARGETING_MCP_SANDBOX_SEED names ${choice.file}, which cannot be used as a seed`, { cause });
@@ -87,7 +87,7 @@ async function start(options: SandboxOptions): Promise<Sandbox> {
   }
 }
 
-/** The configured keys, without those that every sandbox has with scopes of its own. */
+/** Returns the configured keys, without those that every sandbox has with scopes of its own. */
 export function acceptedKeys(managementKey: string, appKey: string): Keys {
   const builtIn: readonly string[] = BUILT_IN_KEYS.management.map(({ key }) => key);
   return {

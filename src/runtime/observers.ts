@@ -31,7 +31,7 @@ async function figuresOf() {
   return instrument(VERSION, () => performance.now());
 }
 
-/** The person may have installed this package beside ours. Without it the server works and creates no traces. */
+/** Loads the package for traces, which the person may have installed beside ours. Without it there are no traces. */
 async function tracesOf(): Promise<{ readonly traces?: Observer; readonly problem?: unknown }> {
   try {
     const [{ traces }, api] = await Promise.all([import("../observe/traces.ts"), import("@opentelemetry/api")]);
@@ -55,7 +55,7 @@ export interface LogParts {
   readonly secrets?: readonly string[];
 }
 
-/** The log for these settings. */
+/** Returns the log for these settings. */
 export function logOf(settings: Settings, { work, secrets = [] }: LogParts = {}): LogSetup {
   const redactor = redactorFor([...settings.secrets, ...secrets]);
   const log = createLog({
@@ -71,7 +71,7 @@ export function logOf(settings: Settings, { work, secrets = [] }: LogParts = {})
 /** The global symbol under which every copy of the OpenTelemetry package (major version 1) finds the loaded SDK. */
 const SDK_PLACE = Symbol.for("opentelemetry.js.api.1");
 
-/** Whether the person has loaded an SDK that creates traces, for instance with `node --import`. */
+/** Returns whether the person has loaded an SDK that creates traces, for instance with `node --import`. */
 function hasTracingSdk(): boolean {
   const place: unknown = Reflect.get(globalThis, SDK_PLACE);
   return typeof place === "object" && place !== null && "trace" in place;

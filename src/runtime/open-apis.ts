@@ -16,11 +16,11 @@ export interface Apis {
   readonly events?: Http | undefined;
   /** The sandbox that events are tested against. In live mode it is a separate one, so that tests disturb nothing. */
   readonly bench?: Http | undefined;
-  /** The address of the sandbox that generated tests use: the inspected one, otherwise the one for tests. */
+  /** Returns the address of the sandbox that generated tests use: the inspected one, otherwise the one for tests. */
   readonly benchUrl: () => Promise<string>;
   /** The sandbox that can be inspected. */
   readonly sandbox?: Http | undefined;
-  /** The targetings that an embedded sandbox has at its start. */
+  /** Returns the targetings that an embedded sandbox has at its start. */
   readonly seeded?: () => Promise<readonly Named[]>;
   /** Starts the services that the first request needs. Resolves when they run. */
   readonly start: () => Promise<unknown>;

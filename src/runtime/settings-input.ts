@@ -7,12 +7,12 @@ import { SettingsError, toggle } from "../settings/value-types.ts";
 import { type RouteTable, routesWith } from "../spec/routes.ts";
 import { isUlid } from "../spec/ulid.ts";
 
-/** The sources of this process's settings. */
+/** Returns the sources of this process's settings. */
 export function inputOf({ flags }: CommandLine): SettingsInput {
   return { flags, environment: process.env, platform: process.platform, home: homedir() };
 }
 
-/** Whether a toggle of a command is on. Throws a SettingsError if its value is neither on nor off. */
+/** Returns whether a toggle of a command is on. Throws a SettingsError if its value is neither on nor off. */
 export function isOn(line: CommandLine, flag: string): boolean {
   return optionOf(line, flag, toggle) ?? false;
 }
@@ -31,7 +31,7 @@ export function settingsFrom(input: SettingsInput): Settings {
   return settings;
 }
 
-/** The configured routes. Throws a SettingsError if an override is invalid. */
+/** Returns the configured routes. Throws a SettingsError if an override is invalid. */
 export function routesOf({ routes }: Settings): RouteTable {
   try {
     return routesWith(routes);
@@ -41,7 +41,7 @@ export function routesOf({ routes }: Settings): RouteTable {
   }
 }
 
-/** What the settings offer to clients. */
+/** Returns what the settings offer to clients. */
 export function availabilityOf({ environment, readOnly, toolsets, sandboxUrl }: Settings): ToolAvailability {
   if (environment.kind === "sandbox") {
     return { readOnly, toolsets, configured: ["targeting", "events"], hasSandbox: true };
@@ -59,8 +59,8 @@ export function availabilityOf({ environment, readOnly, toolsets, sandboxUrl }: 
 }
 
 /**
- * Whether a sandbox inside this process must run before the first call. One with a fixed port may be used by then; the
- * address of any other is in an answer. An error in its seed file is logged at once.
+ * Returns whether a sandbox inside this process must run before the first call. One with a fixed port may be used by
+ * then; the address of any other is in an answer. An error in its seed file is logged at once.
  */
 export function startsSandbox({ environment }: Pick<Settings, "environment">): boolean {
   if (environment.kind !== "sandbox" || environment.url !== undefined) return false;

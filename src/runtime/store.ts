@@ -12,7 +12,7 @@ import { inputOf, settingsFrom } from "./settings-input.ts";
 /** How long a server waits for the database at its start, in milliseconds. */
 const WAIT_MS = 30_000;
 
-/** The store for these settings. Nothing is connected, and no file is opened yet. */
+/** Returns the store for these settings. Nothing is connected, and no file is opened yet. */
 export async function backendOf({
   stateDir,
   keep,
@@ -60,7 +60,7 @@ export async function runMigrate(line: CommandLine): Promise<number> {
   }
 }
 
-/** A process that ends waits at most this long for a store that is away, in milliseconds. */
+/** Makes an ending process wait at most `ms` milliseconds for a store that cannot be reached. */
 export function giveUpAfter(backend: Pick<Backend, "close">, ms: number): void {
   setTimeout(() => void backend.close().catch(() => undefined), ms).unref();
 }

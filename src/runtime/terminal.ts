@@ -4,8 +4,8 @@ import { openPort, originOf } from "../platform/listen.ts";
 import { SettingsError } from "../settings/value-types.ts";
 
 /**
- * The signals that ask a process to end. On Windows closing a console window sends SIGHUP; elsewhere `nohup` must be
- * respected.
+ * Returns the signals that ask a process to end. On Windows closing a console window sends SIGHUP; elsewhere `nohup`
+ * must be respected.
  */
 export function stopSignals(platform: NodeJS.Platform): readonly NodeJS.Signals[] {
   return platform === "win32" ? ["SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP"] : ["SIGTERM", "SIGINT"];
@@ -21,7 +21,7 @@ export function stopSignal(): Promise<void> {
   });
 }
 
-/** The result of some work; undefined if this process is asked to end before the work is done. */
+/** Returns the result of some work; undefined if this process is asked to end before the work is done. */
 export function orStopped<T>(work: Promise<T>, asked: Promise<void>): Promise<T | undefined> {
   return Promise.race([work, asked.then(() => undefined)]);
 }
@@ -55,7 +55,7 @@ export async function listen(server: Server, host: string, port: number): Promis
   }
 }
 
-/** The error for a server that cannot listen, for the person who started it. */
+/** Returns the error for a server that cannot listen, for the person who started it. */
 export function cannotListen(host: string, port: number, cause: unknown): SettingsError {
   const why = cause instanceof Error ? cause.message : String(cause);
   return new SettingsError(`cannot listen on ${host}, port ${port} (${why}): choose others with --host and --port`);

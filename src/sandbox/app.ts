@@ -46,11 +46,12 @@ interface AppOptions {
   readonly failed?: ((request: FailedRequest) => void) | undefined;
 }
 
-/** The routes of the web page. The APIs and the control plane do not use them. */
+/** Returns whether a path is a route of the web page. The APIs and the control plane do not use these routes. */
 const isOfPage = (path: string): boolean => path === "/" || path.startsWith("/page/");
 
 /**
- * The HTTP server of a sandbox: both APIs, and the control plane under `/_sandbox`, which checks its callers itself.
+ * Returns the HTTP server of a sandbox: both APIs, and the control plane under `/_sandbox`, which checks its callers
+ * itself.
  */
 export function sandboxApp(world: World, options: AppOptions): Hono<{ Bindings: HttpBindings }> {
   const { forward, names, page, failed } = options;
@@ -100,7 +101,7 @@ function reportFailure(world: World, c: NodeContext, reply: Reply, failed: (requ
   }
 }
 
-/** The message of an answer: a sentence, or all problems in a list. */
+/** Returns the message of an answer: a sentence, or all problems in a list. */
 function messageOf(body: unknown): string {
   const message = typeof body === "object" && body !== null && "message" in body ? body.message : "";
   return Array.isArray(message) ? message.join("; ") : String(message);
@@ -157,12 +158,12 @@ function begin(world: World, c: NodeContext, operation: Operation, body: Request
   return entry;
 }
 
-/** The service's clock, with which clients date what it created. */
+/** Returns the header with the service's clock. Clients use it to date what the service created. */
 function dated(world: World): Headers {
   return new Headers({ Date: new Date(world.sources.now()).toUTCString() });
 }
 
-/** A parameter that is given several times stays a list, which no rule accepts. */
+/** Returns the parameters of a query. A parameter that is given several times stays a list, which no rule accepts. */
 function queryOf(queries: Record<string, string[]>): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
     Object.entries(queries).map(([key, values]) => [key, values.length === 1 ? values[0] : values]),
@@ -173,7 +174,7 @@ function managementOperations(): readonly ManagementOperation[] {
   return Object.keys(OPERATIONS).filter((name): name is ManagementOperation => Object.hasOwn(OPERATIONS, name));
 }
 
-/** The path of a route in hono's notation. Each path has at most one parameter. */
+/** Returns the path of a route in hono's notation. Each path has at most one parameter. */
 function honoPath(path: string): string {
   return path.replace(/\{\w+\}/, ":id");
 }

@@ -11,7 +11,7 @@ interface Caller {
   readonly origin: string | undefined;
 }
 
-/** The origin of a request. */
+/** Returns the origin of a request. */
 export function callerOf({ socket, headers }: IncomingMessage): Caller {
   return { peer: socket.remoteAddress, host: headers.host, origin: headers.origin };
 }
@@ -27,8 +27,8 @@ export interface ServedNames {
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /**
- * Whether a request may use the control plane: it came over a connection from this machine and was addressed to a
- * loopback name, and so was the page that sent it, if any.
+ * Returns whether a request may use the control plane: it came over a connection from this machine and was addressed to
+ * a loopback name, and so was the page that sent it, if any.
  */
 export function isFromLoopback({ peer, host, origin }: Caller): boolean {
   if (!isLoopbackAddress(peer ?? "")) return false;
@@ -40,9 +40,9 @@ export function isFromLoopback({ peer, host, origin }: Caller): boolean {
 }
 
 /**
- * Whether a request may use the APIs. It keeps out web pages that point their own name at this machine (DNS rebinding):
- * only names that no page on the internet can have are served. With `anyOrigin` a page may come from anywhere, as pages
- * under test do; otherwise it must have been served under such a name, too.
+ * Returns whether a request may use the APIs. It keeps out web pages that point their own name at this machine (DNS
+ * rebinding): only names that no page on the internet can have are served. With `anyOrigin` a page may come from
+ * anywhere, as pages under test do; otherwise it must have been served under such a name, too.
  */
 export function isServed({ host, origin }: Caller, names: ServedNames, anyOrigin: boolean): boolean {
   if (!isOurs(hostnameOf(`http://${host ?? ""}`), names)) return false;
@@ -65,18 +65,18 @@ function isLoopbackHost(host: string): boolean {
   return host === "localhost" || isLoopbackAddress(host);
 }
 
-/** Whether an address, also an IPv4 address written as IPv6, is a loopback address. */
+/** Returns whether an address, also an IPv4 address written as IPv6, is a loopback address. */
 function isLoopbackAddress(address: string): boolean {
   const plain = bare(address).replace(/^::ffff:/i, "");
   return plain === "::1" || (isIP(plain) === 4 && plain.startsWith("127."));
 }
 
-/** An address without the brackets of a URL. */
+/** Returns an address without the brackets of a URL. */
 function bare(address: string): string {
   return address.replace(/^\[(.*)\]$/, "$1");
 }
 
-/** The host name of an address, in lower case. */
+/** Returns the host name of an address, in lower case. */
 function hostnameOf(url: string): string | undefined {
   return URL.canParse(url) ? new URL(url).hostname : undefined;
 }

@@ -22,7 +22,7 @@ const holdSchema = z.strictObject({
   ms: z.int().min(0).max(600_000),
 });
 
-/** The control plane (docs/reference/sandbox.md): shows the content of a sandbox, and sets its faults and its state. */
+/** Creates the control plane (docs/reference/sandbox.md), which shows the content and sets faults and state. */
 export function controlPlane(world: World): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();
   app.use(async (c, next) => {

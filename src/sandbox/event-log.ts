@@ -29,14 +29,14 @@ interface EventFilter {
 /** The received events: the last 100,000, or the last 64 MiB of bodies and findings, whichever is less. */
 export interface EventLog extends Omit<LastEntries<ArrivedEvent>, "newestFirst" | "dropped"> {
   /**
-   * The newest `limit` matching events, oldest first; the number of matches; and the number of events dropped for
-   * space.
+   * Returns the newest `limit` matching events, oldest first; the number of matches; and the number of events dropped
+   * for space.
    */
   read(
     filter: EventFilter,
     limit: number,
   ): { readonly events: readonly ArrivedEvent[]; readonly total: number; readonly dropped: number };
-  /** The number of events by verdict since the start or the last `clear`, including dropped ones. */
+  /** Returns the number of events by verdict since the start or the last `clear`, including dropped ones. */
   counts(): Readonly<Record<Verdict, number>>;
 }
 
@@ -76,7 +76,7 @@ export function eventLog(changed: () => void = () => undefined): EventLog {
 
 const NONE: Readonly<Record<Verdict, number>> = { recorded: 0, ignored: 0, rejected: 0 };
 
-/** The approximate size of an event. */
+/** Returns the approximate size of an event. */
 function lettersOf({ text, findings }: ArrivedEvent): number {
   return text.length + findings.length * LETTERS_OF_FINDING;
 }
@@ -110,7 +110,7 @@ export const eventQuery = z.strictObject({
   limit: z.coerce.number().int().min(0).max(100_000).default(100),
 });
 
-/** The newest matching events, oldest first, as JSON text. Their bodies are exactly as received. */
+/** Returns the newest matching events, oldest first, as JSON text. Their bodies are exactly as received. */
 export function eventPage(log: EventLog, { limit, ...filter }: z.output<typeof eventQuery>): string {
   const { events, total, dropped } = log.read(filter, limit);
   let letters = 0;
@@ -153,7 +153,7 @@ export function arrivedEvent({
   };
 }
 
-/** A field by which events are looked up, if it is a text of a reasonable length. */
+/** Returns a field by which events are looked up, if it is a text of a reasonable length. */
 function identity(value: unknown): string | null {
   return typeof value === "string" && value.length <= 2048 ? value : null;
 }

@@ -47,13 +47,13 @@ export function finding(path: string, rule: FindingRule): Finding {
   return { path, rule, effect: RULES[rule] };
 }
 
-/** The verdict of some findings: the worst one counts. */
+/** Returns the verdict of some findings: the worst one counts. */
 export function verdictOf(findings: readonly Finding[]): Verdict {
   if (findings.some(({ effect }) => effect === "rejected")) return "rejected";
   return findings.some(({ effect }) => effect === "ignored") ? "ignored" : "recorded";
 }
 
-/** All findings about the body of an event; empty for a valid event. */
+/** Returns all findings about the body of an event; empty for a valid event. */
 export function eventFindings(body: unknown): readonly Finding[] {
   if (!isJsonObject(body)) return [finding("", "notAnObject")];
   return [...commonFindings(body), ...lengthFindings(body), ...parameterFindings(body)];
@@ -140,7 +140,7 @@ function typeFinding(path: string, value: unknown, { type }: Parameter): readonl
   return fits ? [] : [finding(path, "wrongType")];
 }
 
-/** A property of the object itself, never an inherited one. */
+/** Returns a property of the object itself, never an inherited one. */
 function own(fields: Fields, key: string): unknown {
   return Object.hasOwn(fields, key) ? fields[key] : undefined;
 }

@@ -133,7 +133,7 @@ function isDue(fault: Fault, met: number, struck: number, random: () => number):
   return chance && struck < (fault.times ?? (fault.probability === undefined ? 1 : Number.POSITIVE_INFINITY));
 }
 
-/** Pseudo-random numbers in [0, 1) from a seed (mulberry32). */
+/** Returns a generator of pseudo-random numbers in [0, 1) from a seed (mulberry32). */
 function randomFrom(seed: number): () => number {
   let state = seed | 0;
   return () => {
@@ -156,12 +156,12 @@ export async function waitBefore(fault: Fault | undefined, faults: Faults): Prom
   if (fault?.kind === "hold") await faults.removed(fault);
 }
 
-/** The part of the true answer that reaches the client despite a fault. */
+/** Returns the part of the true answer that reaches the client despite a fault. */
 export function replyAfter(fault: Fault | undefined, answer: Reply): Reply {
   return fault !== undefined && "applied" in fault && fault.applied ? struck(fault) : answer;
 }
 
-/** The 409 of a write that has to wait (management-api 4.2 rule 2). */
+/** Returns the 409 of a write that has to wait (management-api 4.2 rule 2). */
 export function busyAnswer(retryAfterMs: number, now: number): Reply {
   return businessAnswer(businessError("CONTEXT_TARGETING_WRITE_IN_PROGRESS", { retryAfterMs }), now);
 }

@@ -53,13 +53,13 @@ export interface Sandbox {
   close(): Promise<void>;
   /** Lets the process end even if the sandbox still listens or has connections. */
   unref(): void;
-  /** The arrived events that are still remembered, oldest first. */
+  /** Returns the arrived events that are still remembered, oldest first. */
   events(): readonly ArrivedEvent[];
   /** Calls `arrived` with each event that arrives from now on. */
   onEvent(arrived: (event: ArrivedEvent) => void): void;
-  /** The targetings of every project. */
+  /** Returns the targetings of every project. */
   targetings(): readonly { readonly _id: string; readonly name: string }[];
-  /** One line about the events so far. */
+  /** Summarizes the events so far in one line. */
   shutdownSummary(): string;
 }
 

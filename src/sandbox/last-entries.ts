@@ -4,13 +4,13 @@ import type { Operation } from "../spec/routes.ts";
 export interface LastEntries<Entry> {
   add(entry: Entry): void;
   clear(): void;
-  /** The newest first. */
+  /** Returns the entries, newest first. */
   newestFirst(): Iterable<Entry>;
-  /** The number of entries dropped for space since the start or the last `clear`. */
+  /** Returns the number of entries dropped for space since the start or the last `clear`. */
   dropped(): number;
-  /** An entry by its number; entries are numbered from 1 as they arrive. Undefined if it was dropped. */
+  /** Returns an entry by its number; entries are numbered from 1 as they arrive. Undefined if it was dropped. */
   at(number: number): Entry | undefined;
-  /** The number of the newest entry ever, and of the last one before the last `clear`; 0 if there is none. */
+  /** Returns the number of the newest entry ever, and of the last one before the last `clear`; 0 if there is none. */
   newest(): number;
   cleared(): number;
 }
@@ -26,7 +26,7 @@ export function ringBuffer<Entry>({
 }: {
   readonly most: number;
   readonly mostLetters: number;
-  /** The approximate size of an entry. It must not change. */
+  /** Returns the approximate size of an entry. It must not change. */
   readonly lettersOf: (entry: Entry) => number;
 }): LastEntries<Entry> {
   let ring: (Entry | undefined)[] = [];

@@ -74,7 +74,7 @@ async function read(work: Work, fault: Fault | undefined): Promise<Reply> {
   return carryOut(work, undefined);
 }
 
-/** A write waits for its turn, is applied, and only then lets the next one in (management-api 4.2). */
+/** Applies a write when its turn comes, and only then lets the next write in (management-api 4.2). */
 async function write(work: Work, fault: Fault | undefined): Promise<Reply> {
   const { world, project } = work;
   if (fault?.kind === "late" && !fault.holdsLock) {

@@ -13,17 +13,17 @@ export interface Answer {
   readonly body: unknown;
 }
 
-/** An answer with 200. */
+/** Returns an answer with 200. */
 export function ok(body: unknown): Answer {
   return { status: 200, body };
 }
 
-/** A validation error: all problems in a list, or one sentence (management-api 2.2). */
+/** Returns a validation error: all problems in a list, or one sentence (management-api 2.2). */
 export function validationAnswer(message: readonly string[] | string): Answer {
   return { status: 400, body: { statusCode: 400, message, error: "Bad Request" } };
 }
 
-/** A business error of a whole request (management-api 2.2). `now` in milliseconds since 1970. */
+/** Returns a business error of a whole request (management-api 2.2). `now` in milliseconds since 1970. */
 export function businessAnswer(error: BusinessError, now: number): Answer {
   // A single item that fails unexpectedly is a 502: management-api 4 rule 5.
   if (error.errorCode === "UNCATCHED") return statusAnswer(502);
@@ -32,7 +32,7 @@ export function businessAnswer(error: BusinessError, now: number): Answer {
   return { status: fields.statusCode, body: { ...fields, timestamp } };
 }
 
-/** An answer that contains only its status; server errors have `error` as well (management-api 2.2). */
+/** Returns an answer that contains only its status; server errors have `error` as well (management-api 2.2). */
 export function statusAnswer(status: number, message: string = STATUS_CODES[status] ?? "Error"): Answer {
   const error = STATUS_CODES[status] ?? "Error";
   return { status, body: { statusCode: status, message, ...(status >= 500 ? { error } : {}) } };

@@ -6,9 +6,9 @@ import { type Seed, type SeedInput, seedSchema } from "./seed.ts";
 const MINUTE_MS = 60_000;
 
 /**
- * A small shop: three targetings with option groups, sub-options and Context IDs, an ad product that requires one of
- * the options, a campaign that uses two of them, and the events of the last day, some of which are dropped. `newId`
- * creates ULIDs in order; `now` is in milliseconds since 1970.
+ * Returns the seed of a small shop: three targetings with option groups, sub-options and Context IDs, an ad product
+ * that requires one of the options, a campaign that uses two of them, and the events of the last day, some of which are
+ * dropped. `newId` creates ULIDs in order; `now` is in milliseconds since 1970.
  */
 export function sampleSeed(newId: () => string, now: number): SeedInput {
   const [categories, brands, campaigns] = [newId(), newId(), newId()];

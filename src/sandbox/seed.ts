@@ -133,7 +133,7 @@ function checkOptions(project: Project, seed: Seed): void {
   }
 }
 
-/** Whether an option is `ancestor` or is below it. */
+/** Returns whether an option is `ancestor` or is below it. */
 function isWithin(
   placeOf: (id: string) => { readonly parent: string | undefined } | undefined,
   id: string,

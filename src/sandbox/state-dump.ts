@@ -247,7 +247,7 @@ function jsonOf(text: string, file: string): unknown {
   }
 }
 
-/** The error for a file whose content is not a state, with the reason. */
+/** Returns the error for a file whose content is not a state, with the reason. */
 export function noState(file: string, why: string, cause?: unknown): DataFileError {
   return new DataFileError(`${file} holds no state of a sandbox: ${why}`, { cause });
 }

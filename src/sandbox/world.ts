@@ -96,7 +96,7 @@ export function resetProjects(world: World): void {
   for (const { project } of world.givenKeys) projectNamed(world, project ?? DEFAULT_PROJECT);
 }
 
-/** The project with this name; created empty if there is none. */
+/** Returns the project with this name; created empty if there is none. */
 export function projectNamed(world: World, name: string): Project {
   const known = world.projects.get(name);
   if (known !== undefined) return known;
@@ -105,7 +105,7 @@ export function projectNamed(world: World, name: string): Project {
   return project;
 }
 
-/** What a key allows; undefined for an unknown key (management-api 5). */
+/** Returns what a key allows; undefined for an unknown key (management-api 5). */
 export function grantOf(world: World, key: string): KeyGrant | undefined {
   const held = world.seededKeys.get(key) ?? world.givenKeys.find((given) => given.key === key);
   if (held === undefined || held.revoked) return undefined;
@@ -163,7 +163,7 @@ function writeLock(waitMs: number, now: () => number): WriteLock {
     return new Promise((resolve) => enqueue(project, resolve));
   }
 
-  /** The rest of a hold if its end is known, otherwise a short wait. */
+  /** Returns the rest of a hold if its end is known, otherwise a short wait. */
   function retryAfter(project: string): number {
     const rest = (heldUntil.get(project) ?? now() + waitMs) - now();
     return Math.min(LIMITS.retryAfterMs.value, Math.max(0, Math.ceil(rest)));

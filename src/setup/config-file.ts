@@ -23,12 +23,12 @@ export async function targetOf(file: string): Promise<string> {
   return file;
 }
 
-/** Whether a folder or file exists. */
+/** Returns whether a folder or file exists. */
 export async function isThere(path: string): Promise<boolean> {
   return (await ifThere(() => stat(path))) !== undefined;
 }
 
-/** The bytes of a file; undefined if it does not exist. */
+/** Returns the bytes of a file; undefined if it does not exist. */
 export function bytesOf(file: string): Promise<Buffer | undefined> {
   return ifThere(() => readFile(file));
 }
@@ -50,7 +50,7 @@ export async function checkWritable(file: string): Promise<void> {
   await access(file, constants.W_OK);
 }
 
-/** The permissions of a file that other people can use (such as 0o644); undefined if only its owner can. */
+/** Returns the permissions of a file that other people can use (such as 0o644); undefined if only its owner can. */
 export async function modeForOthers(file: string): Promise<number | undefined> {
   const found = HAS_MODES ? await ifThere(() => stat(file)) : undefined;
   return found !== undefined && (found.mode & OTHERS) !== 0 ? found.mode & 0o777 : undefined;
@@ -116,7 +116,7 @@ function areSame(one: Buffer | undefined, other: Buffer | undefined): boolean {
   return one === undefined || other === undefined ? one === other : one.equals(other);
 }
 
-/** Whether a value is an error of the file system. */
+/** Returns whether a value is an error of the file system. */
 export function isFileError(thrown: unknown): thrown is Error {
   return thrown instanceof Error && "code" in thrown && "syscall" in thrown;
 }
@@ -137,8 +137,8 @@ const FROM_ENVIRONMENT = "[redacted: the value in your environment]";
 const PLAIN_FIELDS = ["command", "type", "cwd"];
 
 /**
- * The removed and added lines of this server's entry, from `old` fields to `fresh` ones (undefined: no entry). Shows
- * nothing else of the file, and no value of the entry that may be a key. The `args` are known to contain no keys.
+ * Returns the removed and added lines of this server's entry, from `old` fields to `fresh` ones (undefined: no entry).
+ * Shows nothing else of the file, and no value of the entry that may be a key. The `args` are known to contain no keys.
  */
 export function linesChanged(
   list: ServerList,
@@ -161,7 +161,7 @@ export function linesChanged(
   ].join("\n");
 }
 
-/** The fields as they may be shown; `old` are those that they replace. */
+/** Returns the fields as they may be shown; `old` are those that they replace. */
 function shown(fields: Fields, args: readonly string[], old: Fields | undefined): Fields {
   const oldEnv = tableOf(old?.env) ?? {};
   const one = (name: string, value: unknown): unknown => {
@@ -180,7 +180,7 @@ function mapped(fields: Fields, change: (name: string, value: unknown) => unknow
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, change(name, value)]));
 }
 
-/** The value of a variable: that of a plain setting, or a reference. */
+/** Returns the value of a variable: that of a plain setting, or a reference. */
 function shownIn(variable: string, value: unknown, old: Fields): unknown {
   if (typeof value !== "string") return HIDDEN;
   const setting = SETTING_LIST.find((one) => one.variable === variable);

@@ -75,8 +75,8 @@ export function jsonList(section: string, form: JsonForm): ServerList {
 }
 
 /**
- * The content of a file with another value. Everything that both values have in common stays verbatim, if the host can
- * read it.
+ * Returns the content of a file with another value. Everything that both values have in common stays verbatim, if the
+ * host can read it.
  */
 function changedFile(
   { text, value }: ReturnType<typeof fileOf>,
@@ -107,7 +107,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** The questions of a file, without those that only this server's entry refers to; undefined if none remain. */
+/** Returns the questions of a file, without those that only this server's entry refers to; undefined if none remain. */
 function inputsWithoutOurs(inputs: unknown, text: string): unknown {
   if (!Array.isArray(inputs)) return inputs;
   const isOurs = (input: unknown): boolean => {
@@ -169,8 +169,8 @@ function fileOf(content: string, section: string): { readonly text: string; read
 }
 
 /**
- * The values by their names. Throws an UnsafeChange if a name occurs twice, because programs differ on which value
- * counts.
+ * Returns the values by their names. Throws an UnsafeChange if a name occurs twice, because programs differ on which
+ * value counts.
  */
 function repeated(node: Node | undefined, names: readonly string[]): readonly (Node | undefined)[] {
   return names.map((name) => {
@@ -220,7 +220,7 @@ function editedJson(text: string, before: unknown, after: unknown, path: JSONPat
   return text.slice(0, start) + written(after, layoutOf(text), path.length) + text.slice(end);
 }
 
-/** The properties of an object, in order; an empty list for any other value. */
+/** Returns the properties of an object, in order; an empty list for any other value. */
 function propertiesOf(node: Node | undefined): readonly { readonly name: string; readonly value: Node }[] {
   if (node?.type !== "object") return [];
   return (node.children ?? []).flatMap(({ children: [name, value] = [] }) =>
@@ -228,7 +228,7 @@ function propertiesOf(node: Node | undefined): readonly { readonly name: string;
   );
 }
 
-/** The line of the first comment, counted from 1; undefined if there is none. */
+/** Returns the line of the first comment, counted from 1; undefined if there is none. */
 function lineOfComment(text: string): number | undefined {
   let first: number | undefined;
   visit(text, {
@@ -239,7 +239,7 @@ function lineOfComment(text: string): number | undefined {
   return first;
 }
 
-/** The text without the commas that nothing follows in their object or list. */
+/** Returns the text without the commas that nothing follows in their object or list. */
 function withoutTrailingCommas(text: string): string {
   const trailing: number[] = [];
   let comma: number | undefined;
@@ -279,7 +279,7 @@ function layoutOf(text: string): Layout {
   return { unit: indent === undefined || indent === "" ? "  " : indent, eol: text.includes("\r\n") ? "\r\n" : "\n" };
 }
 
-/** The indentation in front of a position; undefined if its line has other text there. */
+/** Returns the indentation in front of a position; undefined if its line has other text there. */
 function indentBefore(text: string, offset: number): string | undefined {
   const before = text.slice(text.lastIndexOf("\n", offset - 1) + 1, offset);
   return /\S/.test(before) ? undefined : before;

@@ -112,7 +112,7 @@ function tomlOf(content: string): Fields | undefined {
   }
 }
 
-/** Parsed tables have no prototype, which a copy has. */
+/** Compares two parsed values. Parsed tables have no prototype, so copies are compared, which have one. */
 function areSame(one: unknown, other: unknown): boolean {
   return isDeepStrictEqual(structuredClone(one), structuredClone(other));
 }

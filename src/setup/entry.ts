@@ -23,30 +23,30 @@ export type Fields = Readonly<Record<string, unknown>>;
  * changed safely.
  */
 export interface ServerList {
-  /** The fields of this server's entry; undefined if the file has no entry. */
+  /** Returns the fields of this server's entry; undefined if the file has no entry. */
   readonly entryIn: (content: string) => Fields | undefined;
-  /** The fields that an entry gets; those of an old entry that are not named now stay. */
+  /** Returns the fields that an entry gets; those of an old entry that are not named now stay. */
   readonly fieldsOf: (entry: Entry, old: Fields | undefined) => Fields;
-  /** The content of the file with these fields as this server's entry. Everything else stays verbatim. */
+  /** Returns the content of the file with these fields as this server's entry. Everything else stays verbatim. */
   readonly withFields: (content: string, fields: Fields) => string;
-  /** The content of the file without this server's entry. Everything else stays verbatim. */
+  /** Returns the content of the file without this server's entry. Everything else stays verbatim. */
   readonly without: (content: string) => string;
 }
 
 /** A file that is not changed; the message completes "FILE cannot be changed safely: …". */
 export class UnsafeChange extends Error {}
 
-/** What a host that asks for a key calls the answer. */
+/** Returns the name under which a host that asks for a key stores the answer. */
 export function inputId(variable: string): string {
   return variable.toLowerCase().replaceAll("_", "-");
 }
 
-/** Whether a text only refers to a value that is stored elsewhere. A reference with a default value does not count. */
+/** Returns whether a text only refers to a value stored elsewhere. A reference with a default value does not count. */
 export function isReference(text: string): boolean {
   return /^\s*(?:\$\{(?:env:|input:)?[\w-]+(?::-)?\}\s*)?$/.test(text);
 }
 
-/** Whether a text of a file is a value: an empty text or a reference is none. */
+/** Returns whether a text of a file is a value: an empty text or a reference is none. */
 export function isFilledIn(text: unknown): text is string {
   return typeof text === "string" && !/^\s*(?:\$\{[^}]*\}\s*)?$/.test(text);
 }
@@ -59,7 +59,7 @@ export function tableIn(parent: Fields, name: string): Fields {
   return found;
 }
 
-/** A value as a table; undefined if it is not one. */
+/** Returns a value as a table; undefined if it is not one. */
 export function tableOf(value: unknown): Fields | undefined {
   // In a copy, all properties are own properties, including one named __proto__.
   return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
@@ -68,7 +68,7 @@ export function tableOf(value: unknown): Fields | undefined {
 /** How a host starts the command. */
 export type Launch = Pick<Entry, "command" | "args">;
 
-/** The command that fetches the published package. On Windows npx is a script, which only a shell starts. */
+/** Returns the command that fetches the published package. On Windows npx is a script, which only a shell starts. */
 export function publishedLaunch(platform: NodeJS.Platform): Launch {
   const args = ["-y", packageJson.name];
   return platform === "win32" ? { command: "cmd", args: ["/c", "npx", ...args] } : { command: "npx", args };
@@ -94,7 +94,7 @@ interface LaunchOptions {
   readonly node: string;
 }
 
-/** Whether npx was called with a version of the package, and not with an archive, a folder or an address. */
+/** Returns whether npx was called with a version of the package, and not with an archive, a folder or an address. */
 async function isOfRegistry(manifest: string): Promise<boolean> {
   try {
     const { dependencies } = tableOf(JSON.parse(await readFile(manifest, "utf8"))) ?? {};

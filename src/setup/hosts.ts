@@ -10,9 +10,9 @@ import { ENTRY_NAME, type Entry, inputId, type ServerList } from "./entry.ts";
 export interface Host {
   readonly title: string;
   readonly file: (platform: Platform) => string;
-  /** An alternative location of the list, if that folder exists. */
+  /** Returns an alternative location of the list, if that folder exists. */
   readonly instead?: (platform: Platform) => string | undefined;
-  /** What the file contains instead of a key. */
+  /** Returns what the file contains instead of a key. */
   readonly reference: (variable: string) => string;
   /**
    * The source of the key afterwards: the environment of the host, a question of the host, or an edit of the file by
@@ -133,7 +133,7 @@ function inHome(platform: Platform, parts: readonly string[]): string {
   return pathsOf(platform).join(platform.home, ...parts);
 }
 
-/** A file in the folder that a variable of the host names, otherwise below the home folder. */
+/** Returns a file in the folder that a variable of the host names, otherwise below the home folder. */
 function inOwnFolder(platform: Platform, variable: string, parts: readonly string[], file: string): string {
   const folder = platform.environment[variable]?.trim();
   return folder ? pathsOf(platform).join(folder, file) : inHome(platform, [...parts, file]);
@@ -145,7 +145,7 @@ function inStoreFolder({ environment, home }: Platform, parts: readonly string[]
   return win32.join(local, "Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", ...parts);
 }
 
-/** The folder in which desktop programs of a platform store their configuration. */
+/** Returns the folder in which desktop programs of a platform store their configuration. */
 function inApplicationFolder(platform: Platform, parts: readonly string[]): string {
   const { environment } = platform;
   const { join } = pathsOf(platform);
@@ -156,7 +156,7 @@ function inApplicationFolder(platform: Platform, parts: readonly string[]): stri
   return join(given !== undefined && posix.isAbsolute(given) ? given : join(platform.home, ".config"), ...parts);
 }
 
-/** The words for the hosts whose command, configuration, or configuration folder is on this machine. */
+/** Returns the words for the hosts whose command, configuration, or configuration folder is on this machine. */
 export async function hostsFound(platform: Platform): Promise<readonly string[]> {
   const found = await Promise.all(
     Object.entries(HOSTS).map(async ([word, host]) => ((await isHere(host, platform)) ? [word] : [])),
@@ -164,7 +164,7 @@ export async function hostsFound(platform: Platform): Promise<readonly string[]>
   return found.flat();
 }
 
-/** Whether the command of a host, its configuration, or its configuration folder is on this machine. */
+/** Returns whether the command of a host, its configuration, or its configuration folder is on this machine. */
 export async function isHere(host: Host, platform: Platform): Promise<boolean> {
   const file = host.file(platform);
   const folder = dirname(file);
@@ -172,7 +172,7 @@ export async function isHere(host: Host, platform: Platform): Promise<boolean> {
   return host.own !== undefined && (await programFound(host.own.program, platform));
 }
 
-/** Whether a path exists and is accessible. */
+/** Returns whether a path exists and is accessible. */
 async function isSeen(path: string): Promise<boolean> {
   try {
     return await isThere(path);
@@ -182,7 +182,7 @@ async function isSeen(path: string): Promise<boolean> {
   }
 }
 
-/** Whether a program can be started by its name, without a path. */
+/** Returns whether a program can be started by its name, without a path. */
 export async function programFound(
   program: string,
   { platform, environment }: Platform,

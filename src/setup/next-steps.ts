@@ -17,8 +17,8 @@ export interface Task {
 }
 
 /**
- * The person's next steps: what is still missing, the host, a check, and a first question to the agent. `keys` are
- * those that were just written.
+ * Returns the person's next steps: what is still missing, the host, a check, and a first question to the agent. `keys`
+ * are those that were just written.
  */
 export async function nextSteps(
   { host, file, entry, input, found }: Task,
@@ -49,14 +49,14 @@ function wordOf(host: Host): string {
   return Object.keys(HOSTS).find((word) => HOSTS[word] === host) ?? "HOST";
 }
 
-/** The host's own command that writes the entry; undefined if it is not installed, or cannot write it. */
+/** Returns the host's own command that writes the entry; undefined if it is not installed, or cannot write it. */
 async function ownCommand({ own }: Host, entry: Entry, input: SettingsInput): Promise<string | undefined> {
   const args = own?.add(entry);
   if (own === undefined || args === undefined || !(await programFound(own.program, input))) return undefined;
   return commandLine([own.program, ...args], input.platform);
 }
 
-/** Where the server's keys must come from before it can be used. */
+/** Explains where the server's keys must come from before it can be used. */
 function missing(host: Host, file: string, referred: readonly string[], { environment }: SettingsInput): string {
   const keys = referred.join(" and ");
   const absent = referred.filter((variable) => (environment[variable] ?? "").trim() === "");
@@ -71,7 +71,7 @@ const WHERE_KEYS_COME_FROM = {
   file: (keys, host, file) => `Now put ${keys} into ${file}: ${host} reads keys there.`,
 } as const satisfies Record<Host["keysFrom"], (keys: string, host: string, file: string) => string>;
 
-/** A first sentence for the agent. The service cannot list targetings, so one is named by its ID. */
+/** Returns a first sentence for the agent. The service cannot list targetings, so one is named by its ID. */
 function firstQuestion(env: Fields, references: readonly string[]): readonly string[] {
   const isLive = (address: string, key: string): boolean =>
     isFilledIn(env[address]) && (isFilledIn(env[key]) || references.includes(key));
@@ -93,12 +93,12 @@ function firstQuestion(env: Fields, references: readonly string[]): readonly str
 
 const { variable, flag } = SETTINGS.allowedDirs;
 
-/** Whether a server with these fields may use no folder. */
+/** Returns whether a server with these fields may use no folder. */
 function hasNoFolder(fields: Fields): boolean {
   return !isFilledIn(tableOf(fields.env)?.[variable]);
 }
 
-/** The settings with the folders that a person allows, if none are specified or in the entry. */
+/** Returns the settings with the folders that a person allows, if none are specified or in the entry. */
 export async function withFolders(
   input: SettingsInput,
   old: Fields | undefined,
@@ -114,7 +114,7 @@ export async function withFolders(
   return { ...input, flags: new Map([...input.flags, [flag, allowed.join(delimiter)]]) };
 }
 
-/** The folders in which people usually store sheets, if they exist: downloads and documents. */
+/** Returns the folders in which people usually store sheets, if they exist: downloads and documents. */
 async function usualFolders({ home, environment }: SettingsInput): Promise<readonly string[]> {
   const named = [environment.XDG_DOWNLOAD_DIR, environment.XDG_DOCUMENTS_DIR];
   const usual = ["Downloads", "Documents"].map((name, at) => named[at] || join(home, name));
@@ -131,7 +131,7 @@ async function isFolder(path: string): Promise<boolean> {
   }
 }
 
-/** The command that allows a folder later, by the word for the host. */
+/** Returns the command that allows a folder later, by the word for the host. */
 function folderLine(word: string, folders: readonly string[]): string {
   const shown = folders.length === 0 ? "FOLDER" : folders.join(delimiter);
   return `No folder is allowed, so files cannot be read or saved. To allow some: targeting-mcp setup ${word} --allowed-dirs="${shown}"`;

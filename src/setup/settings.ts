@@ -7,7 +7,7 @@ import { bytesOf, isFileError, modeForOthers, textOf } from "./config-file.ts";
 import { type Entry, type Fields, isFilledIn, isReference, type Launch, tableOf, UnsafeChange } from "./entry.ts";
 import { HOSTS, type Host } from "./hosts.ts";
 
-/** The entry for the given settings. Keys are only referred to. */
+/** Returns the entry for the given settings. Keys are only referred to. */
 export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry {
   const values: Record<string, string> = {};
   const references: Record<string, string> = {};
@@ -21,7 +21,7 @@ export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry
   return { ...launch, values, references };
 }
 
-/** A text that means the same from any folder. */
+/** Returns a text that means the same from any folder. */
 function writtenText({ form }: Setting<unknown>, text: string): string {
   if (form === path) return path.read(text) ?? text;
   if (form === seed) {
@@ -31,7 +31,7 @@ function writtenText({ form }: Setting<unknown>, text: string): string {
   return form === folders ? (folders.read(text) ?? []).join(delimiter) : text;
 }
 
-/** A key is needed if the address of its API is given, and the key is not omitted on purpose. */
+/** Returns whether a key is needed: the address of its API is given, and the key is not omitted on purpose. */
 function isNeeded(variable: string, input: SettingsInput): boolean {
   if (settingText(SETTINGS.mode, input)?.text === "sandbox") return false;
   const address = { TARGETING_API_KEY: SETTINGS.targetingApiUrl, EVENT_APP_KEY: SETTINGS.eventApiUrl };
@@ -39,7 +39,7 @@ function isNeeded(variable: string, input: SettingsInput): boolean {
   return settingText(address[variable], input) !== undefined;
 }
 
-/** The given keys, by variable. */
+/** Returns the given keys, by variable. */
 export function givenKeys(input: SettingsInput): ReadonlyMap<string, string> {
   const keys = new Map<string, string>();
   for (const setting of SETTING_LIST) {
@@ -49,7 +49,7 @@ export function givenKeys(input: SettingsInput): ReadonlyMap<string, string> {
   return keys;
 }
 
-/** The variables of keys whose values are in the fields themselves. */
+/** Returns the variables of keys whose values are in the fields themselves. */
 export function keysHeld(fields: Fields): readonly string[] {
   const env = tableOf(fields.env) ?? {};
   return SETTING_LIST.flatMap(({ variable, secret }) => {
@@ -77,7 +77,7 @@ export function checkAsServer(fields: Fields, { references }: Entry, input: Sett
   routesOf(settingsFrom({ ...input, flags: new Map(), environment }));
 }
 
-/** The command that checks a server with these fields as the host starts it. */
+/** Returns the command that checks a server with these fields as the host starts it. */
 export function doctorLine({ command, args }: Entry, fields: Fields, platform: NodeJS.Platform): string {
   const env = tableOf(fields.env) ?? {};
   const flags = SETTING_LIST.flatMap(({ variable, flag, secret }) => {
@@ -92,7 +92,7 @@ export function commandLine(words: readonly string[], platform: NodeJS.Platform)
   return words.map((word) => quoted(word, platform)).join(" ");
 }
 
-/** A word, quoted for the usual shell of a platform. */
+/** Returns a word, quoted for the usual shell of a platform. */
 function quoted(word: string, platform: NodeJS.Platform): string {
   if (/^[\w@%+=:,./-]+$/.test(word) || (platform === "win32" && /^[\w+=:./\\-]+$/.test(word))) return word;
   return platform === "win32" ? `"${word}"` : `'${word.replaceAll("'", "'\\''")}'`;

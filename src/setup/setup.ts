@@ -150,7 +150,7 @@ async function takeOut(host: Host, file: string, input: SettingsInput, person: P
   }
 }
 
-/** The location of the host's list on this machine. */
+/** Returns the location of the host's list on this machine. */
 async function fileOf(host: Host, input: SettingsInput): Promise<string> {
   const instead = host.instead?.(input);
   return instead !== undefined && (await isThere(dirname(instead))) ? instead : host.file(input);
@@ -223,7 +223,7 @@ async function reportOpen(file: string, held: readonly string[], person: Person)
   person.say(`${openWords(file, held, mode)}: ${makePrivateLine(file)}`);
 }
 
-/** The command that makes a file private. */
+/** Returns the command that makes a file private. */
 function makePrivateLine(file: string): string {
   return commandLine(["chmod", "600", file], process.platform);
 }
@@ -247,7 +247,7 @@ function octal(mode: number): string {
   return `mode ${mode.toString(8)}`;
 }
 
-/** The keys that the person wants in the file. `env` is its content without them. */
+/** Returns the keys that the person wants in the file. `env` is its content without them. */
 async function keysToWrite({ file, input }: Task, person: Person, env: Fields): Promise<Entry["values"]> {
   const keys: Record<string, string> = {};
   for (const [variable, key] of givenKeys(input)) {
@@ -261,7 +261,7 @@ async function keysToWrite({ file, input }: Task, person: Person, env: Fields): 
   return keys;
 }
 
-/** The message if nothing was done because nobody agreed: why nobody could be asked, and what `--yes` does. */
+/** Returns the message if nothing was done because nobody agreed: why nobody could be asked, and what `--yes` does. */
 function undone({ ask }: Person, what: string, withYes: string): string {
   return ask === undefined ? `${what}: there is no terminal to ask on. --yes ${withYes}.` : `${what}.`;
 }

@@ -30,8 +30,8 @@ export function checkSettingsComplete(toolset: Toolset, { half, blocked, managem
 }
 
 /**
- * The management API, for a tool that is listed only if that API is configured. Its reads end with the wait of the call
- * and then throw a DeadlineExceeded.
+ * Returns the management API, for a tool that is listed only if that API is configured. Its reads end with the wait of
+ * the call and then throw a DeadlineExceeded.
  */
 export function managementOf(
   context: Pick<ToolContext, "management" | "arrivedAt" | "waitMs" | "clock">,
@@ -40,18 +40,18 @@ export function managementOf(
   return withDeadline(management.forCall?.() ?? management, context);
 }
 
-/** The event API, for a tool that is listed only if that API is configured. */
+/** Returns the event API, for a tool that is listed only if that API is configured. */
 export function eventsOf({ events }: ToolContext): EventApi {
   return configured("event", events);
 }
 
-/** The sandbox that event tests run against, for a tool that is listed only if the event API is configured. */
+/** Returns the sandbox that event tests run against, for a tool that is listed only if the event API is configured. */
 export function testBenchOf({ testBench }: ToolContext): TestBench {
   const bench = configured("event", testBench);
   return { ...bench, sandbox: lookedAt(bench.sandbox) };
 }
 
-/** The address at which a generated page test expects the events of the page. Other formats need no address. */
+/** Returns the address at which a generated page test expects the events of the page. Other formats need no address. */
 export async function emittedUrl(format: SuiteFormat, { testBench }: Pick<ToolServices, "testBench">): Promise<string> {
   return format !== "playwright" || testBench === undefined ? DEFAULT_SANDBOX_URL : testBench.url();
 }
@@ -179,7 +179,7 @@ export async function undefinedIfLate<Value>({ arrivedAt, waitMs, clock }: Waiti
   }
 }
 
-/** The same API with reads that take no longer than a call may. */
+/** Returns the same API with reads that take no longer than a call may. */
 function withDeadline(api: ManagementApi, waiting: Waiting): ManagementApi {
   return aroundReads(api, (read, options) =>
     withinWait(waiting, options?.signal, (signal) => read({ ...options, signal })),

@@ -46,7 +46,8 @@ export interface DecisionPage {
    */
   readonly needsOther?: () => boolean;
   /**
-   * The address that people open themselves; the server then opens no page. If absent, the server opens it for them.
+   * Returns the address that people open themselves; the server then opens no page. If absent, the server opens it for
+   * them.
    */
   readonly address?: () => string;
   /** What to do if the page is not offered and no other channel is left. If absent, the text for stdio is used. */
@@ -166,7 +167,7 @@ export interface ToolContext extends ToolServices {
 /** The minimum time for reads, in milliseconds. With less time, nothing could be read. */
 export const LEAST_READ_MS = 1000;
 
-/** How long a call may still take before its answer, in milliseconds. */
+/** Returns how long a call may still take before its answer, in milliseconds. */
 export function timeLeft({ arrivedAt, waitMs, clock }: Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">): number {
   return Math.max(0, arrivedAt + waitMs - clock.now());
 }

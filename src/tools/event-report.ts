@@ -102,8 +102,8 @@ export async function plannedEventReport(
 const UIDS_KEPT = 2000;
 
 /**
- * The report about the current state of an event run. Failed and doubtful events are identified by their original
- * `uid`: from `source` if the call has it, otherwise from the stored input.
+ * Returns the report about the current state of an event run. Failed and doubtful events are identified by their
+ * original `uid`: from `source` if the call has it, otherwise from the stored input.
  */
 export async function eventRunReport(
   run: EventRun,
@@ -165,8 +165,8 @@ function withUids(failure: SummarizedFailure, uidOf: UidOf): SummarizedFailure {
 }
 
 /**
- * The most informative results, with the original `uid` of what did not succeed. For a single event only its outcome,
- * because the caller knows the event and the verdict contains the rest.
+ * Returns the most informative results, with the original `uid` of what did not succeed. For a single event only its
+ * outcome, because the caller knows the event and the verdict contains the rest.
  */
 function firstResults(state: EventRunState, tool: string, uidOf: UidOf): readonly ObjectResult[] {
   const results = failuresFirst(state, RESULTS_READ).map((result): ObjectResult => {

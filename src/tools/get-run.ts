@@ -169,7 +169,7 @@ const CURSOR_LETTERS = 110;
 /** The size of the heading of the rows and of the marks around them. */
 const HEADING_TOKENS = 40;
 
-/** A row of the page. With its input, the hash and the rule of an event add nothing. */
+/** Returns a row of the page. With its input, the hash and the rule of an event add nothing. */
 function rowOf(
   result: ObjectResult,
   input: unknown,
@@ -210,13 +210,13 @@ async function listRuns(
   return renderAnswer({ environment, runs: shown, cursor: next }, [runsText(shown, next)]);
 }
 
-/** The row of a waiting run. If it has waited too long, it is ended first. */
+/** Returns the row of a waiting run. If it has waited too long, it is ended first. */
 async function currentRow(listed: ListedRun, context: ToolContext): Promise<ListedRun> {
   const run = await ownRun(listed.runId, context);
   return { ...listed, status: run.status(), counts: countsOf(run.state), updatedAt: changedAt(run.header, run.state) };
 }
 
-/** All stored runs of the caller, the newest first. */
+/** Returns all stored runs of the caller, the newest first. */
 export async function recentRuns(context: ToolContext): Promise<readonly RunRow[]> {
   const names = new Map((await context.memory.recent()).map(({ _id, name }) => [_id, name]));
   const runs: RunRow[] = [];
@@ -224,7 +224,7 @@ export async function recentRuns(context: ToolContext): Promise<readonly RunRow[
   return runs;
 }
 
-/** Whether a listed run is a dry run that was not applied. Lists show those only on request for planned runs. */
+/** Returns whether a listed run is a dry run that was not applied. Lists show those only if planned runs are wanted. */
 export function isDryRun({ status, tool }: { readonly status: string; readonly tool: string }): boolean {
   return status === "planned" && tool !== "plan_targeting" && tool !== "undo_run";
 }

@@ -111,8 +111,8 @@ async function readOne(
 }
 
 /**
- * The targetings whose names contain the given text. Returns undefined if a targeting has exactly this name, or none
- * contains it.
+ * Returns the targetings whose names contain the given text. Returns undefined if a targeting has exactly this name, or
+ * none contains it.
  */
 async function withPart(
   { targetingId, targetingName }: TargetingReference,

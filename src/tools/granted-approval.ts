@@ -33,7 +33,7 @@ export async function grant(
   return (await approvals.runs.propose(header.runId, entries, "waiting")) ? "stale" : undefined;
 }
 
-/** The context for executing a call in the name of its original caller. */
+/** Returns the context for executing a call in the name of its original caller. */
 export function callerContext({ header }: Pick<Run, "header">, services: ToolServices): ToolContext {
   const { clock, stopping } = services;
   return { ...services, caller: header.caller, arrivedAt: clock.now(), signal: stopping, canAsk: () => false };
@@ -90,7 +90,7 @@ export interface RunQuestion {
   readonly message: string;
 }
 
-/** The question about a waiting run. Returns undefined if there is nothing left to decide. */
+/** Returns the question about a waiting run. Returns undefined if there is nothing left to decide. */
 export async function runQuestion(runId: string, context: ToolContext): Promise<RunQuestion | undefined> {
   const { waits, effect } = (await waitingAnywhere(runId, context))?.state.facts ?? {};
   if (waits === undefined || waits.stale !== undefined) return undefined;

@@ -8,7 +8,7 @@ import { fileWithinWait, undefinedIfLate } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
 import { ToolError } from "./define-tool.ts";
 
-/** The arguments about reading a file of rows. What is absent is detected. */
+/** Returns the arguments about reading a file of rows. What is absent is detected. */
 const rowsArguments = () => ({
   encoding: z.string().optional().describe("Default: detected"),
   sheet: z.string().optional().describe("Name or number"),
@@ -16,7 +16,7 @@ const rowsArguments = () => ({
   fillDown: z.array(z.string()).optional(),
 });
 
-/** The arguments about reading a sheet of options. What is absent is detected. */
+/** Returns the arguments about reading a sheet of options. What is absent is detected. */
 export const sheetReadingArguments = () => ({
   ...rowsArguments(),
   separator: z.string().optional().describe("Between Context IDs"),
@@ -29,10 +29,10 @@ const fileArgument = (columns: string, beside: string) => ({
     .describe(`Instead of ${beside}: .xlsx, .csv, .tsv, .txt (${columns}), .ndjson or .json in an allowed folder`),
 });
 
-/** The arguments for taking events from the rows of a file instead of from another argument. */
+/** Returns the arguments for taking events from the rows of a file instead of from another argument. */
 export const eventFileArguments = (columns: string) => ({ ...fileArgument(columns, "events"), ...rowsArguments() });
 
-/** The arguments for taking options and their Context IDs from a file. */
+/** Returns the arguments for taking options and their Context IDs from a file. */
 export const fileArguments = (columns: string) => ({ ...fileArgument(columns, "items"), ...sheetReadingArguments() });
 
 /** The arguments of a call that are about its file. */
@@ -124,8 +124,8 @@ export async function openedFile(
 }
 
 /**
- * The folders that a call may read: those of the setting, or of the token over HTTP. If there are none, the working
- * folders of the client.
+ * Returns the folders that a call may read: those of the setting, or of the token over HTTP. If there are none, the
+ * working folders of the client.
  */
 export async function readableDirs({
   allowedDirs,
@@ -134,7 +134,7 @@ export async function readableDirs({
   return allowedDirs.length > 0 ? allowedDirs : ((await roots?.()) ?? []);
 }
 
-/** The arguments for saving rows to a file. */
+/** Returns the arguments for saving rows to a file. */
 export const saveArguments = (saveTo: string) => ({
   saveTo: z.string().optional().describe(saveTo),
   delimiter: z.string().optional().describe("Of .csv"),
@@ -146,7 +146,7 @@ export interface SaveArguments {
   readonly delimiter?: string | undefined;
 }
 
-/** The argument that decides what happens to events whose answer is lost. */
+/** Returns the argument that decides what happens to events whose answer is lost. */
 export const onUnknownArgument = () => ({
   onUnknown: z
     .enum(["report", "resend"])

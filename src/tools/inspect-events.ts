@@ -313,7 +313,7 @@ function whyLate(tookMs: number | undefined, withinMs: number): string {
   return tookMs === undefined ? "not all of the expected events came" : `${thousands(tookMs)} ms, ${allowed}`;
 }
 
-/** An event in the form that the checks take. */
+/** Returns an event in the form that the checks take. */
 export function arrivedEvent({ body, verdict, at }: SandboxEvent): ArrivedEvent {
   return { body, verdict, arrivedAt: Date.parse(at) };
 }

@@ -43,7 +43,7 @@ export async function planPageOf(
 
 const MAX_ROWS = 1000;
 
-/** The answer of `get_run` about a planned run that was not started. */
+/** Returns the answer of `get_run` about a planned run that was not started. */
 export async function shownPlan(run: ChangeRun, context: ToolContext): Promise<ToolAnswer> {
   const { header, state } = run;
   const refusal = await context.runs.refusal(run);
@@ -60,7 +60,7 @@ interface PlanReader extends Pick<ToolContext, "environment" | "readOnly"> {
   readonly refusal?: Refusal | undefined;
 }
 
-/** The answer about a plan that is stored as a run. */
+/** Returns the answer about a plan that is stored as a run. */
 export function renderKeptPlan(
   document: PlanDocument,
   { runId, call }: ChangeHeader,
@@ -84,7 +84,7 @@ export function renderKeptPlan(
   });
 }
 
-/** The requests of a stored plan: those that were predicted with it, otherwise computed from the plan. */
+/** Returns the requests of a stored plan: those that were predicted with it, otherwise computed from the plan. */
 export function requestsFor(
   document: PlanDocument,
   { facts }: Pick<ChangeRun["state"], "facts">,
@@ -92,7 +92,7 @@ export function requestsFor(
   return facts.foreseen ?? requestsOf(changesOfDocument(document));
 }
 
-/** The changes of a stored plan by itself, without the state that it was compared with. */
+/** Returns the changes of a stored plan by itself, without the state that it was compared with. */
 export function changesOfDocument({ plan, wayBack }: PlanDocument): PlannedChanges {
   const further = wayBack?.further.map((one) => asPlanned(one, undefined)) ?? [];
   return { ...asPlanned(plan, undefined), further };

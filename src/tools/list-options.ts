@@ -189,7 +189,8 @@ async function pageOf(
 const DIGEST_DIGITS = 16;
 
 /**
- * A digest that distinguishes pages and is short in a cursor. It changes if the list grows, even for the same options.
+ * Returns a digest that distinguishes pages and is short in a cursor. It changes if the list grows, even for the same
+ * options.
  */
 function digestOf({ items, total }: OptionPage): string {
   const content = JSON.stringify([total, items.map(({ _id }) => _id)]);
@@ -258,7 +259,7 @@ function noteOf(
   return `No option holds ${some}${nowhere.length > 20 ? ` and ${nowhere.length - 20} more` : ""}.${list}`;
 }
 
-/** The first Context IDs of the options of a page, by option ID. Options that cannot be read are omitted. */
+/** Returns the first Context IDs of the options of a page, by option ID. Options that cannot be read are omitted. */
 async function firstContextIds<P>(
   { hits }: Part<P>,
   api: ManagementApi,

@@ -12,7 +12,7 @@ import { isUlid } from "../spec/ulid.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "./define-tool.ts";
 
-/** The two arguments that identify a targeting. */
+/** Returns the two arguments that identify a targeting. */
 export const targetingArguments = () => ({
   targetingId: z.string().optional().describe("ULID of the targeting"),
   targetingName: z.string().optional().describe("Or the name of one seen before"),
@@ -142,7 +142,7 @@ export function referenceOf(given: TargetingReference, opened: OpenedFile | unde
   return isUlid(named) ? { targetingId: named } : { targetingName: named };
 }
 
-/** The file of a call, with the ID and the known names by which its rows may refer to the targeting. */
+/** Returns the file of a call, with the ID and the known names by which its rows may refer to the targeting. */
 export async function aboutTargeting(
   opened: OpenedFile | undefined,
   found: FoundByName | undefined,

@@ -78,7 +78,7 @@ export async function eventsAt(source: EventSource, indexes: readonly number[]):
   return given;
 }
 
-/** Whether a value is the placeholder of an event that is no longer stored. */
+/** Returns whether a value is the placeholder of an event that is no longer stored. */
 function isGone(event: unknown): boolean {
   const values: readonly unknown[] = typeof event === "object" && event !== null ? Object.values(event) : [];
   return values.length === 0 || (values.length === 1 && values[0] === "-");

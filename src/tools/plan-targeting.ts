@@ -177,7 +177,7 @@ async function readRemembering(
   return there;
 }
 
-/** What the answer about a state needs of it besides its options, of which there may be many. */
+/** Returns what the answer about a state needs of it besides its options, of which there may be many. */
 function withoutOptions(read: ReadDesired) {
   const { problems, file, desired } = read;
   return { problems, file, targeting: desired.targeting, notes: readNotes(read) };
@@ -222,7 +222,7 @@ async function readState(
 
 const PLACES_NAMED = 20;
 
-/** The error that ends a run whose state was read after its answer and has problems. */
+/** Returns the error that ends a run whose state was read after its answer and has problems. */
 function hasProblems(problems: ReadDesired["problems"]): FileError {
   const [first] = problems;
   const places = problems.slice(0, PLACES_NAMED).map(({ path, line }) => path ?? `line ${line}`);
@@ -296,7 +296,8 @@ function ignoreDeadline(thrown: unknown): undefined {
 const PIECE_BYTES = 4_194_304;
 
 /**
- * The format of a sheet, before its rows are examined. Undefined for other states, and for those that cannot be read.
+ * Returns the format of a sheet, before its rows are examined. Undefined for other states, and for those that cannot be
+ * read.
  */
 async function unreadSheet(
   bytes: Uint8Array,

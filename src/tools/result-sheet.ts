@@ -49,7 +49,7 @@ export async function readSheetRun(found: SheetRun, { runs }: Pick<ToolContext, 
   return { ...found, file: await lookedAt(runs.part(runId, part), file, shapeOf(found)) };
 }
 
-/** The format of a run's input sheet. */
+/** Returns the format of a run's input sheet. */
 export function formOfSheet({ file }: SheetRun): SheetFormat {
   if (file.format === "xlsx") return { format: "xlsx" };
   return { format: "csv", delimiter: file.sheet?.delimiter ?? "," };
@@ -280,7 +280,7 @@ export async function savedResults(
   };
 }
 
-/** The call that takes the fixed sheet. Its arguments are those of the run's own call. */
+/** Returns the call that takes the fixed sheet. Its arguments are those of the run's own call. */
 function againCall({ run, file: { given = {} } }: SheetRun, file: string): string {
   const { columns, separator, fillDown } = given;
   const { tool, input } = run?.header.call ?? { tool: "track_events", input: {} };

@@ -122,7 +122,7 @@ function resumeDigest(runId: string): string {
   return `resume ${runId}`;
 }
 
-/** Whether a run is a plan whose process ended before the plan was made or stored completely. */
+/** Returns whether a run is a plan whose process ended before the plan was made or stored completely. */
 async function isUnfinishedPlan({ header, status }: ChangeRun, context: ToolContext): Promise<boolean> {
   if (header.call.tool !== "apply_plan" || status() !== "interrupted") return false;
   return (await context.runs.isUnstarted(header.runId)) === true;
@@ -287,7 +287,8 @@ async function reportResumed(decision: Run, runId: string, context: ToolContext)
 }
 
 /**
- * The answer if nobody has decided whether to resume a run. If the question is unanswered, a later approval resumes it.
+ * Returns the answer if nobody has decided whether to resume a run. If the question is unanswered, a later approval
+ * resumes it.
  */
 async function undecided(run: ChangeRun, why: Undecided, context: ToolContext): Promise<UndecidedAnswer> {
   const { runId } = run.header;

@@ -115,7 +115,7 @@ async function jsonIn(file: string, allowedDirs: readonly string[]): Promise<unk
   }
 }
 
-/** The location for the report. It is checked before anything is sent. */
+/** Returns the location for the report. It is checked before anything is sent. */
 async function placeOf(saveTo: string | undefined, { allowedDirs }: ToolContext): Promise<Place | undefined> {
   return saveTo ? findFreePlace(saveTo, allowedDirs) : undefined;
 }
@@ -304,7 +304,7 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
   return report;
 }
 
-/** The answer after the client declined. Nothing is sent, and this is not an error. */
+/** Returns the answer after the client declined. Nothing is sent, and this is not an error. */
 function notRun(kept: KeptSuite, context: ToolContext): ToolAnswer {
   const note = "the client declined: nothing was sent; do not try again unless the person asks for it";
   return {

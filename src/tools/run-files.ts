@@ -47,7 +47,7 @@ export async function* removedLines(
   }
 }
 
-/** The complete plan that a run applies, as JSON; undefined if the run applies no plan. */
+/** Returns the complete plan that a run applies, as JSON; undefined if the run applies no plan. */
 export async function planTextOf(run: Run, services: Pick<ToolServices, "runs">): Promise<string | undefined> {
   if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return undefined;
   const document = await documentOf(run.header.runId, services);
@@ -112,7 +112,7 @@ export type SheetRun = { readonly file: InputFile; readonly part: "input" | "she
   | { readonly events: EventRun; readonly run?: never }
 );
 
-/** The input sheet of a run, or of its plan; undefined if there was none. */
+/** Returns the input sheet of a run, or of its plan; undefined if there was none. */
 export function sheetRunOf(run: Run): SheetRun | undefined {
   if (isEventRun(run)) {
     const { file } = run.header.call.input.events;
@@ -129,7 +129,7 @@ export function isSheet({ format }: InputFile): boolean {
   return format === "csv" || format === "xlsx";
 }
 
-/** Whether a run has events that were not sent. Rows of sent events are not stored. */
+/** Returns whether a run has events that were not sent. Rows of sent events are not stored. */
 function hasOpenRows({ state }: EventRun): boolean {
   const { failed, notApplied, pending } = state.counts();
   return failed + notApplied + pending > 0 && state.reason(0)?.code !== "FILE_UNREADABLE";
@@ -218,7 +218,7 @@ function nextLine(runId: string, part: string, from: number): string {
   return `${JSON.stringify({ next: `targeting://runs/${runId}/${part}/${from}` })}\n`;
 }
 
-/** The plan of a planned run as JSON; undefined if the caller has no such run. */
+/** Returns the plan of a planned run as JSON; undefined if the caller has no such run. */
 export async function readPlanned(runId: string, context: PartContext): Promise<string | undefined> {
   const run = await context.runs.findOwn(runId, context.caller);
   return run && planTextOf(run, context);

@@ -155,14 +155,14 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
 }
 
 /**
- * Whether the server of a run ended before it planned the run, after the call was answered. Plans do not count, because
- * they are made again.
+ * Returns whether the server of a run ended before it planned the run, after the call was answered. Plans do not count,
+ * because they are made again.
  */
 function isNeverPlanned({ header, state, status }: ChangeRun): boolean {
   return header.unplanned === true && header.call.tool !== "apply_plan" && status() === "interrupted" && !state.planned;
 }
 
-/** The next steps of a run that is a plan. Loaded late, because few runs are plans. */
+/** Returns the next steps of a run that is a plan. Loaded late, because few runs are plans. */
 async function planSteps(run: ChangeRun, context: ToolContext): Promise<readonly string[]> {
   const { header, status } = run;
   if (header.dryRun) return dryRunSteps(run, context);
@@ -194,12 +194,12 @@ function declinedBy(reason: Reason | undefined): Approval | undefined {
   return where === "page" || where === "view" ? declinedIn(where, String(who)) : declinedIn("client");
 }
 
-/** Who approved or declined a run, and in which channel; undefined if neither happened. */
+/** Returns who approved or declined a run, and in which channel; undefined if neither happened. */
 export function approvalOfRun({ state }: ChangeRun | ApprovalRun): Approval | undefined {
   return declinedBy(state.stopped?.reason) ?? approvalOf(state.facts);
 }
 
-/** The basic data of a report about a run of any kind, with its first results. */
+/** Returns the basic data of a report about a run of any kind, with its first results. */
 export function reported(run: Run, environment: "live" | "sandbox", reader?: Reader): ReportedRun {
   const { header, state, status } = run;
   const { call } = header;
@@ -251,7 +251,7 @@ export function undoNoteOf(run: Run, { keep }: Pick<ToolContext, "keep">): strin
   });
 }
 
-/** The error for undoing a run that does not exist. If the run is too old to be stored, the error says so. */
+/** Returns the error for undoing a run that does not exist. If the run is too old to be stored, the error says so. */
 export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep" | "clock">): ToolError {
   const kept =
     `finished runs are kept for ${keep.days} days (TARGETING_MCP_KEEP_DAYS), and the last ${keep.runs} of each caller ` +

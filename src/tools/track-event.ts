@@ -13,8 +13,8 @@ import { dryRunArgument, runOutput } from "./write/write.ts";
 type Fields = Readonly<Record<string, z.ZodOptional<z.ZodType>>>;
 
 /**
- * The documented type of each parameter, as it is advertised. Any value is accepted and judged as the service would: a
- * text remains a text even if a number is expected, as in track_events.
+ * Returns the documented type of each parameter, as it is advertised. Any value is accepted and judged as the service
+ * would: a text remains a text even if a number is expected, as in track_events.
  */
 function fieldsOf(parameters: Readonly<Record<string, Parameter>>): Fields {
   const schemas: Readonly<Record<ParameterType, () => z.ZodType>> = {

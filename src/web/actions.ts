@@ -96,7 +96,7 @@ function isDecision(action: string): action is "approve" | "decline" {
   return action === "approve" || action === "decline";
 }
 
-/** The person who decides on the page, and the runs that they may decide on. */
+/** Returns the person who decides on the page, and the runs that they may decide on. */
 function personOf(who: string, { caller, approves }: PageScope): Person {
   return { who, caller, approves: approves && ((run) => approves.of(run) !== undefined), except: approves?.except };
 }

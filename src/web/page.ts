@@ -70,7 +70,7 @@ interface WayIn<Session> {
   readonly address: string;
   /** The paths that show the page, which contains no data. */
   readonly shownAt: readonly string[];
-  /** What the page passes to its script. */
+  /** Returns what the page passes to its script. */
   readonly about: () => PageAbout;
   /** Adds the routes that need no session. */
   readonly openRoutes?: (app: PageApp<Session>) => void;
@@ -108,7 +108,7 @@ export function pageApp<Session>({ address, shownAt, about, openRoutes, enter }:
   return app;
 }
 
-/** The error for a method that the page does not have. */
+/** Returns the error for a method that the page does not have. */
 export function notRead(): RefusedRequest {
   return new RefusedRequest(405, "The page is read by GET.");
 }

@@ -111,7 +111,7 @@ function addReads(app: SandboxApp, { world, figures, url }: Read): void {
   });
 }
 
-/** The part of a list that a query asks for. */
+/** Returns the part of a list that a query asks for. */
 function partIn({ from, limit }: Readonly<Record<string, string>>): Part {
   return { from: countIn(from, 0), limit: countIn(limit, ROWS) };
 }

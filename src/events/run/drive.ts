@@ -200,7 +200,7 @@ async function sleepUntilAborted(stopped: AbortSignal, clock: Clock, ms: number)
 
 type Settled = Extract<EventEntry, { readonly t: "settled" }>;
 
-/** Whether an entry only states that an event was accepted at the first attempt. */
+/** Returns whether an entry only states that an event was accepted at the first attempt. */
 function isSimplyAccepted(entry: EventEntry): entry is Settled {
   if (entry.t !== "settled" || entry.outcome !== "succeeded" || entry.attempts !== 1) return false;
   return entry.verdict === undefined && entry.maybeTwice === undefined && entry.reason === undefined;

@@ -161,7 +161,7 @@ export class EventRuns {
   }
 }
 
-/** Whether a run sends events. */
+/** Returns whether a run sends events. */
 export function isEventRun(run: Run): run is EventRun {
   return run.kind === "events";
 }

@@ -219,7 +219,7 @@ export class EventRunState implements RunView<EventEntry> {
     return [...this.#left].filter((object) => this.#standing[object] === "pending");
   }
 
-  /** Whether an event is sent again although an earlier attempt may have been recorded. */
+  /** Returns whether an event is sent again although an earlier attempt may have been recorded. */
   isDoubted(object: number): boolean {
     return this.#doubted.has(object);
   }
@@ -270,7 +270,7 @@ export class EventRunState implements RunView<EventEntry> {
   }
 }
 
-/** Whether unknown events of a run are sent again when the run is resumed. */
+/** Returns whether unknown events of a run are sent again when the run is resumed. */
 export function resendsUnknown({ input }: EventCall, state: EventRunState): boolean {
   return input.onUnknown === "resend" || state.isResent;
 }

@@ -32,7 +32,7 @@ export interface SuiteStore {
    * RunStoreError if the first call has no report yet, or never will.
    */
   runOnce(yes: string, run: () => Promise<SuiteReport>): Promise<SuiteReport>;
-  /** Whether tests were run with an approval token. */
+  /** Returns whether tests were run with an approval token. */
   wasRun(yes: string): Promise<boolean>;
   /** Stores tests that wait for approval. `yes` is the token that will approve them. */
   keepPlanned(caller: string, yes: string, planned: PlannedTests): Promise<void>;
@@ -92,7 +92,7 @@ export function suiteStore(texts: SuiteTexts): SuiteStore {
   };
 }
 
-/** Only IDs in the form that this store creates are looked up. */
+/** Returns whether a text has the form of the IDs that this store creates. No other text is looked up. */
 function isSuiteId(text: string): boolean {
   return /^[0-9a-f]{16}$/.test(text);
 }

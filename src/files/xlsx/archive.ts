@@ -9,13 +9,13 @@ const MEGABYTE = 1_048_576;
 /** The parts of a workbook by name. Each is unpacked while it is read. */
 export interface Archive {
   readonly names: readonly string[];
-  /** The unpacked bytes of a part; none if it does not exist. Throws a FileError beyond `mostBytes`. */
+  /** Returns the unpacked bytes of a part; none if it does not exist. Throws a FileError beyond `mostBytes`. */
   readonly part: (name: string, mostBytes: number) => AsyncGenerator<Uint8Array>;
 }
 
 const DAMAGED = "Open it in a spreadsheet program and save it again as .xlsx, or as CSV UTF-8.";
 
-/** The error for a workbook that cannot be read. */
+/** Returns the error for a workbook that cannot be read. */
 export function unreadableWorkbook(why: string, cause?: unknown): FileError {
   return new FileError(`the workbook cannot be read: ${why}`, DAMAGED, { cause });
 }

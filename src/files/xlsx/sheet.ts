@@ -27,7 +27,8 @@ interface MergedRange {
 }
 
 /**
- * The rows of a sheet, with texts as displayed and merged cells filled down. Throws a FileError if it cannot be read.
+ * Yields the rows of a sheet, with texts as displayed and merged cells filled down. Throws a FileError if it cannot be
+ * read.
  */
 export async function* readSheet(
   archive: Archive,
@@ -42,7 +43,7 @@ export async function* readSheet(
   yield reader.taken();
 }
 
-/** Merged ranges come after the rows in the file, so they are collected before the rows are read. */
+/** Reads the merged ranges of a sheet. They come after the rows in the file, so they are read before the rows are. */
 async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly MergedRange[]> {
   const ranges: MergedRange[] = [];
   let before = Buffer.alloc(0);
@@ -72,7 +73,7 @@ async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly 
 
 const LONGEST_REFERENCE = 256;
 
-/** The position of a column, from its letters. */
+/** Returns the position of a column, from its letters. */
 export function columnOf(letters: string): number {
   let column = 0;
   for (const letter of letters) column = column * 26 + letter.charCodeAt(0) - 64;
@@ -220,7 +221,7 @@ class RowReader {
     }
   }
 
-  /** A date as Strict workbooks store it, such as 2026-03-04T12:30:00, in the format of its cell. */
+  /** Returns a date as Strict workbooks store it, such as 2026-03-04T12:30:00, in the format of its cell. */
   #shownDate(value: string): string {
     const days =
       Date.parse(/T.*[^Z]$/.test(value) ? `${value}Z` : value) / DAY_MS - (this.#parts.is1904 ? JAN_1904 : DEC_1899);
@@ -248,7 +249,7 @@ const DAY_MS = 86_400_000;
 /** The days that workbooks count from, in days since 1970. */
 const [DEC_1899, JAN_1904] = [-25_569, -24_107];
 
-/** Whether a boolean attribute or value of XML is true. */
+/** Returns whether a boolean attribute or value of XML is true. */
 export function isTrue(text: string | undefined): boolean {
   return text === "1" || text === "true";
 }

@@ -52,7 +52,7 @@ export async function findSheet(
   };
 }
 
-/** The rows of a sheet, piece by piece; of the first sheet if none is named. Throws like `findSheet`. */
+/** Yields the rows of a sheet, piece by piece; of the first sheet if none is named. Throws like `findSheet`. */
 export async function* workbookRecords(
   bytes: ByteSource,
   sheet: string | undefined,
@@ -61,7 +61,7 @@ export async function* workbookRecords(
   yield* readSheet(archive, namedSheet(sheets, sheet ?? 1).part, parts);
 }
 
-/** The parts of a workbook, and the one that contains a sheet, or the first sheet. Throws like `findSheet`. */
+/** Returns the parts of a workbook, and the one that contains a sheet, or the first sheet. Throws like `findSheet`. */
 export async function partOfSheet(
   bytes: ByteSource,
   sheet: string | undefined,
@@ -142,7 +142,7 @@ interface Relation {
   readonly target: string;
 }
 
-/** The parts that a part refers to, by paths within the archive. Links that lead out of it are ignored. */
+/** Returns the parts that a part refers to, by paths within the archive. Links that lead out of it are ignored. */
 async function relationsOf(archive: Archive, part: string): Promise<readonly Relation[]> {
   const folder = part.slice(0, part.lastIndexOf("/") + 1);
   const relations: Relation[] = [];
@@ -167,7 +167,7 @@ function pathOf(folder: string, target: string): string {
   return steps.join("/");
 }
 
-/** The texts that cells refer to, without their pronunciation. */
+/** Returns the texts that cells refer to, without their pronunciation. */
 async function sharedStrings(archive: Archive, part: string): Promise<readonly string[]> {
   const strings: string[] = [];
   let text = "";
@@ -191,7 +191,7 @@ async function sharedStrings(archive: Archive, part: string): Promise<readonly s
   return strings;
 }
 
-/** The number formats of cells, by the number of their style; undefined if a number is displayed as it is. */
+/** Returns the number formats of cells, by the number of their style; undefined if a number is displayed as it is. */
 async function cellFormats(archive: Archive, part: string): Promise<readonly (string | undefined)[]> {
   const codes = new Map<string, string>(BUILT_IN);
   const formats: (string | undefined)[] = [];

@@ -56,12 +56,12 @@ async function* inTurn(rows: readonly WrittenRow[]): AsyncGenerator<WrittenRow> 
   yield* rows;
 }
 
-/** A part whose text is created when it is written. */
+/** Yields a part whose text is created when it is written. */
 async function* once(text: () => string): AsyncGenerator<string> {
   yield text();
 }
 
-/** An archive of parts, piece by piece, in order. */
+/** Yields an archive of parts, piece by piece, in order. */
 export async function* zipped(
   parts: readonly (readonly [name: string, content: AsyncIterable<string | Uint8Array>])[],
 ): AsyncGenerator<Uint8Array, void, undefined> {
@@ -88,7 +88,7 @@ export async function* zipped(
 /** How much of a sheet is compressed at once, in characters. */
 const PIECE = 65_536;
 
-/** The XML of a sheet. Records its filter and the comments of its rows. */
+/** Yields the XML of a sheet. Records its filter and the comments of its rows. */
 async function* sheetXml(
   { rows, above }: WrittenSheet,
   { comments, filters }: Pick<Seen, "filters"> & Partial<Seen>,
@@ -139,7 +139,7 @@ function columnsXml(sample: readonly WrittenRow[], above: number): string {
   return columns.length === 0 ? "" : `<cols>${columns.join("")}</cols>`;
 }
 
-/** The displayed width of a text, in digits: East Asian characters take two. */
+/** Returns the displayed width of a text, in digits: East Asian characters take two. */
 function shownWidth(text: string): number {
   let width = 0;
   for (const letter of text.slice(0, MAX_WIDTH)) width += letter >= "\u1100" ? 2 : 1;
@@ -164,7 +164,7 @@ function tooMany(what: string): FileError {
   return new FileError(`the file would have ${what}, which a workbook cannot hold`, "Name it .csv.");
 }
 
-/** The letters of a column. */
+/** Returns the letters of a column. */
 export function lettersOf(column: number): string {
   const [more, last] = [Math.floor(column / 26), String.fromCharCode(65 + (column % 26))];
   return more === 0 ? last : lettersOf(more - 1) + last;
@@ -216,7 +216,7 @@ function sheetRelations(): string {
   ]);
 }
 
-/** The names of sheets in a form that Excel accepts, all different. */
+/** Returns the names of sheets in a form that Excel accepts, all different. */
 function workbook(names: readonly [string, string], filters: readonly string[]): string {
   const [first, second] = names.map((name) => name.replaceAll(/[\\/?*[\]:]/g, " ").slice(0, 31));
   const shown = [first || "Options", second === first ? `${second?.slice(0, 29)} 2` : second];
@@ -239,7 +239,7 @@ function commentsXml(comments: readonly Comment[]): string {
   return `${DECLARATION}<comments xmlns="${MAIN}"><authors><author>targeting-mcp</author></authors><commentList>${all.join("")}</commentList></comments>`;
 }
 
-/** The shapes of comments. Without them Excel shows no comments. */
+/** Returns the shapes of comments. Without them Excel shows no comments. */
 function drawing(comments: readonly Comment[]): string {
   const shapes = comments.map(
     ({ row, column }, at) =>

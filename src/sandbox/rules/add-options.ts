@@ -52,7 +52,7 @@ export function addOptions(
 }
 
 /**
- * The error of each item, or undefined. `settled` are errors that are already known, by index; such items claim
+ * Returns the error of each item, or undefined. `settled` are errors that are already known, by index; such items claim
  * nothing.
  */
 function checkItems(
@@ -91,7 +91,7 @@ function itemError(
   return claimContexts(claims, [item], targeting._id);
 }
 
-/** The error of a new sub-option (management-api 7.4 cases 3 and 4), or undefined. */
+/** Returns the error of a new sub-option (management-api 7.4 cases 3 and 4), or undefined. */
 function placeError(project: Project, item: OptionToAdd, parent: string): BusinessError | undefined {
   if (typeOf(item) === "collection" || item.children !== undefined || item.exposeChildren !== undefined) {
     return businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
@@ -100,8 +100,8 @@ function placeError(project: Project, item: OptionToAdd, parent: string): Busine
 }
 
 /**
- * The error of a `parent` that is not in the targeting (404), or is not a top-level option group (management-api 7.4
- * case 4), or undefined.
+ * Returns the error of a `parent` that is not in the targeting (404), or is not a top-level option group
+ * (management-api 7.4 case 4), or undefined.
  */
 export function parentError(project: Project, targeting: string, parent: string): BusinessError | undefined {
   const group = project.options.get(parent);
@@ -110,7 +110,7 @@ export function parentError(project: Project, targeting: string, parent: string)
   return isTopLevelGroup ? undefined : businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
 }
 
-/** The error of names that options of the targeting already have, with their IDs, or undefined. */
+/** Returns the error of names that options of the targeting already have, with their IDs, or undefined. */
 export function namesTaken(
   targeting: StoredTargeting,
   names: readonly string[],
@@ -153,28 +153,28 @@ export interface Sources {
   newId(): string;
 }
 
-/** The type of a new option: a group if `children` is given without `type` (assumed). */
+/** Returns the type of a new option: a group if `children` is given without `type` (assumed). */
 function typeOf(option: NewOption): OptionType {
   return option.type ?? (option.children === undefined ? "atomic" : "collection");
 }
 
-/** The names that a new option adds, its own first. */
+/** Returns the names that a new option adds, its own first. */
 export function namesOf(option: NewOption): readonly string[] {
   return [option.name, ...(option.children ?? []).map((child) => child.name)];
 }
 
-/** The number of options that a new option adds, including sub-options. */
+/** Returns the number of options that a new option adds, including sub-options. */
 function sizeOf(option: NewOption): number {
   return 1 + (option.children?.length ?? 0);
 }
 
-/** The number of Context IDs of a new option and its sub-options. */
+/** Returns the number of Context IDs of a new option and its sub-options. */
 function contextCountOf(option: NewOption): number {
   const children = option.children ?? [];
   return [option, ...children].reduce((total, { contexts }) => total + new Set(contexts).size, 0);
 }
 
-/** The error of a new option with inconsistent fields (management-api 7.4, cases 1 and 2), or undefined. */
+/** Returns the error of a new option with inconsistent fields (management-api 7.4, cases 1 and 2), or undefined. */
 export function shapeError(option: NewOption): BusinessError | undefined {
   const isGroup = typeOf(option) === "collection";
   const hasContent = (option.children ?? []).length > 0 || (option.contexts ?? []).length > 0;

@@ -22,13 +22,13 @@ export interface Claims {
   contextsAdded: number;
 }
 
-/** The claims at the beginning of a request. */
+/** Returns the claims at the beginning of a request. */
 export function noClaims(project: Project): Claims {
   return { project, groupContexts: new Map(), contextsBefore: project.contextCount, contextsAdded: 0 };
 }
 
 /**
- * The error of own Context IDs that another group of the project has, or that an earlier item has claimed
+ * Returns the error of own Context IDs that another group of the project has, or that an earlier item has claimed
  * (management-api 7.2 `TARGETING_COLLECTION_CONTEXT_DUPLICATED`), or undefined. `self` is the group that they are for.
  */
 export function ownContextError(claims: Claims, added: Iterable<string>, self?: string): BusinessError | undefined {
@@ -48,7 +48,7 @@ function ownerOf(claims: Claims, value: string, self: string | undefined): Group
   return claimed !== undefined && (self === undefined || claimed.collection._id !== self) ? claimed : undefined;
 }
 
-/** The name of a stored group in `detail.conflicts`. */
+/** Returns the name of a stored group in `detail.conflicts`. */
 export function storedGroupName(project: Project, id: string): GroupName {
   const group = project.options.get(id);
   const targeting = group === undefined ? undefined : project.targetings.get(group.targeting);
@@ -58,7 +58,7 @@ export function storedGroupName(project: Project, id: string): GroupName {
   };
 }
 
-/** The error of adding `count` Context IDs to the project (management-api 8.1, 200,000), or undefined. */
+/** Returns the error of adding `count` Context IDs to the project (management-api 8.1, 200,000), or undefined. */
 export function projectContextError(claims: Claims, count: number): BusinessError | undefined {
   const total = claims.contextsBefore + claims.contextsAdded + count;
   return count > 0 && total > LIMITS.projectContextIds.value
@@ -97,8 +97,8 @@ export function repeatedNames(
 export type RequiredIncreases = Map<string, number>;
 
 /**
- * The error of a change after which ad products would require too many options (management-api 7.2, 8.1), or undefined.
- * `change` is what this change adds, `before` what earlier items of the request add.
+ * Returns the error of a change after which ad products would require too many options (management-api 7.2, 8.1), or
+ * undefined. `change` is what this change adds, `before` what earlier items of the request add.
  */
 export function requiredLimitError(
   project: Project,
@@ -118,12 +118,12 @@ export function requiredLimitError(
   });
 }
 
-/** What `count` new top-level options of a targeting add to the products whose setting they inherit. */
+/** Returns what `count` new top-level options of a targeting add to the products whose setting they inherit. */
 export function increasesByNewOptions(project: Project, targeting: string, count: number): RequiredIncreases {
   return increases(project, (product) => (product.newOptions.has(targeting) ? count : 0));
 }
 
-/** What a group's settings add if `heirs` sub-options inherit them. With `groupGoes` the group itself is deleted. */
+/** Returns what a group's settings add if `heirs` sub-options inherit them. `groupGoes`: the group is deleted. */
 export function increasesByHeirs(
   project: Project,
   group: string,
@@ -150,7 +150,7 @@ export function addIncreases(total: RequiredIncreases, more: RequiredIncreases):
   for (const [id, increase] of more) total.set(id, (total.get(id) ?? 0) + increase);
 }
 
-/** A new top-level option inherits the settings of products that require every new option of its targeting. */
+/** Lets a new top-level option inherit the settings of products that require every new option of its targeting. */
 export function takeOverAsNew(project: Project, targeting: string, option: string): void {
   for (const product of project.products.values()) {
     const setting = product.newOptions.get(targeting);
@@ -158,7 +158,7 @@ export function takeOverAsNew(project: Project, targeting: string, option: strin
   }
 }
 
-/** A former sub-option inherits the settings of its group (management-api 7.2). */
+/** Lets a former sub-option inherit the settings of its group (management-api 7.2). */
 export function inheritRequiredSetting(project: Project, group: string, heir: string): void {
   for (const product of project.products.values()) {
     const setting = product.required.get(group);
@@ -166,14 +166,14 @@ export function inheritRequiredSetting(project: Project, group: string, heir: st
   }
 }
 
-/** Whether an option may not move into a group (management-api 7.2, `TARGETING_CATEGORY_LOCKED`). */
+/** Returns whether an option may not move into a group (management-api 7.2, `TARGETING_CATEGORY_LOCKED`). */
 export function isOptionLocked(project: Project, option: string): boolean {
   for (const product of project.products.values()) if (product.required.has(option)) return true;
   for (const campaign of project.campaigns.values()) if (!campaign.ended && campaign.options.has(option)) return true;
   return false;
 }
 
-/** The targetings that may not be deleted (management-api 7.2, `TARGETING_LOCKED`). */
+/** Returns the targetings that may not be deleted (management-api 7.2, `TARGETING_LOCKED`). */
 export function lockedTargetings(project: Project): ReadonlySet<string> {
   const locked = new Set<string>();
   for (const campaign of project.campaigns.values()) {

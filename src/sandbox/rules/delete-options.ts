@@ -18,8 +18,8 @@ import { dropOption, moveStoredOption, type Project, type StoredOption } from ".
 import { isUnchangeable } from "./update-options.ts";
 
 /**
- * The error of a deletion that names too many option groups and sub-options, or undefined. The whole request is refused
- * (management-api 7.2).
+ * Returns the error of a deletion that names too many option groups and sub-options, or undefined. The whole request is
+ * refused (management-api 7.2).
  */
 export function treeItemsError(project: Project, ids: readonly string[]): BusinessError | undefined {
   const limit = LIMITS.groupItems.value;
@@ -65,7 +65,8 @@ export function deleteOptions(
 }
 
 /**
- * The errors of groups whose sub-options cannot inherit their settings, by ID. These groups are removed from `targets`.
+ * Returns the errors of groups whose sub-options cannot inherit their settings, by ID. These groups are removed from
+ * `targets`.
  */
 function groupErrors(project: Project, targets: Map<string, StoredOption>): ReadonlyMap<string, BusinessError> {
   const before: RequiredIncreases = new Map();
@@ -85,8 +86,8 @@ function groupErrors(project: Project, targets: Map<string, StoredOption>): Read
 }
 
 /**
- * The errors of sub-options that are the last of a remaining group without own Context IDs (API document 7.4, case 6). They are
- * removed from `targets`.
+ * Returns the errors of sub-options that are the last of a remaining group without own Context IDs (API document 7.4,
+ * case 6). They are removed from `targets`.
  */
 function lastChildErrors(project: Project, targets: Map<string, StoredOption>): ReadonlyMap<string, BusinessError> {
   const staying = new Map<string, number>();

@@ -61,7 +61,7 @@ export type ManagementOperation = keyof typeof OPERATIONS;
 /** The schemas of bodies, typed by their results. */
 const BODY_SCHEMAS: { readonly [K in keyof Bodies]: z.ZodType<Bodies[K]> } = BODIES;
 
-/** An operation with a body, which is validated field by field and as a whole. */
+/** Returns an operation with a body, which is validated field by field and as a whole. */
 function write<K extends BodyOperation>(operation: K, applicable: (body: Bodies[K]) => Applicable): Preparer {
   return ({ body }) => {
     const validated = validate(BODY_SCHEMAS[operation], body);
@@ -78,7 +78,7 @@ function read<T>(schema: z.ZodType<T>, applicable: (query: T) => Applicable): Pr
   };
 }
 
-/** An operation with an ID in its path. A wrong ID is reported in a single sentence (management-api 2.2). */
+/** Returns an operation with an ID in its path. A wrong ID is reported in a single sentence (management-api 2.2). */
 function withPathId(preparer: (pathId: string) => Preparer): Preparer {
   return (parts) =>
     isUlid(parts.pathId) ? preparer(parts.pathId)(parts) : { problems: "the ID in the path must be a valid ULID" };
@@ -96,7 +96,7 @@ function bulk<Item>(rule: ItemsRule<Item>, items: readonly Item[]): Applicable {
   return (project, sources, interference) => ({ body: bulkBody(rule(project, items, interference, sources)) });
 }
 
-/** A single-item endpoint answers with its item's data or error (management-api 4 rule 5). */
+/** Applies a single item. Its endpoint answers with the item's data or error (management-api 4 rule 5). */
 function single<Item>(rule: ItemsRule<Item>, item: Item): Applicable {
   return (project, sources, interference) => {
     const [outcome] = rule(project, [item], interference, sources);

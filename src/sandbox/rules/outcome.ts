@@ -24,7 +24,7 @@ export type Checked = { readonly write: () => Readonly<Record<string, unknown>> 
 /** An unexpected failure inside the service during a write, as a fault requests it (management-api 4.1, 4.2). */
 export interface Interference {
   readonly error: BusinessError;
-  /** Which items fail, if items are applied one by one. A unit fails as a whole if any of its items does. */
+  /** Returns whether an item fails, if items are applied one by one. If any item of a unit fails, the unit fails. */
   hits(index: number): boolean;
   /** An update that fails with both `add` and `remove` has its `add` applied (management-api 4.1). */
   readonly addApplied: boolean;
@@ -42,7 +42,7 @@ export function applyUnit(items: readonly Checked[], interference: Interference 
   });
 }
 
-/** The bulk response (management-api 2.3). */
+/** Returns the bulk response (management-api 2.3). */
 export function bulkBody(outcomes: readonly ItemOutcome[]): Readonly<Record<string, unknown>> {
   const results = outcomes.map(
     (outcome, index): BulkResult =>
@@ -54,7 +54,7 @@ export function bulkBody(outcomes: readonly ItemOutcome[]): Readonly<Record<stri
   return { results, succeeded, failed: results.length - succeeded };
 }
 
-/** The fields of a business error in an answer (management-api 2.2). */
+/** Returns the fields of a business error in an answer (management-api 2.2). */
 export function errorFields(error: BusinessError): {
   statusCode: number;
   errorCode: string;

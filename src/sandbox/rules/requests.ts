@@ -82,7 +82,7 @@ const optionChanges = z.strictObject(changeFields, OBJECT);
 const optionUpdate = z.strictObject({ _id: ulid, ...changeFields }, OBJECT);
 const targetingRename = z.strictObject({ _id: ulid, name }, OBJECT);
 
-/** A list of 1 to `limit` entries. */
+/** Returns the schema of a list of 1 to `limit` entries. */
 function listOf<T extends z.ZodType>(entry: T, limit: number) {
   return z
     .array(entry, ARRAY)
@@ -110,7 +110,7 @@ export const BODIES = {
 /** The body of each write after validation. */
 export type Bodies = { readonly [K in keyof typeof BODIES]: z.output<(typeof BODIES)[K]> };
 
-/** A whole number in a query, written in decimal digits. */
+/** Returns the schema of a whole number in a query, written in decimal digits. */
 function queryNumber(min: number, max: number) {
   const message =
     max === Number.MAX_SAFE_INTEGER
@@ -211,7 +211,7 @@ function optionsSent(option: unknown): number {
   return 1 + listAt(option, "children").length;
 }
 
-/** The number of Context IDs in an item, including its options and sub-options. */
+/** Returns the number of Context IDs in an item, including its options and sub-options. */
 function contextsSent(item: unknown): number {
   const contexts = fieldOf(item, "contexts");
   const own = Array.isArray(contexts)

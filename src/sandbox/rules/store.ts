@@ -228,14 +228,14 @@ export function replaceContexts(project: Project, option: StoredOption, contexts
   option.contextBytes = contextBytesOf(contexts);
 }
 
-/** The total size of Context IDs in bytes of UTF-8. */
+/** Returns the total size of Context IDs in bytes of UTF-8. */
 export function contextBytesOf(contexts: Iterable<string>): number {
   let bytes = 0;
   for (const value of contexts) bytes += Buffer.byteLength(value, "utf8");
   return bytes;
 }
 
-/** The list that contains an option: its group's, or its targeting's top level. */
+/** Returns the list that contains an option: its group's, or its targeting's top level. */
 function siblings(project: Project, option: StoredOption): OrderedIds | undefined {
   if (option.parent === undefined) return project.targetings.get(option.targeting)?.topLevel;
   const parent = project.options.get(option.parent);
@@ -262,20 +262,20 @@ function unindexId(index: IdIndex, text: string, id: string): void {
   else index.set(text, others);
 }
 
-/** The IDs of `text`, without `except`. */
+/** Returns the IDs of `text`, without `except`. */
 export function idsBy(index: IdIndex, text: string, except?: string): readonly string[] {
   const found = index.get(text) ?? [];
   const held = typeof found === "string" ? [found] : found;
   return except === undefined ? held : held.filter((id) => id !== except);
 }
 
-/** A targeting as answers show it (fields assumed). */
+/** Returns a targeting as answers show it (fields assumed). */
 export function targetingRecordOf(targeting: StoredTargeting): TargetingRecord {
   const { _id, name, optionCount, createdAt, updatedAt } = targeting;
   return { _id, name, optionCount, createdAt, updatedAt };
 }
 
-/** An option as answers show it (management-api 2.1; the first 50 sub-options and their number, 8.1). */
+/** Returns an option as answers show it (management-api 2.1; the first 50 sub-options and their number, 8.1). */
 export function optionRecordOf(option: StoredOption): OptionRecord {
   const { _id, targeting, name, type, parent, exposeChildren, children, createdAt, updatedAt } = option;
   return {
@@ -334,7 +334,7 @@ export class OrderedIds implements Iterable<string> {
     if (chunk.length === 0) this.#chunks.splice(place, 1);
   }
 
-  /** At most `limit` IDs from position `offset`. */
+  /** Returns at most `limit` IDs from position `offset`. */
   page(offset: number, limit: number): string[] {
     const page: string[] = [];
     let skip = offset;
@@ -350,7 +350,7 @@ export class OrderedIds implements Iterable<string> {
     for (const chunk of this.#chunks) yield* chunk;
   }
 
-  /** The chunk that contains `id`, or would contain it. */
+  /** Returns the chunk that contains `id`, or would contain it. */
   #chunkOf(id: string): number {
     const chunks = this.#chunks;
     const found = lowerBound(chunks.length, (place) => (chunks[place]?.at(-1) ?? "") < id);
@@ -361,7 +361,7 @@ export class OrderedIds implements Iterable<string> {
 /** The children of options that have none: most options are in no group and no group themselves. */
 const NO_CHILDREN = new OrderedIds();
 
-/** The first of `length` positions for which `before` is false. */
+/** Returns the first of `length` positions for which `before` is false. */
 function lowerBound(length: number, before: (position: number) => boolean): number {
   let low = 0;
   let high = length;

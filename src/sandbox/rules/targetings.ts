@@ -71,8 +71,8 @@ function createError(
 }
 
 /**
- * The error of a name that another targeting has, or undefined. The error contains the ID of a context targeting only
- * (management-api 4.3).
+ * Returns the error of a name that another targeting has, or undefined. The error contains the ID of a context
+ * targeting only (management-api 4.3).
  */
 function nameTaken(project: Project, name: string, except?: string): BusinessError | undefined {
   const holders = idsBy(project.targetingNames, name, except);

@@ -59,7 +59,7 @@ export function updateOptions(
   });
 }
 
-/** The new name that an item requests for its option; none if the name stays the same. */
+/** Returns the new name that an item requests for its option; none if the name stays the same. */
 function newNameOf(project: Project, item: OptionUpdate): { place: string; names: readonly string[] } {
   const option = project.options.get(item._id);
   const changes = item.name !== undefined && option !== undefined && option.name !== item.name;
@@ -80,7 +80,7 @@ function updateError(
   );
 }
 
-/** The error of management-api 7.4 cases 9, 2 and 5, or undefined. */
+/** Returns the error of management-api 7.4 cases 9, 2 and 5, or undefined. */
 function typeError(project: Project, option: StoredOption, item: OptionUpdate): BusinessError | undefined {
   const isGroup = option.type === "collection";
   if (isUnchangeable(project, option)) return NOT_SUPPORTED;
@@ -89,15 +89,15 @@ function typeError(project: Project, option: StoredOption, item: OptionUpdate): 
 }
 
 /**
- * Whether an option is stored in a form that the API cannot change: a group inside a group, or an option in such a
- * group.
+ * Returns whether an option is stored in a form that the API cannot change: a group inside a group, or an option in
+ * such a group.
  */
 export function isUnchangeable(project: Project, option: StoredOption): boolean {
   if (option.parent === undefined) return false;
   return option.type === "collection" || project.options.get(option.parent)?.parent !== undefined;
 }
 
-/** The error of a move or a detachment (management-api 7.2, 7.4 cases 4 and 6), or undefined. */
+/** Returns the error of a move or a detachment (management-api 7.2, 7.4 cases 4 and 6), or undefined. */
 function moveError(
   claims: UpdateClaims,
   option: StoredOption,
@@ -119,12 +119,12 @@ function moveError(
     : undefined;
 }
 
-/** The number of sub-options of a group that earlier items of the request did not add. */
+/** Returns the number of sub-options of a group that earlier items of the request did not add. */
 function stayingChildren(claims: UpdateClaims, group: StoredOption): number {
   return group.children.size - (claims.arrivals.get(group._id) ?? 0);
 }
 
-/** Whether a group has own Context IDs, and had them before the request. */
+/** Returns whether a group has own Context IDs, and had them before the request. */
 function keepsOwnContexts(claims: UpdateClaims, group: StoredOption): boolean {
   return group.contexts.length > 0 && !claims.hadNoContexts.has(group._id);
 }
@@ -141,7 +141,7 @@ function nameError(
   return namesTaken(targeting, [name], option._id);
 }
 
-/** The error of a change of Context IDs (management-api 7.2, 7.4 case 7, 8.1, 8.2 rule 1), or undefined. */
+/** Returns the error of a change of Context IDs (management-api 7.2, 7.4 case 7, 8.1, 8.2 rule 1), or undefined. */
 function contextsError(claims: UpdateClaims, option: StoredOption, changes: ContextChanges): BusinessError | undefined {
   const after = contextsAfter(option.contexts, changes);
   if (option.type === "collection") {

@@ -40,7 +40,7 @@ export function checkCounts({ expiresAt }: Confirmation, { clock, confirm }: Too
   );
 }
 
-/** The error for a confirmation that has expired. */
+/** Returns the error for a confirmation that has expired. */
 export function expired(): ToolError {
   return new ToolError("the confirmation has expired; nothing was done", "Call again without it to plan again.");
 }
@@ -99,7 +99,7 @@ function openConfirmation(
   return { run, expiresAt, isFor: (digest) => timingSafeEqual(sealsFor(digest).effect, given.effect) };
 }
 
-/** The time nearest to now that ends in these seconds. */
+/** Returns the time nearest to now that ends in these seconds. */
 function nearestTime(seconds: number, now: number): number {
   const round = Math.round((now / 1000 - seconds) / SECONDS_ROUND);
   return (round * SECONDS_ROUND + seconds) * 1000;
@@ -121,19 +121,20 @@ export interface InView {
 
 type Sealing = Pick<ToolContext, "sealKey" | "caller">;
 
-/** Whether the settings accept a decision in a view. Only the host keeps the model from deciding there. */
+/** Returns whether the settings accept a decision in a view. Only the host keeps the model from deciding there. */
 export function mayDecideInView({ confirm, trustViews }: Pick<ToolServices, "confirm" | "trustViews">): boolean {
   return confirm !== "strict" || trustViews;
 }
 
 /**
- * The data with which a person decides in a view. The secret is valid only for this run, its effect and this caller.
+ * Returns the data with which a person decides in a view. The secret is valid only for this run, its effect and this
+ * caller.
  */
 export async function decisionFor(about: InView, sealing: Sealing): Promise<NonNullable<ToolAnswer["decision"]>> {
   return { runId: about.runId, secret: (await secretOf(about, sealing)).toString("base64url") };
 }
 
-/** Whether a secret was issued for this run, its effect and this caller. */
+/** Returns whether a secret was issued for this run, its effect and this caller. */
 export async function isSecretFor(about: InView, given: string, sealing: Sealing): Promise<boolean> {
   const [bytes, secret] = [Buffer.from(given, "base64url"), await secretOf(about, sealing)];
   return bytes.length === secret.length && timingSafeEqual(bytes, secret);

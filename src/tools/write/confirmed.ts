@@ -16,7 +16,7 @@ import { beginPlanned, type Decision, decide, personOf, plannedChange, refusedEr
 import { answerWithToken, planInTime } from "./planned.ts";
 import { effectOf, tokenLater } from "./waiting.ts";
 
-/** The argument of tools that may take something away. */
+/** Returns the argument of tools that may take something away. */
 export const confirmationArgument = () => ({
   confirmation: z.string().optional().describe("Token of a needs_confirmation answer, alone, once approved"),
 });

@@ -170,7 +170,7 @@ async function begun({ run, start }: Looked, approved: Approved, services: ToolS
   return { is: "done", run: begun };
 }
 
-/** A change that has just been planned, in the form that `decide` takes. */
+/** Returns a change that has just been planned, in the form that `decide` takes. */
 export function plannedChange(
   header: ChangeHeader,
   plan: Plan,
@@ -267,13 +267,14 @@ export async function startDecided(
 }
 
 /**
- * An approval through the client of a call. By default, the caller has already compared the effect that the person saw.
+ * Returns an approval through the client of a call. By default, the caller has already compared the effect that the
+ * person saw.
  */
 export function inClient(context: Pick<ToolContext, "person" | "caller">, saw: Decision["saw"] = () => true): Decision {
   return { answer: "approved", channel: "client", person: personOf(context), saw };
 }
 
-/** The error for an approval that the current settings or rights do not allow. */
+/** Returns the error for an approval that the current settings or rights do not allow. */
 export function refusedError(): ToolError {
   return new ToolError(
     "this approval does not count under the current settings and rights; nothing was sent",
@@ -281,7 +282,7 @@ export function refusedError(): ToolError {
   );
 }
 
-/** The person who answers through the client of a call, or with its token. */
+/** Returns the person who answers through the client of a call, or with its token. */
 export function personOf({ person, caller }: Pick<ToolContext, "person" | "caller">): Person {
   return { who: person ?? caller, caller };
 }
@@ -290,7 +291,7 @@ interface ApprovalRequest<R> {
   readonly needsApproval: boolean;
   /** The digest of the effect. An approval counts only for the same digest. */
   readonly digest: string;
-  /** What the person approves. It is not computed if nobody is asked, because for a large plan it takes long. */
+  /** Returns what the person approves. Called only if a person is asked, because for a large plan it takes long. */
   readonly effect: () => Effect;
   readonly undecided?: ToolQuestion["ask"]["undecided"];
   /** Lets a person decide on the page after they closed the question. Absent if `undecided` does that. */
@@ -304,7 +305,7 @@ interface ApprovalRequest<R> {
 
 type NextStep = "start" | "ask" | "page" | "token" | "refuse";
 
-/** Whether a person decides outside the call: in a view of their client or on the page. */
+/** Returns whether a person decides outside the call: in a view of their client or on the page. */
 export function isDecidedElsewhere({ page, inView }: Pick<ToolContext, "page" | "inView">): boolean {
   return inView === true || page?.isOffered() === true;
 }

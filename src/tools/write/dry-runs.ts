@@ -264,8 +264,8 @@ function changesSince(before: RunState, plan: Plan): string {
 }
 
 /**
- * A digest of everything that a plan would do: its objects, its steps, what would fail, and what it would take away.
- * Two plans with the same digest make the same changes.
+ * Returns a digest of everything that a plan would do: its objects, its steps, what would fail, and what it would take
+ * away. Two plans with the same digest make the same changes.
  */
 function planDigest(plan: Plan): string {
   const hash = createHash("sha256").update(lossDigest(plan.losses));

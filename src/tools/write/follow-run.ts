@@ -99,7 +99,7 @@ export async function interruptedHints(
   return interruptedHint(others.filter((_, index) => helped[index]));
 }
 
-/** Whether resuming a run has any effect. An event that may have been recorded is not sent again. */
+/** Returns whether resuming a run has any effect. An event that may have been recorded is not sent again. */
 async function isWorthResuming({ runId, tool }: Interrupted, runs: ToolContext["runs"]): Promise<boolean> {
   if (tool !== "track_event") return true;
   const counts = (await undefinedIfNothingStored(runs.find(runId)))?.state.counts();
@@ -135,7 +135,7 @@ export async function totalsAfter(
   return name === undefined || optionCount === undefined ? undefined : { targetingId, name, optionCount };
 }
 
-/** The management API with reads that give up early, for facts that an answer can omit. */
+/** Returns the management API with reads that give up early, for facts that an answer can omit. */
 export function shortReads(context: ToolContext): ManagementApi {
   return aroundReads(managementOf(context), (read, options) => read({ ...options, ...OPTIONAL_READ_LIMITS }));
 }

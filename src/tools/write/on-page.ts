@@ -169,7 +169,7 @@ export async function waitOnPage(runId: string, context: ToolContext, after?: Af
   return reportRun(run, context, isWaiting ? [waitsOnPage(runId, context.page?.address?.())] : []);
 }
 
-/** The answer that the client shows in a view, with the secret for a person's decision in it. */
+/** Returns the answer that the client shows in a view, with the secret for a person's decision in it. */
 export async function shownInView(runId: string, context: ToolContext): Promise<ToolAnswer> {
   const waiting = await waitingRun(runId, context);
   const { waits } = waiting?.state.facts ?? {};

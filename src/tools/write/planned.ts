@@ -24,7 +24,7 @@ export interface Given {
   readonly bytes: ByteSource | undefined;
 }
 
-/** The report of a call that is planned and not started. Only items that failed in planning have an outcome. */
+/** Returns the report of a call that is planned and not started. Only items that failed in planning have an outcome. */
 export function unstartedReport(call: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
   const { takenFor, nearIds, stale, rows } = state.facts;
   const picked = {
@@ -45,7 +45,7 @@ export function unstartedReport(call: WriteCall, state: RunState, { environment 
   };
 }
 
-/** The error if planning takes longer than a call may and cannot continue in the background. */
+/** Returns the error if planning takes longer than a call may and cannot continue in the background. */
 export function tookTooLong(): ToolError {
   return new ToolError(
     "planning this took longer than a call may take; nothing was changed",
@@ -53,7 +53,7 @@ export function tookTooLong(): ToolError {
   );
 }
 
-/** The answer to a client that cannot ask: the effect, and the token that starts the stored run. */
+/** Returns the answer to a client that cannot ask: the effect, and the token that starts the stored run. */
 export async function answerWithToken(
   header: ChangeHeader,
   plan: Plan,
@@ -79,7 +79,7 @@ export async function answerWithToken(
   });
 }
 
-/** The answer after the client declined. Nothing is sent, and this is not an error. */
+/** Returns the answer after the client declined. Nothing is sent, and this is not an error. */
 export function declinedAnswer(call: WriteCall, plan: Plan, context: ToolContext, effect?: Effect): ToolAnswer {
   const state = new RunState(plan);
   state.apply({ t: "stop", cause: "cancelled", at: 0, reason: ownReason("DECLINED") });
@@ -127,7 +127,7 @@ export async function planInTime<Made>(
   return made ?? { plan, stop };
 }
 
-/** The call that applies a stored dry run. Empty if the run is not a dry run or was applied. */
+/** Returns the call that applies a stored dry run. Empty if the run is not a dry run or was applied. */
 export function dryRunSteps(
   { header, status }: ChangeRun,
   { readOnly }: Pick<ToolContext, "readOnly">,
@@ -144,15 +144,15 @@ export function checkNoDryRun({ header, status }: ChangeRun): void {
   );
 }
 
-/** The call that applies a dry run. */
+/** Returns the call that applies a dry run. */
 export function applyStep(runId: string): string {
   return `apply_plan {"runId":"${runId}"} applies exactly this, within 24 hours`;
 }
 
 /**
- * The answer if nobody has decided. If the question is unanswered, the run is stored: a later approval starts it if it
- * would still do the same, and a later refusal ends it. If the question was closed, no run is stored, because perhaps
- * no person saw it.
+ * Returns the answer if nobody has decided. If the question is unanswered, the run is stored: a later approval starts
+ * it if it would still do the same, and a later refusal ends it. If the question was closed, no run is stored, because
+ * perhaps no person saw it.
  */
 export async function undecided(
   { call, bytes }: Given,

@@ -43,7 +43,7 @@ export async function waitingAnywhere(
   return (await endIfExpired(run, { runs, clock })) === run ? run : undefined;
 }
 
-/** Whether a run waits for a person's decision in a view or on the page. */
+/** Returns whether a run waits for a person's decision in a view or on the page. */
 export function waitsForDecision(run: Run): run is ChangeRun | ApprovalRun {
   return waits(run) && run.state.facts.waits?.elsewhere === undefined;
 }

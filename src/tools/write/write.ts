@@ -27,7 +27,7 @@ import { askLater, decideOnPage, tokenInstead } from "./on-page.ts";
 import { answerWithToken, declinedAnswer, type Given, planInTime, tookTooLong, undecided } from "./planned.ts";
 import { tokenLater } from "./waiting.ts";
 
-/** The schema of every answer about a run. Nested objects stay open to save tokens. */
+/** Returns the schema of every answer about a run. Nested objects stay open to save tokens. */
 export const runOutput = () =>
   z.looseObject({
     environment: z.string(),

@@ -25,8 +25,8 @@ import { isConnected, MAX_ROWS, route, runs, set, waitingRuns } from "./state.ts
 const MAX_RUNS = MAX_ROWS / 5;
 
 /**
- * The queue of runs that wait for an approval, with the chosen run in a pane. A decided run keeps its place in the
- * queue, and new runs are added below, so that no other run moves under the pointer.
+ * Shows the queue of runs that wait for an approval, with the chosen run in a pane. A decided run keeps its place in
+ * the queue, and new runs are added below, so that no other run moves under the pointer.
  */
 export function Approvals() {
   const queue = useRef(new Map<string, RunRow>());
@@ -137,7 +137,7 @@ export interface Decided {
 /** The tools with plans. A plan can skip objects that have changed since it was made. */
 const PLANS: ReadonlySet<string> = new Set(["apply_plan", "plan_targeting", "undo_run"]);
 
-/** Everything that a person needs to decide on a run. The buttons stay visible. */
+/** Shows everything that a person needs to decide on a run. The buttons stay visible. */
 export function Decision({ run, now }: Decided) {
   const { runId, waiting, startedAt } = run;
   const list = useSignal<ChangeList | undefined>(undefined);
@@ -192,7 +192,7 @@ export function Decision({ run, now }: Decided) {
   );
 }
 
-/** The outcome of a run that no longer waits, with the undo button. */
+/** Shows the outcome of a run that no longer waits, with the undo button. */
 function Over({ now }: Pick<Decided, "now">) {
   if (now === undefined) return <p class="warning">This run is no longer stored.</p>;
   return (
@@ -255,7 +255,7 @@ function hasKinds({ counts: { created, changed, deleted } }: Waiting): boolean {
   return Math.max(created, changed, deleted) < created + changed + deleted;
 }
 
-/** How many objects are changed, their share of the targeting, and how many Context IDs are removed. */
+/** Shows how many objects are changed, their share of the targeting, and how many Context IDs are removed. */
 function Size({
   of: waiting,
   contextIds,
@@ -300,7 +300,7 @@ function Size({
   );
 }
 
-/** The reasons why a run cannot be approved now. */
+/** Shows the reasons why a run cannot be approved now. */
 function ApprovalObstacles({ run: { runId, disabled = {} }, waiting, isRead }: FootProps) {
   const { stale, ended, elsewhere } = waiting;
   const why = disabled.approve;

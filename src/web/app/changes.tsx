@@ -14,7 +14,7 @@ const AGAIN_MS = 1000;
 
 type Kind = "" | ChangeRow["kind"];
 
-/** The changes of a run: both sides of each object in the targeting's order, with pages and a search. */
+/** Shows the changes of a run: both sides of each object in the targeting's order, with pages and a search. */
 export function Changes({ runId, version, title, isRunning, isWaiting, shown }: ChangesProps) {
   const search = useSignal("");
   const kind = useSignal<Kind>("");
@@ -189,7 +189,7 @@ export function signOf({ kind, before, after }: ChangeRow): readonly [sign: stri
   return before?.within === after?.within ? ["~", "changed"] : ["→", "moved"];
 }
 
-/** The symbol of a change. Screen readers read the word for it. */
+/** Shows the symbol of a change. Screen readers read the word for it. */
 function Mark({ row }: { readonly row: ChangeRow }) {
   const [sign, word] = signOf(row);
   return (
@@ -265,7 +265,7 @@ function Side({ side, other, as: Tag }: SideProps) {
   );
 }
 
-/** How many Context IDs a changed option loses or gets, and the first of them. */
+/** Shows how many Context IDs a changed option loses or gets, and the first of them. */
 function ChangedIds({ side: { contextIds = [], count = contextIds.length }, as: Tag }: Omit<SideProps, "other">) {
   if (count === 0) return null;
   const rest = count - contextIds.length;
@@ -300,8 +300,8 @@ function SideName({ side }: { readonly side: ChangeSide }) {
 }
 
 /**
- * The Context IDs on one side. It shows the first ones, and how many there are unless a column head says so or all are
- * shown.
+ * Shows the first Context IDs on one side, and how many there are unless a column head says so or
+ * all are shown.
  */
 function SideIds({ side, isUnderHead }: { readonly side: ChangeSide; readonly isUnderHead?: true }) {
   const { count, contextIds = [], says } = side;
@@ -320,7 +320,7 @@ function SideIds({ side, isUnderHead }: { readonly side: ChangeSide; readonly is
   );
 }
 
-/** A name in which only the words that differ from another name are marked. */
+/** Shows a name in which only the words that differ from another name are marked. */
 function Marked({
   name,
   other,
@@ -347,7 +347,7 @@ function Marked({
 /** The maximum number of differences in a list. */
 const MAX_DIFFERENCES = 70;
 
-/** The objects that a plan skips because others changed them, and those that an undo cannot restore exactly. */
+/** Shows the objects that a plan skips because others changed them, and those that an undo cannot restore exactly. */
 export function Differences({ plan }: { readonly plan: PlanView }) {
   const { conflicts, drift, differs, omitted = {} } = plan;
   return (

@@ -8,7 +8,7 @@ import { save } from "./requests.ts";
 import { metrics, set } from "./state.ts";
 import { RESULTS } from "./words.tsx";
 
-/** How often each event arrived, how often with each parameter, and which were never sent. */
+/** Shows how often each event arrived, how often with each parameter, and which were never sent. */
 export function Coverage() {
   const { coverage, unknownNames } = metrics.value;
   if (coverage.length === 0) return null;
@@ -125,7 +125,7 @@ const FORMATS = {
   json: "Suite as JSON",
 } as const satisfies Record<TestFormat, string>;
 
-/** Generated tests for events and parameters that were never sent, as a file. */
+/** Offers generated tests for events and parameters that were never sent, as a file. */
 function Tests() {
   const format = useSignal("vitest");
   return (

@@ -15,7 +15,7 @@ interface PartProps {
   readonly part: EffectPart;
 }
 
-/** The objects of one kind, with pages and a search. A row of a run has the first page. */
+/** Shows the objects of one kind, with pages and a search. A row of a run has the first page. */
 export function Part({ runId, place, part: { title, count, objects: first } }: PartProps) {
   const search = useSignal("");
   const from = useSignal(0);

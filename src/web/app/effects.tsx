@@ -7,7 +7,7 @@ import { Kinds, Progress, totalOf, undoWords } from "./run-words.tsx";
 /** The maximum number of failures in the view. The page shows all. */
 const MAX_FAILURES = 20;
 
-/** The effect of an approval: its size, the names, what cannot be restored, and what can be undone. */
+/** Shows the effect of an approval: its size, the names, what cannot be restored, and what can be undone. */
 export function Effects({ run: { waiting }, detail }: { readonly run: RunRow; readonly detail: RunDetail }) {
   if (waiting === undefined) return null;
   const { parts, stale, ended, undoable } = waiting;
@@ -66,7 +66,7 @@ function Note({ part: { title, count, objects } }: { readonly part: EffectPart }
   );
 }
 
-/** What cannot be restored, and what can be undone. */
+/** Shows what cannot be restored, and what can be undone. */
 function Lost({ waiting: { lost, undoable } }: { readonly waiting: Waiting }) {
   return (
     <p class="small quiet">
@@ -100,7 +100,7 @@ function Magnitude({ waiting: { magnitude, contextIds: removed } }: { readonly w
   );
 }
 
-/** The changes of a plan, deletions first, with conflicts, drift and the reasons why it cannot be applied. */
+/** Shows the changes of a plan, deletions first, with conflicts, drift and the reasons why it cannot be applied. */
 export function PlanRows({ plan, changes }: { readonly plan: PlanView; readonly changes: ChangeList | undefined }) {
   const { conflicts, drift, refused = [], differs = [] } = plan;
   return (
@@ -133,7 +133,7 @@ export function PlanRows({ plan, changes }: { readonly plan: PlanView; readonly 
   );
 }
 
-/** The first changes, one per line, and how many more there are. */
+/** Shows the first changes, one per line, and how many more there are. */
 function ChangeNames({ list, total = list.total }: { readonly list: ChangeList; readonly total?: number }) {
   const more = Math.max(total, list.total) - list.rows.length;
   return (
@@ -199,7 +199,7 @@ function Sides({ from, to }: { readonly from: string; readonly to: string }) {
 
 const DAY = new Intl.DateTimeFormat("en", { day: "numeric", month: "long" });
 
-/** The result of a run so far: its progress, its failures, and who decided. */
+/** Shows the result of a run so far: its progress, its failures, and who decided. */
 export function Done({ run, failures }: { readonly run: RunRow; readonly failures: readonly FailureRow[] }) {
   const { requests, decided, standsStill, undoUntil } = run;
   const shown = failures.slice(0, MAX_FAILURES);

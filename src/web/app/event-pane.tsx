@@ -16,7 +16,7 @@ const MEANING = {
   rejected: "The service refuses this event.",
 } as const;
 
-/** One event: its result and the reasons, its body, and the corrected body. */
+/** Shows one event: its result and the reasons, its body, and the corrected body. */
 export function EventPane({ seq }: { readonly seq: number | undefined }) {
   const detail = useSignal<EventDetail | string | undefined>(undefined);
   const { id } = route.value;
@@ -90,7 +90,7 @@ function Detail({ detail }: { readonly detail: EventDetail }) {
   );
 }
 
-/** The problems of an event, each with its fix. */
+/** Shows the problems of an event, each with its fix. */
 function Reasons({
   problems,
   isRecorded,
@@ -175,7 +175,7 @@ function Corrected({ corrected: { text, lines, examples, renamed } }: { readonly
 
 const MARKS = { same: "", removed: "removed", added: "added" } as const;
 
-/** A line of a body. A line that is completely added or removed is marked as a whole. */
+/** Shows a line of a body. A line that is completely added or removed is marked as a whole. */
 function Line({ line }: { readonly line: BodyLine }) {
   const [first] = line;
   const whole = line.length === 1 && first !== undefined ? MARKS[first.is] : "";

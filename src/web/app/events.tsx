@@ -55,7 +55,7 @@ effect(() => {
 });
 const chosen = computed(() => (route.value.view === "events" && Number(route.value.id)) || opened.value);
 
-/** The live events of the sandbox: which are recorded, which are not and why, and which were never sent. */
+/** Shows the live events of the sandbox: which are recorded, which are not and why, and which were never sent. */
 export function Events() {
   const isReadOnly = sandbox.value?.readOnly === true;
   const isAsking = useSignal(false);
@@ -108,7 +108,7 @@ function State() {
   );
 }
 
-/** The address to which events are sent. */
+/** Shows the address to which events are sent. */
 function Endpoint() {
   if (sandbox.value === undefined || sandbox.value.readOnly) return null;
   const address = `${sandbox.value.address}/event`;
@@ -187,7 +187,7 @@ function Counters() {
   );
 }
 
-/** The last ten minutes. The histogram moves on even if no events arrive. */
+/** Shows the last ten minutes. The histogram moves on even if no events arrive. */
 function Histogram() {
   const { bars, everyMs, now: at } = metrics.value.histogram;
   const last = Math.floor(Math.max(at, now.value + clockAhead.value) / everyMs) * everyMs;
@@ -216,7 +216,7 @@ function Histogram() {
 
 const showsAll = signal(false);
 
-/** The reasons why events are not recorded, each cause once. */
+/** Shows the reasons why events are not recorded, each cause once. */
 function Problems() {
   const { problems, otherProblems } = metrics.value;
   const { ignored, rejected } = verdicts.value;

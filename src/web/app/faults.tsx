@@ -30,7 +30,7 @@ const PRESETS: readonly { readonly title: string; readonly says: string; readonl
   },
 ];
 
-/** The simulated failures of the sandbox: active faults, presets, and a form for all kinds. */
+/** Shows the simulated failures of the sandbox: active faults, presets, and a form for all kinds. */
 export function Faults() {
   const rows = faults.value.faults;
   return (
@@ -108,7 +108,7 @@ function timesText(times: string): string {
   return times === String(LOCKED_WRITES) ? "until it removes itself" : times;
 }
 
-/** The form for a new fault of any kind, with the fields of that kind. */
+/** Shows the form for a new fault of any kind, with the fields of that kind. */
 function Form() {
   const { operations, kinds } = faults.value;
   const chosen = useSignal("");

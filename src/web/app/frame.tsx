@@ -107,7 +107,7 @@ function shownOf({ environment, sandbox = environment }: Hello, view: ViewName |
   return view !== undefined && OF_SANDBOX.has(view) ? sandbox : environment;
 }
 
-/** The environment. Live is red and a sandbox is violet in every view, so that nobody confuses them. */
+/** Shows the environment. Live is red and a sandbox is violet in every view, so that nobody confuses them. */
 function Environment({ of }: { readonly of: ShownEnvironment }) {
   const { kind, project, address } = of;
   return (
@@ -155,7 +155,7 @@ function ViewLink({ name }: { readonly name: ViewName }) {
   );
 }
 
-/** The keyboard shortcuts of a view. */
+/** Shows the keyboard shortcuts of a view. */
 function Keys({ view }: { readonly view: ViewName }) {
   if (view === "faults" || view === "targetings") return null;
   return (
@@ -184,7 +184,7 @@ function Connection() {
   );
 }
 
-/** The live region for screen readers: counts, the connection, and the result of the last button. */
+/** Shows the live region for screen readers: counts, the connection, and the result of the last button. */
 function LiveRegion() {
   const { view } = route.value;
   const waiting = hasEnded.value ? 0 : waitingRuns.value.length;
@@ -213,7 +213,7 @@ function LiveRegion() {
   );
 }
 
-/** The result of the last button. It disappears after a reading time, or if the person closes it. */
+/** Shows the result of the last button. It disappears after a reading time, or if the person closes it. */
 function Outcome() {
   const text = outcome.value;
   const close = (): void => set(outcome, "");
@@ -232,7 +232,7 @@ function Outcome() {
   );
 }
 
-/** A banner in every view while faults are active. */
+/** Shows a banner in every view while faults are active. */
 function FaultBanner() {
   const { length } = faults.value.faults;
   if (length === 0) return null;
@@ -256,7 +256,7 @@ function Unopened() {
   return <Empty title="This server is no longer running">{REOPENING}</Empty>;
 }
 
-/** The log-in form for a person without a session, with the reason and the possible ways to log in. */
+/** Shows the log-in form for a person without a session, with the reason and the possible ways to log in. */
 function Login({ ways }: { readonly ways: LoginWays }) {
   const refusal = useSignal("");
   const isPossible = ways.token === true || ways.issuer !== undefined;

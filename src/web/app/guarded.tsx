@@ -20,8 +20,8 @@ interface GuardedProps {
 }
 
 /**
- * A button that decides on a run. After it appears or any such button moves, presses are ignored for one second, with a
- * message.
+ * Shows a button that decides on a run. After it appears or any such button moves, presses are ignored for one second,
+ * with a message.
  */
 export function Guarded({ action, run, isOff, describedBy, press, className = "", children }: GuardedProps) {
   useLayoutEffect(recordPositions);
@@ -49,7 +49,7 @@ export function Guarded({ action, run, isOff, describedBy, press, className = ""
   );
 }
 
-/** The buttons that decide on a run that waits. Approve is named after what the run does. */
+/** Shows the buttons that decide on a run that waits. Approve is named after what the run does. */
 export function DecisionButtons(buttons: {
   readonly run: RunRow;
   readonly isOff: (action: "approve" | "decline") => boolean;

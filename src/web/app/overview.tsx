@@ -46,7 +46,7 @@ function dismiss(id: string): void {
   sessionStorage.setItem(DISMISSED, JSON.stringify(dismissed.value));
 }
 
-/** The runs and problems that need the person, and what happened today. */
+/** Shows the runs and problems that need the person, and what happened today. */
 export function Overview() {
   const { length } = waitingRuns.value.filter(({ waiting }) => waiting?.stale === undefined && !waiting?.ended);
   if (runList.value.length === 0 && arrived.value === 0) return <NothingYet />;
@@ -170,7 +170,7 @@ function Today() {
   );
 }
 
-/** The targetings that runs have changed, those with most changes first. */
+/** Shows the targetings that runs have changed, those with most changes first. */
 function ChangedTargetings({ runs }: { readonly runs: readonly RunRow[] }) {
   const groups = [...Map.groupBy(runs, ({ targeting }) => targeting?.name ?? "")]
     .map(([name, its]) => ({ name, total: totalOf(changesIn(its)) }))
@@ -226,8 +226,8 @@ function EventFigures() {
 }
 
 /**
- * The problems of the last day in this order: runs with failures, causes of dropped events, and other unfinished or
- * unknown runs.
+ * Shows the problems of the last day in this order: runs with failures, causes of dropped events, and other unfinished
+ * or unknown runs.
  */
 function Attention() {
   const from = now.value - HOURS * HOUR;
@@ -295,7 +295,7 @@ function LastItem({ at, children }: { readonly at: string; readonly children: Co
   );
 }
 
-/** A problem with its causes, a link to it, and a button that dismisses it. */
+/** Shows a problem with its causes, a link to it, and a button that dismisses it. */
 function Problem(problem: {
   readonly id: string;
   readonly tone: Tone;
@@ -324,7 +324,7 @@ function Problem(problem: {
   );
 }
 
-/** A run with failed or unknown objects or that stopped early, with its first causes. */
+/** Shows a run with failed or unknown objects or that stopped early, with its first causes. */
 function RunProblem({ run }: { readonly run: RunRow }) {
   const { runId, updatedAt, counts, fileName, targeting } = run;
   const detail = useRead<RunDetail>(runPath(runId), { version: updatedAt });
@@ -355,7 +355,7 @@ function RunProblem({ run }: { readonly run: RunRow }) {
   );
 }
 
-/** How many things have causes that are not shown. */
+/** Shows how many things have causes that are not shown. */
 function OtherCauses({ of }: { readonly of: readonly { readonly count: number }[] }) {
   const rest = of.slice(MAX_CAUSES).reduce((sum, { count }) => sum + count, 0);
   return rest === 0 ? null : <>and {number(rest)} more · </>;
@@ -364,7 +364,7 @@ function OtherCauses({ of }: { readonly of: readonly { readonly count: number }[
 /** The maximum number of names as they were sent that a problem shows. */
 const MAX_NAMES = 2;
 
-/** Why an event is not recorded: all causes, also those of misspelt names, each with its number of events. */
+/** Shows why an event is not recorded: all causes, also those of misspelt names, each with its number of events. */
 function EventProblem({ causes }: { readonly causes: readonly EventCause[] }) {
   const [first] = causes;
   if (first === undefined) return null;
@@ -428,7 +428,7 @@ function problemOf({ actions, counts, fileName, status, tool }: RunRow): string 
   return status === "interrupted" ? "Interrupted: it can be resumed" : undefined;
 }
 
-/** The number of created, changed and deleted objects in each of the last 24 hours. */
+/** Shows the number of created, changed and deleted objects in each of the last 24 hours. */
 function PerHour() {
   const end = Math.ceil(now.value / HOUR);
   const columns: readonly Column[] = Array.from({ length: HOURS }, (_, at) => {

@@ -20,7 +20,7 @@ export function visibleLines(text: string): string {
 }
 
 /**
- * Foreign text. Its direction does not affect its surroundings, and long texts are cut. `isSentence`: an English
+ * Shows foreign text. Its direction does not affect its surroundings, and long texts are cut. `isSentence`: an English
  * sentence that may begin with a foreign name, which does not determine its direction.
  */
 export function Text(text: {
@@ -96,7 +96,7 @@ export function Table(table: {
   );
 }
 
-/** Column headings. `areSpoken`: only screen readers read them. */
+/** Shows column headings. `areSpoken`: only screen readers read them. */
 export function Heads({ of, areSpoken = false }: { readonly of: readonly string[]; readonly areSpoken?: boolean }) {
   return (
     <thead class={areSpoken ? "spoken-heads" : ""}>
@@ -186,7 +186,7 @@ export function Steps(steps: {
 /** The meaning of a colour: green is created or recorded, amber changed or dropped, red deleted, failed or rejected. */
 export type Tone = "good" | "warn" | "bad" | "accent" | "idle";
 
-/** A word on a coloured background. */
+/** Shows a word on a coloured background. */
 export function Badge({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }) {
   return <span class={`pill ${tone}`}>{children}</span>;
 }
@@ -200,7 +200,8 @@ export interface Share {
 }
 
 /**
- * A bar of shares of a whole. The rest of `total` stays empty. The numbers are in its label, and next to it as text.
+ * Shows a bar of shares of a whole. The rest of `total` stays empty. The numbers are in its label, and next to it as
+ * text.
  */
 export function Bar({ shares, total, label }: Shares & { readonly total?: number }) {
   const whole = total ?? shares.reduce((sum, { count }) => sum + count, 0);
@@ -249,7 +250,7 @@ export function Columns({ columns, label }: { readonly columns: readonly Column[
   );
 }
 
-/** A figure with its title, and details below. */
+/** Shows a figure with its title, and details below. */
 export function Figure(figure: {
   readonly title: ComponentChildren;
   readonly value: ComponentChildren;
@@ -268,7 +269,7 @@ export function Figure(figure: {
   );
 }
 
-/** The placeholder of an empty view: what belongs there, and the next step. */
+/** Shows the placeholder of an empty view: what belongs there, and the next step. */
 export function Empty({ title, children }: { readonly title: string; readonly children?: ComponentChildren }) {
   return (
     <div class="empty">
@@ -322,7 +323,7 @@ export const now = signal(Date.now());
 const TICK_MS = 5000;
 setInterval(() => set(now, Date.now()), TICK_MS);
 
-/** A time, as `words`, with the exact time on hover. */
+/** Shows a time, as `words`, with the exact time on hover. */
 function Time({ at, words }: { readonly at: number; readonly words: string }) {
   const date = new Date(at);
   return (
@@ -332,17 +333,17 @@ function Time({ at, words }: { readonly at: number; readonly words: string }) {
   );
 }
 
-/** A relative time: `2 min ago`, `in 23 h`. */
+/** Shows a relative time: `2 min ago`, `in 23 h`. */
 export function Ago({ at }: { readonly at: number }) {
   return <Time at={at} words={agoWords(at, now.value)} />;
 }
 
-/** The time of day, to the minute, second or millisecond, with the date if it is not today. */
+/** Shows the time of day, to the minute, second or millisecond, with the date if it is not today. */
 export function ClockTime({ at, to }: { readonly at: number; readonly to: Parameters<typeof clockWords>[1] }) {
   return <Time at={at} words={clockWords(at, to, now.value)} />;
 }
 
-/** A button that copies a text. */
+/** Shows a button that copies a text. */
 export function Copy({ of, name = "copy" }: { readonly of: string | (() => string); readonly name?: string }) {
   const copy = () => void copyText(typeof of === "string" ? of : of());
   return (
@@ -373,7 +374,7 @@ function copyFromField(text: string): void {
   field.remove();
 }
 
-/** A choice between kinds of entries, each with its count. */
+/** Shows a choice between kinds of entries, each with its count. */
 export function Filters<Name extends string>(filters: {
   readonly label: string;
   readonly of: readonly { readonly name: Name; readonly title: string; readonly count?: number | undefined }[];
@@ -395,7 +396,7 @@ export function Filters<Name extends string>(filters: {
   );
 }
 
-/** A search field for a list. `/` focuses the first one of a view. */
+/** Shows a search field for a list. `/` focuses the first one of a view. */
 export function Search(search: {
   readonly label: string;
   readonly value: string;
@@ -415,7 +416,7 @@ export function Search(search: {
   );
 }
 
-/** A foreign name, in the font of names. */
+/** Shows a foreign name, in the font of names. */
 export function Name({ of }: { readonly of: string | null | undefined }) {
   return (
     <strong>

@@ -44,7 +44,7 @@ const FILES = {
 
 const OUTCOMES = { skipped: "Skipped", failed: "Failed", notApplied: "Not applied", unknown: "Unknown" } as const;
 
-/** One run: its result, its history, its changes, its failures, and its files. */
+/** Shows one run: its result, its history, its changes, its failures, and its files. */
 export function OneRun({ id }: { readonly id: string }) {
   // A new run may not be in the list yet. Only the server knows whether the run exists.
   const { detail, isAbsent } = useDetail(id);
@@ -196,7 +196,7 @@ function requestWords({ sent, resent, waitedMs }: NonNullable<RunRow["requests"]
   return parts.filter((part) => part !== false).join(", ");
 }
 
-/** The steps of a run's history, and its status at the end. */
+/** Shows the steps of a run's history, and its status at the end. */
 function Story({ of, run }: { readonly of: readonly StoryStep[]; readonly run: RunRow }) {
   if (of.length === 0) return null;
   const { status, counts, updatedAt } = run;
@@ -225,7 +225,7 @@ function Story({ of, run }: { readonly of: readonly StoryStep[]; readonly run: R
 }
 
 /**
- * The result in one line: counts, a bar, and until when it can be undone. For a running run, the remaining time.
+ * Shows the result in one line: counts, a bar, and until when it can be undone. For a running run, the remaining time.
  * Nothing for a run that changed nothing and succeeded, because its history says so.
  */
 function Result({ run }: { readonly run: RunRow }) {
@@ -266,7 +266,7 @@ function timeLeft(run: RunRow): string | undefined {
   return left <= 1 ? undefined : left < 10 ? `${left} s` : durationWords(left * 1000);
 }
 
-/** The reasons why objects did not succeed, each with its count, and two ways to continue. */
+/** Shows the reasons why objects did not succeed, each with its count, and two ways to continue. */
 function FailedNote({
   detail: { run, failures, downloads },
   show,
@@ -349,7 +349,7 @@ interface ProblemsProps {
   readonly total: number;
 }
 
-/** The rows or items that did not succeed: position, value, problem and suggestion. */
+/** Shows the rows or items that did not succeed: position, value, problem and suggestion. */
 function Problems({ detail: { run }, of, total }: ProblemsProps) {
   const from = useSignal(0);
   const list = useRead<ProblemList>(runPath(run.runId, `failures?of=${of}&from=${from.value}`), {
@@ -396,7 +396,7 @@ function Files({ detail: { run, downloads } }: { readonly detail: RunDetail }) {
   );
 }
 
-/** A file. The browser cannot fetch it with a plain link, because only the page has the session's token. */
+/** Shows a link that saves a file. A plain link does not work, because only the page has the session's token. */
 function Download({ path, name }: { readonly path: string; readonly name: string }) {
   const download = (event: Event): void => {
     event.preventDefault();

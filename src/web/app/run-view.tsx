@@ -116,7 +116,7 @@ const decide: Decide = async ({ runId }, action) => {
   await follow();
 };
 
-/** The action, its size, the names, what can be undone, and the buttons. The view is at most 300 pixels high. */
+/** Shows the action, its size, the names, what can be undone, and the buttons. The view is at most 300 pixels high. */
 function RunView() {
   const [run, known] = [shownRun.value, detail.value];
   if (run === undefined || known === undefined) {
@@ -168,7 +168,7 @@ type Decide = (run: RunRow, action: RunAction) => void;
 
 const WHY = "why";
 
-/** The decision buttons, with Approve named after the action. A running run has Cancel. */
+/** Shows the decision buttons, with Approve named after the action. A running run has Cancel. */
 function ActButtons({ run, decide }: { readonly run: RunRow; readonly decide: Decide }) {
   const { actions, disabled = {}, waiting } = run;
   if (actions.length === 0) return null;

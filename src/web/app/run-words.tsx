@@ -17,7 +17,7 @@ export const STATUSES = {
   needs_confirmation: ["Waits for approval", "accent"],
 } as const satisfies Record<RunRow["status"], readonly [string, Tone]>;
 
-/** The status of a run. A declined run is labelled so. */
+/** Shows the status of a run. A declined run is labelled so. */
 export function Status({ of }: { readonly of: RunRow }) {
   return <Badge tone={toneOf(of)}>{statusWords(of)}</Badge>;
 }
@@ -38,7 +38,7 @@ export function onlyNameOf({ waiting }: RunRow): string | undefined {
   return others.length === 0 && part?.count === 1 ? part.objects[0]?.name : undefined;
 }
 
-/** The title of a run, with the name of its targeting in bold. */
+/** Shows the title of a run, with the name of its targeting in bold. */
 export function Title({ run, end = "" }: { readonly run: RunRow; readonly end?: string }) {
   const { title, targeting } = run;
   const name = targeting?.name ?? onlyNameOf(run) ?? "";
@@ -58,7 +58,7 @@ export function Title({ run, end = "" }: { readonly run: RunRow; readonly end?: 
   );
 }
 
-/** Who requested a run, in a list: the authenticated caller, or the quoted name of a client of this computer. */
+/** Shows who requested a run, in a list: the authenticated caller, or the quoted name of a client of this computer. */
 export function ShortRequester({ run: { caller = "", client } }: { readonly run: RunRow }) {
   if (client === undefined || !isLocal(caller)) return <Text of={callerWords(caller)} most={80} />;
   return (
@@ -68,7 +68,7 @@ export function ShortRequester({ run: { caller = "", client } }: { readonly run:
   );
 }
 
-/** Who requested a run: the authenticated caller, and in quotation marks the client's name for itself. */
+/** Shows who requested a run: the authenticated caller, and in quotation marks the client's name for itself. */
 export function Requester({ run }: { readonly run: RunRow }) {
   const { caller = "", client } = run;
   return (
@@ -150,7 +150,7 @@ export function sharesOf({ counts, did }: RunRow): readonly Share[] {
   ];
 }
 
-/** The bar of a run, with its numbers as text. */
+/** Shows the bar of a run, with its numbers as text. */
 export function Progress({ run }: { readonly run: RunRow }) {
   const { items, failed, unknown } = run.counts;
   if (items === 0) return null;

@@ -7,7 +7,7 @@ import { OneRun } from "./run-detail.tsx";
 import { Progress, ShortRequester, STATUSES, Status, Title } from "./run-words.tsx";
 import { MAX_ROWS, narrows, route, runList } from "./state.ts";
 
-/** Running and past runs, or the run that the address names. */
+/** Shows running and past runs, or the run that the address names. */
 export function Runs() {
   const { id } = route.value;
   return id === undefined ? <RunTable /> : <OneRun key={id} id={id} />;
@@ -101,7 +101,7 @@ function StatusChoice({ all }: { readonly all: readonly RunRow[] }) {
   );
 }
 
-/** The runs by day. They keep their places while the pointer is on them; new ones are then only counted. */
+/** Shows the runs by day. They keep their places while the pointer is on them; new ones are then only counted. */
 function ByDay({ rows, holds }: Pick<ReturnType<typeof useSteady>, "holds"> & { readonly rows: readonly RunRow[] }) {
   const days = rows.map(({ startedAt }) => dayWords(startedAt, now.value));
   return (

@@ -21,7 +21,7 @@ interface Chosen {
 const chosen = signal<Chosen | undefined>(undefined);
 const search = signal("");
 
-/** The tree of the sandbox with sizes, a search, and a pane with the Context IDs of the chosen object. */
+/** Shows the tree of the sandbox with sizes, a search, and a pane with the Context IDs of the chosen object. */
 export function Targetings() {
   const all = targetings.value.targetings;
   const options = all.reduce((sum, one) => sum + one.options, 0);
@@ -59,7 +59,7 @@ export function Targetings() {
   );
 }
 
-/** All targetings. One of them can be open. */
+/** Shows all targetings. One of them can be open. */
 function Tree() {
   const open = useSignal<string | undefined>(undefined);
   const from = useSignal(0);
@@ -89,7 +89,7 @@ function Tree() {
   );
 }
 
-/** A targeting or group, with its contents if it is open. */
+/** Shows a targeting or group, with its contents if it is open. */
 function Branch(branch: {
   readonly name: string;
   readonly says: string;
@@ -124,7 +124,7 @@ function Branch(branch: {
   );
 }
 
-/** A bar that compares a size with others in the list. */
+/** Shows a bar that compares a size with others in the list. */
 function Size({ of, label }: { readonly of: number; readonly label: string }) {
   return (
     <span class="size">
@@ -142,7 +142,7 @@ function isChosen({ targeting, option }: Chosen): boolean {
   return current?.targeting === targeting && current.option?._id === option?._id;
 }
 
-/** A mark for a recent change. */
+/** Shows a mark for a recent change. */
 function Changed({ at, isNew = false }: { readonly at: number | undefined; readonly isNew?: boolean | undefined }) {
   if (at === undefined) return null;
   const here = Math.min(at - clockAhead.value, now.value);
@@ -154,7 +154,7 @@ function Changed({ at, isNew = false }: { readonly at: number | undefined; reado
   );
 }
 
-/** The options and groups directly in a targeting or group. One group can be open. */
+/** Shows the options and groups directly in a targeting or group. One group can be open. */
 function Options({ targeting, group }: { readonly targeting: string; readonly group: OptionRow | undefined }) {
   const open = useSignal<string | undefined>(undefined);
   const from = useSignal(0);
@@ -227,7 +227,7 @@ function useData<Data>(path: string, query: Record<string, string>, afterMs = 0)
   return useRead<Data>(`${path}?${new URLSearchParams({ ...query, version })}`, { afterMs }).value;
 }
 
-/** The options and groups of all targetings whose name or Context ID matches. */
+/** Shows the options and groups of all targetings whose name or Context ID matches. */
 function Found({ search }: { readonly search: string }) {
   const list = useData<OptionList>(PATHS.targetings, { search, limit: String(SEARCH_ROWS) }, SEARCH_AFTER_MS);
   if (list === undefined) return null;
@@ -274,7 +274,7 @@ function Found({ search }: { readonly search: string }) {
 /** The maximum length of a name in a list. */
 const MAX_SHOWN = 120;
 
-/** A name with the search text marked. */
+/** Shows a name with the search text marked. */
 function Marked({ text, search }: { readonly text: string; readonly search: string }) {
   const at = text.toLowerCase().indexOf(search.toLowerCase());
   const end = at + search.length;
@@ -289,7 +289,7 @@ function Marked({ text, search }: { readonly text: string; readonly search: stri
   );
 }
 
-/** The chosen object, with IDs to copy. */
+/** Shows the chosen object, with IDs to copy. */
 function Pane() {
   const current = chosen.value;
   const targeting = targetings.value.targetings.find(({ _id }) => _id === current?.targeting);

@@ -1,7 +1,7 @@
 import type { EventCause, Verdict, Words } from "../sandbox-wire.ts";
 import { type Share, type Tone, visible } from "./parts.tsx";
 
-/** A sentence in parts, with names of fields and events in the font of code. */
+/** Shows a sentence in parts, with names of fields and events in the font of code. */
 export function WordsOf({ of }: { readonly of: Words }) {
   return (
     <>
