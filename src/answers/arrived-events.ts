@@ -165,7 +165,7 @@ export interface CheckRow {
 const EXPECTATION_TOKENS = 1600;
 const CHECK_TOKENS = 300;
 const FINDING_TOKENS = 520;
-/** The same for the list beside a coverage report, which does not list events. */
+/** The maximum number of tokens for findings beside a coverage report, which does not list events. */
 export const COVERAGE_FINDING_TOKENS = 700;
 const UID_TOKENS = 60;
 
@@ -335,7 +335,7 @@ function reasons(findings: Findings, body: unknown): readonly string[] {
   const found = arrivedFindings({ body, findings, ...(body === undefined && { text: "" }) });
   const sentences = found
     .filter(({ isDecisive }) => isDecisive)
-    // A sentence about an entry of a list does not say which entry it is about.
+    // A sentence about an entry of a list does not name the entry, so the path of the entry precedes it.
     .map(({ path, message, fix }) => plain(`${path.includes("[") ? `${path}: ` : ""}${message}; ${fix}`));
   if (sentences.length <= MAX_REASONS) return sentences;
   return [...sentences.slice(0, MAX_REASONS), `and ${sentences.length - MAX_REASONS} more`];

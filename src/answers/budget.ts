@@ -222,7 +222,7 @@ function mostTokensOfLetters(letters: string): number {
 
 const isPair = (letters: string, at: number): boolean => !SPLIT_PAIRS.has(letters.slice(at, at + 2));
 
-/** The measured average of extra tokens per letter if all letters are paired, because another pairing may be used. */
+/** The measured average of extra tokens per letter. Letters may be paired in another way than the cheapest one. */
 const EXTRA_TOKENS_PER_LETTER = 0.1;
 
 /** Returns whether letters can be pronounced and start where words start. Other letters are expensive. */

@@ -60,7 +60,7 @@ function resultWords(run: ReportedRun): string {
   const rest = restWords(run);
   const also = rest.length === 0 ? "" : `; ${rest.join(", ")}`;
   if (status === "planned" || status === "needs_confirmation") {
-    // What needs approval follows.
+    // The effect that needs approval follows.
     if (status === "needs_confirmation") return rest.length === 0 ? "" : `${all}${also}`;
     return `Would ${wouldWords(run, work)}${also}`;
   }

@@ -19,7 +19,7 @@ const SEPARATOR_WORDS: Readonly<Record<string, string>> = { ",": "commas", "\n":
 /** Describes how a sheet was read. Columns are not repeated beside a preview, which lists all of them. */
 export function sheetNotes(file: InputFile | undefined, beside: readonly string[] = []): readonly string[] {
   if (file === undefined || (file.format !== "csv" && file.format !== "xlsx")) return [];
-  // It is not known yet how the sheet is read.
+  // The form of the sheet is not detected yet.
   if (isUnread(file)) return [];
   const { seen = {} } = file;
   const notes = [

@@ -64,7 +64,7 @@ export async function runApply(line: CommandLine): Promise<number> {
   });
 }
 
-/** Options about planning a file have no meaning for something that is already planned. */
+/** Refuses options about planning a file for a plan that exists already. Returns the checked line. */
 function refusePlanning(asked: ApplyLine): ApplyLine {
   const given = [
     asked.targeting !== undefined && "--targeting",

@@ -65,7 +65,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
       ...(await checkFolders(settings.allowedDirs)),
       ...(await checkApis(connected, settings, byCallers)),
     ];
-    // A store that cannot be used contains no runs either: that is reported once.
+    // The runs of an unusable store are not listed: its problem is reported already.
     const { unfinishedRuns, problem: ofRuns } = store.ok
       ? await findUnfinished(connected, localCaller(settings))
       : { unfinishedRuns: [] };

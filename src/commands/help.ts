@@ -13,7 +13,7 @@ export function settingsHelp(): string {
 }
 
 export interface HelpedCommand {
-  /** How it is called, without the name of the program. */
+  /** The call of the command, without the name of the program. */
   readonly usage: string;
   readonly meaning: string;
   readonly options: readonly CommandOption[];

@@ -6,7 +6,7 @@ import type { ArrivedEvent } from "./expectations.ts";
 import { nearestName, rememberingNearestName } from "./spelling.ts";
 import { validateEvent } from "./validate.ts";
 
-/** How many events of one name were wrong, of how many, and how often they broke each rule. */
+/** The wrong events of one name: how many of how many, and how often they broke each rule. */
 export interface WrongEvents {
   readonly wrong: number;
   readonly of: number;

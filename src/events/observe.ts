@@ -2,7 +2,7 @@ import type { SandboxApi } from "../api/events.ts";
 import { isJsonObject } from "../platform/json.ts";
 import type { Verdict } from "./catalogue.ts";
 
-/** How many of the newest events are searched: others may arrive at the same time. */
+/** The number of newest events to search. Other events may arrive at the same time as the searched one. */
 const LOOKED_AT = 50;
 /** A longer `uid` would make the URL too long for servers. */
 const LONGEST_UID = 512;

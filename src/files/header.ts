@@ -167,9 +167,9 @@ export function checkNotTransposed(
 
 const REQUIREMENT = "required|mandatory|optional|필수|선택|Pflichtfeld|erforderlich";
 const TYPE = "text|string|number|integer|boolean|varchar|list|텍스트|문자열?|숫자|목록|Zahl|Liste";
-/** An example that is announced as one. No name contains these signs. */
+/** A cell that is marked as an example. No name contains these signs. */
 const EXAMPLE = /^\(?(?:(?:example|예시?|Beispiel)\s*:|e\. ?g\.|z\. ?B\.|ex\.)\s*\S/i;
-/** What a column holds, with more about it. No name contains these signs. */
+/** A cell with a rule of its column and an explanation. No name contains these signs. */
 const RULE = new RegExp(`^(?:${REQUIREMENT}|${TYPE})\\s*[,:;(\\[/]`, "i");
 const REQUIRED = new RegExp(`^[(*]*(?:${REQUIREMENT})[)*]*$`, "i");
 const TYPE_OR_REQUIRED = new RegExp(

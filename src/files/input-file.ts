@@ -41,7 +41,7 @@ export type SheetForm = Fixed<z.infer<typeof sheetForm>>;
 
 const count = z.number().exactOptional();
 
-/** What was noticed about a sheet when it was opened. What did not occur is absent. */
+/** The remarks about a sheet from when it was opened. A remark that does not apply is absent. */
 const sheetSeen = z.object({
   /** The line of the header, if it is not the first, and the number of filled rows above it. */
   headerLine: count,
@@ -84,7 +84,7 @@ const sheetSeen = z.object({
   likelyContexts: z.string().exactOptional(),
   /** The line of a total row at the end, in runs of earlier versions. */
   total: count,
-  /** The line of the first row that begins as a total row does and is an option. */
+  /** The line of the first row that looks like a total row but is an option. */
   notTotal: count,
   /** The number of other sheets of the workbook, and the first of them. */
   otherSheets: count,
@@ -99,7 +99,7 @@ const sheetSeen = z.object({
 });
 export type SheetSeen = Fixed<z.infer<typeof sheetSeen>>;
 
-/** What the caller specified about a sheet, and what its name says: the basis of the detection. */
+/** The caller's arguments about a sheet, and the facts that its file name states: the basis of the detection. */
 const sheetGiven = z.object({
   sheet: z.union([z.string(), z.number()]).exactOptional(),
   columns: z.record(z.string(), z.string()).exactOptional(),

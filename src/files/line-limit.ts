@@ -1,6 +1,6 @@
 import { FileError } from "../platform/files.ts";
 
-/** What is limited in a file: each line, or each JSON value at most `jsonDepth` brackets deep. */
+/** The unit whose size is limited in a file: a line, or a JSON value at most `jsonDepth` brackets deep. */
 export type BoundedUnit = "line" | { readonly jsonDepth: number };
 
 const MEGABYTE = 1_048_576;

@@ -19,7 +19,7 @@ export interface RowResult {
   readonly contextAction?: string;
   /** The columns of which one is wrong; the first that the sheet has is marked. */
   readonly columns?: readonly string[];
-  /** Or the position of the wrong cell, in a workbook. */
+  /** In a workbook, the position of the wrong cell instead. */
   readonly at?: number | undefined;
 }
 
@@ -171,7 +171,7 @@ class ResultWriter {
     return found ?? this.#at.get("problem") ?? 0;
   }
 
-  /** A cell of the person. In a text file, a cell that would run as a formula gets a quote, except for numbers. */
+  /** Formats a cell of the person. In a text file, a formula gets a quote in front, unless it is a number. */
   #own(cell: string): string {
     if (cell === NO_VALUE) return "";
     const isText = this.#form.format === "csv" && !NUMBER.test(cell);

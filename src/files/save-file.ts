@@ -67,7 +67,6 @@ export function saveFile(place: Place, pieces: NewFile["pieces"], makeLink = lin
  */
 export async function saveFiles([file, ...others]: readonly NewFile[], makeLink = link): Promise<void> {
   if (file === undefined) return;
-  // The first file is named after the others, so if it exists, they exist.
   const whole = () => saveFiles(others, makeLink);
   const put: Put = (written, unfinished, path) => putInFreePlace(written, unfinished, path, makeLink);
   await saveBy(file, put, whole);

@@ -22,8 +22,8 @@ export function isNumber(cell: string): boolean {
 }
 
 /**
- * What a row is. `totalIfLast`: a total only if it is the last row. `notTotal`: an option that begins with a word for
- * totals.
+ * The kind of a row. `totalIfLast`: a total only if it is the last row. `notTotal`: an option that begins with a word
+ * for totals.
  */
 export type RowKind = "option" | "total" | "totalIfLast" | "notTotal";
 

@@ -156,7 +156,7 @@ const lookAgain: typeof checkStoredPlan = async (...given) =>
   (await import("../plans/look-again.ts")).checkStoredPlan(...given);
 const renewBase: typeof renewBaseAt = async (...given) =>
   (await import("../plans/renew-base.ts")).renewBaseAt(...given);
-/** What runs of changes need from plans. It is loaded only when a plan is applied. */
+/** The functions of plans that runs of changes use. They are loaded only when a plan is applied. */
 const PLANS = { lookAgain, renewBase };
 
 /** Returns the check of whether a run may execute now. It is loaded with the first run. */

@@ -5,7 +5,7 @@ import { localCaller, localUserName, mayOpenBrowser, openBrowser } from "../web/
 import type { LinkedPage } from "../web/linked-page.ts";
 import type { ServerProcess } from "./connect.ts";
 
-/** How long a person has to open a page that the server opened for them. */
+/** The time in milliseconds in which the person must reach a page that the server has opened for them. */
 const COMES_WITHIN_MS = 15_000;
 
 /** Returns the services of a server over stdio, with the page on which its person decides. */

@@ -47,7 +47,7 @@ export interface LogSetup {
   readonly log: Log;
 }
 
-/** What settings do not determine about a log. */
+/** The parts of a log that settings do not determine. */
 export interface LogParts {
   /** Lets each line contain the request that it belongs to. At the level `debug` this is always so. */
   readonly work?: FollowedWork;

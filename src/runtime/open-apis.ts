@@ -33,7 +33,7 @@ export function openApis(settings: Settings): Apis {
   return environment.kind === "sandbox" ? openSandbox(environment, settings) : openLive(environment, settings);
 }
 
-/** What is needed to log the requests to the APIs. */
+/** The parts that logging the requests to the APIs needs. */
 interface Watch {
   readonly redact: (body: Buffer) => Buffer;
   readonly log: Log;

@@ -78,7 +78,7 @@ function tellOf(thrown: unknown): void {
 
 const KEY_BYTES = 32;
 
-/** What a key seals. Each purpose has its own key, so that a seal for one is invalid for another. */
+/** The purpose of a seal. Each purpose has its own key, so that a seal for one purpose is invalid for another. */
 type SealPurpose = "confirmation" | "question" | "page";
 
 /** Returns the key for a purpose: 32 bytes, the same for all processes that share the setting or the stored key. */

@@ -37,7 +37,7 @@ export function askInTerminal(question: string): Promise<boolean> {
       reject(new QuestionInterrupted());
       terminal.close();
     });
-    // An input that ends has no answer, which is not a yes.
+    // An input that ends without an answer approves nothing.
     terminal.once("close", () => resolve(false));
     terminal.question(`${question} [y/N] `, (answer) => {
       resolve(/^y(es)?$/i.test(answer.trim()));

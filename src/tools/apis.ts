@@ -59,7 +59,7 @@ export async function emittedUrl(format: SuiteFormat, { testBench }: Pick<ToolSe
 /** The default address of `targeting-mcp sandbox`. */
 const DEFAULT_SANDBOX_URL = "http://127.0.0.1:4010";
 
-/** The sandbox to inspect, for a tool that is listed only if there is one. Its reads end with the wait of the call. */
+/** Returns the sandbox to inspect, for a tool that is listed only if one exists. Its reads end with the call's wait. */
 export function sandboxOf(context: ToolContext): SandboxApi {
   const { sandbox } = context;
   if (sandbox !== undefined) {

@@ -137,9 +137,9 @@ async function carryOut(
 }
 
 /**
- * Continues to check a plan in the background if that takes longer than the call may. The caller receives the run,
- * which then starts, or waits for approval if it takes something away. Throws a ToolError if the check cannot continue
- * without the call.
+ * Continues to check a plan in the background if that takes longer than the call may. The caller receives the run.
+ * After the check the run starts, or waits for approval if it takes something away. Throws a ToolError if the check
+ * cannot continue without the call.
  */
 async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, context: ToolContext): Promise<ToolAnswer> {
   if (isDry || context.reply !== undefined) {

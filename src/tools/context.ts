@@ -85,7 +85,7 @@ export interface ToolServices {
   /** The sandbox that can be inspected. Absent if there is none. */
   readonly sandbox?: SandboxApi;
   readonly suites: SuiteStore;
-  /** Whether no call may change an API. Tools that always do are not listed; tools that sometimes do check this. */
+  /** Whether no call may change an API. Tools that always change one are not listed; the others check this. */
   readonly readOnly: boolean;
   readonly confirm: "ask" | "strict" | "off";
   /** Whether an approval in a view of the client counts if `confirm` is `strict`. */
@@ -107,7 +107,8 @@ export interface ToolServices {
   /** The percentage of a targeting's options that one plan may change, and that it may delete. */
   readonly maxChangePercent: number;
   /**
-   * Base address of the management API, which a plan is bound to. A plain word if the service is inside this process.
+   * The base address of the management API. A plan is valid only for its address. A plain word if the service is inside
+   * this process.
    */
   readonly apiUrl: string;
   /** The folders that `file` and `saveTo` may use, as absolute paths. Over HTTP, those in the caller's token. */
@@ -115,7 +116,7 @@ export interface ToolServices {
   /** The maximum length of a line or value of a file, in bytes. */
   readonly maxLineBytes: number;
   readonly clock: Clock;
-  /** How long a call may take from its arrival until its answer, in milliseconds. It then answers with what it has. */
+  /** The time in milliseconds from a call's arrival until its answer. Then the call answers with the facts it has. */
   readonly waitMs: number;
   /** Aborted when the server is about to end. Work in progress finishes its step, and nothing new is started. */
   readonly stopping: AbortSignal;

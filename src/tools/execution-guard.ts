@@ -22,7 +22,7 @@ export type CallerRights =
       readonly folders?: readonly string[];
     };
 
-/** What determines whether a process may execute a run. */
+/** The parts that decide whether a process may execute a run. */
 export interface GuardParts
   extends Pick<
     ToolServices,

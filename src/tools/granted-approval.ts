@@ -12,9 +12,9 @@ import { waitingAnywhere } from "./write/waiting.ts";
 const STALE = "the run is no longer as it was when this was asked";
 
 /**
- * Starts work that a person approved and that is not a change, once in all processes. Returns "stale" if it would be
- * something else by now. The approval is recorded in its journal before anything is done. Throws ToolErrors if the work
- * is no longer possible.
+ * Starts approved work other than a change, once in all processes. Returns "stale" if the work would now differ from
+ * what was approved. The approval is recorded in its journal before anything is done. Throws ToolErrors if the work is
+ * no longer possible.
  */
 export async function grant(
   approval: ApprovalRun,

@@ -125,7 +125,8 @@ export function whyNotApplied(
   { maxChangePercent, maxDeletes }: Thresholds,
 ): readonly string[] {
   const thresholds = { maxChangePercent, maxDeletes };
-  // What the undone run changed and created does not count. An undo plan changes and deletes nothing else.
+  // The limits do not apply to an undo plan: it changes and deletes only objects that the undone run changed or
+  // created.
   const exceeded = wayBack === undefined ? exceededThresholds(plan.items, plan.optionsThere, thresholds) : [];
   const why = [
     plan.conflicts.length > 0 && amount(plan.conflicts.length, "conflict"),

@@ -72,7 +72,7 @@ export function optionsAnswer<Position>(
   const fitting = (brief: BriefList | undefined): number => {
     const note = part.note ?? fullNote(wanted, wanted);
     const frame = answer([], { cursor: position && writeCursor(query, position), note, brief });
-    // The marks around the rows take as many tokens as the estimate of these sentences exceeds their real size.
+    // The marks around the rows need no budget: the estimate for these sentences is too high by as many tokens.
     return takeRows(all, listLines(brief), pageBudget({ around: sizeOf(frame) })).length;
   };
   // Complete IDs are easier to use. If not all rows fit with them, a brief form is used.

@@ -115,7 +115,7 @@ export async function planDesiredState(
       targetings: targetingId === undefined ? [] : [targetingId],
       async make(signal) {
         const found = await (reading ?? readState(bytes, source, context));
-        // A large state takes as much memory as its requests, which are planned next.
+        // Frees the memory of a large state before its requests, which take as much memory, are planned.
         reading = undefined;
         if (found.problems.length > 0) {
           const made = sheet && (await problemsPlan(given, { ...found, digest }, context));

@@ -60,7 +60,7 @@ const keptRow = z.object({ _id: z.string().optional(), name: z.string().optional
 
 /**
  * Returns a function that decides for a line of the part `removed` of a run whether its content was removed. The run
- * stores this part, with everything that it will remove, before it sends anything. `former` is the part of that name.
+ * stores this part, with everything that it will remove, before it sends anything. `former` is the content of the part.
  */
 async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Promise<(line: string) => Taken> {
   const byId = takenById(state);
@@ -144,8 +144,7 @@ const PART_CHARACTERS = 4_000_000;
 const NEWLINE = 0x0a;
 
 /**
- * Finds a run of the caller. For a damaged run, everything it was to take away is still served, because its journal is
- * lost.
+ * Finds a run of the caller. For a damaged run, whose journal is lost, everything that it was to take away is served.
  */
 async function ownOrDamaged(runId: string, { runs, caller }: PartContext): Promise<Run | "damaged" | undefined> {
   try {

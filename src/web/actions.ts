@@ -39,7 +39,7 @@ interface PageAction {
   readonly who: string;
 }
 
-/** What the page learns of an action: the ID of the run that an undo has planned. */
+/** The result of an action for the page: the ID of the run that an undo has planned. */
 interface Acted {
   readonly runId?: string;
 }

@@ -18,7 +18,7 @@ export async function asset(file: keyof typeof FILES, change = (text: string): s
   return new Response(change(await contentOf(file)), { headers: { "Content-Type": FILES[file].type } });
 }
 
-/** What the page passes to its script: the ways to log in, or the token of a new session. */
+/** The data that the page passes to its script: the ways to log in, or the token of a new session. */
 export type PageAbout = { readonly login: LoginWays } | { readonly session: string };
 
 /** Returns the page. It contains no data of runs. */

@@ -60,7 +60,7 @@ export async function changeList(run: Run, query: URLSearchParams, services: Too
   return { rows: found.slice(from, from + limit).map((row) => shownRow(row, text)), total: found.length, ...about };
 }
 
-/** Returns the first changes of a run that has not begun as they are stored, deletions first; undefined if it has. */
+/** Returns the first stored changes of a run, deletions first; undefined if the run has begun. */
 export async function firstChanges(run: Run, services: ToolServices): Promise<ChangeList | undefined> {
   if (!isUnstarted(run)) return undefined;
   const { rows, ...about } = await allChanges(run, services);

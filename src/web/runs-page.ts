@@ -56,7 +56,7 @@ export function watchSession(
   };
 }
 
-/** What a person with a session sees, and the watch of their streams. */
+/** The runs that a person with a session sees, and the watch of their streams. */
 export interface Viewing {
   readonly viewer: Viewer;
   readonly about: About;

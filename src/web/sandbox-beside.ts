@@ -5,7 +5,7 @@ import { type Message, PATHS, TOKEN_HEADER, type ViewName } from "./wire.ts";
 
 // Shows a server's sandbox on the page of its runs. The data comes from the sandbox's own page.
 
-/** What a person may do with the sandbox: everything on this machine, and only read from elsewhere. */
+/** The rights to the sandbox: everything on this machine, and only reading from elsewhere. */
 export type SandboxRights = "all" | "reads";
 
 /** A sandbox whose views are shown with the runs. */

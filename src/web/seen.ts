@@ -87,8 +87,8 @@ export function whyNotApprovable(
 }
 
 /**
- * How long a run that does not wait is not read again, in milliseconds. Runs younger than `NEW_MS` are always read
- * again, because they may soon wait.
+ * The minimum time between two reads of a run that does not wait, in milliseconds. Runs younger than `NEW_MS` are read
+ * each time, because they may soon wait.
  */
 const LOOK_AGAIN_MS = 2000;
 const NEW_MS = 10_000;

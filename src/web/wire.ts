@@ -137,7 +137,7 @@ export interface Waiting {
   readonly contextIds?: number | undefined;
   /** The text that a person must type to approve a large deletion, usually the targeting's name. */
   readonly typed?: string | undefined;
-  /** What the label, the figures and the parts do not say about the effect; empty if they say everything. */
+  /** The facts about the effect that the label, the figures and the parts do not show; empty if there are none. */
   readonly effect: string;
   /** The effect by kind and name. */
   readonly parts: readonly EffectPart[];

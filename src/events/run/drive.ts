@@ -27,7 +27,7 @@ export interface EventWorld {
 export type DrivenEvents = RunExecution<EventCall, EventEntry, EventRunState>;
 
 const PROGRESS_INTERVAL = 100;
-/** How many events are recorded in one journal line: few, because requests are sent in between. */
+/** The number of events in one journal line. It is small, because requests are sent between two lines. */
 const READ_AT_ONCE = 100;
 
 /** The remedy for a run that cannot be resumed. */
@@ -208,12 +208,13 @@ function isSimplyAccepted(entry: EventEntry): entry is Settled {
 
 /** The lease is renewed for the next events if its clock readings are older than this, in milliseconds. */
 const RENEW_AFTER_MS = SEND_WINDOW_MS / 2;
-/** How often a held-back event is tried again immediately. On a machine that is always too slow it cannot be sent. */
+/** The number of immediate further tries of a held-back event. A machine that is always too slow never sends it. */
 const HELD_BACK_TRIES = 10;
 
 /**
- * Wraps an API so that events are sent only while the lease of their run is held. They are announced before, so a late
- * event is unknown to the process that has claimed the run. `track` throws a LeaseLostError if the lease is lost.
+ * Wraps an API so that events are sent only while the lease of their run is held. Events are announced before they are
+ * sent. If another process claims the run, it counts announced events without an answer as unknown. `track` throws a
+ * LeaseLostError if the lease is lost.
  */
 export function fencedEvents(api: EventApi, lease: Turn, monotonic: () => number): EventApi {
   let renewing: { readonly since: number; readonly intent: Promise<Intent> } | undefined;

@@ -50,7 +50,7 @@ export interface EventRunOfCall {
 /** How many runs of the same call are searched for an unfinished one. */
 const RECENT_RUNS = 50;
 
-/** For this time, an equal `track_event` is not sent while the outcome of the first is unknown. In milliseconds. */
+/** The time in milliseconds for which no equal `track_event` is sent while the outcome of the first is unknown. */
 const SAME_EVENT_MS = 600_000;
 
 /** Sends the events of calls. Each call is one run. */

@@ -236,8 +236,8 @@ export class EventRunState implements RunView<EventEntry> {
   }
 
   /**
-   * A run stops after its pending requests are answered, so an event without an outcome was not sent since the last
-   * resume. Only doubted events were sent before.
+   * Records how a run stops. Its pending requests are answered by then, so an event without an outcome was not sent
+   * since the last resume. Only doubted events were sent before.
    */
   #stop(cause: StopCause, reason: Reason | undefined): void {
     this.stopped = { cause };

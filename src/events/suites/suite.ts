@@ -21,7 +21,6 @@ export const TEST_UID_PREFIX = "event-tests-";
 /** How an expected verdict is known. */
 export const BASES = ["documented", "assumed", "notShown"] as const;
 
-/** The kind of a case: what it tests. */
 export type CaseKind = (typeof CASE_KINDS)[number];
 
 /** The maximum seed: seeds are 32-bit numbers. */
@@ -52,10 +51,8 @@ export const eventSuite = z.strictObject({
   cases: z.array(z.union([singleCase, sequenceCase])),
 });
 
-/** A suite of event tests. */
 export type EventSuite = z.infer<typeof eventSuite>;
 
-/** One case of a suite. */
 export type EventCase = EventSuite["cases"][number];
 
 /** Returns the published JSON Schema of a suite. */

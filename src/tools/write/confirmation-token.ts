@@ -67,9 +67,9 @@ const SECONDS_ROUND = 2 ** (8 * SECONDS);
 const TOKEN_LETTERS = 40;
 
 /**
- * Signs an agreement in 40 characters, so that nobody can make or change one. It contains the run and the expiry. The
- * caller and the effect are only in its two signatures; the second one is checked when the effect has been computed
- * again. `key` has at least 32 bytes.
+ * Signs a confirmation in 40 characters, so that nobody can make or change one. The token contains the run and the
+ * expiry. The caller and the effect are only in its two signatures; the second one is checked when the effect has been
+ * computed again. `key` has at least 32 bytes.
  */
 export function sealConfirmation(key: Uint8Array, agreement: Agreement): string {
   const seconds = Buffer.alloc(4);

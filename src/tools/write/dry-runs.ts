@@ -91,7 +91,7 @@ export async function dryRunToApply(
   return { answer: answerOf(given, plan, { runId, notes: [note, ...notes] }, context) };
 }
 
-/** The continuing plan of a dry run. Its promise rejects with a FileError if the plan differs from what was shown. */
+/** Continues to plan a dry run. The promise rejects with a FileError if the plan differs from what was shown. */
 function checkWhenPlanned(
   { plan: making, stop }: Planning,
   { facts }: ChangeRun["state"],

@@ -114,8 +114,8 @@ interface Elsewhere {
 
 /**
  * Stores a run that is approved in the client or with a token. The page shows its effect, the channel of the approval
- * and the time limit. A run that already waits for the page continues to do so. Of another plan, only the effect is
- * stored, because it is listed as a plan.
+ * and the time limit. A run that already waits for the page continues to do so. For the run of a plan, only the effect
+ * is stored, because lists show the run as a plan.
  */
 export async function storeWaitingElsewhere(
   header: ChangeHeader,

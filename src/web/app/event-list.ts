@@ -66,7 +66,7 @@ effect(() => {
   if (eventsAge.value > 0 && !isPaused.peek()) held.value = undefined;
 });
 
-/** Holds new events back while the person points at the list or moves in it by keyboard, or shows them. */
+/** Holds new events back if the person points at the list or moves in it by keyboard; otherwise shows them. */
 export function hold(is: boolean): void {
   if (is) held.value ??= { rows: newest.value, from: arrived.value };
   else if (!isPaused.value) held.value = undefined;

@@ -299,7 +299,7 @@ function Problem({ problem }: { readonly problem: EventCause }) {
 
 type Choice = "all" | Verdict;
 
-/** Rows do not move under the pointer or the focus of the keyboard. A click leaves a focus that does not count. */
+/** Rows do not move under the pointer or the focus of the keyboard. The focus that a click leaves does not count. */
 const HOLDS = {
   onPointerEnter: () => hold(true),
   onPointerLeave: ({ currentTarget }: TargetedEvent<HTMLElement>) => hold(currentTarget.matches(WITH_KEYS)),

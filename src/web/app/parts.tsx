@@ -61,7 +61,7 @@ export function useSteady<Row>(rows: readonly Row[], keyOf: (row: Row) => string
       onPointerEnter: hold(rows.length),
       onPointerLeave: hold(undefined),
       onClickCapture(event: MouseEvent): void {
-        // A key presses what has the focus, wherever it is.
+        // A press by keyboard hits the focused element, wherever the pointer is.
         if (event.detail === 0 || performance.now() - movedAt.current > REST_MS) return;
         event.preventDefault();
         event.stopPropagation();
