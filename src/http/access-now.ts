@@ -53,7 +53,7 @@ interface Knowing {
   readonly access: () => Access;
   /** Returns the tokens of the processes that serve, for a worker whose access file has none. */
   readonly servedTokens?: (() => Promise<readonly TokenEntry[] | undefined>) | undefined;
-  /** What the tokens of an issuer last said. */
+  /** The rights in the last tokens of an issuer. */
   readonly tokens: Pick<TokenRights, "of">;
 }
 
@@ -131,7 +131,7 @@ export function sharedTokens(texts: CallerTexts, access: () => Access) {
 
 /** The maximum number of remembered clients per caller: the most recent ones. */
 const MAX_CLIENTS = 8;
-/** How long a recorded token is not looked up again, in milliseconds; and for how many callers. */
+/** How long a recorded token is not looked up again, in milliseconds, and the maximum number of callers with one. */
 const FRESH_MS = 2000;
 const MAX_CALLERS = 1000;
 
@@ -139,15 +139,15 @@ const seenTokens = z.array(
   z.object({ name: z.string(), client: z.string(), owner: z.string(), writes: z.boolean(), until: z.number() }),
 );
 
-/** The rights of callers that only tokens of the issuer tell. */
+/** The rights of callers that only the issuer's tokens contain. */
 export interface TokenRights {
-  /** Remembers what a valid token says, for the runs of its caller. */
+  /** Records the rights in a valid token, for the runs of its caller. */
   note(seen: SeenToken): Promise<void>;
   /** The last unexpired token of each client of a caller, otherwise the very last one; undefined if there was none. */
   of(name: string): Promise<readonly SeenToken[] | undefined>;
 }
 
-/** Remembers the last token of each client in `texts`. `problem` receives what cannot be stored. */
+/** Remembers the last token of each client in `texts`. `problem` receives each failure to store one. */
 export function tokenRights(
   texts: CallerTexts,
   { now, problem }: { readonly now: () => number; readonly problem: (error: unknown) => void },
@@ -197,7 +197,7 @@ function isSameToken(one: SeenToken, other: SeenToken): boolean {
   return one.client === client && one.owner === owner && one.writes === writes && one.until === until;
 }
 
-/** What is needed to find approvers. */
+/** The parts that are needed to find approvers. */
 export interface ApproversOf {
   readonly settings: Settings;
   /** Returns the current access file. */
@@ -205,7 +205,7 @@ export interface ApproversOf {
   readonly all: Pick<Projects, "idOf">;
 }
 
-/** What determines the project of a run. The caller is its owner, as in its header. */
+/** The facts that determine the project of a run. `caller` is the owner of the run, as in its header. */
 export type RunOf = Pick<RunHeader, "project" | "caller">;
 
 /** Returns which runs belong to which keys. A sandbox is one project for all keys; there the keys themselves decide. */

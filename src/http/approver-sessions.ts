@@ -38,7 +38,7 @@ export type Person = Readonly<z.infer<typeof personForm>>;
 /** A person who logged in through the issuer. */
 export type IssuerPerson = Extract<Person, { readonly by: "issuer" }>;
 
-/** Who may see the page over HTTP, and what they see. */
+/** The people who may see the page over HTTP, and the runs that they see. */
 export interface Viewers {
   /** Returns the holder of a token of the access file, or the reason why the token opens no session. */
   login(token: string): { readonly person: Person } | { readonly refused: 401 | 403; readonly message: string };

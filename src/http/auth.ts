@@ -36,13 +36,13 @@ export const SCOPES = { read: "targeting:read", write: "targeting:write" } as co
 /** The headers in which callers bring their own keys. */
 const KEY_HEADERS = { targetingApiKey: "x-targeting-api-key", eventAppKey: "x-event-app-key" } as const;
 
-/** What a valid token of the issuer says about its caller. */
+/** The facts about a caller in a valid token of the issuer. */
 export interface SeenToken {
   /** The caller's name. */
   readonly name: string;
   /** The client that received the token; empty if the token names none. */
   readonly client: string;
-  /** Whose runs it may see, as in `Caller`; empty if its project is not known here. */
+  /** The owner of the runs that it may see, as in `Caller`; empty if this server does not know its project. */
   readonly owner: string;
   /** Whether it may write. */
   readonly writes: boolean;
@@ -56,13 +56,13 @@ export interface AuthOptions {
   readonly addresses: readonly string[];
   readonly access: Access;
   /**
-   * Returns the current access file. What it takes away counts at once, new tokens and keys from the next start;
-   * absent: it does not change.
+   * Returns the current access file. Removed rights end at once; new tokens and keys work from the next start. Absent:
+   * the file does not change.
    */
   readonly accessOfNow?: () => Access;
   /** Absent: no access tokens of an authorization server are accepted. */
   readonly jwt?: JwtVerifier | undefined;
-  /** Receives what each valid token of the issuer says, before its call is answered. */
+  /** Receives the facts in each valid token of the issuer, before its call is answered. */
   readonly noteToken?: (seen: SeenToken) => Promise<void>;
   readonly ownKeys: boolean;
   /** The address of the protected-resource metadata (RFC 9728), for challenges. */

@@ -22,7 +22,7 @@ const REST_MS = 1000;
 /** A body that is complete within this time, as most are, does not count as unfinished. */
 const SOON_MS = 100;
 
-/** For all callers together: unfinished bodies, and bytes of bodies that wait for their answers. */
+/** The limits for all callers together: unfinished bodies, and bytes of bodies that wait for their answers. */
 const MAX_UNFINISHED = 64;
 const MAX_BYTES = 8 * LARGEST_BODY;
 const MAX_KEPT_VALUES = 8 * MAX_VALUES;
@@ -39,7 +39,7 @@ const BYTES_A_VALUE = 40;
 
 /** The body of a request, parsed. */
 export interface ReadBody {
-  /** The memory that it reserves; undefined for all but large bodies. */
+  /** The memory that a large body reserves; undefined for any other body. */
   readonly held?: Held | undefined;
   /** Undefined if the method has no body. */
   readonly body: unknown;

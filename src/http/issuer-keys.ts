@@ -13,7 +13,7 @@ export interface IssuerKeysOptions {
   readonly proxies: Proxies;
 }
 
-/** Receives what is wrong with the keys of the issuer, each time they are read. */
+/** Receives the problem with the issuer's keys, each time they are read. */
 export type KeysProblem = (reason: string) => void;
 
 /** What an issuer publishes: the usable keys, and the number of all members. */
@@ -43,7 +43,7 @@ export function noneUsable(count: number): string {
   return count === 0 ? "no key is published" : `none of the ${count} published keys can be used`;
 }
 
-/** Reads the keys of an issuer. Unusable members are left out (RFC 7517, 5). */
+/** Reads the keys of an issuer. Unusable members are omitted (RFC 7517, 5). */
 export async function publishedKeys(options: IssuerKeysOptions): Promise<PublishedKeys> {
   const { jwksUrl, proxies } = options;
   const address = jwksUrl ?? (await discovered(options));

@@ -189,7 +189,7 @@ function clientAuth(
     : oauth.ClientSecretPost(secret);
 }
 
-/** Remembers what was used until it expires. */
+/** Remembers used values until they expire. */
 function usedOnce(now: () => number) {
   const used = new Map<string, number>();
   return {

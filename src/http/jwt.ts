@@ -34,7 +34,7 @@ export interface JwtVerifier {
 /** The allowed values of `typ`, without "application/": RFC 9068 (2.1), and OpenID Connect Core (2). */
 const TYPES = { access: ["jwt", "at+jwt"], id: ["jwt"] } as const;
 
-/** Which tokens are valid. */
+/** The conditions for a valid token. */
 export interface JwtOptions extends IssuerKeysOptions {
   /** Absent: access tokens. */
   readonly kind?: keyof typeof TYPES;
@@ -55,7 +55,7 @@ const claims = z.object({
 
 /**
  * Verifies JWTs of one issuer: type, signature, issuer, audience, expiry. The keys are read with the first token;
- * `problem` receives what is wrong with them.
+ * `problem` receives the problems with them.
  */
 export function jwtVerifier(options: JwtOptions, problem: KeysProblem = () => undefined): JwtVerifier {
   const keys = issuerKeys(options, problem);
@@ -128,7 +128,7 @@ async function verified(
   }
 }
 
-/** Tries the keys that match a token, which names none, or a name that several have. */
+/** Tries the keys that match a token. The token names no key, or a name that several keys have. */
 async function verifiedByOne(
   token: string,
   keys: errors.JWKSMultipleMatchingKeys,

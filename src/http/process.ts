@@ -165,7 +165,7 @@ function isFromHere({ url, headers }: Request, from: string | undefined): boolea
   return isLocal && isLoopback(url) && !PROXY_HEADERS.some((name) => headers.has(name));
 }
 
-/** What the probes of a process check. */
+/** The parts of a process that its probes check. */
 export interface Probed {
   /** Aborted when the process is about to end. */
   readonly stopping: AbortSignal;

@@ -11,7 +11,7 @@ const MAX_PAIRS = 256;
 const FORGOTTEN_AFTER_MS = 15 * 60_000;
 const SWEEP_MS = 60_000;
 
-/** What a caller works with. */
+/** A project that callers work with: its services, and the use of its keys. */
 export interface Project extends ServerProcess {
   /** The identifier of the project in its runs. */
   readonly id: string;
@@ -46,7 +46,7 @@ interface CachedProject {
   usedAt: number;
 }
 
-/** Connects projects. `settings` are those of the configured keys, `input` is what they were read from. */
+/** Connects projects. `settings` are those of the configured keys, `input` is the source of the settings. */
 export function projects(input: SettingsInput, settings: Settings, shared: Shared): Projects {
   const configured: Project = {
     ...connect(settings, shared),

@@ -25,7 +25,7 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const TIMEOUTS_EVERY_MS = 5000;
 /** Longer than load balancers keep a connection, so that they never send into a closing one. */
 const KEEP_ALIVE_MS = 65_000;
-/** The maximum for all callers together. */
+/** The maximum number of streams of notifications of all callers together. */
 const MAX_SUBSCRIPTIONS = 256;
 
 /** The protocol era of a request. */
@@ -50,7 +50,7 @@ export interface HttpOptions extends Probed {
   readonly resourceMetadataUrl?: string | undefined;
   /** Whether clients of the 2025 era get sessions. */
   readonly sessions: boolean;
-  /** How long a call may take before it answers with what it has, in milliseconds. */
+  /** How long a call may take before it must be answered, in milliseconds. */
   readonly waitMs: number;
   /** The maximum number of concurrent messages of all callers; one caller gets at most half. */
   readonly maxConcurrency: number;
@@ -82,8 +82,8 @@ interface Admitted extends SessionCall, ReadBody, Pick<Caller, "missingScope"> {
 }
 
 /**
- * Serves MCP over Streamable HTTP, both protocol eras from one factory and each request by itself, and probes. `Host`
- * and `Origin` are checked first, then the caller, the body, and the free places.
+ * Serves MCP over Streamable HTTP, for both protocol eras and each request by itself, and answers probes. `Host` and
+ * `Origin` are checked first, then the caller, the body, and the free places.
  */
 export function createHttpServer(options: HttpOptions): HttpService {
   const { log } = options;

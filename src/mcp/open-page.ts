@@ -41,7 +41,7 @@ export interface Opening {
 
 /** Asks a client to open the page, and handles what follows. */
 export interface Opener {
-  /** For the context of the tools. */
+  /** The function `opens` for the context of tools. */
   readonly opens: NonNullable<ToolContext["opens"]>;
   /** Continues a call that was answered with a question; undefined if it was not. */
   readonly goOn: (asked: AskedCall, context: ToolContext) => Promise<ToolAnswer | RunQuestion> | undefined;

@@ -1,7 +1,7 @@
 import type { CacheHint, Resource } from "@modelcontextprotocol/server";
 import type { ToolServices } from "../tools/context.ts";
 
-/** What is needed to read a resource. */
+/** The services that reading a resource needs. */
 export interface ResourceContext extends ToolServices {
   readonly caller: string;
 }

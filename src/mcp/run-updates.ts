@@ -61,7 +61,7 @@ interface Listened {
   readonly begin: (watcher: RunWatcher, send: Send) => void;
 }
 
-/** The result of a request to listen: a refusal, or what is served. */
+/** The result of a request to listen: a refusal, or the accepted request. */
 export type Listening = { readonly refused: object } | Listened;
 
 /**
@@ -215,7 +215,7 @@ export function runWatcher(clock: Pick<Clock, "sleep" | "monotonic">): RunWatche
         isBusy = false;
         if (!goesOn) end();
       };
-      /** A look that takes long, as while an API is away, does not hold up the others. */
+      /** A slow look, for instance while an API cannot be reached, does not delay the other looks. */
       const lookAgain = async (): Promise<void> => {
         if (isBusy) return;
         const isDone = new AbortController();

@@ -24,7 +24,7 @@ export interface Views {
 
 type Meta = Readonly<Record<string, unknown>>;
 
-/** What the servers of one process share. */
+/** The parts that the servers of one process share. */
 export interface ServerParts {
   readonly version: string;
   readonly tools: readonly ListedTool[];

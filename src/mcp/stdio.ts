@@ -57,9 +57,11 @@ class LineConnection implements StdioConnection {
   readonly #lines: Lines;
   readonly #faces = new Map<boolean, Transport>();
   readonly #closing: (() => Promise<void>)[] = [];
-  /** Ends what is watched for a client that listens, by the ID of the request. */
+  /** The watches of a client that listens, by the ID of its request to listen. Aborting one ends it. */
   readonly #listening = new Map<unknown, AbortController>();
-  /** What begins with the acknowledgement of a request to listen, by its ID. */
+  /**
+   * The functions that start a client's watches when its request to listen is acknowledged, by the ID of the request.
+   */
   readonly #beginning = new Map<unknown, (message: object) => object | undefined>();
   /** Which of the two servers received the last message that declares its kind. */
   #last: boolean | undefined;
@@ -160,7 +162,7 @@ class LineConnection implements StdioConnection {
       .catch((error: unknown) => log.error("a request to listen failed", { error }));
   }
 
-  /** Begins what a message of the SDK acknowledges, and returns the message for the client. */
+  /** Starts the watches of a request that a message of the SDK acknowledges. Returns the message for the client. */
   #begun(message: object): object {
     for (const [id, begin] of this.#beginning) {
       const acknowledgement = begin(message);
@@ -237,7 +239,7 @@ interface LineUse {
   /** The maximum length of a line, in bytes. */
   readonly mostBytes: number;
   readonly onLine: (line: string) => void;
-  /** Called for each line that is left out. */
+  /** Called for each line that is omitted. */
   readonly onLongLine: (line: LongLine) => void;
 }
 

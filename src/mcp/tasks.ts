@@ -59,7 +59,7 @@ export interface TaskRequest<Call = Declaring & { readonly mcpReq: Pick<ServerCo
   readonly parts: ServerParts;
 }
 
-/** What a handle names: a run, or only its planning, which ends once the run is planned. */
+/** The subject of a handle: a run, or only its planning, which ends once the run is planned. */
 interface Named {
   readonly runId: string;
   readonly isPlan: boolean;
@@ -90,7 +90,7 @@ export async function asTask(
   }
   const context = await contextOf(request);
   const { runId } = data.structuredContent;
-  // If the store is away, or the run is damaged, the answer says what is known.
+  // If the store cannot be reached, or the run is damaged, the answer contains only the known facts.
   const task = await taskOfCall(runId, tool, context, request).catch(unlessUnreadable);
   if (task === undefined) return answer;
   const { inputRequests, result, ...created } = task;

@@ -5,7 +5,7 @@ import type { Prepared, Tool } from "../tools/registry.ts";
 import { advertised, type JsonSchema, schemaAlternatives } from "./json-schema.ts";
 import { MADE_TOOLS, type MadeTool } from "./made-tools.ts";
 
-/** What determines which tools are listed. */
+/** The settings and rights that determine which tools are listed. */
 export interface ToolAvailability {
   readonly readOnly: boolean;
   readonly toolsets: readonly Exclude<Toolset, "either">[];
@@ -13,7 +13,7 @@ export interface ToolAvailability {
   readonly hasSandbox: boolean;
 }
 
-/** Why a tool is hidden, and its toolset. */
+/** The reason why a tool is hidden, and its toolset. */
 export interface Hidden {
   readonly why: "readOnly" | "toolset" | "notConfigured" | "noSandbox";
   readonly toolset: Toolset;
@@ -23,7 +23,7 @@ function writes({ effect }: ToolFacts): boolean {
   return effect === "adds" || effect === "changes";
 }
 
-/** Why a tool may be missing from the list. Each rule alone is enough, and read-only comes first. */
+/** The reasons why a tool may be missing from the list. Each one is enough, and read-only comes first. */
 const HIDDEN_BY: readonly (readonly [
   why: Hidden["why"],
   hides: (tool: ToolFacts, offer: ToolAvailability) => boolean,

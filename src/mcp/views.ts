@@ -9,10 +9,10 @@ import { asMade, catalogue, type ListedTool, listedTools, type ToolAvailability 
 const VIEW_URI = "ui://targeting/run.html";
 /** The content changes only with this server's version. */
 const LASTING = { ttlMs: 86_400_000, cacheScope: "public" } as const;
-/** It loads nothing, and asks for no border, since its parts have their own ground. */
+/** The view loads nothing. It requests no border, because its parts have their own background. */
 const LOOKS = { ui: { prefersBorder: false } };
 
-/** By the second key older hosts find the view. */
+/** Older hosts find the view by the second key. */
 const SHOWN = { ui: { resourceUri: VIEW_URI }, "ui/resourceUri": VIEW_URI };
 const FOR_VIEWS = { ui: { visibility: ["app"] } };
 

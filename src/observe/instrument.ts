@@ -5,7 +5,7 @@ import type { RunStore } from "../runs/store.ts";
 import { type Figures, newFigures } from "./metrics.ts";
 import type { Observer } from "./observer.ts";
 
-/** What is measured, and how. */
+/** The measurements of a process. */
 export interface Measured {
   readonly observer: Observer;
   /** Returns the same store with measurements of its journal and its write lock. */

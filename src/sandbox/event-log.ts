@@ -90,10 +90,10 @@ function matches(event: ArrivedEvent, { verdict, eventName, uid, since }: EventF
   );
 }
 
-/** The maximum size of bodies and findings in one answer, in characters. Older ones are left out. */
+/** The maximum size of bodies and findings in one answer, in characters. Older ones are omitted. */
 const LETTERS_SHOWN = 16 * 1_048_576;
 const LETTERS_OF_FINDING_IN_PAGE = 100;
-/** The number of findings shown of an event whose body is left out. */
+/** The number of findings shown of an event whose body is omitted. */
 const FINDINGS_SHOWN = 3;
 
 const instant = z

@@ -9,7 +9,7 @@ const operation = z.custom<Operation>((value) => typeof value === "string" && is
   error: "must be the name of an operation",
 });
 
-/** Which requests a fault counts, and which it strikes (docs/reference/sandbox.md). */
+/** The requests that a fault counts, and those that trigger it (docs/reference/sandbox.md). */
 const when = {
   on: z.union([z.enum(["write", "read", "any"]), operation, z.array(operation)]).default("write"),
   nth: z.int().min(1).optional(),
@@ -24,7 +24,7 @@ const milliseconds = z.int().min(0).max(600_000);
 const delayMs = milliseconds.optional();
 const retryAfterMs = z.int().min(0).max(LIMITS.retryAfterMs.value).default(100);
 
-/** A fault as the control plane receives it: which requests it counts, and what happens to those it strikes. */
+/** A fault as the control plane receives it: the requests that it counts, and what happens to those that trigger it. */
 export const faultSchema = z.discriminatedUnion("kind", [
   z.strictObject({ ...when, kind: z.literal("status"), status: z.int().min(300).max(599), applied }),
   z.strictObject({ ...when, kind: z.literal("reset"), applied }),
@@ -43,7 +43,7 @@ export const faultSchema = z.discriminatedUnion("kind", [
 ]);
 export type Fault = z.output<typeof faultSchema>;
 
-/** A fault with the number of requests that it has counted, and that it has struck. */
+/** A fault with the number of requests that it has counted, and of those that have triggered it. */
 interface FaultState {
   /** Numbered from 1, in the order in which faults were added. */
   readonly id: number;
@@ -59,7 +59,7 @@ export interface Faults {
   remove(id: number): boolean;
   clear(): void;
   list(): readonly FaultState[];
-  /** The fault that strikes a request of this operation; undefined if none does. Each fault counts its requests. */
+  /** Returns the fault that a request of this operation triggers, or undefined. Each fault counts its requests. */
   next(operation: Operation): Fault | undefined;
   /** Resolves when a fault that `next` returned has been removed. */
   removed(fault: Fault): Promise<void>;

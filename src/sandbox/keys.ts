@@ -1,4 +1,4 @@
-/** What a key of the management API allows (management-api 5). */
+/** A right of a key of the management API (management-api 5). */
 export type Scope = "context-targeting:read" | "context-targeting:write";
 
 /** A key of the management API: its project, and its scopes. */

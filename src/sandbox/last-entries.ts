@@ -79,7 +79,7 @@ export interface RequestEntry {
   status: number | null;
   /** Whether the operation was applied. Single items may have failed in it. */
   applied: boolean;
-  /** The kind of the fault that struck it, if any. */
+  /** The kind of the fault that the request triggered, if any. */
   fault?: string;
   readonly bytes: number;
   /** The number of entries in `items` or `ids`; null if the body has neither. */

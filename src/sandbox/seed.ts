@@ -30,7 +30,7 @@ import { projectNamed, type World } from "./world.ts";
 const list = <T extends z.ZodType>(entry: T) => z.array(entry).default([]);
 
 /**
- * What to put into a project without any rule and without the write lock, as the web console does (management-api 4.2
+ * The content that is put into a project without any rule or write lock, as the web console does (management-api 4.2
  * rule 4). An entry with a known `_id` changes that object; any other entry creates one.
  */
 export const seedSchema = z.strictObject({

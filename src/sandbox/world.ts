@@ -7,7 +7,7 @@ import { type RequestJournal, requestJournal } from "./last-entries.ts";
 import type { Sources } from "./rules/add-options.ts";
 import { emptyProject, type Project } from "./rules/store.ts";
 
-/** What a management key allows. */
+/** The rights of a management key. */
 export interface KeyGrant {
   readonly project: Project;
   readonly scopes: ReadonlySet<Scope>;
@@ -105,7 +105,7 @@ export function projectNamed(world: World, name: string): Project {
   return project;
 }
 
-/** Returns what a key allows; undefined for an unknown key (management-api 5). */
+/** Returns the rights of a key; undefined for an unknown key (management-api 5). */
 export function grantOf(world: World, key: string): KeyGrant | undefined {
   const held = world.seededKeys.get(key) ?? world.givenKeys.find((given) => given.key === key);
   if (held === undefined || held.revoked) return undefined;

@@ -133,7 +133,7 @@ async function ifThere<Value>(look: () => Promise<Value>): Promise<Value | undef
 const HIDDEN = "[redacted]";
 const FROM_ENVIRONMENT = "[redacted: the value in your environment]";
 
-/** Fields whose texts tell how a server is started, and hold no key. */
+/** Fields that state how a server is started, and contain no key. */
 const PLAIN_FIELDS = ["command", "type", "cwd"];
 
 /**

@@ -20,15 +20,15 @@ import {
   UnsafeChange,
 } from "./entry.ts";
 
-/** What sets one JSON configuration apart from another. */
+/** The differences between the JSON configurations of hosts. */
 interface JsonForm {
   /** Fields of every entry. */
   readonly more?: Readonly<Record<string, string>>;
   /** The host asks for keys. Each key that an entry refers to has a question among the `inputs` of the file. */
   readonly asks?: boolean;
-  /** What the host's own parser reads beside JSON: comments, and commas that nothing follows. */
+  /** The extensions of JSON that the host's own parser reads: comments, and trailing commas. */
   readonly reads: { readonly comments: boolean; readonly trailingCommas: boolean };
-  /** The name of the host, for a message about what the host cannot read. */
+  /** The name of the host, for messages about forms that it cannot read. */
   readonly title: string;
 }
 
@@ -49,7 +49,7 @@ export function jsonList(section: string, form: JsonForm): ServerList {
     },
     fieldsOf: ({ command, args, values, references }: Entry, old = {}) => {
       const oldEnv = tableIn(old, "env");
-      // Once more in front, so that they keep their order.
+      // The old variables are also in front, so that they keep their order.
       const env = { ...oldEnv, ...references, ...oldEnv, ...values };
       return { ...localPart(old), ...more, command, args, ...(Object.keys(env).length > 0 && { env }) };
     },
@@ -188,7 +188,7 @@ function parsed(text: string): { readonly root: Node; readonly value: unknown } 
   const errors: ParseError[] = [];
   const root = parseTree(text, errors, { allowTrailingComma: true });
   if (root === undefined || errors.length > 0) return undefined;
-  // What the parser makes has no prototype, which a copy has.
+  // Parsed values have no prototype, but a copy has one.
   return { root, value: structuredClone(getNodeValue(root)) };
 }
 
@@ -239,7 +239,7 @@ function lineOfComment(text: string): number | undefined {
   return first;
 }
 
-/** Returns the text without the commas that nothing follows in their object or list. */
+/** Returns the text without trailing commas. */
 function withoutTrailingCommas(text: string): string {
   const trailing: number[] = [];
   let comma: number | undefined;
@@ -297,7 +297,7 @@ function withLast(text: string, path: JSONPath, value: unknown, name?: string): 
   const last = node.children?.at(-1);
   const start = last === undefined ? node.offset + 1 : placeOf(last).end;
   const closing = placeOf(node).end - 1;
-  // Comments, and perhaps a comma that nothing follows.
+  // Comments, and perhaps a trailing comma.
   const between = text.slice(start, closing);
   const kept = between.trimEnd();
   const comma = last === undefined || stripComments(kept).includes(",") ? "" : ",";

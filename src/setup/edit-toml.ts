@@ -112,7 +112,7 @@ function tomlOf(content: string): Fields | undefined {
   }
 }
 
-/** Compares two parsed values. Parsed tables have no prototype, so copies are compared, which have one. */
+/** Compares copies of two values, because parsed tables have no prototype. */
 function areSame(one: unknown, other: unknown): boolean {
   return isDeepStrictEqual(structuredClone(one), structuredClone(other));
 }

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
 
-/** What the server is called in every configuration. */
+/** The name of the server in every configuration. */
 export const ENTRY_NAME = "targeting";
 
 /** How a host starts the server. */

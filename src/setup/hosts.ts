@@ -100,7 +100,7 @@ export const HOSTS: Readonly<Record<string, Host>> = {
     own: {
       program: "codex",
       add: ({ command, args, values, references }) => {
-        // It has no option for variables that are passed on.
+        // The command has no option for variables that are passed on.
         if (Object.keys(references).length > 0) return undefined;
         return ["mcp", "add", ENTRY_NAME, ...variables("--env", values), "--", command, ...args];
       },

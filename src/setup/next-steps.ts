@@ -6,7 +6,7 @@ import { type Entry, type Fields, isFilledIn, tableOf } from "./entry.ts";
 import { HOSTS, type Host, programFound } from "./hosts.ts";
 import { commandLine, doctorLine } from "./settings.ts";
 
-/** What is written, and where. */
+/** An entry that is written, with its host and file. */
 export interface Task {
   readonly host: Host;
   readonly file: string;

@@ -147,7 +147,7 @@ function productErrors(
   return failed;
 }
 
-/** What operations need from outside: the time, and new IDs that sort after all earlier ones. */
+/** The sources of the time, and of new IDs, which sort after all earlier ones. */
 export interface Sources {
   now(): number;
   newId(): string;

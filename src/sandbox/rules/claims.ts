@@ -9,7 +9,7 @@ interface GroupName {
 }
 
 /**
- * What earlier items of a request have claimed. The items of a request are one unit of time (4.1): what one item takes
+ * The claims of the earlier items of a request. The items of a request are one unit of time (4.1): what one item takes
  * is unavailable to the next, and what one item frees (a Context ID, room under a limit) cannot be used before the next
  * request.
  */

@@ -167,8 +167,8 @@ export type BodyOperation = keyof typeof BODIES;
 
 /**
  * Checks the limits for a whole request (management-api 8.1): Context IDs, options, option-group items, and the same
- * `_id` twice in an option update. Counts whatever is there, even if the body is wrong in other ways, so that the
- * answer lists every problem. Returns the problems.
+ * `_id` twice in an option update. Counts all entries, even if the body is wrong in other ways, so that the answer
+ * lists every problem. Returns the problems.
  */
 export function requestProblems(operation: BodyOperation, body: unknown): readonly string[] {
   const items = "items" in BODIES[operation].shape ? listAt(body, "items") : [body];

@@ -25,7 +25,7 @@ import {
   type StoredOption,
 } from "./store.ts";
 
-/** What earlier items of an update request took, in addition to the claims of every request. */
+/** The claims of earlier items of an update request, in addition to the claims of every request. */
 interface UpdateClaims extends Claims {
   /** The number of sub-options that moved into a group. They do not count yet as sub-options that remain. */
   readonly arrivals: Map<string, number>;
