@@ -76,7 +76,7 @@ function refusePlanning(asked: ApplyLine): ApplyLine {
     asked.sheet.encoding !== undefined && "--encoding",
   ].find((flag) => flag !== false);
   if (given === undefined) return asked;
-  throw new SettingsError(`${given} is for the file of a desired state, and this is planned already`);
+  throw new SettingsError(`${given} is for the file of a desired state, but this is already a plan`);
 }
 
 /** The beginning of a plan that `plan --out` wrote. */

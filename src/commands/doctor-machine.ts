@@ -50,7 +50,7 @@ async function checkStateFolder(folder: string): Promise<Check> {
     if (await syncFolder(folder)) return ok(about, `${folder} can be written`);
     return note(
       about,
-      `${folder} can be written, but its file system cannot put the names of files on the disk: a power failure may take away the newest runs, and what they had sent`,
+      `${folder} can be written, but its file system does not guarantee that new files survive a power failure: the newest runs, and the record of their requests, may be lost`,
       "Set TARGETING_MCP_STATE_DIR to a folder on a local file system.",
     );
   } catch (thrown) {

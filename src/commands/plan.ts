@@ -105,7 +105,7 @@ async function drift({ file, targeting: given, fresh, sheet }: AskedFile, contex
   const { memory } = context;
   const targetingId = await whichTargeting({ given, file: desired.targeting, base, byName: false, memory });
   if (targetingId === undefined) {
-    printNote("The targeting of the file was never seen: nothing can have drifted.");
+    printNote("The targeting of the file has never been seen, so it cannot have drifted.");
     return 1;
   }
   const there = await readShowing(context, targetingId, fresh);

@@ -97,7 +97,7 @@ function checkService({ environment }: Settings, mode: string | undefined): void
   }
   throw new SettingsError(
     "set TARGETING_API_URL and TARGETING_API_KEY, or TARGETING_MCP_MODE=sandbox with TARGETING_MCP_SANDBOX_URL: " +
-      "this command never uses a sandbox unless it is set",
+      "this command uses a sandbox only if these settings name it",
     "TARGETING_API_URL",
   );
 }

@@ -133,7 +133,7 @@ const FOREIGN: Readonly<Record<string, readonly [what: string, remedy: string]>>
 export function unknownForm(path: string, further = ""): FileError {
   const foreign = FOREIGN[extname(path).toLowerCase()];
   if (foreign !== undefined) {
-    return new FileError(`${JSON.stringify(path)} is ${foreign[0]}, which is not read`, foreign[1]);
+    return new FileError(`${JSON.stringify(path)} is ${foreign[0]}, which cannot be read`, foreign[1]);
   }
   return new FileError(
     `${JSON.stringify(path)} has an unknown extension`,

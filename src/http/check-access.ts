@@ -19,7 +19,7 @@ export function checkAccess({ http, environment, sources }: Settings, access: Ac
   const alone = ISSUER_SETTINGS.find((variable) => sources.get(variable) !== "default");
   if (oauth === undefined && alone !== undefined) {
     throw new SettingsError(
-      `TARGETING_MCP_OAUTH_ISSUER is missing: ${alone} is set, and says nothing without it`,
+      `TARGETING_MCP_OAUTH_ISSUER is missing: ${alone} is set, and has no effect without it`,
       "TARGETING_MCP_OAUTH_ISSUER",
     );
   }

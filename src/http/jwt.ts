@@ -83,7 +83,7 @@ function refuseAtSight(token: string, { issuer, audience, kind = "access" }: Jwt
           .toLowerCase()
           .replace(/^application\//, "");
   if (!TYPES[kind].some((one) => one === type)) throw invalid(`the token's typ is not that of an ${kind} token`);
-  if (alg === undefined || !ALGORITHMS.includes(alg)) throw invalid("the token's alg is not one that is accepted");
+  if (alg === undefined || !ALGORITHMS.includes(alg)) throw invalid("the token's alg is not accepted");
   const { iss, aud = [], exp } = decodeJwt(token);
   if (iss !== issuer) throw invalid("the token's iss is not the required one");
   if (![aud].flat().includes(audience)) throw invalid("the token's aud is not the required one");

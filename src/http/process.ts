@@ -151,7 +151,10 @@ export function servedFigures(text: () => string, access: Access): ServedFigures
     async refuse(request, from) {
       if (isFromHere(request, from)) return undefined;
       if (!requiresAuthentication({ access, jwt: undefined, ownKeys: false })) {
-        return httpError(403, "figures are for this machine, and for tokens of TARGETING_MCP_ACCESS_FILE");
+        return httpError(
+          403,
+          "metrics are served only to this machine, and to callers with a token of TARGETING_MCP_ACCESS_FILE",
+        );
       }
       const caller = await authenticate(request);
       return caller instanceof Response ? caller : undefined;

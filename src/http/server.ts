@@ -254,7 +254,7 @@ function partsOrRefusal({ partsFor }: HttpOptions, caller: Caller): CallerParts 
   } catch (thrown) {
     if (thrown instanceof TooBusyError) return httpError(503, thrown.message, { "retry-after": "5" });
     if (!(thrown instanceof SettingsError)) throw thrown;
-    return httpError(403, "a key was given for an API of which this server has no address");
+    return httpError(403, "a key was given for an API, but this server has no address of that API");
   }
 }
 

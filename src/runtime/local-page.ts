@@ -34,7 +34,7 @@ export async function localPage(
   const serve = async (request: Request): Promise<Response> =>
     rejectForeignHost(request.headers, hostnames) === undefined
       ? page.serve(request)
-      : refusedAnswer(new RefusedRequest(403, "This page is served to this machine alone."));
+      : refusedAnswer(new RefusedRequest(403, "This page is served only to this machine."));
   const failed = (error: unknown): Response => {
     log.error("a request of the page failed", { error });
     return refusedAnswer(new RefusedRequest(500, "That failed for a reason inside the server; its log says more."));

@@ -140,14 +140,14 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
     const by = undoneByRun(run.state);
     throw new ToolError(
       `this run was undone${by === undefined ? "" : ` by run ${by}`} and cannot be resumed`,
-      "If it is wanted after all, undo that run with undo_run, or make the call again.",
+      "To apply it after all, undo that run with undo_run, or make the call again.",
     );
   }
   if (isWithdrawn(run.state)) {
     const how = run.state.facts.tool === undefined ? "was cancelled" : "ended";
     throw new ToolError(
       `this run ${how} before it was started; nothing was sent`,
-      "Make the call again if it is wanted after all.",
+      "To apply it after all, make the call again.",
     );
   }
   checkNoDryRun(run);

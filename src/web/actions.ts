@@ -65,7 +65,7 @@ export async function actOn({ runId, action, data, who }: PageAction, shown: Pag
       await resumeFor(run, personOf(who, shown), services);
       return {};
     }
-    if (!isDecision(action)) throw new RefusedRequest(404, "The page has nothing here.");
+    if (!isDecision(action)) throw new RefusedRequest(404, "There is nothing at this address.");
     const answer = action === "approve" ? "approved" : "declined";
     const { digest, typed } = decision.safeParse(data).data ?? {};
     const wanted = answer === "approved" ? await requiredTextOf(runId, seen.shown) : undefined;
@@ -132,7 +132,7 @@ async function undo(run: Run, services: ToolServices): Promise<Acted> {
   // Loaded late: few runs are undone.
   const { keepUndoPlan } = await import("../tools/undo-run.ts");
   const { rows, already, kept } = await keepUndoPlan(runId, callerContext(run, services));
-  if (kept === undefined) throw new RefusedRequest(409, `Nothing goes back: ${undoCounts(rows, already)}.`);
+  if (kept === undefined) throw new RefusedRequest(409, `Nothing can be undone: ${undoCounts(rows, already)}.`);
   const { header, plan, document } = kept;
   checkApplicable(document, services);
   await keepWaiting(header, plan, { ...services, changes: changesOf(services) });

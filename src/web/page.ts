@@ -48,7 +48,7 @@ export class RefusedRequest extends Error {
 /** Returns the value. Throws a RefusedRequest if it is undefined. */
 export function orRefused<Found>(
   found: Found | undefined,
-  message = "The page has nothing here.",
+  message = "There is nothing at this address.",
   status = 404,
 ): Found {
   if (found === undefined) throw new RefusedRequest(status, message);
@@ -110,7 +110,7 @@ export function pageApp<Session>({ address, shownAt, about, openRoutes, enter }:
 
 /** Returns the error for a method that the page does not have. */
 export function notRead(): RefusedRequest {
-  return new RefusedRequest(405, "The page is read by GET.");
+  return new RefusedRequest(405, "Only GET is allowed here.");
 }
 
 /** Returns a JSON response. The application adds the page's headers. */
@@ -155,10 +155,10 @@ export const takePosted: MiddlewareHandler<Pick<PageEnv<unknown>, "Variables">> 
   let bytes = 0;
   for await (const chunk of request.body ?? []) {
     bytes += chunk.byteLength;
-    if (bytes > MAX_BYTES) throw new RefusedRequest(413, "that is more than the page ever sends");
+    if (bytes > MAX_BYTES) throw new RefusedRequest(413, "the request is too large");
     text += decoder.decode(chunk, { stream: true });
   }
-  context.set("posted", text === "" ? {} : orRefused(parseJson(text), "the page sends JSON", 400));
+  context.set("posted", text === "" ? {} : orRefused(parseJson(text), "the request must contain JSON", 400));
   await next();
 };
 
@@ -178,7 +178,7 @@ function checkPost({ headers }: Request): void {
   const site = headers.get("sec-fetch-site") ?? "same-origin";
   if (to === undefined || to.host !== from?.host || site !== "same-origin") throw notOfPage();
   const isJson = /^application\/json\s*(;|$)/i.test(headers.get("content-type") ?? "");
-  if (!isJson) throw new RefusedRequest(415, "the page sends JSON");
+  if (!isJson) throw new RefusedRequest(415, "the request must contain JSON");
 }
 
 /**
@@ -200,7 +200,7 @@ function addressed(headers: Headers, protocol: string): URL | undefined {
 }
 
 function notOfPage(): RefusedRequest {
-  return new RefusedRequest(403, "only the page of this server may send this");
+  return new RefusedRequest(403, "only this server's own page may send this request");
 }
 
 /** Compares two secrets in constant time. */

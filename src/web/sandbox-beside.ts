@@ -125,7 +125,8 @@ async function answerOf(
     paths.some((path) => pathname === path || pathname.startsWith(`${path}/`));
   const isPost = request.method === "POST";
   if (!isOf(isPost ? CHANGES : READS)) return undefined;
-  if (isPost && rights === "reads") throw new RefusedRequest(403, "The sandbox is changed on its own machine alone.");
+  if (isPost && rights === "reads")
+    throw new RefusedRequest(403, "The sandbox can be changed only on its own machine.");
   const posted = {
     ...{ method: "POST", body: JSON.stringify(body) },
     headers: { "Content-Type": "application/json", Origin: new URL(page.url).origin },

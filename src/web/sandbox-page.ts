@@ -64,7 +64,7 @@ function addChanges(app: SandboxApp, world: World): void {
     return dataAnswer(faultsMessage(world.faults));
   });
   app.post(`${PATHS.faults}/:id{[0-9]{1,15}}/remove`, ({ req }) => {
-    if (!world.faults.remove(Number(req.param("id")))) throw new RefusedRequest(404, "this fault is no longer there");
+    if (!world.faults.remove(Number(req.param("id")))) throw new RefusedRequest(404, "this fault was already removed");
     return dataAnswer({});
   });
   app.post(PATHS.events, ({ var: { posted } }) => {

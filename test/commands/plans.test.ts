@@ -226,7 +226,7 @@ test.each([
   [
     "an address of a sandbox alone",
     { TARGETING_MCP_SANDBOX_URL: "http://127.0.0.1:1" },
-    "never uses a sandbox unless it is set",
+    "uses a sandbox only if these settings name it",
   ],
   ["the event API alone", { EVENT_API_URL: "http://127.0.0.1:1", EVENT_APP_KEY: "k" }, "TARGETING_API_URL"],
   ["an address without its key", { TARGETING_API_URL: "http://127.0.0.1:1" }, "TARGETING_API_KEY is missing"],

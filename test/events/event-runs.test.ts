@@ -456,7 +456,7 @@ describe("a run that died while it was started", () => {
     expect(await rested(resumed)).toMatchObject({ counts: { items: 10, succeeded: sent.length } });
     expect(sent.length).toBeLessThanOrEqual(1);
     const [group] = failureGroups(resumed?.state ?? new EventRunState());
-    expect(group?.reason.detail?.error).toMatch(/9 events of run .* were not kept: they cannot be sent/);
+    expect(group?.reason.detail?.error).toMatch(/9 events of run .* were not stored, so they cannot be sent/);
   });
 });
 

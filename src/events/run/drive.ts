@@ -104,7 +104,10 @@ async function* remainingEvents(
   }
   const gone = state.objects.length - kept;
   if (gone > 0)
-    throw new RunStoreError(`${gone} events of run ${runId} were not kept: they cannot be sent`, SEND_AGAIN_REMEDY);
+    throw new RunStoreError(
+      `${gone} events of run ${runId} were not stored, so they cannot be sent`,
+      SEND_AGAIN_REMEDY,
+    );
 }
 
 /** Returns the sandbox's verdict on an event; undefined if it cannot be observed. */

@@ -255,7 +255,7 @@ async function readBack(
   }
   if (await kept.isDriven()) return undefined;
   throw new NothingStoredError(
-    `run ${runId} was never started: its server ended before its events were kept, and nothing was sent`,
+    `run ${runId} was never started: its server ended before its events were stored, and nothing was sent`,
     "Make the call again.",
   );
 }

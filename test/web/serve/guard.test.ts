@@ -62,9 +62,9 @@ test.each([
 test.each([
   ["GET", "/page/runs", 200, []],
   ["HEAD", "/page/runs", 405, undefined],
-  ["PUT", "/page/runs", 405, { message: "The page is read by GET." }],
-  ["DELETE", "/page/other", 405, { message: "The page is read by GET." }],
-  ["GET", "/page/other", 404, { message: "The page has nothing here." }],
+  ["PUT", "/page/runs", 405, { message: "Only GET is allowed here." }],
+  ["DELETE", "/page/other", 405, { message: "Only GET is allowed here." }],
+  ["GET", "/page/other", 404, { message: "There is nothing at this address." }],
 ] as const)("with a session, %s %s is %i", async (method, path, status, body) => {
   const answer = await answered(new Request(ADDRESS + path, { method }));
   expect(answer.status).toBe(status);
