@@ -16,6 +16,8 @@ const CANDIDATES = 5;
 const LEAST_LIKENESS = 0.3;
 /** The maximum number of unknown names for which similar ones are searched: each search compares all names. */
 const MAX_LOOKED_FOR = 20;
+/** Longer texts have as many letters compared. Comparing millions would delay all other calls. */
+const MAX_COMPARED_LETTERS = 256;
 
 /**
  * Finds objects by name. The exact name comes first; if there is none, case and outer spaces are ignored, provided that
@@ -55,7 +57,7 @@ export class NameIndex<Thing extends Named> {
   #near(name: string): readonly Thing[] {
     this.#lookedFor += 1;
     if (this.#lookedFor > MAX_LOOKED_FOR) return [];
-    const wanted = folded(name);
+    const wanted = folded(name.slice(0, MAX_COMPARED_LETTERS));
     const pairs = pairsOf(wanted);
     const rated = [...this.#folded].map(([other, things]) => {
       const holds = other.includes(wanted) ? 2 : Number(other !== "" && wanted.includes(other));
