@@ -139,7 +139,7 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
     ...state.facts,
     approval: approvalOf(state.facts),
     otherCounts: state.unexpectedCounts(),
-    neverPlanned: isNeverPlanned(run),
+    neverPlanned: await isNeverPlanned(run, context),
     ...(isAtRest && { strandedNames: leftoverNames(state), temporaryNames: state.temporaryNames() }),
   };
   const onPage = pageReport(run);
@@ -155,11 +155,14 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
 }
 
 /**
- * Returns whether the server of a run ended before it planned the run, after the call was answered. Plans do not count,
- * because they are made again.
+ * Returns whether the server of a run ended before it planned the run, and cannot plan it any more. A plan is made
+ * again from its input, unless the server ended before it stored that.
  */
-function isNeverPlanned({ header, state, status }: ChangeRun): boolean {
-  return header.unplanned === true && header.call.tool !== "apply_plan" && status() === "interrupted" && !state.planned;
+async function isNeverPlanned({ header, state, status }: ChangeRun, { runs }: ToolContext): Promise<boolean> {
+  if (status() !== "interrupted" || state.planned) return false;
+  if (header.call.tool !== "apply_plan") return header.unplanned === true;
+  for await (const _ of runs.part(header.runId, "input")()) return false;
+  return true;
 }
 
 /** Returns the next steps of a run that is a plan. Loaded late, because few runs are plans. */

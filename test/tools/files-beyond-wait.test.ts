@@ -134,6 +134,22 @@ test("a dry run whose server ended before it was planned is made again by its ca
   await expect(answerOf(resumeRun, { runId }, context)).rejects.toThrow("never planned");
 });
 
+test.each(["plan_targeting", "undo_run"] as const)(
+  "a plan of %s whose server ended before it stored the plan is made again by its call alone",
+  async (plannedBy) => {
+    const { context, targetingId, changes } = await started();
+    const call = { tool: "apply_plan", input: { plannedBy, targetingId, digest: "0" } } as const;
+    const { runId } = await changes.keep(call, "tester", undefined);
+    const { structured, text } = await answerOf(getRun, { runId }, context);
+    expect(structured).toMatchObject({
+      status: "interrupted",
+      nextSteps: [expect.stringContaining("make the call again")],
+    });
+    expect(text).not.toContain("resume_run");
+    await expect(answerOf(resumeRun, { runId }, context)).rejects.toThrow("not stored");
+  },
+);
+
 test.each([
   ["a file", (file: string) => ({ file })],
   ["what stands in the call", () => ({ desired: { version: 1, options: [{ name: "Red" }] } })],
