@@ -1,6 +1,12 @@
 import type { Readable, Writable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { JSONRPCMessage, McpServer, McpServerFactory, Transport } from "@modelcontextprotocol/server";
+import {
+  isJSONRPCRequest,
+  type JSONRPCMessage,
+  type McpServer,
+  type McpServerFactory,
+  type Transport,
+} from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import type { Log } from "../observe/log.ts";
 import { parseJson } from "../platform/json.ts";
@@ -12,6 +18,8 @@ import type { CallsUnderWay } from "./server-parts.ts";
 const LAST_ANSWERS_MS = 2000;
 
 const INVALID_REQUEST = -32_600;
+const MALFORMED =
+  "the request is malformed: id and progressToken must be a text or a whole number, method a text, and params an object";
 
 type Era = Parameters<McpServerFactory>[0]["era"];
 
@@ -128,12 +136,21 @@ class LineConnection implements StdioConnection {
   }
 
   #read(line: string): void {
-    // The SDK checks the kind of message.
-    const message = parseJson(line);
-    if (isMessage(message)) {
-      if ("method" in message && message.method === "subscriptions/listen") this.#listen(message);
-      else this.#deliver(message);
-    } else if (line.trim() !== "") this.#options.log.warn("a line is not a message", { bytes: line.length });
+    // A batch of the protocol version 2025-03-26.
+    for (const message of [parseJson(line)].flat()) {
+      if (isMessage(message)) this.#take(message);
+      else if (line.trim() !== "") this.#options.log.warn("a line is not a message", { bytes: line.length });
+    }
+  }
+
+  #take(message: JSONRPCMessage): void {
+    const id = "method" in message && "id" in message ? message.id : undefined;
+    // The SDK drops a malformed request, and its client would wait for an answer.
+    if (id !== undefined && !isJSONRPCRequest(message)) {
+      this.#options.log.warn("a request is malformed");
+      refuse(id, MALFORMED, this.#options);
+    } else if ("method" in message && message.method === "subscriptions/listen") this.#listen(message);
+    else this.#deliver(message);
   }
 
   /** Delivers a request to listen, and sends its notifications. */
@@ -214,13 +231,19 @@ function isMessage(value: unknown): value is JSONRPCMessage {
   return typeof value === "object" && value !== null && "jsonrpc" in value && value.jsonrpc === "2.0";
 }
 
-function refuseLine(line: LongLine, { output, maxLineBytes, log }: StdioOptions): void {
+function refuseLine(line: LongLine, options: StdioOptions): void {
+  const { maxLineBytes, log } = options;
   const id = requestIdOf(line);
   log.warn("a message was too long to be read", { bytes: line.bytes, limit: maxLineBytes, id });
-  if (id === undefined) return;
   const message =
     `the message has ${line.bytes} bytes, and the longest that is read has ${maxLineBytes}: ` +
     "send the items in several calls, or give them as a file";
+  refuse(id, message, options);
+}
+
+/** Answers a request that cannot be read, if it has an ID with which its client finds the answer. */
+function refuse(id: unknown, message: string, { output }: StdioOptions): void {
+  if (typeof id !== "string" && typeof id !== "number") return;
   output.write(`${JSON.stringify({ jsonrpc: "2.0", id, error: { code: INVALID_REQUEST, message } })}\n`);
 }
 

@@ -41,3 +41,26 @@ test("a host that fills every argument is served as one that fills those it mean
   const refused = await call("delete_options", { targetingId, ids: [], names: null, onlyEmpty: true });
   expect(refused.isError).toBe(true);
 });
+
+test.each([
+  ["a broken number as its ID", 1.5, { method: "ping" }],
+  ["a list as its parameters", 9, { method: "ping", params: [] }],
+  ["a number as its method", "9", { method: 5 }],
+  ["a broken progress token", 9, { method: "tools/list", params: { _meta: { progressToken: 1.5 } } }],
+  ["an unreadable request to listen", 9, { method: "subscriptions/listen", params: 5 }],
+])("a request with %s is answered with what is wrong", async (_what, id, rest) => {
+  const command = startCommand([]);
+  for (const message of OPENING) command.send(message);
+  command.send({ jsonrpc: "2.0", id, ...rest });
+  const error = { code: -32_600, message: expect.stringContaining("a text or a whole number") };
+  expect(await command.answer(id)).toMatchObject({ error });
+  command.send({ jsonrpc: "2.0", id: 10, method: "ping" });
+  expect(await command.answer(10)).toMatchObject({ result: {} });
+});
+
+test("each request of a batch is answered", async () => {
+  const command = startCommand([]);
+  for (const message of OPENING) command.send(message);
+  command.send([8, 9].map((id) => ({ jsonrpc: "2.0", id, method: "ping" })));
+  for (const id of [8, 9]) expect(await command.answer(id)).toMatchObject({ result: {} });
+});
