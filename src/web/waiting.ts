@@ -5,6 +5,8 @@ import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import type { EffectPart } from "../changes/rows/entries.ts";
 import { cutText, thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
+import { didCounts } from "../runs/report.ts";
+import { nameProblem } from "../spec/names.ts";
 import type { ChangeCounts, EffectObjects, RunRow, EffectPart as ShownPart, Waiting } from "./wire.ts";
 
 /** The maximum number of objects of one kind in a row, or in a page of objects. */
@@ -28,7 +30,7 @@ export function waitingOf(
   return {
     effect: note ?? effect,
     ...{ digest, parts: parts.map(firstObjects), expiresAt: until, elsewhere },
-    ...(parts.length === 0 ? { lost: [], undoable: [] } : undoOf(counts, days)),
+    ...undoOf(counts, parts, days),
     act: actOf(run, parts),
     counts,
     magnitude: magnitudeOf(run, parts),
@@ -39,18 +41,64 @@ export function waitingOf(
   };
 }
 
-/** Returns what cannot be restored, and what can be undone. Only what is deleted comes back under new IDs. */
-function undoOf({ created, changed, deleted }: ChangeCounts, days: number): Pick<Waiting, "lost" | "undoable"> {
+/**
+ * Returns what cannot be restored, and what can be undone. Only deleted objects come back under new IDs, and those with
+ * names that the service refuses do not come back (management-api 8.3).
+ */
+export function undoOf(
+  { created, changed, deleted }: ChangeCounts,
+  parts: readonly EffectPart[],
+  days: number,
+): Pick<Waiting, "lost" | "undoable" | "refusedNames"> {
+  if (parts.length === 0) return { lost: [], undoable: [] };
   const until = `for ${many(days, "day")}`;
   if (deleted === 0) return { lost: [], undoable: [`This can be undone ${until}.`] };
+  const names = parts.filter(({ title }) => kindOfPart(title) === "deleted").flatMap(({ objects }) => objects);
+  const refusedNames = names.filter(({ name }) => nameProblem(name) !== undefined).length;
+  const refused =
+    refusedNames === 0
+      ? []
+      : [`${many(refusedNames, "deleted object")} cannot be restored: the service does not accept the name.`];
+  if (refusedNames === created + changed + deleted) return { lost: refused, undoable: [], refusedNames };
+  if (refusedNames === deleted) return { lost: refused, undoable: [`The rest can be undone ${until}.`], refusedNames };
   return {
-    lost: ["Restored objects have new IDs: campaigns and ad products that use the old IDs stay disconnected."],
+    lost: [
+      "Restored objects have new IDs: campaigns and ad products that use the old IDs stay disconnected.",
+      ...refused,
+    ],
     undoable: [
       created + changed === 0
         ? `Names, groups and Context IDs can be restored ${until}.`
         : `This can be undone ${until}, with the names, groups and Context IDs of deleted objects.`,
     ],
+    refusedNames,
   };
+}
+
+/** Returns how much of a run an undo brings back, and how: `4 exactly, 1 under a new ID`. */
+export function undoWords(run: ChangeRun): string {
+  const { created = 0, changed = 0, deleted = 0, gone = 0 } = didCounts(run.state) ?? {};
+  const exactly = created + changed;
+  const refused = deleted + gone === 0 ? 0 : refusedNamesOf(run);
+  const underNew = deleted + gone - refused;
+  const words = [
+    exactly === 0 ? "" : `${thousands(exactly)} exactly`,
+    underNew === 0 ? "" : `${thousands(underNew)} under ${underNew === 1 ? "a new ID" : "new IDs"}`,
+    refused === 0 ? "" : `${thousands(refused)} not: the service does not accept the name`,
+  ];
+  return words.filter((each) => each !== "").join(", ");
+}
+
+/** Counts the objects that a run has deleted and whose names the service refuses. */
+function refusedNamesOf({ state }: ChangeRun): number {
+  let refused = 0;
+  for (let object = 0; object < state.objects.length; object += 1) {
+    const standing = state.standing(object);
+    const isDeleted = state.didOf(object) === "deleted" && (standing === "succeeded" || standing === "alreadyDone");
+    const { name } = isDeleted ? (state.objects.at(object) ?? {}) : {};
+    if (name !== undefined && nameProblem(name) !== undefined) refused += 1;
+  }
+  return refused;
 }
 
 function contextIdsIn({ objects }: EffectPart): number {

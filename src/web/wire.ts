@@ -112,6 +112,8 @@ export interface RunRow {
   readonly isDeclined?: boolean | undefined;
   /** The time until which its changes can be undone. */
   readonly undoUntil?: number | undefined;
+  /** How much of it an undo brings back, and how: `4 exactly, 1 under a new ID`. Absent in lists. */
+  readonly undoes?: string | undefined;
   /** The reason why an unfinished run makes no progress and how to continue it, or that its record is damaged. */
   readonly standsStill?: string | undefined;
   /** Only for a run that waits for an approval. */
@@ -144,6 +146,8 @@ export interface Waiting {
   /** What cannot be restored, and what can be undone, one sentence each. */
   readonly lost: readonly string[];
   readonly undoable: readonly string[];
+  /** How many deleted objects stay deleted, because the service refuses their names; absent if nothing is deleted. */
+  readonly refusedNames?: number | undefined;
   readonly expiresAt: number;
   /** What has changed since it was planned, one sentence each. If present, the run cannot be approved. */
   readonly stale?: readonly string[] | undefined;

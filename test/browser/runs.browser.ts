@@ -283,6 +283,7 @@ test("the result of a button goes away as it is closed, or after a while by itse
       await page.getByRole("button", { name: "copy", exact: true }).first().click();
       await page.getByText(/^(Copied\.|The browser did not copy)/).waitFor();
     };
+    await page.getByText("· 3 exactly, 1 under a new ID").waitFor();
     await page.getByText("Technical details").click();
     await copy();
     await page.getByRole("button", { name: "Close" }).click();
@@ -640,6 +641,11 @@ test("an approval says which part comes back under new IDs, and each fact once",
       { ...waiting, counts: { created: 0, changed: 0, deleted: 25 } },
       "Deleted 25 of 100 options (25 %)",
       "Restorable under new IDs",
+    ],
+    [
+      { ...waiting, counts: { created: 0, changed: 0, deleted: 25 }, refusedNames: 5 },
+      "Deleted 25 of 100 options (25 %)",
+      "20 of 25 come back under new IDs",
     ],
     [plan, "Changes 5 +1 new ~3 changed −1 deleted 1 of 100 options deleted (1 %)", "1 of 5 comes back under a new ID"],
   ] as const) {

@@ -125,6 +125,8 @@ export const PARTIAL: RunDetail = {
   run: run("01PARTIAL", {
     title: "Applied spring.yaml to Spring: 2 new, 3 changed, 1 deleted",
     did: { created: 2, changed: 1, deleted: 1 },
+    undoUntil: STARTED + 30 * 86_400_000,
+    undoes: "3 exactly, 1 under a new ID",
     tool: "apply_plan",
     status: "partial",
     startedAt: STARTED - 4000,

@@ -229,7 +229,7 @@ function Story({ of, run }: { readonly of: readonly StoryStep[]; readonly run: R
  * Nothing for a run that changed nothing and succeeded, because its history says so.
  */
 function Result({ run }: { readonly run: RunRow }) {
-  const { did = NO_CHANGES, counts, status, undoUntil } = run;
+  const { did = NO_CHANGES, counts, status, undoUntil, undoes = "" } = run;
   const total = totalOf(did);
   if (counts.items === 0 || (status === "succeeded" && total === 0)) return null;
   const left = timeLeft(run);
@@ -250,6 +250,7 @@ function Result({ run }: { readonly run: RunRow }) {
       {undoUntil !== undefined && (
         <span class="push quiet small">
           Can be undone until <Ago at={undoUntil} />
+          {undoes !== "" && ` · ${undoes}`}
         </span>
       )}
     </div>

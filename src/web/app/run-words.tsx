@@ -127,13 +127,16 @@ export function Kinds({ of: { created, changed, deleted } }: { readonly of: Chan
 }
 
 /** Says what an undo brings back. A part comes back under new IDs only if something else is changed as well. */
-export function undoWords({ counts, undoable }: Waiting): string {
+export function undoWords({ counts, undoable, refusedNames = 0 }: Waiting): string {
   if (undoable.length === 0) return "It cannot be undone";
   const { deleted } = counts;
   if (deleted === 0) return "It can be undone";
-  if (deleted === totalOf(counts)) return "Restorable under new IDs";
-  const come = deleted === 1 ? "comes back under a new ID" : "come back under new IDs";
-  return `${number(deleted)} of ${number(totalOf(counts))} ${come}`;
+  const total = totalOf(counts);
+  const restored = deleted - refusedNames;
+  if (restored === total) return "Restorable under new IDs";
+  if (restored === 0) return `${number(total - deleted)} of ${number(total)} can be undone`;
+  const come = restored === 1 ? "comes back under a new ID" : "come back under new IDs";
+  return `${number(restored)} of ${number(total)} ${come}`;
 }
 
 /** Returns the objects of a run by outcome, as shares of a bar. */

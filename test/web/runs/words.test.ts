@@ -1,7 +1,10 @@
 import { describe, expect, test } from "vitest";
+import * as z from "zod";
 import { textFor } from "../../../src/answers/message-words.ts";
+import type { WriteCall } from "../../../src/changes/call.ts";
 import { agoWords, clockWords, dayWords, diffWords, durationWords } from "../../../src/web/app/plain-words.ts";
-import { isTyped, type TitleParts, textToType, titleOf } from "../../../src/web/waiting.ts";
+import { isTyped, type TitleParts, textToType, titleOf, undoOf, undoWords } from "../../../src/web/waiting.ts";
+import { startService } from "../../changes/service.ts";
 
 const PART: TitleParts = { tool: "bulk_add_options", status: "succeeded", items: 3000, done: 3000 };
 
@@ -58,6 +61,45 @@ test("sizes in messages on the page have thousands separators", () => {
     sheet: "s",
   };
   expect(textFor(one, "page")).toBe('the Context ID "70000 x" has 70,000 bytes, 1,500 characters');
+});
+
+describe("what an undo brings back", () => {
+  const { signal } = new AbortController();
+  const part = (names: readonly string[]) => ({
+    title: "Options deleted",
+    count: names.length,
+    objects: names.map((name) => ({ name, says: "" })),
+  });
+  const refused = "1 deleted object cannot be restored: the service does not accept the name.";
+  const newIds = "Restored objects have new IDs: campaigns and ad products that use the old IDs stay disconnected.";
+  test.each([
+    [0, ["Shoes"], { lost: [newIds], refusedNames: 0 }],
+    [0, ["Shoes", "bad_name"], { lost: [newIds, refused], refusedNames: 1 }],
+    [0, ["bad_name"], { lost: [refused], undoable: [], refusedNames: 1 }],
+    [3, ["bad_name"], { lost: [refused], undoable: ["The rest can be undone for 30 days."], refusedNames: 1 }],
+  ])("an approval of %i changes and the deletion of %j", (changed, names, expected) => {
+    const counts = { created: 0, changed, deleted: names.length };
+    expect(undoOf(counts, [part(names)], 30)).toMatchObject(expected);
+  });
+
+  test("a run says how much comes back exactly, under new IDs, and not", async () => {
+    const { changes, control, targeting } = await startService();
+    const within = await targeting("Spring");
+    const kept = ["One", "Two", "bad_name"].map((name) => ({ targeting: within, name }));
+    const { options } = z
+      .object({ options: z.array(z.string()) })
+      .parse(await control("POST", "/seed", { options: kept }));
+    const did = async (call: WriteCall) => {
+      const run = await changes.start(await changes.keep(call, "tester"), await changes.plan(call, signal));
+      await run?.rest;
+      return run && undoWords(run);
+    };
+    const [first = "", ...others] = options;
+    expect(await did({ tool: "update_options", input: { items: [{ _id: first, name: "Eins" }] } })).toBe("1 exactly");
+    expect(await did({ tool: "delete_options", input: { ids: others } })).toBe(
+      "1 under a new ID, 1 not: the service does not accept the name",
+    );
+  });
 });
 
 describe("what a person types to approve something large", () => {
