@@ -168,7 +168,7 @@ function changedOptions(options: readonly DesiredOption[]): readonly DesiredOpti
 }
 
 /** Takes the pictures of some views. */
-async function taken(page: Page, url: string, views: typeof VIEWS, colorScheme: string): Promise<void> {
+async function takePictures(page: Page, url: string, views: typeof VIEWS, colorScheme: string): Promise<void> {
   for (const [view, prepare] of Object.entries(views)) {
     await page.goto(`${url}/#/${view}`);
     await prepare(page);
@@ -192,12 +192,12 @@ for (const colorScheme of ["light", "dark"] as const) {
     await sendEvents(url);
     await mkdir(fileAt(FOLDER), { recursive: true });
     const page = await browser.newPage({ viewport: VIEWPORT, colorScheme });
-    await taken(page, url, VIEWS, colorScheme);
+    await takePictures(page, url, VIEWS, colorScheme);
     await withoutFaults(url);
     const planned = await plannedOver(url, folder);
     await page.goto(planned.link);
     await page.locator("[data-action=approve]").waitFor();
-    await taken(page, new URL(planned.link).origin, DECIDING_VIEWS, colorScheme);
+    await takePictures(page, new URL(planned.link).origin, DECIDING_VIEWS, colorScheme);
     await planned.close();
   } finally {
     await browser.close();

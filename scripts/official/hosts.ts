@@ -36,11 +36,11 @@ const PACKAGES = {
 } as const;
 
 const REAL_HOSTS: readonly RealHost[] = [
-  { word: "claude-code", check: (at) => listed(at, /^targeting: .*Connected$/m) },
+  { word: "claude-code", check: (at) => serverLine(at, /^targeting: .*Connected$/m) },
   {
     word: "codex",
     check: async (at) => {
-      await listed(at, /^targeting .*enabled/m);
+      await serverLine(at, /^targeting .*enabled/m);
       return codexServers(at.program, environmentOf(at), "targeting");
     },
   },
@@ -48,9 +48,9 @@ const REAL_HOSTS: readonly RealHost[] = [
     word: "gemini",
     check: async (at) => {
       // First checks the state that `setup` describes for folders that are not trusted.
-      await listed(at, /targeting: .*Disabled/);
+      await serverLine(at, /targeting: .*Disabled/);
       writeFileSync(join(at.home, ".gemini", "trustedFolders.json"), JSON.stringify({ [at.work]: "TRUST_FOLDER" }));
-      return listed(at, /targeting: .*Connected$/m);
+      return serverLine(at, /targeting: .*Connected$/m);
     },
   },
 ];
@@ -87,7 +87,7 @@ async function run(program: string, args: readonly string[], at: Place): Promise
 }
 
 /** Returns the line of the host's own list of servers that matches. Throws if there is none. */
-async function listed(at: Place, expected: RegExp): Promise<string> {
+async function serverLine(at: Place, expected: RegExp): Promise<string> {
   const said = await run(at.program, ["mcp", "list"], at);
   const [line] = expected.exec(said) ?? [];
   if (line === undefined) throw new Error(`the host says:\n${said}`);

@@ -141,9 +141,14 @@ export function effectWords(
   targeting: EffectTargeting = {},
 ): Required<Pick<Effect, "sentence" | "note">> {
   const lost = losses.filter(isCarriedOut);
-  const of = (kind: Loss["kind"]): readonly Loss[] => lost.filter((loss) => loss.kind === kind);
+  const lossesOf = (kind: Loss["kind"]): readonly Loss[] => lost.filter((loss) => loss.kind === kind);
   const sum = (some: readonly Loss[]): number => some.reduce((total, { count }) => total + count, 0);
-  const [targetings, groups, options, changed] = [of("targeting"), of("optionGroup"), of("option"), of("contextIds")];
+  const [targetings, groups, options, changed] = [
+    lossesOf("targeting"),
+    lossesOf("optionGroup"),
+    lossesOf("option"),
+    lossesOf("contextIds"),
+  ];
   const ownContextIds = groups.reduce((total, loss) => total + (loss.ownContextIds ?? 0), 0);
   const emptied = changed.filter(({ empties }) => empties).length;
   const parts = [

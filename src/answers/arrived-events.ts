@@ -9,7 +9,7 @@ import { amount, thousands } from "../platform/text.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
 import { ROUTES } from "../spec/routes.ts";
 import { type Row, takeFittingRows, tokensOf, withinTokens } from "./budget.ts";
-import { fenced, plain, quoteUntrusted, seen } from "./fence.ts";
+import { escapeInvisible, fenced, plain, quoteUntrusted } from "./fence.ts";
 
 const FINDINGS_SHOWN = 5;
 /** The maximum number of tokens of an event's body. A single event must fit an answer, as data and as text. */
@@ -44,7 +44,7 @@ export function arrivedLine({ at, verdict, basis: how, uid, eventName, findings 
     ({ path, code, basis, fix }) =>
       `${code} at ${path === "" ? "the body" : quoteUntrusted(path)} (${BASIS_WORDS[basis]}; ${fix})`,
   );
-  const body = "body" in sent ? seen(JSON.stringify(sent.body)) : `${sent.bytes} bytes`;
+  const body = "body" in sent ? escapeInvisible(JSON.stringify(sent.body)) : `${sent.bytes} bytes`;
   const text = sent.text === undefined ? [] : [`no JSON: ${quoteUntrusted(sent.text)}`];
   const known = `${verdict} (${BASIS_WORDS[how]})`;
   return [at, known, name(eventName), `uid ${name(uid)}`, ...found, body, ...text].join("; ");
@@ -107,7 +107,7 @@ function counted(counts: Readonly<Record<string, number>>): readonly string[] {
 
 function wrong(events: Readonly<Record<string, WrongEvents>>): readonly string[] {
   return Object.entries(events).map(([event, { wrong: count, of, rules }]) => {
-    const why = Object.entries(rules).map(([rule, times]) => `${seen(rule)} ${times}`);
+    const why = Object.entries(rules).map(([rule, times]) => `${escapeInvisible(rule)} ${times}`);
     return `${event} ${count} of ${of}${why.length === 0 ? "" : ` (${why.join(", ")})`}`;
   });
 }
@@ -121,7 +121,7 @@ export function eventCoverageText(events: readonly EventCoverage[], coverage: Co
   const lines = came.map(({ eventName, count, wrong: lost = 0, parameters, byPlatform }) => {
     const rules = (coverage.sometimesWrong[eventName] ?? coverage.alwaysWrong[eventName])?.rules ?? {};
     const [why] = Object.entries(rules).map(
-      ([rule, times]) => `${times < lost ? "mostly " : ""}${seen(rule)} ${times}`,
+      ([rule, times]) => `${times < lost ? "mostly " : ""}${escapeInvisible(rule)} ${times}`,
     );
     const had = Object.entries(parameters).filter(([, times]) => times > 0);
     const missing = Object.keys(parameters).filter((parameter) => parameters[parameter] === 0);
@@ -206,7 +206,7 @@ function expectationLine(
   const at = index ?? position;
   const of = uid === undefined ? "" : `, uid ${quoteUntrusted(cutUid(uid))}`;
   const about = `expectation ${at + 1}, ${quoteUntrusted(expect[at]?.eventName ?? "")}${of}`;
-  return `${about}: ${met ? `met, found ${found}` : `NOT met, ${seen(reason ?? `found ${found}`)}`}`;
+  return `${about}: ${met ? `met, found ${found}` : `NOT met, ${escapeInvisible(reason ?? `found ${found}`)}`}`;
 }
 
 /** Reports the check of order or time, by user if users were checked separately. Empty if it was not requested. */
@@ -243,7 +243,7 @@ export function reportCheck(name: "order" | "within", results: readonly CheckRow
 }
 
 function whyWords({ met, reason, tookMs }: CheckRow): string {
-  if (!met) return `: ${seen(reason ?? "")}`;
+  if (!met) return `: ${escapeInvisible(reason ?? "")}`;
   return tookMs === undefined ? "" : `: ${thousands(tookMs)} ms`;
 }
 

@@ -9,7 +9,7 @@ import { type Detail, type Message, type Sentence, texts } from "./message-words
 import { rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
 
 /** Returns the finding of the validator, in its own words. */
-function found({ finding, section }: Detail): string {
+function findingWords({ finding, section }: Detail): string {
   return typeof finding === "string" ? `: ${plain(finding)} (event-tracking-api ${String(section)})` : "";
 }
 
@@ -36,12 +36,12 @@ function requestWords({ kind, ...detail }: Detail, statusCode: number | undefine
 /** Why an event was not recorded, or why that is unknown. */
 export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
   EVENT_IGNORED: (detail) => ({
-    message: `${DROPPED}${found(detail)}`,
+    message: `${DROPPED}${findingWords(detail)}`,
     shared: DROPPED,
     remedy: fixWords(detail, "Change the event."),
   }),
   EVENT_REJECTED: (detail) => ({
-    message: `${REFUSED}${found(detail)}`,
+    message: `${REFUSED}${findingWords(detail)}`,
     shared: REFUSED,
     remedy: fixWords(detail, "Change the event."),
   }),

@@ -95,7 +95,7 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
   readonly isOfFile?: boolean;
 }
 
-/** Groups what did not succeed in a run: one group for each code and remedy. */
+/** Groups the objects of a run that did not succeed: one group for each code and remedy. */
 export function groupFailures(state: ReportedState, reader: Reader = "agent"): readonly SummarizedFailure[] {
   return failureGroups(state, (reason) => messageFor(reason).remedy).map(({ reason, ...group }) => {
     const { code, statusCode, detail } = reason;
@@ -259,7 +259,7 @@ function detailData({ reason, ...place }: FailureDetail, failure: SummarizedFail
   return { ...shortFields(detailOf(reason.detail ?? {}, failure)), ...place };
 }
 
-/** What is said of each of several objects, for codes whose words contain all details. */
+/** The words for each of several objects, for codes whose words contain all details. */
 const SAID_OF_EACH: Readonly<Record<string, (reason: FailureDetail["reason"]) => string>> = {
   INVALID_NAME: (reason) => messageFor(reason).message,
   NOT_EMPTY: ({ detail = {} }) => heldWords(detail),
@@ -286,7 +286,7 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
         ([field]) => details.length === 1 || isDifferent(field),
       );
       const values = fields.map(([field, value]) =>
-        fields.length === 1 ? said(value) : `${word(field)} ${said(value)}`,
+        fields.length === 1 ? detailWords(value) : `${word(field)} ${detailWords(value)}`,
       );
       // The message states why the first object failed.
       const other = why === because(first?.reason.detail ?? {}) ? "" : why;
@@ -301,8 +301,8 @@ function word(field: string): string {
   return /^[a-zA-Z]{1,30}$/.test(field) ? field : quoteShort(field);
 }
 
-function said(value: unknown): string {
-  if (Array.isArray(value)) return value.slice(0, LIST_SHOWN).map(said).join(" ");
+function detailWords(value: unknown): string {
+  if (Array.isArray(value)) return value.slice(0, LIST_SHOWN).map(detailWords).join(" ");
   if (typeof value === "string") return isUlid(value) ? value : quoteShort(value);
   return typeof value === "number" || typeof value === "boolean" ? String(value) : quoteShort(JSON.stringify(value));
 }

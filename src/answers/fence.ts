@@ -90,22 +90,22 @@ export function quoteUntrustedLast(text: string): string {
 
 function quoted(text: string, most: number): string {
   const { kept, cut } = cutAt(text, most);
-  return `"${seen(kept.replace(/["\\]/g, "\\$&"))}"${cut > 0 ? ` (and ${amount(cut, "more character")})` : ""}`;
+  return `"${escapeInvisible(kept.replace(/["\\]/g, "\\$&"))}"${cut > 0 ? ` (and ${amount(cut, "more character")})` : ""}`;
 }
 
 /** Escapes the control, bidirectional and invisible characters of a line of code or data. */
-export function seen(line: string): string {
+export function escapeInvisible(line: string): string {
   return line.replace(UNSEEN, escapeOf);
 }
 
 /** Formats a sentence with foreign text on one line: invisible characters escaped, cut after 300 characters. */
 export function plain(text: string): string {
   const { kept, cut } = cutAt(text, LONGEST_SHOWN);
-  return `${seen(kept)}${cut > 0 ? "…" : ""}`;
+  return `${escapeInvisible(kept)}${cut > 0 ? "…" : ""}`;
 }
 
 function cutAt(text: string, most: number): { readonly kept: string; readonly cut: number } {
-  // Most texts have fewer code units than that, and therefore not more characters.
+  // Most texts have fewer code units than `most`, and therefore not more characters.
   if (text.length <= most) return { kept: text, cut: 0 };
   const characters = [...text];
   const cut = Math.max(0, characters.length - most);

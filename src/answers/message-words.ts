@@ -4,10 +4,10 @@ import type { Reason } from "../runs/outcome.ts";
 import { isUlid } from "../spec/ulid.ts";
 import { quoteUntrusted } from "./fence.ts";
 
-/** What happened to an object and how to fix it, in our own sentences. */
+/** The message about an object, and how to fix its problem, in our own sentences. */
 export interface Message {
   readonly message: string;
-  /** The common beginning of all messages with this code, if there is one. It is said once for several reasons. */
+  /** The common beginning of all messages with this code, if there is one. Several reasons share one line with it. */
   readonly shared?: string;
   readonly remedy: string;
 }

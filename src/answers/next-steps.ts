@@ -236,7 +236,7 @@ function waiting({ counts, failures, tool }: ReportedRun): number {
     .reduce((left, { count }) => left - count, counts.notApplied);
 }
 
-/** What is known about undoing a run. */
+/** The facts about undoing a run. */
 export interface UndoFacts {
   readonly runId: string;
   readonly isUndone: boolean;

@@ -324,7 +324,7 @@ const CELLS = 'Put a cell that contains a comma or a line break in quotes: "a, b
 const PROBLEMS: Readonly<Record<string, Sentence>> = {
   damaged: ({ what, value, damage, characters }) => {
     const kind = isDamage(damage) ? damage : "formulaError";
-    const shownValue = kind === "noValue" ? "" : ` ${given(value)}`;
+    const shownValue = kind === "noValue" ? "" : ` ${quotedCell(value)}`;
     const { message, remedy } = damageWords({
       damage: kind,
       characters: Array.isArray(characters) ? characters.map(String) : [],
@@ -332,18 +332,18 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     return { message: `the ${String(what)}${shownValue} ${message}`, remedy };
   },
   notAList: ({ value }) => ({
-    message: `the cell of Context IDs ${given(value)} begins with [ but is not a JSON array of texts`,
+    message: `the cell of Context IDs ${quotedCell(value)} begins with [ but is not a JSON array of texts`,
     remedy: 'Write ["a", "b"], or separate Context IDs by |.',
   }),
   otherTargeting: ({ value }) => ({
-    message: `the row belongs to another targeting, ${given(value)}`,
+    message: `the row belongs to another targeting, ${quotedCell(value)}`,
     remedy: texts(
       "A call can change only one targeting. Send the rows of the other targeting in a call of their own.",
       "Move the rows of the other targeting into a sheet of their own.",
     ),
   }),
   action: ({ value }) => ({
-    message: `the Action ${given(value)} is not known`,
+    message: `the Action ${quotedCell(value)} is not known`,
     remedy: "Write Add, Edit or Remove, or leave the cell empty. Options cannot be archived or paused.",
   }),
   actionElsewhere: ({ action, does }) => {
@@ -373,26 +373,26 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     remedy: CELLS,
   }),
   type: ({ value }) => ({
-    message: `the type ${given(value)} is not known`,
+    message: `the type ${quotedCell(value)} is not known`,
     remedy: "Write yes or collection for a group. Write no or atomic for an option, or leave the cell empty.",
   }),
   exposeChildren: ({ value }) => ({
-    message: `exposeChildren is ${given(value)}, not yes or no`,
+    message: `exposeChildren is ${quotedCell(value)}, not yes or no`,
     remedy: "Write yes or no, or leave the cell empty.",
   }),
   otherName: ({ value, name, _id }) => ({
-    message: `the row names the option ${String(_id)} ${given(value)}, but its name is ${given(name)}`,
+    message: `the row names the option ${String(_id)} ${quotedCell(value)}, but its name is ${quotedCell(name)}`,
     remedy: "Check whether the ID or the name is right, and empty the other cell.",
   }),
   edited: ({ name, _id, fields }) => ({
-    message: `the row is about ${given(name)} (${String(_id)}), which exists and differs in ${Array.isArray(fields) ? fields.join(", ") : ""}`,
+    message: `the row is about ${quotedCell(name)} (${String(_id)}), which exists and differs in ${Array.isArray(fields) ? fields.join(", ") : ""}`,
     remedy: texts(
       "Use plan_targeting to edit options: it reads the same sheet.",
       "To edit options, ask the agent to plan this sheet.",
     ),
   }),
   op: ({ value }) => ({
-    message: `the op ${given(value)} is not known`,
+    message: `the op ${quotedCell(value)} is not known`,
     remedy: "Write add, remove or set, or leave the cell empty.",
   }),
   noOption: {
@@ -423,11 +423,11 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     remedy: "Make it an object with the fields of an item.",
   },
   unknownField: ({ field, valid }) => ({
-    message: `the row has an unknown field ${given(field)}`,
+    message: `the row has an unknown field ${quotedCell(field)}`,
     remedy: Array.isArray(valid) ? `Leave it out; valid fields: ${valid.join(", ")}.` : "Leave it out.",
   }),
   fieldType: ({ field, expected }) => ({
-    message: `the field ${given(field)} must be: ${String(expected)}`,
+    message: `the field ${quotedCell(field)} must be: ${String(expected)}`,
     remedy: "Give the row the same fields as an item of the tool.",
   }),
 };
@@ -439,6 +439,6 @@ function rowMessage(detail: Detail, reason: Reason): Entry {
   return typeof words === "function" ? words(detail, reason) : words;
 }
 
-function given(value: unknown): string {
+function quotedCell(value: unknown): string {
   return typeof value === "string" ? quoteUntrusted(value) : "missing";
 }

@@ -139,7 +139,7 @@ const TONES: Readonly<Record<ListedChangeKind, Tone>> = {
 
 const SIGNS: Readonly<Record<Tone, string>> = { comes: "+", changes: "~", goes: "-", stops: "!", plain: " " };
 
-/** A plan with what is needed to show it. */
+/** A plan, and the facts that are shown with it. */
 export interface ShownPlan {
   readonly plan: StatePlan;
   readonly file: string;

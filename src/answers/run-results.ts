@@ -9,7 +9,7 @@ import type { Approval } from "./approvals.ts";
 import type { Row } from "./budget.ts";
 import type { VerdictRow } from "./event-messages.ts";
 import { cut, OUTCOME_WORDS, type SummarizedFailure } from "./failures.ts";
-import { placeWords, plain, quoteUntrusted, seen } from "./fence.ts";
+import { escapeInvisible, placeWords, plain, quoteUntrusted } from "./fence.ts";
 
 /** A run as an answer reports it. */
 export interface ReportedRun {
@@ -90,7 +90,7 @@ export function resultRow({ reason, input, ...result }: ObjectResult & { readonl
     predicted && `expected ${predicted}${rule === undefined ? "" : ` (${plain(rule)})`}`,
     observed && `actual ${observed}`,
     ...mended.map((one) => `corrected ${plain(one)}`),
-    input === undefined ? undefined : seen(JSON.stringify(input)),
+    input === undefined ? undefined : escapeInvisible(JSON.stringify(input)),
   ];
   return { data, line: line.filter((part) => part !== undefined && part !== "").join(" ") };
 }

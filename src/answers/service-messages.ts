@@ -53,7 +53,7 @@ const TAKEN_REMEDIES: Readonly<Record<string, Text>> = {
   ),
 };
 
-function taken(what: string, detail: Detail, { operation }: Reason): Entry {
+function nameTaken(what: string, detail: Detail, { operation }: Reason): Entry {
   if (typeof detail.duplicateOfIndex === "number") {
     return {
       message: `${earlierItem(detail)} of the same call has this name`,
@@ -171,8 +171,8 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
     message: "other writes kept the project locked until the last retry",
     remedy: resuming((resume) => `${resume} ${MORE_PATIENT}`),
   },
-  TARGETING_CATEGORY_NAME_DUPLICATE: (detail, reason) => taken("an option", detail, reason),
-  TARGETING_NAME_DUPLICATE: (detail, reason) => taken("a targeting", detail, reason),
+  TARGETING_CATEGORY_NAME_DUPLICATE: (detail, reason) => nameTaken("an option", detail, reason),
+  TARGETING_NAME_DUPLICATE: (detail, reason) => nameTaken("a targeting", detail, reason),
   UNCATCHED: {
     message: "the service failed at this item each time it was sent; it was not applied",
     remedy: "Try this item again later, or make the change in the web console.",

@@ -6,7 +6,7 @@ import { amount, cutText } from "../platform/text.ts";
 import { type Approval, approvalLines, type Effect, effectPart, shortName } from "./approvals.ts";
 import { pageBudget, renderAnswer, takeRows, tokensOf } from "./budget.ts";
 import { basisNote, inBasisWords, suiteReportUri, suiteUri } from "./event-suites.ts";
-import { fenced, plain, quoteUntrusted, seen } from "./fence.ts";
+import { escapeInvisible, fenced, plain, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
 
 /** The effect of running a suite against a live endpoint, for the person who decides: how often each event is sent. */
@@ -222,7 +222,7 @@ export function suiteText(suite: {
       : [`It checks what the page sends to the sandbox at ${target}. To name another address, set EVENT_API_URL.`]),
     ...(format === "vitest" || format === "curl" ? [SERVICE_TESTS] : []),
     `All of it as ${format} is the resource ${resourceUri}; it begins:`,
-    fenced(preview.split("\n").map(seen)),
+    fenced(preview.split("\n").map(escapeInvisible)),
     `Next: run_event_tests {"suiteId":"${suiteId}"} runs ${note === undefined ? "them" : "the suite's cases"} against a sandbox.`,
   ].join("\n");
 }

@@ -185,12 +185,12 @@ function rejectionMeans(error: RejectedError): Omit<ProbeOutcome, "probe"> {
 
 /** Explains why an API cannot be probed further; undefined if it can. */
 function unusable(outcomes: readonly ProbeOutcome[], { about, address, key, whereKeysAre }: Names): Check | undefined {
-  const of = (kind: ProbeOutcome["kind"]) => outcomes.find((outcome) => outcome.kind === kind);
-  const unreached = of("unreached");
+  const outcomeOf = (kind: ProbeOutcome["kind"]) => outcomes.find((outcome) => outcome.kind === kind);
+  const unreached = outcomeOf("unreached");
   if (unreached !== undefined) {
     return problem(about, `not reached: ${unreached.words}`, unreached.remedy);
   }
-  const unauthorized = of("unauthorized");
+  const unauthorized = outcomeOf("unauthorized");
   if (unauthorized !== undefined) {
     const found = `reachable, but the key is not accepted (${unauthorized.words})`;
     return problem(about, found, `Put a valid key into ${key}: ${whereKeysAre}.`);
@@ -199,7 +199,7 @@ function unusable(outcomes: readonly ProbeOutcome[], { about, address, key, wher
     const remedy = `Check ${address} first: it may lack a part of the path, or be the address of another service.`;
     return problem(about, "reachable, but none of the paths exists there (404)", remedy);
   }
-  if (of("noProject") === undefined) return undefined;
+  if (outcomeOf("noProject") === undefined) return undefined;
   return problem(about, "the project of the key no longer exists", `Put a key of another project into ${key}.`);
 }
 

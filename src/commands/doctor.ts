@@ -182,15 +182,15 @@ async function checkApis(
 type KeysOfCallers = Readonly<Record<ToolAvailability["toolsets"][number], string | undefined>>;
 
 function keysOfCallers(input: SettingsInput, { settings, access }: Usable): KeysOfCallers {
-  const of = (address: Setting<string>, key: keyof ProjectKeys): string | undefined => {
+  const keySource = (address: Setting<string>, key: keyof ProjectKeys): string | undefined => {
     if (settingText(address, input) === undefined) return undefined;
     if (settings.http.ownKeys) return "callers over HTTP bring their own keys (TARGETING_MCP_OWN_KEYS)";
     const isInProjects = [...access.projects.values()].some((keys) => keys[key] !== undefined);
     return isInProjects ? "the keys are in the projects of TARGETING_MCP_ACCESS_FILE" : undefined;
   };
   return {
-    targeting: of(SETTINGS.targetingApiUrl, "targetingApiKey"),
-    events: of(SETTINGS.eventApiUrl, "eventAppKey"),
+    targeting: keySource(SETTINGS.targetingApiUrl, "targetingApiKey"),
+    events: keySource(SETTINGS.eventApiUrl, "eventAppKey"),
   };
 }
 

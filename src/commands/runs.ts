@@ -21,9 +21,9 @@ export async function runRuns(line: CommandLine): Promise<number> {
     try {
       const runId = given?.trim().toUpperCase();
       const { structured, text: words } = await (runId === undefined
-        ? all(context)
+        ? showRuns(context)
         : to === undefined
-          ? one(runId, context)
+          ? showRun(runId, context)
           : sheetOf(runId, { saveTo: to, delimiter }, context));
       process.stdout.write(isJson ? `${JSON.stringify(structured, null, 2)}\n` : `${forPerson(words)}\n`);
       return 0;
@@ -34,7 +34,7 @@ export async function runRuns(line: CommandLine): Promise<number> {
 }
 
 /** Shows a run. It belongs to the environment in which it was made, whatever is configured now. */
-async function one(runId: string, context: PlanContext) {
+async function showRun(runId: string, context: PlanContext) {
   const environment = (await context.runs.find(runId))?.header.environment ?? context.environment;
   return showRunOrList({ runId }, { ...context, environment });
 }
@@ -45,7 +45,7 @@ async function sheetOf(runId: string, to: SaveArguments, context: PlanContext) {
   return savedResultsAt(run, to, { ...context, environment: run.header.environment });
 }
 
-async function all(context: PlanContext) {
+async function showRuns(context: PlanContext) {
   const { environment } = context;
   const runs = await recentRuns(context);
   return { structured: { environment, runs }, text: runsText(runs, undefined) };

@@ -64,7 +64,7 @@ const OWN_PARAMETERS = Object.entries<EventSpec>(EVENTS).map(
   ([name, { parameters }]) => [name, Object.keys(parameters)] as const,
 );
 
-/** Counts the events that arrived, their parameters, and what is wrong with them. */
+/** Counts the events that arrived, their parameters, and their mistakes. */
 export function countArrived(arrived: readonly ArrivedEvent[]): CountedEvents {
   const all = new Map(EVENT_NAMES.map((name) => [name, newSeen()] as const));
   const unsupported = new Map<string, number>();

@@ -56,18 +56,18 @@ export function checkExpectations(
   if (withinMs === undefined) return overall;
   const best = bestStretch(events, all, { inOrder, withinMs });
   const within = judged(all, best, inOrder);
-  const at = (position = -1): number => events[position]?.arrivedAt ?? Number.NaN;
-  const first = at(best.start);
+  const arrivalOf = (position = -1): number => events[position]?.arrivedAt ?? Number.NaN;
+  const first = arrivalOf(best.start);
   const inTime = all.flatMap(({ wanted }, index) => (within[index]?.met ? wanted : []));
-  const last = at(Math.max(...inTime.filter((position) => position < best.end)));
+  const last = arrivalOf(Math.max(...inTime.filter((position) => position < best.end)));
   return within.map(({ met, found }, index) => {
     const anyTime = overall[index];
     if (met || anyTime === undefined) return { met, found };
     if (!anyTime.met) return anyTime;
     const { wanted = [] } = all[index] ?? {};
-    const late = at(wanted[firstFrom(wanted, best.end)]);
+    const late = arrivalOf(wanted[firstFrom(wanted, best.end)]);
     const [of, by] = Number.isNaN(late)
-      ? ["last", `${thousands(last - at(wanted[firstFrom(wanted, best.start) - 1]))} ms before`]
+      ? ["last", `${thousands(last - arrivalOf(wanted[firstFrom(wanted, best.start) - 1]))} ms before`]
       : ["first", `${thousands(late - first)} ms after`];
     const most = thousands(withinMs);
     return { met, found, reason: `not within ${most} ms of the ${of} expected event: ${by}, ${most} allowed` };

@@ -23,7 +23,7 @@ export const ENCODING_NAMES: Readonly<Record<Encoding, string>> = {
 export const DELIMITERS = [",", ";", "\t", "|"] as const;
 export type Delimiter = (typeof DELIMITERS)[number];
 
-/** How a sheet is read, whether specified or detected: what is needed to read it the same way again. */
+/** How a sheet is read, whether specified or detected. With it the sheet can be read in the same way again. */
 const sheetForm = z.object({
   delimiter: z.enum(DELIMITERS).exactOptional(),
   sheet: z.string().exactOptional(),

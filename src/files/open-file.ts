@@ -29,7 +29,7 @@ const UNITS: Readonly<Record<Exclude<Format, "xlsx">, BoundedUnit>> = {
   json: { jsonDepth: 1 },
 };
 
-/** A workbook is kept in memory in its compressed form. */
+/** A workbook is in memory in its compressed form. */
 const MAX_PACKED_BYTES = 104_857_600;
 
 export interface FileRules {

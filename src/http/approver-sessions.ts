@@ -12,7 +12,7 @@ import type { Project, Projects } from "./projects.ts";
 /** The maximum time between two checks of a person's rights, in milliseconds. */
 export const CHECK_MS = 600_000;
 
-/** How a person logged in, as their session stores it. It contains what is needed to check their rights again. */
+/** How a person logged in, as their session stores it. With it their rights are checked again. */
 export const personForm = z.discriminatedUnion("by", [
   z.strictObject({ by: z.literal("token"), name: z.string(), digest: z.string() }),
   z.strictObject({

@@ -83,7 +83,7 @@ function ageOf({ at }: { readonly at: number }): number {
   return age < 0 ? Number.POSITIVE_INFINITY : age;
 }
 
-/** The message of an error, with the errors that caused it. Its other fields may contain tokens and are left out. */
+/** The message of an error, with the errors that caused it. Its other fields may contain tokens and are omitted. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown";
   return error.cause instanceof Error ? `${error.message}: ${reasonOf(error.cause)}` : error.message;

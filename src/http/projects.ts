@@ -5,7 +5,7 @@ import type { ProjectKeys } from "../settings/access-file.ts";
 import { readSettings, type Settings, type SettingsInput } from "../settings/settings.ts";
 import { TooBusyError } from "../web/http-errors.ts";
 
-/** The maximum number of key pairs that are kept at once. */
+/** The maximum number of key pairs in memory. */
 const MAX_PAIRS = 256;
 /** A pair that was not used for this time is closed, in milliseconds. */
 const FORGOTTEN_AFTER_MS = 15 * 60_000;

@@ -70,7 +70,7 @@ export type Listening = { readonly refused: object } | Listened;
  */
 export async function listened(message: unknown, listener: Listener): Promise<Listening> {
   const { data } = listenRequest.safeParse(message);
-  // The SDK reports what is wrong with it.
+  // The SDK reports the problem with the request.
   if (data === undefined) return { message, acknowledging: () => undefined, begin: () => undefined };
   try {
     return await heardBy(data, listener);
@@ -94,8 +94,8 @@ async function heardBy(data: Asked, { parts, signal, http }: Listener): Promise<
     return refusal(data, { code: ProtocolErrorCode.InvalidParams, message: "taskIds is a list of texts" });
   }
   const watched = [
-    ...(await found(resourceSubscriptions, (uri) => watchedResource(uri, parts))),
-    ...(await found(asked.data ?? [], (taskId) => watchedTask(taskId, { call, parts }))),
+    ...(await findWatched(resourceSubscriptions, (uri) => watchedResource(uri, parts))),
+    ...(await findWatched(asked.data ?? [], (taskId) => watchedTask(taskId, { call, parts }))),
   ];
   const uris = watched.flatMap(({ uri }) => uri ?? []);
   const tasks = watched.flatMap(({ taskId }) => taskId ?? []);
@@ -128,7 +128,7 @@ interface Watched {
 }
 
 /** Finds the first of the given names, one after another, so that no request reads many runs at once. */
-async function found(
+async function findWatched(
   names: readonly string[],
   find: (name: string) => Promise<Watched | undefined>,
 ): Promise<readonly Watched[]> {

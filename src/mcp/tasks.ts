@@ -226,7 +226,7 @@ async function taskOf(named: Named, taskId: string, context: ToolContext, reques
   const { call, parts } = request;
   const { redactor, views } = parts;
   const linksFiles = call.http === undefined;
-  const over = (status: "completed" | "cancelled", answer: ToolAnswer, lastUpdatedAt: string): Task => {
+  const endedTask = (status: "completed" | "cancelled", answer: ToolAnswer, lastUpdatedAt: string): Task => {
     const [statusMessage = ""] = redactor.text(answer.text).split("\n");
     const about = { ...task, lastUpdatedAt, status, statusMessage };
     return status === "cancelled" ? about : { ...about, result: resultFor(answer, { redactor, linksFiles }) };
@@ -237,7 +237,7 @@ async function taskOf(named: Named, taskId: string, context: ToolContext, reques
   } catch (thrown) {
     if (!(thrown instanceof DamagedRunError)) throw thrown;
     const failure = failureOf(thrown, "tasks/get", parts.log);
-    return over("completed", failureAnswer(failure, context.environment), task.createdAt);
+    return endedTask("completed", failureAnswer(failure, context.environment), task.createdAt);
   }
   if (run === undefined) throw notFound();
   const status = TASK_STATUS[await standingOf(run, named, context)];
@@ -258,7 +258,7 @@ async function taskOf(named: Named, taskId: string, context: ToolContext, reques
     }
   }
   const answer = await reportRun(run, context);
-  const ended = over(status === "cancelled" ? status : "completed", answer, lastUpdatedAt);
+  const ended = endedTask(status === "cancelled" ? status : "completed", answer, lastUpdatedAt);
   if (views?.metaOf(run.header.call.tool) === undefined || ended.result === undefined) return ended;
   return { ...ended, result: { ...ended.result, _meta: { ...(await views.beside(answer, context)) } } };
 }

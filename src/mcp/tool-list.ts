@@ -88,7 +88,7 @@ export function listedTools(tools: readonly ListedTool[], offer: ToolAvailabilit
   );
 }
 
-/** Tools as clients may see them. Their schemas are created at their first use and kept. */
+/** Returns the tools as clients may see them. Each schema is created at its first use, and only once. */
 export function catalogue(tools: readonly Tool[]): readonly ListedTool[] {
   return tools.map((tool) => ({
     tool,

@@ -32,7 +32,7 @@ const PREFIX = "targeting_mcp_";
 /** Creates an empty set of metrics. */
 export function newFigures(): Figures {
   const all: Kept[] = [];
-  const made = (type: Kept["type"], name: string, help: string): Figure => {
+  const createFigure = (type: Kept["type"], name: string, help: string): Figure => {
     const values = new Map<string, number>();
     all.push({ name: PREFIX + name, type, help, values });
     return {
@@ -43,8 +43,8 @@ export function newFigures(): Figures {
     };
   };
   return {
-    counter: (name, help) => made("counter", name, help),
-    gauge: (name, help) => made("gauge", name, help),
+    counter: (name, help) => createFigure("counter", name, help),
+    gauge: (name, help) => createFigure("gauge", name, help),
     text: () => all.map(figureText).join(""),
   };
 }

@@ -53,11 +53,11 @@ export function decisionPage({ page, serve, environment }: Parts): DecisionPage 
     if (opening !== undefined) return opening;
     const mine = openBrowser(`${local.link()}#/approvals`, environment);
     opening = mine;
-    const over = (): void => {
+    const finish = (): void => {
       if (opening === mine) opening = undefined;
     };
-    void local.someoneWithin(local.linkMs).then(over);
-    void mine.then((isOpen) => isOpen || over());
+    void local.someoneWithin(local.linkMs).then(finish);
+    void mine.then((isOpen) => isOpen || finish());
     return mine;
   };
   return {

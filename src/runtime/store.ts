@@ -85,8 +85,8 @@ type SealPurpose = "confirmation" | "question" | "page";
 export type SealKeys = (purpose: SealPurpose) => Promise<Uint8Array>;
 
 /**
- * Keys for seals, derived from the setting (base64), otherwise from the key that `kept` returns, which is asked again if it
- * throws. Throws a RunStoreError if there is none.
+ * Returns the keys for seals, derived from the setting (base64), otherwise from the key that `kept` returns. If `kept`
+ * throws, it is called again for the next key. Throws a RunStoreError if there is none.
  */
 export function sealKeys(sealKey: string | undefined, kept: () => Promise<Uint8Array>): SealKeys {
   let root = sealKey === undefined ? undefined : Buffer.from(sealKey, "base64");

@@ -61,8 +61,8 @@ export function eventFindings(body: unknown): readonly Finding[] {
 
 /** Checks the fields of 2.1: `uid` and `eventName`. */
 function commonFindings(body: Fields): readonly Finding[] {
-  const uid = own(body, "uid");
-  const eventName = own(body, "eventName");
+  const uid = ownField(body, "uid");
+  const eventName = ownField(body, "eventName");
   return [
     ...(typeof uid === "string" ? [] : [finding("uid", "uidMissing")]),
     ...(uid === "" ? [finding("uid", "requiredEmpty")] : []),
@@ -80,7 +80,7 @@ function nameFindings(eventName: string): readonly Finding[] {
 
 /** Finds strings over 1,024 characters in parameters and items, and too many items (section 8). */
 function lengthFindings(body: Fields): readonly Finding[] {
-  const items = own(body, "items");
+  const items = ownField(body, "items");
   const list: readonly unknown[] = Array.isArray(items) ? items : [];
   return [
     ...(list.length > EVENT_LIMITS.items.value ? [finding("items", "tooManyItems")] : []),
@@ -100,11 +100,11 @@ function longStrings(fields: Fields, prefix: string): readonly Finding[] {
 
 /** Checks the event's own parameters (2.2) and the entries of its `items` (2.3). */
 function parameterFindings(body: Fields): readonly Finding[] {
-  const eventName = own(body, "eventName");
+  const eventName = ownField(body, "eventName");
   if (typeof eventName !== "string" || !isEventName(eventName)) return [];
   const event: EventSpec = EVENTS[eventName];
-  const common = [typeFinding("platform", own(body, "platform"), EVENT_FIELDS.platform)].flat();
-  const items = own(body, "items");
+  const common = [typeFinding("platform", ownField(body, "platform"), EVENT_FIELDS.platform)].flat();
+  const items = ownField(body, "items");
   const entries: readonly unknown[] = Object.hasOwn(event.parameters, "items") && Array.isArray(items) ? items : [];
   return [
     ...common,
@@ -124,7 +124,7 @@ function fieldFindings(
   known: readonly string[],
 ): readonly Finding[] {
   const defined = Object.entries(parameters).flatMap(([name, parameter]) => {
-    const value = own(fields, name);
+    const value = ownField(fields, name);
     const path = prefix + name;
     if (value === undefined || value === null) return parameter.required ? [finding(path, "requiredMissing")] : [];
     if (parameter.required && value === "") return [finding(path, "requiredEmpty")];
@@ -141,6 +141,6 @@ function typeFinding(path: string, value: unknown, { type }: Parameter): readonl
 }
 
 /** Returns a property of the object itself, never an inherited one. */
-function own(fields: Fields, key: string): unknown {
+function ownField(fields: Fields, key: string): unknown {
   return Object.hasOwn(fields, key) ? fields[key] : undefined;
 }

@@ -61,8 +61,8 @@ export type RequestBody = { readonly text: string; readonly bytes: number } | { 
 const PATIENCE = 8;
 
 /**
- * Reads a request's body. A body over the limit is read without being kept, so that a client that is still sending can
- * receive the answer. Throws what the connection throws if it breaks.
+ * Reads a request's body. A body over the limit is read and dropped, so that a client that is still sending can receive
+ * the answer. Throws what the connection throws if it breaks.
  */
 export async function readBody(request: IncomingMessage): Promise<RequestBody> {
   const limit = LIMITS.bodyBytes.value;

@@ -133,7 +133,7 @@ function localPart(old: Fields): Fields {
   return Object.fromEntries(Object.entries(old).filter(isLocal));
 }
 
-/** The questions of the file, with one for each key that the entry asks for; those that are there stay as they are. */
+/** Returns the questions of the file, and one for each further key that the entry asks for. */
 function withInputs(file: Fields, fields: Fields): Fields {
   const asked = Object.entries(tableIn(fields, "env")).flatMap(([variable, value]) =>
     value === `\${input:${inputId(variable)}}` ? [variable] : [],

@@ -64,7 +64,7 @@ export async function readTargeting(
   const candidates = await withPart(reference, context);
   if (candidates !== undefined) return candidates;
   const found = await findTargeting(reference, context);
-  if (found === undefined) return listed(await context.memory.recent(), seenText, context);
+  if (found === undefined) return listAnswer(await context.memory.recent(), seenText, context);
   const answer = withNote(found.note, await readOne(found._id, counting, context));
   return withOthers(answer, await othersWith(reference, found._id, context));
 }
@@ -122,11 +122,11 @@ async function withPart(
   const part = folded(targetingName);
   const having = (await memory.recent()).filter(({ name }) => folded(name).includes(part));
   if (having.length === 0) return undefined;
-  return listed(having, (lines, omitted) => candidatesText(targetingName, lines, omitted), { environment });
+  return listAnswer(having, (lines, omitted) => candidatesText(targetingName, lines, omitted), { environment });
 }
 
 /** Lists as many targetings as fit in an answer. `textOf` makes the text from their lines. */
-function listed(
+function listAnswer(
   all: readonly SeenTargeting[],
   textOf: (lines: readonly string[], omitted: number) => string,
   { environment }: Pick<ToolContext, "environment">,

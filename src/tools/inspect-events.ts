@@ -93,9 +93,11 @@ export async function inspection(given: InspectInput, context: ToolContext): Pro
     throw new ToolError("uid and uids were both given", "Give one of the two.");
   }
   const isWanted = wantedBy({ uids, platform });
-  const listed = only(await look(filters, context), isWanted);
+  const listed = wantedEvents(await look(filters, context), isWanted);
   const isFiltered = eventName !== undefined || verdict !== undefined;
-  const all = isFiltered ? only(await look({ uid: filters.uid, since: filters.since }, context), isWanted) : listed;
+  const all = isFiltered
+    ? wantedEvents(await look({ uid: filters.uid, since: filters.since }, context), isWanted)
+    : listed;
   const checked = checkedOf(all.events, given);
   const page = given.coverage
     ? undefined
@@ -189,7 +191,7 @@ function wantedBy({ uids, platform }: Pick<InspectInput, "uids" | "platform">): 
   };
 }
 
-function only(seen: SandboxEvents, isWanted: Wanted): SandboxEvents {
+function wantedEvents(seen: SandboxEvents, isWanted: Wanted): SandboxEvents {
   if (isWanted === undefined) return seen;
   const events = seen.events.filter(isWanted);
   return { ...seen, events, total: events.length };

@@ -156,7 +156,7 @@ export function notApplicable(
 }
 
 /**
- * Returns what a stored plan takes away, as seen when it was made, if that needs approval; otherwise nothing. Throws a
+ * Returns the losses of a stored plan, from when it was made, if they need approval; otherwise nothing. Throws a
  * ToolError if the plan may not be applied, and a FileError if it cannot be read.
  */
 export async function lossesOfStoredPlan(runId: string, context: ToolContext): Promise<readonly Loss[]> {

@@ -70,17 +70,17 @@ async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Prom
     if (taken === undefined || before.name === undefined) continue;
     byName.set(before.name, (byName.get(before.name) ?? new Set()).add(taken));
   }
-  const only = (all: ReadonlySet<Taken>): Taken => {
+  const sameForAll = (all: ReadonlySet<Taken>): Taken => {
     const [one = "unknown", ...others] = all;
     return others.length === 0 ? one : "unknown";
   };
   // If a line has no known name, only a result that is the same for all objects is certain.
-  const ofAll = only(new Set(byId.values()));
+  const ofAll = sameForAll(new Set(byId.values()));
   return (line) => {
     const { _id, name } = keptRow.safeParse(parseJson(line)).data ?? {};
     if (_id !== undefined) return byId.get(_id) ?? "unknown";
     const named = byName.get(name ?? "");
-    return named === undefined ? ofAll : only(named);
+    return named === undefined ? ofAll : sameForAll(named);
   };
 }
 

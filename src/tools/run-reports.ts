@@ -57,7 +57,7 @@ export async function reportRun(
   more: ReportExtras = {},
 ): Promise<ToolAnswer> {
   if (run === undefined) throw new ToolError("there is no such run", "get_run without runId lists the runs.");
-  // This is read while the call waits: after its wait, the call is answered with what is known by then.
+  // Read while the call waits, because afterwards no time is left for it.
   const interrupted = orNone(interruptedHints(context, run.header.runId));
   interrupted.catch(() => undefined);
   await followRun(run, context);

@@ -41,7 +41,7 @@ const input = () => {
   });
 };
 
-async function listed(items: NonNullable<z.infer<ReturnType<typeof input>>["items"]>, context: ToolContext) {
+async function withFileContents(items: NonNullable<z.infer<ReturnType<typeof input>>["items"]>, context: ToolContext) {
   return fileWithinWait(context, withListedContexts(items, context));
 }
 
@@ -75,7 +75,7 @@ export const updateContexts = {
     const { about, others: named } = fileArgumentsOf(all);
     const { reference, others } = targetingArgumentsOf(named);
     const opened = await openedFile(about, { items: given }, contextRows, context);
-    const listedItems = given === undefined ? undefined : await listed(given, context);
+    const listedItems = given === undefined ? undefined : await withFileContents(given, context);
     const found = await findTargeting(referenceOf(reference, opened), context);
     const { _id: targetingId, note } = found ?? {};
     if (removeEverywhere !== undefined && (given ?? opened) !== undefined) {

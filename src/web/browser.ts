@@ -57,12 +57,12 @@ function started(program: string, args: readonly string[]): Promise<boolean> {
   return new Promise((resolve) => {
     const child = spawn(program, [...args], { stdio: "ignore", detached: true, shell: false });
     const timer = setTimeout(() => resolve(true), FAILS_WITHIN_MS);
-    const over = (isOpen: boolean): void => {
+    const finish = (isOpen: boolean): void => {
       clearTimeout(timer);
       resolve(isOpen);
     };
-    child.once("error", () => over(false));
-    child.once("exit", (code) => over(code === 0));
+    child.once("error", () => finish(false));
+    child.once("exit", (code) => finish(code === 0));
     child.unref();
   });
 }

@@ -228,7 +228,7 @@ function wordsOf(rule: Rule, paths: readonly string[], event: string | undefined
       return [`the event name has more than ${EVENT_LIMITS.eventNameLength.value} characters`];
     case "stringTooLong":
       return [
-        ...listed(paths),
+        ...fieldList(paths),
         ` ${isOrAre(paths)} longer than ${thousands(EVENT_LIMITS.stringLength.value)} characters`,
       ];
     case "tooManyItems":
@@ -236,11 +236,11 @@ function wordsOf(rule: Rule, paths: readonly string[], event: string | undefined
     case "unsupportedEvent":
       return event === undefined ? ["unknown event name"] : ["unknown event name; did you mean ", { code: event }, "?"];
     default:
-      return [...listed(paths), ` ${isOrAre(paths)} missing`];
+      return [...fieldList(paths), ` ${isOrAre(paths)} missing`];
   }
 }
 
-function listed(paths: readonly string[]): Words {
+function fieldList(paths: readonly string[]): Words {
   const shown = paths.slice(0, MAX_FIELDS).map((path) => ({ code: cutText(path, MAX_LETTERS) }));
   const rest = paths.length - shown.length;
   const words = shown.flatMap((code, at) => (at === 0 ? [code] : [", ", code]));
@@ -389,7 +389,7 @@ export function matchingEvents(
   const isWanted = (event: ArrivedEvent): boolean =>
     (verdict === undefined || event.verdict === verdict) &&
     (cause === undefined || causeOf(event)?.key === cause) &&
-    patterns.every((pattern) => fits(event, pattern));
+    patterns.every((pattern) => matchesWord(event, pattern));
   const rows: EventRow[] = [];
   let seq = Math.min(before, log.newest() + 1) - 1;
   for (; seq > log.cleared() && rows.length <= MAX_EVENTS; seq -= 1) {
@@ -403,7 +403,7 @@ export function matchingEvents(
 /** The page's word for events that the API calls ignored. */
 const DROPPED = "dropped";
 
-function fits({ verdict, eventName, uid, findings, text }: ArrivedEvent, pattern: RegExp): boolean {
+function matchesWord({ verdict, eventName, uid, findings, text }: ArrivedEvent, pattern: RegExp): boolean {
   const shown = verdict === "ignored" ? DROPPED : "";
   return [verdict, shown, eventName ?? "", uid ?? "", ...findings.map(({ rule }) => rule), text].some((one) =>
     pattern.test(one),

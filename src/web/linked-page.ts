@@ -80,13 +80,13 @@ export function linkedPage(shown: PageScope, { address, environment, signal }: P
     someoneWithin: (ms) =>
       new Promise((resolve) => {
         if (open > 0) return resolve(true);
-        const over = (isThere: boolean): void => {
+        const finish = (isThere: boolean): void => {
           clearTimeout(timer);
           comers.delete(came);
           resolve(isThere);
         };
-        const came = (): void => over(true);
-        const timer = setTimeout(() => over(false), ms).unref();
+        const came = (): void => finish(true);
+        const timer = setTimeout(() => finish(false), ms).unref();
         comers.add(came);
       }),
     serve: async (request) => app.fetch(request),

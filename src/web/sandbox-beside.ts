@@ -103,7 +103,7 @@ async function sessionOf(url: string): Promise<string> {
  * Sends a request to the sandbox's page. If the session has ended because the sandbox was restarted, sends it again
  * with a new token.
  */
-async function asked(page: SandboxPage, path: string, init: RequestInit = {}): Promise<Response> {
+async function sendToPage(page: SandboxPage, path: string, init: RequestInit = {}): Promise<Response> {
   const token = await page.token();
   const send = (by: string) => {
     const headers = new Headers(init.headers);
@@ -131,7 +131,7 @@ async function answerOf(
     ...{ method: "POST", body: JSON.stringify(body) },
     headers: { "Content-Type": "application/json", Origin: new URL(page.url).origin },
   };
-  const answer = await asked(page, pathname + search, isPost ? posted : {}).catch((thrown: unknown) => {
+  const answer = await sendToPage(page, pathname + search, isPost ? posted : {}).catch((thrown: unknown) => {
     throw new RefusedRequest(502, `The sandbox did not answer (${thrown instanceof Error ? thrown.message : thrown}).`);
   });
   const { status, headers, body: content } = answer;
@@ -187,7 +187,7 @@ async function follow(
   while (!signal.aborted) {
     let isBehind = false;
     try {
-      const answer = await asked(page, PATHS.stream, { signal });
+      const answer = await sendToPage(page, PATHS.stream, { signal });
       for await (const messages of updatesIn(answer)) {
         isBehind = !take(messages);
         if (isBehind) break;

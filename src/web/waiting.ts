@@ -245,29 +245,29 @@ export function titleOf({ tool, status, items, done, did, plan, ...names }: Titl
   const verb = (name: keyof typeof VERBS): string => VERBS[name][isPartial || status === "succeeded" ? 0 : 1];
   const within = (word: string): string => (targeting === undefined ? "" : ` ${word} ${targeting}`);
   const part = isPartial ? `: ${thousands(done)} of ${thousands(items)}` : "";
-  const all = (noun: string): string => (isPartial ? `${thousands(done)} of ` : "") + many(items, noun);
-  const targetings = only === undefined ? all("targeting") : `the targeting ${only}`;
+  const countOf = (noun: string): string => (isPartial ? `${thousands(done)} of ` : "") + many(items, noun);
+  const targetings = only === undefined ? countOf("targeting") : `the targeting ${only}`;
   const renamed = to === undefined ? "" : ` to ${to}`;
   switch (tool) {
     case "bulk_add_options":
       return file === undefined
-        ? `${verb("add")} ${all("option")}${within("to")}`
+        ? `${verb("add")} ${countOf("option")}${within("to")}`
         : `${verb("import")} ${file}${within("into")}${part}`;
     case "update_contexts":
       return file === undefined
-        ? `${verb("change")} the Context IDs of ${all("option")}${within("in")}`
+        ? `${verb("change")} the Context IDs of ${countOf("option")}${within("in")}`
         : `${verb("import")} Context IDs from ${file}${within("into")}${part}`;
     case "update_options":
       if (renamed !== "" && only !== undefined) return `${verb("rename")} ${only}${renamed}${within("in")}`;
-      return `${verb("change")} ${all("option")}${within("in")}`;
+      return `${verb("change")} ${countOf("option")}${within("in")}`;
     case "delete_options":
-      return `${verb("delete")} ${only ?? (names.deletes || all("option"))}${within("from")}`;
+      return `${verb("delete")} ${only ?? (names.deletes || countOf("option"))}${within("from")}`;
     case "delete_targeting":
       return `${verb("delete")} ${targetings}${withOptions(only, names.options)}`;
     case "create_targetings":
       return `${verb("create")} ${targetings}`;
     case "rename_targetings":
-      return `${verb("rename")} ${only === undefined ? all("targeting") : only + renamed}`;
+      return `${verb("rename")} ${only === undefined ? countOf("targeting") : only + renamed}`;
     case "apply_plan":
     case "plan_targeting":
     case "undo_run": {
@@ -278,7 +278,7 @@ export function titleOf({ tool, status, items, done, did, plan, ...names }: Titl
     }
     case "track_event":
     case "track_events":
-      return `${verb("send")} ${file === undefined ? all("event") : `the events of ${file}${part}`}`;
+      return `${verb("send")} ${file === undefined ? countOf("event") : `the events of ${file}${part}`}`;
     case "run_event_tests":
       return `${verb("run")} event tests against the live service`;
     case "resume_run":

@@ -128,10 +128,10 @@ async function openWorkbook(bytes: ByteSource): Promise<Workbook> {
       sheets.push({ name: called, part: part.target, isHidden: (attribute("state") ?? "visible") !== "visible" });
     },
   });
-  const at = (kind: string) => relations.find(({ type }) => type.endsWith(`/${kind}`))?.target ?? "";
+  const pathOf = (kind: string) => relations.find(({ type }) => type.endsWith(`/${kind}`))?.target ?? "";
   const [strings, formats] = [
-    await sharedStrings(archive, at("sharedStrings")),
-    await cellFormats(archive, at("styles")),
+    await sharedStrings(archive, pathOf("sharedStrings")),
+    await cellFormats(archive, pathOf("styles")),
   ];
   return { archive, sheets, parts: { strings, formats, is1904 } };
 }

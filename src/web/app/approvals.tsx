@@ -128,7 +128,7 @@ const ELSEWHERE = {
 } as const;
 const NOT_CONNECTED = "This page has lost its server, so nothing can be decided here.";
 
-/** A run as it was while it waited, and its current row; undefined if the run is no longer stored. */
+/** A run in its state while it waited, and its current row; undefined if the run is no longer stored. */
 export interface Decided {
   readonly run: RunRow;
   readonly now: RunRow | undefined;

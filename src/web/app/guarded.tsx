@@ -20,8 +20,8 @@ interface GuardedProps {
 }
 
 /**
- * Shows a button that decides on a run. After it appears or any such button moves, presses are ignored for one second,
- * with a message.
+ * Shows a button that decides on a run. After it appears or one of these buttons moves, presses are ignored for one
+ * second, with a message.
  */
 export function Guarded({ action, run, isOff, describedBy, press, className = "", children }: GuardedProps) {
   useLayoutEffect(recordPositions);

@@ -77,7 +77,7 @@ async function follow(): Promise<void> {
     if (run.status !== "running" && !isWaiting) break;
     await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
     if (look !== lastLook) return;
-    await asked("get_run", { runId: run.runId, limit: 1, ...(isWaiting && { waitMs: WAIT_MS }) });
+    await callAndShow("get_run", { runId: run.runId, limit: 1, ...(isWaiting && { waitMs: WAIT_MS }) });
     if (look !== lastLook) return;
   }
   const status = detail.value?.run.status;
@@ -87,7 +87,7 @@ async function follow(): Promise<void> {
 }
 
 /** Calls a tool, and shows the run of its result. If it fails, shows the error and returns false. */
-async function asked(tool: string, args: object): Promise<boolean> {
+async function callAndShow(tool: string, args: object): Promise<boolean> {
   try {
     const result = await callTool(tool, args);
     take(result);
@@ -103,11 +103,11 @@ const decide: Decide = async ({ runId }, action) => {
   if (action !== "cancel" && isDeciding) return;
   outcome.value = "";
   if (action === "cancel") {
-    if (await asked("cancel_run", { runId })) outcome.value = "The run is being cancelled.";
+    if (await callAndShow("cancel_run", { runId })) outcome.value = "The run is being cancelled.";
   } else {
     isDeciding = true;
     const { secret } = decision.value ?? {};
-    if (await asked("decide_run", { runId, decision: action, secret })) {
+    if (await callAndShow("decide_run", { runId, decision: action, secret })) {
       decision.value = undefined;
       outcome.value = action === "approve" ? "Approved." : "Declined.";
     }

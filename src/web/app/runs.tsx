@@ -28,7 +28,7 @@ function kindOf({ tool }: RunRow): Kind {
   return EVENT_TOOLS.has(tool) ? "events" : EXPORT_TOOLS.has(tool) ? "exports" : "changes";
 }
 
-function fits(run: RunRow): boolean {
+function isInFilter(run: RunRow): boolean {
   const text = search.value.toLowerCase();
   const told = [run.title, run.targeting?.name ?? "", run.client ?? "", run.runId];
   return (
@@ -42,7 +42,7 @@ function RunTable() {
   const from = useSignal(0);
   const { shown, late, holds } = useSteady(runList.value, ({ runId }) => runId);
   const all = shown.slice(0, shown.length - late);
-  const found = all.filter(fits);
+  const found = all.filter(isInFilter);
   const first = Math.min(from.value, Math.max(0, found.length - 1));
   const rows = found.slice(first, first + MAX_ROWS);
   if (all.length === 0) {
