@@ -54,7 +54,7 @@ export function valueIn<Value>({ asked, answer }: Called, read: (body: unknown) 
   throw notUnderstood(asked, answer);
 }
 
-/** Whether the status is 2xx. */
+/** Returns whether the status is 2xx. */
 export function isSuccess({ statusCode }: HttpAnswer): boolean {
   return statusCode >= 200 && statusCode < 300;
 }

@@ -135,7 +135,7 @@ export class ListError extends AmbiguousError {
 /** All errors of a request, by what is known about its effect. */
 export type ApiError = NotSentError | RejectedError | BusyError | AmbiguousError;
 
-/** Whether a thrown value is an ApiError. */
+/** Returns whether a thrown value is an ApiError. */
 export function isApiError(thrown: unknown): thrown is ApiError {
   return (
     thrown instanceof NotSentError ||

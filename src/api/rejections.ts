@@ -73,7 +73,10 @@ const PROXY_CREDENTIALS = 407;
 /** A proxy may reject a body that is too large; a smaller one passes. */
 const TOO_LARGE = 413;
 
-/** Whether a rejection lacks the API's form, a JSON object (management-api 2.2). A proxy or firewall then sent it. */
+/**
+ * Returns whether a rejection lacks the API's form, a JSON object (management-api 2.2). A proxy or firewall then sent
+ * it.
+ */
 function isForeign({ statusCode, body }: HttpAnswer, json: unknown): boolean {
   return statusCode !== TOO_LARGE && body.length > 0 && !isJsonObject(json);
 }

@@ -61,7 +61,7 @@ export interface ChangeWorld extends FinishingWorld {
 
 export type ChangeRun = Run<WriteCall, RunState>;
 
-/** Whether a run changes targetings and options. */
+/** Returns whether a run changes targetings and options. */
 export function isChangeRun(run: Run): run is ChangeRun {
   return run.kind === CHANGE_FORM.name;
 }

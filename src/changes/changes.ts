@@ -408,7 +408,7 @@ export class Changes {
   }
 }
 
-/** Whether a run that is not started is only a plan, and does not wait for approval on the web page. */
+/** Returns whether a run that is not started is only a plan, and does not wait for approval on the web page. */
 function isPlanAlone({ call, dryRun }: ChangeHeader, plan: Plan): boolean {
   return (call.tool === "apply_plan" || dryRun === true) && plan.facts.waits === undefined;
 }

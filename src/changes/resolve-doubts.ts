@@ -75,7 +75,7 @@ function newestMade(state: RunState): string | undefined {
   return newest;
 }
 
-/** Whether what a step deletes no longer exists. Returns false if its targeting is unknown. */
+/** Returns whether what a step deletes no longer exists. Returns false if its targeting is unknown. */
 async function isGone(step: Step, state: RunState, namesIn: OptionNames, api: ManagementApi): Promise<boolean> {
   const id = state.boundId(step, "_id");
   const isTargeting = step.operation === "deleteTargetings";

@@ -18,7 +18,7 @@ export const CONFIRMATION_MS = 600_000;
 /** An `update_contexts` that removes more Context IDs than this needs approval. */
 const MAX_UNCONFIRMED_REMOVALS = 100;
 
-/** Whether a plan removes so much that a person must approve it, by what it does, not only by its tool. */
+/** Returns whether a plan removes so much that a person must approve it, by what it does, not only by its tool. */
 export function needsConfirmation({ losses }: Pick<Plan, "losses">): boolean {
   let contextIds = 0;
   for (const { kind, count, empties } of losses) {
@@ -118,7 +118,10 @@ export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending
   return { cause, reason: ownReason(code, problemOf(thrown)) };
 }
 
-/** Whether a run ended before it started: it was never approved, or not planned. Nothing of it may be sent any more. */
+/**
+ * Returns whether a run ended before it started: it was never approved, or not planned. Nothing of it may be sent any
+ * more.
+ */
 export function isWithdrawn({ stopped, facts, planned }: RunState): boolean {
   const isPlanAlone = stopped !== undefined && stopped.cause !== "interrupted" && facts.tool !== undefined && !planned;
   return isPlanAlone || UNCONFIRMED.has(stopped?.reason?.code ?? "");
@@ -126,7 +129,7 @@ export function isWithdrawn({ stopped, facts, planned }: RunState): boolean {
 
 const UNCONFIRMED: ReadonlySet<string> = new Set(["WITHDRAWN", "NOT_DECIDED", "DECLINED"]);
 
-/** Whether an undo of this run has started. The run may not be resumed any more. */
+/** Returns whether an undo of this run has started. The run may not be resumed any more. */
 export function isUndone({ stopped }: Pick<RunState, "stopped">): boolean {
   return stopped?.reason?.code === "UNDONE";
 }

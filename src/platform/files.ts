@@ -69,7 +69,7 @@ export class FolderRefused extends FileError {
   }
 }
 
-/** Whether a thrown value is an error of the operating system with this code. */
+/** Returns whether a thrown value is an error of the operating system with this code. */
 export function hasCode(thrown: unknown, code: string): boolean {
   return thrown instanceof Error && "code" in thrown && thrown.code === code;
 }

@@ -7,7 +7,7 @@ export type Fixed<Value> = Value extends readonly (infer Item)[]
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Whether a value is a JSON object, so neither an array nor null. */
+/** Returns whether a value is a JSON object, so neither an array nor null. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -263,7 +263,7 @@ function moved(
   return moveRun(store, runId, () => to, { ...(lease && { lease }), ...(record && { record }) });
 }
 
-/** Whether a run stopped only because its process ends, or because its process executes no runs. */
+/** Returns whether a run stopped only because its process ends, or because its process executes no runs. */
 function shouldLeaveToOthers<Call, State extends RunView<never>>(
   { left }: Pick<RunStore, "left">,
   { stopRequests }: HeldRun<Call, State>,
@@ -373,7 +373,7 @@ function stopRequestsOf(
   };
 }
 
-/** Whether another process has taken over a lease. */
+/** Returns whether another process has taken over a lease. */
 async function isTakenFrom(lease: Pick<Lease, "check"> | undefined): Promise<boolean> {
   try {
     await lease?.check(RECENT_MS);

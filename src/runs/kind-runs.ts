@@ -426,7 +426,7 @@ export function startOrJoin<R>(
   });
 }
 
-/** Whether a run was not yet at rest when a call arrived. */
+/** Returns whether a run was not yet at rest when a call arrived. */
 async function isOfSameTime(store: AnyStore, runId: string, arrivedAt: number): Promise<boolean> {
   const { rest } = (await store.record(runId)) ?? {};
   return rest === undefined || rest.updatedAt > arrivedAt || store.isDriven(runId);

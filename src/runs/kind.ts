@@ -151,9 +151,11 @@ export interface RunExecution<Call, Entry, State> extends RunAccess<Call, State>
   beforeReport(appendRest: () => void): void;
   /** Marks the run as started, if that was not done before. */
   markStarted(): Promise<void>;
-  /** Whether a request may be announced. False as soon as this process knows that the run is to stop. */
+  /** Returns whether a request may be announced. False as soon as this process knows that the run is to stop. */
   mayAnnounce(): boolean;
-  /** Whether a request may be sent whose announcement is on the disk. Must be called right before it is sent. */
+  /**
+   * Returns whether a request may be sent whose announcement is on the disk. Must be called right before it is sent.
+   */
   mayLeave(intent?: Intent): Promise<boolean>;
   /** Calls the watchers with the counts and with the time that the run waits, in milliseconds. */
   progress(waitingMs?: number): void;

@@ -79,12 +79,17 @@ export function parseRunHeader(value: unknown) {
   return header;
 }
 
-/** Whether a text has the form of a run ID. Only such names are looked up, so that no path leads out of a folder. */
+/**
+ * Returns whether a text has the form of a run ID. Only such names are looked up, so that no path leads out of a
+ * folder.
+ */
 export function isRunId(text: string): boolean {
   return /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text);
 }
 
-/** Whether a run with this summary at rest is unfinished: a later call may continue it or ask about its outcome. */
+/**
+ * Returns whether a run with this summary at rest is unfinished: a later call may continue it or ask about its outcome.
+ */
 function isUnfinished({ open, status, counts }: z.infer<typeof runSummarySchema>): boolean {
   // A run that was interrupted before it was planned has nothing open, but is not done either. The same call can ask
   // about unknown outcomes, even if the run cannot be resumed.
@@ -148,22 +153,22 @@ export function transition(from: RunRecord, to: Transition): RunRecord | undefin
   return from.isFinal || !NEXT[from.status].includes(to.status) ? undefined : { ...to, version: from.version + 1 };
 }
 
-/** Whether a run was not started. Nothing of it was sent. */
+/** Returns whether a run was not started. Nothing of it was sent. */
 export function isUnstarted(status: Status): boolean {
   return status === "planning" || status === "planned" || status === "waiting";
 }
 
-/** Whether a run is at rest: no process executes it, and none continues it without a call. */
+/** Returns whether a run is at rest: no process executes it, and none continues it without a call. */
 export function isAtRest(status: Status): boolean {
   return !isUnstarted(status) && status !== "running";
 }
 
-/** Whether a run never continues. */
+/** Returns whether a run never continues. */
 export function isOver({ status, isFinal }: RunRecord): boolean {
   return isFinal === true || NEXT[status].length === 0;
 }
 
-/** Whether a later call may continue a run, decide on it, or ask about its outcome. */
+/** Returns whether a later call may continue a run, decide on it, or ask about its outcome. */
 export function mayBeUnfinished({ status, rest }: Pick<RunRecord, "status" | "rest">): boolean {
   return !isAtRest(status) || rest === undefined || isUnfinished(rest);
 }

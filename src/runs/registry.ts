@@ -69,7 +69,7 @@ export class Runs {
     return this.#store.left;
   }
 
-  /** Whether a run is going to be continued by a worker without a call, if no process executes it now. */
+  /** Returns whether a run is going to be continued by a worker without a call, if no process executes it now. */
   async isToBeClaimed(runId: string): Promise<boolean> {
     return this.#store.left !== undefined && (await this.#store.record(runId))?.status === "running";
   }
@@ -79,13 +79,13 @@ export class Runs {
     return (await this.#store.record(runId))?.status;
   }
 
-  /** Whether a run was neither started nor ended. Returns undefined if there is no such run. */
+  /** Returns whether a run was neither started nor ended. Returns undefined if there is no such run. */
   async isUnstarted(runId: string): Promise<boolean | undefined> {
     const record = await this.#store.record(runId);
     return record && isUnstarted(record.status);
   }
 
-  /** Whether any live process that shares the store executes runs of the project. */
+  /** Returns whether any live process that shares the store executes runs of the project. */
   async isTakenUp(project: string): Promise<boolean> {
     return (await this.#store.left?.isTakenUp(project)) ?? true;
   }
@@ -238,7 +238,7 @@ export class Runs {
     return this.#store.tidy();
   }
 
-  /** Whether a run belongs to a caller. Works even if the run's own record cannot be read. */
+  /** Returns whether a run belongs to a caller. Works even if the run's own record cannot be read. */
   async #isOf(runId: string, caller: string): Promise<boolean> {
     const [next] = await this.#store.list({ caller, before: `${runId}${AFTER}` });
     return next === runId;

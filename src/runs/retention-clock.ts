@@ -56,7 +56,7 @@ export function checkRetentionClock(
   return { seen: { ...seen, jump }, doubt: jumped(jump, until) };
 }
 
-/** Whether a reading must be stored. The clock is read often, so small differences are not stored. */
+/** Returns whether a reading must be stored. The clock is read often, so small differences are not stored. */
 function shouldStoreReading(before: SeenClock | undefined, seen: SeenClock): boolean {
   const { at = Number.NEGATIVE_INFINITY, ...rest } = before ?? {};
   const { at: now, ...others } = seen;

@@ -153,7 +153,7 @@ export interface RunStore {
    * executor is still alive, the entries that it appends from then on do not belong to the journal.
    */
   lease(runId: string): Promise<Lease | undefined>;
-  /** Whether a process plans or executes the run now. */
+  /** Returns whether a process plans or executes the run now. */
   isDriven(runId: string): Promise<boolean>;
   /** Opens the journal of a started run to append to it, as long as the lease of the run is held. */
   journal(runId: string, lease: Lease): Promise<RunJournal>;
@@ -216,9 +216,9 @@ export interface OrphanedRuns {
    * projects.
    */
   drives(project: string): (() => void) | undefined;
-  /** Whether any live process executes runs of the project, this one or another. */
+  /** Returns whether any live process executes runs of the project, this one or another. */
   isTakenUp(project: string): Promise<boolean>;
-  /** Whether this process may claim runs of a project now. */
+  /** Returns whether this process may claim runs of a project now. */
   hasRoomFor(project: string): boolean;
   /** Leaves a run to other processes. Its lease was released before. */
   leave(runId: string): Promise<void>;

@@ -56,7 +56,7 @@ export interface Lease extends Turn {
    * LeaseLostError if it is lost.
    */
   check(recentMs?: number): Promise<void>;
-  /** Whether the store says that no other holder has the lease. Renews nothing. */
+  /** Returns whether the store says that no other holder has the lease. Renews nothing. */
   stillHeld(): Promise<boolean>;
   /** Releases the lease. The next holder can take it at once. */
   release(): Promise<void>;
@@ -88,7 +88,7 @@ function agoOf({ monotonic, wall }: Intent, clock: Clock): number {
   return Math.max(clock.monotonic() - monotonic, Math.abs(clock.now() - wall));
 }
 
-/** Whether a request may still be announced or sent with these readings. */
+/** Returns whether a request may still be announced or sent with these readings. */
 export function isFresh(intent: Intent, clock: Clock): boolean {
   return agoOf(intent, clock) <= SEND_WINDOW_MS;
 }

@@ -67,7 +67,7 @@ async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved>
   };
 }
 
-/** Whether only a part of a targeting is requested. */
+/** Returns whether only a part of a targeting is requested. */
 export function isPart({ parent, search, contextIds, empty }: ListAsked): boolean {
   return (parent ?? search ?? contextIds ?? empty) !== undefined;
 }
@@ -136,7 +136,7 @@ async function placed(
   return steps.map(({ option, groupName = group }) => (groupName === undefined ? { option } : { option, groupName }));
 }
 
-/** Whether the name of a file means a desired state, which contains a whole targeting. */
+/** Returns whether the name of a file means a desired state, which contains a whole targeting. */
 export function asksDesired(saveTo: string): boolean {
   return /\.(?:ya?ml|json)$/i.test(saveTo);
 }

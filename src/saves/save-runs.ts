@@ -14,7 +14,7 @@ type SaveRun = Run<SaveCall, SaveState>;
 
 type OnError = (thrown: unknown) => void;
 
-/** Whether a run is an export. */
+/** Returns whether a run is an export. */
 export function isSaveRun(run: Run): run is SaveRun {
   return run.kind === SAVE_FORM.name;
 }

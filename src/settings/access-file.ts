@@ -51,7 +51,7 @@ export interface Access {
   readonly isUnreadable?: boolean;
 }
 
-/** Whether a token may call tools. A token that approves may not, unless it says so. */
+/** Returns whether a token may call tools. A token that approves may not, unless it says so. */
 export function callsTools({ approves, tools }: Pick<AccessToken, "approves" | "tools">): boolean {
   return tools ?? !approves;
 }

@@ -219,13 +219,13 @@ export class SettingsError extends Error {
   }
 }
 
-/** Whether an address is on this machine. */
+/** Returns whether an address is on this machine. */
 export function isLoopback(url: string): boolean {
   const { hostname } = new URL(url);
   return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
 }
 
-/** Whether requests to an address leave this machine unencrypted. */
+/** Returns whether requests to an address leave this machine unencrypted. */
 export function isPlain(url: string): boolean {
   return /^http:/i.test(url) && !isLoopback(url);
 }

@@ -115,7 +115,7 @@ export const ERROR_CODES = {
 /** The name of a business error of the management API. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/** Whether a text is the code of a documented business error. */
+/** Returns whether a text is the code of a documented business error. */
 export function isErrorCode(text: string): text is ErrorCode {
   return Object.hasOwn(ERROR_CODES, text);
 }

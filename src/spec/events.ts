@@ -101,7 +101,7 @@ export const ITEM_FIELDS = {
 /** The name of a supported event. */
 export type EventName = keyof typeof EVENTS;
 
-/** Whether a text is the name of a supported event; case counts. */
+/** Returns whether a text is the name of a supported event; case counts. */
 export function isEventName(name: string): name is EventName {
   return Object.hasOwn(EVENTS, name);
 }

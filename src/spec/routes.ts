@@ -58,7 +58,7 @@ export const APPLIED_AS = {
 /** The configured routes: the table above with the operator's overrides. */
 export type RouteTable = Readonly<Record<Operation, Route>>;
 
-/** Whether a text names an operation. */
+/** Returns whether a text names an operation. */
 export function isOperation(text: string): text is Operation {
   return Object.hasOwn(ROUTES, text);
 }

@@ -1,7 +1,7 @@
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
-/** Whether a text is a ULID, the form of every `_id` (management-api 2.1). Lower case is not accepted. */
+/** Returns whether a text is a ULID, the form of every `_id` (management-api 2.1). Lower case is not accepted. */
 export function isUlid(text: string): boolean {
   return ULID.test(text);
 }

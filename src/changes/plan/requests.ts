@@ -84,7 +84,7 @@ export function plannedRequests(steps: Steps): Requests {
   return requests;
 }
 
-/** Whether requests may be sent in any order: all steps have the same operation, and none waits for another. */
+/** Returns whether requests may be sent in any order: all steps have the same operation, and none waits for another. */
 export function canSendInAnyOrder(steps: Steps, requests: Requests): boolean {
   return steps.areIndependent() && operationOf(steps, requests[0]) === operationOf(steps, requests.at(-1));
 }

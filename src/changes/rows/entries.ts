@@ -317,7 +317,7 @@ export function marksOf(ids: readonly string[]): string {
   return ids.map(markOf).join("");
 }
 
-/** Whether an ID is one of those with these marks. */
+/** Returns whether an ID is one of those with these marks. */
 export function isMarkedIn(marks: string, id: string): boolean {
   const mark = markOf(id);
   for (let at = 0; at < marks.length; at += MARK_LENGTH) if (marks.startsWith(mark, at)) return true;

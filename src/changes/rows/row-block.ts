@@ -56,7 +56,7 @@ export class RowBlock {
     return this.#rows.ends.length;
   }
 
-  /** Whether a row would be the next one of this block. */
+  /** Returns whether a row would be the next one of this block. */
   isFollowedBy(targeting: string, { index, line }: RowOrigin, object: number, step: number | undefined): boolean {
     const { length } = this;
     return (

@@ -59,7 +59,7 @@ export class StepList {
     return [...this.parts()].flatMap((part) => (part.operation === operation ? [part.bindings] : []));
   }
 
-  /** Whether no step waits for another one. */
+  /** Returns whether no step waits for another one. */
   areIndependent(): boolean {
     for (const part of this.parts()) {
       if (part instanceof RowBlock) continue;
@@ -68,7 +68,7 @@ export class StepList {
     return true;
   }
 
-  /** Whether these are consecutive rows whose objects are consecutive, too. */
+  /** Returns whether these are consecutive rows whose objects are consecutive, too. */
   areRows(ids: readonly number[]): boolean {
     const [first = 0] = ids;
     const last = first + ids.length - 1;

@@ -41,7 +41,7 @@ export interface ChangeDriver {
   flush(): Promise<void>;
   /** Like `flush`, for a request that is sent under the project's write lock. Also throws a LeaseLostError. */
   intend(turn: Turn): Promise<Intent>;
-  /** Whether a request may be announced. False once this process knows that the run must stop. */
+  /** Returns whether a request may be announced. False once this process knows that the run must stop. */
   mayAnnounce(): boolean;
   /**
    * Whether an announced request may be sent: false once any process has asked the run to stop. Call it right before

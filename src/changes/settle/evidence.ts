@@ -47,7 +47,7 @@ export function clockOrderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   return driver.serverClock.order(ulidTime(id), first) === "after" ? "after" : "unclear";
 }
 
-/** Whether an object was created after the first attempt of a step: proven, or else likely. */
+/** Returns whether an object was created after the first attempt of a step: proven, or else likely. */
 export function isNewer(driver: ChangeDriver, claim: Claim): boolean {
   if (orderOf(driver, claim) === "after") return true;
   if (!isUlid(claim.id)) return false;

@@ -139,7 +139,9 @@ interface FoundObject {
   readonly children?: readonly string[] | undefined;
 }
 
-/** Whether an existing object equals what the step sent. Fields that the service does not return count as equal. */
+/**
+ * Returns whether an existing object equals what the step sent. Fields that the service does not return count as equal.
+ */
 function isAsSent(step: Step, made: FoundObject): boolean {
   if (step.operation === "createTargetings") {
     const options = (step.item.options ?? []).reduce((sum, option) => sum + 1 + (option.children?.length ?? 0), 0);
@@ -280,7 +282,9 @@ export function mayWorkLater(state: RunState, step: Step, reason: Reason): boole
   }
 }
 
-/** Whether a step is a move: an update is a group item if and only if it contains `parent` (management-api 8.1). */
+/**
+ * Returns whether a step is a move: an update is a group item if and only if it contains `parent` (management-api 8.1).
+ */
 function isMove(step: Step): boolean {
   return step.operation === "updateOptions" && step.weight.groupItems > 0;
 }

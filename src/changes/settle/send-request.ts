@@ -384,7 +384,7 @@ function staysInDoubt({ state }: ChangeDriver, { id }: Step): boolean {
   return state.suspectSince(id) !== undefined && !state.wasRefusedInDoubt(id);
 }
 
-/** Whether every further request would be rejected in the same way. */
+/** Returns whether every further request would be rejected in the same way. */
 function endsTheRun(error: Extract<ApiError, { readonly effect: "rejected" }>): boolean {
   return (
     error.kind === "unauthorized" ||

@@ -70,20 +70,24 @@ export class ServerClock {
     this.#compare();
   }
 
-  /** Whether a time of the service is before or after a time of ours, if the readings prove it. */
+  /** Returns whether a time of the service is before or after a time of ours, if the readings prove it. */
   order(theirs: number, ours: number): Order {
     if (theirs < ours + this.#ids.lowest) return this.#mayBeSetBack() ? "unclear" : "before";
     if (theirs >= ours + this.#known().highest) return "after";
     return "unclear";
   }
 
-  /** Whether a further reading of the header `Date` may show that an unclear time of the service is after ours. */
+  /**
+   * Returns whether a further reading of the header `Date` may show that an unclear time of the service is after ours.
+   */
   mayShowAfter(theirs: number, ours: number): boolean {
     const { lowest, highest } = this.#known();
     return this.#isCompared() && theirs >= ours + lowest && theirs < ours + highest;
   }
 
-  /** Whether an unclear time is probably after ours: the range of differences is narrow, and its middle says so. */
+  /**
+   * Returns whether an unclear time is probably after ours: the range of differences is narrow, and its middle says so.
+   */
   isLikelyAfter(theirs: number, ours: number): boolean {
     const { lowest, highest } = this.#known();
     return highest - lowest <= NARROW_MS && theirs >= ours + (lowest + highest) / 2;
@@ -108,12 +112,15 @@ export class ServerClock {
     this.#isOtherClock ||= common(this.#ids, this.#dates) === undefined;
   }
 
-  /** Whether the header `Date` is far behind the IDs: the service's clock may have been set back since they were made. */
+  /**
+   * Returns whether the header `Date` is far behind the IDs: the service's clock may have been set back since they were
+   * made.
+   */
   #mayBeSetBack(): boolean {
     return this.#dates.highest < this.#ids.lowest - CLOCKS_APART_MS;
   }
 
-  /** Whether the header `Date` may be used: it agrees with the IDs that one of our requests created. */
+  /** Returns whether the header `Date` may be used: it agrees with the IDs that one of our requests created. */
   #isCompared(): boolean {
     return Number.isFinite(this.#ids.highest) && !this.#isOtherClock;
   }

@@ -93,7 +93,7 @@ export async function settleAnswers(
   driver.change(changes, { steps, settlements });
 }
 
-/** Whether an in-doubt create found its name taken, perhaps by its own earlier attempt. */
+/** Returns whether an in-doubt create found its name taken, perhaps by its own earlier attempt. */
 export function isInDoubtNameConflict(driver: ChangeDriver, step: Step, { success, error }: BulkResult): boolean {
   return !success && isCreate(step) && isSuspect(driver, step) && NAME_TAKEN.has(error?.errorCode ?? "");
 }

@@ -60,7 +60,7 @@ function restoreName(
   return { changes: [{ step: step.id, to: "failed", reason, undone: true }], steps: [back] };
 }
 
-/** Whether a step changes more than the name. Such changes were already applied, and remain. */
+/** Returns whether a step changes more than the name. Such changes were already applied, and remain. */
 function changesMoreThanName({ item, bindings }: Step): boolean {
   return bindings.some(({ field }) => field === "parent") || Object.keys(item ?? {}).some((field) => field !== "name");
 }

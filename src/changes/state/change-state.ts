@@ -228,7 +228,7 @@ export class RunState {
     return this.#work.standings.suspectSince(step);
   }
 
-  /** Whether a suspect step was refused together with its request in an earlier part of the run. */
+  /** Returns whether a suspect step was refused together with its request in an earlier part of the run. */
   wasRefusedInDoubt(step: number): boolean {
     return this.#work.standings.wasRefusedInDoubt(step);
   }
@@ -274,12 +274,12 @@ export class RunState {
     return this.#work.standings.at(step) === "done";
   }
 
-  /** Whether other steps use the ID of an object that this run creates. */
+  /** Returns whether other steps use the ID of an object that this run creates. */
   isNeeded(object: number): boolean {
     return this.#work.standings.boundTo(object).some((id) => this.steps.at(id)?.objects.includes(object) === false);
   }
 
-  /** Whether none of the steps that use the ID of an object has been sent. */
+  /** Returns whether none of the steps that use the ID of an object has been sent. */
   isUntouched(object: number): boolean {
     const { standings } = this.#work;
     return standings
@@ -326,7 +326,10 @@ export class RunState {
     return binding.object === undefined ? undefined : this.idOf(binding.object);
   }
 
-  /** Whether a step other than this one passes a test. The test must be a function that exists as long as the run. */
+  /**
+   * Returns whether a step other than this one passes a test. The test must be a function that exists as long as the
+   * run.
+   */
   hasOther(step: number, test: (other: Step) => boolean): boolean {
     return this.#work.standings.hasOther(step, test);
   }
@@ -438,7 +441,7 @@ export class RunState {
     }
   }
 
-  /** Whether the previous values equal the new ones, judged by what was read. */
+  /** Returns whether the previous values equal the new ones, judged by what was read. */
   #changesNothing(object: number): boolean {
     const { from, to, added = 0, removed = 0, ...rest } = this.objects.at(object)?.change ?? {};
     if (from !== undefined) return JSON.stringify(from) === JSON.stringify(to) && added + removed === 0;

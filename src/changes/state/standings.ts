@@ -61,7 +61,7 @@ export class StepStandings {
     return this.#standing[step];
   }
 
-  /** Whether a step has no outcome yet: it is pending, or waits for another change. */
+  /** Returns whether a step has no outcome yet: it is pending, or waits for another change. */
   isOpen(step: number): boolean {
     const standing = this.#standing[step];
     return standing === "pending" || standing === "deferred";
@@ -154,12 +154,12 @@ export class StepStandings {
     return block?.firstStep === undefined ? undefined : block.firstStep + row;
   }
 
-  /** Whether a step other than the one of a row is about an object. */
+  /** Returns whether a step other than the one of a row is about an object. */
   hasOtherThanRow(object: number): boolean {
     return this.#ofObject.has(object);
   }
 
-  /** Whether everything that an object needs was done. */
+  /** Returns whether everything that an object needs was done. */
   hasAllDone(object: number): boolean {
     return this.ofObject(object).every((id) => {
       const standing = this.#standing[id];
@@ -170,7 +170,7 @@ export class StepStandings {
     });
   }
 
-  /** Whether a step about an object was applied. */
+  /** Returns whether a step about an object was applied. */
   isTouched(object: number): boolean {
     return this.ofObject(object).some((id) => this.#standing[id] === "done");
   }
@@ -183,7 +183,7 @@ export class StepStandings {
     return this.#standing.indexOf("pending", from);
   }
 
-  /** Whether a step other than this one passes a test. Steps do not change, so each is tested once. */
+  /** Returns whether a step other than this one passes a test. Steps do not change, so each is tested once. */
   hasOther(step: number, test: (other: Step) => boolean): boolean {
     const search = this.#searches.get(test) ?? { next: 0, found: [] };
     this.#searches.set(test, search);
