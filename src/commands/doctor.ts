@@ -123,7 +123,7 @@ function forProbing(settings: Settings): Settings {
     ...settings,
     environment: environment.kind === "sandbox" ? { ...environment, port: 0 } : environment,
     requestTimeoutMs: Math.min(settings.requestTimeoutMs, PROBE_TIMEOUT_MS),
-    // No call waits for the probes: a first try may take a third of the wait of a call.
+    // A first try may take a third of this wait, so that it may take as long as a whole probe.
     waitMs: 3 * PROBE_TIMEOUT_MS,
     retryBudgetMs: 0,
     logLevel: "silent",

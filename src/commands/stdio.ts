@@ -140,7 +140,7 @@ export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
   return { words: [], flags: new Map([...flags, ["allowed-dirs", all.join(delimiter)]]) };
 }
 
-/** By this time a client has listed the tools, and may not have called one yet, in milliseconds. */
+/** The time, in milliseconds, after which a client has listed the tools but may not have called one yet. */
 const SOON_MS = 1000;
 
 /**

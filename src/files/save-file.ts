@@ -28,7 +28,9 @@ export async function freePlaceFor(
   return { ...place, form: savedForm(path, delimiter) };
 }
 
-/** The format of a file by its ending. Throws a FileError if it is unknown, or has no `delimiter` but one is set. */
+/**
+ * Returns the format of a file by its ending. Throws a FileError for an unknown one, or a `delimiter` that it lacks.
+ */
 export function savedForm(path: string, delimiter: string | undefined): SavedForm {
   const ending = extname(path).toLowerCase();
   const between = delimiter === undefined ? undefined : delimiterNamed(delimiter);

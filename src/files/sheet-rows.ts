@@ -204,7 +204,7 @@ const PREFILLED = ["action", "op", "type", "exposeChildren", "targeting"];
 /** Columns of names, which have no spaces around them. */
 const NAMES = ["name", "parentName"];
 
-/** Reads rows below a header one by one. Holds back the last one, which may be a total row. */
+/** Reads rows below a header one by one. Holds back the last row, which may be a total row. */
 class RowReader {
   readonly #header: SheetHeader;
   readonly #notes: SheetNotes;

@@ -178,7 +178,7 @@ const TURN_MS = 5000;
 export interface Held {
   /** Keeps the reservation until this work has ended as well. Reserves again if all earlier work has ended. */
   until(work: Promise<unknown>): void;
-  /** Its call is planned and needs little more memory from now on: the next body may be parsed. */
+  /** Called when the call is planned and needs little more memory: the next body may then be parsed. */
   planned(): void;
 }
 

@@ -6,7 +6,7 @@ export const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512",
 
 /** How long a read value is used before it is read again, in milliseconds. */
 const FRESH_MS = 10 * 60_000;
-/** How long it stays in use while it cannot be read again. */
+/** How long a read value is used while it cannot be read again, in milliseconds. */
 const USABLE_MS = 60 * 60_000;
 /** The minimum time between two reads, successful or not: while there is a usable value, and while there is none. */
 const PAUSE_MS = 30_000;

@@ -71,7 +71,7 @@ class LineConnection implements StdioConnection {
    * The functions that start a client's watches when its request to listen is acknowledged, by the ID of the request.
    */
   readonly #beginning = new Map<unknown, (message: object) => object | undefined>();
-  /** Which of the two servers received the last message that declares its kind. */
+  /** Whether the client shows views, by the last message that declares its capabilities. */
   #last: boolean | undefined;
   #inputEnded = false;
   #closed = false;

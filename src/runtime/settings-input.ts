@@ -59,8 +59,8 @@ export function availabilityOf({ environment, readOnly, toolsets, sandboxUrl }: 
 }
 
 /**
- * Returns whether a sandbox inside this process must run before the first call. One with a fixed port may be used by
- * then; the address of any other is in an answer. An error in its seed file is logged at once.
+ * Returns whether a sandbox inside this process must run before the first call: apps may use one with a fixed port by
+ * then, and an error in its seed file is logged at once. The address of any other sandbox is only in an answer.
  */
 export function startsSandbox({ environment }: Pick<Settings, "environment">): boolean {
   if (environment.kind !== "sandbox" || environment.url !== undefined) return false;

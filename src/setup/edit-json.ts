@@ -32,7 +32,7 @@ interface JsonForm {
   readonly title: string;
 }
 
-/** Fields of a server that is reached over HTTP, of all hosts; beside a command they would be misunderstood. */
+/** The fields of all hosts for a server over HTTP. Beside a command, hosts would misunderstand them. */
 const REMOTE_FIELDS = ["url", "serverUrl", "httpUrl", "headers", "headersHelper", "oauth"];
 
 /**

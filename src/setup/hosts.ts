@@ -58,7 +58,7 @@ export const HOSTS: Readonly<Record<string, Host>> = {
   "claude-code": {
     title: "Claude Code",
     file: (platform) => inOwnFolder(platform, "CLAUDE_CONFIG_DIR", [], ".claude.json"),
-    // An empty text counts as not set; a reference without a default value would be an error there.
+    // Claude Code treats an empty text as not set. A reference without a default value would be an error.
     reference: (variable) => `\${${variable}:-}`,
     keysFrom: "environment",
     list: jsonList("mcpServers", { title: "Claude Code", reads: JSON_ALONE, more: { type: "stdio" } }),
