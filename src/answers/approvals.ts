@@ -216,9 +216,14 @@ function staysWords(losses: readonly Loss[]): string {
     : ` ${thousands(staying)} other options stay: the service does not leave their groups empty.`;
 }
 
-/** States what undo restores of deleted objects: not those whose names the API refuses (management-api 8.3). */
+/** Counts the deleted objects that undo cannot restore, because the API refuses their names (management-api 8.3). */
+export function unrestorable(deleted: readonly { readonly name: string }[]): number {
+  return deleted.filter(({ name }) => nameProblem(name) !== undefined).length;
+}
+
+/** States what undo restores of deleted objects. */
 function deletedEnd(deleted: readonly Loss[]): string {
-  const lost = deleted.filter(({ name }) => nameProblem(name) !== undefined).length;
+  const lost = unrestorable(deleted);
   const names = lost === 1 ? "its name" : "their names";
   const all = deleted.length === 1 ? "it" : "them";
   if (lost === deleted.length) return ` Undo cannot bring ${all} back: the service does not accept ${names}.`;

@@ -88,6 +88,8 @@ export interface PresentOption {
 export interface Present {
   readonly targeting: { readonly _id: string; readonly name: string };
   readonly options: ReadonlyMap<string, PresentOption>;
+  /** Only the options of the undone run are known, so conflicts with other options are not. */
+  readonly isPartial?: true;
 }
 
 /** The planned undo of one option. `key` is its ID; for a deleted option, the old ID. */

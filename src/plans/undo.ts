@@ -65,6 +65,31 @@ export function undoPlan(done: Done, present: ReadonlyMap<string, Present>): Und
   return { targetings, rows };
 }
 
+/** Plans the undo of a run as if nobody else had changed anything since. */
+export function undoPlanUnread(done: Done): UndoPlan {
+  const present = new Map<string, Present>();
+  const byTargeting = groupedBy(done.options, ({ targeting }) => targeting);
+  for (const _id of targetingsIn(done)) {
+    const own = done.targetings.find((one) => one._id === _id);
+    if (own?.did === "deleted") continue;
+    const name = own?.did === "changed" ? own.name.to : (own?.name ?? "");
+    const left = (byTargeting.get(_id) ?? []).flatMap((option) => leftBy(option));
+    const options = new Map(left.map((option) => [option._id, option]));
+    present.set(_id, { targeting: { _id, name }, options, isPartial: true });
+  }
+  return undoPlan(done, present);
+}
+
+/** Returns an option as the run left it; nothing if the run deleted it. Fields that the run did not write are made up. */
+function leftBy(option: OptionEffect): readonly PresentOption[] {
+  const { _id } = option;
+  if (option.did === "deleted") return [];
+  if (option.did === "created") return [{ _id, ...option.left, contextCount: option.left.contexts.length }];
+  const { name, parent, exposeChildren, contexts } = option;
+  const written = { name: name?.to ?? _id, parent: parent?.to ?? null, exposeChildren: exposeChildren?.to };
+  return [{ _id, type: "atomic", ...written, contextCount: 0, contexts: contexts?.added }];
+}
+
 /** Counts the objects that a run changed and that are in no row of its undo: they are as they were before the run. */
 export function alreadyUndone({ targetings, options }: Done, rows: readonly UndoRow[]): number {
   const inRows = new Set(rows.map(({ _id }) => _id));

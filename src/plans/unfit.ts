@@ -11,6 +11,7 @@ import type { Intent, Present, PresentOption, UndoReason, UndoRow } from "./undo
  * two groups, or an empty group. Others may need a removed change, so this repeats.
  */
 export function removeConflictingChanges(all: IntendedUndo, present: Present): void {
+  if (present.isPartial) return;
   const options = new Map([...present.options].map(([id, there]) => [id, knownOption(there)]));
   for (;;) {
     const changes = new Map([...all.intents].map(([key, intent]) => [key, changeBack(intent)]));

@@ -17,7 +17,7 @@ import { changeLines, changeList, firstChanges } from "./changes.ts";
 import { planView, problemList, storyOf } from "./detail.ts";
 import { fileAnswer } from "./page.ts";
 import { type PageScope, type SeenRun, unlessDamaged, visibleRun, whyNotApprovable } from "./seen.ts";
-import { objectsOf, onlyObject, type TitleParts, titleOf, undoWords, waitingOf, waitingTitle } from "./waiting.ts";
+import { objectsOf, onlyObject, type TitleParts, titleOf, undoOfRun, waitingOf, waitingTitle } from "./waiting.ts";
 import {
   type ChangeList,
   type EffectObjects,
@@ -158,6 +158,7 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
     downloads: isOwn ? await (await files()).filesOf(run, services) : [],
     saved: isOwn ? (await files()).savedBy(run) : undefined,
     changes: await firstChanges(run, services),
+    undo: row.undoUntil !== undefined && isChangeRun(run) ? await undoOfRun(run, services) : undefined,
     ...(run.header.call.tool === "apply_plan" && { plan: planView(await documentOf(runId, services), services) }),
   };
 }
@@ -252,7 +253,7 @@ async function actionsWithUndo(
   run: Run,
   actions: readonly RunAction[],
   shown: PageScope,
-): Promise<Pick<RunRow, "actions" | "disabled" | "undoUntil" | "undoes">> {
+): Promise<Pick<RunRow, "actions" | "disabled" | "undoUntil">> {
   const isDriven = await canBeDriven(run, shown);
   const refusal = await shown.services.runs.refusal(run);
   const goesBack = canBeUndone(run);
@@ -266,7 +267,6 @@ async function actionsWithUndo(
   return {
     ...{ actions: all, disabled: off.length > 0 ? Object.fromEntries(off) : undefined },
     undoUntil: goesBack ? run.state.updatedAt + shown.services.keep.days * DAY_MS : undefined,
-    undoes: goesBack && isChangeRun(run) ? undoWords(run) : undefined,
   };
 }
 

@@ -1,12 +1,14 @@
-import { WITHIN_TITLE } from "../answers/approvals.ts";
+import { unrestorable, WITHIN_TITLE } from "../answers/approvals.ts";
 import { many } from "../answers/message-words.ts";
 import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
+import { effectsOfRun } from "../changes/done.ts";
 import type { EffectPart } from "../changes/rows/entries.ts";
-import { cutText, thousands } from "../platform/text.ts";
+import { undoPlanUnread } from "../plans/undo.ts";
+import { countsOfRows } from "../plans/undo-plan.ts";
+import { capitalized, cutText, thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
-import { didCounts } from "../runs/report.ts";
-import { nameProblem } from "../spec/names.ts";
+import type { ToolServices } from "../tools/context.ts";
 import type { ChangeCounts, EffectObjects, RunRow, EffectPart as ShownPart, Waiting } from "./wire.ts";
 
 /** The maximum number of objects of one kind in a row, or in a page of objects. */
@@ -30,7 +32,7 @@ export function waitingOf(
   return {
     effect: note ?? effect,
     ...{ digest, parts: parts.map(firstObjects), expiresAt: until, elsewhere },
-    ...undoOf(counts, parts, days),
+    undo: parts.length === 0 ? undefined : undoOf(counts, parts, days),
     act: actOf(run, parts),
     counts,
     magnitude: magnitudeOf(run, parts),
@@ -41,64 +43,56 @@ export function waitingOf(
   };
 }
 
-/**
- * Returns what cannot be restored, and what can be undone. Only deleted objects come back under new IDs, and those with
- * names that the service refuses do not come back (management-api 8.3).
- */
+/** Describes what can be undone. Only what is deleted comes back under new IDs, or not at all. */
 export function undoOf(
   { created, changed, deleted }: ChangeCounts,
   parts: readonly EffectPart[],
   days: number,
-): Pick<Waiting, "lost" | "undoable" | "refusedNames"> {
-  if (parts.length === 0) return { lost: [], undoable: [] };
+): Waiting["undo"] {
+  const objects = parts.flatMap((part) => (Object.hasOwn(DELETED, part.title) ? part.objects : []));
+  const [exact, lost] = [created + changed, unrestorable(objects)];
+  const newIds = deleted - lost;
   const until = `for ${many(days, "day")}`;
-  if (deleted === 0) return { lost: [], undoable: [`This can be undone ${until}.`] };
-  const names = parts.filter(({ title }) => kindOfPart(title) === "deleted").flatMap(({ objects }) => objects);
-  const refusedNames = names.filter(({ name }) => nameProblem(name) !== undefined).length;
-  const refused =
-    refusedNames === 0
-      ? []
-      : [`${many(refusedNames, "deleted object")} cannot be restored: the service does not accept the name.`];
-  if (refusedNames === created + changed + deleted) return { lost: refused, undoable: [], refusedNames };
-  if (refusedNames === deleted) return { lost: refused, undoable: [`The rest can be undone ${until}.`], refusedNames };
-  return {
-    lost: [
-      "Restored objects have new IDs: campaigns and ad products that use the old IDs stay disconnected.",
-      ...refused,
-    ],
-    undoable: [
-      created + changed === 0
-        ? `Names, groups and Context IDs can be restored ${until}.`
-        : `This can be undone ${until}, with the names, groups and Context IDs of deleted objects.`,
-    ],
-    refusedNames,
-  };
-}
-
-/** Returns how much of a run an undo brings back, and how: `4 exactly, 1 under a new ID`. */
-export function undoWords(run: ChangeRun): string {
-  const { created = 0, changed = 0, deleted = 0, gone = 0 } = didCounts(run.state) ?? {};
-  const exactly = created + changed;
-  const refused = deleted + gone === 0 ? 0 : refusedNamesOf(run);
-  const underNew = deleted + gone - refused;
-  const words = [
-    exactly === 0 ? "" : `${thousands(exactly)} exactly`,
-    underNew === 0 ? "" : `${thousands(underNew)} under ${underNew === 1 ? "a new ID" : "new IDs"}`,
-    refused === 0 ? "" : `${thousands(refused)} not: the service does not accept the name`,
+  const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}.`;
+  const notes = [
+    newIds > 0 && exact === 0 && `Names, groups and Context IDs can be restored ${until}.`,
+    newIds > 0 &&
+      exact > 0 &&
+      `This can be undone ${until}, with the names, groups and Context IDs of deleted objects.`,
+    newIds === 0 && exact > 0 && `This can be undone ${until}.`,
+    lost > 0 && (newIds + exact > 0 ? `${thousands(lost)} cannot be restored: ${refused}` : capitalized(refused)),
+    newIds > 0 && "Restored objects have new IDs: campaigns and ad products that use the old IDs stay disconnected.",
   ];
-  return words.filter((each) => each !== "").join(", ");
+  return { title: undoTitle({ exact, newIds, lost }), notes: notes.filter((note) => note !== false) };
 }
 
-/** Counts the objects that a run has deleted and whose names the service refuses. */
-function refusedNamesOf({ state }: ChangeRun): number {
-  let refused = 0;
-  for (let object = 0; object < state.objects.length; object += 1) {
-    const standing = state.standing(object);
-    const isDeleted = state.didOf(object) === "deleted" && (standing === "succeeded" || standing === "alreadyDone");
-    const { name } = isDeleted ? (state.objects.at(object) ?? {}) : {};
-    if (name !== undefined && nameProblem(name) !== undefined) refused += 1;
-  }
-  return refused;
+/** How many objects an undo restores exactly, under new IDs, with other differences, and not. */
+type UndoCounts = Readonly<Record<"exact" | "newIds" | "lost", number>> & { readonly differing?: number };
+
+function undoTitle(counts: UndoCounts): string {
+  const { exact, newIds, lost } = counts;
+  if (exact + newIds === 0) return "It cannot be undone";
+  if (newIds + lost === 0) return "It can be undone";
+  return exact + lost === 0 ? "Restorable under new IDs" : `Restorable: ${undoWords(counts)}`;
+}
+
+/** Returns what an undo restores: `332 exactly, 12 under new IDs, 1 not at all`. */
+function undoWords({ exact, newIds, differing = 0, lost }: UndoCounts): string {
+  const parts = [
+    exact > 0 && `${thousands(exact)} exactly`,
+    newIds > 0 && `${thousands(newIds)} under ${newIds === 1 ? "a new ID" : "new IDs"}`,
+    differing > 0 && `${thousands(differing)} with differences`,
+    lost > 0 && `${thousands(lost)} not at all`,
+  ];
+  return parts.filter((part) => part !== false).join(", ");
+}
+
+/** Returns what an undo of a run restores if nobody else changes anything. What is unresolved counts as not restored. */
+export async function undoOfRun({ header, state }: ChangeRun, { runs }: Pick<ToolServices, "runs">): Promise<string> {
+  const { rows } = undoPlanUnread(await effectsOfRun(state, runs.part(header.runId, "former")()));
+  const { exact, caveat, impossible, notOurs, unresolved } = countsOfRows(rows);
+  const newIds = rows.filter(({ reasons }) => reasons?.includes("newId")).length;
+  return undoWords({ exact, newIds, differing: caveat - newIds, lost: impossible + notOurs + unresolved });
 }
 
 function contextIdsIn({ objects }: EffectPart): number {

@@ -112,8 +112,6 @@ export interface RunRow {
   readonly isDeclined?: boolean | undefined;
   /** The time until which its changes can be undone. */
   readonly undoUntil?: number | undefined;
-  /** How much of it an undo brings back, and how: `4 exactly, 1 under a new ID`. Absent in lists. */
-  readonly undoes?: string | undefined;
   /** The reason why an unfinished run makes no progress and how to continue it, or that its record is damaged. */
   readonly standsStill?: string | undefined;
   /** Only for a run that waits for an approval. */
@@ -143,11 +141,8 @@ export interface Waiting {
   readonly effect: string;
   /** The effect by kind and name. */
   readonly parts: readonly EffectPart[];
-  /** What cannot be restored, and what can be undone, one sentence each. */
-  readonly lost: readonly string[];
-  readonly undoable: readonly string[];
-  /** How many deleted objects stay deleted, because the service refuses their names; absent if nothing is deleted. */
-  readonly refusedNames?: number | undefined;
+  /** What can be undone, and what cannot: a title, and one sentence each. Absent if nothing in the service changes. */
+  readonly undo?: { readonly title: string; readonly notes: readonly string[] } | undefined;
   readonly expiresAt: number;
   /** What has changed since it was planned, one sentence each. If present, the run cannot be approved. */
   readonly stale?: readonly string[] | undefined;
@@ -265,6 +260,8 @@ export interface RunDetail {
   readonly plan?: PlanView;
   /** The first changes of a run that has not begun, deletions first. */
   readonly changes?: ChangeList | undefined;
+  /** What an undo restores, if its changes can be undone: `332 exactly, 12 under new IDs`. */
+  readonly undo?: string | undefined;
   /** The files that can be downloaded, each at `/page/runs/{runId}/{file}`. */
   readonly downloads: readonly RunFile[];
   /** For a run that saved a file where its server runs: the path, and what the file contains. */

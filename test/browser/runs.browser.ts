@@ -283,7 +283,6 @@ test("the result of a button goes away as it is closed, or after a while by itse
       await page.getByRole("button", { name: "copy", exact: true }).first().click();
       await page.getByText(/^(Copied\.|The browser did not copy)/).waitFor();
     };
-    await page.getByText("· 3 exactly, 1 under a new ID").waitFor();
     await page.getByText("Technical details").click();
     await copy();
     await page.getByRole("button", { name: "Close" }).click();
@@ -491,6 +490,7 @@ test("runs are listed by day, narrowed and searched, and one is shown with its c
     expect(await table.locator("ins").allInnerTexts()).toEqual(["Clothing", "Dresses", "and Backpacks", "page-gifts"]);
     await page.getByText("Choose another name.").waitFor();
     const text = await page.locator("main").innerText();
+    expect(text).toMatch(/Can be undone until .+ · 3 exactly, 1 under a new ID/);
     for (const words of ["2 × The name is taken. (lines 3-4)", "Choose another name.", "No server could drive it."]) {
       expect(text).toContain(words);
     }
@@ -631,9 +631,9 @@ test("a run that is done in part is red where something failed, grey where a res
 });
 
 test("an approval says which part comes back under new IDs, and each fact once", async () => {
-  const undo = { lost: ["What is deleted gets new IDs."], undoable: ["This can be undone for 30 days."] };
+  const notes = ["This can be undone for 30 days.", "What is deleted gets new IDs."];
   const magnitude = { count: 25, whole: 100, verb: "deleted" } as const;
-  const waiting = { ...WAITS, ...undo, magnitude, contextIds: 14, effect: "" };
+  const waiting = { ...WAITS, magnitude, contextIds: 14, effect: "" };
   const counts = { created: 1, changed: 3, deleted: 1 };
   const plan = { ...waiting, counts, magnitude: { ...magnitude, count: 1 } };
   for (const [row, size, words] of [
@@ -643,20 +643,21 @@ test("an approval says which part comes back under new IDs, and each fact once",
       "Restorable under new IDs",
     ],
     [
-      { ...waiting, counts: { created: 0, changed: 0, deleted: 25 }, refusedNames: 5 },
-      "Deleted 25 of 100 options (25 %)",
-      "20 of 25 come back under new IDs",
+      plan,
+      "Changes 5 +1 new ~3 changed −1 deleted 1 of 100 options deleted (1 %)",
+      "Restorable: 4 exactly, 1 under a new ID",
     ],
-    [plan, "Changes 5 +1 new ~3 changed −1 deleted 1 of 100 options deleted (1 %)", "1 of 5 comes back under a new ID"],
   ] as const) {
-    const made = await serveMadeRuns({ details: [{ ...WAITING, run: { ...WAITING.run, waiting: row } }] });
+    const made = await serveMadeRuns({
+      details: [{ ...WAITING, run: { ...WAITING.run, waiting: { ...row, undo: { title: words, notes } } } }],
+    });
     await onPage(`${made.url}/#/approvals`, async (page) => {
       await page.getByText(words, { exact: true }).waitFor();
       await page.getByText("being read").waitFor({ state: "detached" });
       const figures = await page.locator(".figure").allInnerTexts();
       expect(figures.map((text) => text.replaceAll(/\s+/g, " "))).toEqual([
         `${size} 14 Context IDs removed`,
-        `If you change your mind ${words} ${undo.undoable[0]} ${undo.lost[0]}`,
+        `If you change your mind ${words} ${notes.join(" ")}`,
       ]);
       expect((await page.locator("main").innerText()).match(/Context IDs removed/g)).toHaveLength(1);
     });

@@ -21,6 +21,7 @@ const detail = z.looseObject({
   failures: z.array(z.looseObject({ message: z.string(), remedy: z.string(), places: z.string() })),
   downloads: z.array(z.string()),
   saved: z.looseObject({ path: z.string() }).optional(),
+  undo: z.string().optional(),
   changes: z.looseObject({ rows: z.array(z.looseObject({ kind: z.string() })) }).optional(),
 });
 
@@ -157,7 +158,11 @@ describe("a deletion that waits", () => {
     ];
     await control("/seed", { options });
     const answer = client.callTool("delete_options", { ids: [SHOES, BELTS] });
-    const { runId } = await newlyWaiting(person);
+    const { runId, waiting } = await newlyWaiting(person);
+    expect(waiting?.undo).toMatchObject({
+      title: "Restorable: 1 under a new ID, 1 not at all",
+      notes: [expect.any(String), "1 cannot be restored: the service does not accept its name.", expect.any(String)],
+    });
     const { status, headers, text } = await download(person, runId, "list");
     expect(status).toBe(200);
     const [, name = ""] = /filename\*=UTF-8''(\S+)$/.exec(headers.get("content-disposition") ?? "") ?? [];
@@ -168,8 +173,10 @@ describe("a deletion that waits", () => {
       "Deleted,,Belts,,'=1+1,,",
     ]);
     expect((await fetch(`${person.origin}/page/runs/${runId}/list`)).status).toBe(401);
-    await person.press(runId, "decline");
+    await person.press(runId, "approve");
     await answer;
+    // The result says what the approval said.
+    await expect.poll(async () => (await detailOf(person, runId)).undo).toBe("1 under a new ID, 1 not at all");
   });
 
   test("of a whole targeting lists every option with its Context IDs", async () => {
@@ -208,6 +215,7 @@ describe("a deletion that waits", () => {
     const row = () => person.runs().find((run) => run.runId === runId);
     await expect.poll(() => row()).toMatchObject({ status: "succeeded", actions: ["undo"] });
     expect(row()?.decided).toMatch(/^Approved on the page by /);
+    expect((await detailOf(person, runId)).undo).toBe("3 under new IDs");
   });
 });
 
@@ -288,6 +296,7 @@ describe("a run on the page", () => {
   test("Undo plans the way back, which is approved on the page, and brings back what was deleted", async () => {
     const session = await deleted();
     const { person, runId, targetingId } = session;
+    expect((await detailOf(person, runId)).undo).toBe("2 under new IDs");
     expect((await person.press(runId, "undo")).status).toBe(200);
     const back = await newlyWaiting(person);
     expect(back).toMatchObject({ tool: "undo_run", actions: ["approve", "decline"] });
@@ -304,7 +313,7 @@ describe("a run on the page", () => {
     await expect.poll(async () => (await detailOf(person, back.runId)).run.status).toBe("succeeded");
     const there = await session.client.callTool("list_options", { targetingId, all: true });
     expect(JSON.stringify(there.structuredContent)).toMatch(/Running.*Hats|Hats.*Running/);
-    expect((await detailOf(person, back.runId)).run.actions).toEqual(["undo"]);
+    expect(await detailOf(person, back.runId)).toMatchObject({ run: { actions: ["undo"] }, undo: "2 exactly" });
     expect((await person.press(back.runId, "approve")).status).toBe(409);
   });
 
@@ -557,6 +566,7 @@ describe("what is shown of a run beside its row", () => {
     expect(await read("/failures?of=unknown")).toEqual({ rows: [], total: 0 });
     expect(await read("")).toMatchObject({
       ...{ story: [{ title: "Requested" }], run: { status: "partial", counts: { items: 3, failed: 1 } } },
+      undo: "2 exactly",
     });
   });
 });

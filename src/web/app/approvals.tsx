@@ -8,17 +8,7 @@ import { asking } from "./keys.ts";
 import { Ago, Ask, Bar, Empty, Figure, Sentences, Text } from "./parts.tsx";
 import { counted, number, percent } from "./plain-words.ts";
 import { actOnRun, useDetail } from "./requests.ts";
-import {
-  changeShares,
-  Kinds,
-  onlyNameOf,
-  Requester,
-  ShortRequester,
-  Status,
-  Title,
-  totalOf,
-  undoWords,
-} from "./run-words.tsx";
+import { changeShares, Kinds, onlyNameOf, Requester, ShortRequester, Status, Title, totalOf } from "./run-words.tsx";
 import { isConnected, MAX_ROWS, route, runs, set, waitingRuns } from "./state.ts";
 
 /** The maximum number of runs in the queue. More runs are shown once these are decided and the page is loaded again. */
@@ -229,14 +219,14 @@ export function UndoButton({ run }: { readonly run: RunRow }) {
 }
 
 function Figures({ waiting, removed = 0, isRead }: FiguresProps) {
-  const { magnitude, lost, undoable } = waiting;
+  const { magnitude, undo } = waiting;
   const contextIds = Math.max(removed, waiting.contextIds ?? 0);
   return (
     <div class="figures">
       {(magnitude !== undefined || hasKinds(waiting)) && <Size of={waiting} contextIds={contextIds} isRead={isRead} />}
-      {(lost.length > 0 || undoable.length > 0) && (
-        <Figure title="If you change your mind" value={undoWords(waiting)} isWords>
-          <Sentences of={[...undoable, ...lost]} />
+      {undo !== undefined && (
+        <Figure title="If you change your mind" value={undo.title} isWords>
+          <Sentences of={undo.notes} />
         </Figure>
       )}
     </div>

@@ -2,7 +2,7 @@ import type { ChangeList, ChangeRow, EffectPart, FailureRow, PlanView, RunDetail
 import { signOf } from "./changes.tsx";
 import { Bar, Text } from "./parts.tsx";
 import { counted, number, percent } from "./plain-words.ts";
-import { Kinds, Progress, totalOf, undoWords } from "./run-words.tsx";
+import { Kinds, Progress, totalOf } from "./run-words.tsx";
 
 /** The maximum number of failures in the view. The page shows all. */
 const MAX_FAILURES = 20;
@@ -10,7 +10,7 @@ const MAX_FAILURES = 20;
 /** Shows the effect of an approval: its size, the names, what cannot be restored, and what can be undone. */
 export function Effects({ run: { waiting }, detail }: { readonly run: RunRow; readonly detail: RunDetail }) {
   if (waiting === undefined) return null;
-  const { parts, stale, ended, undoable } = waiting;
+  const { parts, stale, ended, undo } = waiting;
   const { plan, changes } = detail;
   return (
     <>
@@ -28,7 +28,7 @@ export function Effects({ run: { waiting }, detail }: { readonly run: RunRow; re
         </div>
       )}
       {plan === undefined && <Magnitude waiting={waiting} />}
-      {undoable.length > 0 && <p class="small">{undoWords(waiting)}</p>}
+      {undo !== undefined && <p class="small">{undo.title}</p>}
       {plan !== undefined ? (
         <PlanRows plan={plan} changes={changes} />
       ) : (
@@ -41,7 +41,7 @@ export function Effects({ run: { waiting }, detail }: { readonly run: RunRow; re
           {parts.map((part) => part.kind === undefined && <Note key={part.title} part={part} />)}
         </>
       )}
-      <Lost waiting={waiting} />
+      {undo !== undefined && <p class="small quiet">{undo.notes.join(" ")}</p>}
     </>
   );
 }
@@ -63,19 +63,6 @@ function Note({ part: { title, count, objects } }: { readonly part: EffectPart }
       ))}
       {count > objects.length && <li class="quiet">and {number(count - objects.length)} more</li>}
     </ul>
-  );
-}
-
-/** Shows what cannot be restored, and what can be undone. */
-function Lost({ waiting: { lost, undoable } }: { readonly waiting: Waiting }) {
-  return (
-    <p class="small quiet">
-      {[...lost, ...undoable].map((sentence) => (
-        <span key={sentence}>
-          <Text of={sentence} most={300} />{" "}
-        </span>
-      ))}
-    </p>
   );
 }
 

@@ -95,7 +95,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
       <Story of={story} run={run} />
       {run.standsStill !== undefined && <p class="card note warning">{run.standsStill}</p>}
       <Sentences title="It cannot be applied" of={plan?.refused} />
-      <Result run={run} />
+      <Result detail={known} />
       {saved !== undefined && (
         <p class="card row">
           <span>
@@ -225,11 +225,11 @@ function Story({ of, run }: { readonly of: readonly StoryStep[]; readonly run: R
 }
 
 /**
- * Shows the result in one line: counts, a bar, and until when it can be undone. For a running run, the remaining time.
+ * Shows the result in one line: counts, a bar, and what can be undone until when. For a running run, the remaining time.
  * Nothing for a run that changed nothing and succeeded, because its history says so.
  */
-function Result({ run }: { readonly run: RunRow }) {
-  const { did = NO_CHANGES, counts, status, undoUntil, undoes = "" } = run;
+function Result({ detail: { run, undo } }: { readonly detail: RunDetail }) {
+  const { did = NO_CHANGES, counts, status, undoUntil } = run;
   const total = totalOf(did);
   if (counts.items === 0 || (status === "succeeded" && total === 0)) return null;
   const left = timeLeft(run);
@@ -250,7 +250,7 @@ function Result({ run }: { readonly run: RunRow }) {
       {undoUntil !== undefined && (
         <span class="push quiet small">
           Can be undone until <Ago at={undoUntil} />
-          {undoes !== "" && ` · ${undoes}`}
+          {undo !== undefined && ` · ${undo}`}
         </span>
       )}
     </div>

@@ -1,4 +1,4 @@
-import type { ChangeCounts, RunRow, Waiting } from "../wire.ts";
+import type { ChangeCounts, RunRow } from "../wire.ts";
 import { Badge, Bar, type Share, Text, type Tone } from "./parts.tsx";
 import { number } from "./plain-words.ts";
 
@@ -124,19 +124,6 @@ export function Kinds({ of: { created, changed, deleted } }: { readonly of: Chan
       {deleted > 0 && <span class="deleted">−{number(deleted)} deleted</span>}
     </>
   );
-}
-
-/** Says what an undo brings back. A part comes back under new IDs only if something else is changed as well. */
-export function undoWords({ counts, undoable, refusedNames = 0 }: Waiting): string {
-  if (undoable.length === 0) return "It cannot be undone";
-  const { deleted } = counts;
-  if (deleted === 0) return "It can be undone";
-  const total = totalOf(counts);
-  const restored = deleted - refusedNames;
-  if (restored === total) return "Restorable under new IDs";
-  if (restored === 0) return `${number(total - deleted)} of ${number(total)} can be undone`;
-  const come = restored === 1 ? "comes back under a new ID" : "come back under new IDs";
-  return `${number(restored)} of ${number(total)} ${come}`;
 }
 
 /** Returns the objects of a run by outcome, as shares of a bar. */

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { textFor } from "../../../src/answers/message-words.ts";
 import type { WriteCall } from "../../../src/changes/call.ts";
 import { agoWords, clockWords, dayWords, diffWords, durationWords } from "../../../src/web/app/plain-words.ts";
-import { isTyped, type TitleParts, textToType, titleOf, undoOf, undoWords } from "../../../src/web/waiting.ts";
+import { isTyped, type TitleParts, textToType, titleOf, undoOf, undoOfRun } from "../../../src/web/waiting.ts";
 import { startService } from "../../changes/service.ts";
 
 const PART: TitleParts = { tool: "bulk_add_options", status: "succeeded", items: 3000, done: 3000 };
@@ -70,20 +70,21 @@ describe("what an undo brings back", () => {
     count: names.length,
     objects: names.map((name) => ({ name, says: "" })),
   });
-  const refused = "1 deleted object cannot be restored: the service does not accept the name.";
+  const refused = "1 cannot be restored: the service does not accept its name.";
   const newIds = "Restored objects have new IDs: campaigns and ad products that use the old IDs stay disconnected.";
+  const names = "Names, groups and Context IDs can be restored for 30 days.";
   test.each([
-    [0, ["Shoes"], { lost: [newIds], refusedNames: 0 }],
-    [0, ["Shoes", "bad_name"], { lost: [newIds, refused], refusedNames: 1 }],
-    [0, ["bad_name"], { lost: [refused], undoable: [], refusedNames: 1 }],
-    [3, ["bad_name"], { lost: [refused], undoable: ["The rest can be undone for 30 days."], refusedNames: 1 }],
-  ])("an approval of %i changes and the deletion of %j", (changed, names, expected) => {
-    const counts = { created: 0, changed, deleted: names.length };
-    expect(undoOf(counts, [part(names)], 30)).toMatchObject(expected);
+    [0, ["Shoes"], ["Restorable under new IDs", names, newIds]],
+    [0, ["Shoes", "bad_name"], ["Restorable: 1 under a new ID, 1 not at all", names, refused, newIds]],
+    [0, ["bad_name"], ["It cannot be undone", "The service does not accept its name."]],
+    [3, ["bad_name"], ["Restorable: 3 exactly, 1 not at all", "This can be undone for 30 days.", refused]],
+  ])("an approval of %i changes and the deletion of %j", (changed, deleted, [title, ...notes]) => {
+    const counts = { created: 0, changed, deleted: deleted.length };
+    expect(undoOf(counts, [part(deleted)], 30)).toEqual({ title, notes });
   });
 
   test("a run says how much comes back exactly, under new IDs, and not", async () => {
-    const { changes, control, targeting } = await startService();
+    const { changes, control, runs, targeting } = await startService();
     const within = await targeting("Spring");
     const kept = ["One", "Two", "bad_name"].map((name) => ({ targeting: within, name }));
     const { options } = z
@@ -92,13 +93,11 @@ describe("what an undo brings back", () => {
     const did = async (call: WriteCall) => {
       const run = await changes.start(await changes.keep(call, "tester"), await changes.plan(call, signal));
       await run?.rest;
-      return run && undoWords(run);
+      return run && undoOfRun(run, { runs });
     };
     const [first = "", ...others] = options;
     expect(await did({ tool: "update_options", input: { items: [{ _id: first, name: "Eins" }] } })).toBe("1 exactly");
-    expect(await did({ tool: "delete_options", input: { ids: others } })).toBe(
-      "1 under a new ID, 1 not: the service does not accept the name",
-    );
+    expect(await did({ tool: "delete_options", input: { ids: others } })).toBe("1 under a new ID, 1 not at all");
   });
 });
 
