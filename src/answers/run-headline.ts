@@ -163,7 +163,7 @@ export function unansweredNote({ unanswered = 0 }: ReportedRun): readonly string
 }
 
 function requestWords({ requests, unanswered = 0, tool, status, failures }: ReportedRun): string {
-  // A note states how often and how long a locked service was tried.
+  // For a locked service, a note already states how often and how long it was tried.
   const isBusy = failures.some(({ errorCode }) => errorCode === "BUSY" || errorCode === LOCKED);
   if (requests === undefined || status === "planned" || isBusy) return "";
   const { sent, resent, waitedMs } = requests;

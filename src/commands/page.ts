@@ -41,7 +41,7 @@ export async function runPage(line: CommandLine): Promise<number> {
   return opened ? 0 : 1;
 }
 
-/** Removes what this process cannot execute: runs for the embedded sandbox of another process. */
+/** Removes the services for runs that this process cannot execute: those in another process's embedded sandbox. */
 function drivable({ changes, sandbox, testBench, ...services }: ToolServices, { environment }: Settings): ToolServices {
   const isElsewhere = environment.kind === "sandbox" && environment.url === undefined;
   if (isElsewhere) return services;

@@ -84,8 +84,8 @@ async function startConfirmed(
 }
 
 /**
- * Returns the plan of a run, or "started" if the same confirmation, sent twice, has started the run meanwhile. What the
- * run takes away may then be gone, so that planning fails.
+ * Returns the plan of a run, or "started" if the same confirmation was sent twice and has started the run meanwhile.
+ * The objects that the run takes away may then be gone, so that planning fails.
  */
 async function plannedOrStarted<P>(
   runId: string,

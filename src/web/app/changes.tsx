@@ -299,10 +299,7 @@ function SideName({ side }: { readonly side: ChangeSide }) {
   );
 }
 
-/**
- * Shows the first Context IDs on one side, and how many there are unless a column head says so or
- * all are shown.
- */
+/** Shows the first Context IDs on one side, and their number unless a column head states it or all are shown. */
 function SideIds({ side, isUnderHead }: { readonly side: ChangeSide; readonly isUnderHead?: true }) {
   const { count, contextIds = [], says } = side;
   if (says !== undefined && contextIds.length === 0) return <Text of={says} most={400} />;
