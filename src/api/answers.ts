@@ -44,7 +44,7 @@ function cutFields(fields: JsonObject, depth: number): Record<string, unknown> {
   return Object.fromEntries(some.map(([field, value]) => [cut(field), cutDetail(value, depth + 1)]));
 }
 
-/** The list in a body: `{items}`, `{results}`, `{data}` or a bare array. */
+/** Returns the list in a body: `{items}`, `{results}`, `{data}` or a bare array. */
 function listIn(body: unknown): readonly unknown[] | undefined {
   if (Array.isArray(body)) return body;
   if (!isJsonObject(body)) return undefined;
@@ -85,7 +85,7 @@ export function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObje
   };
 }
 
-/** The messages of a validation error, which are one text or a list of texts (management-api 2.2). */
+/** Returns the messages of a validation error, which are one text or a list of texts (management-api 2.2). */
 export function messagesOf(body: unknown): readonly string[] {
   if (!isJsonObject(body)) return [];
   const { message } = body;

@@ -99,7 +99,7 @@ function tunnelThrough(proxy: URL, timeout: number): buildConnector.connector {
   };
 }
 
-/** The host name in the proxy's certificate; empty for an IP address, because TLS sends no name for one. */
+/** Returns the host name in the proxy's certificate; empty for an IP address, because TLS sends no name for one. */
 function serverNameOf({ hostname }: URL): string {
   return isIP(hostname.replace(/^\[(.*)\]$/, "$1")) === 0 ? hostname : "";
 }

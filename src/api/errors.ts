@@ -145,7 +145,7 @@ export function isApiError(thrown: unknown): thrown is ApiError {
   );
 }
 
-/** The fields of an API error that runs store, and that `answers/` turns into a sentence. */
+/** Returns the fields of an API error that runs store, and that `answers/` turns into a sentence. */
 export function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
   const { effect, operation, statusCode } = error;
   const about = { effect, operation, ...(statusCode !== undefined && { statusCode }) };

@@ -27,7 +27,7 @@ export interface EventApi {
   connect?(): Promise<void>;
 }
 
-/** The event API over HTTP (event-tracking-api 4, 7). */
+/** Returns the event API over HTTP (event-tracking-api 4, 7). */
 export function eventsOver(http: Http, routes: RouteTable): EventApi {
   return {
     connect: () => http.connect("trackEvent"),
@@ -79,7 +79,7 @@ export interface SandboxApi {
   events(query: SandboxQuery, options?: RequestOptions): Promise<SandboxEvents>;
 }
 
-/** The control plane of a sandbox over HTTP. */
+/** Returns the control plane of a sandbox over HTTP. */
 export function sandboxOver(http: Http): SandboxApi {
   return {
     async events(query, { signal } = {}) {

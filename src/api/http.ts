@@ -116,9 +116,9 @@ async function open(settings: HttpSettings): Promise<Connections> {
 }
 
 /**
- * The dispatcher reports when a request starts on a connection; the last slice of a large body waits for the fence. A
- * failure before the bytes that complete the request means that it was not sent, because a service cannot apply part of
- * a request. A failure after them means that it may have been applied.
+ * Sends one request once. The dispatcher reports when a request starts on a connection; the last slice of a large body
+ * waits for the fence. A failure before the bytes that complete the request means that it was not sent, because a
+ * service cannot apply part of a request. A failure after them means that it may have been applied.
  */
 async function sendOnce(
   { sender, origin, prefix, headers: ofWay }: Connections,
@@ -208,7 +208,7 @@ function isSliced(body: Outgoing): body is Sliced {
   return body !== null && typeof body === "object" && Symbol.asyncIterator in body;
 }
 
-/** The body to send, and its headers. `complete` is called right before the last slice of a large body. */
+/** Returns the body to send, and its headers. `complete` is called right before the last slice of a large body. */
 function outgoing(
   { body, type: kind = "application/json", fence }: HttpRequest,
   complete: () => void,
@@ -225,8 +225,8 @@ function outgoing(
 }
 
 /**
- * The two slices of a body. The first one fills at least a socket's buffer, so when the last slice is requested, the
- * other end has received nearly all of the first.
+ * Yields the two slices of a body. The first one fills at least a socket's buffer, so when the last slice is requested,
+ * the other end has received nearly all of the first.
  */
 async function* sliced(
   bytes: Uint8Array,
@@ -296,7 +296,7 @@ function isLeaving(message: unknown): message is Leaving {
   return typeof message === "object" && message !== null && "request" in message && "socket" in message;
 }
 
-/** How many sent bytes the other end has not acknowledged, if the system reports it. */
+/** Returns how many sent bytes the other end has not acknowledged, if the system reports it. */
 async function queuedBytes({ localPort = 0, remotePort = 0, remoteFamily = "" }: Connection): Promise<number> {
   const table = TABLES[remoteFamily];
   if (table === undefined) return 0;

@@ -68,7 +68,7 @@ export interface ManagementApi {
 /** One read of the API, without its options. */
 type Read<Value> = (options?: RequestOptions) => Promise<Value>;
 
-/** The same API with each read wrapped by `around`. */
+/** Returns the same API with each read wrapped by `around`. */
 export function aroundReads(
   api: ManagementApi,
   around: <Value>(read: Read<Value>, options: RequestOptions | undefined) => Promise<Value>,
@@ -81,7 +81,10 @@ export function aroundReads(
   };
 }
 
-/** The management API over HTTP (management-api 4). `spec/records.ts` assumes shapes that the documents do not show. */
+/**
+ * Returns the management API over HTTP (management-api 4). `spec/records.ts` assumes shapes that the documents do not
+ * show.
+ */
 export function managementOver(http: Http, routes: RouteTable): ManagementApi {
   return {
     async bulk(operation, { count, json }, { signal, targetingId, fence } = {}) {

@@ -23,7 +23,10 @@ export interface Asked {
   readonly setBy?: string | undefined;
 }
 
-/** The error of an answer that is not 2xx, by the effect of its request (management-api 4 rule 3, 4.2, 7.1, 7.2). */
+/**
+ * Returns the error of an answer that is not 2xx, by the effect of its request (management-api 4 rule 3, 4.2, 7.1,
+ * 7.2).
+ */
 export function errorOf({ operation, route, setBy }: Asked, answer: HttpAnswer): ApiError {
   const { statusCode, headers } = answer;
   const body = jsonIn(answer.body);
@@ -53,7 +56,7 @@ export function errorOf({ operation, route, setBy }: Asked, answer: HttpAnswer):
   });
 }
 
-/** The error for a 2xx with an unreadable body. It is unknown whether it came from the service. */
+/** Returns the error for a 2xx with an unreadable body. It is unknown whether it came from the service. */
 export function notUnderstood({ operation, setBy }: Asked, answer: HttpAnswer): AmbiguousError {
   const { statusCode } = answer;
   const messages = titleIn(answer);
@@ -88,7 +91,9 @@ function locationIn({ location }: HttpAnswer["headers"]): readonly string[] {
 /** How many bytes of a page are searched for its title. */
 const WHERE_TITLES_ARE = 65_536;
 
-/** The title of a page that did not come from the service, or the first line of another text; empty for JSON. */
+/**
+ * Returns the title of a page that did not come from the service, or the first line of another text; empty for JSON.
+ */
 function titleIn({ body }: HttpAnswer): readonly string[] {
   const text = body.toString("utf8", 0, WHERE_TITLES_ARE);
   if (/^\s*[{["]/.test(text)) return [];
@@ -114,7 +119,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   ndash: "–",
 };
 
-/** The wait that a 409 requests, in milliseconds, limited to 0 to 2,000 (management-api 4.2, 7.3). */
+/** Returns the wait that a 409 requests, in milliseconds, limited to 0 to 2,000 (management-api 4.2, 7.3). */
 export function retryAfterIn(detail: ItemError["detail"]): number {
   return within(Number(detail?.retryAfterMs ?? 0), LIMITS.retryAfterMs.value);
 }
@@ -130,7 +135,7 @@ function kindOf(statusCode: number, errorCode: string | undefined): RejectionKin
   return statusCode === 409 && errorCode !== undefined ? "business" : "other";
 }
 
-/** `Retry-After` in milliseconds. A date is measured against the clock of the answer. */
+/** Returns `Retry-After` in milliseconds. A date is measured against the clock of the answer. */
 export function retryAfter(headers: HttpAnswer["headers"]): number {
   const { "retry-after": given } = headers;
   if (typeof given !== "string") return 0;
@@ -142,7 +147,7 @@ function within(ms: number, most: number): number {
   return Number.isNaN(ms) ? 0 : Math.min(Math.max(ms, 0), most);
 }
 
-/** The service's clock when it answered, in milliseconds since 1970; undefined if not sent. */
+/** Returns the service's clock when it answered, in milliseconds since 1970; undefined if not sent. */
 export function serverTimeOf({ date }: HttpAnswer["headers"]): number | undefined {
   const time = typeof date === "string" ? Date.parse(date) : Number.NaN;
   return Number.isNaN(time) ? undefined : time;

@@ -27,9 +27,9 @@ const TRIES_TO_REACH = 4;
 const LONGEST_TRY_MS = 2 ** 31 - 1;
 
 /**
- * The same API with retried reads: after a 5xx, a time-out, a reset or a 429 they are repeated with growing waits until
- * the budget is spent. A rejection is final. The number of concurrent reads is reduced for a while after such a
- * failure. Throws the last error, or the signal's reason if stopped while waiting.
+ * Returns the same API with retried reads: after a 5xx, a time-out, a reset or a 429 they are repeated with growing
+ * waits until the budget is spent. A rejection is final. The number of concurrent reads is reduced for a while after
+ * such a failure. Throws the last error, or the signal's reason if stopped while waiting.
  */
 export function withReadRetry(api: ManagementApi, retry: ReadRetry): ManagementApi {
   const pace = new AdaptiveConcurrency(retry.width ?? READS_AT_A_TIME, retry.clock);

@@ -56,8 +56,8 @@ function takesAway(step: Step): boolean {
 type Left = { readonly header: RunHeader<WriteCall>; readonly state: Pick<RunState, "planned" | "updatedAt"> };
 
 /**
- * Whether a run may be resumed for the same call. A deletion may affect other objects by now, and a run without a plan
- * may need approval.
+ * Returns whether a run may be resumed for the same call. A deletion may affect other objects by now, and a run without
+ * a plan may need approval.
  */
 export function mayGoOn({ header, state }: Left): boolean {
   const { deletes, mayTakeAway } = changeOf(header.call);
@@ -65,8 +65,8 @@ export function mayGoOn({ header, state }: Left): boolean {
 }
 
 /**
- * Whether another process may continue a run on its own. One that removes something needs a new approval if the last
- * one is not recent.
+ * Returns whether another process may continue a run on its own. A run that removes something needs a new approval if
+ * the last one is not recent.
  */
 export function mayBeClaimed({ header, state }: Left, now: number): boolean {
   const { mayTakeAway } = changeOf(header.call);
@@ -134,7 +134,7 @@ export function isUndone({ stopped }: Pick<RunState, "stopped">): boolean {
   return stopped?.reason?.code === "UNDONE";
 }
 
-/** The run that undid this run, if that is known: runs of earlier versions do not store it. */
+/** Returns the run that undid this run, if that is known: runs of earlier versions do not store it. */
 export function undoneByRun({ stopped }: Pick<RunState, "stopped">): string | undefined {
   const by = stopped?.reason?.code === "UNDONE" ? stopped.reason.detail?.by : undefined;
   return typeof by === "string" ? by : undefined;

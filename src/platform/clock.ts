@@ -45,7 +45,8 @@ export async function duringCall<T>(until: number, work: () => Promise<T>): Prom
 }
 
 /**
- * The deadline of the current work's call, in milliseconds of the monotonic clock; undefined if no call waits for it.
+ * Returns the deadline of the current work's call, in milliseconds of the monotonic clock; undefined if no call waits
+ * for it.
  */
 export function callUntil(): number | undefined {
   const call = calls.getStore();

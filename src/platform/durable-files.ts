@@ -94,7 +94,7 @@ export async function appendLine(file: string, line: string): Promise<void> {
 
 const NEWLINE = 0x0a;
 
-/** A temporary name for a file that is not complete yet. No reader looks for such names. */
+/** Returns a temporary name for a file that is not complete yet. No reader looks for such names. */
 function besideOf(file: string): string {
   return join(dirname(file), `${randomUUID()}.new`);
 }

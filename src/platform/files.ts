@@ -74,7 +74,7 @@ export function hasCode(thrown: unknown, code: string): boolean {
   return thrown instanceof Error && "code" in thrown && thrown.code === code;
 }
 
-/** The error for a path that contains a link, or contained one when it was used. */
+/** Returns the error for a path that contains a link, or contained one when it was used. */
 export function linkRefused(path: string, remedy: string, options?: ErrorOptions): FileError {
   return new FileError(`${JSON.stringify(path)} goes through a link, which is refused`, remedy, options);
 }

@@ -11,17 +11,20 @@ const PIECE_BYTES = 65_536;
 /** Large pieces make hashing and copying faster. */
 const LARGE_PIECE_BYTES = 524_288;
 
-/** The content of one of our own files, which must not be a link. Reading throws the error of the operating system. */
+/**
+ * Returns the content of one of our own files, which must not be a link. Reading throws the error of the operating
+ * system.
+ */
 export function bytesOf(path: string): ByteSource {
   return (pieceBytes) => piecesOf(() => open(path, constants.O_RDONLY | constants.O_NOFOLLOW), pieceBytes);
 }
 
-/** The content of a file that the caller named. Reading throws a FileError if the path now contains a link. */
+/** Returns the content of a file that the caller named. Reading throws a FileError if the path now contains a link. */
 export function bytesAt(place: Place): ByteSource {
   return (pieceBytes) => piecesOf(() => openPlace(place), pieceBytes);
 }
 
-/** A content that is held in memory. */
+/** Returns a content that is held in memory. */
 export function bytesIn(content: Uint8Array): ByteSource {
   return async function* () {
     yield content;
@@ -48,7 +51,7 @@ async function* piecesOf(opened: () => Promise<FileHandle>, pieceBytes = PIECE_B
   }
 }
 
-/** The SHA-256 of a content, as hexadecimal digits. Two contents with the same digest are the same. */
+/** Returns the SHA-256 of a content, as hexadecimal digits. Two contents with the same digest are the same. */
 export async function digestOf(bytes: ByteSource): Promise<string> {
   const hash = createHash("sha256");
   for await (const chunk of bytes(LARGE_PIECE_BYTES)) hash.update(chunk);
@@ -161,7 +164,7 @@ async function descend(root: string, folders: readonly string[]): Promise<FileHa
   return folder;
 }
 
-/** The device and inode of a folder. Throws a SymlinkError if the path contains a link. */
+/** Returns the device and inode of a folder. Throws a SymlinkError if the path contains a link. */
 async function identityOf(root: string, folders: readonly string[]): Promise<string> {
   let identity = "";
   for (let length = 0; length <= folders.length; length += 1) {

@@ -2,7 +2,8 @@ import { once } from "node:events";
 import type { Server } from "node:net";
 
 /**
- * The address in an `Origin` header as browsers write it: `http` or `https`, host and port. Undefined for other texts.
+ * Returns the address in an `Origin` header as browsers write it: `http` or `https`, host and port. Undefined for other
+ * texts.
  */
 export function originIn(header: string): URL | undefined {
   if (!URL.canParse(header)) return undefined;
@@ -20,12 +21,12 @@ export async function openPort(server: Server, host: string, port: number): Prom
   return address.port;
 }
 
-/** The address of a server without a path. */
+/** Returns the address of a server without a path. */
 export function originOf(host: string, port: number): string {
   return `http://${bracketed(host)}:${port}`;
 }
 
-/** An IPv6 address as in a URL. */
+/** Returns an IPv6 address as in a URL. */
 export function bracketed(host: string): string {
   return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
 }

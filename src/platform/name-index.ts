@@ -16,7 +16,7 @@ const CANDIDATES = 5;
 const LEAST_LIKENESS = 0.3;
 /** The maximum number of unknown names for which similar ones are searched: each search compares all names. */
 const MAX_LOOKED_FOR = 20;
-/** Longer texts have as many letters compared. Comparing millions would delay all other calls. */
+/** The number of letters of an unknown name that are compared: comparing millions would delay all other calls. */
 const MAX_COMPARED_LETTERS = 256;
 
 /**
@@ -69,7 +69,7 @@ export class NameIndex<Thing extends Named> {
   }
 }
 
-/** The form in which names are compared if no name matches exactly. */
+/** Returns the form in which names are compared if no name matches exactly. */
 export function folded(name: string): string {
   return name.normalize("NFC").trim().toLowerCase();
 }

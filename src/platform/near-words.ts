@@ -1,18 +1,21 @@
 /**
- * The entry of `words` nearest to a mistyped word: equal except for case, hyphens and underscores, or with at most a
- * third of its letters (at most two) mistyped.
+ * Returns the entry of `words` nearest to a mistyped word: equal except for case, hyphens and underscores, or with at
+ * most a third of its letters (at most two) mistyped.
  */
 export function nearestWord(word: string, words: readonly string[]): string | undefined {
   const plain = withoutSeparators(word);
   return words.find((one) => withoutSeparators(one) === plain) ?? mistyped(plain, words, withoutSeparators);
 }
 
-/** A word without case and separators: `itemId`, `item-id` and `ITEM_ID` all become `itemid`. */
+/** Returns a word without case and separators: `itemId`, `item-id` and `ITEM_ID` all become `itemid`. */
 export function withoutSeparators(word: string): string {
   return word.toLowerCase().replace(/[\s_.-]/g, "");
 }
 
-/** The entry of `words` whose plain form differs from `plain` in the fewest letters; undefined if too many differ. */
+/**
+ * Returns the entry of `words` whose plain form differs from `plain` in the fewest letters; undefined if too many
+ * differ.
+ */
 export function mistyped(
   plain: string,
   words: readonly string[],
@@ -29,7 +32,7 @@ export function mistyped(
   return best;
 }
 
-/** How many letters must change to turn one text into the other; more than `most` if that is not enough. */
+/** Returns how many letters must change to turn one text into the other; more than `most` if that is not enough. */
 export function editDistance(from: string, to: string, most: number): number {
   if (Math.abs(from.length - to.length) > most) return most + 1;
   let previous = [0];

@@ -9,7 +9,7 @@ export function thousands(count: number): string {
   return String(count).replace(/(?<=^-?\d+)(?=(?:\d{3})+$)/g, ",");
 }
 
-/** A count with its noun: "1 option", "1234 options". */
+/** Returns a count with its noun: "1 option", "1234 options". */
 export function amount(count: number, one: string): string {
   return `${count} ${one}${count === 1 ? "" : "s"}`;
 }
@@ -19,7 +19,10 @@ export function capitalized(words: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** What is wrong with a name, without a subject: `has 1 character that is not allowed: "_"; it has 40 characters …`. */
+/**
+ * Returns what is wrong with a name, without a subject: `has 1 character that is not allowed: "_"; it has 40 characters
+ * …`.
+ */
 export function nameProblemWords({ rules, length, characters = [] }: NameProblem): string {
   const { nameMinLength, nameMaxLength } = LIMITS;
   const are = characters.length === 1 ? "is" : "are";
@@ -45,7 +48,7 @@ function characterList(characters: readonly string[]): string {
 /** Control and format characters, spaces, marks, and letters that are invisible or drawn only together with others. */
 const UNSEEN = /[\p{C}\p{Z}\p{M}\p{Default_Ignorable_Code_Point}\u1100-\u11FF]/u;
 
-/** A character in quotes. One that is not visible on its own is escaped, with its code point. */
+/** Returns a character in quotes. One that is not visible on its own is escaped, with its code point. */
 function characterWords(character: string): string {
   if (!UNSEEN.test(character)) return `"${character.replace(/["\\]/, "\\$&")}"`;
   const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase();
@@ -57,7 +60,7 @@ export function detached(text: string): string {
   return text.isWellFormed() ? Buffer.from(text).toString() : text;
 }
 
-/** A text of at most so many letters; of a longer one the beginning. */
+/** Returns a text of at most so many letters; of a longer one the beginning. */
 export function cutText(text: string, most: number): string {
   return text.length <= most ? text : `${text.slice(0, most)}…`;
 }

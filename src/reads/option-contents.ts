@@ -21,7 +21,7 @@ export function readOptionContents(api: ManagementApi, optionId: string, signal:
   return untilStable(({ totalMayChange: mayBeShort = false }) => readOnce(api, optionId, { signal, mayBeShort }));
 }
 
-/** `mayBeShort`: accept a list that ends before the option's own count. */
+/** Reads the option and its Context IDs once. `mayBeShort`: accepts a list that ends before the option's own count. */
 async function readOnce(
   api: ManagementApi,
   optionId: string,

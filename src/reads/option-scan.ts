@@ -90,7 +90,8 @@ export function emptyOptions(options: readonly OptionRecord[]): readonly OptionR
 }
 
 /**
- * Whether a group without own Context IDs is left empty by so many leaving sub-options (management-api 7.4, case 6).
+ * Returns whether a group without own Context IDs is empty after this many sub-options leave it (management-api 7.4,
+ * case 6).
  */
 export function isLeftEmpty(
   { contextCount, childCount }: Pick<OptionRecord, "contextCount" | "childCount">,

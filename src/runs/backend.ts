@@ -35,7 +35,10 @@ export interface CallerTexts {
   read(caller: string): Promise<string | undefined>;
 }
 
-/** The time after which the end of a session is forgotten: longer than a clock jumps without raising doubt. */
+/**
+ * The time for which the end of a session is stored after its tokens expire, in milliseconds. It is longer than any jump
+ * of a clock that goes unnoticed.
+ */
 export const ENDED_FOR_MS = 30 * 86_400_000;
 
 /**

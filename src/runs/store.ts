@@ -238,7 +238,10 @@ export interface OrphanedRuns {
 /** A run that no process executes. */
 export type OrphanedRun = Pick<RunHeader, "runId" | "project">;
 
-/** The name of a caller without the digest of its keys, which precedes it in the owner of runs of another project. */
+/**
+ * Returns the name of a caller without the digest of its keys, which precedes it in the owner of runs of another
+ * project.
+ */
 export function callerName(owner: string): string {
   return owner.replace(/^keys:\w+ /, "");
 }

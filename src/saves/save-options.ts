@@ -79,7 +79,7 @@ interface SavedForm {
   readonly lines: (rows: AsyncIterable<ReadOption>) => AsyncIterable<string | Uint8Array>;
 }
 
-/** The form of the file, by its name. Throws a FileError if the file exists. */
+/** Returns the form of the file, by its name. Throws a FileError if the file exists. */
 async function formOf(asked: ListAsked, world: SavingWorld): Promise<SavedForm> {
   const { targetingId, saveTo, folders, delimiter } = asked;
   if (!asksDesired(saveTo)) {
@@ -116,7 +116,7 @@ function optionSummary({ _id, name, type, contextCount, childCount, parent }: Op
   return { _id, name, type, contextCount, childCount, ...(typeof parent === "string" && { parent }) };
 }
 
-/** The options with the names of their groups, which files contain instead of IDs. */
+/** Returns the options with the names of their groups, which files contain instead of IDs. */
 async function placed(
   asked: ListAsked,
   { api, contents: store, signal }: SavingWorld,

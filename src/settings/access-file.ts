@@ -93,7 +93,7 @@ function contentOf(file: string, refuse: (why: string) => SettingsError): unknow
   }
 }
 
-/** All keys and tokens of the file, for the redactor. */
+/** Returns all keys and tokens of the file, for the redactor. */
 export function secretsIn({ projects, tokens }: Access): readonly string[] {
   const keys = [...projects.values()].flatMap(({ targetingApiKey, eventAppKey }) => [targetingApiKey, eventAppKey]);
   return [...keys, ...tokens.map(({ token }) => token)].filter((one) => one !== undefined);

@@ -49,7 +49,7 @@ export function parseCommandLine(argv: readonly string[], own: readonly CommandO
   return { words, flags };
 }
 
-/** The error for a word that no command accepts. */
+/** Returns the error for a word that no command accepts. */
 export function oneTooMany(word: string): SettingsError {
   return new SettingsError(`${JSON.stringify(word)} is an unexpected argument (see --help)`);
 }
@@ -80,13 +80,13 @@ function unknownFlag(raw: string, known: readonly string[]): SettingsError {
   );
 }
 
-/** The flag that a misspelt one most likely meant, also if it was written as the name of its variable. */
+/** Returns the flag that a misspelt one most likely meant, also if it was written as the name of its variable. */
 function flagMeant(wrong: string, known: readonly string[]): string | undefined {
   const ofVariable = SETTING_LIST.find(({ variable }) => withoutSeparators(variable) === withoutSeparators(wrong));
   return ofVariable?.flag ?? nearestWord(wrong, known);
 }
 
-/** The end of an error about an unknown word: the nearest known word, or the list of all. */
+/** Returns the end of an error about an unknown word: the nearest known word, or the list of all. */
 export function didYouMean(wrong: string, words: readonly string[], what: string): string {
   const meant = nearestWord(wrong, words);
   return meant === undefined

@@ -118,7 +118,7 @@ export function resolveEnvironment(
   };
 }
 
-/** Why an API cannot be used as configured, as text. */
+/** Returns why an API cannot be used as configured, as text. */
 export function halfWords({ missing, present, problem }: HalfPair): string {
   return problem ?? `${missing} is missing: ${present} is set, and each is of use only with the other`;
 }
@@ -148,7 +148,7 @@ function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean):
 
 type Named = readonly [variable: string, value: string | undefined];
 
-/** An address with its key, or why they cannot be used; undefined if neither is set. */
+/** Returns an address with its key, or why they cannot be used; undefined if neither is set. */
 function pairOf(
   [urlVariable, url]: Named,
   [keyVariable, key]: Named,
@@ -164,7 +164,7 @@ function pairOf(
   return key === undefined ? {} : { half: { missing: urlVariable, present: keyVariable } };
 }
 
-/** The variable of an unusable proxy for an address. A request must not be sent in another way instead. */
+/** Returns the variable of an unusable proxy for an address. A request must not be sent in another way instead. */
 function brokenProxy(url: string, { none }: Proxies, unusable: UnusableSettings): string | undefined {
   const { variable } = url.startsWith("https:") ? SETTINGS.httpsProxy : SETTINGS.httpProxy;
   return unusable.has(variable) && proxyFor(url, { https: variable, http: variable, none }) !== undefined
@@ -180,8 +180,8 @@ export interface Proxies {
 }
 
 /**
- * The address of the proxy for `url`; undefined for a direct connection. Loopback addresses never use a proxy, because
- * there they would mean the proxy's own machine.
+ * Returns the address of the proxy for `url`; undefined for a direct connection. Loopback addresses never use a proxy,
+ * because there they would mean the proxy's own machine.
  */
 export function proxyFor(url: string, proxies: Proxies): string | undefined {
   const proxy = url.startsWith("https:") ? proxies.https : proxies.http;
@@ -189,7 +189,7 @@ export function proxyFor(url: string, proxies: Proxies): string | undefined {
 }
 
 /**
- * Whether NO_PROXY contains the host of an address. It is a comma-separated list of hosts, each including its
+ * Returns whether NO_PROXY contains the host of an address. It is a comma-separated list of hosts, each including its
  * subdomains and optionally with a port, or `*` for all hosts.
  */
 function needsNoProxy(url: string, none: string): boolean {
@@ -204,7 +204,7 @@ function needsNoProxy(url: string, none: string): boolean {
   });
 }
 
-/** A host in lower case; an IPv6 address without its brackets. */
+/** Returns a host in lower case; an IPv6 address without its brackets. */
 function bare(host: string): string {
   return host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
 }

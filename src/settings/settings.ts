@@ -116,8 +116,8 @@ function readRules(read: Read, { overHttp }: SettingsInput) {
 }
 
 /**
- * A setting without which no tool can work, because the server would otherwise store its runs, or read, in a different
- * location.
+ * Returns a setting without which no tool can work, because the server would otherwise store its runs, or read, in a
+ * different location.
  */
 function blockedBy(unusable: UnusableSettings): HalfPair | undefined {
   for (const { variable } of [SETTINGS.store, SETTINGS.storeListen, SETTINGS.sealKey, SETTINGS.sandboxUrl]) {
@@ -178,7 +178,7 @@ function readRoutes(file: string): Readonly<Record<string, string>> {
   return routes;
 }
 
-/** The secrets in a setting: the key itself, and the password of an address. */
+/** Returns the secrets in a setting: the key itself, and the password of an address. */
 function secretsIn(given: string | undefined): readonly string[] {
   if (given === undefined) return [];
   if (!/^(https?|postgres(ql)?):\/\//i.test(given)) return [given];
@@ -188,7 +188,7 @@ function secretsIn(given: string | undefined): readonly string[] {
   return password === "" ? [] : [...new Set([password, ...plain])];
 }
 
-/** Variables with our prefix that are not settings, most likely misspelt. */
+/** Returns the variables with our prefix that are not settings; most likely they are misspelt. */
 function unknownVariables(environment: Readonly<Record<string, string | undefined>>): readonly string[] {
   return Object.keys(environment).filter(
     (variable) => variable.startsWith(OWN_PREFIX) && !SETTING_LIST.some((one) => one.variable === variable),
@@ -220,7 +220,7 @@ function readHttpSettings(read: Read) {
   } as const;
 }
 
-/** An authorization server whose access tokens are accepted; undefined if none is configured. */
+/** Reads the authorization server whose access tokens are accepted; undefined if none is configured. */
 function readOAuth(read: Read) {
   const issuer = read(SETTINGS.oauthIssuer);
   const given = {
@@ -247,7 +247,7 @@ export interface Platform {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** The folder in which programs of this platform store what must survive a restart. It may not exist yet. */
+/** Returns the folder in which programs of this platform store what must survive a restart. It may not exist yet. */
 export function stateFolder({ platform, home, environment }: Platform): string {
   if (platform === "win32") {
     return win32.join(environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local"), NAME);
@@ -260,8 +260,8 @@ export function stateFolder({ platform, home, environment }: Platform): string {
 }
 
 /**
- * The address of the database that processes on several machines share, and what this process does with it; undefined
- * without one. Throws a SettingsError if no process could execute its runs.
+ * Reads the address of the database that processes on several machines share, and what this process does with it;
+ * undefined without one. Throws a SettingsError if no process could execute its runs.
  */
 function readStoreSettings(read: Read, ownKeys: HttpSettings["ownKeys"]) {
   const url = read(SETTINGS.store);
@@ -292,7 +292,8 @@ export interface Given {
 }
 
 /**
- * The text of a setting and its source. Empty texts and unfilled placeholders are ignored. Undefined if it is not set.
+ * Returns the text of a setting and its source. Empty texts and unfilled placeholders are ignored. Undefined if it is
+ * not set.
  */
 export function settingText({ variable, flag, anyCase }: Setting<unknown, unknown>, { flags, environment }: Given) {
   const fromFlag = flag === undefined ? undefined : meaningful(flags.get(flag));

@@ -83,7 +83,7 @@ export const KEYS_AND_ADDRESSES: ReadonlySet<Form<unknown>> = new Set([
   ...[headerKey, sealKey, address, issuer, secureAddress, databaseAddress, proxyAddress],
 ]);
 
-/** A whole number between two bounds, both inclusive. */
+/** Returns the form of a whole number between two bounds, both inclusive. */
 export function wholeNumber(least: number, most: number): Form<number> {
   return {
     words: `a whole number from ${least} to ${most}`,
@@ -111,7 +111,7 @@ export function oneOf<Word extends string>(...words: readonly Word[]): Form<Word
   return { words: `one of ${words.join(", ")}`, choices: words, read };
 }
 
-/** A comma-separated list of some of several words; repeated words count once. */
+/** Returns the form of a comma-separated list of some of several words; repeated words count once. */
 export function someOf<Word extends string>(...words: readonly Word[]): Form<readonly Word[]> {
   return {
     words: `a comma list of ${words.join(", ")}`,
@@ -177,7 +177,7 @@ export type Read = <Value, Fallback>(setting: Setting<Value, Fallback>) => Value
 
 export const OWN_PREFIX = "TARGETING_MCP_";
 
-/** A setting with a flag. */
+/** Defines a setting with a flag. */
 export function setting<Value, Fallback extends Value | undefined>(
   variable: string,
   form: Form<Value>,

@@ -6,7 +6,7 @@ export interface ContextIdProblem {
   readonly bytes: number;
 }
 
-/** The form in which the service stores a Context ID: without surrounding white space (management-api 8.1). */
+/** Returns the form in which the service stores a Context ID: without surrounding white space (management-api 8.1). */
 export function trimContextId(contextId: string): string {
   return contextId.trim();
 }
@@ -28,8 +28,8 @@ export interface NearContextId {
 }
 
 /**
- * The given Context IDs that the option does not have, but that differ from one of its IDs only in case, width or
- * composition.
+ * Returns the given Context IDs that the option does not have, but that differ from one of its IDs only in case, width
+ * or composition.
  */
 export function nearContextIds(given: readonly string[], held: readonly string[]): readonly NearContextId[] {
   const exact = new Set(held);

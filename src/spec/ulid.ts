@@ -6,7 +6,7 @@ export function isUlid(text: string): boolean {
   return ULID.test(text);
 }
 
-/** The time in a ULID, in milliseconds since 1970. Takes a valid ULID. */
+/** Returns the time in a ULID, in milliseconds since 1970. Takes a valid ULID. */
 export function ulidTime(ulid: string): number {
   let time = 0;
   for (const letter of ulid.slice(0, 10)) time = time * 32 + ALPHABET.indexOf(letter);
@@ -19,7 +19,7 @@ export function ulidTime(ulid: string): number {
  */
 export const CLOCKS_APART_MS = 2000;
 
-/** The last ULID of a moment, in milliseconds since 1970. All IDs made until then sort before it. */
+/** Returns the last ULID of a moment, in milliseconds since 1970. All IDs made until then sort before it. */
 export function ulidAt(time: number): string {
   return encodeTime(Math.max(0, time)) + "Z".repeat(16);
 }
@@ -68,14 +68,14 @@ function increment(digits: Uint8Array): boolean {
 
 const ULID_BYTES = 16;
 
-/** The 16 bytes of a ULID. Takes a valid ULID. */
+/** Returns the 16 bytes of a ULID. Takes a valid ULID. */
 export function ulidBytes(ulid: string): Uint8Array {
   let rest = 0n;
   for (const letter of ulid) rest = rest * 32n + BigInt(ALPHABET.indexOf(letter));
   return Buffer.from(rest.toString(16).padStart(ULID_BYTES * 2, "0"), "hex");
 }
 
-/** The ULID with these 16 bytes. */
+/** Returns the ULID with these 16 bytes. */
 export function ulidOfBytes(bytes: Uint8Array): string {
   let rest = BigInt(`0x${Buffer.from(bytes).toString("hex")}`);
   let text = "";

@@ -158,7 +158,7 @@ function failedStep({ objects }: Step, reason: Reason): readonly Settlement[] {
   return objects.map((object) => failed(object, reason));
 }
 
-/** The failure of a new object: what was to be created inside it is not applied. */
+/** Returns the failure of a new object: what was to be created inside it is not applied. */
 function failedWithInside({ objects: [main = -1, ...inside] }: Step, reason: Reason): readonly Settlement[] {
   const needsMain = ownReason("NEEDS_FAILED", { needs: main });
   return [

@@ -160,8 +160,8 @@ export async function readServiceClock(
     const [claim] = open;
     const gap = gaps[gaps.length >> 1];
     if (claim === undefined || gap === undefined) return "read";
-    // Waits for a time that shows whether it is newer. If not, the next reading, a round trip later, shows that it is
-    // older.
+    // Waits until a reading can show whether the object is newer than the attempt. If it is not, the next reading, a
+    // round trip later, shows that it is older.
     const wait = serverClock.nextReadingIn(clock.now(), reading % 2 === 0 ? gap + 1 : gap + 1 + roundTrip);
     if (!(await waited(driver, wait))) return "unread";
     const sentAt = clock.now();

@@ -82,8 +82,9 @@ export async function reconcileCreates(
 }
 
 /**
- * Teaches the clock from objects that are proven to be ours. They were created after their first attempt, so their IDs
- * show how far ahead the service's clock can be. That helps with items that only the clock can decide.
+ * Gives the service clock the times of objects that this run certainly created. They were created after their first
+ * attempt, so their IDs show how far ahead the service's clock can be. That helps with items that only the clock can
+ * decide.
  */
 function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: LookedUp["found"]): void {
   const { serverClock, state, clock } = driver;
@@ -98,8 +99,8 @@ function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: Lo
 }
 
 /**
- * Whether a step creates a group and no group has its name. A group and its sub-options are created in one request, so
- * if the group is missing, the step did not create a sub-option either.
+ * Returns whether a step creates a group and no group has its name. A group and its sub-options are created in one
+ * request, so if the group is missing, the step did not create a sub-option either.
  */
 async function hasNoGroup(driver: ChangeDriver, step: Step, namesIn: OptionNames): Promise<boolean> {
   const targeting = driver.state.boundId(step, "targeting");
@@ -258,8 +259,8 @@ async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonly T[]> 
 const conflicts = z.array(z.looseObject({ collection: z.looseObject({ _id: z.string().optional() }).optional() }));
 
 /**
- * Whether a refused change may work later: another change of this run concerns what occupies the name, Context ID or
- * position that it needs.
+ * Returns whether a refused change may work later: another change of this run concerns what occupies the name, Context
+ * ID or position that it needs.
  */
 export function mayWorkLater(state: RunState, step: Step, reason: Reason): boolean {
   if (step.operation !== "updateOptions" && step.operation !== "renameTargetings") return false;

@@ -377,8 +377,8 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
 }
 
 /**
- * Whether a refused request leaves an earlier attempt in doubt. If a resumed run gets the same refusal, the item is the
- * reason, so the earlier attempt was refused, too.
+ * Returns whether a refused request leaves an earlier attempt in doubt. If a resumed run gets the same refusal, the
+ * item is the reason, so the earlier attempt was refused, too.
  */
 function staysInDoubt({ state }: ChangeDriver, { id }: Step): boolean {
   return state.suspectSince(id) !== undefined && !state.wasRefusedInDoubt(id);

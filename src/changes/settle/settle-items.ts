@@ -168,9 +168,9 @@ async function madeByRepeatedRun(
 }
 
 /**
- * With `addContexts` an existing option gets the Context IDs, so in the end it does not matter who created it. Until
- * then the update is in doubt like the create that it replaces: a run that stops in between must not report something
- * as not applied that it may have created.
+ * Replaces a create whose name is taken by an update that adds the Context IDs (`addContexts`), regardless of who
+ * created the option. Until it is answered, the update is in doubt like the create: a run that stops in between must
+ * not report an option as not applied that it may have created.
  */
 function addToExisting(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   if (step.operation !== "addOptions" || step.objects.length > 1) return undefined;

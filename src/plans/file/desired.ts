@@ -10,7 +10,7 @@ export interface Spot {
   readonly column: number;
 }
 
-/** The line and column of an object that has further fields. */
+/** Returns the line and column of an object that has further fields. */
 export function spotOf({ line, column }: Spot): Spot {
   return { line, column };
 }
@@ -110,7 +110,7 @@ export class Problems {
 
 const LONGEST_QUOTED = 80;
 
-/** A text of the file in quotes, shortened if it is long. */
+/** Returns a text of the file in quotes, shortened if it is long. */
 export function quoted(text: string): string {
   return JSON.stringify(cutText(text, LONGEST_QUOTED));
 }
@@ -156,7 +156,7 @@ const desiredState = z.strictObject({
   options: z.array(option),
 });
 
-/** The published JSON Schema of a desired state. */
+/** Returns the published JSON Schema of a desired state. */
 export function desiredStateJsonSchema(): Record<string, unknown> {
   return { title: "The desired state of a targeting", ...z.toJSONSchema(desiredState) };
 }

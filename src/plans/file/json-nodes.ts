@@ -95,8 +95,8 @@ export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { node
 }
 
 /**
- * The location of a character in JSON text, as a path such as `options[1].name`, for objects in calls, whose lines
- * people do not know. It is empty for the value as a whole.
+ * Returns the location of a character in JSON text, as a path such as `options[1].name`, for objects in calls, whose
+ * lines people do not know. It is empty for the value as a whole.
  */
 export function jsonPathAt(text: string, offset: number): string {
   const steps = getLocation(text, offset).path.map((step) =>

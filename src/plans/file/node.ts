@@ -40,7 +40,7 @@ export type Node = TextNode | ValueNode | ListNode | MapNode;
 export const MAX_NODES = 1_000_000;
 export const MAX_DEPTH = 20;
 
-/** The error for a file with too much nesting. */
+/** Returns the error for a file with too much nesting. */
 export function tooDeep(spot: Spot): UnreadableFile {
   return new UnreadableFile(
     spot,
@@ -49,7 +49,7 @@ export function tooDeep(spot: Spot): UnreadableFile {
   );
 }
 
-/** The error for a file with too many values. */
+/** Returns the error for a file with too many values. */
 export function tooMany(
   spot: Spot,
   most = MAX_NODES,
@@ -62,7 +62,7 @@ export function tooMany(
   );
 }
 
-/** The kind of a node, in words. */
+/** Returns the kind of a node, in words. */
 export function kindOf(node: Node): string {
   if (node.kind === "value") return node.value === null ? "null" : `a ${typeof node.value}`;
   if (node.kind === "text") return node.isPlain && node.text === "" ? "nothing" : "a text";

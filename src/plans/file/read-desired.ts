@@ -84,7 +84,7 @@ export interface ReadDesired {
   readonly columns?: ReadSheet["columns"] | undefined;
 }
 
-/** The form of a file by the ending of its name. Throws a FileError if it has none. */
+/** Returns the form of a file by the ending of its name. Throws a FileError if it has none. */
 export function formatOfDesired(path: string): DesiredFormat {
   const ending = extname(path).toLowerCase();
   const format = BY_ENDING[ending];
@@ -92,7 +92,7 @@ export function formatOfDesired(path: string): DesiredFormat {
   throw new FileError(`${JSON.stringify(path)} has an unknown extension`, "Name it .yaml, .json, .csv or .ndjson.");
 }
 
-/** The form of a readable file by the ending of its name. Throws a FileError if it has none. */
+/** Returns the form of a readable file by the ending of its name. Throws a FileError if it has none. */
 export function formatToRead(path: string): ReadFormat {
   const format = BY_ENDING[extname(path).toLowerCase()];
   if (format !== undefined) return format;

@@ -62,7 +62,7 @@ export async function readSheet({ file, bytes }: OpenedFile, drafts: Drafts): Pr
   return { targeting, suspects, columns, ...(hasActions && { hasActions }) };
 }
 
-/** The position of a cell: by characters in a text, by row and column in a workbook. */
+/** Returns the position of a cell: by characters in a text, by row and column in a workbook. */
 function spotIn({ line, places }: SheetRow, at: number): Spot {
   const place = places?.[at];
   return place === undefined ? { line, column: at + 1 } : spotOf(place);

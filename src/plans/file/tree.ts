@@ -40,7 +40,7 @@ export interface RowPlace {
 /** The fields that state which Context IDs an option has. A row has at most one of them. */
 export const CONTEXT_FIELDS = ["contexts", "contextsFile", "contextsAtLeast"] as const;
 
-/** The text of a field and its position; undefined if the field is absent. Any other value is a problem. */
+/** Returns the text of a field and its position; undefined if the field is absent. Any other value is a problem. */
 function textField(
   fields: ReadonlyMap<string, Entry>,
   field: string,
@@ -96,7 +96,7 @@ function tellBoth(first: Entry, second: Entry, problems: Problems): void {
   );
 }
 
-/** The Context IDs in fields. `op`, which only rows have, says whether they are set, added or removed. */
+/** Returns the Context IDs in fields. `op`, which only rows have, says whether they are set, added or removed. */
 function contextsOf(fields: ReadonlyMap<string, Entry>, problems: Problems): ContextsWish | undefined {
   const op = textField(fields, "op", problems);
   const said = op && contextActionIn(op.text);

@@ -6,7 +6,7 @@ import { isUlid } from "../../spec/ulid.ts";
 import { type Problems, quoted, type Spot } from "./desired.ts";
 import { type Entry, kindOf, type MapNode, type Node } from "./node.ts";
 
-/** The entries of an object by key. A repeated or invalid key is a problem. */
+/** Returns the entries of an object by key. A repeated or invalid key is a problem. */
 export function entriesOf(
   map: MapNode,
   valid: readonly string[],
@@ -30,7 +30,7 @@ export function entriesOf(
   return entries;
 }
 
-/** The text of a value; undefined, with a problem, if it is not a text. */
+/** Returns the text of a value; undefined, with a problem, if it is not a text. */
 export function textIn(node: Node, spot: Spot, field: string, problems: Problems): string | undefined {
   if (node.kind === "text" && !(node.isPlain && node.text === "")) return node.text;
   const found = kindOf(node);
@@ -41,7 +41,9 @@ export function textIn(node: Node, spot: Spot, field: string, problems: Problems
   return problems.add(spot, `${field} must be a text, not ${found}`, remedy);
 }
 
-/** An `_id` in the form of the service. Lower case is accepted. */
+/**
+ * Returns an `_id` in the form of the service; undefined, with a problem, if it is not an ID. Lower case is accepted.
+ */
 export function idIn(text: string, spot: Spot, problems: Problems): string | undefined {
   const id = text.trim().toUpperCase();
   if (isUlid(id)) return id;
@@ -52,7 +54,7 @@ export function idIn(text: string, spot: Spot, problems: Problems): string | und
   );
 }
 
-/** A name that the service accepts (management-api 8.3). */
+/** Returns the name; undefined, with a problem, if the service does not accept it (management-api 8.3). */
 export function nameIn(text: string, spot: Spot, problems: Problems): string | undefined {
   const problem = nameProblem(text);
   if (problem === undefined) return text;
@@ -83,7 +85,7 @@ export function addContextId(ids: Set<string>, text: string, spot: Spot, problem
   problems.add(spot, words[problem.rule] + where, "Fix it or remove it.");
 }
 
-/** The Context IDs of a list; undefined, with a problem, if it is not a list. */
+/** Returns the Context IDs of a list; undefined, with a problem, if it is not a list. */
 export function contextsIn(node: Node, spot: Spot, field: string, problems: Problems): readonly string[] | undefined {
   if (node.kind !== "list") {
     return problems.add(
@@ -100,7 +102,7 @@ export function contextsIn(node: Node, spot: Spot, field: string, problems: Prob
   return [...ids];
 }
 
-/** `exposeChildren`: true or false, without quotes. */
+/** Returns the value of `exposeChildren`; undefined, with a problem, unless it is true or false without quotes. */
 export function truthIn(node: Node, spot: Spot, problems: Problems): boolean | undefined {
   if (node.kind === "value" && typeof node.value === "boolean") return node.value;
   const text = node.kind === "text" && node.isPlain ? node.text : undefined;
@@ -108,7 +110,7 @@ export function truthIn(node: Node, spot: Spot, problems: Problems): boolean | u
   return problems.add(spot, "exposeChildren must be true or false", "Write true or false without quotes.");
 }
 
-/** `type`: one of the two types of the service. */
+/** Returns the type of an option; undefined, with a problem, unless it is one of the two types of the service. */
 export function typeIn(text: string, spot: Spot, problems: Problems): "atomic" | "collection" | undefined {
   if (text === "atomic" || text === "collection") return text;
   return problems.add(spot, `${quoted(text)} is not a type of an option`, "Write collection (a group) or atomic.");

@@ -11,8 +11,8 @@ import { type DesiredFormat, MAX_YAML_OPTIONS } from "./read-desired.ts";
 const SCHEMA_ADDRESS = "https://unpkg.com/targeting-mcp/docs/desired-state.schema.json";
 
 /**
- * A targeting as a desired state. Equal targetings produce equal bytes: Context IDs are sorted, and everything that
- * another reader might not take for a text is quoted. Throws a FileError if it is too large for YAML.
+ * Yields a targeting as a desired state. Equal targetings produce equal bytes: Context IDs are sorted, and everything
+ * that another reader might not take for a text is quoted. Throws a FileError if it is too large for YAML.
  */
 export function* desiredText(there: ServiceTargeting, format: DesiredFormat): Generator<string> {
   if (format === "csv") yield* csvText(there);
@@ -21,7 +21,7 @@ export function* desiredText(there: ServiceTargeting, format: DesiredFormat): Ge
   else yield* yamlText(there);
 }
 
-/** Each group with its sub-options, and each other top-level option. */
+/** Yields each group with its sub-options, and each other top-level option. */
 function* topLevel({
   options,
 }: ServiceTargeting): Generator<{ readonly option: ServiceOption; readonly children: readonly ServiceOption[] }> {
@@ -68,7 +68,7 @@ function* csvText(there: ServiceTargeting): Generator<string> {
   for (const { cells } of sheetOf(there, { format: "csv", delimiter: "," })) yield csvLine(cells);
 }
 
-/** A targeting as the rows of a sheet, including the header. */
+/** Yields a targeting as the rows of a sheet, including the header. */
 export function* sheetOf(there: ServiceTargeting, form: SheetFormat): Generator<WrittenRow> {
   const names = new Map(there.options.map((option) => [option._id, option.name]));
   yield OPTION_HEADER;
@@ -110,7 +110,7 @@ function yamlOption(option: ServiceOption, indent: string): string {
 
 const LONGEST_LINE = 100;
 
-/** What every YAML reader takes for a text without quotes, also in lists in brackets. */
+/** Matches what every YAML reader takes for a text although it has no quotes, also in lists in brackets. */
 const PLAIN =
   /^[A-Za-z\uAC00-\uD7A3\u3131-\u318E](?:[A-Za-z0-9_ \-\uAC00-\uD7A3\u3131-\u318E]*[A-Za-z0-9_\uAC00-\uD7A3\u3131-\u318E])?$/;
 const RESERVED = /^(?:true|false|null|yes|no|on|off|y|n)$/i;

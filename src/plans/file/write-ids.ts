@@ -42,17 +42,17 @@ export async function withIds(
   );
 }
 
-/** The options of a file. Files of Context IDs are not read. */
+/** Reads the options of a file, but not the files of Context IDs that it names. */
 async function optionsOf(bytes: Uint8Array, file: WrittenFile): Promise<readonly DesiredOption[]> {
   return (await readDesired({ bytes, ...file, folder: undefined })).desired.options;
 }
 
-/** The meaning of an option, without its positions in the file. */
+/** Returns the meaning of an option, without its positions in the file. */
 function meaningOf({ _id, name, parent, type, exposeChildren, contexts }: DesiredOption) {
   return { _id, name, parent, type, exposeChildren, contexts };
 }
 
-/** The IDs by the line on which their option begins. */
+/** Returns the IDs by the line on which their option begins. */
 function idsByLine(options: readonly DesiredOption[], ids: ReadonlyMap<number, string>): ReadonlyMap<number, string> {
   return new Map([...ids].map(([row, id]) => [options[row]?.line ?? 0, id]));
 }
@@ -94,7 +94,7 @@ async function workbookWithIds(
   return wholeOf(() => withCells(bytes, sheet.sheet, [...headed, ...cells]));
 }
 
-/** The rows of a sheet, its header, and how it is read. */
+/** Reads the rows of a sheet and its header, and detects how the sheet is read. */
 async function rowsOf(content: Uint8Array, { format, path = "", sheet = {} }: WrittenFile) {
   const bytes = bytesIn(content);
   const named = { path, format: format === "xlsx" ? format : "csv", maxLineBytes: undefined } as const;
@@ -109,7 +109,7 @@ async function rowsOf(content: Uint8Array, { format, path = "", sheet = {} }: Wr
   return { rows, header, sheet: file.sheet ?? {} };
 }
 
-/** Each row with its ID. If an option has several rows, all of them get it. */
+/** Returns each row with its ID. If an option has several rows, all of them get it. */
 function withTheirIds(
   { rows, header }: { readonly rows: readonly SheetRow[]; readonly header: SheetHeader },
   byLine: ReadonlyMap<number, string>,
@@ -134,7 +134,7 @@ async function splicesOf(
   });
 }
 
-/** The objects of options in the order of rows: each before its children. */
+/** Yields the objects of options in the order of rows: each before its children. */
 function* optionsIn(root: Node): Generator<MapNode> {
   for (const option of mapsIn(root, "options")) {
     yield option;

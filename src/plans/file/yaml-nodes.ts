@@ -9,7 +9,7 @@ const MAX_BYTES = 16_000_000;
 const MAX_LEXEMES = 1_500_000;
 /** Other calls get their turn after this many lexemes, which take about 10 ms. */
 const LEXEMES_PER_TURN = 5000;
-/** Tags that state that a text, a list or a map is one. */
+/** The standard tags of texts, lists and maps, which change nothing. */
 const PLAIN_TAGS = ["tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"];
 
 const OTHER_FORMS = "Save it as JSON, NDJSON or CSV, which have no such limit.";

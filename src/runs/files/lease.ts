@@ -271,7 +271,7 @@ export interface SharedLeases<L extends Lease> {
   asked(project: string, lease: L): Promise<number>;
 }
 
-/** The write lock between the processes of this machine, with leases stored below `folder`. */
+/** Returns the write lock between the processes of this machine, with leases stored below `folder`. */
 export function machineLock(folder: (project: string) => string, clock: Clock): ProjectLock {
   return sharedLock(
     {
@@ -284,7 +284,9 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
   );
 }
 
-/** A queue within this process, and a lease between processes, which is kept until another process requests it. */
+/**
+ * Returns a queue within this process, and a lease between processes, which is kept until another process requests it.
+ */
 export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Clock, lookAgainMs: number): ProjectLock {
   const queue = processLock(clock);
   const kept = new Map<string, KeptLease<L>>();
@@ -367,7 +369,7 @@ async function lastAsked(folder: string): Promise<number> {
   }
 }
 
-/** A queue within this process only. Callers take turns; the work of each caller keeps its order. */
+/** Returns a queue within this process only. Callers take turns; the work of each caller keeps its order. */
 export function processLock(clock: Clock): ProjectLock {
   const turn = permitWithoutLease(clock);
   const queues = new Map<string, Queue>();

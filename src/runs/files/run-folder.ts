@@ -231,9 +231,9 @@ export function callerFolder(caller: string): string {
 export type RunIndex = ReturnType<typeof runIndex>;
 
 /**
- * The index of runs. Names of small files show the caller, whether the run may be unfinished, and the newest run of a
- * call, so that not every run has to be opened. A run is indexed before it is stored, so a mark without a run means
- * nothing; a run without a mark is of another version. An outdated mark of an open run costs one extra read.
+ * Returns the index of runs. Names of small files show the caller, whether the run may be unfinished, and the newest
+ * run of a call, so that not every run has to be opened. A run is indexed before it is stored, so a mark without a run
+ * means nothing; a run without a mark is of another version. An outdated mark of an open run costs one extra read.
  */
 export function runIndex(folder: string) {
   const place = join(folder, INDEX_FOLDER);

@@ -187,7 +187,10 @@ function parseHeader(runId: string, text: string): RunHeader {
   return header;
 }
 
-/** A replaced file has another inode or time, a record has a version, and a journal that grew has another size. */
+/**
+ * Returns the revision of a run: a replaced file has another inode or time, a record has a version, and a journal that
+ * grew has another size.
+ */
 async function revisionOf(place: string): Promise<Revision> {
   const records = (await namesIn(place)).filter((name) => name.startsWith("record."));
   const files = [FILES.header, FILES.proposed, FILES.journal];

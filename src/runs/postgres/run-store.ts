@@ -214,7 +214,7 @@ const AT_REST = "('interrupted', 'finished', 'cancelled', 'declined', 'expired')
 
 type StoredRecord = { readonly record: string | null; readonly version: string };
 
-/** An unreadable record counts as that of a started run: the journal shows its status. */
+/** Returns the record in a row. An unreadable record counts as that of a started run: the journal shows its status. */
 function recordIn({ record, version }: StoredRecord): RunRecord {
   if (record === null) return CREATED;
   return runRecord.safeParse(parseJson(record)).data ?? { version: Number(version), status: "running" };

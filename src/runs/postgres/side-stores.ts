@@ -102,7 +102,7 @@ function gathered<One, Done>(work: (all: readonly One[]) => Promise<Done>): (one
   }
 }
 
-/** The targetings of a project that any process has seen. */
+/** Returns the targetings of a project that any process has seen. */
 export function storedNames(database: Database, project: string, now: () => number): TargetingMemory {
   const recent = async (): Promise<readonly SeenTargeting[]> => {
     const rows = await database.rows<{ id: string; name: string; seen_at: string }>(
