@@ -15,6 +15,8 @@ import type { ChangeCounts, EffectObjects, RunRow, EffectPart as ShownPart, Wait
 const MAX_OBJECTS = 100;
 /** From this number of deletions on, a person must type the targeting's name to approve them. */
 const LARGE = 100;
+/** The maximum number of objects of a run whose undo is planned for the page: 10,000 take some 100 ms. */
+const MAX_PLANNED = 10_000;
 /** Names that a person can type: letters, marks, digits, punctuation, symbols and single spaces, of limited length. */
 const TYPED = /^[\p{L}\p{M}\p{N}\p{P}\p{S}]+(?: [\p{L}\p{M}\p{N}\p{P}\p{S}]+)*$/u;
 const MAX_TYPED = 60;
@@ -87,8 +89,15 @@ function undoWords({ exact, newIds, differing = 0, lost }: UndoCounts): string {
   return parts.filter((part) => part !== false).join(", ");
 }
 
-/** Returns what an undo of a run restores if nobody else changes anything. What is unresolved counts as not restored. */
-export async function undoOfRun({ header, state }: ChangeRun, { runs }: Pick<ToolServices, "runs">): Promise<string> {
+/**
+ * Returns what an undo of a run restores if nobody else changes anything. What is unresolved counts as not restored.
+ * Returns undefined for a running run, and for one that is too large to be planned for each reader of the page.
+ */
+export async function undoOfRun(
+  { header, state, status }: ChangeRun,
+  { runs }: Pick<ToolServices, "runs">,
+): Promise<string | undefined> {
+  if (status() === "running" || state.objects.length > MAX_PLANNED) return undefined;
   const { rows } = undoPlanUnread(await effectsOfRun(state, runs.part(header.runId, "former")()));
   const { exact, caveat, impossible, notOurs, unresolved } = countsOfRows(rows);
   const newIds = rows.filter(({ reasons }) => reasons?.includes("newId")).length;
