@@ -100,10 +100,11 @@ export interface SuiteTexts {
   /** Returns the size of the texts of all callers with this name, in bytes. */
   storedBytes(callerName: string): Promise<number>;
   /** Claims a confirmation: true for the first call in any process, which may act on it, false for all others. */
-  claim(yes: string): Promise<boolean>;
-  settle(yes: string, text: string): Promise<void>;
+  claim(confirmation: string): Promise<boolean>;
+  /** Stores the result of a claimed confirmation. */
+  settle(confirmation: string, text: string): Promise<void>;
   /** Returns the result of a confirmation: an empty text if it has no result yet, undefined if it was not claimed. */
-  settled(yes: string): Promise<string | undefined>;
+  settled(confirmation: string): Promise<string | undefined>;
 }
 
 export interface SeenTargeting {

@@ -254,9 +254,9 @@ export function failureGroups(
     const reason = state.reason(object);
     const outcome = state.standing(object);
     if (reason === undefined || outcome === "pending" || outcome === "succeeded" || outcome === "alreadyDone") continue;
-    // The key is cached, because many objects often share one reason.
     const about = state.objects.at(object);
     if (about === undefined) continue;
+    // The key is cached, because many objects often share one reason.
     const mark = keys.get(reason) ?? markOf(reason, remedyOf);
     keys.set(reason, mark);
     // Failures inside new objects are sent again in another way.

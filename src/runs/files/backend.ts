@@ -88,7 +88,7 @@ function callerTextsIn(folder: string): CallerTexts {
 /** The maximum numbers of stored suites per caller, and of stored confirmations. */
 const MAX_SUITES = 100;
 const MAX_STORED_CONFIRMATIONS = 1000;
-const YES = "yes";
+const CONFIRMATIONS = "yes";
 
 /** Stores suites below `folder`, for all processes that share it, in files that only the owner can read. */
 export function fileSuites(folder: string): SuiteTexts {
@@ -96,7 +96,7 @@ export function fileSuites(folder: string): SuiteTexts {
   /** A file for each folder of a caller with this name who brings keys. */
   const withKeys = (name: string) => join(folder, "with-keys", hashOf(name).slice(0, 32));
   const kept = <T>(work: () => Promise<T>) => withStoreErrors(folder, work, "suites", "");
-  const yesFile = (yes: string) => join(folder, YES, `${hashOf(yes)}.json`);
+  const confirmationFile = (confirmation: string) => join(folder, CONFIRMATIONS, `${hashOf(confirmation)}.json`);
   return {
     put: (caller, id, text) =>
       kept(async () => {
@@ -120,14 +120,14 @@ export function fileSuites(folder: string): SuiteTexts {
         const folders = [folderOf(name), ...(await namesIn(withKeys(name))).map((one) => join(folder, one))];
         return (await Promise.all(folders.map(bytesIn))).reduce((sum, bytes) => sum + bytes, 0);
       }),
-    claim: (yes) =>
+    claim: (confirmation) =>
       kept(async () => {
-        await makeFolder(join(folder, YES));
-        await removeOldest(join(folder, YES), MAX_STORED_CONFIRMATIONS);
-        return createFile(yesFile(yes), "");
+        await makeFolder(join(folder, CONFIRMATIONS));
+        await removeOldest(join(folder, CONFIRMATIONS), MAX_STORED_CONFIRMATIONS);
+        return createFile(confirmationFile(confirmation), "");
       }),
-    settle: (yes, text) => kept(() => replaceFile(yesFile(yes), text)),
-    settled: (yes) => kept(() => readText(yesFile(yes))),
+    settle: (confirmation, text) => kept(() => replaceFile(confirmationFile(confirmation), text)),
+    settled: (confirmation) => kept(() => readText(confirmationFile(confirmation))),
   };
 }
 

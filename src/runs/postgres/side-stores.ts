@@ -161,18 +161,18 @@ export function storedSuites(database: Database): SuiteTexts {
       );
       return Number(sum?.bytes ?? 0);
     },
-    async claim(yes) {
+    async claim(confirmation) {
       const made = await database.rows<{ id: string }>(
         `insert into targeting_mcp.yes (id, taken_by) values ($1, $2)
          on conflict (id) do update set taken_by = excluded.taken_by where yes.taken_by = $2 returning id`,
-        [yes, randomUUID()],
+        [confirmation, randomUUID()],
       );
       return made.length > 0;
     },
-    async settle(yes, text) {
-      await database.rows("update targeting_mcp.yes set body = $2 where id = $1", [yes, text]);
+    async settle(confirmation, text) {
+      await database.rows("update targeting_mcp.yes set body = $2 where id = $1", [confirmation, text]);
     },
-    settled: (yes) => textOf(database, "select body from targeting_mcp.yes where id = $1", [yes]),
+    settled: (confirmation) => textOf(database, "select body from targeting_mcp.yes where id = $1", [confirmation]),
   };
 }
 
