@@ -14,8 +14,9 @@ interface Found extends Resolved {
 type Reading = { readonly api: ManagementApi; readonly signal: AbortSignal };
 
 /**
- * Reads what the in-doubt steps of a run created. An option with the name of a new one is this run's if it is newer
- * than the newest option before the run and everything that the run's earlier requests created. Throws an ApiError.
+ * Reads what the in-doubt steps of a run created. An existing option with the name of an option to create counts as
+ * created by this run if it is newer than the newest option before the run, and than everything that the run's earlier
+ * requests created. Throws an ApiError.
  */
 export async function resolveDoubts(state: RunState, reading: Reading): Promise<Found> {
   const steps = [...state.inDoubt()].flatMap((id) => state.steps.at(id) ?? []);

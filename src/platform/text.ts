@@ -55,12 +55,12 @@ function characterWords(character: string): string {
   return `"\\u{${code}}" (U+${code.padStart(4, "0")})`;
 }
 
-/** Returns a copy. A text that was cut out of a file keeps the surrounding text in memory. */
+/** Returns a copy. Without it, a text that was cut out of a file would keep the surrounding text in memory. */
 export function detached(text: string): string {
   return text.isWellFormed() ? Buffer.from(text).toString() : text;
 }
 
-/** Returns a text of at most so many letters; of a longer one the beginning. */
+/** Returns a text of at most `most` letters unchanged, and of a longer one the beginning with an ellipsis. */
 export function cutText(text: string, most: number): string {
   return text.length <= most ? text : `${text.slice(0, most)}…`;
 }

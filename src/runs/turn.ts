@@ -7,8 +7,8 @@ import { type Fence, HeldBackError } from "../platform/fence.ts";
  */
 export const SEND_WINDOW_MS = 2000;
 /**
- * How long a process waits after it took over from one that may still run, in milliseconds. After that, the other one
- * cannot send any request.
+ * How long a process waits after it took over a lease from a process that may still run, in milliseconds. After that,
+ * the other process cannot send any request.
  */
 const TAKE_OVER_WAIT_MS = SEND_WINDOW_MS + 500;
 

@@ -136,7 +136,7 @@ function isOlder(ids: readonly string[], others: readonly string[]): boolean {
   return (ids.at(-1) ?? "") <= (others[0] ?? "");
 }
 
-/** How often the service's clock is read at most to distinguish old from new. */
+/** The maximum number of readings of the service's clock, to learn which objects are newer than their first attempt. */
 const CLOCK_READINGS = 12;
 
 /**

@@ -206,7 +206,7 @@ export class RunState {
     const outcome = this.standing(object);
     if (outcome !== "succeeded" && outcome !== "alreadyDone") return undefined;
     const { standings } = this.#work;
-    // This is most of an import: a row is the only step of its object.
+    // In most of an import, a row is the only step of its object.
     const row = standings.onlyRowOf(object);
     if (row !== undefined) return this.isDone(row) ? "created" : "same";
     let did: Did = "same";
@@ -420,7 +420,7 @@ export class RunState {
       if (object === undefined) continue;
       standings.set(from + at, "done");
       standings.clearSuspicion(from + at);
-      // This is most of an import: a row is the only step of its object.
+      // In most of an import, a row is the only step of its object.
       if (standings.hasOtherThanRow(object)) this.#work.finishObject(object, id ?? undefined);
       else {
         if (id !== null) outcomes.giveId(object, id);
