@@ -46,7 +46,7 @@ import {
   isModern,
   replyTo,
 } from "./elicitation.ts";
-import { failureOf } from "./failures.ts";
+import { failureOf, readable } from "./failures.ts";
 import type { Opener, Opening } from "./open-page.ts";
 import { DEEPEST, isTooDeep, parseStringifiedArguments, withoutAbsent, withUpperIds } from "./read-arguments.ts";
 import type { ServerParts } from "./server-parts.ts";
@@ -118,7 +118,7 @@ export async function answerCall(
   const knowsLinks = (server.server.getNegotiatedProtocolVersion() ?? "") >= LINKS_SINCE;
   const linksFiles = call.http === undefined && knowsLinks;
   const resultOf = (answer: ToolAnswer) => resultFor(answer, { redactor, linksFiles });
-  const failed = (failure: SummarizedFailure) => resultOf(failureAnswer(failure, services.environment));
+  const failed = (failure: SummarizedFailure) => resultOf(failureAnswer(readable(failure), services.environment));
   const written = (answer: ToolAnswer | undefined): void => {
     if (isAudited(tool)) auditCall(audit, { tool, caller, requestId, services }, answer?.structured);
   };

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { escapeInvisible } from "../answers/fence.ts";
 import { requestFailure } from "../answers/request-messages.ts";
 import { isApiError } from "../api/errors.ts";
 import { UnsupportedEventError } from "../events/event-types.ts";
@@ -39,4 +40,18 @@ export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFa
     message: `${tool} failed for a reason inside this server (fault ${fault})`,
     remedy: "Its log on stderr has details under that ID.",
   };
+}
+
+const LONGEST_LINE = 4000;
+
+/** Shortens the lines of a failure, which may repeat a text of the caller or a file name, and escapes what is unseen. */
+export function readable(failure: SummarizedFailure): SummarizedFailure {
+  const cut = (line: string): string => (line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line);
+  const inLines = (text: string): string =>
+    text
+      .split("\n")
+      .map((line) => escapeInvisible(cut(line)))
+      .join("\n");
+  const { message, remedy } = failure;
+  return { ...failure, message: inLines(message), remedy: remedy && inLines(remedy) };
 }
