@@ -92,7 +92,6 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
   return (
     <>
       <Head run={run} />
-      <Story of={story} run={run} />
       {run.standsStill !== undefined && <p class="card note warning">{run.standsStill}</p>}
       <Sentences title="It cannot be applied" of={plan?.refused} />
       <Result detail={known} />
@@ -106,6 +105,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
         </p>
       )}
       {failed + unknown > 0 && <FailedNote detail={known} show={showFailed} />}
+      <Story of={story} run={run} />
       {chosen !== undefined && (
         <Filters label="Parts of the run" areTabs chosen={chosen} choose={(name) => set(tab, name)} of={tabs} />
       )}
@@ -285,9 +285,11 @@ function FailedNote({
           <li key={at}>
             <strong>{number(count)} ×</strong> <Text of={message} most={400} />{" "}
             <span class="quiet small">({places})</span>
-            <span class="line quiet small">
-              <Text of={remedy} most={400} />
-            </span>
+            {remedy !== failures[at + 1]?.remedy && (
+              <span class="line quiet small">
+                <Text of={remedy} most={400} />
+              </span>
+            )}
           </li>
         ))}
       </ul>
@@ -374,7 +376,7 @@ function Problems({ detail: { run }, of, total }: ProblemsProps) {
             <td>
               <Text of={problem} most={1000} />
             </td>
-            <td class="quiet small">
+            <td class={`quiet small${suggestion === list.value?.rows[at - 1]?.suggestion ? " again" : ""}`}>
               <Text of={suggestion} most={1000} />
             </td>
           </tr>
