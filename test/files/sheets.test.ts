@@ -68,7 +68,7 @@ test.each(["prices.numbers", "prices.gsheet", "prices.xlsb"])("%s is refused wit
   await writeFile(join(folder, name), "PK");
   const refused = openFile(name, {}, { ...RULES, allowedDirs: [folder] });
   await expect(refused).rejects.toMatchObject({
-    message: expect.stringContaining("not read"),
+    message: expect.stringContaining("cannot be read"),
     remedy: expect.stringMatching(/\.xlsx|Excel/),
   });
 });
@@ -414,8 +414,8 @@ test.each([
   ["odd-utf8-and-cp949.csv", /line 3 of the file has bytes that are not UTF-8/],
   ["odd-utf8-one-bad-byte.csv", /line 3 of the file has bytes that are not UTF-8/],
   ["refused-html.csv", /page of HTML or XML/],
-  ["refused-libreoffice.ods", /OpenDocument spreadsheet.*not read/],
-  ["refused-libreoffice.xls", /old Excel workbook.*not read/],
+  ["refused-libreoffice.ods", /OpenDocument spreadsheet.*cannot be read/],
+  ["refused-libreoffice.xls", /old Excel workbook.*cannot be read/],
   ["refused-encrypted.xlsx", /protected by a password/],
   ["refused-encrypted-agile.xlsx", /protected by a password/],
   ["refused-duplicate-part.xlsx", /same name/],
