@@ -324,11 +324,21 @@ function eventPlanRows({ eventRequests }: ReportedRun): readonly Row[] {
   ];
 }
 
-/** Returns the effect that needs approval. Without a token it also says that a person decides on the page. */
-export function confirmationText({ token, effect, expiresAt }: NonNullable<ReportedRun["confirmation"]>): string {
-  return token === undefined
-    ? `${effect}\nA person decides on the page of this server, until ${timeWords(expiresAt)}.`
-    : effect;
+const WAITS_FOR = {
+  page: "A person decides on the page of this server",
+  client: "The client asks the person",
+  token: "It waits for its confirmation token",
+} as const;
+
+/** Returns the effect that needs approval. Without a token it also says where it is approved, and until when. */
+export function confirmationText(confirmation: NonNullable<ReportedRun["confirmation"]>): string {
+  const { token, effect, expiresAt, channel = "page" } = confirmation;
+  return token === undefined ? `${effect}\n${WAITS_FOR[channel]}, until ${timeWords(expiresAt)}.` : effect;
+}
+
+/** Returns the next step if an agent no longer has the token of a run that waits for it. */
+export function tokenAgainStep(tool: string): string {
+  return `without its token: the same ${tool} call again asks about this run and gives a new token`;
 }
 
 /** Returns the next step to have a plan approved, with the call that continues it. */

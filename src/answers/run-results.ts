@@ -33,7 +33,13 @@ export interface ReportedRun {
   /** The requests that a plan of events would send, one for each event, and their total size. */
   readonly eventRequests?: { readonly items: number; readonly bytes: number };
   readonly verdicts?: readonly VerdictRow[];
-  readonly confirmation?: { readonly token?: string; readonly effect: string; readonly expiresAt: string };
+  readonly confirmation?: {
+    readonly token?: string;
+    readonly effect: string;
+    readonly expiresAt: string;
+    /** Where the run is approved if not on the web page. */
+    readonly channel?: "client" | "token";
+  };
   readonly nextSteps?: readonly string[];
   readonly strandedNames?: readonly LeftoverName[];
   readonly hasRejects?: boolean;

@@ -6,7 +6,7 @@ import type { Reader } from "../answers/message-words.ts";
 import { undoNote } from "../answers/next-steps.ts";
 import { savedText } from "../answers/reading.ts";
 import { limitNotes } from "../answers/run-headline.ts";
-import { confirmationStep, renderReport } from "../answers/run-report.ts";
+import { confirmationStep, renderReport, tokenAgainStep } from "../answers/run-report.ts";
 import type { ReportedRun } from "../answers/run-results.ts";
 import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
 import { fileOf } from "../changes/change-kinds.ts";
@@ -144,7 +144,7 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   };
   const onPage = pageReport(run);
   const losses = context.changes?.asks(run);
-  if (losses === undefined) return { ...report, ...onPage, nextSteps: await planSteps(run, context) };
+  if (losses === undefined) return { ...report, nextSteps: await planSteps(run, context), ...onPage };
   const planned = { run: header.runId, digest: lossDigest(losses) };
   const effect = await effectOf(header, { losses, objects: state.objects, facts: state.facts }, context);
   const confirmation = await askFor(planned, effectText(effect), context);
@@ -181,11 +181,20 @@ function approvalReport(approval: ApprovalRun): Partial<ReportedRun> {
   return { ...(facts.asked && { approval: approvalOf(facts), notes: [where] }), ...pageReport(approval) };
 }
 
-function pageReport({ state, status }: ChangeRun | ApprovalRun): Partial<ReportedRun> | undefined {
+function pageReport({ header, state, status }: ChangeRun | ApprovalRun): Partial<ReportedRun> | undefined {
   const { waits, effect } = state.facts;
-  if (status() === "needs_confirmation" && waits !== undefined && waits.elsewhere === undefined) {
-    const confirmation = { effect: waits.effect, expiresAt: new Date(waits.until).toISOString() };
-    return { confirmation, notes: waits.stale === undefined ? [] : [staleNote(waits.stale)] };
+  if (status() === "needs_confirmation" && waits !== undefined) {
+    const { elsewhere: channel, until, stale } = waits;
+    const confirmation = {
+      effect: waits.effect,
+      expiresAt: new Date(until).toISOString(),
+      ...(channel && { channel }),
+    };
+    return {
+      confirmation,
+      notes: stale === undefined ? [] : [staleNote(stale)],
+      ...(channel === "token" && { nextSteps: [tokenAgainStep(header.call.tool)] }),
+    };
   }
   const declined = declinedBy(state.stopped?.reason);
   return declined && { approval: declined, ...(declined.by !== undefined && { notes: [declinedNote(effect)] }) };

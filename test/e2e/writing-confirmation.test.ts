@@ -202,7 +202,13 @@ describe("a client that cannot ask", () => {
     const other = await connect({ args: [COMMAND], env: session.environment });
     for (const client of [session.client, other]) {
       const shown = await client.callTool("get_run", { runId });
-      expect(checkedReport(shown)).toMatchObject({ status: "needs_confirmation", counts });
+      const { expiresAt } = report.confirmation ?? {};
+      const confirmation = { expiresAt, channel: "token", effect: expect.stringContaining('"Ball games"') };
+      expect(checkedReport(shown)).toMatchObject({ status: "needs_confirmation", counts, confirmation });
+      const until = `until ${expiresAt?.slice(11, 16)} UTC.`;
+      for (const said of ['"Ball games"', until, "Next: without its token: the same delete_options call again"]) {
+        expect(textOf(shown)).toContain(said);
+      }
       const listed = await client.callTool("get_run", { status: "needs_confirmation" });
       expect(listed.structuredContent).toMatchObject({ runs: [{ runId, status: "needs_confirmation", counts }] });
     }

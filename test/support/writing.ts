@@ -96,7 +96,12 @@ const reportSchema = z.strictObject({
   plan: z.array(z.looseObject({ operation: z.string(), items: count, bytes: count })).optional(),
   planOmitted: count.optional(),
   confirmation: z
-    .strictObject({ token: z.string().optional(), effect: z.string(), expiresAt: z.iso.datetime() })
+    .strictObject({
+      token: z.string().optional(),
+      effect: z.string(),
+      expiresAt: z.iso.datetime(),
+      channel: z.enum(["client", "token"]).optional(),
+    })
     .optional(),
   verdicts: z.array(z.looseObject({ index: count, predicted: z.string() })).optional(),
   nextSteps: z.array(z.string()).default([]),
