@@ -210,7 +210,7 @@ export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<Ma
   if (prune && base === undefined) {
     throw new FileError(
       "prune deletes what is in the base and missing in the file, and there is no base of this targeting",
-      "Export the targeting first: list_options with saveTo (targeting-mcp export) writes its base, NAME.base.ndjson. Then give that file as base (--base).",
+      "Export the targeting first: list_options with saveTo (targeting-mcp export) writes its base, NAME.base.ndjson. Then give that file as base (--base). Without files, leave prune out and delete what is no longer wanted with delete_options.",
     );
   }
   const targetingId = await whichTargeting({ given: targeting, file: desired.targeting, base, byName, memory });

@@ -145,6 +145,14 @@ test("groups that exchange their only sub-options: each is reported under its ow
   expect(undone.data).toMatchObject({ undo: { exact: 2, caveat: 0, notOurs: 0, impossible: 0 } });
 });
 
+test("prune without a base names a way with files and one without them", async () => {
+  const { client, targetingId } = await spring();
+  const desired = { version: 1, targeting: { _id: targetingId }, options: [] };
+  const text = textOf(await client.callTool("plan_targeting", { desired, prune: true }));
+  expect(text).toContain("list_options with saveTo");
+  expect(text).toContain("Without files, leave prune out and delete what is no longer wanted with delete_options.");
+});
+
 test("a plan that deletes needs a yes, given by a token that stands for it alone", async () => {
   const { call, client, file, edit, targetingId } = await spring();
   await edit(/ {2}- _id: \S+\n {4}name: "?Hats"?\n(?: {4}.*\n)*/, "");
