@@ -1,8 +1,11 @@
 import * as z from "zod";
+import { many } from "../answers/message-words.ts";
 import { ARGUMENTS } from "../changes/call.ts";
+import { RunState } from "../changes/state/change-state.ts";
 import { emptyOptions } from "../reads/option-scan.ts";
+import { countsOf } from "../runs/report.ts";
 import type { ToolContext } from "./context.ts";
-import { type ToolDefinition, ToolError } from "./define-tool.ts";
+import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.ts";
 import { findTargeting, targetingArguments, targetingArgumentsOf, withNote } from "./names.ts";
 import { everyOption } from "./option-search.ts";
 import { confirmationArgument, confirmed } from "./write/confirmed.ts";
@@ -16,11 +19,20 @@ const input = () =>
     ...dryRunArgument(),
   });
 
-async function idsOfEmpty(targetingId: string, context: ToolContext): Promise<string[]> {
+/** Returns the IDs of the empty options of a targeting, or the answer that it has none. */
+async function idsOfEmpty(targetingId: string, context: ToolContext): Promise<{ ids?: string[] } | ToolAnswer> {
   const all = await everyOption(targetingId, {}, context);
   const empty = emptyOptions(all.map(({ step }) => step.option));
-  if (empty.length > 0) return empty.map(({ _id }) => _id);
-  throw new ToolError("no option of the targeting is empty; nothing was deleted", "Nothing needs to be done.");
+  if (empty.length > 0) return { ids: empty.map(({ _id }) => _id) };
+  const { environment } = context;
+  const found =
+    all.length > 1
+      ? `None of the ${many(all.length, "option")} is empty`
+      : `The targeting has ${all.length === 0 ? "no options" : "1 option, which is not empty"}`;
+  const text = `${found}; nothing was deleted. Environment: ${environment}.`;
+  const counts = countsOf(new RunState());
+  const structured = { environment, tool: "delete_options", status: "succeeded", counts, note: text };
+  return { structured, text, isError: false };
 }
 
 /** Deletes options, option groups and sub-options. */
@@ -44,7 +56,9 @@ export const deleteOptions = {
     }
     const isGiven = ids !== undefined || names !== undefined;
     const areAllEmpty = !isGiven && token === undefined && others.onlyEmpty === true && targetingId !== undefined;
-    const wanted = areAllEmpty ? { ...others, ids: await idsOfEmpty(targetingId, context) } : others;
+    const empty: Awaited<ReturnType<typeof idsOfEmpty>> = areAllEmpty ? await idsOfEmpty(targetingId, context) : {};
+    if ("text" in empty) return withNote(note, empty);
+    const wanted = { ...others, ...empty };
     const call = isGiven || areAllEmpty ? ({ tool, input: { ...wanted, targetingId } } as const) : undefined;
     if (token !== undefined)
       return withNote(note, await confirmed({ tool, token, call, targetingId, dryRun }, context));
