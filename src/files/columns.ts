@@ -66,6 +66,8 @@ export interface ValidColumns {
   readonly isStrict?: true;
   /** Returns the column that any other heading means; absent: other headings are unknown. */
   readonly spelt?: (name: string) => string | undefined;
+  /** Returns the column that an unknown heading probably means, for the error that refuses it. */
+  readonly nearest?: (name: string, columns: readonly string[]) => string | undefined;
 }
 
 /** The caller's mapping of columns to headings, such as `{name: "옵션명"}`. */

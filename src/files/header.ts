@@ -111,7 +111,7 @@ export function checkHeader(
   { cells, line }: { readonly cells: readonly string[]; readonly line: number },
   shape: ValidColumns,
 ): void {
-  const { columns, required, isStrict } = shape;
+  const { columns, required, isStrict, nearest } = shape;
   const twice = header.names.find((name, at) => name !== "" && header.names.indexOf(name) !== at);
   if (twice !== undefined) {
     const headings = cells.filter((_, at) => header.names[at] === twice);
@@ -124,9 +124,14 @@ export function checkHeader(
   }
   if (isStrict === true && header.ignored.length > 0) {
     const { ignored } = header;
+    const free = columns.filter((column) => header.at(column) < 0);
+    const hints = ignored.slice(0, 5).flatMap((heading) => {
+      const meant = nearest?.(heading, free);
+      return meant === undefined ? [] : [`${JSON.stringify(heading)}: did you mean ${meant}? `];
+    });
     throw new FileError(
       `unknown ${ignored.length === 1 ? "column" : "columns"} ${listed(ignored.slice(0, 5))} on line ${line} of the file`,
-      validWords(columns),
+      hints.join("") + validWords(columns),
     );
   }
   const missing = required.find((group) => !group.some((column) => header.at(column) >= 0));

@@ -265,6 +265,10 @@ test("file beside items, unknown columns, and files of no allowed folder are ref
   expect(await said({ file: "options.csv", items: [{ name: "News" }] })).toContain("file and items were both given");
   expect(await said({})).toContain("items are missing");
   expect(await said({ file: "options.csv" })).toContain("Valid columns: name, contextId");
+  await write("events.csv", "uid,eventName,order_id,colour\nu1,purchase,T-1,red\n");
+  const refused = textOf(await client.callTool("track_events", { file: "events.csv" }));
+  expect(refused).toContain('unknown columns "order_id", "colour" on line 1 of the file');
+  expect(refused).toContain('"order_id": did you mean tx_id? Valid columns: uid');
   expect(await said({ file: "option.csv" })).toContain('"options.csv"');
   expect(await said({ file: "/etc/passwd" })).toContain(folder);
   expect(await said({ file: "options.csv", encoding: "utf-7" })).toContain('"euc-kr"');

@@ -11,7 +11,7 @@ import type { ByteSource } from "../../platform/held-folder.ts";
 import { isJsonObject, parseJson } from "../../platform/json.ts";
 import type { Reason, ReportedObject } from "../../runs/outcome.ts";
 import { EVENT_FIELDS, EVENTS, ITEM_FIELDS, type Parameter } from "../../spec/events.ts";
-import { closestSpelling, parseNestedJson, remembering, synonymOf } from "../spelling.ts";
+import { closestSpelling, nearestName, parseNestedJson, remembering, synonymOf } from "../spelling.ts";
 import type { EventCall } from "./run-state.ts";
 
 /** Events to send: their form, and their content, which is stored in the folder of the run. */
@@ -230,6 +230,7 @@ const eventRows: RowShape<EventRow> = {
   // A parameter in an unknown column would be lost.
   isStrict: true,
   spelt: itemColumn,
+  nearest: nearestName,
   fromCells(header, { delimiter }) {
     const columns = EVENT_COLUMNS.filter((column) => header.at(column) >= 0);
     const ofItems = header.names.flatMap((column) => {
