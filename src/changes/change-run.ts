@@ -282,6 +282,16 @@ async function madeBy({ plan, stop }: Planning, signal: AbortSignal): Promise<Pl
   }
 }
 
+/** Returns the ID of what the previous run of the same call made for an object; undefined if it made nothing. */
+export function madeBefore(
+  before: RunState | undefined,
+  objects: RunState["objects"],
+  object: number,
+): { readonly _id: string | undefined } | undefined {
+  const isSame = before?.objects.at(object)?.name === objects.at(object)?.name;
+  return isSame && before?.didOf(object) !== undefined ? { _id: before.idOf(object) } : undefined;
+}
+
 function driverOf(
   run: DrivenChange,
   { api, clock, random, retryBudgetMs, routes }: ChangeWorld,
@@ -315,9 +325,7 @@ function driverOf(
     madeBefore: async (object) => {
       if (header.repeats === undefined) return undefined;
       repeated ??= others.stateOf(header.repeats);
-      const before = await repeated;
-      const isSame = before?.objects.at(object)?.name === state.objects.at(object)?.name;
-      return isSame && before?.didOf(object) !== undefined ? { _id: before.idOf(object) } : undefined;
+      return madeBefore(await repeated, state.objects, object);
     },
     connect: async (operation) => api.connect?.(operation),
     send: (operation, ids, fence) => {

@@ -11,7 +11,7 @@ import { DamagedRunError, type RunHeader, RunStoreError, undefinedIfUnreadable }
 import type { Lease } from "../runs/turn.ts";
 import type { BaseFile, PlanningTool, WriteCall } from "./call.ts";
 import { changeOf, fileOf } from "./change-kinds.ts";
-import { type ChangeRun, type ChangeWorld, changeRunKind, type NewApproval } from "./change-run.ts";
+import { type ChangeRun, type ChangeWorld, changeRunKind, madeBefore, type NewApproval } from "./change-run.ts";
 import { effectsOfRun } from "./done.ts";
 import type { Loss, Plan, Planning } from "./plan/plan.ts";
 import { plannedRequests, weighed } from "./plan/requests.ts";
@@ -91,17 +91,24 @@ export class Changes {
     return plan;
   }
 
-  async preflight(plan: Plan, signal: AbortSignal): Promise<readonly Settlement[]> {
+  /** Predicts failures of a dry run, and what `repeats`, the previous run of its call, has created already. */
+  async preflight(
+    plan: Plan,
+    { call, repeats }: { readonly call: WriteCall; readonly repeats?: string | undefined },
+    signal: AbortSignal,
+  ): Promise<readonly Settlement[]> {
     const { api, memory } = this.#context;
+    const mayRepeat = repeats !== undefined && changeOf(call).onExisting === "fail";
+    const before = mayRepeat ? (await undefinedIfUnreadable(this.runs.find(repeats)))?.state : undefined;
     // Only dry runs load this, so that start-up stays fast.
     const { preflight } = await import("./plan/preflight.ts");
-    return preflight(plan, { api, memory, signal });
+    return preflight(plan, { api, memory, signal, madeBefore: (object) => madeBefore(before, plan.objects, object) });
   }
 
   /** Stores a run with its file, without starting it. Returns its header, or that of a waiting run of the same call. */
   async keep(call: WriteCall, caller: string, bytes?: ByteSource, marks?: RunMarks): Promise<ChangeHeader> {
-    const repeats = marks?.dryRun ? undefined : await this.#lastRun(call, caller);
-    const waiting = await this.#ifWaiting(repeats);
+    const repeats = await this.lastRun(call, caller);
+    const waiting = marks?.dryRun ? undefined : await this.#ifWaiting(repeats);
     if (waiting !== undefined) return waiting.header;
     const file = fileOf(call);
     const input = file && bytes && { bytes, digest: file.digest };
@@ -110,10 +117,11 @@ export class Changes {
 
   /** Returns the same caller's run of the same call that waits for approval; undefined if there is none. */
   async waitingRun(call: WriteCall, caller: string): Promise<ChangeRun | undefined> {
-    return this.#ifWaiting(await this.#lastRun(call, caller));
+    return this.#ifWaiting(await this.lastRun(call, caller));
   }
 
-  async #lastRun(call: WriteCall, caller: string): Promise<string | undefined> {
+  /** Returns the ID of the same caller's previous run of the same call, dry runs apart. */
+  async lastRun(call: WriteCall, caller: string): Promise<string | undefined> {
     const [last] = await this.#context.store.list({ lastOf: this.runs.fingerprint(call, caller) });
     return last;
   }

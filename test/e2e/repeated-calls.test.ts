@@ -36,6 +36,26 @@ test("what the same call created before is already done, however often it is mad
   }
 });
 
+test("a dry run of the same call says so too, and so does applying it", async () => {
+  const { client, sandbox, targetingId, add } = await shop();
+  await add(ITEMS);
+  const more = [...ITEMS, { name: "New" }];
+  const alreadyDone = { items: 3, alreadyDone: 3, failed: 0, pending: 0 };
+  const shown = await add(ITEMS, { dryRun: true });
+  expect(shown.report).toMatchObject({ status: "planned", counts: alreadyDone, failures: [] });
+  expect(shown.text).not.toContain("TARGETING_CATEGORY_NAME_DUPLICATE");
+  const applied = await client.callTool("apply_plan", { runId: shown.report.runId });
+  expect(checkedReport(applied)).toMatchObject({ status: "succeeded", counts: alreadyDone });
+  expect((await add(more, { dryRun: true })).report.counts).toMatchObject({ alreadyDone: 0, failed: 2, pending: 1 });
+  await sandbox.options(targetingId, [{ name: "Theirs" }]);
+  const theirs = await add([{ name: "Theirs" }], { dryRun: true });
+  expect(theirs.report.failures).toMatchObject([{ errorCode: "TARGETING_CATEGORY_NAME_DUPLICATE" }]);
+  const items = [{ name: "Winter", options: [{ name: "Snow" }] }];
+  await client.callTool("create_targetings", { items });
+  const again = checkedReport(await client.callTool("create_targetings", { items, dryRun: true }));
+  expect(again).toMatchObject({ status: "planned", counts: { items: 2, alreadyDone: 2, failed: 0 } });
+});
+
 test("so is a targeting", async () => {
   const { client } = await shop();
   const items = [{ name: "Autumn", options: [{ name: "Leaves", contexts: ["l"] }] }];

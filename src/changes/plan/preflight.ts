@@ -19,11 +19,14 @@ interface PredictionContext {
   readonly signal: AbortSignal;
   /** The service cannot list targetings, so only the names of targetings that were seen before are known. */
   readonly memory: Pick<TargetingMemory, "recent">;
+  /** Returns what the previous run of the same call made for an object; undefined if it made nothing. */
+  readonly madeBefore: (object: number) => { readonly _id: string | undefined } | undefined;
 }
 
 /**
  * Predicts failures of a plan that reads can find: names that exist, options and targetings that do not, parents that
- * are not groups, groups left empty, and exceeded limits with their current use. Throws the ApiError of a failed read.
+ * are not groups, groups left empty, and exceeded limits with their current use. What the previous run of the same call
+ * created is predicted as done. Throws the ApiError of a failed read.
  */
 export async function preflight({ steps, losses }: Plan, context: PredictionContext): Promise<readonly Settlement[]> {
   const { api, signal } = context;
@@ -45,7 +48,7 @@ export async function preflight({ steps, losses }: Plan, context: PredictionCont
       if (group !== undefined) found.push(...failedStep(step, leavesEmpty(step, group)));
     }
   }
-  for (const [targetingId, some] of adds) found.push(...(await predictAddFailures(targetingId, some, reader)));
+  for (const [targetingId, some] of adds) found.push(...(await predictAddFailures(targetingId, some, reader, context)));
   found.push(...(await predictUpdateFailures(updates, reader, context)));
   found.push(...(await predictNameFailures(targetings, context)));
   return found;
@@ -55,6 +58,7 @@ async function predictAddFailures(
   targetingId: string,
   steps: readonly StepOf<"addOptions">[],
   reader: ContentsReader,
+  context: Pick<PredictionContext, "madeBefore">,
 ): Promise<readonly Settlement[]> {
   const held = await reader(targetingId);
   if (held instanceof Error) {
@@ -66,7 +70,10 @@ async function predictAddFailures(
     options: LIMITS.targetingOptions.value - held.options.size,
     contextIds: LIMITS.projectContextIds.value - held.contextIds,
   };
-  for (const step of steps) settlements.push(...predictAddFailure(step, targetingId, held, room));
+  for (const step of steps) {
+    const existing = held.names.get(step.item.name) ?? [];
+    settlements.push(...(madeSettlements(step, existing, context) ?? predictAddFailure(step, targetingId, held, room)));
+  }
   return settlements;
 }
 
@@ -95,6 +102,19 @@ function predictAddFailure(
   });
 }
 
+/** Returns the outcomes of a create if its name is taken by what the previous run of the same call created for it. */
+function madeSettlements(
+  { objects }: Step,
+  existing: readonly string[],
+  { madeBefore }: Pick<PredictionContext, "madeBefore">,
+): readonly Settlement[] | undefined {
+  const made = objects.flatMap((object): Settlement[] => {
+    const _id = madeBefore(object)?._id;
+    return _id === undefined ? [] : [{ object, outcome: "alreadyDone", _id }];
+  });
+  return made.length === objects.length && existing.includes(made[0]?._id ?? "") ? made : undefined;
+}
+
 function takenBy(step: Step, { names }: TargetingContents, name: string): Reason | undefined {
   const existingIds = names.get(name);
   return existingIds && refusal(step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds });
@@ -121,8 +141,9 @@ function overLimit(
 /** Predicts failures from the names of targetings that were seen before, which are read again. */
 async function predictNameFailures(
   steps: readonly StepOf<"createTargetings" | "renameTargetings">[],
-  { api, signal, memory }: PredictionContext,
+  context: PredictionContext,
 ): Promise<readonly Settlement[]> {
+  const { api, signal, memory } = context;
   if (steps.length === 0) return [];
   const seen = await memory.recent();
   const nameOf = async (id: string): Promise<string | Reason> => {
@@ -143,7 +164,9 @@ async function predictNameFailures(
       if (other.name !== name || other._id === id || renamed.has(other._id)) continue;
       if ((await nameOf(other._id)) !== name) continue;
       const reason = refusal(step, "TARGETING_NAME_DUPLICATE", { existingId: other._id });
-      return step.operation === "renameTargetings" ? failedStep(step, reason) : failedWithInside(step, reason);
+      return step.operation === "renameTargetings"
+        ? failedStep(step, reason)
+        : (madeSettlements(step, [other._id], context) ?? failedWithInside(step, reason));
     }
     return undefined;
   });

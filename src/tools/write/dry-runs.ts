@@ -42,7 +42,8 @@ interface Shown {
  */
 export async function dryRun(given: Given, changes: Changes, context: ToolContext): Promise<ToolAnswer> {
   const { call, bytes } = given;
-  const shown = await planToShow(given, changes, context);
+  const repeats = await changes.lastRun(call, context.caller);
+  const shown = await planToShow(given, repeats, changes, context);
   if ("stop" in shown) return reportRun(await goOn(given, shown, changes, context), context);
   const { plan } = shown;
   // Finding the first rows of a large sheet may take long.
@@ -74,8 +75,8 @@ export async function dryRunToApply(
 ): Promise<{ readonly plan: Plan } | { readonly going: Planning } | { readonly answer: ToolAnswer }> {
   const { runId, call } = header;
   const given = { call, bytes: context.runs.part(runId, "input") };
-  const shown = await planToShow(given, changes, context);
-  if ("stop" in shown) return { going: checkWhenPlanned(shown, state, changes, context) };
+  const shown = await planToShow(given, header.repeats, changes, context);
+  if ("stop" in shown) return { going: checkWhenPlanned(shown, { header, state }, changes, context) };
   const { plan, notes } = shown;
   const isSame = state.facts.shown === planDigest(plan);
   if (isSame && !isDry) return { plan: shown.withoutPredictions() };
@@ -94,14 +95,14 @@ export async function dryRunToApply(
 /** Continues to plan a dry run. The promise rejects with a FileError if the plan differs from what was shown. */
 function checkWhenPlanned(
   { plan: making, stop }: Planning,
-  { facts }: ChangeRun["state"],
+  { header, state: { facts } }: Pick<ChangeRun, "header" | "state">,
   changes: Changes,
   { stopping }: Pick<ToolContext, "stopping">,
 ): Planning {
   const checked = async (): Promise<Plan> => {
     const plan = await making;
     const known = plan.settlements.length;
-    plan.settlements.push(...(await changes.preflight(plan, stopping)));
+    plan.settlements.push(...(await changes.preflight(plan, header, stopping)));
     const isSame = facts.shown === planDigest(plan);
     plan.settlements.length = known;
     if (isSame) return plan;
@@ -131,13 +132,18 @@ async function goOn(
   return changes.prepare(header, planning, async () => undefined, {
     isForKeeping: true,
     async ask(_, plan) {
-      plan.settlements.push(...(await changes.preflight(plan, context.stopping)));
+      plan.settlements.push(...(await changes.preflight(plan, header, context.stopping)));
       await propose(header.runId, plan, changes, context);
     },
   });
 }
 
-async function planToShow({ call, bytes }: Given, changes: Changes, context: ToolContext): Promise<Shown | Planning> {
+async function planToShow(
+  { call, bytes }: Given,
+  repeats: string | undefined,
+  changes: Changes,
+  context: ToolContext,
+): Promise<Shown | Planning> {
   const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
   if (isGoing(plan)) return plan;
   const known = plan.settlements.length;
@@ -146,7 +152,9 @@ async function planToShow({ call, bytes }: Given, changes: Changes, context: Too
     return plan;
   };
   try {
-    const predicted = await withinWait(context, context.signal, (signal) => changes.preflight(plan, signal));
+    const predicted = await withinWait(context, context.signal, (signal) =>
+      changes.preflight(plan, { call, repeats }, signal),
+    );
     plan.settlements.push(...predicted);
     return { plan, withoutPredictions, notes: [] };
   } catch (thrown) {
