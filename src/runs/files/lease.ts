@@ -36,16 +36,15 @@ interface Generation {
 }
 
 /**
- * Tries to take a lease that is stored in a folder; undefined if another process holds it. A lease is a file whose name
- * ends in an increasing number, and whose creator holds it. Creation is atomic, so a dead holder has exactly one
- * successor. The newest file stays, so that numbers never start again. A lease ends when it is released, when its
- * process is known to be gone, or after ten seconds without renewal. In the last case its holder may still send a
- * request that it recorded; the new holder then waits before it sends. The file need not survive a power failure, which
- * ends all holders.
+ * Tries to take a lease that is stored in a folder; undefined if another process holds it or there is no folder. A
+ * lease is a file whose name ends in an increasing number, and whose creator holds it. Creation is atomic, so a dead
+ * holder has exactly one successor. The newest file stays, so that numbers never start again. A lease ends when it is
+ * released, when its process is known to be gone, or after ten seconds without renewal. In the last case its holder may
+ * still send a request that it recorded; the new holder then waits before it sends. The file need not survive a power
+ * failure, which ends all holders.
  */
 export async function tryLease(folder: string, name: string, clock: Clock): Promise<Lease | undefined> {
   const newest = await newestGeneration(folder, name);
-  if (newest === undefined) await makeFolder(folder);
   const end = newest === undefined ? "over" : await endOf(newest, clock.now());
   if (end === "held") return undefined;
   const isTakenOver = end === "silent";
@@ -54,7 +53,8 @@ export async function tryLease(folder: string, name: string, clock: Clock): Prom
   const token = randomUUID();
   const unsettled = isTakenOver || newest?.content?.unsettled === true;
   const mine: LeaseContent = { ...(await ownMark()), token, released: false, ...(unsettled && { unsettled }) };
-  if (!(await createFile(file, mine))) return undefined;
+  // A run may be removed meanwhile, with its folder.
+  if (!(await unlessMissing(createFile(file, mine)))) return undefined;
   const files = await filesOf(folder, name);
   if (newestIn(files, name) !== number) {
     // Another process was faster by more than one number, so this file came too late to count.
@@ -275,7 +275,10 @@ export interface SharedLeases<L extends Lease> {
 export function machineLock(folder: (project: string) => string, clock: Clock): ProjectLock {
   return sharedLock(
     {
-      take: (project) => tryLease(folder(project), "write", clock),
+      take: async (project) => {
+        await makeFolder(folder(project));
+        return tryLease(folder(project), "write", clock);
+      },
       ask: (project) => writeFile(join(folder(project), ASKED), `${randomUUID()}\n`, { mode: 0o600 }),
       asked: (project) => lastAsked(folder(project)),
     },

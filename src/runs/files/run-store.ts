@@ -132,7 +132,8 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
 
 async function removeRun(folder: string, index: RunIndex, runId: string): Promise<void> {
   const { caller, fingerprint } = (await readHeader(folder, runId)) ?? {};
-  await rm(join(folder, runId), { recursive: true, force: true });
+  // Another process may be trying for its lease, and write a file meanwhile.
+  await rm(join(folder, runId), { recursive: true, force: true, maxRetries: 3 });
   await index.forget(runId, callerFolder(caller ?? ""), fingerprint);
 }
 

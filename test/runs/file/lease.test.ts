@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm, utimes, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -32,6 +32,21 @@ test("of many that try at once exactly one gets it, again and again", async () =
     await held[0]?.release();
   }
   expect((await readdir(folder)).length).toBeLessThan(4);
+});
+
+test("of a run that is removed meanwhile nobody gets it, and no folder stays", async () => {
+  const tried = Array.from({ length: 200 }, async (_, round) => {
+    const place = join(folder, `${round}`);
+    await mkdir(place);
+    await (await tryLease(place, "driver", systemClock))?.release();
+    const removed = rm(place, { recursive: true, force: true, maxRetries: 3 });
+    const lease = await tryLease(place, "driver", systemClock);
+    await removed;
+    await lease?.release();
+    expect(await tryLease(place, "driver", systemClock)).toBeUndefined();
+  });
+  await Promise.all(tried);
+  expect(await readdir(folder)).toEqual([]);
 });
 
 test.each([
@@ -151,6 +166,7 @@ test("a holder that ends within that wait leaves it to the next one; after it, t
 test("a lease of the same number that another process made anew is not this one's", async () => {
   const lost = await tryLease(folder, "write", systemClock);
   await rm(folder, { recursive: true });
+  await mkdir(folder);
   const other = await tryLease(folder, "write", systemClock);
   expect([lost?.epoch, other?.epoch]).toEqual([1n, 1n]);
   await expect(lost?.renew()).rejects.toBeInstanceOf(LeaseLostError);
