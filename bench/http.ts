@@ -73,6 +73,7 @@ function ours(): Server {
       runs: new Runs({ ...kept, project: "bench", environment: "sandbox" }, []),
       memory: targetingMemory({ now: Date.now, onProblem: (error) => log.error("memory", { error }) }),
       suites: suiteStore(fileSuites(join(tmpdir(), "targeting-mcp-bench-suites"))),
+      declines: { note: async () => {}, has: async () => false },
       readOnly: false,
       confirm: "ask" as const,
       trustViews: false,

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import {
   CLIENT_CAPABILITIES_META_KEY,
   createRequestStateCodec,
@@ -11,7 +11,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import type { Reply } from "../tools/context.ts";
+import type { Reply, ToolServices } from "../tools/context.ts";
 import type { ToolQuestion } from "../tools/define-tool.ts";
 
 /** The protocol's name of the question, and of the only field of its form. */
@@ -20,11 +20,11 @@ const CONFIRM = "confirm";
 export const QUESTION_SECONDS = 600;
 
 /** Data sent with a question and returned with the reply. A reply counts only for the same tool and input. */
-const sealedQuestion = z.object({ tool: z.string(), input: z.string(), token: z.string() });
+const sealedQuestion = z.object({ tool: z.string(), input: z.string(), token: z.string(), question: z.string() });
 type SealedQuestion = z.infer<typeof sealedQuestion>;
 
 /** Data sent with a request to open the page of a waiting run, or with a form about that run (then with its digest). */
-export interface SealedOpening extends Omit<SealedQuestion, "token"> {
+export interface SealedOpening extends Pick<SealedQuestion, "tool" | "input"> {
   readonly run: string;
   readonly digest?: string | undefined;
 }
@@ -111,16 +111,24 @@ export function elicitationResult(answer: unknown): ElicitationResult {
 
 /**
  * Returns the reply to a question of this call; "closed": closed without a decision. Ignores a reply without the seal
- * of this call.
+ * of this call. A client could repeat its call with another reply: a question that was declined once stays declined.
+ * Throws the RunStoreErrors of reading and storing that.
  */
-export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed" | undefined {
+export async function replyTo(
+  call: ServerContext,
+  asked: AskedCall,
+  { declines }: Pick<ToolServices, "declines">,
+): Promise<Reply | "closed" | undefined> {
   const state = call.mcpReq.requestState();
   if (state === undefined) return undefined;
-  const { data: question } = sealedQuestion.safeParse(state);
-  if (question === undefined || question.tool !== asked.tool || question.input !== digestOf(asked)) return undefined;
+  const { data: sealed } = sealedQuestion.safeParse(state);
+  if (sealed === undefined || sealed.tool !== asked.tool || sealed.input !== digestOf(asked)) return undefined;
+  const { token, question } = sealed;
   const given = inputResponse(call.mcpReq.inputResponses, CONFIRM);
   const said = given.kind === "elicit" ? elicitationResult(given) : "closed";
-  return said === "closed" ? said : { token: question.token, accepted: said === "yes" };
+  if (said === "closed") return said;
+  if (said === "no") await declines.note(question);
+  return { token, accepted: said === "yes" && !(await declines.has(question)) };
 }
 
 /** A question that was sent to the client and has no reply yet. */
@@ -158,7 +166,10 @@ export async function asking(
 ): Promise<InputRequiredResult> {
   return inputRequired({
     inputRequests: { ...further, [CONFIRM]: formRequest(ask.message) },
-    requestState: await seal.mint({ tool: asked.tool, input: digestOf(asked), token: ask.token }, call),
+    requestState: await seal.mint(
+      { tool: asked.tool, input: digestOf(asked), token: ask.token, question: randomUUID() },
+      call,
+    ),
   });
 }
 

@@ -85,6 +85,11 @@ export interface ToolServices {
   /** The sandbox that can be inspected. Absent if there is none. */
   readonly sandbox?: SandboxApi;
   readonly suites: SuiteStore;
+  /** The questions that were declined in a client, by their random IDs, for all processes. Throws RunStoreErrors. */
+  readonly declines: {
+    readonly note: (question: string) => Promise<void>;
+    readonly has: (question: string) => Promise<boolean>;
+  };
   /** Whether no call may change an API. Tools that always change one are not listed; the others check this. */
   readonly readOnly: boolean;
   readonly confirm: "ask" | "strict" | "off";

@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { type Answer, CLIENTS, textOf } from "../support/clients.ts";
 import { perFile } from "../support/ends.ts";
-import { builtProgram, cleanEnvironment, OPENING, startNode, toolCall } from "../support/server-process.ts";
+import { builtProgram, COMMAND, cleanEnvironment, OPENING, startNode, toolCall } from "../support/server-process.ts";
+import { startService } from "../support/service.ts";
 
 const SERVER = [builtProgram("asking-server")];
 
@@ -106,6 +107,37 @@ describe("a client that answers by itself", () => {
       "plan-3 yes",
     );
   });
+});
+
+test("what was declined stays declined, also for another reply to the same question", async () => {
+  const service = await startService();
+  const targetingId = await service.targeting("Spring");
+  const ids = await service.options(targetingId, [{ name: "One" }]);
+  const meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": { name: "by-hand", version: "1" },
+    "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {} } },
+  };
+  const server = startNode([COMMAND], service.live);
+  let id = 0;
+  const call = (more: object) => {
+    id += 1;
+    const params = { name: "delete_options", arguments: { ids }, _meta: meta, ...more };
+    server.send({ jsonrpc: "2.0", id, method: "tools/call", params });
+    return server.answer(id);
+  };
+  const asked = z.object({ result: z.object({ requestState: z.string() }) });
+  const no = { confirm: { action: "decline" } };
+  const yes = { confirm: { action: "accept", content: { confirm: true } } };
+  const { requestState } = asked.parse(await call({})).result;
+  for (const inputResponses of [no, yes]) {
+    const { result } = z.object({ result: z.unknown() }).parse(await call({ inputResponses, requestState }));
+    expect(JSON.stringify(result)).toContain("The client declined.");
+    expect(await service.count("deleteOptions")).toBe(0);
+  }
+  const again = asked.parse(await call({})).result;
+  await call({ inputResponses: yes, requestState: again.requestState });
+  await expect.poll(() => service.count("deleteOptions")).toBe(1);
 });
 
 test("a client that wants to hear of errors is told of a fault: its ID, and no details", async () => {

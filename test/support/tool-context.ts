@@ -57,6 +57,7 @@ export function readingApi(options: readonly HeldOption[], onRead: () => void = 
 export function testServices(clock: Clock, waitMs = 1000): ToolServices {
   const sealKey = randomBytes(32);
   const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-"));
+  const declined = new Set<string>();
   return {
     environment: "sandbox",
     runs: new Runs({ store: memoryRunStore(clock), project: "project", environment: "sandbox" }, []),
@@ -73,6 +74,12 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
       },
     }),
     suites: suiteStore(fileSuites(join(folder, "suites"))),
+    declines: {
+      note: async (question: string) => {
+        declined.add(question);
+      },
+      has: async (question: string) => declined.has(question),
+    },
     readOnly: false,
     confirm: "ask",
     trustViews: false,
