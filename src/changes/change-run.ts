@@ -34,6 +34,7 @@ import {
   endingOf,
   isUndone,
   isWithdrawn,
+  madeBefore,
   mayBeClaimed,
   mayGoOn,
   objectEntries,
@@ -280,16 +281,6 @@ async function madeBy({ plan, stop }: Planning, signal: AbortSignal): Promise<Pl
   } finally {
     signal.removeEventListener("abort", stop);
   }
-}
-
-/** Returns the ID of what the previous run of the same call made for an object; undefined if it made nothing. */
-export function madeBefore(
-  before: RunState | undefined,
-  objects: RunState["objects"],
-  object: number,
-): { readonly _id: string | undefined } | undefined {
-  const isSame = before?.objects.at(object)?.name === objects.at(object)?.name;
-  return isSame && before?.didOf(object) !== undefined ? { _id: before.idOf(object) } : undefined;
 }
 
 function driverOf(

@@ -11,7 +11,7 @@ import { DamagedRunError, type RunHeader, RunStoreError, undefinedIfUnreadable }
 import type { Lease } from "../runs/turn.ts";
 import type { BaseFile, PlanningTool, WriteCall } from "./call.ts";
 import { changeOf, fileOf } from "./change-kinds.ts";
-import { type ChangeRun, type ChangeWorld, changeRunKind, madeBefore, type NewApproval } from "./change-run.ts";
+import { type ChangeRun, type ChangeWorld, changeRunKind, type NewApproval } from "./change-run.ts";
 import { effectsOfRun } from "./done.ts";
 import type { Loss, Plan, Planning } from "./plan/plan.ts";
 import { plannedRequests, weighed } from "./plan/requests.ts";
@@ -22,6 +22,7 @@ import {
   CONFIRMATION_MS,
   endingOf,
   isWithdrawn,
+  madeBefore,
   needsConfirmation,
   UNREADABLE_FILE,
   unfinishedPlanState,

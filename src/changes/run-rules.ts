@@ -176,3 +176,16 @@ export function leftoverNames(state: RunState): readonly LeftoverName[] {
     return names.some(({ id }) => state.isDone(id)) ? [] : [{ _id, temporaryName, formerName, isSure }];
   });
 }
+
+/**
+ * Returns what the previous run of the same call made for an object, with its ID if that is known; undefined if it made
+ * nothing.
+ */
+export function madeBefore(
+  before: RunState | undefined,
+  objects: RunState["objects"],
+  object: number,
+): { readonly _id: string | undefined } | undefined {
+  const isSame = before?.objects.at(object)?.name === objects.at(object)?.name;
+  return isSame && before?.didOf(object) !== undefined ? { _id: before.idOf(object) } : undefined;
+}
