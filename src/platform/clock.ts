@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Time as a parameter, so that tests need not wait. */
+/** Reads the time and sleeps. Code takes it as a parameter, so that tests can use a fake clock and need not wait. */
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number;
@@ -11,7 +11,6 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** The clock of this machine. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
@@ -25,16 +24,16 @@ export const systemClock: Clock = {
   },
 };
 
-/** A call whose answer a client waits for. */
+/** A tool call whose client waits for the answer. */
 interface WaitedCall {
-  /** The deadline of its answer, in milliseconds of the monotonic clock. */
+  /** When the answer is due, in milliseconds of the monotonic clock. */
   readonly until: number;
   isAnswered: boolean;
 }
 
 const calls = new AsyncLocalStorage<WaitedCall | undefined>();
 
-/** Does the work of a call that must be answered by `until`, in milliseconds of the monotonic clock. */
+/** Runs `work` as a tool call whose answer is due at `until`, in milliseconds of the monotonic clock. */
 export async function duringCall<T>(until: number, work: () => Promise<T>): Promise<T> {
   const call = { until, isAnswered: false };
   try {
@@ -45,16 +44,16 @@ export async function duringCall<T>(until: number, work: () => Promise<T>): Prom
 }
 
 /**
- * Returns the deadline of the current work's call, in milliseconds of the monotonic clock; undefined if no call waits
- * for it.
+ * Returns when the answer of the current tool call is due, in milliseconds of the monotonic clock. Undefined outside a
+ * tool call and after it was answered.
  */
 export function callUntil(): number | undefined {
   const call = calls.getStore();
   return call === undefined || call.isAnswered ? undefined : call.until;
 }
 
-/** Does work that a call starts and that may outlive it. The deadline of the call does not apply to it. */
+/** Runs work that a tool call starts and that may continue after the answer. `callUntil` returns undefined in it. */
 export function beyondCall<T>(work: () => T): T {
-  // An unused storage costs nothing.
+  // Leaving the storage unused saves time on each asynchronous step.
   return calls.getStore() === undefined ? work() : calls.run(undefined, work);
 }

@@ -3,17 +3,17 @@ import { link, mkdir, open, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { hasCode, moveIntoPlace, removeFile } from "./files.ts";
 
-/** The content of a file: one text, or pieces that may arrive over time. */
+/** The contents of a file: texts and byte arrays that are written one after the other. */
 export type Pieces = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;
 
 const OWNER_ONLY = 0o600;
 
-/** Error codes of systems that cannot sync a folder: Windows, vfat and some network file systems. */
+/** The error codes of systems that cannot sync a folder: Windows, vfat and some network file systems. */
 const NOT_SYNCED: readonly unknown[] = ["EPERM", "EACCES", "EISDIR", "EINVAL", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"];
 
 /**
- * Writes the entries of a folder to the disk, so that created, renamed and removed files survive a power failure.
- * Returns false if the system cannot do that.
+ * Syncs the entries of a folder to the disk, so that created, renamed and removed files survive a power failure.
+ * Returns false if the system cannot sync folders.
  */
 export async function syncFolder(folder: string): Promise<boolean> {
   try {
@@ -40,8 +40,8 @@ export async function makeFolder(folder: string): Promise<void> {
 }
 
 /**
- * Writes a file and replaces the previous one: at any moment, also after a power failure, one of them is complete. When
- * this resolves, the file is on the disk. Throws the errors of the pieces and the system.
+ * Replaces a file atomically: readers, and the disk after a power failure, have either the old or the new contents.
+ * Resolves once the file is on the disk. Throws the errors of `pieces` and of the system.
  */
 export async function replaceFile(file: string, pieces: string | Pieces, mode = OWNER_ONLY): Promise<void> {
   const fresh = besideOf(file);
@@ -56,8 +56,8 @@ export async function replaceFile(file: string, pieces: string | Pieces, mode = 
 }
 
 /**
- * Creates a file that only the owner can read, complete and on the disk. Returns false if it exists. On file systems
- * without hard links, the file is empty for a moment.
+ * Creates a file that only the owner can read, and resolves once it is on the disk. Returns false if the file exists
+ * already. On file systems without hard links, the file is empty for a moment.
  */
 export async function createFile(file: string, text: string): Promise<boolean> {
   const fresh = besideOf(file);
@@ -74,8 +74,8 @@ export async function createFile(file: string, text: string): Promise<boolean> {
 }
 
 /**
- * Appends a line to a file that only the owner can read, and waits until it is on the disk. A line that a power failure
- * cut off stays separate.
+ * Appends a line to a file that only the owner can read, and waits until it is on the disk. If a power failure cut off
+ * the previous line, the new line does not continue it.
  */
 export async function appendLine(file: string, line: string): Promise<void> {
   const handle = await open(file, "a+", OWNER_ONLY);
@@ -94,7 +94,7 @@ export async function appendLine(file: string, line: string): Promise<void> {
 
 const NEWLINE = 0x0a;
 
-/** Returns a temporary name for a file that is not complete yet. No reader looks for such names. */
+/** Returns a temporary name in the same folder, for a file that is still being written. Readers ignore such names. */
 function besideOf(file: string): string {
   return join(dirname(file), `${randomUUID()}.new`);
 }
@@ -109,7 +109,9 @@ async function writeWhole(file: string, pieces: Pieces, mode: number): Promise<v
   }
 }
 
-/** Waits until a file is created. Returns true if this created the file, and false if a file of this name existed. */
+/**
+ * Resolves to true when `making` has created a file, and to false if the file existed already. Throws any other error.
+ */
 export async function isCreated(making: Promise<void>): Promise<boolean> {
   try {
     await making;
@@ -122,7 +124,7 @@ export async function isCreated(making: Promise<void>): Promise<boolean> {
 
 const PIECE_CHARACTERS = 65_536;
 
-/** Joins short texts to pieces that are large enough for a write each. Bytes pass unchanged. */
+/** Joins short texts into longer ones, so that each write to the disk is worth its cost. Byte arrays pass unchanged. */
 export async function* inPieces<Piece extends string | Uint8Array>(
   pieces: AsyncIterable<Piece> | Iterable<Piece>,
 ): AsyncGenerator<Piece | string> {

@@ -1,15 +1,22 @@
 /**
- * Decides right before the last bytes of a request whether it may still be sent: its lease can expire while the process
- * is stopped, and a service cannot apply a request before its last byte.
+ * Decides right before the last bytes of a request whether the request may still be sent. The lease that permits the
+ * write can expire while this process is suspended, and the service applies nothing before the last byte.
  */
 export interface Fence {
-  /** Called right before the bytes that complete the request. Throws a HeldBackError if they may no longer leave. */
+  /**
+   * Called right before the last bytes of the request are sent. Throws a HeldBackError if they may no longer be sent.
+   */
   mayLeave(): void;
-  /** Called right after these bytes were passed to the system, to detect that they left too late. */
+  /** Called right after the last bytes were passed to the system. Detects that they were sent too late. */
   hasLeft(): void;
-  /** Renews the lease before the last slice of a large body that took long to send. Rejects if the lease is lost. */
+  /**
+   * Renews the lease. Called before the last bytes of a large body that took long to send. Rejects if the lease is
+   * lost.
+   */
   renew(): Promise<void>;
 }
 
-/** A request was held back because its process had been stopped for too long. Nothing of it was applied. */
+/**
+ * A request was not completed because this process had been suspended for too long. The service applied nothing of it.
+ */
 export class HeldBackError extends Error {}

@@ -1,18 +1,16 @@
 import { rename, rm } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** The system on which an operation on a file is retried. */
+/** The parts of the operating system that retries depend on; tests replace them. */
 export interface PatientSystem {
   readonly platform: NodeJS.Platform;
   readonly sleep: (ms: number) => Promise<unknown>;
 }
 
-/** The system operations that moving a file uses. */
 interface MovingSystem extends PatientSystem {
   readonly rename: (from: string, to: string) => Promise<void>;
 }
 
-/** The system that this process runs on. */
 const THIS_SYSTEM: MovingSystem = {
   platform: process.platform,
   rename: (from, to) => rename(from, to),
@@ -26,14 +24,14 @@ const HELD: readonly unknown[] = ["EPERM", "EACCES", "EBUSY"];
 const PAUSES_MS = [10, 20, 40, 80, 150, 200, 250, 300, 400, 500] as const;
 
 /**
- * Replaces a file atomically. On Windows this fails while another process has it open, so it is retried for about two
- * seconds. Throws the last error.
+ * Renames a file and atomically replaces an existing one. On Windows this fails while another program has the file
+ * open, so it is retried for about two seconds. Throws the last error.
  */
 export function moveIntoPlace(from: string, to: string, system: MovingSystem = THIS_SYSTEM): Promise<void> {
   return retryWhileLocked(() => system.rename(from, to), system);
 }
 
-/** Runs an operation on a file; on Windows it is retried for about two seconds while another program has it open. */
+/** On Windows, retries an operation for about two seconds while another program has the file open. */
 async function retryWhileLocked(work: () => Promise<void>, { platform, sleep }: PatientSystem): Promise<void> {
   for (const pause of platform === "win32" ? PAUSES_MS : []) {
     try {
@@ -46,12 +44,15 @@ async function retryWhileLocked(work: () => Promise<void>, { platform, sleep }: 
   await work();
 }
 
-/** Removes a file if it exists; on Windows with retries for about two seconds while another program has it open. */
+/**
+ * Removes a file if it exists. On Windows this is retried for about two seconds while another program has the file
+ * open.
+ */
 export function removeFile(file: string, system: PatientSystem = THIS_SYSTEM): Promise<void> {
   return retryWhileLocked(() => rm(file, { force: true }), system);
 }
 
-/** A file cannot be read or written. The message says what is wrong, and what to do. */
+/** A file cannot be read or written. `message` is the problem, `remedy` the next step for the user. */
 export class FileError extends Error {
   readonly remedy: string;
   constructor(message: string, remedy: string, options?: ErrorOptions) {
@@ -60,7 +61,7 @@ export class FileError extends Error {
   }
 }
 
-/** The path is outside of all allowed folders. */
+/** A path is outside all folders that the settings allow. */
 export class FolderRefused extends FileError {
   readonly path: string;
   constructor(path: string, message: string, remedy: string) {
@@ -74,7 +75,7 @@ export function hasCode(thrown: unknown, code: string): boolean {
   return thrown instanceof Error && "code" in thrown && thrown.code === code;
 }
 
-/** Returns the error for a path that contains a link, or contained one when it was used. */
+/** Returns the error for a path that contains a symbolic link now, or contained one when the file was opened. */
 export function linkRefused(path: string, remedy: string, options?: ErrorOptions): FileError {
   return new FileError(`${JSON.stringify(path)} goes through a link, which is refused`, remedy, options);
 }

@@ -1,4 +1,4 @@
-/** Adds a value to the list of a key. */
+/** Adds a value to the list of a key, and creates the list if it is missing. */
 export function addTo<Key, Value>(lists: Map<Key, Value[]>, key: Key, value: Value): void {
   const list = lists.get(key);
   if (list === undefined) lists.set(key, [value]);

@@ -4,7 +4,7 @@ import { type FileHandle, lstat, open } from "node:fs/promises";
 import { join } from "node:path";
 import { FileError, linkRefused } from "./files.ts";
 
-/** Reads a content from its beginning, in pieces of about `pieceBytes` bytes. It may be called any number of times. */
+/** Reads the same bytes from the beginning each time it is called, in pieces of about `pieceBytes` bytes. */
 export type ByteSource = (pieceBytes?: number) => AsyncIterable<Uint8Array>;
 
 const PIECE_BYTES = 65_536;
@@ -12,19 +12,22 @@ const PIECE_BYTES = 65_536;
 const LARGE_PIECE_BYTES = 524_288;
 
 /**
- * Returns the content of one of our own files, which must not be a link. Reading throws the error of the operating
- * system.
+ * Returns a reader of one of this program's own files, which must not be a symbolic link. The reader throws the errors
+ * of the operating system.
  */
 export function bytesOf(path: string): ByteSource {
   return (pieceBytes) => piecesOf(() => open(path, constants.O_RDONLY | constants.O_NOFOLLOW), pieceBytes);
 }
 
-/** Returns the content of a file that the caller named. Reading throws a FileError if the path now contains a link. */
+/**
+ * Returns a reader of a file that the caller named. The reader throws a FileError if the path now contains a symbolic
+ * link.
+ */
 export function bytesAt(place: Place): ByteSource {
   return (pieceBytes) => piecesOf(() => openPlace(place), pieceBytes);
 }
 
-/** Returns a content that is held in memory. */
+/** Returns a reader of bytes in memory. */
 export function bytesIn(content: Uint8Array): ByteSource {
   return async function* () {
     yield content;
@@ -37,9 +40,13 @@ async function openPlace(place: Place): Promise<FileHandle> {
     return await openInside(folder, place.steps.at(-1) ?? "").finally(() => folder.close());
   } catch (thrown) {
     if (!(thrown instanceof SymlinkError)) throw thrown;
-    throw linkRefused(place.path, "It changed while it was used: call again once it is left alone.", {
-      cause: thrown,
-    });
+    throw linkRefused(
+      place.path,
+      "The path changed while it was in use. Call again when no other program changes it.",
+      {
+        cause: thrown,
+      },
+    );
   }
 }
 
@@ -51,14 +58,14 @@ async function* piecesOf(opened: () => Promise<FileHandle>, pieceBytes = PIECE_B
   }
 }
 
-/** Returns the SHA-256 of a content, as hexadecimal digits. Two contents with the same digest are the same. */
+/** Returns the SHA-256 of the bytes in hexadecimal digits. Equal digests mean equal bytes. */
 export async function digestOf(bytes: ByteSource): Promise<string> {
   const hash = createHash("sha256");
   for await (const chunk of bytes(LARGE_PIECE_BYTES)) hash.update(chunk);
   return hash.digest("hex");
 }
 
-/** Reads a content that was read and hashed before. Throws a FileError at its end if it has changed. */
+/** Reads bytes that were read and hashed before. At the end, throws a FileError if their hash is no longer `digest`. */
 export async function* unchanged(bytes: ByteSource, digest: string): AsyncGenerator<Uint8Array> {
   const hash = createHash("sha256");
   for await (const chunk of bytes(LARGE_PIECE_BYTES)) {
@@ -69,48 +76,50 @@ export async function* unchanged(bytes: ByteSource, digest: string): AsyncGenera
   throw new FileError("the file changed while it was being read; nothing was sent", "Call again once it is complete.");
 }
 
-/** Reads a whole content into memory. */
+/** Reads all bytes into memory. */
 export async function wholeOf(bytes: ByteSource): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of bytes(LARGE_PIECE_BYTES)) chunks.push(chunk);
   return Buffer.concat(chunks);
 }
 
-/** A path below a trusted folder. None of its steps may be a link. */
+/** A path below a trusted folder. None of its parts may be a symbolic link. */
 export interface Place {
-  /** The real path of the trusted folder. */
+  /** The path of the trusted folder, with links resolved. */
   readonly root: string;
-  /** The names of the folders, and finally the name of the file; at least one. */
+  /** The names of the folders below `root`, then the name of the file; at least one. */
   readonly steps: readonly string[];
-  /** `root` and `steps` joined. */
   readonly path: string;
 }
 
-/** A step of the path is a link, or has changed since it was checked. */
+/** A part of the path is a symbolic link, or has changed since it was checked. */
 export class SymlinkError extends Error {}
 
-/** An open folder. It stays the same folder when its path is replaced by a link or another folder. */
+/** An open folder. It stays the same folder if its path is replaced by a link or another folder. */
 export interface SafeDirectory {
-  /** Whether the system holds the folder open. Otherwise `check` must be called before and after each use. */
+  /** Whether the system keeps the folder open. If not, call `check` before and after each use. */
   readonly isFirm: boolean;
-  /** The path through which a name in the folder is opened, created, linked or removed. */
+  /** Returns the path for opening, creating, linking or removing the file `name` in the folder. */
   readonly at: (name: string) => string;
-  /** Throws a SymlinkError if the path of the folder now leads elsewhere. */
+  /** Throws a SymlinkError if the path no longer leads to this folder. */
   readonly check: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
-/** Linux: opens a folder for path lookups only, so that it need not be readable. Node does not export this constant. */
+/** Linux: opens a folder to look up paths in it, which needs no read permission. Node does not export this constant. */
 const O_PATH = 0o10_000_000;
-/** macOS: no step of the path may be a link. Node does not export this constant; older versions ignore it. */
+/** macOS: refuses a path with a link in any part. Node does not export this constant, and older versions ignore it. */
 const O_NOFOLLOW_ANY = 0x2000_0000;
-/** The Linux paths of open folders. A path that begins with one works like `openat`. */
+/**
+ * On Linux, `/proc/self/fd/N/name` is the file `name` in the open folder N, even if that folder was moved (`openat`).
+ */
 const DESCRIPTORS = "/proc/self/fd";
 const HOLDS_DESCRIPTORS = process.platform === "linux" && existsSync(DESCRIPTORS);
 
 /**
- * Opens the folder of a file. On Linux each folder is opened from its parent, so no link is followed. Elsewhere each
- * folder can only be checked, which `check` repeats. Throws a SymlinkError, or an error of the system.
+ * Opens the folder of a file. On Linux each folder is opened from its parent, so no link is followed. Other systems can
+ * only compare the folders' identities before and after a use (`check`). Throws a SymlinkError, or an error of the
+ * system.
  */
 export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Promise<SafeDirectory> {
   const folders = place.steps.slice(0, -1);
@@ -133,7 +142,7 @@ export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Prom
 }
 
 /**
- * Opens a file for reading, without blocking on a pipe. Throws a SymlinkError if it is not regular, or behind a link.
+ * Opens a file for reading, without waiting on a pipe. Throws a SymlinkError if it is not a regular file or is a link.
  */
 export async function openInside(folder: SafeDirectory, name: string): Promise<FileHandle> {
   const path = folder.at(name);
@@ -184,7 +193,7 @@ async function linksRefused<Opened>(opening: Promise<Opened>): Promise<Opened> {
     return await opening;
   } catch (thrown) {
     const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
-    // The error codes for links if links are not followed: ELOOP for a file, ENOTDIR for a folder.
+    // If a path must not contain links, the system reports one as ELOOP (a file) or ENOTDIR (a folder).
     if (code === "ELOOP" || code === "ENOTDIR") throw new SymlinkError("a link", { cause: thrown });
     throw thrown;
   }

@@ -1,4 +1,4 @@
-/** The readonly form of a value that a schema has read. */
+/** A value parsed by a schema, with all its fields and lists readonly. */
 export type Fixed<Value> = Value extends readonly (infer Item)[]
   ? readonly Fixed<Item>[]
   : Value extends object
@@ -7,7 +7,7 @@ export type Fixed<Value> = Value extends readonly (infer Item)[]
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Returns whether a value is a JSON object, so neither an array nor null. */
+/** Returns whether a value is a JSON object: neither an array nor null. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
@@ -21,12 +21,12 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** The number of elements of a long list that are written at once. */
+/** How many elements of a long list are written together. */
 const LIST_PIECE = 200;
-/** Below this depth, values are written in one piece, unless they are long lists. */
+/** Values that are nested deeper than this are written in one piece, unless they are long lists. */
 const DEPTH = 2;
 
-/** Writes plain data as JSON in pieces, so that the text of a large value is never in memory as a whole. */
+/** Writes a value as JSON in pieces, so that the complete text is never in memory. */
 export function* jsonPieces(value: unknown, depth = DEPTH): Generator<string> {
   if (Array.isArray(value) && value.length > LIST_PIECE) {
     for (let from = 0; from < value.length; from += LIST_PIECE) {

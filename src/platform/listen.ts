@@ -2,8 +2,8 @@ import { once } from "node:events";
 import type { Server } from "node:net";
 
 /**
- * Returns the address in an `Origin` header as browsers write it: `http` or `https`, host and port. Undefined for other
- * texts.
+ * Parses an `Origin` header: `http` or `https`, host and port, written as browsers write it. Undefined for any other
+ * text.
  */
 export function originIn(header: string): URL | undefined {
   if (!URL.canParse(header)) return undefined;
@@ -12,7 +12,9 @@ export function originIn(header: string): URL | undefined {
   return isWeb && url.origin === header ? url : undefined;
 }
 
-/** Opens the port of a server. Returns its number. Throws the error of the system if it cannot be opened. */
+/**
+ * Starts a server on a port (0: any free one) and returns the port's number. Throws the system's error if that fails.
+ */
 export async function openPort(server: Server, host: string, port: number): Promise<number> {
   server.listen(port, host);
   await once(server, "listening");
@@ -21,12 +23,12 @@ export async function openPort(server: Server, host: string, port: number): Prom
   return address.port;
 }
 
-/** Returns the address of a server without a path. */
+/** Returns the address `http://HOST:PORT`. */
 export function originOf(host: string, port: number): string {
   return `http://${bracketed(host)}:${port}`;
 }
 
-/** Returns an IPv6 address as in a URL. */
+/** Returns a host as it stands in a URL: an IPv6 address in brackets, others unchanged. */
 export function bracketed(host: string): string {
   return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
 }

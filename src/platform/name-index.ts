@@ -1,27 +1,26 @@
 import { addTo } from "./grouping.ts";
 
-/** An object with a name. */
 interface Named {
   readonly _id: string;
   readonly name: string;
 }
 
-/** The result of looking up a name that a caller wrote: one object, several, or none with suggestions. */
+/** The result of looking up a name: exactly one object, or candidates because the name is unknown or ambiguous. */
 export type NameMatch<Thing extends Named> =
   | { readonly kind: "one"; readonly thing: Thing; readonly isExact: boolean }
   | { readonly kind: "unknown" | "ambiguous"; readonly candidates: readonly Thing[] };
 
 const CANDIDATES = 5;
-/** Names below this similarity have little more in common than any two names. */
+/** Any two names have about this much in common (0 to 1), so less similar ones are not suggested. */
 const LEAST_LIKENESS = 0.3;
-/** The maximum number of unknown names for which similar ones are searched: each search compares all names. */
+/** After this many unknown names no more candidates are searched, because each search compares all names. */
 const MAX_LOOKED_FOR = 20;
-/** The number of letters of an unknown name that are compared: comparing millions would delay all other calls. */
+/** Only this many letters of an unknown name are compared: comparing millions would delay all other calls. */
 const MAX_COMPARED_LETTERS = 256;
 
 /**
- * Finds objects by name. The exact name comes first; if there is none, case and outer spaces are ignored, provided that
- * only one object then fits. Returns the nearest candidates if several fit, or none does.
+ * Finds objects by name: the exact name, or else a name that differs only in case and outer spaces, if it is the only
+ * one. Otherwise returns the most similar objects as candidates.
  */
 export class NameIndex<Thing extends Named> {
   readonly #exact = new Map<string, Thing[]>();
@@ -37,7 +36,7 @@ export class NameIndex<Thing extends Named> {
     addTo(this.#folded, folded(thing.name), thing);
   }
 
-  /** All names, in the order in which they were added. */
+  /** Returns all names in the order in which they were added. */
   names(): Iterable<string> {
     return this.#exact.keys();
   }
@@ -52,7 +51,8 @@ export class NameIndex<Thing extends Named> {
   }
 
   /**
-   * Names that contain the wanted one or are contained in it, then those that share the most pairs of letters with it.
+   * Returns similar names: those that contain `name` or are contained in it, then those that share the most letter
+   * pairs.
    */
   #near(name: string): readonly Thing[] {
     this.#lookedFor += 1;
@@ -69,7 +69,7 @@ export class NameIndex<Thing extends Named> {
   }
 }
 
-/** Returns the form in which names are compared if no name matches exactly. */
+/** Returns a name without differences in case, outer spaces and Unicode composition, for an inexact comparison. */
 export function folded(name: string): string {
   return name.normalize("NFC").trim().toLowerCase();
 }

@@ -1,20 +1,20 @@
 /**
- * Returns the entry of `words` nearest to a mistyped word: equal except for case, hyphens and underscores, or with at
- * most a third of its letters (at most two) mistyped.
+ * Returns the entry of `words` that the caller probably meant: it differs in case, hyphens and underscores only, or in
+ * at most two letters and a third of all letters.
  */
 export function nearestWord(word: string, words: readonly string[]): string | undefined {
   const plain = withoutSeparators(word);
   return words.find((one) => withoutSeparators(one) === plain) ?? mistyped(plain, words, withoutSeparators);
 }
 
-/** Returns a word without case and separators: `itemId`, `item-id` and `ITEM_ID` all become `itemid`. */
+/** Returns a word in lower case without separators: `itemId`, `item-id` and `ITEM_ID` become `itemid`. */
 export function withoutSeparators(word: string): string {
   return word.toLowerCase().replace(/[\s_.-]/g, "");
 }
 
 /**
- * Returns the entry of `words` whose plain form differs from `plain` in the fewest letters; undefined if too many
- * differ.
+ * Returns the entry of `words` whose plain form has the fewest letters different from `plain`; undefined if all differ
+ * too much.
  */
 export function mistyped(
   plain: string,
@@ -32,7 +32,10 @@ export function mistyped(
   return best;
 }
 
-/** Returns how many letters must change to turn one text into the other; more than `most` if that is not enough. */
+/**
+ * Counts the letters that must change to turn one text into the other. Returns more than `most` if `most` is not
+ * enough.
+ */
 export function editDistance(from: string, to: string, most: number): number {
   if (Math.abs(from.length - to.length) > most) return most + 1;
   let previous = [0];

@@ -1,12 +1,12 @@
 import { LIMITS } from "./limits.ts";
 
-/** Why a Context ID is invalid (management-api 8.1). `bytes` is its length in UTF-8 after trimming. */
+/** The rule of management-api 8.1 that a Context ID breaks. `bytes` is its UTF-8 length after trimming. */
 export interface ContextIdProblem {
   readonly rule: "empty" | "tooLong" | "halfCharacter";
   readonly bytes: number;
 }
 
-/** Returns the form in which the service stores a Context ID: without surrounding white space (management-api 8.1). */
+/** Returns a Context ID as the service stores it: without leading and trailing white space (management-api 8.1). */
 export function trimContextId(contextId: string): string {
   return contextId.trim();
 }
@@ -15,21 +15,21 @@ export function trimContextId(contextId: string): string {
 export function contextIdProblem(trimmed: string): ContextIdProblem | undefined {
   if (trimmed.length === 0) return { rule: "empty", bytes: 0 };
   if (!trimmed.isWellFormed()) return { rule: "halfCharacter", bytes: 0 };
-  // A UTF-16 code unit takes at most three bytes.
+  // A UTF-16 code unit takes at most three bytes in UTF-8, so short IDs need no exact count.
   if (trimmed.length * 3 <= LIMITS.contextIdBytes.value) return undefined;
   const bytes = Buffer.byteLength(trimmed, "utf8");
   return bytes > LIMITS.contextIdBytes.value ? { rule: "tooLong", bytes } : undefined;
 }
 
-/** A Context ID, and another one that differs from it only in case, width or composition. */
+/** Two Context IDs that differ only in case, width or composition: one that the caller gave, and one of the option. */
 export interface NearContextId {
   readonly given: string;
   readonly held: string;
 }
 
 /**
- * Returns the given Context IDs that the option does not have, but that differ from one of its IDs only in case, width
- * or composition.
+ * Returns the given Context IDs that are probably mistyped: the option has an ID that differs only in case, width or
+ * Unicode composition.
  */
 export function nearContextIds(given: readonly string[], held: readonly string[]): readonly NearContextId[] {
   const exact = new Set(held);

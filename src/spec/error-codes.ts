@@ -6,7 +6,6 @@ export interface ErrorCodeSpec {
   readonly condition: string;
 }
 
-/** A field of `detail` (management-api 7.3). */
 type DetailField =
   | "existingId"
   | "existingIds"
@@ -112,7 +111,6 @@ export const ERROR_CODES = {
   },
 } as const satisfies Record<string, ErrorCodeSpec>;
 
-/** The name of a business error of the management API. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 
 /** Returns whether a text is the code of a documented business error. */

@@ -1,7 +1,6 @@
-/** Types of event parameters (event-tracking-api 2.3). */
 export type ParameterType = "string" | "number" | "items";
 
-/** A parameter of an event or of an item: its type, and whether the service ignores the event without it. */
+/** A parameter of an event or item. The service ignores an event that lacks a required one. */
 export interface Parameter {
   readonly type: ParameterType;
   readonly required: boolean;
@@ -98,10 +97,9 @@ export const ITEM_FIELDS = {
   quantity: number,
 } as const satisfies Record<string, Parameter>;
 
-/** The name of a supported event. */
 export type EventName = keyof typeof EVENTS;
 
-/** Returns whether a text is the name of a supported event; case counts. */
+/** Returns whether a text is the name of a supported event. Names are case-sensitive. */
 export function isEventName(name: string): name is EventName {
   return Object.hasOwn(EVENTS, name);
 }

@@ -1,4 +1,4 @@
-/** A limit of the API documents: its value, the section that states it, and the error if it is exceeded. */
+/** A limit of the API documents. `section` states it; `exceeded` is the answer of the service beyond it. */
 export interface Limit {
   readonly value: number;
   readonly section: string;
@@ -10,21 +10,21 @@ const CONTEXT_LIMIT = "400 TARGETING_CONTEXT_LIMIT_EXCEEDED";
 
 /** Every limit of the management API (management-api 8.1). Bytes are UTF-8, lengths are Unicode code points. */
 export const LIMITS = {
-  /** Items of one targeting bulk request: create, rename, delete. */
+  /** Items of one bulk request that creates, renames or deletes targetings. */
   targetingItems: { value: 100, section: "8.1", exceeded: VALIDATION },
-  /** Options in one targeting create request, sub-options included, over all items. */
+  /** Options and sub-options of all items in one request that creates targetings. */
   targetingCreateOptions: { value: 100, section: "8.1", exceeded: VALIDATION },
-  /** Items of one option bulk request: add, update, delete. */
+  /** Items of one bulk request that adds, updates or deletes options. */
   optionItems: { value: 5000, section: "8.1", exceeded: VALIDATION },
-  /** Options in one option add request, sub-options included, over all items. */
+  /** Options and sub-options of all items in one request that adds options. */
   optionAddOptions: { value: 5000, section: "8.1", exceeded: VALIDATION },
-  /** Option-group items of one option bulk request. */
+  /** Option groups among the items of one bulk request. */
   groupItems: {
     value: 150,
     section: "8.1",
     exceeded: "400 validation for add and update; 400 TARGETING_CATEGORY_TREE_ITEMS_LIMIT_EXCEEDED for delete",
   },
-  /** Context IDs of one request, over all items, across `add`, `remove` and `set`. */
+  /** Context IDs of all items in one request, counting `add`, `remove` and `set`. */
   requestContextIds: { value: 10_000, section: "8.1", exceeded: VALIDATION },
   /** Length of a Context ID in bytes, after trimming. */
   contextIdBytes: { value: 256, section: "8.1", exceeded: VALIDATION },
@@ -41,21 +41,23 @@ export const LIMITS = {
   },
   nameMinLength: { value: 2, section: "8.1", exceeded: VALIDATION },
   nameMaxLength: { value: 36, section: "8.1", exceeded: VALIDATION },
-  /** `limit` of List Options: 1 to this, which is also the default. */
+  /** The highest value, and the default, of `limit` in List Options. The lowest is 1. */
   listLimit: { value: 1000, section: "8.1", exceeded: VALIDATION },
-  /** `limit` of Get an Option: 1 to this, which is also the default. */
+  /** The highest value, and the default, of `limit` in Get an Option. The lowest is 1. */
   getLimit: { value: 10_000, section: "8.1", exceeded: VALIDATION },
-  /** `offset` of Get an Option: 0 to this. */
+  /** The highest value of `offset` in Get an Option. The lowest is 0. */
   getOffset: { value: 50_000, section: "8.1", exceeded: VALIDATION },
-  /** Sub-option IDs in `children` of a group in an answer. */
+  /** How many sub-option IDs the service shows in `children` of a group. */
   childrenShown: { value: 50, section: "8.1", exceeded: "not applicable" },
-  /** Entries of `detail.conflicts`. */
+  /** How many entries the service shows in `detail.conflicts` of an error. */
   conflictsShown: { value: 20, section: "8.1", exceeded: "not applicable" },
-  /** The maximum of `detail.retryAfterMs`, in milliseconds. */
+  /** The highest `detail.retryAfterMs` of an error, in milliseconds. */
   retryAfterMs: { value: 2000, section: "4.2", exceeded: "not applicable" },
 } as const satisfies Record<string, Limit>;
 
-/** The maximum size of our own request bodies in bytes. It satisfies both readings of "8 MB". */
+/**
+ * The maximum size of the request bodies that this program sends, in bytes. It is below "8 MB" in either reading of MB.
+ */
 export const OWN_BODY_BYTES = 8_000_000;
 
 /** Every limit of the event API (event-tracking-api 8). Lengths are Unicode code points. */

@@ -1,16 +1,18 @@
 import { LIMITS } from "./limits.ts";
 
 /**
- * The letters, digits and signs that a name may contain (management-api 8.3). Korean letters are the precomposed
- * syllables and the compatibility letters: assumed.
+ * Matches names whose letters, digits and signs are all allowed (management-api 8.3). The document does not say which
+ * Korean letters it means; assumed are precomposed syllables and compatibility letters.
  */
 const ALLOWED = /^[A-Za-z0-9 ~%&+\-\uAC00-\uD7A3\u3131-\u318E]*$/u;
 const DISALLOWED = /[^A-Za-z0-9 ~%&+\-\uAC00-\uD7A3\u3131-\u318E]/gu;
 
-/** The rules of management-api 8.3. `decomposed`: Hangul letters that are not composed to syllables. */
+/**
+ * The rules of management-api 8.3 that a name can break. `decomposed`: its Hangul letters are not composed to
+ * syllables.
+ */
 export const NAME_RULES = ["characters", "decomposed", "tooShort", "tooLong", "outerSpace"] as const;
 
-/** Why a name is invalid: every rule that it breaks. */
 export interface NameProblem {
   readonly rules: readonly (typeof NAME_RULES)[number][];
   /** In code points, counted after composing its Hangul. */
@@ -20,8 +22,8 @@ export interface NameProblem {
 }
 
 /**
- * Checks a targeting or option name against management-api 8.3. Takes the name as it would be sent. Returns every rule
- * that it breaks; undefined if it is valid.
+ * Checks a targeting or option name against management-api 8.3, without trimming or composing it first. Returns
+ * undefined if it is valid.
  */
 export function nameProblem(name: string): NameProblem | undefined {
   const { nameMinLength, nameMaxLength } = LIMITS;
@@ -40,7 +42,7 @@ export function nameProblem(name: string): NameProblem | undefined {
   return { rules, length, ...(characters.length > 0 && { characters }) };
 }
 
-/** Composes Hangul letters to syllables, and nothing else. macOS decomposes the names of files. */
+/** Composes Hangul letters to syllables and changes nothing else. macOS decomposes the names of files. */
 function composeHangul(name: string): string {
   return name.replaceAll(/[\u1100-\u11FF\uAC00-\uD7A3]+/g, (letters) => letters.normalize("NFC"));
 }

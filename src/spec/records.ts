@@ -29,7 +29,7 @@ export const optionRecord = z.looseObject({
 });
 export type OptionRecord = z.infer<typeof optionRecord>;
 
-/** A page of List Options: the options, and the number of all options if the service states it (assumed). */
+/** A page of List Options. `total` counts all options of the list, if the service states it (assumed). */
 export interface OptionPage {
   readonly items: readonly OptionRecord[];
   readonly total?: number;
@@ -37,7 +37,7 @@ export interface OptionPage {
   readonly serverTime?: number;
 }
 
-/** Get an Option: the record, and one page of its Context IDs (assumed). */
+/** The answer of Get an Option: the option, and one page of its Context IDs (assumed). */
 export interface OptionWithContexts {
   readonly option: OptionRecord;
   readonly contexts: readonly string[];
@@ -45,13 +45,12 @@ export interface OptionWithContexts {
   readonly serverTime?: number;
 }
 
-/** A sub-option to create with its group (assumed). */
 interface ChildToCreate {
   readonly name: string;
   readonly contexts?: readonly string[];
 }
 
-/** An option to create (management-api 2.1, 4; fields assumed). */
+/** An option in a request that creates it (management-api 2.1, 4; fields assumed). */
 export interface OptionToCreate {
   readonly name: string;
   readonly type?: OptionType;
@@ -61,25 +60,27 @@ export interface OptionToCreate {
   readonly exposeChildren?: boolean;
 }
 
-/** One item of an option add request: an option to create, with its targeting. */
+/** One item of a request that adds options. */
 export interface AddOptionItem extends OptionToCreate {
   readonly targeting: string;
 }
 
-/** One item of a targeting create request. */
+/** One item of a request that creates targetings. */
 export interface CreateTargetingItem {
   readonly name: string;
   readonly options?: readonly OptionToCreate[];
 }
 
-/** Changes to the Context IDs of an option (management-api 2.1). `set` cannot be combined with the others. */
+/** Changes to the Context IDs of an option (management-api 2.1). `set` replaces all and excludes `add` and `remove`. */
 export interface ContextChanges {
   readonly add?: readonly string[];
   readonly remove?: readonly string[];
   readonly set?: readonly string[];
 }
 
-/** The possible changes to an option (management-api 4). */
+/**
+ * Changes to an option (management-api 4). Absent fields stay as they are; `parent: null` moves it to the top level.
+ */
 export interface OptionChanges {
   readonly name?: string;
   readonly parent?: string | null;
@@ -96,7 +97,7 @@ export const itemError = z.looseObject({
 });
 export type ItemError = z.infer<typeof itemError>;
 
-/** An entry of `results` (management-api 2.3). */
+/** One entry of `results` in the answer to a bulk request (management-api 2.3). */
 const bulkResult = z.looseObject({
   index: z.int(),
   success: z.boolean(),

@@ -1,17 +1,16 @@
-/** Whether the documents state a fact, or it is assumed because they do not. */
+/** Whether the API documents state a route, or it is assumed because they do not. */
 type Basis = "documented" | "assumed";
 
-/** An HTTP method that the two APIs use. */
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
-/** The method and path of an operation; `{targetingId}` and `{optionId}` are path parameters. */
+/** The method and path of an operation. `{targetingId}` and `{optionId}` in a path are replaced by IDs. */
 export interface Route {
   readonly method: Method;
   readonly path: string;
   readonly basis: Basis;
 }
 
-/** Every operation of the two APIs (management-api 4, event-tracking-api 4). */
+/** The routes of all operations of the two APIs (management-api 4, event-tracking-api 4). */
 export const ROUTES = {
   trackEvent: { method: "POST", path: "/event", basis: "documented" },
   createTargetings: { method: "POST", path: "/context-targeting/bulk/create", basis: "documented" },
@@ -31,10 +30,9 @@ export const ROUTES = {
   getOption: { method: "GET", path: "/context-targeting/category/{optionId}", basis: "assumed" },
 } as const satisfies Record<string, Route>;
 
-/** The name of an operation of the two APIs. */
 export type Operation = keyof typeof ROUTES;
 
-/** The bulk writes of the management API. */
+/** The management operations that change data. Each is sent as one bulk request. */
 export const BULK_OPERATIONS = [
   "createTargetings",
   "renameTargetings",
@@ -45,7 +43,7 @@ export const BULK_OPERATIONS = [
 ] as const;
 export type BulkOperation = (typeof BULK_OPERATIONS)[number];
 
-/** How the service applies a bulk request (management-api 4.1): as one unit, or item by item. */
+/** How the service applies a bulk request (management-api 4.1): all items or none ("unit"), or each item on its own. */
 export const APPLIED_AS = {
   createTargetings: "unit",
   deleteTargetings: "unit",
@@ -55,7 +53,7 @@ export const APPLIED_AS = {
   updateOptions: "itemByItem",
 } as const satisfies Record<BulkOperation, "unit" | "itemByItem">;
 
-/** The configured routes: the table above with the operator's overrides. */
+/** The routes in use: ROUTES with the overrides from the settings. */
 export type RouteTable = Readonly<Record<Operation, Route>>;
 
 /** Returns whether a text names an operation. */
@@ -64,8 +62,8 @@ export function isOperation(text: string): text is Operation {
 }
 
 /**
- * Applies overrides to the table. `overrides` maps operations to `"METHOD /path"`.
- * Throws a RangeError that names the entry when an operation is unknown, or its text is not a method and a path.
+ * Returns the routes with overrides from the settings, which map operations to `"METHOD /path"`. Throws a RangeError
+ * that names the entry if its operation is unknown or its text is not a method and a path.
  */
 export function routesWith(overrides: Readonly<Record<string, string>>): RouteTable {
   const table: Record<Operation, Route> = { ...ROUTES };

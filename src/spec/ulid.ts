@@ -1,12 +1,12 @@
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
-/** Returns whether a text is a ULID, the form of every `_id` (management-api 2.1). Lower case is not accepted. */
+/** Returns whether a text is a ULID, the format of every `_id` (management-api 2.1). Lower case is not accepted. */
 export function isUlid(text: string): boolean {
   return ULID.test(text);
 }
 
-/** Returns the time in a ULID, in milliseconds since 1970. Takes a valid ULID. */
+/** Returns the creation time of a valid ULID, in milliseconds since 1970. */
 export function ulidTime(ulid: string): number {
   let time = 0;
   for (const letter of ulid.slice(0, 10)) time = time * 32 + ALPHABET.indexOf(letter);
@@ -14,29 +14,31 @@ export function ulidTime(ulid: string): number {
 }
 
 /**
- * How far the clocks of the service's machines, which create IDs, may be apart, in milliseconds (assumed). An ID that is
- * older by less than this may have been created later.
+ * How far the clocks of the service's machines may differ, in milliseconds (assumed). Of two IDs that are closer in
+ * time, either may have been created first.
  */
 export const CLOCKS_APART_MS = 2000;
 
-/** Returns the last ULID of a moment, in milliseconds since 1970. All IDs made until then sort before it. */
+/**
+ * Returns the highest possible ULID of a time in milliseconds since 1970. All IDs created until then sort before it.
+ */
 export function ulidAt(time: number): string {
   return encodeTime(Math.max(0, time)) + "Z".repeat(16);
 }
 
 /**
- * Creates a source of ULIDs. Each ID sorts after the previous ones, even within one millisecond. `now` returns
- * milliseconds since 1970, `random` numbers in [0, 1).
+ * Returns a function that creates ULIDs. Each sorts after the previous one, even within one millisecond. `now` returns
+ * milliseconds since 1970, `random` a number from 0 up to but not including 1.
  */
 export function ulidSource(now: () => number, random: () => number): () => string {
   let lastTime = -1;
   const tail = new Uint8Array(16);
-  // Many IDs are made at once, so each costs no memory but its own.
+  // Reusing one buffer saves memory: many IDs are created at once.
   const letters = Buffer.alloc(26);
   return () => {
     const time = Math.max(now(), lastTime);
     if (time !== lastTime || !increment(tail)) {
-      // A tail that consists of the last digit only has no successor, so the next millisecond is used.
+      // The random part has reached its maximum, so the ID takes the next millisecond.
       lastTime = time === lastTime ? time + 1 : time;
       letters.write(encodeTime(lastTime), "latin1");
       for (let place = 0; place < tail.length; place += 1) tail[place] = Math.floor(random() * 32);
@@ -56,7 +58,7 @@ function encodeTime(time: number): string {
   return text;
 }
 
-/** Adds 1 to a number, given by its digits. Returns false if it has no successor. */
+/** Adds 1 to a number in base 32, in place. Returns false if it overflows. */
 function increment(digits: Uint8Array): boolean {
   for (let place = digits.length - 1; place >= 0; place -= 1) {
     const digit = digits[place] ?? 0;
@@ -68,7 +70,7 @@ function increment(digits: Uint8Array): boolean {
 
 const ULID_BYTES = 16;
 
-/** Returns the 16 bytes of a ULID. Takes a valid ULID. */
+/** Returns the 16 bytes of a valid ULID. */
 export function ulidBytes(ulid: string): Uint8Array {
   let rest = 0n;
   for (const letter of ulid) rest = rest * 32n + BigInt(ALPHABET.indexOf(letter));
