@@ -11,27 +11,26 @@ import {
   targetingRecord,
 } from "../spec/records.ts";
 
-// Reads answers tolerantly, because the documents do not define most shapes. Each function returns undefined if it
-// cannot read the body.
+// These functions accept several shapes of an answer, because the API documents do not define most shapes. Each returns
+// undefined if it cannot read the body.
 
 /** Parses a body as JSON; undefined if it is not JSON. */
 export function jsonIn(body: Buffer): unknown {
   return parseJson(body.toString("utf8"));
 }
 
-/** The maximum length of a text from the service, in characters. Names have at most 36; codes and times are shorter. */
+/** Longer texts from the service are cut, in characters. Names have at most 36, and codes and times are shorter. */
 const LONGEST_TEXT = 256;
-/** The maximum number of entries kept of a list or object in an error. Section 7.3 shows at most 20 conflicts. */
+/** How many entries of a list or object in an error are read. The documents show at most 20 (management-api 7.3). */
 const MAX_ENTRIES = 100;
 const DEEPEST_DETAIL = 6;
 
-/** Cuts a text from the service that is longer than any documented one, so that it cannot fill an answer or journal. */
+/** Cuts a text that is longer than anything the service documents, so that it cannot fill an answer or a stored run. */
 export function cut(text: string): string {
   if (text.length <= LONGEST_TEXT) return text;
   return `${[...text.slice(0, 2 * LONGEST_TEXT)].slice(0, LONGEST_TEXT).join("")}…`;
 }
 
-/** Cuts the texts and lists in a part of an error's detail. */
 function cutDetail(value: unknown, depth = 0): unknown {
   if (typeof value === "string") return cut(value);
   if (depth === DEEPEST_DETAIL) return null;
@@ -44,7 +43,7 @@ function cutFields(fields: JsonObject, depth: number): Record<string, unknown> {
   return Object.fromEntries(some.map(([field, value]) => [cut(field), cutDetail(value, depth + 1)]));
 }
 
-/** Returns the list in a body: `{items}`, `{results}`, `{data}` or a bare array. */
+/** Returns the list in a body: a bare array, or the array in `items`, `results` or `data`. */
 function listIn(body: unknown): readonly unknown[] | undefined {
   if (Array.isArray(body)) return body;
   if (!isJsonObject(body)) return undefined;
@@ -52,8 +51,8 @@ function listIn(body: unknown): readonly unknown[] | undefined {
 }
 
 /**
- * Returns the results of a bulk request in request order (management-api 2.3). Undefined if an index is missing,
- * repeated or out of range, because results then have no item.
+ * Returns the results of a bulk request in the order of its items (management-api 2.3). Undefined if an index is
+ * missing, repeated or out of range, because it is then unknown which item a result belongs to.
  */
 export function bulkResults(body: unknown, count: number): readonly BulkResult[] | undefined {
   const results = listIn(body)?.map(bulkResultOf);
@@ -75,7 +74,7 @@ function bulkResultOf(entry: unknown): BulkResult | undefined {
   };
 }
 
-/** Reads the error of one item or of a whole request (management-api 2.2). Fields that cannot be read are left out. */
+/** Reads the error of one item or of a whole request (management-api 2.2). Omits fields of an unexpected type. */
 export function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObject): ItemError {
   return {
     ...(typeof statusCode === "number" && { statusCode }),
@@ -85,7 +84,7 @@ export function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObje
   };
 }
 
-/** Returns the messages of a validation error, which are one text or a list of texts (management-api 2.2). */
+/** Returns the messages of a validation error. The service sends one text or a list of texts (management-api 2.2). */
 export function messagesOf(body: unknown): readonly string[] {
   if (!isJsonObject(body)) return [];
   const { message } = body;
@@ -105,7 +104,7 @@ function optionIn(body: unknown): OptionRecord | undefined {
   return withTextsCut(recordIn(optionRecord, body));
 }
 
-/** Cuts the texts of a record that answers show. */
+/** Cuts the long texts of a targeting or option that are shown to agents. */
 function withTextsCut<Texts extends Pick<OptionRecord, "name" | "createdAt" | "updatedAt">>(record: Texts | undefined) {
   if (record === undefined) return undefined;
   const { name, createdAt, updatedAt } = record;
@@ -117,7 +116,7 @@ function withTextsCut<Texts extends Pick<OptionRecord, "name" | "createdAt" | "u
   };
 }
 
-/** Reads a page of List Options. */
+/** Reads a page of List Options. Undefined if the body has no list of options. */
 export function optionPageIn(body: unknown): OptionPage | undefined {
   const items = listIn(body)?.map(optionIn);
   if (!items?.every((option) => option !== undefined)) return undefined;
@@ -125,7 +124,7 @@ export function optionPageIn(body: unknown): OptionPage | undefined {
   return { items, ...(typeof total === "number" && { total }) };
 }
 
-/** Reads an option and a page of its Context IDs, which may be a plain list or one of the list shapes. */
+/** Reads an option with a page of its Context IDs. The IDs may be a plain list or in one of the shapes of `listIn`. */
 export function optionWithContextsIn(body: unknown): OptionWithContexts | undefined {
   const record = optionIn(body);
   if (record === undefined) return undefined;
@@ -134,7 +133,7 @@ export function optionWithContextsIn(body: unknown): OptionWithContexts | undefi
   return contexts?.every((context) => typeof context === "string") ? { option, contexts } : undefined;
 }
 
-/** Reads a record from a body or from its `data`. A field of an unexpected type counts as absent. */
+/** Reads a record from a body or its `data`. Omits optional fields of an unexpected type. */
 function recordIn<Schema extends z.ZodObject>(schema: Schema, body: unknown): z.output<Schema> | undefined {
   if (!isJsonObject(body)) return undefined;
   if (!("_id" in body)) return recordIn(schema, body.data);

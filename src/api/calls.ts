@@ -5,24 +5,26 @@ import { NotSentError } from "./errors.ts";
 import type { Http, HttpAnswer } from "./http.ts";
 import { type Asked, errorOf, notUnderstood } from "./rejections.ts";
 
-/** The parameters of a route, and the query, body and options of its request. */
+/** What a caller adds to a route to make a request. */
 export interface CallParts {
   readonly parameters?: Readonly<Record<string, string | undefined>>;
   readonly query?: Readonly<Record<string, string | number | undefined>>;
-  /** JSON, as a string or as UTF-8 bytes. */
+  /** The JSON text, as a string or as UTF-8 bytes. */
   readonly body?: string | Uint8Array;
   readonly signal?: AbortSignal | undefined;
   readonly fence?: Fence | undefined;
   readonly timeoutMs?: number | undefined;
 }
 
-/** The answer to a call, and the request that it answers. */
 export interface Called {
   readonly asked: Asked;
   readonly answer: HttpAnswer;
 }
 
-/** Sends one operation by its route. Returns an answer of any status; throws what Http.send throws. */
+/**
+ * Sends one operation to its route. Returns the answer whatever its status. Throws the errors of Http.send, and a
+ * NotSentError if the route needs a parameter that is missing.
+ */
 export async function call(http: Http, routes: RouteTable, operation: Operation, parts: CallParts): Promise<Called> {
   const { method, path: template } = routes[operation];
   const path = !template.includes("{")
@@ -46,7 +48,9 @@ export async function call(http: Http, routes: RouteTable, operation: Operation,
   return { asked: { operation, route: `${method} ${path}`, setBy: http.setBy }, answer };
 }
 
-/** Returns the value of a 2xx answer. Throws the ApiError for any other status and for an unreadable body. */
+/**
+ * Returns the value that `read` finds in a 2xx answer. Throws an ApiError for any other status or an unreadable body.
+ */
 export function valueIn<Value>({ asked, answer }: Called, read: (body: unknown) => Value | undefined): Value {
   if (!isSuccess(answer)) throw errorOf(asked, answer);
   const value = read(jsonIn(answer.body));
@@ -54,7 +58,6 @@ export function valueIn<Value>({ asked, answer }: Called, read: (body: unknown) 
   throw notUnderstood(asked, answer);
 }
 
-/** Returns whether the status is 2xx. */
 export function isSuccess({ statusCode }: HttpAnswer): boolean {
   return statusCode >= 200 && statusCode < 300;
 }

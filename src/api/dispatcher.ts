@@ -15,7 +15,9 @@ interface Way {
   readonly largestAnswer: number;
 }
 
-/** The bodies of undici, and one that its types omit: an iterable that is read as its slices drain. */
+/**
+ * undici accepts iterables of bytes as a body, but its types omit them. It reads each slice once the socket has room.
+ */
 type Body = Dispatcher.DispatchOptions["body"] | AsyncIterable<Uint8Array>;
 
 interface Sender {
@@ -26,17 +28,20 @@ interface Sender {
   close(): Promise<void>;
 }
 
-/** Connections to an API, and what each request needs to reach it. */
+/** Open connections to an API, and what each request must contain to use them. */
 export interface Connections {
   readonly sender: Sender;
-  /** The origin to connect to: the API, or a proxy that forwards requests. */
+  /** The origin to connect to: that of the API, or of a proxy that forwards requests. */
   readonly origin: string;
-  /** The prefix of each request's path. */
+  /** What precedes the path of each request. */
   readonly prefix: string;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Keeps connections to one origin alive. The sender limits the time of a whole request. */
+/**
+ * Opens kept-alive connections to an origin, through a proxy if there is one. They limit the time to connect only: the
+ * caller limits the time of a whole request.
+ */
 export function connectionsTo(origin: string, way: Way): Connections {
   const { requestTimeoutMs, proxy, largestAnswer, connections = 0 } = way;
   const options = {
@@ -53,7 +58,8 @@ export function connectionsTo(origin: string, way: Way): Connections {
     const sender = new Pool(origin, { ...options, connect: tunnelThrough(to, timeout) });
     return { sender, origin, prefix: "", headers: {} };
   }
-  // A proxy forwards plain HTTP itself (RFC 9112 section 3.2.2): many proxies open tunnels to the https port only.
+  // An `http:` request is sent to the proxy itself (RFC 9112 section 3.2.2), because many proxies open tunnels only for
+  // `https:`.
   return {
     sender: new Pool(to.origin, { ...options, connect: toProxy(to, timeout) }),
     origin: to.origin,
@@ -62,7 +68,9 @@ export function connectionsTo(origin: string, way: Way): Connections {
   };
 }
 
-/** Connects to a proxy. The TLS certificate is checked against the proxy's host, although requests name another. */
+/**
+ * Connects to a proxy that forwards requests. TLS must check the proxy's certificate, not that of the requests' host.
+ */
 function toProxy(proxy: URL, timeout: number): buildConnector.connector {
   const connect = buildConnector({ timeout });
   return (target, callback) =>
@@ -71,7 +79,7 @@ function toProxy(proxy: URL, timeout: number): buildConnector.connector {
     );
 }
 
-/** Connects through tunnels that a proxy opens (RFC 9110 section 9.3.6). */
+/** Connects through a tunnel that a proxy opens (RFC 9110 section 9.3.6). */
 function tunnelThrough(proxy: URL, timeout: number): buildConnector.connector {
   const secure = buildConnector({ timeout });
   const request = proxy.protocol === "https:" ? requestSecurely : requestInClear;
@@ -99,14 +107,17 @@ function tunnelThrough(proxy: URL, timeout: number): buildConnector.connector {
   };
 }
 
-/** Returns the host name in the proxy's certificate; empty for an IP address, because TLS sends no name for one. */
+/**
+ * Returns the host name that TLS checks in the proxy's certificate. Empty for an IP address, because TLS sends no name
+ * then.
+ */
 function serverNameOf({ hostname }: URL): string {
   return isIP(hostname.replace(/^\[(.*)\]$/, "$1")) === 0 ? hostname : "";
 }
 
 function credentialsOf({ username, password }: URL): Readonly<Record<string, string>> {
   if (username === "" && password === "") return {};
-  // The intended bytes, whether the address contains them as they are or percent-encoded (`%40`).
+  // Decodes percent-encoded bytes (`%40`) and keeps all others as they are.
   const bytes = `${username}:${password}`.replaceAll(/%([0-9a-f]{2})/gi, (_, code) =>
     String.fromCharCode(Number.parseInt(String(code), 16)),
   );

@@ -1,19 +1,21 @@
 import type { Operation } from "../spec/routes.ts";
 import type { NetworkCause, NetworkFailure } from "./network-causes.ts";
 
-/** The purpose of a request: an operation of the APIs, a sandbox read, an issuer's keys, or a webhook. */
+/**
+ * What a request is for: an operation of the APIs, reading a sandbox, an OAuth issuer's keys, or the approval webhook.
+ */
 export type Purpose = Operation | "sandboxEvents" | "issuerKeys" | "webhook";
 
-/** Why a request failed, for people and for the journal. Agents never receive this text unchanged. */
+/** Why a request failed, for people and the stored run. Agents read a rewritten text instead. */
 interface Cause extends NetworkFailure {
   readonly operation: Purpose;
   readonly statusCode?: number;
   readonly setBy?: string | undefined;
-  /** The title of a page that did not come from the service. Foreign text. */
+  /** The title of the page if a proxy or firewall answered instead of the service. Foreign text. */
   readonly messages?: readonly string[];
 }
 
-/** The request never left this machine or never reached the service. Nothing was applied. */
+/** The request did not reach the service. Nothing was applied. */
 export class NotSentError extends Error {
   readonly effect = "notSent" as const;
   readonly statusCode: undefined;
@@ -33,8 +35,8 @@ export class NotSentError extends Error {
 /**
  * Why the service rejected a request:
  * `business`: an error of management-api 7.2; `validation`: a 400 without a code; `tooLarge`: 413; `unauthorized`: 401;
- * `forbidden`: 403; `wrongRoute`: a 404 or 405 without a documented code; `redirect`: a 3xx; `foreign`: a 4xx whose
- * body does not have the API's form, so it came from a proxy or firewall; `other`: the remaining 4xx.
+ * `forbidden`: 403; `wrongRoute`: a 404 or 405 without a documented code; `redirect`: a 3xx; `foreign`: a 4xx of a
+ * proxy or firewall, whose body does not have the API's form; `other`: the remaining 4xx.
  */
 export type RejectionKind =
   | "business"
@@ -47,7 +49,7 @@ export type RejectionKind =
   | "foreign"
   | "other";
 
-/** A rejection: the service, proxy or firewall answered that nothing was done (management-api 4 rule 3, 7.1, 7.2). */
+/** The service, a proxy or a firewall rejected the request. Nothing was applied (management-api 4 rule 3, 7.1, 7.2). */
 export class RejectedError extends Error {
   readonly effect = "rejected" as const;
   readonly kind: RejectionKind;
@@ -76,7 +78,7 @@ export class RejectedError extends Error {
   }
 }
 
-/** Another write of the project is running (409), or the service limits requests (429). Nothing was applied. */
+/** The service is busy with another write of the project (409) or limits requests (429). Nothing was applied. */
 export class BusyError extends Error {
   readonly effect = "busy" as const;
   readonly statusCode: number;
@@ -92,10 +94,10 @@ export class BusyError extends Error {
   }
 }
 
-/** The status of an answer that asks the client to send fewer requests. */
+/** The HTTP status with which a service asks for fewer requests. */
 export const RATE_LIMITED = 429;
 
-/** The request may have been applied: a 5xx, a time-out, a connection reset, or an unreadable answer. */
+/** It is unknown whether the request was applied: a 5xx, a time-out, a reset connection or an unreadable answer. */
 export class AmbiguousError extends Error {
   readonly effect = "ambiguous" as const;
   readonly reason: string;
@@ -115,7 +117,7 @@ export class AmbiguousError extends Error {
   }
 }
 
-/** Why a list cannot be read: its pages repeat, or it changed during every attempt. */
+/** Why a list cannot be read: the service repeats a page, or the list changed during every attempt. */
 export type ListProblem = "repeats" | "shifts";
 
 const LIST_PROBLEMS: Readonly<Record<ListProblem, string>> = {
@@ -123,7 +125,7 @@ const LIST_PROBLEMS: Readonly<Record<ListProblem, string>> = {
   shifts: "the list changed each time that it was read",
 };
 
-/** Every page was answered, but the pages do not form one list. */
+/** The service answered every page of a list, but the pages do not form one list. */
 export class ListError extends AmbiguousError {
   readonly problem: ListProblem;
   constructor(operation: Purpose, problem: ListProblem) {
@@ -132,10 +134,9 @@ export class ListError extends AmbiguousError {
   }
 }
 
-/** All errors of a request, by what is known about its effect. */
+/** The errors of a request, by whether the service applied it. */
 export type ApiError = NotSentError | RejectedError | BusyError | AmbiguousError;
 
-/** Returns whether a thrown value is an ApiError. */
 export function isApiError(thrown: unknown): thrown is ApiError {
   return (
     thrown instanceof NotSentError ||
@@ -145,7 +146,7 @@ export function isApiError(thrown: unknown): thrown is ApiError {
   );
 }
 
-/** Returns the fields of an API error that runs store, and that `answers/` turns into a sentence. */
+/** Returns the fields of an API error that are stored with a run. `answers/` turns them into sentences. */
 export function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
   const { effect, operation, statusCode } = error;
   const about = { effect, operation, ...(statusCode !== undefined && { statusCode }) };

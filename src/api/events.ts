@@ -9,25 +9,25 @@ import type { Http } from "./http.ts";
 import type { RequestOptions } from "./management.ts";
 import { errorOf } from "./rejections.ts";
 
-/** The answer of the event endpoint: its status and its message (event-tracking-api 4, 7). */
+/** The answer of the service to one event (event-tracking-api 4, 7). */
 export interface EventAnswer {
   readonly statusCode: number;
-  /** `ok`, `!invalid`, or another word; undefined if the body has no `message`. */
+  /** `ok`, `!invalid` or an unknown word; undefined if the body has no `message`. */
   readonly message: string | undefined;
 }
 
 /**
- * The event API: one call is one HTTP request. Throws an ApiError if there is no answer about the event. `!invalid`
- * with any status is an answer, not an error.
+ * Sends events, each in its own HTTP request. Throws an ApiError if the service gives no verdict on the event. An
+ * `!invalid` with any status is a verdict, so it is returned.
  */
 export interface EventApi {
-  /** Sends one event. `body` is its JSON text; `fence` decides at the last moment whether it may leave. */
+  /** Sends one event. `body` is its JSON text. `fence` may stop it right before it is sent. */
   track(body: string, options?: RequestOptions & { readonly fence?: Fence }): Promise<EventAnswer>;
-  /** Opens a connection if none is idle, so that the next event leaves at once. Throws a NotSentError. */
+  /** Opens a connection if none is idle, so that the next event need not wait for one. Throws a NotSentError. */
   connect?(): Promise<void>;
 }
 
-/** Returns the event API over HTTP (event-tracking-api 4, 7). */
+/** Returns an EventApi that sends events over HTTP (event-tracking-api 4, 7). */
 export function eventsOver(http: Http, routes: RouteTable): EventApi {
   return {
     connect: () => http.connect("trackEvent"),
@@ -46,10 +46,10 @@ const sandboxEvent = z.looseObject({
   verdict: z.enum(["recorded", "ignored", "rejected"]),
   uid: z.string().nullable(),
   eventName: z.string().nullable(),
-  /** Length of the body, in bytes. */
+  /** The size of the request body. */
   bytes: z.number(),
   findings: z.array(z.object({ path: z.string(), rule: z.string(), effect: z.string() })),
-  /** The body as JSON; absent if it was not JSON, or is too large for this answer. */
+  /** The body parsed as JSON. Absent if it is not JSON, or too large to be included. */
   body: z.unknown().optional(),
   /** The body as text, if it was not JSON. */
   text: z.string().optional(),
@@ -57,10 +57,13 @@ const sandboxEvent = z.looseObject({
 
 const sandboxEvents = z.object({ events: z.array(sandboxEvent), total: z.number(), dropped: z.number() });
 
-/** An event that a sandbox received, with its verdict. */
+/** An event that a sandbox received, with the verdict of the sandbox. */
 export type SandboxEvent = z.output<typeof sandboxEvent>;
 
-/** The newest matching events, oldest first, with the numbers of all matches and of older events dropped for space. */
+/**
+ * The newest matching events, oldest first. `total` counts all matches; `dropped` counts older events that the sandbox
+ * no longer stores.
+ */
 export type SandboxEvents = z.output<typeof sandboxEvents>;
 
 /** Which events of a sandbox to read. `since` is in milliseconds since 1970. */
@@ -73,13 +76,13 @@ export interface SandboxQuery {
   readonly limit: number;
 }
 
-/** Reads from the control plane of a sandbox (docs/reference/sandbox.md, "The control plane"). */
+/** Reads what a sandbox received (docs/reference/sandbox.md, "The control plane"). */
 export interface SandboxApi {
-  /** Reads events that arrived. Throws an ApiError if they cannot be read. */
+  /** Returns the events that match `query`. Throws an ApiError if they cannot be read. */
   events(query: SandboxQuery, options?: RequestOptions): Promise<SandboxEvents>;
 }
 
-/** Returns the control plane of a sandbox over HTTP. */
+/** Returns a SandboxApi that reads over HTTP. */
 export function sandboxOver(http: Http): SandboxApi {
   return {
     async events(query, { signal } = {}) {

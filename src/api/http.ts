@@ -9,24 +9,23 @@ import type { Connections } from "./dispatcher.ts";
 import { AmbiguousError, NotSentError, type Purpose } from "./errors.ts";
 import { decoded, networkFailure, StoppedError } from "./network-causes.ts";
 
-/** The address of an API, and how requests travel to it. */
 export interface HttpSettings {
-  /** The base address, which may have a path, or a function that returns it and is called before the first request. */
+  /** The base address, which may have a path; or a function that returns it and is called before the first request. */
   readonly url: string | (() => Promise<string>);
   readonly setBy?: string | undefined;
-  /** The header that contains the key. */
+  /** The header with the key. */
   readonly credential: Readonly<Record<string, string>>;
-  /** The time limit of one request, from its start to the last byte of its answer. */
+  /** The time limit of one request in milliseconds, until the last byte of its answer. */
   readonly requestTimeoutMs: number;
   /** The address of a proxy, which may contain a user and a password. */
   readonly proxy?: string | undefined;
-  /** The maximum number of concurrent requests, if it is more than 16. */
+  /** How many requests may run at a time; at least 16. */
   readonly connections?: number | undefined;
-  /** Answers with more bytes are not read. The default is 64 MB, far more than the documents allow for. */
+  /** A larger answer, in bytes, is not read. The default is 64 MB, far more than the documents allow. */
   readonly largestAnswer?: number;
 }
 
-/** One request. `path` follows the base address; `body` is JSON, as a string or as UTF-8 bytes. */
+/** One request. `path` is appended to the base address; `body` is JSON, as a string or as UTF-8 bytes. */
 interface HttpRequest {
   readonly operation: Purpose;
   readonly method: Method;
@@ -35,13 +34,13 @@ interface HttpRequest {
   /** The content type of the body, if it is not JSON. */
   readonly type?: string | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Decides at the last moment whether the request may leave. Without a fence it may. */
+  /** May stop the request right before it is sent. */
   readonly fence?: Fence | undefined;
-  /** The time limit of this request, if it is lower than `requestTimeoutMs`. */
+  /** The time limit of this request in milliseconds, if it is lower than `requestTimeoutMs`. */
   readonly timeoutMs?: number | undefined;
 }
 
-/** An answer with any status. Its body is not decoded, and header names are in lower case. */
+/** An answer with any status. The body is decompressed but not parsed, and header names are in lower case. */
 export interface HttpAnswer {
   readonly statusCode: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -52,20 +51,20 @@ export interface HttpAnswer {
 export interface Http {
   readonly setBy?: string | undefined;
   /**
-   * Sends one request, without retries or redirects. Throws a NotSentError if the request did not leave completely, an
-   * AmbiguousError if no complete answer came, and the signal's reason if it was aborted before sending.
+   * Sends one request, without retries or redirects. Throws a NotSentError if the request was not sent completely, an
+   * AmbiguousError if it was sent but got no complete answer, and the signal's reason if it was aborted before sending.
    */
   send(request: HttpRequest): Promise<HttpAnswer>;
-  /** Opens a connection if none is idle, so that the next request leaves at once. Throws a NotSentError. */
+  /** Opens a connection if none is idle, so that the next request need not wait for one. Throws a NotSentError. */
   connect(operation: Purpose): Promise<void>;
-  /** Closes the connections once they are idle. */
+  /** Waits for running requests and closes the connections. */
   close(): Promise<void>;
 }
 
 /** The maximum size of an answer in bytes, before and after decompression. */
 const LARGEST_ANSWER = 64 * 1_048_576;
 
-/** Prepares requests to an API. Nothing is loaded, resolved or connected before the first request. */
+/** Returns a sender of requests to an API. Nothing is loaded, resolved or connected before the first request. */
 export function openHttp(settings: HttpSettings): Http {
   const { setBy } = settings;
   let opening: Promise<Connections> | undefined;
@@ -97,7 +96,7 @@ export function openHttp(settings: HttpSettings): Http {
 }
 
 const CONNECTED = new HeldBackError("only a connection was wanted");
-/** Stops a request once its connection is open. */
+/** Aborts a request once its connection is open, so that only the connection remains. */
 const CONNECTED_ONLY: Fence = {
   mayLeave: () => {
     throw CONNECTED;
@@ -107,7 +106,7 @@ const CONNECTED_ONLY: Fence = {
 };
 
 async function open(settings: HttpSettings): Promise<Connections> {
-  // Loaded late, so that a server starts faster if it only lists its tools.
+  // Importing undici only now makes a server start faster.
   const { connectionsTo } = await import("./dispatcher.ts");
   const { origin, pathname } = new URL(typeof settings.url === "string" ? settings.url : await settings.url());
   const way = { largestAnswer: LARGEST_ANSWER, ...settings };
@@ -116,9 +115,8 @@ async function open(settings: HttpSettings): Promise<Connections> {
 }
 
 /**
- * Sends one request once. The dispatcher reports when a request starts on a connection; the last slice of a large body
- * waits for the fence. A failure before the bytes that complete the request means that it was not sent, because a
- * service cannot apply part of a request. A failure after them means that it may have been applied.
+ * Sends one request once. A service cannot apply an incomplete request, so a failure before the last bytes means "not
+ * sent", and a failure after them means "may have been applied". The last slice of a large body waits for the fence.
  */
 async function sendOnce(
   { sender, origin, prefix, headers: ofWay }: Connections,
@@ -165,7 +163,7 @@ async function sendOnce(
             if (stopped !== undefined) return controller.abort(stopped);
             if (!isSliced(body)) {
               complete();
-              // The rest of this event loop turn writes the request.
+              // undici writes the request within this turn of the event loop, so the microtask runs right after it.
               if (fence !== undefined) queueMicrotask(() => fence.hasLeft());
             }
             started = controller;
@@ -195,10 +193,13 @@ async function sendOnce(
   }
 }
 
-/** A larger body is sent in two slices; the last one has at most this many bytes. */
+/** Larger bodies are sent in two slices. The last slice has at most this many bytes. */
 const SLICE = 65_536;
 
-/** How long the earlier slices may take before the right to send is renewed. A fence allows two seconds. */
+/**
+ * If sending the first slice takes longer than this, the lease is renewed before the last slice. A fence stops requests
+ * after two seconds.
+ */
 const RENEWED_AFTER_MS = 500;
 
 type Sliced = AsyncGenerator<Uint8Array>;
@@ -208,7 +209,7 @@ function isSliced(body: Outgoing): body is Sliced {
   return body !== null && typeof body === "object" && Symbol.asyncIterator in body;
 }
 
-/** Returns the body to send, and its headers. `complete` is called right before the last slice of a large body. */
+/** Returns the body to send and its headers. For a large body, `complete` is called right before the last slice. */
 function outgoing(
   { body, type: kind = "application/json", fence }: HttpRequest,
   complete: () => void,
@@ -225,8 +226,8 @@ function outgoing(
 }
 
 /**
- * Yields the two slices of a body. The first one fills at least a socket's buffer, so when the last slice is requested,
- * the other end has received nearly all of the first.
+ * Yields a body in two slices. The first is larger than a socket's buffer, so the service has received nearly all of it
+ * when undici requests the last slice.
  */
 async function* sliced(
   bytes: Uint8Array,
@@ -246,30 +247,30 @@ async function* sliced(
 
 /** undici reports on this channel which connection a request uses. */
 const LEAVING = "undici:client:sendHeaders";
-/** On a fast connection nearly all bytes arrive at once; on a slow one the interval between checks grows. */
+/** The pause between checks of a connection. It grows while a slow connection still sends. */
 const LOOK_AGAIN_MS = { first: 1, most: 10 };
-/** By IP version. Reading such a table takes the system a millisecond or more, even if it has few lines. */
+/** Linux lists the open connections in these files, by IP version. Reading one takes a millisecond or more. */
 const TABLES: Readonly<Record<string, string>> = { IPv4: "/proc/self/net/tcp", IPv6: "/proc/self/net/tcp6" };
 
 type Connection = Pick<Socket, "localPort" | "remotePort" | "remoteFamily" | "destroyed">;
 
 /**
- * Bytes that may still be in transit: one second at 1 Mbit/s. Waiting for the last ones would delay each request,
- * because their receipt is acknowledged late (Linux: 40 ms).
+ * How many unacknowledged bytes are accepted: 128 KB take one second at 1 Mbit/s. Waiting for the last bytes would
+ * delay each request, because a receiver acknowledges them late (Linux: after 40 ms).
  */
 const FEW_BYTES = 131_072;
 
 interface OnItsWay {
   /**
-   * Resolves once the other end has received all written bytes but a few, or the connection is gone. An operating
-   * system buffers megabytes and sends them even while the process is stopped. Resolves at once on systems other than
-   * Linux, which do not report this.
+   * Resolves when the service has received nearly all bytes written so far, or the connection is closed. The operating
+   * system buffers megabytes, which it would send even while this process is suspended. On systems other than Linux it
+   * resolves at once, because they do not report what was received.
    */
   delivered(): Promise<void>;
   end(): void;
 }
 
-/** Watches the connection of the request that has this body. */
+/** Finds the connection that sends this body, to observe how much of it was received. */
 function trackSocketQueue(body: object): OnItsWay {
   let socket: Connection | undefined;
   const note = (message: unknown): void => {
@@ -296,7 +297,7 @@ function isLeaving(message: unknown): message is Leaving {
   return typeof message === "object" && message !== null && "request" in message && "socket" in message;
 }
 
-/** Returns how many sent bytes the other end has not acknowledged, if the system reports it. */
+/** Returns how many sent bytes the receiver has not acknowledged; 0 if the system does not report it. */
 async function queuedBytes({ localPort = 0, remotePort = 0, remoteFamily = "" }: Connection): Promise<number> {
   const table = TABLES[remoteFamily];
   if (table === undefined) return 0;

@@ -8,56 +8,57 @@ import { serverTimeOf } from "./rejections.ts";
 
 export interface BulkAnswer {
   readonly results: readonly BulkResult[];
-  /** The service's clock when it answered (header `Date`), in milliseconds since 1970; absent if not sent. */
+  /** The time of the service in milliseconds since 1970 (header `Date`). Absent if the service sent none. */
   readonly serverTime?: number;
 }
 
-/** The items of a bulk request, or the IDs of a deletion: exactly the bytes whose size was counted. */
+/** The items of a bulk request, or the IDs of a bulk deletion. They were serialized earlier to measure their size. */
 export interface BulkItems {
   readonly count: number;
-  /** A JSON array in UTF-8. */
+  /** The JSON array in UTF-8. */
   readonly json: Uint8Array;
 }
 
 export interface RequestOptions {
   readonly signal?: AbortSignal;
-  /** The time limit of this request in milliseconds, if it is lower than the general one. */
+  /** The time limit of this request in milliseconds, if it is lower than the general limit. */
   readonly timeoutMs?: number;
-  /** The maximum number of attempts, for a read that the caller can do without. */
+  /** How often a read is attempted at most. Set for reads that the caller can do without. */
   readonly mostTries?: number;
 }
 
-/** A page of the Context IDs of Get an Option (bounds: management-api 8.1). */
+/** Which of an option's Context IDs to return (bounds: management-api 8.1). */
 interface GetOptionQuery {
   readonly limit?: number;
   readonly offset?: number;
 }
 
-/** A page of List Options (bounds: management-api 8.1). */
+/** Which options of a targeting to return (bounds: management-api 8.1). With `parent`: sub-options of that group. */
 interface ListOptionsQuery extends GetOptionQuery {
   readonly parent?: string;
 }
 
 /**
- * The management API: each call is one HTTP request, and every change is a bulk request. Throws an ApiError if there is
- * no value, and the signal's reason if it was aborted before the request left.
+ * Calls the management API. Each method sends one HTTP request, and every change is a bulk request. Throws an ApiError
+ * if the request fails, and the signal's reason if it was aborted before it was sent.
  */
 export interface ManagementApi {
   /**
-   * Sends one bulk request (management-api 2.3). `targetingId` fills a route that was overridden to contain the
-   * targeting in its path; `fence` decides at the last moment whether the request may leave. Throws an AmbiguousError
-   * if the results miss or repeat an index.
+   * Sends one bulk request (management-api 2.3). `targetingId` is used if the settings put it into the route. `fence`
+   * may stop the request right before it is sent. Throws an AmbiguousError if the results miss or repeat an index.
    */
   bulk(
     operation: BulkOperation,
     items: BulkItems,
     options?: RequestOptions & { readonly targetingId?: string; readonly fence?: Fence },
   ): Promise<BulkAnswer>;
-  /** Opens a connection if none is idle, so that the next request leaves at once. Throws a NotSentError. */
+  /** Opens a connection if none is idle, so that the next request need not wait for one. Throws a NotSentError. */
   connect?(operation: BulkOperation): Promise<void>;
-  /** The same API for one call, with its own limit of concurrent reads. Absent if reads share no limit. */
+  /**
+   * Returns this API for one tool call, with its own limit of concurrent reads. Absent if this API has no such limit.
+   */
   forCall?(): ManagementApi;
-  /** The current limit of concurrent reads. */
+  /** How many reads may currently run at a time. Absent if this API has no such limit. */
   readonly pace?: { readonly width: number };
 
   getTargeting(targetingId: string, options?: RequestOptions): Promise<TargetingRecord>;
@@ -65,10 +66,9 @@ export interface ManagementApi {
   getOption(optionId: string, query?: GetOptionQuery, options?: RequestOptions): Promise<OptionWithContexts>;
 }
 
-/** One read of the API, without its options. */
 type Read<Value> = (options?: RequestOptions) => Promise<Value>;
 
-/** Returns the same API with each read wrapped by `around`. */
+/** Returns an API whose reads are executed by `around`, for example with retries. */
 export function aroundReads(
   api: ManagementApi,
   around: <Value>(read: Read<Value>, options: RequestOptions | undefined) => Promise<Value>,
@@ -82,8 +82,8 @@ export function aroundReads(
 }
 
 /**
- * Returns the management API over HTTP (management-api 4). `spec/records.ts` assumes shapes that the documents do not
- * show.
+ * Returns a ManagementApi over HTTP (management-api 4). `spec/records.ts` has the shapes of the answers; some are
+ * assumed.
  */
 export function managementOver(http: Http, routes: RouteTable): ManagementApi {
   return {

@@ -3,9 +3,9 @@ import { brotliDecompress, gunzip, inflate, inflateRaw } from "node:zlib";
 import { HeldBackError } from "../platform/fence.ts";
 
 /**
- * The reasons why a request got no answer, as far as the remedy depends on them. Each has one remedy in
- * `answers/request-messages.ts`. `name`: the host name was not found; `tls`: a secure connection failed, but not
- * because of the certificate; `notTheService`: a proxy or firewall answered with its own page.
+ * Why a request got no answer. Each cause has its own next step in `answers/request-messages.ts`. `name`: the host name
+ * was not found; `tls`: a secure connection failed, but not because of the certificate; `notTheService`: a proxy or
+ * firewall answered with its own page.
  */
 export type NetworkCause =
   | "name"
@@ -27,14 +27,14 @@ export type NetworkCause =
   | "proxyCredentials"
   | "proxyRefused";
 
-/** Why a request got no answer, in our own words. Never contains the text of a foreign error. */
+/** Why a request got no answer, in this program's words. Never contains the text of a foreign error. */
 export interface NetworkFailure {
   readonly reason: string;
-  /** Undefined if the cause is unknown or has no remedy. */
+  /** Undefined if the cause is unknown. */
   readonly network?: NetworkCause | undefined;
 }
 
-/** The error codes of Node, OpenSSL and undici. */
+/** The cause and reason for each error code of Node, OpenSSL and undici. */
 const BY_CODE: Readonly<Record<string, readonly [NetworkCause, string]>> = {
   ENOTFOUND: ["name", "the host name is unknown"],
   EAI_AGAIN: ["name", "the host name could not be looked up"],
@@ -69,7 +69,7 @@ const BY_CODE: Readonly<Record<string, readonly [NetworkCause, string]>> = {
 
 const OTHER_TLS = /^(CERT_|ERR_TLS|ERR_SSL|INVALID_|UNABLE_TO_)/;
 
-/** This process stopped the request; the message is our own. */
+/** This program stopped the request. The message says why. */
 export class StoppedError extends Error {}
 
 const PROXY_PROBLEMS = {
@@ -78,7 +78,7 @@ const PROXY_PROBLEMS = {
   refused: ["proxyRefused", "the proxy opened no way to the service"],
 } as const satisfies Record<string, readonly [NetworkCause, string]>;
 
-/** A proxy was not reached or did not let the request through. The request was not sent. */
+/** The proxy was not reached or refused the connection. The request was not sent. */
 export class ProxyError extends Error {
   readonly failure: NetworkFailure;
   constructor(
@@ -96,7 +96,7 @@ function reasonOf(cause: unknown): string | undefined {
   return cause === undefined ? undefined : networkFailure(cause).reason;
 }
 
-/** Classifies an error of a connection. */
+/** Returns why a connection or request failed. */
 export function networkFailure(cause: unknown): NetworkFailure {
   if (cause instanceof StoppedError || cause instanceof HeldBackError) return { reason: cause.message };
   if (cause instanceof ProxyError) return cause.failure;
@@ -115,7 +115,7 @@ export function networkFailure(cause: unknown): NetworkFailure {
   return { reason: `the connection failed (${code})` };
 }
 
-/** Causes with error codes that people search for. */
+/** The reasons of these causes include the error code, because people search for it. */
 const CERTIFICATES: Partial<Record<NetworkCause, true>> = {
   untrusted: true,
   wrongHost: true,
@@ -126,7 +126,7 @@ const CERTIFICATES: Partial<Record<NetworkCause, true>> = {
 function codeOf(cause: unknown): string | undefined {
   if (typeof cause !== "object" || cause === null) return undefined;
   if ("code" in cause && typeof cause.code === "string") return cause.code;
-  // If a name has several addresses, each failed with its own error. The first one is reported.
+  // If a host name has several addresses, each attempt failed with its own error. The first one is reported.
   if (cause instanceof AggregateError) return codeOf(cause.errors[0]);
   return "cause" in cause ? codeOf(cause.cause) : undefined;
 }
@@ -136,7 +136,7 @@ type Decoder = (body: Buffer, options: { readonly maxOutputLength: number }) => 
 const wrapped: Decoder = promisify(inflate);
 const bare: Decoder = promisify(inflateRaw);
 
-/** Decoders by encoding name. Some servers send `deflate` without the two zlib header bytes. */
+/** Decompresses by the name of the encoding. Some servers send `deflate` without the two bytes of a zlib header. */
 const DECODERS: Readonly<Record<string, Decoder>> = {
   gzip: promisify(gunzip),
   "x-gzip": promisify(gunzip),
@@ -150,8 +150,8 @@ class EncodingError extends Error {
 }
 
 /**
- * Decompresses a body: gateways compress even if not asked to. Throws if the body is broken, compressed in an
- * unsupported way, or larger than `largest` bytes. `encodings` is the header Content-Encoding.
+ * Decompresses a body: some gateways compress answers without being asked. `encodings` is the Content-Encoding header.
+ * Throws if the body is broken, has an unknown encoding, or becomes larger than `largest` bytes.
  */
 export async function decoded(body: Buffer, encodings: string, largest: number): Promise<Buffer> {
   let left = body;

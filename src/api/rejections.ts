@@ -16,7 +16,7 @@ import {
 import type { HttpAnswer } from "./http.ts";
 import { ProxyError } from "./network-causes.ts";
 
-/** The request that an error belongs to. */
+/** The request that failed. */
 export interface Asked {
   readonly operation: Purpose;
   readonly route: string;
@@ -24,8 +24,8 @@ export interface Asked {
 }
 
 /**
- * Returns the error of an answer that is not 2xx, by the effect of its request (management-api 4 rule 3, 4.2, 7.1,
- * 7.2).
+ * Returns the error for an answer that is not 2xx. Its class says whether the request was applied (management-api 4
+ * rule 3, 4.2, 7.1, 7.2).
  */
 export function errorOf({ operation, route, setBy }: Asked, answer: HttpAnswer): ApiError {
   const { statusCode, headers } = answer;
@@ -56,7 +56,10 @@ export function errorOf({ operation, route, setBy }: Asked, answer: HttpAnswer):
   });
 }
 
-/** Returns the error for a 2xx with an unreadable body. It is unknown whether it came from the service. */
+/**
+ * Returns the error for a 2xx answer with an unreadable body. A proxy or firewall may have sent it instead of the
+ * service.
+ */
 export function notUnderstood({ operation, setBy }: Asked, answer: HttpAnswer): AmbiguousError {
   const { statusCode } = answer;
   const messages = titleIn(answer);
@@ -71,15 +74,12 @@ export function notUnderstood({ operation, setBy }: Asked, answer: HttpAnswer): 
   });
 }
 
-/** The proxy requires a user and a password. */
+/** A proxy answers this if it requires a user and a password. */
 const PROXY_CREDENTIALS = 407;
-/** A proxy may reject a body that is too large; a smaller one passes. */
+/** A proxy may answer this to a large body. Smaller requests then pass. */
 const TOO_LARGE = 413;
 
-/**
- * Returns whether a rejection lacks the API's form, a JSON object (management-api 2.2). A proxy or firewall then sent
- * it.
- */
+/** Returns whether a proxy or firewall sent the answer. The API's errors are JSON objects (management-api 2.2). */
 function isForeign({ statusCode, body }: HttpAnswer, json: unknown): boolean {
   return statusCode !== TOO_LARGE && body.length > 0 && !isJsonObject(json);
 }
@@ -88,11 +88,12 @@ function locationIn({ location }: HttpAnswer["headers"]): readonly string[] {
   return typeof location === "string" ? [cut(location)] : [];
 }
 
-/** How many bytes of a page are searched for its title. */
+/** The title of an HTML page is searched in this many bytes. */
 const WHERE_TITLES_ARE = 65_536;
 
 /**
- * Returns the title of a page that did not come from the service, or the first line of another text; empty for JSON.
+ * Returns the title of an HTML page, or the first line of another text, for answers of a proxy or firewall. Empty for
+ * JSON.
  */
 function titleIn({ body }: HttpAnswer): readonly string[] {
   const text = body.toString("utf8", 0, WHERE_TITLES_ARE);
@@ -119,7 +120,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   ndash: "–",
 };
 
-/** Returns the wait that a 409 requests, in milliseconds, limited to 0 to 2,000 (management-api 4.2, 7.3). */
+/** Returns how long a 409 asks to wait, in milliseconds, at most 2,000 (management-api 4.2, 7.3). */
 export function retryAfterIn(detail: ItemError["detail"]): number {
   return within(Number(detail?.retryAfterMs ?? 0), LIMITS.retryAfterMs.value);
 }
@@ -135,7 +136,9 @@ function kindOf(statusCode: number, errorCode: string | undefined): RejectionKin
   return statusCode === 409 && errorCode !== undefined ? "business" : "other";
 }
 
-/** Returns `Retry-After` in milliseconds. A date is measured against the clock of the answer. */
+/**
+ * Returns the wait in `Retry-After` in milliseconds; 0 if absent. A date is compared with the answer's `Date` header.
+ */
 export function retryAfter(headers: HttpAnswer["headers"]): number {
   const { "retry-after": given } = headers;
   if (typeof given !== "string") return 0;
@@ -147,7 +150,7 @@ function within(ms: number, most: number): number {
   return Number.isNaN(ms) ? 0 : Math.min(Math.max(ms, 0), most);
 }
 
-/** Returns the service's clock when it answered, in milliseconds since 1970; undefined if not sent. */
+/** Returns the time of the service in milliseconds since 1970. Undefined if the answer has no `Date` header. */
 export function serverTimeOf({ date }: HttpAnswer["headers"]): number | undefined {
   const time = typeof date === "string" ? Date.parse(date) : Number.NaN;
   return Number.isNaN(time) ? undefined : time;

@@ -5,31 +5,32 @@ import type { Http } from "./http.ts";
 import { aroundReads, type ManagementApi, type RequestOptions } from "./management.ts";
 import { retryAfter } from "./rejections.ts";
 
-/** How long reads are retried, and by which clock. */
 export interface ReadRetry {
   readonly clock: Clock;
-  /** No further attempt starts after this time, counted from the first attempt. */
+  /** How long attempts may start, in milliseconds after the start of the first one. */
   readonly budgetMs: number;
   /**
-   * The time limit of the first attempt, in milliseconds; each further one may take twice as long. Attempts that hang
+   * The time limit of the first attempt in milliseconds. Each further one may take twice as long: attempts that hang
    * end early, and a slow service still gets enough time.
    */
   readonly firstTryMs: number;
-  /** The maximum number of concurrent reads of one call; 16 if absent. */
+  /** How many reads of one tool call may run at a time; 16 if absent. */
   readonly width?: number;
 }
 
 const FIRST_WAIT_MS = 200;
 const LONGEST_WAIT_MS = 5000;
-/** A service that cannot be reached is most likely misconfigured, so waiting longer does not help. */
+/**
+ * How often a service that cannot be reached is tried. It is probably misconfigured, so longer waiting would not help.
+ */
 const TRIES_TO_REACH = 4;
-/** The longest delay that a Node timer accepts. */
+/** The longest delay that a Node timer accepts, in milliseconds. */
 const LONGEST_TRY_MS = 2 ** 31 - 1;
 
 /**
- * Returns the same API with retried reads: after a 5xx, a time-out, a reset or a 429 they are repeated with growing
- * waits until the budget is spent. A rejection is final. The number of concurrent reads is reduced for a while after
- * such a failure. Throws the last error, or the signal's reason if stopped while waiting.
+ * Returns an API that retries reads after a 5xx, a time-out, a reset or a 429, with growing waits, for `budgetMs`.
+ * After such a failure fewer reads run at a time for a while. A rejected read is not retried. Throws the last error, or
+ * the signal's reason if aborted while waiting.
  */
 export function withReadRetry(api: ManagementApi, retry: ReadRetry): ManagementApi {
   const pace = new AdaptiveConcurrency(retry.width ?? READS_AT_A_TIME, retry.clock);
@@ -64,11 +65,12 @@ async function again<Value>(
 
 const READS_AT_A_TIME = 16;
 
-/** How long the number of concurrent reads stays reduced after the service was overloaded, in milliseconds. */
+/** How long the limit of concurrent reads stays reduced after a failure, in milliseconds. */
 const SLOWER_MS = 5000;
 
 /**
- * Limits the concurrent reads of one call. Each 429, 5xx or lost answer halves the limit; 5 s without one double it.
+ * Limits the concurrent reads of one tool call. A 429, a 5xx or a lost answer halves the limit; every 5 seconds without
+ * one double it.
  */
 export class AdaptiveConcurrency {
   readonly #most: number;
@@ -76,7 +78,7 @@ export class AdaptiveConcurrency {
   #width: number;
   #changedAt = Number.NEGATIVE_INFINITY;
   #running = 0;
-  /** Starts each read that is waiting for a free place. */
+  /** Wakes each read that waits because the limit is reached. */
   readonly #waiting = new Set<() => void>();
 
   constructor(most: number, clock: Clock) {
@@ -95,9 +97,12 @@ export class AdaptiveConcurrency {
     return this.#width;
   }
 
-  /** Reads as soon as there is room. Throws what `read` throws, and the signal's reason if stopped while waiting. */
+  /**
+   * Starts a read once fewer reads run than the limit. Throws what `read` throws, and the signal's reason if it was
+   * aborted while waiting.
+   */
   async run<Value>(read: () => Promise<Value>, signal?: AbortSignal): Promise<Value> {
-    // Every running or waiting read listens to the signal of its call. This is not a leak.
+    // All reads of a call listen to its one signal, so Node's warning about many listeners would be wrong.
     if (signal !== undefined) setMaxListeners(0, signal);
     while (this.#running >= this.width) await this.#turn(signal);
     signal?.throwIfAborted();
@@ -114,7 +119,10 @@ export class AdaptiveConcurrency {
     }
   }
 
-  /** Reads that started before the limit was halved say nothing about the new limit. */
+  /**
+   * Halves the limit, unless the failed read started before the last change: then its failure says nothing about the
+   * new limit.
+   */
   #slower(startedAt: number): void {
     if (startedAt < this.#changedAt) return;
     this.#width = Math.max(1, Math.floor(this.width / 2));
@@ -149,8 +157,8 @@ export class AdaptiveConcurrency {
 }
 
 /**
- * Stops rate-limited requests: until the `Retry-After` of a 429, reads and writes fail with a BusyError and are not
- * sent. `now` is a monotonic time in milliseconds.
+ * Returns an Http that obeys `Retry-After`: after a 429, requests of the same kind (reads or writes) fail with a
+ * BusyError and are not sent until that time has passed. `now` returns monotonic milliseconds.
  */
 export function keepingToLimits(http: Http, now: () => number): Http {
   const freeAt = { reads: Number.NEGATIVE_INFINITY, writes: Number.NEGATIVE_INFINITY };
