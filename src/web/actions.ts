@@ -17,29 +17,29 @@ import { canBeDriven, DAMAGED, ENDED, STALE, targetingOf } from "./rows.ts";
 import { OWN_REQUEST, type PageScope, unlessDamaged, visibleRun } from "./seen.ts";
 import { isTyped, textToType } from "./waiting.ts";
 
-const DECIDED = "This was decided already.";
-const ELSEWHERE = "This is approved in the client of the agent, not here.";
+const DECIDED = "This change was already approved or declined.";
+const ELSEWHERE = "This change can be approved only in the agent's client, not on this page.";
 const UNKNOWN = "There is no such run.";
 const ONLY_READS = "This server is read-only. To change that, start it without TARGETING_MCP_READ_ONLY.";
-const NOT_TYPED = "Nothing was approved: the name that was typed is not the one that this change asks for.";
-const CHANGED = "This page showed another effect than the run has now. Look at it again, then press the button.";
+const NOT_TYPED = "Nothing was approved: the typed name differs from the name that this change asks for.";
+const CHANGED =
+  "The effect of this change is different from what the page showed. Read the new effect, then decide again.";
 
 /**
- * The data of a decision on the page: the digest of the effect that the page showed, and the name that the person
- * typed.
+ * The body of an Approve or Decline request: the digest of the effect that the page showed, and the name that the
+ * person typed.
  */
 const decision = z.object({ digest: z.string().optional(), typed: z.string().optional() });
 
-/** A button press for a run, with the data that the page sent. */
 interface PageAction {
   readonly runId: string;
   readonly action: string;
   readonly data: unknown;
-  /** The name of the person in the audit log. */
+  /** The name of the person for the audit log. */
   readonly who: string;
 }
 
-/** The result of an action for the page: the ID of the run that an undo has planned. */
+/** The response to an action. `runId` is the ID of a new run that waits for approval: the undo that was planned. */
 interface Acted {
   readonly runId?: string;
 }
@@ -96,12 +96,12 @@ function isDecision(action: string): action is "approve" | "decline" {
   return action === "approve" || action === "decline";
 }
 
-/** Returns the person who decides on the page, and the runs that they may decide on. */
+/** Returns the person who decides, with the runs that they may approve or decline. */
 function personOf(who: string, { caller, approves }: PageScope): Person {
   return { who, caller, approves: approves && ((run) => approves.of(run) !== undefined), except: approves?.except };
 }
 
-/** Throws a RefusedRequest if a decision does not count. */
+/** Throws a RefusedRequest unless the decision was recorded. */
 function checkDecided(outcome: Outcome): void {
   if (outcome.is === "done") return;
   const [status, message] = outcome.is === "refused" ? REFUSED[outcome.why] : ([409, TOO_LATE[outcome.is]] as const);
@@ -129,7 +129,7 @@ const REFUSED: Readonly<Record<Refused, readonly [status: number, message: strin
 /** Plans the undo of a run. The new run then waits for a decision. Throws a ToolError if the run cannot be undone. */
 async function undo(run: Run, services: ToolServices): Promise<Acted> {
   const { runId } = run.header;
-  // Loaded late: few runs are undone.
+  // Imported on demand to keep the start fast: few runs are undone.
   const { keepUndoPlan } = await import("../tools/undo-run.ts");
   const { rows, already, kept } = await keepUndoPlan(runId, callerContext(run, services));
   if (kept === undefined) throw new RefusedRequest(409, `Nothing can be undone: ${undoCounts(rows, already)}.`);

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { LoginWays } from "./wire.ts";
 
-/** The files of the page that the build makes, with their types. */
+/** The files of the web page that the build makes, with their media types. */
 const FILES = {
   page: { name: "page.html", type: "text/html; charset=utf-8" },
   script: { name: "page.js", type: "text/javascript; charset=utf-8" },
@@ -10,18 +10,18 @@ const FILES = {
   viewStyle: { name: "view.css", type: "text/css; charset=utf-8" },
 } as const;
 
-/** Built code is in the same folder as these files. Code that runs from source uses the files of the last build. */
+/** Built code lies beside these files. Code that runs from source uses the files of the last build. */
 const FOLDER = new URL(import.meta.url.endsWith(".ts") ? "../../dist/" : "./", import.meta.url);
 
-/** Returns a file of the page, which contains no data of runs. */
+/** Returns a file of the web page. The files contain no data of runs. `change` edits the text of the file. */
 export async function asset(file: keyof typeof FILES, change = (text: string): string => text): Promise<Response> {
   return new Response(change(await contentOf(file)), { headers: { "Content-Type": FILES[file].type } });
 }
 
-/** The data that the page passes to its script: the ways to log in, or the token of a new session. */
+/** The data that the HTML passes to its script: the ways to log in, or the token of a new session. */
 export type PageAbout = { readonly login: LoginWays } | { readonly session: string };
 
-/** Returns the page. It contains no data of runs. */
+/** Returns the HTML of the web page. It contains no data of runs. */
 export function pageDocument(about: PageAbout): Promise<Response> {
   const metas = Object.entries(about).map(
     ([name, content]) => `<meta name="${name}" content="${encodeURIComponent(JSON.stringify(content))}">`,
@@ -29,7 +29,10 @@ export function pageDocument(about: PageAbout): Promise<Response> {
   return asset("page", (text) => text.replace("</head>", () => `${metas.join("")}</head>`));
 }
 
-/** Returns the view for hosts: one document that loads nothing and shows the run that the host passes to it. */
+/**
+ * Returns the view that agents' hosts embed: one HTML document that loads nothing and shows the run that the host
+ * passes to it.
+ */
 export async function viewDocument(): Promise<string> {
   const [page, script, style] = await Promise.all([contentOf("page"), contentOf("viewScript"), contentOf("viewStyle")]);
   return page

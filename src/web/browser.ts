@@ -4,14 +4,16 @@ import { hostname, userInfo } from "node:os";
 import { delimiter } from "node:path";
 import type { Settings } from "../settings/settings.ts";
 
-/** Environment variables. They name the browser and show whether a person can see this machine's screen. */
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** The time within which a broken browser command fails, in milliseconds. */
+/** A browser command that fails within this time, in milliseconds, counts as broken; the next one is tried. */
 const FAILS_WITHIN_MS = 2000;
 const CONTAINER_MARKS = ["/.dockerenv", "/run/.containerenv"];
 
-/** Returns whether a page may be opened in a person's browser, by the setting and, for `auto`, the environment. */
+/**
+ * Returns whether a page may be opened in a person's browser. For `auto`, the environment must show that the person
+ * sees this machine's screen.
+ */
 export function mayOpenBrowser(
   page: "auto" | "on" | "off",
   environment: Variables,
@@ -72,12 +74,12 @@ export function localUserName(environment: Readonly<Record<string, string | unde
   try {
     return userInfo().username;
   } catch {
-    // In a container, the user may have no name.
+    // A user ID without an account has no name, for example in a container.
     return environment.USER ?? "local";
   }
 }
 
-/** Returns the caller of a command that has no callers: with a shared store, the user and host of this machine. */
+/** Returns the caller for terminal commands. With a shared store, it names the user and host of this machine. */
 export function localCaller({ store }: Pick<Settings, "store">): string {
   return store === undefined ? "local" : `local:${userInfo().username}@${hostname()}`;
 }

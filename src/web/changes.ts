@@ -15,31 +15,33 @@ import { type Lost, type LostOption, readLost } from "./lost.ts";
 import { kindOfPart } from "./waiting.ts";
 import type { ChangeList, ChangeRow, ChangeSide } from "./wire.ts";
 
-// The changes of a run, as rows with both sides. For a plan, the rows come from its document; for another run that
-// waits, from the effect to approve; for a run that was executed, from its journal. Plans store only the number of
-// Context IDs that a deletion removes, so the objects to delete are read from the service.
+// Lists the changes of a run as rows with the state before and after. The rows of a plan come from its document, those
+// of another waiting run from the effect to approve, and those of an executed run from its journal. These sources
+// contain only the number of Context IDs that a deletion removes, so the objects to delete are read from the service.
 
-/** The maximum rows of one answer, Context IDs of one side, and length of a name. */
+/** The maximum number of rows in one response, of Context IDs on one side of a row, and of characters in a name. */
 const MAX_ROWS = 100;
 const MAX_IDS = 5;
 const MAX_LETTERS = 300;
 const cut = (name: string): string => cutText(name, MAX_LETTERS);
-/** How long an answer waits for reads from the service, in milliseconds. After that it reports that they continue. */
+/** How long a response waits for reads from the service, in milliseconds. After that, it reports that they continue. */
 const READING_MS = 1500;
 
-/** A side with all its Context IDs. A search looks at all of them, even if only some are shown. */
+/** One side of a row (before or after) with all its Context IDs, which a search needs. The page gets only the first. */
 interface WholeSide extends Omit<ChangeSide, "contextIds"> {
   readonly all?: readonly string[] | undefined;
 }
 
-/** A row with its ID. Rows are sorted by group and ID; the order of IDs is the order of creation. */
+/** A row with the ID of its object. Rows are sorted by group and ID. IDs ascend in the order of creation. */
 interface Placed extends Omit<ChangeRow, "before" | "after"> {
   readonly _id?: string | undefined;
   readonly before?: WholeSide | undefined;
   readonly after?: WholeSide | undefined;
-  /** The row gets Context IDs that are not known. */
+  /** Context IDs are added, but their values are not stored. */
   readonly lacksIds?: true | undefined;
-  /** The option is deleted with its targeting. Once that is read, the row is replaced by one with its Context IDs. */
+  /**
+   * The option is deleted with its targeting. After the targeting is read, a row with Context IDs replaces this one.
+   */
   readonly isInside?: true | undefined;
 }
 
@@ -49,7 +51,7 @@ interface AllChanges extends Omit<ChangeList, "rows" | "total"> {
   readonly isUnread?: true;
 }
 
-/** Returns a page of a run's changes in the order of the targeting, filtered by kind and by names or Context IDs. */
+/** Returns one page of a run's changes in the order of the targeting. `kind` and `search` of the query filter them. */
 export async function changeList(run: Run, query: URLSearchParams, services: ToolServices): Promise<ChangeList> {
   const { rows, isUnread, ...about } = await changesOfRun(run, services);
   const kind = query.get("kind") ?? "";
@@ -60,7 +62,7 @@ export async function changeList(run: Run, query: URLSearchParams, services: Too
   return { rows: found.slice(from, from + limit).map((row) => shownRow(row, text)), total: found.length, ...about };
 }
 
-/** Returns the first stored changes of a run, deletions first; undefined if the run has begun. */
+/** Returns the first stored changes of a run, deletions first; undefined if the run has started. */
 export async function firstChanges(run: Run, services: ToolServices): Promise<ChangeList | undefined> {
   if (!isUnstarted(run)) return undefined;
   const { rows, ...about } = await allChanges(run, services);
@@ -76,7 +78,7 @@ function shownRow({ _id, lacksIds, isInside, before, after, ...row }: Placed, te
   };
 }
 
-/** Returns a side with its first Context IDs. Those that match the search come first. */
+/** Returns a side with its first Context IDs. The IDs that match the search come first. */
 function shownSide({ all, ...side }: WholeSide, text: string): ChangeSide {
   if (all === undefined) return side;
   const found = text === "" ? [] : all.filter((id) => id.toLowerCase().includes(text)).slice(0, MAX_IDS);
@@ -115,11 +117,13 @@ function cellsOf({ kind, group, before, after }: Placed): readonly string[] {
   return [WORDS[kind], group ?? "", name, isRenamed ? after.name : "", ...lists, notes.join("; ")];
 }
 
-/** The last computed changes of recent runs, by run ID: the page requests one page after another of the same run. */
+/**
+ * The last computed changes of recent runs, by run ID. The web page requests one part after another of the same run.
+ */
 const last = new Map<string, Made>();
 const MAX_KEPT = 4;
 
-/** The changes of a run as stored (`changes`), and with the deleted objects read from the service (`whole`). */
+/** The changes of a run: as stored (`changes`), and with the deleted objects read from the service (`whole`). */
 interface Made {
   readonly mark: string;
   readonly changes: Promise<AllChanges>;
@@ -134,7 +138,7 @@ async function changesOfRun(run: Run, services: ToolServices): Promise<AllChange
   return (await Promise.race([made.whole, late])) ?? { ...(await made.changes), isReading: true };
 }
 
-/** Returns the changes of a run: the last computed ones if the run is unchanged. */
+/** Returns the changes of a run, from the cache if the run is unchanged. */
 function madeChanges(run: Run, services: ToolServices): Made {
   const { runId } = run.header;
   const mark = `${run.state.updatedAt} ${run.status()} ${run.state.requests.sent}`;
@@ -143,7 +147,7 @@ function madeChanges(run: Run, services: ToolServices): Made {
   const changes = allChanges(run, services);
   const whole = changes.then((stored) => (isUnstarted(run) ? addDeleted(stored, services) : stored));
   const made: Made = { mark, changes, whole };
-  // What could not be read is read again for the next request.
+  // After a failed read from the service, the next request tries again.
   const forget = ({ isUnread }: AllChanges) => isUnread && last.get(runId) === made && last.delete(runId);
   whole.then(forget, () => last.delete(runId));
   last.delete(runId);
@@ -199,7 +203,7 @@ async function addDeleted(stored: AllChanges, services: ToolServices): Promise<A
   return withSearch({ ...withCounts(rows), unchanged });
 }
 
-/** Sets `findsNames` if some of the Context IDs that are removed are unknown: a search then finds only names. */
+/** Sets `findsNames` if some of the removed Context IDs are unknown. A search then compares only names. */
 function withSearch(all: AllChanges): AllChanges {
   const isKnown = all.rows.every(({ before, lacksIds }) => !lacksIds && (before?.all !== undefined || !before?.count));
   return isKnown ? all : { ...all, findsNames: true };
@@ -217,7 +221,10 @@ function deletedRow({ _id, name, isGroup, group, count, contextIds }: LostOption
   return { kind: "deleted", _id, group: group === null ? null : cut(group), before };
 }
 
-/** Sorts rows: groups in the order of their creation, then the top level. Within each, the oldest option is first. */
+/**
+ * Sorts rows: first the groups in the order of their creation, then the top level. Within each, older options come
+ * first.
+ */
 function inOrder(rows: readonly Placed[]): readonly Placed[] {
   const first = new Map<string | null | undefined, string>();
   for (const { group, _id = "~" } of rows) {
@@ -243,12 +250,10 @@ function holds({ before, after, group }: Placed, text: string): boolean {
   return [...sides, group ?? ""].some((one) => one.toLowerCase().includes(text));
 }
 
-/** Returns the number and list of a side's Context IDs. */
 function ids(all: readonly string[]): Pick<WholeSide, "count" | "all"> {
   return { count: all.length, all };
 }
 
-/** The text for a row about a targeting. */
 const ITSELF = "the targeting itself";
 
 /** Returns the changes of a plan or an undo plan. */
@@ -300,7 +305,6 @@ function ofItem(plan: StatePlan, item: PlanItem, groupName: (id: string) => stri
   };
 }
 
-/** Returns the texts that say whether a group shows its sub-options, before and after. */
 function showing(from: boolean | undefined, to: boolean | undefined) {
   const words = (shows: boolean | undefined) =>
     shows === undefined ? {} : { says: shows ? "shows its sub-options" : "hides its sub-options" };
@@ -312,7 +316,9 @@ function renamed({ items }: StatePlan, id: string): string | undefined {
   return group?.kind === "change" && group.name !== undefined ? cut(group.name) : undefined;
 }
 
-/** Returns the changes of a call that waits: the effect to approve, with the Context IDs from the call's input. */
+/**
+ * Returns the changes of a call that waits for approval: the effect to approve, with Context IDs from the call's input.
+ */
 function rowsOfEffect(parts: readonly EffectPart[], { header: { call } }: ChangeRun): readonly Placed[] {
   const given = inputIds(call);
   const rows = new Map<string, Placed>();
@@ -343,7 +349,7 @@ function ofPart({ name, _id, says, contextIds }: EffectObject, title: string): P
 }
 
 /**
- * Returns the row of an option that loses or gets Context IDs. `earlier` is the row from another part of the effect.
+ * Returns the row of an option that loses or gets Context IDs. `earlier` is its row from another part of the effect.
  */
 function changedRow(
   { name, _id = "", says, contextIds }: EffectObject,
@@ -355,7 +361,8 @@ function changedRow(
   const { before = side, after = side, lacksIds } = earlier ?? {};
   const ofRow = { kind: "changed" as const, _id };
   if (contextIds === undefined) {
-    // The effect does not count Context IDs that the option has already.
+    // The effect counts only Context IDs that the option does not have yet. If the counts differ, the new ones are
+    // unknown.
     if (says !== `gets ${many(add.length, "Context ID")}`)
       return { ...ofRow, before, after: { ...after, says }, lacksIds: true };
     return { ...ofRow, before, after: { ...after, ...ids(add) }, lacksIds };
@@ -365,7 +372,7 @@ function changedRow(
   return { ...ofRow, before: { ...before, ...lost }, after: isKnown ? after : { ...after, says }, lacksIds };
 }
 
-/** The Context IDs that a call adds and removes, by the ID or name of the option. */
+/** The Context IDs that a call adds and removes, by ID or name of the option. */
 type GivenIds = ReadonlyMap<string, Partial<Record<"add" | "remove", readonly string[] | undefined>>>;
 
 function inputIds({ tool, input }: WriteCall): GivenIds {
@@ -392,7 +399,6 @@ async function rowsOfEndedRun(
   return [...done.targetings.map(ofTargeting), ...done.options.map((option) => ofOption(option, groups, names, done))];
 }
 
-/** Returns the names of objects by their IDs. */
 function namesOf(state: RunState): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
   for (let object = 0; object < state.objects.length; object += 1) {

@@ -13,7 +13,7 @@ const SEED = 1;
 const MAX_LINES = 400;
 
 /**
- * Returns the event with its mistakes corrected: names are fixed, missing required fields get an example value, and
+ * Returns an event with its mistakes corrected: names are fixed, missing required fields get an example value, and
  * values that are too long are cut. Returns undefined if the event needs no correction or cannot be corrected.
  */
 export function correctedEvent(body: unknown): CorrectedEvent | undefined {
@@ -29,7 +29,10 @@ export function correctedEvent(body: unknown): CorrectedEvent | undefined {
   return { text, lines, examples, renamed: mended.filter((one) => !one.startsWith("eventName ")) };
 }
 
-/** Returns the event with an example value for each missing required field. Adds the paths of these to `examples`. */
+/**
+ * Returns the event with an example value for each missing required field. Adds the paths of these fields to
+ * `examples`.
+ */
 function filled(event: JsonObject, examples: string[]): JsonObject {
   const uid = typeof event.uid === "number" ? { uid: String(event.uid) } : {};
   const given: JsonObject = { ...event, ...uid };
@@ -44,7 +47,7 @@ function filled(event: JsonObject, examples: string[]): JsonObject {
   return { ...whole, items };
 }
 
-/** The parameters that an object may have, and those that it must have. */
+/** The parameters that an object may have, and the required ones. */
 interface Fields {
   readonly parameters: Readonly<Record<string, Parameter>>;
   readonly required: readonly string[];
@@ -85,7 +88,9 @@ function withShortTexts(holder: JsonObject): JsonObject {
   return Object.fromEntries(short);
 }
 
-/** Returns the lines of two texts as one list. Each line is unchanged, removed, added or partly changed. */
+/**
+ * Compares two texts line by line. Returns the lines of both in one list: unchanged, removed, added or partly changed.
+ */
 export function diffLines(before: readonly string[], after: readonly string[]): readonly BodyLine[] {
   if (before.length > MAX_LINES || after.length > MAX_LINES) {
     return after.map((text) => [{ is: "same", text }]);
@@ -116,7 +121,7 @@ export function diffLines(before: readonly string[], after: readonly string[]): 
   return lines;
 }
 
-/** Returns a changed line with the difference marked; two separate lines if they have little in common. */
+/** Returns a changed line with the differences marked; two separate lines if the texts have little in common. */
 function changedLine(before: string, after: string): readonly BodyLine[] {
   let start = 0;
   while (start < before.length && before[start] === after[start]) start += 1;

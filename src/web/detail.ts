@@ -30,11 +30,11 @@ import type {
 
 const MINUTE_MS = 60_000;
 
-/** The maximum rows of one answer, and the maximum length of a value. */
+/** The maximum number of rows in one response, and of characters in a value. */
 const MAX_ROWS = 100;
 const MAX_LETTERS = 300;
 
-/** Returns the history of a run in its order, except its status: requested, decided, checked again, retried. */
+/** Returns the history of a run in order: requested, decided, checked again, retried. Its status is not included. */
 export function storyOf(run: Run): readonly StoryStep[] {
   const { createdAt, call } = run.header;
   const isPlan = call.tool === "apply_plan";
@@ -57,7 +57,7 @@ function decisionOf(run: Run): readonly StoryStep[] {
   return [step, ...(run.state.planned ? [{ title, tone: isStale ? ("bad" as const) : ("good" as const) }] : [])];
 }
 
-/** Describes retries and waits; undefined if there were none. */
+/** Describes how often requests were sent again and how long the run waited; undefined if neither happened. */
 function waitWords({ state: { requests } }: Run): string | undefined {
   const { resent, waitedMs } = requests;
   const seconds = Math.round(waitedMs / 1000);
@@ -68,7 +68,10 @@ function waitWords({ state: { requests } }: Run): string | undefined {
   return parts.length === 0 ? undefined : parts.join(", ");
 }
 
-/** Returns a page of the rows or items that did not succeed: with an unknown result (`of=unknown`), or the others. */
+/**
+ * Returns one page of the rows or items that did not succeed: those with an unknown result (`of=unknown`), or the
+ * others.
+ */
 export function problemList({ state }: Run, query: URLSearchParams): ProblemList {
   const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
   const isUnknown = query.get("of") === "unknown";
@@ -95,10 +98,10 @@ function outcomeOf(standing: string): FailureRow["outcome"] | undefined {
   return (["skipped", "failed", "notApplied", "unknown"] as const).find((one) => one === standing);
 }
 
-/** The maximum length of each list. The page shows how many more there are. */
+/** The maximum length of each list. `omitted` counts the rest. */
 const MAX_DIFFERENCES = 70;
 
-/** Returns what a plan does not change, for the page. */
+/** Returns what a plan leaves unchanged or cannot apply, for the web page. */
 export function planView(document: PlanDocument, services: ToolServices): PlanView {
   const { plan, wayBack } = document;
   const omitted: Record<string, number> = {};
@@ -121,12 +124,11 @@ function shownDifference({ name, _id, field, base, file, service }: Difference):
   return { name, _id, field: FIELD_WORDS[field], base, file, service };
 }
 
-/** Returns whether a run applies a plan. */
 function isPlan(run: Run): boolean {
   return isChangeRun(run) && run.header.call.tool === "apply_plan";
 }
 
-/** Returns where a run saved a file, and what the file contains; undefined if it saved none. */
+/** Returns the path of the file that a run saved, and what the file contains; undefined if it saved none. */
 export function savedBy(run: Run): RunDetail["saved"] {
   if (!isSaveRun(run) || run.state.saved === undefined) return undefined;
   const { savedTo, counts } = run.state.saved;
@@ -169,16 +171,18 @@ export async function downloadOf(run: Run, file: string, services: ToolServices)
   return fileAnswer(`${name}-not-done.${isTable ? "csv" : "ndjson"}`, services.runs.part(runId, known)());
 }
 
-/** Returns how the names of a run's downloads begin: with the name of the input file, otherwise with the run ID. */
+/**
+ * Returns the first part of the names of a run's downloads: the input file's name without its ending, or the run ID.
+ */
 function downloadName({ header: { runId, fileName } }: Run): string {
   return fileName?.replace(/\.[^.]*$/, "") || runId;
 }
 
-/** Returns the run's input sheet, in its original format, with the result of each row. */
+/** Returns the run's input sheet in its original format, with the result of each row. */
 async function savedSheet(run: Run, services: ToolServices): Promise<Response | undefined> {
   const asked = sheetRunOf(run);
   if (asked === undefined) return undefined;
-  // Loaded late: few people download it.
+  // Imported on demand to keep the start fast: few people download the sheet.
   const { formOfSheet, readSheetRun, resultSheet } = await import("../tools/result-sheet.ts");
   const found = await readSheetRun(asked, services);
   const form = formOfSheet(found);
@@ -191,7 +195,7 @@ async function savedSheet(run: Run, services: ToolServices): Promise<Response | 
   return fileAnswer(`${downloadName(run)}-results.${ending}`, bytes());
 }
 
-/** The number of lines that are sent at once. */
+/** The number of lines in one chunk of the download. */
 const LINES = 500;
 
 async function* resultsOf(run: Run): AsyncGenerator<Uint8Array> {

@@ -21,13 +21,13 @@ import type {
   Words,
 } from "./sandbox-wire.ts";
 
-/** The histogram shows the last ten minutes, with one bar per ten seconds. */
+/** The histogram covers the last ten minutes: 60 bars of ten seconds. */
 const BAR_MS = 10_000;
 const BARS = 60;
-/** The maximum number of unknown event names that are counted separately, and the number in one update. */
+/** The maximum number of unknown event names that are counted separately, and of those in one update. */
 const MAX_UNKNOWN = 1000;
 const UNKNOWN_ROWS = 20;
-/** The maximum length of an event name in figures, and of a name or user ID in a list. */
+/** The maximum characters of an event name in statistics, and of a name or user ID in a list. */
 const MAX_LETTERS = 200;
 const LISTED_LETTERS = 1000;
 
@@ -38,23 +38,24 @@ function bodyOf({ text, isJson }: ArrivedEvent): unknown {
   return isJson ? parseJson(text) : undefined;
 }
 
-/** Returns the platform that an event names. */
+/** Returns the platform in an event's body, at most 40 characters. */
 function platformOf(body: unknown): string | undefined {
   const platform = isJsonObject(body) ? body.platform : undefined;
   return typeof platform === "string" ? platform.slice(0, 40) : undefined;
 }
 
-/** The statistics of all events since the last reset of a sandbox. */
+/** The statistics of all events since the sandbox was last reset. */
 export interface Figures {
   /** Counts the events that arrived since the last call, and returns the statistics. */
   now(): EventFigures;
-  /** Returns the key of the cause with this ID; undefined if the cause is no longer counted. */
+  /** Returns the internal key of a cause from its ID for the page; undefined if the cause is no longer counted. */
   readonly keyOf: (id: number) => string | undefined;
   readonly problemOf: ReturnType<typeof problemCounter>["rowOf"];
 }
 
 /**
- * Counts the events of a log. `clock` returns milliseconds since 1970. Memory does not grow with the number of events.
+ * Counts the events of a log. `clock` returns milliseconds since 1970. Memory stays bounded, whatever the number of
+ * events.
  */
 export function eventFigures(log: EventLog, clock: () => number): Figures {
   const problems = problemCounter();
@@ -278,7 +279,7 @@ function problemCounter() {
     return counter;
   };
   return {
-    /** Counts an event with its sequence number and platform. */
+    /** Counts an event. `seq` is its position in the log. */
     add(event: ArrivedEvent, seq: number, platform: string | undefined): void {
       const cause = causeOf(event);
       if (cause === undefined || event.verdict === "recorded") return;
@@ -301,13 +302,13 @@ function problemCounter() {
       counted = new Map();
       others = 0;
     },
-    /** Returns the most frequent causes, and the number of events with other causes. */
+    /** Returns the most frequent causes, and the number of events that other causes affected. */
     rows(): { readonly problems: readonly EventCause[]; readonly otherProblems: number } {
       const all = [...counted.values()].toSorted((one, other) => other.count - one.count);
       const rest = all.slice(MAX_ROWS).reduce((sum, { count }) => sum + count, others);
       return { problems: all.slice(0, MAX_ROWS).map(rowOf), otherProblems: rest };
     },
-    /** Returns the key of the cause with this ID; undefined if the cause is no longer counted. */
+    /** Returns the internal key of the cause with this ID; undefined if the cause is no longer counted. */
     keyOf: (id: number): string | undefined => [...counted.values()].find((one) => one.id === id)?.cause.key,
     /** Returns the cause with this key, with its counts. */
     rowOf(key: string): EventCause | undefined {
@@ -334,7 +335,7 @@ function rowOf({ id, cause, verdict, count, firstAt, lastAt, latest, names, plat
 const MAX_EVENTS = 100;
 /** The maximum number of problems of one event. */
 const MAX_PROBLEMS = 20;
-/** Bodies larger than this number of characters are not corrected. */
+/** The maximum characters of a body for which a correction is computed. */
 const MAX_CORRECTED = 100_000;
 
 /** Returns an event as a row of the page's list. */
@@ -343,7 +344,7 @@ function eventRow(event: ArrivedEvent, seq: number): EventRow {
   const cause = causeOf(event)?.words;
   const body = bodyOf(event);
   const platform = platformOf(body);
-  // The log has no names for events with very long names; the row shows the name from the body.
+  // The log stores no name if it is very long. The row then shows the start of the name in the body.
   const name = event.eventName ?? (isJsonObject(body) && typeof body.eventName === "string" ? body.eventName : null);
   return {
     ...{
@@ -369,12 +370,11 @@ export function rowsAfter(log: EventLog, from: number): readonly EventRow[] {
   return rows;
 }
 
-/** A filter of events. */
 interface Wanted {
   /** Each word must be in the result, the name, the user ID, a rule or the body. Case does not matter. */
   readonly filter: string;
   readonly verdict?: string | undefined;
-  /** Only events with the cause of this key; null: the cause is no longer counted, so no event matches. */
+  /** The key of a cause; null if the requested cause is no longer counted, so that no event matches. */
   readonly cause?: string | null | undefined;
 }
 
@@ -400,7 +400,7 @@ export function matchingEvents(
   return { events: rows.slice(0, MAX_EVENTS).reverse(), older: rows.length > MAX_EVENTS };
 }
 
-/** The page's word for events that the API calls ignored. */
+/** The word on the page for events whose result is `ignored` in the API. */
 const DROPPED = "dropped";
 
 function matchesWord({ verdict, eventName, uid, findings, text }: ArrivedEvent, pattern: RegExp): boolean {
@@ -410,7 +410,7 @@ function matchesWord({ verdict, eventName, uid, findings, text }: ArrivedEvent, 
   );
 }
 
-/** Returns an event with all details; undefined if it is no longer stored. */
+/** Returns an event with all details; undefined if the log has removed it. */
 export function eventDetail(log: EventLog, seq: number, figures: Figures): EventDetail | undefined {
   const event = log.at(seq);
   if (event === undefined) return undefined;
@@ -431,7 +431,7 @@ function problemOf(event: ArrivedEvent, figures: Figures) {
   return key === undefined ? undefined : figures.problemOf(key);
 }
 
-/** Returns the problems of an event, each with its fix. Decisive problems come first. */
+/** Returns the problems of an event, each with its fix. Problems that prevent recording come first. */
 function problemsOf(event: ArrivedEvent): readonly EventProblem[] {
   const body = bodyOf(event);
   const found = arrivedFindings({ body, findings: event.findings, ...(body === undefined && { text: "" }) });

@@ -1,40 +1,43 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** A source of updates for streams. */
+/** A source of updates, from which each open page gets the messages that it does not have yet. */
 export interface StreamSource<Message> {
   /**
-   * Returns the messages that a page at `position` does not have yet, and the new position. Returns all messages if
-   * there is no position, or if this server does not know it.
+   * Returns the messages after `position`, and the new position. Returns all messages if `position` is undefined or
+   * from another server process.
    */
   since(position: string | undefined): Update<Message> | Promise<Update<Message>>;
-  /** Calls `changed` each time `since` may have new messages. Returns a function that stops this. */
+  /** Calls `changed` each time `since` may have new messages. Returns a function that ends the watch. */
   watch(changed: () => void): () => void;
 }
 
-/** Messages to send now. If there are none, nothing is sent. */
+/** If `messages` is empty, nothing is sent. */
 interface Update<Message> {
   readonly messages: readonly Message[];
   readonly position: string;
 }
 
-/** At most four updates per second. Changes within the interval are sent together, so that browsers draw only once. */
+/**
+ * The minimum time between two updates, in milliseconds. Changes within it are sent together, so that pages redraw
+ * rarely.
+ */
 const EVERY_MS = 250;
 /** The interval of keep-alive comments, in milliseconds. They let both sides notice a broken connection. */
 const KEEP_ALIVE_EVERY_MS = 10_000;
 
-/** The options of a stream. */
 interface StreamOptions<Message> {
-  /** The messages that every connection starts with, whatever its position. */
+  /** Sent at the start of every connection, whatever its position. */
   readonly first: readonly Message[];
-  /** Ends the stream, e.g. if its session ends. */
+  /** Ends the stream when it is aborted, for example because the person's session ended. */
   readonly signal?: AbortSignal | undefined;
-  /** Called if the stream ends because of the page, the signal or an error. */
+  /** Called when the stream ends, whether the page, the signal or an error ended it. */
   readonly ended?: () => void;
 }
 
 /**
- * Returns a response with a stream of updates (`text/event-stream`): first the messages after the `Last-Event-ID`,
- * then each change. The data of an update is a JSON list of messages. Updates are computed only as the page reads.
+ * Returns a response that streams updates (`text/event-stream`): first the messages after the `Last-Event-ID` of the
+ * request, then those of each change. Each update is a JSON list of messages. It is computed only when the client
+ * reads.
  */
 export function eventStream<Message>(
   request: Request,
@@ -77,7 +80,6 @@ export function eventStream<Message>(
   return new Response(stream, { headers: { "Content-Type": "text/event-stream; charset=utf-8" } });
 }
 
-/** Waits for the changes of a source, at most four per second. */
 function changesOf<Message>(source: StreamSource<Message>, signal: AbortSignal | undefined) {
   let isChanged = true;
   let isOver = signal?.aborted ?? false;
@@ -102,7 +104,7 @@ function changesOf<Message>(source: StreamSource<Message>, signal: AbortSignal |
     });
   let isStopped = false;
   return {
-    /** Waits for a change or the next keep-alive comment. Returns false if the stream has ended. */
+    /** Waits until something changes or a keep-alive comment is due. Returns false if the stream has ended. */
     async next(): Promise<boolean> {
       if (!isChanged && !isOver) await woken(KEEP_ALIVE_EVERY_MS);
       const early = last + EVERY_MS - Date.now();
@@ -111,7 +113,7 @@ function changesOf<Message>(source: StreamSource<Message>, signal: AbortSignal |
       isChanged = false;
       return !isOver;
     },
-    /** Stops the watch. Returns false if it was stopped before. */
+    /** Ends the watch. Returns false if it had already ended. */
     stop(): boolean {
       if (isStopped) return false;
       isStopped = true;

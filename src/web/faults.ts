@@ -4,7 +4,7 @@ import { LIMITS } from "../spec/limits.ts";
 import { ROUTES } from "../spec/routes.ts";
 import type { FaultField, FaultKind, FaultRow, FaultsMessage } from "./sandbox-wire.ts";
 
-/** The maximum delay that can be set on the page, in milliseconds. */
+/** The maximum delay, and the maximum time until a fault is removed, in milliseconds. */
 const MAX_MS = 600_000;
 
 const applied: FaultField = { name: "applied", label: "After the request was carried out", value: false };
@@ -14,7 +14,7 @@ const retryAfter: FaultField = {
   ...{ least: 0, most: LIMITS.retryAfterMs.value },
 };
 
-/** The kinds of faults, each with its specific fields (docs/reference/sandbox.md). */
+/** The kinds of faults that the sandbox can simulate, each with its own fields (docs/reference/sandbox.md). */
 const KINDS = {
   status: {
     says: "answered with an error status",

@@ -2,13 +2,13 @@ import type { ServerResponse } from "node:http";
 import { localhostAllowedHostnames, validateHostHeader, validateOriginHeader } from "@modelcontextprotocol/server";
 import { originIn } from "../platform/listen.ts";
 
-/** Calls `give` after a response has ended for any reason; immediately if the client is already disconnected. */
+/** Calls `give` once the response is closed for any reason; immediately if the client has already disconnected. */
 export function onResponseClosed(outgoing: ServerResponse, give: () => void): void {
   if (outgoing.destroyed) give();
   else outgoing.once("close", give);
 }
 
-/** Thrown if all places for callers are in use. The client is asked to try again later. */
+/** Thrown when the server handles as many requests as it accepts. The client should try again later. */
 export class TooBusyError extends Error {}
 
 /** Returns a JSON-RPC error with an HTTP status, for requests that reach no MCP server. */
@@ -21,19 +21,18 @@ export function httpError(
   return Response.json({ jsonrpc: "2.0", error: { code, message }, id: null }, { status, headers });
 }
 
-/** Returns the host names that `Host` and `Origin` may contain: those of this machine, and the given names. */
+/** Returns the host names that are allowed in `Host` and `Origin`: those of this machine, and `more`. */
 export function allowedHostnames(more: readonly string[]): string[] {
   return [...new Set([...localhostAllowedHostnames(), ...more.map((name) => name.toLowerCase())])];
 }
 
 /**
- * Rejects requests that a page of another site sends through a browser (DNS rebinding, cross-site requests): those
- * with a `Host` or `Origin` that is not allowed. Programs send no `Origin`. Returns undefined if the request is
- * allowed.
+ * Rejects requests whose `Host` or `Origin` is not allowed. Websites send such requests through a person's browser (DNS
+ * rebinding, cross-site requests). Programs send no `Origin`. Returns undefined if the request is allowed.
  */
 export function rejectForeignHost(headers: Headers, hostnames: string[]): Response | undefined {
   const host = validateHostHeader(headers.get("host"), hostnames);
-  if (!host.ok) return httpError(403, `${host.message}; TARGETING_MCP_ALLOWED_HOSTS lists the names to be served`);
+  if (!host.ok) return httpError(403, `${host.message}; TARGETING_MCP_ALLOWED_HOSTS must list this host name`);
   const from = headers.get("origin");
   if (from !== null && originIn(from) === undefined) return httpError(403, `Invalid Origin: ${from}`);
   const origin = validateOriginHeader(from, hostnames);

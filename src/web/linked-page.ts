@@ -7,32 +7,37 @@ import type { PageScope } from "./seen.ts";
 import { pageSessions } from "./sessions.ts";
 import { type LoginWays, type OpenedSession, PATHS, type ShownEnvironment } from "./wire.ts";
 
-/** The page of this machine's user. It is opened with links. */
+/** The web page for this machine's user. One-time links open it. */
 export interface LinkedPage {
-  /** Returns a link that opens the page once. */
+  /** Returns a link that works once. */
   link(): string;
-  /** How long a link works, in milliseconds. */
+  /** How long a link is valid, in milliseconds. */
   readonly linkMs: number;
-  /** Returns how many pages are open now. */
+  /** Returns the number of browser tabs that show the page now. */
   readonly open: () => number;
-  /** Resolves to true as soon as a page is open; to false if none is open after `ms` milliseconds. */
+  /** Resolves to true as soon as a tab shows the page; to false if none does within `ms` milliseconds. */
   someoneWithin(ms: number): Promise<boolean>;
-  /** Answers a request. The caller has checked `Host`. */
+  /** Answers a request whose `Host` header the caller has checked. */
   readonly serve: (request: Request) => Promise<Response>;
 }
 
-const USED = "This link was used before, or is more than two minutes old. The next run that waits opens a new one.";
-const NO_SESSION: LoginWays = { message: "This page is opened by the server itself, with a link that works once." };
-const TRIED_AGAIN = "The link of this page was tried a second time, and refused. If that was not you, decline.";
+const USED =
+  "This link was used before, or is more than two minutes old. When the next run needs approval, a new link opens.";
+const NO_SESSION: LoginWays = {
+  message:
+    "Open this page with its link, which works once: run targeting-mcp page, or wait until a run needs approval.",
+};
+const TRIED_AGAIN =
+  "A second attempt to open this page's link was refused. If that was not you, decline the waiting changes.";
 
-/** The address of the page, the environment that the page shows, and the signal that ends its streams. */
+/** The page's address and the environment that it shows. `signal` ends its streams. */
 interface PagePlace {
   readonly address: string;
   readonly environment: ShownEnvironment;
   readonly signal?: AbortSignal;
 }
 
-/** Creates the page at a loopback address. */
+/** Creates the web page for this machine's user at a loopback address. */
 export function linkedPage(shown: PageScope, { address, environment, signal }: PagePlace): LinkedPage {
   const { person = shown.caller, clock } = shown.services;
   const now = (): number => clock.now();
@@ -95,7 +100,7 @@ export function linkedPage(shown: PageScope, { address, environment, signal }: P
 
 const LINK_MS = 120_000;
 
-/** Stores the codes of this process's links. Each works once, within two minutes. */
+/** Keeps the codes of this process's links. Each code works once, within two minutes. */
 function oneTimeLinks(now: () => number) {
   const made: { readonly code: string; readonly until: number; isUsed: boolean }[] = [];
   return {
@@ -105,8 +110,7 @@ function oneTimeLinks(now: () => number) {
       return code;
     },
     /**
-     * Redeems a code. Returns `fresh`; `used` if it was redeemed before; or `unknown` if it has expired or never
-     * existed.
+     * Redeems a code. Returns `fresh`; `used` if it was redeemed before; `unknown` if it has expired or never existed.
      */
     use(given: string) {
       const link = made.find(({ code }) => isSame(code, given));

@@ -3,12 +3,11 @@ import { findOptions } from "../reads/option-contents.ts";
 import { type PlacedOption, placedOptions, withContexts } from "../reads/saved-options.ts";
 import type { ToolServices } from "../tools/context.ts";
 
-// The objects that a waiting deletion would remove. They are read for the person who decides, because the stored effect
-// has only counts.
+// Reads the objects that a waiting deletion would remove. The person who decides sees their names and Context IDs; the
+// stored effect has only counts.
 
-/** The maximum number of options whose Context IDs are read. Above that, only names and counts are shown. */
+/** The maximum number of options whose Context IDs are read. If there are more, only names and counts are shown. */
 const MAX_READ = 2000;
-/** The maximum number of options that are listed. */
 const MAX_LISTED = 20_000;
 const MAX_MS = 60_000;
 
@@ -17,16 +16,16 @@ export interface LostOption {
   readonly _id: string;
   readonly name: string;
   readonly isGroup: boolean;
-  /** The name of its group; null at the top level. */
+  /** The name of the option's group; null at the top level. */
   readonly group: string | null;
   readonly count: number | undefined;
-  /** All its Context IDs; absent if they were not read. */
+  /** Absent if the Context IDs were not read. */
   readonly contextIds?: readonly string[];
 }
 
 /**
- * The objects to delete: `options` are the options that are deleted individually, by ID; `within` are all options of
- * the deleted targetings.
+ * The objects to delete. `options` are options that are deleted individually, by ID. `within` are all options of
+ * targetings that are deleted as a whole.
  */
 export interface Lost {
   readonly options: ReadonlyMap<string, LostOption>;
@@ -36,8 +35,8 @@ export interface Lost {
 }
 
 /**
- * Reads the options with these IDs, and all options of the targetings. Returns undefined if they are too many, and
- * "unread" if they cannot be read now.
+ * Reads the options with these IDs, and all options of the targetings. Returns undefined if there are too many, and
+ * "unread" if the service cannot be read now.
  */
 export async function readLost(
   { options, targetings }: { readonly options: readonly string[]; readonly targetings: readonly string[] },

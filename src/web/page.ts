@@ -7,7 +7,7 @@ import { isLoopback } from "../settings/value-types.ts";
 import { asset, type PageAbout, pageDocument } from "./assets.ts";
 import { type LoginWays, PATHS, type Refusal } from "./wire.ts";
 
-// The application behind the page, for each way in: headers, files, the checks of requests, and error responses.
+// The HTTP application that every server of the web page builds on: headers, files, request checks and error responses.
 
 /** The content security policy of the page: no foreign resources, no inline code, no frames. */
 const POLICY = [
@@ -21,7 +21,7 @@ const POLICY = [
   "form-action 'self'",
 ].join("; ");
 
-/** The headers of every response of the page's routes. */
+/** The headers of every response of the web page. */
 const PAGE_HEADERS = {
   "Content-Security-Policy": POLICY,
   "Referrer-Policy": "no-referrer",
@@ -29,10 +29,10 @@ const PAGE_HEADERS = {
   "Cache-Control": "no-store",
 } as const;
 
-/** The maximum size of a POST body in bytes: the page sends decisions and short forms. */
+/** The maximum bytes of a POST body. The page sends only decisions and short forms. */
 const MAX_BYTES = 65_536;
 
-/** The error for a request that is not carried out, with its response. `why` is the reason, or the ways to log in. */
+/** Thrown to refuse a request. `why` becomes the response: the reason, or the ways to log in. */
 export class RefusedRequest extends Error {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -55,22 +55,21 @@ export function orRefused<Found>(
   return found;
 }
 
-/** The context of a request to the page: its sender, the JSON that it posted, and, behind `enter`, its session. */
+/** The context of a request: the sender's address, the posted JSON and, after `enter` succeeded, the session. */
 export interface PageEnv<Session> {
   readonly Bindings: { readonly peer?: string };
   readonly Variables: { posted: unknown; session: Session };
 }
 
-/** The application of a page. */
 export type PageApp<Session> = Hono<PageEnv<Session>>;
 
-/** One of the ways to reach the page. */
+/** What differs between the servers of the web page: addresses, login and sessions. */
 interface WayIn<Session> {
-  /** The address of the page as people see it. */
+  /** The address that people enter in the browser. */
   readonly address: string;
-  /** The paths that show the page, which contains no data. */
+  /** The paths that return the HTML, which contains no data. */
   readonly shownAt: readonly string[];
-  /** Returns what the page passes to its script. */
+  /** Returns the data that the HTML passes to its script. */
   readonly about: () => PageAbout;
   /** Adds the routes that need no session. */
   readonly openRoutes?: (app: PageApp<Session>) => void;
@@ -78,7 +77,10 @@ interface WayIn<Session> {
   readonly enter: (request: Request) => Promise<Session>;
 }
 
-/** Returns the application of a page. The routes that are added to it need a session. Callers have checked `Host`. */
+/**
+ * Creates the application of the web page. Routes that callers add to it require a session. Callers must check `Host`
+ * before they pass a request on.
+ */
 export function pageApp<Session>({ address, shownAt, about, openRoutes, enter }: WayIn<Session>): PageApp<Session> {
   const app: PageApp<Session> = new Hono();
   app.use(async (context, next) => {
@@ -100,7 +102,7 @@ export function pageApp<Session>({ address, shownAt, about, openRoutes, enter }:
   }
   app.use(async (context, next) => {
     context.set("session", await enter(context.req.raw));
-    // The router treats HEAD as GET.
+    // Hono handles HEAD as GET.
     if (!["GET", "POST"].includes(context.req.raw.method)) throw notRead();
     await next();
   });
@@ -108,9 +110,8 @@ export function pageApp<Session>({ address, shownAt, about, openRoutes, enter }:
   return app;
 }
 
-/** Returns the error for a method that the page does not have. */
 export function notRead(): RefusedRequest {
-  return new RefusedRequest(405, "Only GET is allowed here.");
+  return new RefusedRequest(405, "Only GET is allowed at this address.");
 }
 
 /** Returns a JSON response. The application adds the page's headers. */
@@ -119,18 +120,18 @@ export function dataAnswer(data: unknown, status = 200, headers: Readonly<Record
   return new Response(JSON.stringify(data), { status, headers: { ...type, ...headers } });
 }
 
-/** Returns the response of a refused request. Throws other errors again. */
+/** Returns the response for a RefusedRequest. Throws all other errors again. */
 export function refusedAnswer(thrown: unknown): Response {
   if (!(thrown instanceof RefusedRequest)) throw thrown;
   return dataAnswer(thrown.body, thrown.status, { ...PAGE_HEADERS, ...thrown.headers });
 }
 
-/** Characters that are not allowed in file names, or are drawn as nothing. */
+/** Characters that are not allowed in file names, or that are invisible. */
 const NOT_IN_FILE_NAMES = /[\\/:*?"<>|\p{C}]+/gu;
 
 /**
- * Returns a file as a download. The browser never displays it, whatever it contains. A name that is not ASCII is given
- * a second time, as RFC 8187 encodes it.
+ * Returns a file as a download that the browser never displays. If the name is not ASCII, the header also has it in the
+ * encoding of RFC 8187.
  */
 export function fileAnswer(name: string, content: string | AsyncIterable<Uint8Array>): Response {
   const safe = name.replaceAll(NOT_IN_FILE_NAMES, "_");
@@ -145,32 +146,32 @@ export function fileAnswer(name: string, content: string | AsyncIterable<Uint8Ar
   });
 }
 
-/** Takes the JSON body of a POST that the page itself has sent; `{}` if it is empty. Refuses all other POSTs. */
+/** Reads the JSON body of a POST from the page itself; `{}` if the body is empty. Refuses all other POSTs. */
 export const takePosted: MiddlewareHandler<Pick<PageEnv<unknown>, "Variables">> = async (context, next) => {
   const request = context.req.raw;
   checkPost(request);
-  // The body limit of hono fails for a chunked body of the listener that serves the page.
+  // Hono's own limit fails on chunked bodies with the Node listener that serves the page.
   const decoder = new TextDecoder();
   let text = "";
   let bytes = 0;
   for await (const chunk of request.body ?? []) {
     bytes += chunk.byteLength;
-    if (bytes > MAX_BYTES) throw new RefusedRequest(413, "the request is too large");
+    if (bytes > MAX_BYTES) throw new RefusedRequest(413, "The request is too large.");
     text += decoder.decode(chunk, { stream: true });
   }
-  context.set("posted", text === "" ? {} : orRefused(parseJson(text), "the request must contain JSON", 400));
+  context.set("posted", text === "" ? {} : orRefused(parseJson(text), "The request must contain JSON.", 400));
   await next();
 };
 
-/** Returns the texts that the page posted under these names. */
+/** Returns the posted texts with these names. Refuses a request without them. */
 export function postedTexts<Name extends string>(posted: unknown, names: readonly Name[]): Record<Name, string> {
   const { data } = z.record(z.enum(names), z.string()).safeParse(posted);
-  return orRefused(data, `the page sends ${names.join(" and ")}`, 400);
+  return orRefused(data, `The request must contain ${names.join(" and ")} as text.`, 400);
 }
 
 /**
- * Refuses a POST that does not come from the page itself: `Origin` is missing or names another server, or the body is
- * not JSON.
+ * Refuses a POST that the page itself did not send: `Origin` is missing or names another server, or the body is not
+ * JSON.
  */
 function checkPost({ headers }: Request): void {
   const from = originIn(headers.get("origin") ?? "");
@@ -178,12 +179,12 @@ function checkPost({ headers }: Request): void {
   const site = headers.get("sec-fetch-site") ?? "same-origin";
   if (to === undefined || to.host !== from?.host || site !== "same-origin") throw notOfPage();
   const isJson = /^application\/json\s*(;|$)/i.test(headers.get("content-type") ?? "");
-  if (!isJson) throw new RefusedRequest(415, "the request must contain JSON");
+  if (!isJson) throw new RefusedRequest(415, "The request must contain JSON.");
 }
 
 /**
- * Refuses a POST from a page with the wrong scheme. The right scheme is `http` if the request was sent to a loopback
- * address that is not the host of `address`, and the scheme of `address` in all other cases.
+ * Refuses a POST from a page with the wrong scheme. The right scheme is that of `address`. If the request went to a
+ * loopback address that is not the host of `address`, it is `http`.
  */
 function checkScheme({ headers }: Request, address: string): void {
   const { protocol, host } = new URL(address);
@@ -193,14 +194,16 @@ function checkScheme({ headers }: Request, address: string): void {
   if (from?.protocol !== (isHere ? "http:" : protocol)) throw notOfPage();
 }
 
-/** Returns the URL that a request was sent to. The default port is omitted, even if `Host` names it. */
+/**
+ * Returns the URL that a request was sent to, without the path. The default port is omitted even if `Host` names it.
+ */
 function addressed(headers: Headers, protocol: string): URL | undefined {
   const url = `${protocol}//${headers.get("host") ?? ""}`;
   return URL.canParse(url) ? new URL(url) : undefined;
 }
 
 function notOfPage(): RefusedRequest {
-  return new RefusedRequest(403, "only this server's own page may send this request");
+  return new RefusedRequest(403, "Only this server's own page may send this request.");
 }
 
 /** Compares two secrets in constant time. */

@@ -29,16 +29,17 @@ import {
   type RunRow,
 } from "./wire.ts";
 
-/** The maximum number of recent runs: the default number of ended runs that are stored. */
+/**
+ * The maximum number of recent runs in a list. It equals the default number of stored runs (TARGETING_MCP_KEEP_RUNS).
+ */
 const MAX_RUNS = 500;
-/** The reason why this process cannot execute a person's action on a run. */
-export const ENDED = "The server that requested this is no longer running: ask the agent to make the change again.";
-/** The reason why a run that waits can no longer be approved. */
+/** The reason why no process can execute a waiting run after its approval. */
+export const ENDED = "The server that requested this is no longer running. Ask the agent to make the change again.";
 export const STALE = "Changed since it was planned.";
-/** The text for a run whose record cannot be read. */
+/** The message for a run whose stored journal cannot be read. */
 export const DAMAGED =
   "The journal of this run is damaged: it may have sent all, some or none of its requests. It can be neither resumed nor " +
-  "undone. Compare the targeting with what was wanted.";
+  "undone. Compare the targeting with the changes that you wanted.";
 /** The reasons why a started run makes no progress. */
 const STALLED = {
   onStore:
@@ -47,7 +48,7 @@ const STALLED = {
   onMachine: "The server that executed this run is no longer running. Resume continues it.",
 } as const;
 
-/** Returns the recent runs and all runs that may be unfinished, in any order. `ofOthers` are added to them. */
+/** Returns the recent runs and all runs that may be unfinished, in any order, together with `ofOthers`. */
 export async function runRows(shown: PageScope, ofOthers: readonly SeenRun[]): Promise<readonly RunRow[]> {
   const rows = (await Promise.all(ofOthers.map((seen) => foundRow(seen, shown)))).filter((row) => !isDryRun(row));
   const names = new Map((await shown.services.memory.recent()).map(({ _id, name }) => [_id, name]));
@@ -58,7 +59,7 @@ export async function runRows(shown: PageScope, ofOthers: readonly SeenRun[]): P
   return rows;
 }
 
-/** Returns the runs that may be unfinished or wait for an approval and are not in `rows`. */
+/** Returns the runs that may be unfinished or wait for approval and are not in `rows`. */
 async function otherOpenRuns(rows: readonly RunRow[], shown: PageScope): Promise<readonly RunRow[]> {
   const known = new Set(rows.map(({ runId }) => runId));
   const more = (await shown.services.runs.open()).filter((runId) => !known.has(runId));
@@ -90,7 +91,9 @@ async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, 
   };
 }
 
-/** Returns the actions for a listed run that does not wait, with Undo if some of its changes can be undone. */
+/**
+ * Returns the actions for a listed run that does not wait for approval, with Undo if some of its changes can be undone.
+ */
 function idleActions({ updatedAt, open, about }: ListedRun, status: RunRow["status"], shown: PageScope) {
   const actions = actionsOf(status, open && !about?.isOver, shown);
   const { created = 0, changed = 0, deleted = 0 } = about?.did ?? {};
@@ -99,7 +102,6 @@ function idleActions({ updatedAt, open, about }: ListedRun, status: RunRow["stat
   return { actions: [...actions, ...undoes], undoUntil: updatedAt + shown.services.keep.days * DAY_MS };
 }
 
-/** Describes who approved or declined a run. */
 function decisionWords({
   is,
   who,
@@ -114,7 +116,9 @@ function decisionWords({
   );
 }
 
-/** Returns the name of a targeting for a sentence. If the name is unknown, a run that waits shows the ID. */
+/**
+ * Returns the name of a targeting for a sentence. If the name is unknown, a run that waits for approval shows the ID.
+ */
 function namedIn(targeting: RunRow["targeting"], waiting: Run | undefined): string | undefined {
   return targeting?.name ?? (waiting && targeting?._id && `the targeting ${targeting._id}`);
 }
@@ -125,7 +129,7 @@ function nameIn(run: Run): string | undefined {
 
 const DAY_MS = 86_400_000;
 
-/** Returns how many objects a run has, and how many are done. */
+/** Returns the number of items of a run, and how many of them are done. */
 function workOf({ items, succeeded, alreadyDone, skipped = 0 }: RunRow["counts"]) {
   return { items, done: succeeded + alreadyDone + skipped };
 }
@@ -134,16 +138,16 @@ function undoneBy(plannedBy: string | undefined, did: RunRow["did"]): TitleParts
   return did && { isUndo: plannedBy === "undo_run", changes: did };
 }
 
-/** Loads the module for the files of runs. Loaded late, because only the details of a run need it. */
+/** Imported on demand to keep the start fast: only the details of a run need this module. */
 const files = () => import("./detail.ts");
 
-/** Returns the details of a damaged run of this caller; undefined if the caller has no such run. */
+/** Returns the details of a damaged run; undefined if the caller has no such run. */
 async function damagedDetail(runId: string, shown: PageScope): Promise<RunDetail | undefined> {
   const listed = await shown.services.runs.damaged(runId, shown.caller);
   return listed && { run: await listedRow(listed, new Map(), shown), story: [], failures: [], downloads: [] };
 }
 
-/** Returns a run with all its details; undefined if this person may see no such run. */
+/** Returns a run with all its details; undefined if it does not exist or this person may not see it. */
 export async function runDetail(runId: string, shown: PageScope): Promise<RunDetail | undefined> {
   const seen = await unlessDamaged(visibleRun(runId, shown));
   if (seen === "damaged") return damagedDetail(runId, shown);
@@ -163,7 +167,7 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
   };
 }
 
-/** Returns a file of a run as a download; undefined if this person may see no such file. */
+/** Returns a file of a run as a download; undefined if it does not exist or this person may not see it. */
 export async function downloaded(runId: string, file: string, shown: PageScope): Promise<Response | undefined> {
   if (file === "list") return listedChanges(runId, shown);
   const run = await unlessDamaged(shown.services.runs.findOwn(runId, shown.caller));
@@ -178,7 +182,7 @@ async function listedChanges(runId: string, shown: PageScope): Promise<Response 
   return fileAnswer(`${title}.csv`, changeLines(seen.run, seen.shown.services));
 }
 
-/** Returns the row of a run for the person `to`. */
+/** Returns the row of a run. `to` is the scope of the person who sees it. */
 async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<RunRow> {
   const { header, state } = run;
   const { runId, caller, createdAt, environment } = header;
@@ -218,7 +222,7 @@ function plannedByOf(run: Run): string | undefined {
   return isChangeRun(run) && run.header.call.tool === "apply_plan" ? run.header.call.input.plannedBy : undefined;
 }
 
-/** Returns the only targeting of a run, with its latest known name. */
+/** Returns the targeting of a run with its last known name; undefined if the run has none or several. */
 export async function targetingOf(run: Run, { services: { memory } }: PageScope): Promise<RunRow["targeting"]> {
   const { targetingId: _id } = summaryOf(run.header, run.state, run.status());
   if (_id === undefined) return undefined;
@@ -226,8 +230,8 @@ export async function targetingOf(run: Run, { services: { memory } }: PageScope)
 }
 
 /**
- * Returns the reason why an interrupted run makes no progress; undefined if the run is not interrupted, or if its
- * journal records why it stopped and no other process will continue it.
+ * Returns the reason why an interrupted run makes no progress. Returns undefined if the run is not interrupted, or if
+ * its journal already records the reason and no other process will continue it.
  */
 async function stalledReason(run: Run, { services: { runs } }: PageScope): Promise<string | undefined> {
   if (run.status() !== "interrupted") return undefined;
@@ -238,8 +242,8 @@ async function stalledReason(run: Run, { services: { runs } }: PageScope): Promi
 }
 
 /**
- * Returns whether a run could be executed: this process has the key of the run's project, in the same environment, and
- * this or another live process would execute it.
+ * Returns whether this process has the key of the run's project, in the same environment, and whether this or another
+ * live process would execute the run.
  */
 export async function canBeDriven({ header }: Pick<Run, "header">, { services, project }: PageScope): Promise<boolean> {
   const { changes, events, environment, runs } = services;
@@ -278,7 +282,7 @@ function canBeUndone(run: Run): boolean {
 
 const UNSTARTED: ReadonlySet<string> = new Set(["running", "planned", "needs_confirmation"]);
 
-/** Returns the part of a row that describes a waiting decision, for the person `to`. */
+/** Returns the part of a row about the approval that is required. `to` is the scope of the person who sees it. */
 async function waitingFields(
   run: ChangeRun | ApprovalRun,
   { targeting }: Pick<RunRow, "targeting">,
@@ -300,7 +304,7 @@ async function waitingFields(
   };
 }
 
-/** The lists of a run: a page of each, as its query asks for it; undefined if there is none for this person. */
+/** The lists of a run. Each function returns the page that the query requests; undefined if there is no such list. */
 const LISTS = {
   async effect({ run, shown }: SeenRun, query: URLSearchParams): Promise<EffectObjects | undefined> {
     const waiting = await waitingAnywhere(run.header.runId, shown.services);
@@ -314,7 +318,7 @@ const LISTS = {
 } as const;
 export const LIST_NAMES = ["effect", "changes", "failures"] as const satisfies readonly (keyof typeof LISTS)[];
 
-/** Returns a page of a list of a run; undefined if this person may not see it. */
+/** Returns one page of a list of a run; undefined if this person may not see it. */
 export async function listOfRun(
   name: keyof typeof LISTS,
   { runId, query }: { readonly runId: string; readonly query: URLSearchParams },

@@ -7,21 +7,20 @@ import { mergeSources, type PageSandbox } from "./sandbox-beside.ts";
 import { type PageScope, runsOfOthers } from "./seen.ts";
 import { type Hello, type Message, PATHS } from "./wire.ts";
 
-/** A person who is logged in to the page: their name in the audit log, and the runs that they may see. */
+/** A person who is logged in: the name for the audit log, and the runs that they may see. */
 export interface Viewer {
   readonly who: string;
   readonly shown: PageScope;
 }
 
-/** The server's facts that the page shows. */
 interface About extends Pick<Hello, "environment" | "returns" | "logsOut"> {
-  /** The sandbox whose views are shown with the runs; absent if there is none. */
+  /** The sandbox whose views are shown next to the runs; absent if there is none. */
   readonly sandbox?: PageSandbox | undefined;
 }
 
-/** The connection between a session and its open streams. */
+/** Connects a session with its open streams. */
 export interface StreamWatch {
-  /** Called when a stream of the session opens. The returned function is called when it closes. */
+  /** Called when the session opens a stream. The returned function is called when the stream closes. */
   readonly opened: () => () => void;
   /** Returns the current notice about the session. */
   readonly notice?: () => string;
@@ -29,10 +28,10 @@ export interface StreamWatch {
   readonly signal?: AbortSignal;
 }
 
-/** How often an open page checks its session and the runs, which any process may change, in milliseconds. */
+/** How often an open stream checks the session and the runs, in milliseconds. Any process may change them. */
 const LOOK_MS = 500;
 
-/** Returns a watch that ends streams with the session. The session is checked while a stream is open. */
+/** Returns a watch whose streams end with the session. Checks the session while a stream is open. */
 export function watchSession(
   isIn: () => Promise<boolean>,
   { opened, signal, ...watch }: Partial<StreamWatch>,
@@ -45,7 +44,7 @@ export function watchSession(
       const look = async (): Promise<void> => {
         if (!(await isIn())) ending.abort();
       };
-      // If a check fails, the next one decides.
+      // A failed check is ignored: the next one decides.
       const timer = setInterval(() => void look().catch(() => undefined), LOOK_MS).unref();
       return () => {
         clearInterval(timer);
@@ -56,7 +55,7 @@ export function watchSession(
   };
 }
 
-/** The runs that a person with a session sees, and the watch of their streams. */
+/** What a person with a session sees, and the watch of their streams. */
 export interface Viewing {
   readonly viewer: Viewer;
   readonly about: About;
@@ -65,7 +64,7 @@ export interface Viewing {
 
 const RUN = `${PATHS.runs}/:runId{[0-9A-Z]{26}}` as const;
 
-/** Adds the data of runs, and the decisions on them, to the routes for people with a session. */
+/** Adds the routes for the data of runs and for decisions. All of them require a session. */
 export function addRuns<Session extends Viewing>(app: PageApp<Session>): void {
   app.get(PATHS.stream, ({ req, var: { session } }) => {
     const { viewer, about, watch } = session;
@@ -107,10 +106,10 @@ function helloOf({ services: { readOnly } }: PageScope, { sandbox, ...about }: A
 
 const OWN_VIEWS = ["overview", "approvals", "runs"] as const;
 
-/** The pause after a read is this many times as long as the read, since reads of many runs are slow. */
+/** After each read of the runs, the pause is this many times as long as the read. Reads of many runs are slow. */
 const PAUSE_FACTOR = 5;
 
-/** Returns the updates of the runs page: all recent runs, each time one of them has changed. */
+/** Returns the updates of the runs page: all recent runs, whenever one of them has changed. */
 function runUpdates(shown: PageScope, notice = () => ""): StreamSource<Message> {
   const ofOthers = runsOfOthers(shown);
   const rowsNow = async () => runRows(shown, await ofOthers());

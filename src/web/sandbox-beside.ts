@@ -3,19 +3,19 @@ import type { StreamSource } from "./event-stream.ts";
 import { RefusedRequest } from "./page.ts";
 import { type Message, PATHS, TOKEN_HEADER, type ViewName } from "./wire.ts";
 
-// Shows a server's sandbox on the page of its runs. The data comes from the sandbox's own page.
+// Shows the views of a sandbox on a server's own web page. Requests are passed on to the sandbox's page.
 
-/** The rights to the sandbox: everything on this machine, and only reading from elsewhere. */
+/** What the page may do in the sandbox: everything if the sandbox is on this machine, otherwise only read. */
 export type SandboxRights = "all" | "reads";
 
-/** A sandbox whose views are shown with the runs. */
+/** A sandbox whose views are shown next to the runs. */
 export interface PageSandbox {
-  /** Its host and port. */
+  /** The sandbox's host and port. */
   readonly address: string;
   readonly views: readonly ViewName[];
-  /** Returns the updates of the sandbox's page. They flow as long as a page is open. */
+  /** Returns the updates of the sandbox's page, which arrive as long as a tab is open. */
   readonly updates: () => StreamSource<Message>;
-  /** Answers a request that is about the sandbox; undefined for other requests. */
+  /** Answers a request about the sandbox; returns undefined for other requests. */
   answer(request: Request, body: unknown): Promise<Response | undefined>;
 }
 
@@ -26,13 +26,13 @@ const VIEWS = {
 const READS = [PATHS.events, PATHS.targetings];
 const CHANGES = [...READS, PATHS.faults, PATHS.reset];
 
-/** The parts of a server that lead to its sandbox. */
+/** The server's parts that may contain a sandbox. */
 interface SandboxAccess {
   readonly sandbox?: unknown;
   readonly testBench?: { readonly url: () => Promise<string> } | undefined;
 }
 
-/** Returns the sandbox of a server; undefined if there is none or it cannot be reached. */
+/** Returns the sandbox of a server; undefined if it has none, or if the sandbox does not answer. */
 export async function findPageSandbox(
   { sandbox, testBench }: SandboxAccess,
   rights: SandboxRights,
@@ -48,12 +48,12 @@ export async function findPageSandbox(
       answer: (request, body) => answerOf(page, rights, request, body),
     };
   } catch {
-    // Without its sandbox, the page still shows its runs. The tools report why it cannot be reached.
+    // The page then shows only the runs. The tools report why the sandbox does not answer.
     return undefined;
   }
 }
 
-/** Returns a function that finds the sandbox once. If that fails, it tries again after some time. */
+/** Returns a function that remembers the sandbox once it is found. After a failure, it tries again later. */
 export function findOnce(find: () => Promise<PageSandbox | undefined>, now = Date.now) {
   let finding: Promise<PageSandbox | undefined> | undefined;
   let at = 0;
@@ -68,7 +68,7 @@ export function findOnce(find: () => Promise<PageSandbox | undefined>, now = Dat
 
 const FIND_AGAIN_MS = 10_000;
 
-/** The page of a sandbox, which opens a session for any program on this machine. */
+/** The sandbox's own web page. It opens a session for any program on this machine. */
 interface SandboxPage {
   readonly url: string;
   token(isOver?: string): Promise<string>;
@@ -100,8 +100,8 @@ async function sessionOf(url: string): Promise<string> {
 }
 
 /**
- * Sends a request to the sandbox's page. If the session has ended because the sandbox was restarted, sends it again
- * with a new token.
+ * Sends a request to the sandbox's page. If its session has ended, because the sandbox was restarted, opens a new
+ * session and sends the request again.
  */
 async function sendToPage(page: SandboxPage, path: string, init: RequestInit = {}): Promise<Response> {
   const token = await page.token();
@@ -132,10 +132,13 @@ async function answerOf(
     headers: { "Content-Type": "application/json", Origin: new URL(page.url).origin },
   };
   const answer = await sendToPage(page, pathname + search, isPost ? posted : {}).catch((thrown: unknown) => {
-    throw new RefusedRequest(502, `The sandbox did not answer (${thrown instanceof Error ? thrown.message : thrown}).`);
+    throw new RefusedRequest(
+      502,
+      `The sandbox does not answer (${thrown instanceof Error ? thrown.message : thrown}).`,
+    );
   });
   const { status, headers, body: content } = answer;
-  // The sandbox refused this server's session. The person's own session is still valid, so the status is not 401.
+  // The sandbox refused this server's session. The person's own session is valid, so the response is not a 401.
   if (status === 401) throw new RefusedRequest(502, "The sandbox refused the session of this page.");
   const kept = ["content-type", "content-disposition"].flatMap((name) => {
     const value = headers.get(name);
@@ -144,12 +147,12 @@ async function answerOf(
   return new Response(content, { status, headers: Object.fromEntries(kept) });
 }
 
-/** The pause before the stream of the sandbox is opened again, in milliseconds. */
+/** The pause before the sandbox's stream is opened again, in milliseconds. */
 const AGAIN_MS = 1000;
-/** The maximum number of messages that wait for a page that does not read. After that, it receives everything again. */
+/** The maximum number of messages for a tab that does not read them. Beyond it, the tab later gets everything again. */
 const MAX_WAITING = 50;
 
-/** Returns the updates of the sandbox's page. Follows its stream as long as this page is open. */
+/** Returns the updates of the sandbox's page. Reads its stream as long as a tab of this page is open. */
 function updatesOf(page: SandboxPage, rights: SandboxRights): StreamSource<Message> {
   let waiting: Message[] = [];
   let count = 0;
@@ -173,7 +176,7 @@ function updatesOf(page: SandboxPage, rights: SandboxRights): StreamSource<Messa
   };
 }
 
-/** Converts a message of the sandbox's page for this page. */
+/** Adapts a message of the sandbox's page for this page. */
 function passedOn(message: Message, rights: SandboxRights): readonly Message[] {
   if (message.kind === "hello") return [];
   return [message.kind === "sandbox" && rights === "reads" ? { ...message, readOnly: true } : message];
@@ -193,7 +196,7 @@ async function follow(
         if (isBehind) break;
       }
     } catch {
-      // The next round tries again.
+      // The loop tries again after a pause.
     }
     if (!signal.aborted && !isBehind) take([{ kind: "sandbox", address: page.url, appKey: "", isLost: true }]);
     await new Promise((resolve) => setTimeout(resolve, AGAIN_MS).unref());

@@ -19,8 +19,9 @@ const ROWS = 150;
 const newEvent = z.strictObject({ text: z.string() });
 
 /**
- * Returns the handler of a sandbox's page at `url`: its events, targetings and faults. The caller has checked that
- * requests come from this machine. Loading the page opens a session without a link, because the data is not real.
+ * Returns the request handler of a sandbox's web page at `url`: its events, targetings and faults. The caller has
+ * checked that requests come from this machine. Loading the page opens a session without login, because the data is not
+ * real.
  */
 export function sandboxPage(world: World, url: string): (request: Request) => Promise<Response> {
   const sessions = pageSessions({ person: z.literal("local") });
@@ -40,7 +41,7 @@ export function sandboxPage(world: World, url: string): (request: Request) => Pr
     about: () => ({ session: sessions.open("local") }),
     async enter(request) {
       if (new URL(request.url).pathname === PATHS.page) throw notRead();
-      return orRefused(await sessions.of(request), `open ${url}/ first`, 401);
+      return orRefused(await sessions.of(request), `Open ${url}/ in a browser first.`, 401);
     },
   });
   addChanges(app, world);
@@ -54,7 +55,11 @@ type SandboxApp = PageApp<PageSession<"local">>;
 /** Adds the routes that change the sandbox. */
 function addChanges(app: SandboxApp, world: World): void {
   app.post(PATHS.reset, ({ var: { posted } }) => {
-    const { only } = orRefused(resetSchema.safeParse(posted).data, "there is no such thing to reset", 400);
+    const { only } = orRefused(
+      resetSchema.safeParse(posted).data,
+      "Only these parts can be reset: state, events, requests, faults.",
+      400,
+    );
     reset(world, only);
     return dataAnswer({});
   });
@@ -64,7 +69,7 @@ function addChanges(app: SandboxApp, world: World): void {
     return dataAnswer(faultsMessage(world.faults));
   });
   app.post(`${PATHS.faults}/:id{[0-9]{1,15}}/remove`, ({ req }) => {
-    if (!world.faults.remove(Number(req.param("id")))) throw new RefusedRequest(404, "this fault was already removed");
+    if (!world.faults.remove(Number(req.param("id")))) throw new RefusedRequest(404, "This fault was already removed.");
     return dataAnswer({});
   });
   app.post(PATHS.events, ({ var: { posted } }) => {
@@ -74,14 +79,14 @@ function addChanges(app: SandboxApp, world: World): void {
   });
 }
 
-/** The sources of the page's data. */
+/** What the routes read from. */
 interface Read {
   readonly world: World;
   readonly figures: Figures;
   readonly url: string;
 }
 
-/** Adds the routes that read the sandbox, except the stream. */
+/** Adds the routes that only read, except the stream. */
 function addReads(app: SandboxApp, { world, figures, url }: Read): void {
   app.get(PATHS.events, ({ req }) => {
     const { before, problem, filter = "", verdict } = req.query();
@@ -97,7 +102,7 @@ function addReads(app: SandboxApp, { world, figures, url }: Read): void {
   });
   app.get(`${PATHS.events}/:seq`, ({ req }) => {
     const detail = eventDetail(world.events, Number(req.param("seq")), figures);
-    return dataAnswer(orRefused(detail, "This event is not stored any more."));
+    return dataAnswer(orRefused(detail, "This event is no longer stored."));
   });
   app.get(PATHS.targetings, ({ req }) => {
     const { search = "", ...query } = req.query();
@@ -107,11 +112,11 @@ function addReads(app: SandboxApp, { world, figures, url }: Read): void {
     const { option, parent, ...query } = req.query();
     const id = req.param("id");
     const list = option === undefined ? optionsIn(world, id, parent, partIn(query)) : contextIdsOf(world, id, option);
-    return dataAnswer(orRefused<object>(list, "This was deleted in the meantime."));
+    return dataAnswer(orRefused<object>(list, "This targeting, group or option no longer exists."));
   });
 }
 
-/** Returns the part of a list that a query asks for. */
+/** Returns the range of a list that a query requests. */
 function partIn({ from, limit }: Readonly<Record<string, string>>): Part {
   return { from: countIn(from, 0), limit: countIn(limit, ROWS) };
 }
@@ -120,7 +125,7 @@ function countIn(given = "", otherwise: number): number {
   return /^\d{1,9}$/.test(given) ? Number(given) : otherwise;
 }
 
-/** The position of a page in the updates: the events that it has, and the versions of the other parts. */
+/** The state of a page in the stream: the last event that it has, and the versions of its other parts. */
 interface Position {
   readonly newest: number;
   readonly cleared: number;
@@ -128,12 +133,12 @@ interface Position {
   readonly faults: number;
 }
 
-/** Returns the updates of a sandbox's page: its events, targetings and faults. */
+/** Returns the updates of a sandbox's page: events, targetings and faults. */
 export function sandboxUpdates(
   world: World,
   figures = eventFigures(world.events, world.sources.now),
 ): StreamSource<Message> {
-  // Positions of an earlier process are not valid here.
+  // Positions contain this mark, so that those from an earlier process are recognized and not used.
   const process = randomBytes(6).toString("hex");
   const targetings = targetingSizes(world);
   const versions = { state: 0, faults: 0 };
@@ -183,9 +188,9 @@ export function isTestFormat(format: string): format is TestFormat {
 }
 
 /**
- * Generates a file with tests for events and parameters that have not arrived: all cases for missing events, and the
- * full event if only a parameter is missing. Returns undefined if everything has arrived. `sandboxUrl` is the address to
- * which a page under test sends its events.
+ * Generates a test file for events and parameters that have not arrived: all cases for missing events, and the full
+ * event if only a parameter is missing. Returns undefined if everything has arrived. `sandboxUrl` is the address to
+ * which the tested website sends its events.
  */
 export async function testsForUnseen(
   coverage: readonly CoverageRow[],
@@ -197,7 +202,7 @@ export async function testsForUnseen(
     .filter(({ count, parameters }) => count > 0 && parameters.some((parameter) => parameter.count === 0))
     .map(({ name }) => name);
   if (never.length + partly.length === 0) return undefined;
-  // Loaded late: few people generate tests.
+  // Imported on demand to keep the start fast: few people generate tests.
   const [{ generateEventTests }, { emitSuite, SUITE_FORMATS }] = await Promise.all([
     import("../events/suites/generate.ts"),
     import("../events/suites/emit.ts"),

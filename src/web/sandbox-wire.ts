@@ -1,21 +1,21 @@
-// The messages about a sandbox (see wire.ts): its events, targetings and faults.
+// The messages about a sandbox: its events, targetings and faults. wire.ts has the other messages.
 
-/** The address of the sandbox of this page. The sandbox's views are empty until this message arrives. */
+/** Announces the sandbox whose views the page shows. Its views are empty until this message arrives. */
 export interface SandboxMessage {
   readonly kind: "sandbox";
-  /** The base address of the sandbox's APIs, and an app key that its event API accepts. */
+  /** The base address of the sandbox's APIs. */
   readonly address: string;
   readonly appKey: string;
-  /** Faults and test events are not allowed: they can only be sent from the sandbox's own machine. */
+  /** The page cannot add faults or send test events: it does not run on the sandbox's own machine. */
   readonly readOnly?: boolean | undefined;
-  /** The sandbox does not answer. The page shows its last known state. */
+  /** The sandbox does not answer, so the page shows its last known state. */
   readonly isLost?: boolean | undefined;
 }
 
-/** The events that arrived at a sandbox since the last update, with statistics of all events. */
+/** The events that arrived since the last update, with the statistics of all events. */
 export interface EventsMessage extends EventFigures {
   readonly kind: "events";
-  /** The page must drop earlier events: the log was reset, or this is the first message of a stream. */
+  /** The page must drop earlier events, because the log was reset or the stream has just started. */
   readonly whole?: boolean;
   /** The newest events that are not on the page yet, oldest first, at most 100. */
   readonly events: readonly EventRow[];
@@ -24,43 +24,40 @@ export interface EventsMessage extends EventFigures {
 
 /** Statistics of all events since the last reset. */
 export interface EventFigures {
-  /** Events of the last ten minutes. `now` is the server's clock. A bar is absent if no event arrived. */
+  /** The events of the last ten minutes. `now` is the server's clock. Bars without events are omitted. */
   readonly histogram: { readonly now: number; readonly everyMs: number; readonly bars: readonly HistogramBar[] };
-  /** The most frequent causes for which events were not recorded, and the number of events with other causes. */
+  /** The most frequent reasons why events were not recorded. `otherProblems` counts the events with other reasons. */
   readonly problems: readonly EventCause[];
   readonly otherProblems: number;
   readonly coverage: readonly CoverageRow[];
-  /** The most frequent event names that are not supported. */
+  /** The most frequent unsupported event names. */
   readonly unknownNames: readonly UnknownName[];
 }
 
 export type Verdict = "recorded" | "ignored" | "rejected";
 
-/** Events that arrived within `everyMs` milliseconds from `at`. */
+/** The events that arrived within `everyMs` milliseconds after `at`, counted by result. */
 export interface HistogramBar extends Readonly<Record<Verdict, number>> {
   readonly at: number;
 }
 
-/** A sentence in parts. Names of fields and events are `code`. */
+/** A sentence in parts. Names of fields and events are in `code`. */
 export type Words = readonly (string | { readonly code: string })[];
 
-/** Events that were not recorded, all for the same cause. `GET /page/events?problem={id}` lists them. */
+/** All events that were not recorded for the same reason. `GET /page/events?problem={id}` lists them. */
 export interface EventCause {
   readonly id: number;
   readonly verdict: Exclude<Verdict, "recorded">;
   readonly count: number;
-  /** An event name with this cause, and how many other names have it; null if the events have no name. */
+  /** An event name with this cause; null if the events have no name. `otherNames` counts the other names. */
   readonly name: string | null;
   readonly otherNames?: number;
-  /**
-   * The documented event that was probably intended; absent if none is similar, or if the cause is the same for all
-   * events.
-   */
+  /** The documented event that was probably intended. Absent if none is similar, or if the cause does not depend on the event name. */
   readonly event?: string;
   readonly cause: Words;
   readonly firstAt: number;
   readonly lastAt: number;
-  /** The sequence number of the newest event. */
+  /** The sequence number of the newest of these events. */
   readonly latest: number;
   readonly platforms: readonly { readonly platform: string; readonly events: number }[];
 }
@@ -74,12 +71,13 @@ export interface EventRow {
   readonly uid: string | null;
   readonly name: string | null;
   readonly platform?: string;
-  /** The reason why it was not recorded. */
+  /** The reason why the event was not recorded. */
   readonly cause?: Words;
 }
 
 /**
- * The answer of `GET /page/events?filter=…&verdict=…&problem=ID&before=SEQ`: the newest 100 that match, oldest first.
+ * The answer of `GET /page/events?filter=…&verdict=…&problem=ID&before=SEQ`: the newest 100 matching events, oldest
+ * first.
  */
 export interface EventList {
   readonly events: readonly EventRow[];
@@ -91,45 +89,44 @@ export interface EventDetail {
   readonly event: EventRow;
   /** The body as it was sent. */
   readonly text: string;
-  /** Decisive problems come first. */
+  /** Problems that prevented recording come first. */
   readonly problems: readonly EventProblem[];
   readonly corrected?: CorrectedEvent;
-  /** All events with the same problem. */
+  /** All events that were not recorded for the same reason. */
   readonly sameProblem?: EventCause;
   /** The answer of the real endpoint, if events are forwarded to one. */
   readonly forwarded?: { readonly status: number; readonly message: string };
 }
 
-/** One problem of an event, and how to fix it. */
 export interface EventProblem {
   readonly message: string;
   readonly fix: string;
-  /** Because of this problem, the event was not recorded, or the service may not record it. */
+  /** The event was not recorded because of this problem, or the service may not record it. */
   readonly isDecisive: boolean;
   /** The section of the event API document. */
   readonly section?: string;
 }
 
-/** An event with its mistakes corrected. */
+/** A suggested correction of an event. */
 export interface CorrectedEvent {
   /** The event as JSON. */
   readonly text: string;
-  /** The renamed fields, each as `orderId → tx_id`. The name of the event itself is not included. */
+  /** The renamed fields, each as `orderId → tx_id`. A corrected event name is not listed here. */
   readonly renamed: readonly string[];
-  /** The differences from the event that was sent. */
+  /** The original body with the differences marked. */
   readonly lines: readonly BodyLine[];
-  /** Fields whose value is only an example. */
+  /** Paths of added fields. The person must replace their example values. */
   readonly examples: readonly string[];
 }
 
-/** A line of a body, in parts. */
+/** A line of a JSON body, in parts. */
 export type BodyLine = readonly { readonly is: "same" | "removed" | "added"; readonly text: string }[];
 
 /** How often a documented event arrived, and how often with each parameter. */
 export interface CoverageRow {
   readonly name: string;
   readonly count: number;
-  /** How many of these events were not recorded. */
+  /** How many events with this name were not recorded. */
   readonly wrong: number;
   readonly parameters: readonly ParameterCoverage[];
 }
@@ -137,7 +134,7 @@ export interface CoverageRow {
 export interface ParameterCoverage {
   readonly name: string;
   readonly required: boolean;
-  /** How many events had it, and how many were dropped because it was missing. */
+  /** How many events had the parameter. `missing` counts those that were dropped because it was absent. */
   readonly count: number;
   readonly missing: number;
 }
@@ -149,14 +146,17 @@ export interface UnknownName {
   readonly nearest?: string;
 }
 
-/** The formats of `GET /page/events/tests?format=…`: tests for events and parameters that have not arrived. */
+/**
+ * The file formats of `GET /page/events/tests?format=…`, which generates tests for events and parameters that have not
+ * arrived.
+ */
 export type TestFormat = "vitest" | "playwright" | "curl" | "json";
 
 /** The targetings of a sandbox. */
 export interface TargetingsMessage {
   readonly kind: "targetings";
   readonly targetings: readonly TargetingRow[];
-  /** Changes each time any targeting changes. The page then reads its open branches again. */
+  /** Changes whenever any targeting changes. The page then reads its open branches again. */
   readonly version: number;
   /** The server's clock. */
   readonly now: number;
@@ -167,17 +167,17 @@ export interface TargetingRow {
   readonly _id: string;
   readonly name: string;
   readonly project: string;
-  /** The number of options, including sub-options. */
+  /** Includes sub-options. */
   readonly options: number;
   readonly contexts: number;
-  /** When something in it was last changed since the sandbox started; absent if nothing was. */
+  /** When the targeting or one of its options was last changed; absent if nothing changed since the sandbox started. */
   readonly changedAt?: number;
 }
 
 /**
- * An option or group with its counts. `GET /page/targetings/{_id}?parent=…&from=N` returns an OptionList: the options
- * of
- * the top level or of a group. `GET /page/targetings?search=…` returns all options whose name or Context ID matches.
+ * An option or group with its counts. `GET /page/targetings/{_id}?parent=…&from=N` returns an OptionList with the
+ * options of the top level or of a group. `GET /page/targetings?search=…` returns all options whose name or Context ID
+ * matches.
  */
 export interface OptionRow {
   readonly _id: string;
@@ -185,12 +185,12 @@ export interface OptionRow {
   readonly isGroup: boolean;
   readonly contexts: number;
   readonly children: number;
-  /** When it was created or changed since the sandbox started. */
+  /** Absent if it was neither created nor changed since the sandbox started. */
   readonly changedAt?: number;
   readonly isNew?: boolean;
-  /** The names of its targeting and group; only in the answer of a search. */
+  /** The names of the option's targeting and group; only in search results. */
   readonly group?: string;
-  /** The targeting's ID; only in the answer of a search. */
+  /** The ID of the option's targeting; only in search results. */
   readonly targeting?: string;
 }
 
@@ -199,13 +199,13 @@ export interface OptionList {
   readonly total: number;
 }
 
-/** The answer of `GET /page/targetings/{_id}?option=ID`: the first Context IDs, and their total number. */
+/** The answer of `GET /page/targetings/{_id}?option=ID`: the first Context IDs of an option, and their total number. */
 export interface OptionDetail {
   readonly contextIds: readonly string[];
   readonly total: number;
 }
 
-/** The active faults. `POST /page/faults` adds a NewFault, `/page/faults/{id}/remove` removes one. */
+/** The active faults. `POST /page/faults` adds a NewFault, and a POST to `/page/faults/{id}/remove` removes one. */
 export interface FaultsMessage {
   readonly kind: "faults";
   readonly faults: readonly FaultRow[];
@@ -221,7 +221,7 @@ export interface FaultRow {
   readonly times: string;
   /** Describes what happens to a request that triggers the fault. */
   readonly says: string;
-  /** How many requests matched, and how many of them triggered the fault. */
+  /** How many requests the fault matched, and how many of them it affected. */
   readonly met: number;
   readonly struck: number;
 }
@@ -242,7 +242,7 @@ export interface FaultField {
   readonly most?: number;
 }
 
-/** A fault as the page adds it. The specific fields of its kind are added to these. */
+/** The body of a request that adds a fault. Further fields are those of its kind. */
 export interface NewFault {
   readonly operation: string;
   readonly kind: string;

@@ -7,26 +7,26 @@ import type { ToolServices } from "../tools/context.ts";
 import { waitingOfAnyKind } from "../tools/write/waiting.ts";
 import type { ShownEnvironment } from "./wire.ts";
 
-/** The runs that a person may see: those of one caller, and those of other callers that the person decides on. */
+/** The runs that a person may see: those of one caller, and those of other callers that the person may approve. */
 export interface PageScope {
   readonly services: ToolServices;
-  /** The caller whose runs are shown; "" has none. */
+  /** The caller whose runs are shown. "" is a person without own runs. */
   readonly caller: string;
-  /** The project whose runs this process could execute, with its display name. */
+  /** The project whose runs this process can execute, with the name that the page shows. */
   readonly project: { readonly id: string; readonly name: string };
-  /** The runs of other callers that are decided on here; absent if there are none. */
+  /** Present if this person approves runs of other callers. */
   readonly approves?: ApproverScope;
 }
 
-/** The runs of other callers that a person decides on. */
+/** The runs of other callers that a person may approve. */
 interface ApproverScope {
-  /** Returns the scope that could execute a run; undefined if this person may not decide on the run. */
+  /** Returns the scope of the process that can execute a run; undefined if this person may not approve it. */
   readonly of: (run: Pick<RunHeader, "project" | "caller">) => PageScope | undefined;
-  /** The name of the caller whose runs this person may not approve, because the person requested them. */
+  /** The person's own caller name. The person may not approve the runs of this caller. */
   readonly except?: string | undefined;
 }
 
-/** Returns the environment that a server's changes go to, for the page. A project without its own name is not shown. */
+/** Returns the environment that a server changes, as the page shows it. A project without its own name is omitted. */
 export function shownEnvironment(
   { environment, apiUrl }: Pick<ToolServices, "environment" | "apiUrl">,
   { id, name }: PageScope["project"],
@@ -38,15 +38,16 @@ export function shownEnvironment(
   };
 }
 
-/** A run that a person may see, and the scope that could execute it. */
 export interface SeenRun {
   readonly run: Run;
   readonly shown: PageScope;
-  /** Whether the run belongs to the shown caller. On the runs of other callers, the person only decides. */
+  /**
+   * Whether the run belongs to the caller of the scope. Of other runs, the person sees only those that they approve.
+   */
   readonly isOwn: boolean;
 }
 
-/** Returns a run of this person, or one that they decide or have decided on; undefined if they may see no such run. */
+/** Returns a run of this person, or one that they may approve or have decided on; undefined if they may not see it. */
 export async function visibleRun(runId: string, shown: PageScope): Promise<SeenRun | undefined> {
   const run = await shown.services.runs.find(runId);
   if (run === undefined) return undefined;
@@ -55,7 +56,7 @@ export async function visibleRun(runId: string, shown: PageScope): Promise<SeenR
   return its && { run, shown: its, isOwn: false };
 }
 
-/** Returns the result of `reading`; "damaged" if it fails because the record of the run is damaged. */
+/** Returns the result of `reading`; "damaged" if the stored run cannot be read. */
 export async function unlessDamaged<T>(reading: Promise<T>): Promise<T | "damaged"> {
   try {
     return await reading;
@@ -74,8 +75,7 @@ function isDecidedOnPage(run: Run): boolean {
   );
 }
 
-/** The message if another person must approve a run. */
-export const OWN_REQUEST = "You asked for this yourself: another person has to approve it.";
+export const OWN_REQUEST = "You requested this change yourself, so another person must approve it.";
 
 /** Returns the reason why this person may not approve a run; undefined if they may. */
 export function whyNotApprovable(
@@ -87,15 +87,15 @@ export function whyNotApprovable(
 }
 
 /**
- * The minimum time between two reads of a run that does not wait, in milliseconds. Runs younger than `NEW_MS` are read
- * each time, because they may soon wait.
+ * The minimum time between two reads of a run that does not wait for approval, in milliseconds. A run younger than
+ * `NEW_MS` is read each time, because it may soon need approval.
  */
 const LOOK_AGAIN_MS = 2000;
 const NEW_MS = 10_000;
 
 /**
- * Returns a function that finds the runs of other callers that wait for this person's decision. Decided runs stay in
- * its results, so that the person sees their outcome.
+ * Returns a function that finds the runs of other callers that wait for this person's approval. Runs that were decided
+ * stay in the result, so that the person sees the outcome.
  */
 export function runsOfOthers(shown: PageScope): () => Promise<readonly SeenRun[]> {
   const waited = new Set<string>();

@@ -3,38 +3,40 @@ import * as z from "zod";
 import type { EndedSessions } from "../runs/backend.ts";
 import { TOKEN_HEADER } from "./wire.ts";
 
-/** A person's session with the page. Only the page stores the token of the session; it sends it with each request. */
+/**
+ * A person's login session on the web page. The page stores the token and sends it with each request; the server stores
+ * nothing.
+ */
 export interface PageSession<Person> {
-  /** The ID of the session, which renewals keep. */
+  /** Stays the same when the session is renewed. */
   readonly id: string;
-  /** The person, as known when the session was opened or last renewed. */
+  /** Known when the session was opened or last renewed. */
   readonly person: Person;
   readonly endsAt: number;
 }
 
-/** The sessions that are encrypted with the same key. */
 interface PageSessions<Person> {
   /** Opens a session for 12 hours, or for `lastsMs` if that is shorter. Returns its token. */
   open(person: Person, lastsMs?: number): string;
   /** Returns a new token for a session, with the same end and current data about the person. */
   renew(session: PageSession<Person>, person: Person): string;
   /**
-   * Returns the session of a request's token; undefined if it is not valid or has ended. Throws if the store of ended
-   * sessions cannot be read.
+   * Returns the session of the token in a request's header; undefined if the token is not valid or has expired. Throws
+   * if the store of ended sessions cannot be read.
    */
   of(request: Request): Promise<PageSession<Person> | undefined>;
-  /** Ends a session. Its tokens are refused immediately, and by other processes after at most two seconds. */
+  /** Ends a session. This process refuses its tokens immediately, other processes after at most two seconds. */
   end(session: PageSession<Person>): Promise<void>;
 }
 
 const LAST_MS = 12 * 3_600_000;
-/** How long a session counts as not ended by another process after the last check, in milliseconds. */
+/** Another process may end a session. After a check, a session counts as open for this many milliseconds. */
 const FRESH_MS = 2000;
 
 /**
- * Stores sessions in their encrypted tokens. With a key of this process, the sessions end with the process; with a
- * shared key, they are valid in all processes. `person` is the schema of the person; `shared` stores the sessions that
- * any of these processes has ended.
+ * Keeps each session in its own encrypted token. With a key of this process, the sessions end with the process; with a
+ * shared key, they are valid in all processes. `person` is the schema of the stored person. `shared` is the store in
+ * which all processes record the sessions that they end.
  */
 export function pageSessions<Person>({
   person: form,
@@ -49,9 +51,12 @@ export function pageSessions<Person>({
 }): PageSessions<Person> {
   const content = z.object({ id: z.string(), person: form });
   const { seal, open } = sealFor({ key, purpose: "page session", content, mostMs: LAST_MS, now });
-  /** The sessions that were ended early. None is forgotten: a clock that is set back makes tokens valid again. */
+  /**
+   * The IDs of sessions that were ended early. They are never removed, because a clock that is set back would make
+   * their tokens valid again.
+   */
   const ended = new Set<string>();
-  /** When it was last checked that no other process had ended a session. */
+  /** When `shared` was last asked whether a session has ended, by session ID. */
   const lookedAt = new Map<string, number>();
   const isEnded = async (id: string): Promise<boolean> => {
     if (ended.has(id) || shared === undefined) return ended.has(id);
@@ -83,28 +88,28 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Encrypts and decrypts texts of one kind. Without the key, nobody can read, create or change one. */
 interface Seal<Content> {
   /** Encrypts content that is valid until `endsAt`, in milliseconds since 1970. */
   seal(content: Content, endsAt: number): string;
-  /** Returns the content of a text; undefined if its kind or key is wrong, or it has expired. */
+  /** Encrypts and decrypts texts of one purpose. Without the key, nobody can read, create or change such a text. */
   open(text: string): { readonly content: Content; readonly endsAt: number } | undefined;
 }
 
-/** The options of a seal: a key that several purposes share, and the purpose, for which a separate key is derived. */
 interface SealOptions<Content> {
   readonly key: Uint8Array;
   readonly purpose: string;
   readonly content: z.ZodType<Content>;
-  /** The maximum validity, in milliseconds. A later end means that the text was made while the clock was ahead. */
+  /**
+   * The maximum validity, in milliseconds. Texts that end later are refused: the clock was ahead when they were made.
+   */
   readonly mostMs: number;
   readonly now: () => number;
 }
 
-/** Encrypts texts of one purpose with authenticated encryption (AES-GCM). */
+/** Encrypts texts of one purpose with authenticated encryption (AES-GCM). Derives a separate key for the purpose. */
 export function sealFor<Content>({ key, purpose, content, mostMs, now }: SealOptions<Content>): Seal<Content> {
   const own = new Uint8Array(hkdfSync("sha256", key, "", purpose, KEY_BYTES));
-  // Numbers in zod are finite. An infinite end would never expire.
+  // An infinite end would never expire. zod accepts only finite numbers.
   const sealed = z.object({ endsAt: z.number(), content });
   return {
     seal(given, endsAt) {
@@ -134,7 +139,7 @@ function decrypt(bytes: Buffer, key: Uint8Array): string | undefined {
   try {
     return Buffer.concat([text, decipher.final()]).toString("utf8");
   } catch {
-    // The tag does not match. Node throws an error without its own class for this.
+    // The tag does not match: another key, or a changed text. Node has no error class for this.
     return undefined;
   }
 }

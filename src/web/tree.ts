@@ -3,21 +3,20 @@ import type { Project, StoredOption } from "../sandbox/rules/store.ts";
 import type { World } from "../sandbox/world.ts";
 import type { OptionDetail, OptionList, OptionRow, TargetingRow } from "./sandbox-wire.ts";
 
-/** The maximum rows of one answer, Context IDs of one option, and length of a name. */
+/** The maximum number of rows in one response, of Context IDs of one option, and of characters in a name. */
 const MAX_ROWS = 500;
 const MAX_CONTEXTS = 1000;
 const MAX_LETTERS = 1000;
 const cut = (name: string): string => cutText(name, MAX_LETTERS);
 
-/** The requested part of a list. */
 export interface Part {
   readonly from: number;
   readonly limit: number;
 }
 
 /**
- * Returns a function that lists all targetings with their sizes, and the time of each one's last change since the
- * sandbox was ready. Deletions are noticed by comparing with the previous call.
+ * Returns a function that lists all targetings with their sizes and the time of their last change since the sandbox was
+ * ready. It recognizes deletions by comparison with the previous call.
  */
 export function targetingSizes(world: World): () => readonly TargetingRow[] {
   const known = new Map<string, { readonly options: number; readonly contexts: number; readonly changedAt: number }>();
@@ -41,7 +40,7 @@ export function targetingSizes(world: World): () => readonly TargetingRow[] {
   };
 }
 
-/** Returns the number of Context IDs of each targeting of a project, and when an option of it was last changed. */
+/** Returns, by targeting, the number of Context IDs and the time at which one of its options last changed. */
 function sizesOf({ options }: Project): ReadonlyMap<string, { contexts: number; lastAt: number }> {
   const sizes = new Map<string, { contexts: number; lastAt: number }>();
   for (const { targeting, contexts, updatedAt } of options.values()) {
@@ -53,7 +52,7 @@ function sizesOf({ options }: Project): ReadonlyMap<string, { contexts: number; 
   return sizes;
 }
 
-/** Returns the options directly in a targeting or group; undefined if there is no such targeting or group. */
+/** Returns the options directly below a targeting or group; undefined if it does not exist. */
 export function optionsIn(
   world: World,
   targetingId: string,
@@ -70,7 +69,7 @@ export function optionsIn(
   return undefined;
 }
 
-/** Returns the Context IDs of an option in the order in which they were added; undefined if there is no such option. */
+/** Returns the Context IDs of an option in the order in which they were added; undefined if it does not exist. */
 export function contextIdsOf(world: World, targetingId: string, optionId: string): OptionDetail | undefined {
   for (const { options } of world.projects.values()) {
     const option = options.get(optionId);
@@ -82,7 +81,8 @@ export function contextIdsOf(world: World, targetingId: string, optionId: string
 }
 
 /**
- * Returns the options of all targetings whose name contains a text (case-insensitive) or that have it as a Context ID.
+ * Returns the options of all targetings whose name contains the text (case-insensitive) or that have it as a Context
+ * ID.
  */
 export function findMatchingOptions(world: World, search: string, { from, limit }: Part): OptionList {
   const wanted = search.toLowerCase();

@@ -11,17 +11,17 @@ import type { Run } from "../runs/kind.ts";
 import type { ToolServices } from "../tools/context.ts";
 import type { ChangeCounts, EffectObjects, RunRow, EffectPart as ShownPart, Waiting } from "./wire.ts";
 
-/** The maximum number of objects of one kind in a row, or in a page of objects. */
+/** The maximum number of objects of one kind in a row, or in one page of a list. */
 const MAX_OBJECTS = 100;
 /** From this number of deletions on, a person must type the targeting's name to approve them. */
 const LARGE = 100;
-/** The maximum number of objects of a run whose undo is planned for the page: 10,000 take some 100 ms. */
+/** An undo plan for the page is computed for at most this many objects. 10,000 objects take about 100 ms. */
 const MAX_PLANNED = 10_000;
-/** Names that a person can type: letters, marks, digits, punctuation, symbols and single spaces, of limited length. */
+/** Matches names that a person can type: visible characters and single spaces. */
 const TYPED = /^[\p{L}\p{M}\p{N}\p{P}\p{S}]+(?: [\p{L}\p{M}\p{N}\p{P}\p{S}]+)*$/u;
 const MAX_TYPED = 60;
 
-/** Describes a run that waits for an approval; undefined if the run does not wait. */
+/** Describes the approval that a run waits for; undefined if it does not wait. */
 export function waitingOf(
   run: ChangeRun | ApprovalRun,
   { days, targeting }: { readonly days: number; readonly targeting: RunRow["targeting"] },
@@ -45,7 +45,7 @@ export function waitingOf(
   };
 }
 
-/** Describes what can be undone. Only what is deleted comes back under new IDs, or not at all. */
+/** Describes what can be undone. Objects that were deleted come back under new IDs, or not at all. */
 export function undoOf(
   { created, changed, deleted }: ChangeCounts,
   parts: readonly EffectPart[],
@@ -68,7 +68,7 @@ export function undoOf(
   return { title: undoTitle({ exact, newIds, lost }), notes: notes.filter((note) => note !== false) };
 }
 
-/** How many objects an undo restores exactly, under new IDs, with other differences, and not. */
+/** How many objects an undo restores exactly, under new IDs, with other differences, and not at all. */
 type UndoCounts = Readonly<Record<"exact" | "newIds" | "lost", number>> & { readonly differing?: number };
 
 function undoTitle(counts: UndoCounts): string {
@@ -78,7 +78,7 @@ function undoTitle(counts: UndoCounts): string {
   return exact + lost === 0 ? "Restorable under new IDs" : `Restorable: ${undoWords(counts)}`;
 }
 
-/** Returns what an undo restores: `332 exactly, 12 under new IDs, 1 not at all`. */
+/** Describes what an undo restores: `332 exactly, 12 under new IDs, 1 not at all`. */
 function undoWords({ exact, newIds, differing = 0, lost }: UndoCounts): string {
   const parts = [
     exact > 0 && `${thousands(exact)} exactly`,
@@ -90,8 +90,8 @@ function undoWords({ exact, newIds, differing = 0, lost }: UndoCounts): string {
 }
 
 /**
- * Returns what an undo of a run restores if nobody else changes anything. What is unresolved counts as not restored.
- * Returns undefined for a running run, and for one that is too large to be planned for each reader of the page.
+ * Returns what an undo of a run would restore if nothing else changes. Objects with an unknown result count as not
+ * restored. Returns undefined while the run is running, and if it is too large for a quick plan.
  */
 export async function undoOfRun(
   { header, state, status }: ChangeRun,
@@ -129,7 +129,7 @@ function actOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[]): stri
   return changed > 0 ? `Change ${many(changed, "option")}` : "Approve";
 }
 
-/** Returns what is deleted, e.g. `1 group and 2 options`; "" if nothing is. */
+/** Describes what would be deleted, e.g. `1 group and 2 options`; "" if nothing is deleted. */
 function deletionWords(parts: readonly EffectPart[]): string {
   const kinds = parts.flatMap(({ title, count }) => {
     const noun = Object.hasOwn(DELETED, title) ? DELETED[title] : undefined;
@@ -139,7 +139,7 @@ function deletionWords(parts: readonly EffectPart[]): string {
   return kinds.join(" and ");
 }
 
-/** Returns how many options are affected, and how many their targeting has. */
+/** Returns the number of affected options, and of all options in their targeting. */
 function magnitudeOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[]): Waiting["magnitude"] {
   if (!isChangeRun(run)) return undefined;
   const { changed, deleted } = countsOfWaiting(run);
@@ -161,8 +161,8 @@ function magnitudeOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[])
 }
 
 /**
- * Returns the text that a person must type on the page to approve a large deletion: the name of its targeting; the ID
- * if the name cannot be typed; otherwise the number of deletions. Returns undefined if the deletion is not large.
+ * Returns the text that a person must type to approve a large deletion; undefined for other changes. The text is the
+ * targeting's name, the ID if the name cannot be typed, or the number of deletions.
  */
 export function textToType(parts: readonly EffectPart[], targeting: RunRow["targeting"]): string | undefined {
   const { deleted } = countsOfEffect(parts);
@@ -174,12 +174,12 @@ export function textToType(parts: readonly EffectPart[], targeting: RunRow["targ
   return _id ?? thousands(deleted);
 }
 
-/** Returns whether a person typed the required text. Surrounding spaces and decomposed letters do not matter. */
+/** Returns whether a person typed the required text. Spaces around it and decomposed letters make no difference. */
 export function isTyped(typed: string | undefined, wanted: string): boolean {
   return typed?.trim().normalize("NFC") === wanted;
 }
 
-/** Returns the first objects of one kind, for a row. The page requests the others. */
+/** Returns the first objects of one kind. The page requests the others when it needs them. */
 function firstObjects({ title, count, objects }: EffectPart): ShownPart {
   const kind = title === WITHIN_TITLE ? "inside" : kindOfPart(title);
   return { title, count, objects: objects.slice(0, MAX_OBJECTS).map(shownObject), kind };
@@ -189,7 +189,7 @@ function shownObject({ name, says }: EffectPart["objects"][number]): ShownPart["
   return { name, ...(says !== undefined && { says }) };
 }
 
-/** Returns a page of the objects of one kind, filtered by name. */
+/** Returns one page of the objects of one kind, filtered by name. */
 export function objectsOf(part: EffectPart, query: URLSearchParams): EffectObjects {
   const text = (query.get("search") ?? "").toLowerCase();
   const found = part.objects.filter(
@@ -199,32 +199,31 @@ export function objectsOf(part: EffectPart, query: URLSearchParams): EffectObjec
   return { objects: found.slice(from, from + MAX_OBJECTS).map(shownObject), total: found.length };
 }
 
-/** The facts that the title of a run is made of. Unknown facts are absent. */
+/** The facts from which the title of a run is composed. Unknown facts are absent. */
 export interface TitleParts {
   readonly tool: string;
   readonly status: string;
   readonly items: number;
   readonly done: number;
   readonly did?: ChangeCounts | undefined;
-  /** The name of its only targeting. */
+  /** Absent if the run has no targeting or several. */
   readonly targeting?: string | undefined;
-  /** The name of its only object. */
+  /** The object's name, if the run has only one object. */
   readonly only?: string | undefined;
   /** How many options are deleted together with their targetings. */
   readonly options?: number | undefined;
-  /** What a waiting run deletes, e.g. `1 group and 2 options`. */
+  /** What a run that waits for approval would delete, e.g. `1 group and 2 options`. */
   readonly deletes?: string | undefined;
-  /** The new name of its only object, if it is renamed. */
+  /** The new name, if the run renames its only object. */
   readonly to?: string | undefined;
   readonly fileName?: string | undefined;
   /** For a plan: whether it is an undo plan, and how many changes it contains. */
   readonly plan?: { readonly isUndo: boolean; readonly changes: ChangeCounts } | undefined;
 }
 
-/** The maximum length of a name in a title. */
 const MAX_LETTERS = 80;
 
-/** The first word of a title: in the past tense if the run succeeded at least partly, otherwise the base form. */
+/** The first word of a title: the past tense if at least a part succeeded, otherwise the base form. */
 const VERBS = {
   add: ["Added", "Add"],
   import: ["Imported", "Import"],
@@ -294,12 +293,11 @@ export function titleOf({ tool, status, items, done, did, plan, ...names }: Titl
   }
 }
 
-/** Returns the text about options that are deleted with targetings: ` and its 333 options`. */
 function withOptions(only: string | undefined, options = 0): string {
   return options === 0 ? "" : ` and ${only === undefined ? "their" : "its"} ${many(options, "option")}`;
 }
 
-/** Returns counts of changes as text: `1 new, 3 changed, 1 deleted`. */
+/** Describes counts of changes: `1 new, 3 changed, 1 deleted`. */
 function changeCounts(counts: ChangeCounts | undefined): string {
   if (counts === undefined) return "";
   const words = { created: "new", changed: "changed", deleted: "deleted" } as const;
@@ -309,7 +307,6 @@ function changeCounts(counts: ChangeCounts | undefined): string {
   return parts.join(", ");
 }
 
-/** Returns the parts of the title of a run that waits. */
 export function waitingTitle(run: Run): Pick<TitleParts, "plan" | "options" | "deletes"> {
   const parts = partsOf(run);
   const deletes = deletionWords(parts);
@@ -317,7 +314,7 @@ export function waitingTitle(run: Run): Pick<TitleParts, "plan" | "options" | "d
   return { plan: { isUndo: run.header.call.input.plannedBy === "undo_run", changes: countsOfWaiting(run) } };
 }
 
-/** Returns the name of a run's only object, and its new name if it is renamed. */
+/** Returns the name of a run's only object, and the new name if the run renames it. */
 export function onlyObject(run: Run): Pick<TitleParts, "only" | "to"> {
   const { objects } = run.state;
   if (objects.length !== 1 || isApproval(run)) return {};
@@ -328,7 +325,7 @@ export function onlyObject(run: Run): Pick<TitleParts, "only" | "to"> {
   return name === undefined ? {} : { only: name };
 }
 
-/** Returns how many objects a waiting run would create, change and delete. For a plan, all listed objects count. */
+/** Returns how many objects a run that waits for approval would create, change and delete. */
 function countsOfWaiting(run: Run): ChangeCounts {
   if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return countsOfEffect(partsOf(run));
   const counts = { created: 0, changed: 0, deleted: 0 };
@@ -341,17 +338,15 @@ function countsOfWaiting(run: Run): ChangeCounts {
   return counts;
 }
 
-/** Returns the effect of a waiting run, by kind. */
 function partsOf(run: Run): readonly EffectPart[] {
   return isChangeRun(run) || isApproval(run) ? (run.state.facts.waits?.parts ?? []) : [];
 }
 
-/** Returns how many options are deleted together with their targetings. */
 function optionsWithin(parts: readonly EffectPart[]): number {
   return parts.flatMap(({ objects }) => objects).reduce((sum, { options = 0 }) => sum + options, 0);
 }
 
-/** Returns how many objects an effect creates, changes and deletes. An object in several parts counts once. */
+/** Returns how many objects an effect creates, changes and deletes. An object that is in several parts counts once. */
 function countsOfEffect(parts: readonly EffectPart[]): ChangeCounts {
   const counts = { created: 0, changed: 0, deleted: 0 };
   const changed = new Set<string>();
@@ -377,7 +372,7 @@ const KINDS_OF_PARTS: Readonly<Record<string, keyof ChangeCounts>> = {
   "Options created": "created",
 };
 
-/** Returns the kind of change of an effect part; undefined if the part is a note about an undo. */
+/** Returns the kind of change that a part of an effect lists; undefined if the part is a note about an undo. */
 export function kindOfPart(title: string): keyof ChangeCounts | undefined {
   return Object.hasOwn(KINDS_OF_PARTS, title) ? KINDS_OF_PARTS[title] : undefined;
 }

@@ -113,7 +113,10 @@ test("a page that is open is told that its link was tried again", async () => {
   await onPage(link, async (page) => {
     await button(page, "approve").waitFor();
     expect((await redeem(link)).status).toBe(403);
-    await page.locator("[aria-live=polite]").getByText("was tried a second time, and refused").waitFor();
+    await page
+      .locator("[aria-live=polite]")
+      .getByText("A second attempt to open this page's link was refused")
+      .waitFor();
     await answer;
   });
 });
@@ -186,7 +189,7 @@ test("of two pages and two processes one decision counts, and all show it", asyn
           for (const page of pages) await page.getByText("No run waits for a decision.").waitFor();
           const said = await Promise.all(pages.map((page) => page.locator("[aria-live=polite]").innerText()));
           expect(said.filter((text) => text.includes("Approved:"))).toHaveLength(1);
-          expect(said.filter((text) => text.includes("This was decided already."))).toHaveLength(2);
+          expect(said.filter((text) => text.includes("This change was already approved or declined."))).toHaveLength(2);
         },
         REFUSED,
       );

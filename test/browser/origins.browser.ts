@@ -84,7 +84,7 @@ test("over stdio another port of the host gets nothing, and the person decides i
     async (page) => {
       const runId = await waitingRun(page);
       await attack(page, origin, runId);
-      await staysInTab(page, origin, "opened by the server itself, with a link that works once");
+      await staysInTab(page, origin, "Open this page with its link, which works once");
       await button(page, "approve").click();
       expect((await answer).structuredContent).toMatchObject({
         runId,
@@ -109,7 +109,7 @@ test("so does the page of targeting-mcp page", async () => {
     async (page) => {
       const runId = await waitingRun(page);
       await attack(page, origin, runId);
-      await staysInTab(page, origin, "opened by the server itself, with a link that works once");
+      await staysInTab(page, origin, "Open this page with its link, which works once");
       await button(page, "decline").click();
       expect((await answer).structuredContent).toMatchObject({
         runId,
@@ -195,7 +195,7 @@ test("a link that is opened a second time shows nothing, and tells the first pag
       await second.getByText("This link was used before").waitFor();
       expect(await button(second, "approve").count()).toBe(0);
       expect(await second.evaluate("sessionStorage.length")).toBe(0);
-      await page.getByText("was tried a second time").waitFor();
+      await page.getByText("A second attempt to open this page").waitFor();
       // The page ignores presses for a second after anything moved, as the list of changes does when it arrives.
       const decline = button(page, "decline");
       const left = async () => {

@@ -298,7 +298,7 @@ function ApprovalObstacles({ run: { runId, disabled = {} }, waiting, isRead }: F
     <div id={whyOf(runId)}>
       {ended && (
         <p class="warning">
-          The server that requested this is no longer running: ask the agent to make the change again
+          The server that requested this is no longer running. Ask the agent to make the change again.
         </p>
       )}
       {stale !== undefined && (

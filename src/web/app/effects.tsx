@@ -16,7 +16,7 @@ export function Effects({ run: { waiting }, detail }: { readonly run: RunRow; re
     <>
       {ended && (
         <p class="warning" id="why">
-          The server that requested this is no longer running: ask the agent again.
+          The server that requested this is no longer running. Ask the agent again.
         </p>
       )}
       {stale !== undefined && (
