@@ -17,32 +17,34 @@ import { INPUTS, type Inputs, type OnExisting, type WriteCall, type WriteTool } 
 import type { Plan, PlanningContext } from "./plan/plan.ts";
 import { ObjectList } from "./rows/steps.ts";
 
-/** The IDs of what a call changes. Options whose Context IDs are only read are not included. */
+/** The IDs of the objects that a call changes. Options whose Context IDs are only read are not included. */
 interface Targets {
   readonly targetings: readonly string[];
   readonly options: readonly string[];
 }
 
-/** A kind of change: everything that differs between the writing tools. `bytes` is the content of a call's file. */
+/** Everything that differs between the writing tools. `bytes` is the content of a call's file. */
 interface ChangeKind<Input> {
-  /** Splits a call into steps and reads what that requires. Throws an ApiError if a read fails. */
+  /** Splits a call into steps, and reads from the service what that requires. Throws an ApiError if a read fails. */
   plan(input: Input, context: PlanningContext): Promise<Plan> | Plan;
-  /** Returns the objects that its plan will report, without reads from the service. May throw a FileError. */
+  /** Returns the objects that the plan will report, without reading from the service. May throw a FileError. */
   objects(input: Input, bytes: ByteSource | undefined): Promise<ObjectList> | ObjectList;
-  /** Returns the existing targetings and options that it changes. Absent or undefined if it creates a targeting. */
+  /**
+   * Returns the existing targetings and options that the call changes. Undefined for a call that creates targetings.
+   */
   targets?(input: Input, bytes: ByteSource | undefined): Promise<Targets> | Targets | undefined;
   deletions?(input: Input): number;
-  /** Whether its plan may remove Context IDs. Only the input is considered. */
+  /** Whether the plan may remove Context IDs, judged by the input alone. */
   mayTakeAway?(input: Input): boolean;
   rejects?(bytes: ByteSource, file: InputFile, rejected: Rejected): AsyncIterable<string>;
-  /** How existing names are handled; absent: they fail. */
+  /** What to do with a name that already exists. Default: the item fails. */
   onExisting?(input: Input): OnExisting;
 }
 
-/** The planners. Only calls that write load them, so that start-up stays fast. */
+/** The planners are loaded by the first call that writes, so that start-up stays fast. */
 const planners = () => import("./plan/planners.ts");
 
-/** The readers of file rows, loaded with the first file or list of items. */
+/** The row readers are loaded with the first file or list of items, so that start-up stays fast. */
 const optionRows = async () => (await import("./rows/input-rows.ts")).optionRows;
 const contextRows = async () => (await import("./rows/input-rows.ts")).contextRows;
 
@@ -136,9 +138,9 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
       const changes = await lookAgain(bytes, reading);
       return (await planners()).planDesired(changes);
     },
-    // The proposal stored with the plan lists its objects.
+    // The stored proposal of the plan lists the objects.
     objects: () => new ObjectList(),
-    // A desired state without a targeting creates one. An undo without one has nothing to do.
+    // A desired state without a targeting creates one. An undo without a targeting has nothing to do.
     targets: ({ plannedBy, targetingId, furtherIds = [] }) =>
       plannedBy === "plan_targeting" && targetingId === undefined
         ? undefined
@@ -157,10 +159,10 @@ async function* rejectsOf<Item>(
   yield* rejectedRows(bytes, of, await shape, rejected);
 }
 
-/** The tool names that change runs are reported under. */
+/** All tool names under which change runs are reported. */
 export const WRITE_TOOLS: readonly string[] = [...Object.keys(KINDS), "plan_targeting", "undo_run"];
 
-/** Returns the operations on a call of any writing tool. */
+/** Returns the operations on a call, for any writing tool. */
 export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool>) {
   const kind: ChangeKind<Inputs[Tool]> = KINDS[tool];
   return {
@@ -177,14 +179,14 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
     targets: (bytes: ByteSource | undefined) => kind.targets?.(input, bytes),
     deletes: kind.deletions !== undefined,
     deletions: kind.deletions?.(input) ?? 0,
-    /** Whether its plan may need a person's approval. Only the input is considered. */
+    /** Whether the plan may need a person's approval, judged by the input alone. */
     mayTakeAway: kind.deletions !== undefined || kind.mayTakeAway?.(input) === true,
     rejects: kind.rejects,
     onExisting: kind.onExisting?.(input) ?? ("fail" as const),
   };
 }
 
-/** Detects how to read the sheet of a call. Returns undefined if that was already known when the call was made. */
+/** Detects how to read the sheet of a call. Returns undefined if the call already has these settings. */
 async function lookAt(
   tool: WriteTool,
   call: Pick<WriteCall, "input">,
@@ -229,7 +231,7 @@ interface CallContent<Item> {
   readonly file?: InputFile | undefined;
 }
 
-/** Returns the items of a call, or those in its file, whose content is `bytes`. An unusable row returns its reason. */
+/** Returns the items of a call, or of its file with the content `bytes`. An invalid row becomes its reason. */
 async function givenIn<Item, Full extends Item>(
   { items, file }: CallContent<Item>,
   shape: RowShape<Full>,

@@ -54,9 +54,9 @@ export interface ChangeWorld extends FinishingWorld {
   /** Random numbers in [0, 1). */
   readonly random: () => number;
   readonly project: string;
-  /** The timeout of one request, in milliseconds. After that a request can no longer be in progress. */
+  /** The timeout of one request, in milliseconds. An unanswered request has ended by then. */
   readonly requestTimeoutMs: number;
-  /** Reads the plan that a run applies, and checks that it is still valid; absent if runs never apply one. */
+  /** Reads the plan that a run applies, and checks that it is still valid. */
   readonly lookAgain?: typeof checkStoredPlan;
 }
 
@@ -67,7 +67,7 @@ export function isChangeRun(run: Run): run is ChangeRun {
   return run.kind === CHANGE_FORM.name;
 }
 
-/** Like `isChangeRun`, for a run whose state was not read. */
+/** Like `isChangeRun`, for a run whose state has not been read. */
 export function isChangeKind(run: ExecutableRun): run is Pick<ChangeRun, "kind" | "header"> {
   return run.kind === CHANGE_FORM.name;
 }
@@ -82,19 +82,18 @@ export const CHANGE_FORM: RunForm<WriteCall, JournalEntry> = {
   line: journalLine,
 };
 
-/** How long the advance wait for the write lock may take, in milliseconds. */
+/** How long a resumed run may wait for the write lock before it needs it, in milliseconds. */
 const TURN_MS = 10_000;
-/** How many entries of a plan may be in memory before they are written to disk. */
+/** How many journal entries of a plan may be in memory before they are written to disk. */
 const ENTRIES_PER_FLUSH = 64;
 
 export type NewApproval = Pick<RunFacts, "asked" | "decided">;
 
-/** Runs that change targetings and options. They start with a finished plan, or with one that is still being made. */
 type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning, NewApproval>;
 
-/** What a run needs of other runs. */
+/** The operations on other runs that a change run requires. */
 interface OtherRuns {
-  /** Ends the run that is being undone, so that nobody resumes it meanwhile. */
+  /** Ends the run that is being undone, so that it cannot be resumed meanwhile. */
   end(header: { readonly runId: string; readonly call: WriteCall }): Promise<void>;
   /** Returns a function that determines what the unanswered requests of a run did. */
   resolve(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined;
@@ -128,8 +127,8 @@ export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunK
   return {
     ...CHANGE_FORM,
     newState: () => new RunState(),
-    // The detected reading settings of a file follow from its content and the caller's arguments, so they are not part
-    // of the identity.
+    // Two calls with the same file and arguments are the same call. How the file is read follows from these, so the
+    // detected settings are left out.
     identity: (call) => ({ ...call, input: { ...call.input, file: withoutFound(fileOf(call)) } }),
     isPlannedFirst: true,
     recoversOrphans: false,
@@ -151,8 +150,8 @@ export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunK
         run.record({ t: "resume", at: world.clock.now() });
         return undefined;
       }),
-    // Acquires the lock and releases it at once: the wait for its previous holder is then over before the lock is
-    // needed.
+    // Acquires the write lock once and releases it at once. The wait for the previous holder of the lock is then over
+    // before the resumed run needs the lock.
     takenOver() {
       const signal = AbortSignal.timeout(TURN_MS);
       void world.lock.hold(world.project, (turn) => turn.settled(signal), signal).catch(() => undefined);
@@ -179,8 +178,8 @@ function withoutFound(file: InputFile | undefined) {
 }
 
 /**
- * Reads a run from its journal. Before there is a plan, the state is the proposal to be approved, or else the caller's
- * whole input, not applied.
+ * Reads a run from its journal. A run without a plan has the state of the proposal that waits for approval; without a
+ * proposal, it lists the caller's whole input as not applied.
  */
 async function readBack({
   header,
@@ -195,7 +194,7 @@ async function readBack({
   const restart = { from: new RunState(), first: [{ t: "replan" }] } as const;
   if (state.stopped !== undefined) return { ...restart, state, unwritten: () => objectEntries(state) };
   const asked = status === "planning" ? state : await stateFrom(proposed);
-  // A plan with nothing to do has no objects.
+  // The proposal of a plan with nothing to do has no objects, but it names its tool.
   const isThere = asked.objects.length > 0 || asked.facts.tool !== undefined;
   if (isThere) return { ...restart, state: asked, unwritten: () => proposed };
   const given = await unplanned(status === "planning", header, part);
@@ -208,7 +207,7 @@ function unplanned(
   part: StoredParts<WriteCall, JournalEntry>["part"],
 ): RunState | Promise<RunState> {
   if (call.tool === "apply_plan") return unfinishedPlanState(call);
-  // The run is only stored; it is about to be planned, or to be started with its plan.
+  // Such a run was just stored. It is about to be planned, or to be started with its plan.
   return isPlanning && unplanned === undefined ? new RunState() : unplannedState(call, part("input"));
 }
 
@@ -221,7 +220,7 @@ async function stateFrom(entries: AsyncIterable<JournalEntry>): Promise<RunState
   return state;
 }
 
-/** Begins a run whose planning may be stopped or fail: its journal lists the objects and why nothing was sent. */
+/** Starts a run. If planning is stopped or fails, the journal gets the objects and the reason. */
 async function begun(
   run: DrivenChange,
   begin: () => Promise<Requests | undefined>,
@@ -245,7 +244,7 @@ async function begun(
 
 /**
  * Writes a plan to the state and the journal of a run. The previous values are stored before the plan is marked as
- * complete, so nothing is sent without them. Returns the planned requests if they are final.
+ * complete, because nothing may be sent without them. Returns the planned requests if their order does not matter.
  */
 async function recordPlan(
   run: DrivenChange,
@@ -258,14 +257,14 @@ async function recordPlan(
   let waiting = 0;
   for (const entry of plan.entries()) {
     run.append(entry);
-    // Blocks of rows need no extra memory while they wait, because their bytes are shared.
+    // A waiting block of rows needs no extra memory, because it shares its bytes with the plan.
     if (entry.t !== "rows") waiting += 1;
     if (waiting === ENTRIES_PER_FLUSH) {
       await run.flush();
       waiting = 0;
     }
   }
-  // The work continues while the disk writes; the first request waits for the disk.
+  // Planning continues while the disk writes. The first request waits until the disk has written.
   run.write();
   await storePreviousValues(plan, run, { api, clock });
   const requests = plannedRequests(plan.steps);
@@ -334,19 +333,20 @@ function driverOf(
   };
 }
 
-/** Returns why nothing more was sent: a read failed that deletions require. Undefined for an error of this machine. */
+/** Returns the error of a failed read as the reason why the run ended. Undefined for an error of this machine. */
 function reasonOf(thrown: unknown): Reason | undefined {
   if (!isApiError(thrown)) return undefined;
   const reason = requestReason("deleteTargetings", thrown);
   return thrown.effect === "rejected" ? reason : ownReason("RUN_ENDED", { because: reason.code });
 }
 
-/** How long a plan may rely on what it read, in milliseconds. An approval may take longer. */
+/** For how long the values that a plan read count as current, in milliseconds. An approval may take longer. */
 const FRESH_MS = 60_000;
 
 /**
- * Stores what a run removes as the part `removed`, in NDJSON that `bulk_add_options` or `update_contexts` can read, and
- * the previous values as the part `former`. Throws the ApiError of a failed read; nothing may be deleted then.
+ * Stores what a run removes as the part `removed`, as NDJSON that `bulk_add_options` or `update_contexts` can read.
+ * Stores the previous values as the part `former`. Throws the ApiError of a failed read; in that case nothing may be
+ * deleted.
  */
 async function storePreviousValues(
   plan: Pick<Plan, "removed" | "former" | "madeAt">,
@@ -363,7 +363,7 @@ async function storePreviousValues(
 
 type Keeping = Pick<RunExecution<unknown, unknown, unknown>, "lease" | "keep" | "signal">;
 
-/** Writes the lines of the part `removed`. Options that are read for it are also recorded as previous values. */
+/** Returns the lines of the part `removed`. It also records the options that it reads as previous values. */
 async function* removedLines(
   { removed, former }: Pick<Plan, "removed" | "former">,
   isFresh: boolean,
@@ -390,8 +390,9 @@ async function* removedLines(
 }
 
 /**
- * Returns the items of a request as they are sent: the bound fields first. `targetingInPath` omits the targeting,
- * because the route contains it. Throws a RangeError if a required ID is missing, so that such a step is not sent.
+ * Returns the JSON items of a request. Fields whose ID only became known during the run come first in each item. With
+ * `targetingInPath`, the targeting is omitted because the URL contains it. Throws a RangeError if a required ID is
+ * missing; such a step must not be sent.
  */
 export function requestItems(state: RunState, ids: readonly number[], targetingInPath: boolean): BulkItems {
   const pieces: Uint8Array[] = [OPENING];
@@ -418,7 +419,7 @@ const OPENING = Buffer.from("[");
 const COMMA = Buffer.from(",");
 const CLOSING = Buffer.from("]");
 
-/** Returns the JSON of one item. A delete is only its ID. */
+/** Returns the JSON of one item. The item of a delete request is only the ID. */
 function itemText(state: RunState, { id: step, item, bindings }: Step, targetingInPath: boolean): string {
   const bound: Record<string, string> = {};
   for (const binding of bindings) {
@@ -432,15 +433,15 @@ function itemText(state: RunState, { id: step, item, bindings }: Step, targeting
 interface FinishingWorld {
   readonly api: ManagementApi;
   readonly retryBudgetMs: number;
-  /** Returns the sentence for a reason, for reject files. */
+  /** Returns the sentence that explains a reason. The file of failed rows contains these sentences. */
   readonly words: (reason: Reason) => string;
-  /** Stores the names of targetings that runs created or renamed, and removes deleted ones. */
+  /** Remembers the names of targetings that runs created or renamed, and forgets deleted targetings. */
   readonly memory: TargetingMemory;
-  /** Renews the base of a file that was applied. Absent if no run applies a file. */
+  /** Renews the base file of an applied desired state. Absent if no run applies one. */
   readonly renewBase?: typeof renewBaseAt;
 }
 
-/** Stores the failed rows of a run's file, updates the remembered names, and renews the base of an applied file. */
+/** Stores the failed rows of the run's file, updates the remembered names, and renews the base of an applied file. */
 async function finishChange(
   { header: { call }, state, part, keep }: RunAccess<WriteCall, RunState>,
   { words, memory, renewBase, api, retryBudgetMs }: FinishingWorld,

@@ -41,24 +41,24 @@ interface ArrivedWrite {
 
 type AskLater = (header: ChangeHeader, plan: Plan) => Promise<void>;
 
-/** What a run shows while it is planned, and how a person is asked to approve it. */
+/** What a run shows while it is planned, and how approval is requested afterwards. */
 interface Preparing {
   readonly meanwhile?: RunState | undefined;
   readonly ask?: AskLater | undefined;
-  /** Whether the plan is only stored. If planning fails then, nothing is left to resume. */
+  /** Whether the plan is only stored. If planning fails, such a run cannot be resumed. */
   readonly isForKeeping?: boolean;
 }
 
-/** Starts a run with its plan, under the lease of its planning. Undefined if it was started or ended meanwhile. */
+/**
+ * Starts a planned run with the lease that it was planned with. Returns undefined if it was started or ended meanwhile.
+ */
 export type StartPlanned = (plan: Plan) => Promise<ChangeRun | undefined>;
 
 /** Plans changes, and starts the runs that apply them. */
 export class Changes {
   readonly runs: KindRuns<WriteCall, JournalEntry, RunState, Plan | Planning, NewApproval>;
   readonly #context: RunsContext & ChangeWorld;
-  /**
-   * What the runs would remove that were planned after their call was answered and now wait for approval, by run ID.
-   */
+  /** By run ID: what a waiting run would remove. These runs were planned after their call had been answered. */
   readonly #asked = new Map<string, { readonly losses: readonly Loss[]; readonly at: number }>();
 
   constructor(context: RunsContext & ChangeWorld) {
@@ -92,7 +92,10 @@ export class Changes {
     return plan;
   }
 
-  /** Predicts failures of a dry run, and what `repeats`, the previous run of its call, has created already. */
+  /**
+   * Predicts which objects of a dry run would fail. `repeats` is the ID of the previous run of the same call: names
+   * that it created are not predicted to fail as duplicates.
+   */
   async preflight(
     plan: Plan,
     { call, repeats }: { readonly call: WriteCall; readonly repeats?: string | undefined },
@@ -106,7 +109,9 @@ export class Changes {
     return preflight(plan, { api, memory, signal, madeBefore: (object) => madeBefore(before, plan.objects, object) });
   }
 
-  /** Stores a run with its file, without starting it. Returns its header, or that of a waiting run of the same call. */
+  /**
+   * Stores a run with its file, without starting it. If a run of the same call waits for approval, returns its header.
+   */
   async keep(call: WriteCall, caller: string, bytes?: ByteSource, marks?: RunMarks): Promise<ChangeHeader> {
     const repeats = await this.lastRun(call, caller);
     const waiting = marks?.dryRun ? undefined : await this.#ifWaiting(repeats);
@@ -121,7 +126,7 @@ export class Changes {
     return this.#ifWaiting(await this.lastRun(call, caller));
   }
 
-  /** Returns the ID of the same caller's previous run of the same call, dry runs apart. */
+  /** Returns the ID of the caller's latest run of the same call. Dry runs do not count. */
   async lastRun(call: WriteCall, caller: string): Promise<string | undefined> {
     const [last] = await this.#context.store.list({ lastOf: this.runs.fingerprint(call, caller) });
     return last;
@@ -129,7 +134,7 @@ export class Changes {
 
   async #ifWaiting(last: string | undefined): Promise<ChangeRun | undefined> {
     const { store, clock } = this.#context;
-    // The record is small, but the run of a long import is not, so the record is read first.
+    // The record is small, but the run of a long import is large. So the record is read first.
     if (last === undefined || (await store.record(last))?.status !== "waiting") return undefined;
     const run = await undefinedIfUnreadable(this.runs.find(last));
     if (run?.status() !== "needs_confirmation") return undefined;
@@ -138,9 +143,9 @@ export class Changes {
   }
 
   /**
-   * Stores a planned desired state as a run that is not started: a new one, or an `earlier` one without a plan. `text`
-   * is the plan in the format that `lookAgain` reads, and `changes` the same plan as data. Returns the header and the
-   * current plan.
+   * Stores the plan of a desired state as a run that is not started: as a new run, or as `earlier`, a stored run
+   * without a plan. `kept.text` is the plan in the format that `lookAgain` reads; `changes` is the same plan as data.
+   * Returns the header of the run, and the plan.
    */
   async keepPlan(
     changes: PlannedChanges,
@@ -163,15 +168,15 @@ export class Changes {
   }
 
   /**
-   * Stores a run whose plan is still being made, and continues to make it in the background. Until then the run has one
-   * object, the targeting. If planning fails, that object has the reason.
+   * Stores a run whose plan is not finished, and finishes the plan in the background. Meanwhile the run lists one
+   * object, the targeting. If planning fails, the reason is reported for that object.
    */
   async planLater(
     unmade: UnfinishedPlan,
     { plan: making, stop }: Planning<FinishedPlan>,
     earlier?: ChangeHeader,
   ): Promise<ChangeRun> {
-    // Planning may fail before the run waits for it. The run then reports the reason.
+    // Planning may fail early; the run reports why.
     making.catch(() => undefined);
     const { call, input } = await plannedCall(unmade, unmade.targetings);
     const header = earlier ?? (await this.#keepPlanned(call, unmade, input, { unplanned: true }));
@@ -203,8 +208,8 @@ export class Changes {
   }
 
   /**
-   * Stores what a run would do. It then waits for approval, unless its plan needs none on the web page. Returns false
-   * if it was started or ended meanwhile.
+   * Stores the plan of a run. The run then waits for approval on the web page, or is only a plan (see `isPlanAlone`).
+   * Returns false if the run was started or ended meanwhile.
    */
   propose(header: ChangeHeader, plan: Plan): Promise<boolean> {
     const { runId, call } = header;
@@ -222,8 +227,8 @@ export class Changes {
   }
 
   /**
-   * Starts a stored run in the background. Returns undefined if it was already started. `lease` is the lease that it
-   * was planned with, if any. Throws an ExecutionRefusedError.
+   * Starts a stored run in the background. Returns undefined if it was already started. `lease` is the lease that the
+   * run was planned with, if any. Throws an ExecutionRefusedError.
    */
   async start(header: ChangeHeader, plan: Plan | Planning, lease?: Lease): Promise<ChangeRun | undefined> {
     await this.runs.checkExecutable(header);
@@ -241,9 +246,9 @@ export class Changes {
   }
 
   /**
-   * Continues to plan a stored run in the background; `begin` then starts it. If `begin` returns undefined because
-   * approval is required, `ask` requests it; without `ask` the plan is only stored. Until then the state is
-   * `meanwhile`, or the caller's whole input, not applied.
+   * Plans a stored run in the background, then starts it with `begin`. If `begin` returns undefined because approval is
+   * required, `ask` requests approval; without `ask`, the plan is only stored. While the run is planned, its state is
+   * `meanwhile`; without `meanwhile`, it lists the caller's whole input as not applied.
    */
   async prepare(
     header: ChangeHeader,
@@ -254,7 +259,7 @@ export class Changes {
     const { runId } = header;
     const unplanned = meanwhile === undefined ? await this.#unplanned(header, planning) : undefined;
     const standing = unplanned?.state ?? meanwhile ?? new RunState();
-    // Without the lease, other processes would conclude that nobody makes the plan any more.
+    // Without the lease, other processes would assume that planning was abandoned.
     const lease = await this.#leaseToPlan(runId, planning);
     const going = this.runs.driven(runId) ?? (lease === undefined ? await this.runs.lookAt(runId) : undefined);
     if (going !== undefined || lease === undefined) {
@@ -281,7 +286,7 @@ export class Changes {
         return record === undefined || isUnstarted(record.status) ? undefined : this.runs.lookAt(runId);
       },
       giveUp: (thrown) => this.#giveUp(header, thrown, isForKeeping),
-      // If this cannot be written, the run remains one that was not started.
+      // If the withdrawal cannot be written, the run stays stored as not started.
       withdraw: () => undefinedIfUnreadable(this.runs.withdraw(runId)),
       // A started run releases its lease itself. A lease that cannot be released expires.
       over: async () => (isStarted ? undefined : lease.release().catch(() => undefined)),
@@ -290,8 +295,8 @@ export class Changes {
   }
 
   /**
-   * Returns what a run shows until it is planned: the caller's whole input, not applied. The rows of a file are added
-   * once they are read, because the call may need an answer before that.
+   * Returns the state of a run until it is planned. It lists the caller's whole input as not applied. The rows of a
+   * file are added once the file is read, because the call may have to be answered before that.
    */
   async #unplanned(
     header: ChangeHeader,
@@ -306,7 +311,7 @@ export class Changes {
       const objects = await changeOf(call).objects(this.#context.store.part(runId, "input"));
       state.adopt({ objects, steps: new StepList(), settlements: [] });
     };
-    // Planning reads the same file, and reports why it cannot be read.
+    // A read error is ignored here: planning reads the same file and reports the error.
     const reading = read().catch(() => {
       if (state.objects.length === 0) state.apply(UNREADABLE_FILE);
     });
@@ -327,9 +332,9 @@ export class Changes {
   }
 
   /**
-   * Makes identical calls that arrive at the same time share one run, in any process: returns the run that one of them
-   * has started since this one arrived, or the result of `make`. `make` receives a function that returns the run to
-   * start: a waiting run of the same call, or a new one.
+   * Makes identical calls that arrive at the same time share one run, even across processes. Returns the run that an
+   * identical call has started since this call arrived; otherwise the result of `make`. The argument of `make` returns
+   * the run to start: a waiting run of the same call, or a new one.
    */
   once<T>(
     { call, caller, arrivedAt, bytes, requested }: ArrivedWrite,
@@ -345,7 +350,7 @@ export class Changes {
           const run = await this.runs.find(runId);
           if (record === undefined || run === undefined || isWithdrawn(run.state)) return undefined;
           if (run.status() === "running") return { run };
-          // The person is asked about a waiting run again.
+          // For a waiting run, the caller asks the person again.
           if (isUnstarted(record.status)) return undefined;
           const going = run.status() === "interrupted" ? await this.runs.takeUp(runId) : run;
           return going && { run: going };
@@ -355,7 +360,9 @@ export class Changes {
     );
   }
 
-  /** Ends the run that a call undoes, so that it is not resumed. Throws a FileError if it is executed again. */
+  /**
+   * Ends the run that a call undoes, so that it cannot be resumed. Throws a FileError if that run is executing again.
+   */
   async #endUndone({ runId, call }: Pick<ChangeHeader, "runId" | "call">): Promise<void> {
     const undoes = undoneBy(call);
     if (undoes === undefined) return;
@@ -370,8 +377,9 @@ export class Changes {
   }
 
   /**
-   * Returns a function that reads what the unanswered requests of the undone run did. If that does not show that all
-   * were applied, it waits until none can be in progress and reads again. Undefined for a call that undoes nothing.
+   * Returns a function that reads what the unanswered requests of the undone run did. Unless the read shows that all
+   * were applied, the function waits until no request can be in progress and reads again. Returns undefined for a call
+   * that undoes nothing.
    */
   #resolveUndone(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined {
     const undoes = undoneBy(call);
@@ -396,8 +404,8 @@ export class Changes {
   }
 
   /**
-   * Ends a run whose planning failed, and records the reason: permanently with `isOver`, otherwise depending on the
-   * error.
+   * Ends a run whose planning failed, and records the reason. With `isOver`, the run can never be resumed; without it,
+   * that depends on the error.
    */
   async #giveUp({ runId }: ChangeHeader, thrown: unknown, isOver: boolean): Promise<ChangeRun | undefined> {
     const error = thrown instanceof Error ? thrown.message : String(thrown);
@@ -409,7 +417,7 @@ export class Changes {
     return undefinedIfUnreadable(this.runs.lookAt(runId));
   }
 
-  /** Stores what a run would remove for as long as a confirmation token for it is valid. */
+  /** Remembers what a run would remove, while a confirmation token of the run is valid. */
   remember(runId: string, losses: readonly Loss[]): void {
     const at = this.#context.clock.now();
     for (const [id, asked] of this.#asked) if (at - asked.at > CONFIRMATION_MS) this.#asked.delete(id);
@@ -427,13 +435,13 @@ function undoneBy({ tool, input }: WriteCall): string | undefined {
 }
 
 function resumedError(): FileError {
-  return new FileError("the run that this undoes was resumed, and goes on", "Wait for it, and call undo_run again.");
+  return new FileError("the run to undo is executing again", "Wait until it has ended, then call undo_run again.");
 }
 
-/** The text of a plan: a string, or bytes in pieces if it may be large. */
+/** The text of a plan: a string, or a stream of bytes if it may be large. */
 type PlanText = string | ByteSource;
 
-/** A plan to store: its text as `lookAgain` reads it, the tool, and the base of its file or the run that it undoes. */
+/** A plan to store. `text` is in the format that `lookAgain` reads; `undoes` is the ID of the run to undo. */
 export interface StoredPlan {
   readonly text: PlanText;
   readonly plannedBy: PlanningTool;
@@ -444,7 +452,7 @@ export interface StoredPlan {
   readonly requested?: Requested | undefined;
 }
 
-/** A plan that takes long to make from the input `text`. `targetings` are those that it is about. */
+/** A plan that takes long to make. `text` is its input; `targetings` are the IDs of the targetings that it changes. */
 interface UnfinishedPlan extends StoredPlan {
   readonly targetings: readonly string[];
 }

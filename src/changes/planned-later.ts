@@ -8,11 +8,11 @@ import type { Plan, Planning } from "./plan/plan.ts";
 import { RunState } from "./state/change-state.ts";
 
 interface Then {
-  /** Its state until it is planned. */
+  /** The state of the run until it is planned. */
   readonly meanwhile: RunState;
   /** Starts the run. Returns undefined if it needs an approval first. */
   readonly begin: (plan: Plan) => Promise<ChangeRun | undefined>;
-  /** Stores the plan if the run may not start. Returns the status in which the run then waits. */
+  /** Stores the plan of a run that may not start yet. Returns the status in which the run then waits. */
   readonly propose: (plan: Plan) => Promise<"needs_confirmation" | "planned">;
   /** Returns the run if another process has started it meanwhile. */
   readonly startedElsewhere: () => Promise<ChangeRun | undefined>;
@@ -20,7 +20,7 @@ interface Then {
   readonly giveUp: (thrown: unknown) => Promise<ChangeRun | undefined>;
   /** Ends the run as cancelled, so that no process can start it. Returns the ended run. */
   readonly withdraw: () => Promise<ChangeRun | undefined>;
-  /** Called when planning is over: the run has started, waits, or has ended. */
+  /** Called when planning is over: the run has started, waits for approval, or has ended. */
   readonly over: () => Promise<void>;
 }
 
@@ -35,7 +35,7 @@ export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, t
   let status: RunStatus = "running";
   let stoppedBy: "cancelled" | "interrupted" | undefined;
   const goOn = async (plan: Plan): Promise<void> => {
-    // If another process has started the run, this plan is no longer valid.
+    // A run that another process has started has its own plan, so this one is discarded.
     started = await then.startedElsewhere();
     if (started !== undefined) return;
     started = await then.begin(plan);

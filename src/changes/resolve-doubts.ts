@@ -6,7 +6,9 @@ import type { Resolved } from "./done.ts";
 import type { Step } from "./rows/entries.ts";
 import type { RunState } from "./state/change-state.ts";
 
-/** What was read about in-doubt steps. If `areApplied`, all of them were applied, and none can still be. */
+/**
+ * What a read showed about steps in doubt. With `areApplied`, all of them were applied and none is still in progress.
+ */
 interface Found extends Resolved {
   readonly areApplied: boolean;
 }
@@ -14,9 +16,10 @@ interface Found extends Resolved {
 type Reading = { readonly api: ManagementApi; readonly signal: AbortSignal };
 
 /**
- * Reads what the in-doubt steps of a run created. An existing option with the name of an option to create counts as
- * created by this run if it is newer than the newest option before the run, and than everything that the run's earlier
- * requests created. Throws an ApiError.
+ * Reads what the steps in doubt have created, that is, steps whose requests were not answered. An existing option with
+ * the name of an option to create counts as created by this run if its ID is newer than the newest option before the
+ * run. If that option is unknown, its ID must be newer than every ID that this run is known to have created. Throws an
+ * ApiError.
  */
 export async function resolveDoubts(state: RunState, reading: Reading): Promise<Found> {
   const steps = [...state.inDoubt()].flatMap((id) => state.steps.at(id) ?? []);
@@ -54,8 +57,9 @@ function namesOf({ operation, item }: Step): readonly string[] {
 }
 
 /**
- * Returns who created an option that has the name of a new one. IDs grow, so an option is this run's if its ID is
- * greater than the newest of its list before the run, or if that is unknown, than what the run created before.
+ * Returns who created an option that has the name of a new one. IDs ascend with time. So this run created the option if
+ * its ID is greater than that of the newest option in the list before the run. If that is unknown, the ID is compared
+ * with the newest ID that the run is known to have created.
  */
 function creatorOfOption(
   id: string,
@@ -76,7 +80,7 @@ function newestMade(state: RunState): string | undefined {
   return newest;
 }
 
-/** Returns whether what a step deletes no longer exists. Returns false if its targeting is unknown. */
+/** Returns whether the object that a step deletes no longer exists. Returns false if its targeting is unknown. */
 async function isGone(step: Step, state: RunState, namesIn: OptionNames, api: ManagementApi): Promise<boolean> {
   const id = state.boundId(step, "_id");
   const isTargeting = step.operation === "deleteTargetings";

@@ -18,7 +18,7 @@ export const CONFIRMATION_MS = 600_000;
 /** An `update_contexts` that removes more Context IDs than this needs approval. */
 const MAX_UNCONFIRMED_REMOVALS = 100;
 
-/** Returns whether a plan removes so much that a person must approve it, by what it does, not only by its tool. */
+/** Returns whether a plan removes so much that a person must approve it. The effect counts, not only the tool. */
 export function needsConfirmation({ losses }: Pick<Plan, "losses">): boolean {
   let contextIds = 0;
   for (const { kind, count, empties } of losses) {
@@ -56,8 +56,8 @@ function takesAway(step: Step): boolean {
 type Left = { readonly header: RunHeader<WriteCall>; readonly state: Pick<RunState, "planned" | "updatedAt"> };
 
 /**
- * Returns whether a run may be resumed for the same call. A deletion may affect other objects by now, and a run without
- * a plan may need approval.
+ * Returns whether an identical call may resume a run. It may not resume a deletion, which could meanwhile affect other
+ * objects, nor a run that has no plan yet and may need approval.
  */
 export function mayGoOn({ header, state }: Left): boolean {
   const { deletes, mayTakeAway } = changeOf(header.call);
@@ -65,8 +65,8 @@ export function mayGoOn({ header, state }: Left): boolean {
 }
 
 /**
- * Returns whether another process may continue a run on its own. A run that removes something needs a new approval if
- * the last one is not recent.
+ * Returns whether another process may continue a run without a new approval. A run that removes something needs one if
+ * its last activity is too long ago.
  */
 export function mayBeClaimed({ header, state }: Left, now: number): boolean {
   const { mayTakeAway } = changeOf(header.call);
@@ -77,8 +77,8 @@ export function mayBeClaimed({ header, state }: Left, now: number): boolean {
 const OBJECTS_PER_LINE = 500;
 
 /**
- * Returns the state of a run until it is planned: the caller's whole input, not applied. A file that cannot be read is
- * one object, so that the report has an item with the reason.
+ * Returns the state of a run until it is planned. It lists the caller's whole input as not applied. A file that cannot
+ * be read becomes one object, so that the report has an item with the reason.
  */
 export async function unplannedState(call: WriteCall, bytes: ByteSource | undefined): Promise<RunState> {
   try {
@@ -91,10 +91,10 @@ export async function unplannedState(call: WriteCall, bytes: ByteSource | undefi
   }
 }
 
-/** A file that cannot be read is one object, which fails with the reason. */
+/** The journal entry for a file that cannot be read: one object, which fails with the reason. */
 export const UNREADABLE_FILE: JournalEntry = { t: "objects", objects: [{ index: 0 }] };
 
-/** Returns the state of a plan that is still being made: one object, the targeting that it is about. */
+/** Returns the state of a run whose plan is not finished. It lists one object, the targeting of the plan. */
 export function unfinishedPlanState({ tool, input }: WriteCall): RunState {
   const state = new RunState();
   if (tool !== "apply_plan") return state;
@@ -105,8 +105,8 @@ export function unfinishedPlanState({ tool, input }: WriteCall): RunState {
 }
 
 /**
- * Returns how a run ends if planning failed or what it read could not be stored: a rejection would occur again, so it
- * fails; an error that another attempt may avoid interrupts it. Undefined for an error of this machine.
+ * Returns how a run ends if its planning failed. A rejection would occur again, so the run has failed. Another error
+ * may not occur again, so the run is interrupted and can be resumed. Returns undefined for an error of this machine.
  */
 export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending | undefined {
   if (thrown instanceof FileError) {
@@ -118,10 +118,7 @@ export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending
   return { cause, reason: ownReason(code, problemOf(thrown)) };
 }
 
-/**
- * Returns whether a run ended before it started: it was never approved, or not planned. Nothing of it may be sent any
- * more.
- */
+/** Returns whether a run ended before it started, because it was not approved or not planned. Nothing of it is sent. */
 export function isWithdrawn({ stopped, facts, planned }: RunState): boolean {
   const isPlanAlone = stopped !== undefined && stopped.cause !== "interrupted" && facts.tool !== undefined && !planned;
   return isPlanAlone || UNCONFIRMED.has(stopped?.reason?.code ?? "");
@@ -129,18 +126,18 @@ export function isWithdrawn({ stopped, facts, planned }: RunState): boolean {
 
 const UNCONFIRMED: ReadonlySet<string> = new Set(["WITHDRAWN", "NOT_DECIDED", "DECLINED"]);
 
-/** Returns whether an undo of this run has started. The run may not be resumed any more. */
+/** Returns whether an undo of this run has started. Such a run must not be resumed. */
 export function isUndone({ stopped }: Pick<RunState, "stopped">): boolean {
   return stopped?.reason?.code === "UNDONE";
 }
 
-/** Returns the run that undid this run, if that is known: runs of earlier versions do not store it. */
+/** Returns the ID of the run that undid this run. Undefined if unknown: runs of earlier versions do not store it. */
 export function undoneByRun({ stopped }: Pick<RunState, "stopped">): string | undefined {
   const by = stopped?.reason?.code === "UNDONE" ? stopped.reason.detail?.by : undefined;
   return typeof by === "string" ? by : undefined;
 }
 
-/** Returns the journal entries that list the objects of a run, and the tool that it is reported under. */
+/** Returns the journal entries that list the objects of a run and the tool under which the run is reported. */
 export function* objectEntries({
   objects,
   facts: { tool },
@@ -156,16 +153,16 @@ export function* objectEntries({
   }
 }
 
-/** An option or targeting that still has a temporary name from a run. */
+/** An option or targeting that still has the temporary name that a run gave it. */
 export interface LeftoverName {
   readonly _id: string;
   readonly temporaryName: string;
   readonly formerName: string;
-  /** False if no answer came, so that the object may still have its previous name. */
+  /** False if the rename request was not answered, so that the object may still have its previous name. */
   readonly isSure: boolean;
 }
 
-/** Returns the objects that have a temporary name now. If the run is not executing, `resume_run` must resolve them. */
+/** Returns the objects that have a temporary name now. If the run is not executing, `resume_run` must rename them. */
 export function leftoverNames(state: RunState): readonly LeftoverName[] {
   return state.preparingSteps().flatMap(({ step, isSure }) => {
     const _id = targetOf(step);
@@ -178,8 +175,8 @@ export function leftoverNames(state: RunState): readonly LeftoverName[] {
 }
 
 /**
- * Returns what the previous run of the same call made for an object, with its ID if that is known; undefined if it made
- * nothing.
+ * Returns the object that the previous run of the same call created, with its ID if known. Returns undefined if that
+ * run did not create the object.
  */
 export function madeBefore(
   before: RunState | undefined,
