@@ -10,18 +10,19 @@ import type { RunState } from "./state/change-state.ts";
 
 type Former = ReadonlyMap<string, PreviousOption | PreviousTargeting>;
 
-/** What is known about the in-doubt steps of a run, once none of them can be applied any more. */
+/** What a read showed about the steps in doubt of a run. None of these steps can still be applied. */
 export interface Resolved {
-  /** By object: the ID of the object that an in-doubt step created. */
+  /** By object: the ID of the option or targeting that a step in doubt created. */
   readonly made: ReadonlyMap<number, string>;
-  /** By object: the ID of the existing object with its name, if it is unknown whether an in-doubt step created it. */
+  /** By object: the ID of an existing option with the same name. It is unknown whether a step in doubt created it. */
   readonly unclear: ReadonlyMap<number, string>;
 }
 
 /**
- * Returns what a run did, in the order in which steps were applied; what it reversed itself is omitted. `former` is its
- * part of that name. Without `resolved`, in-doubt steps are omitted and their objects listed as unresolved. With it,
- * they count as applied, and the current state shows which of them were.
+ * Returns what a run did, in the order in which its steps were applied. Changes that the run itself reversed are
+ * omitted. `former` is the stored part with the previous values. Without `resolved`, steps in doubt are omitted and
+ * their objects are listed as unresolved. With `resolved`, these steps count as applied; comparing them with the
+ * current state shows which ones were.
  */
 export async function effectsOfRun(
   state: RunState,
@@ -42,7 +43,7 @@ export async function effectsOfRun(
     for (const object of step?.objects ?? []) if (step !== undefined) stepOf.set(object, step);
   }
   const about = (object: number) => doubtedObject(state, object, stepOf.get(object), before);
-  // Targetings cannot be listed, so reading does not find a new targeting or the options of an unknown one.
+  // Targetings cannot be listed. So a read finds neither a new targeting nor the options of an unknown targeting.
   const isFindable = (object: number): boolean =>
     stepOf.get(object)?.operation !== "createTargetings" && about(object).targeting !== undefined;
   const lost = [...stepOf.keys()].filter((object) => !isFindable(object));
@@ -56,9 +57,9 @@ export async function effectsOfRun(
 }
 
 /**
- * Returns what a damaged run may have removed, from its parts `former` and `removed`, which it stored before sending.
- * All of it counts as removed; comparing it with the service shows what really was. `isGone` returns whether a
- * targeting no longer exists. Returns undefined if `former` is incomplete.
+ * Returns what a damaged run may have removed. Its parts `former` and `removed`, which were stored before anything was
+ * sent, list that. Everything in them counts as removed; comparing it with the service shows what was removed in fact.
+ * `isGone` returns whether a targeting no longer exists. Returns undefined if `former` is incomplete.
  */
 export async function possibleRemovals(
   former: AsyncIterable<Uint8Array>,
@@ -109,7 +110,7 @@ function doubtedObject(state: RunState, object: number, step: Step | undefined, 
   };
 }
 
-/** Reads the part `former` of a run: the previous values, by ID. */
+/** Reads the part `former` of a run. Returns the previous values by the ID of their option or targeting. */
 export async function readPreviousValues(pieces: AsyncIterable<Uint8Array>): Promise<Former> {
   const former = new Map<string, PreviousOption | PreviousTargeting>();
   for await (const line of wholeLines(pieces)) {
@@ -120,8 +121,8 @@ export async function readPreviousValues(pieces: AsyncIterable<Uint8Array>): Pro
 }
 
 /**
- * Returns the applied steps, and those in `also`, in order of application. A temporary name is applied first, although
- * its step was created later.
+ * Returns the IDs of the applied steps and of the steps in `also`, in the order of application. Steps that set
+ * temporary names come first: they are applied first, although they may have been created later.
  */
 function appliedSteps(state: RunState, also: ReadonlySet<number>): readonly number[] {
   const first: number[] = [];
@@ -147,7 +148,7 @@ function unknownIn(state: RunState): readonly number[] {
 
 class Tracks {
   readonly #former: Former;
-  /** The one targeting of all options, if the run knows it. */
+  /** The targeting of all options that the run changes, if there is only one. */
   readonly #within: string | undefined;
   readonly #options = new Map<string, Track>();
   /** By group: the options that the run moved into it. */
@@ -184,7 +185,7 @@ class Tracks {
         return;
       case "updateOptions":
         if (_id === undefined) return;
-        // A group that the same run creates is bound like the option.
+        // The group may have been created by the same run. Its ID is then known through the binding only.
         this.#update(_id, step.item, bound("parent"));
         return;
       case "deleteOptions":
@@ -260,7 +261,7 @@ class Tracks {
     }
     for (const id of contexts.add ?? []) held.set(id, true);
     for (const id of contexts.remove ?? []) {
-      // A Context ID that the run only added for a while, in an option that was not read before.
+      // The run added this Context ID and removed it again. Whether the option had it before is unknown.
       if (held.get(id) && this.#heldBefore(_id) === undefined) held.delete(id);
       else held.set(id, false);
     }
@@ -334,15 +335,15 @@ class Tracks {
 }
 
 interface Track {
-  /** The option as the run created it; undefined if it existed before. */
+  /** The option as the run created it. Undefined if the option existed before the run. */
   created?: OptionState & { readonly targeting: string };
   isDeleted: boolean;
   name?: string;
   parent?: string | null;
-  /** The group that contained the option until the group was deleted, and the targeting of both. */
+  /** The group that contained the option until the run deleted the group, and the targeting of both. */
   wasIn?: { readonly parent: string; readonly targeting: string | undefined };
   exposeChildren?: boolean;
-  /** For each Context ID that the run added or removed: whether the option has it now. Created when first needed. */
+  /** By Context ID that the run added or removed: whether the option has it now. Created on first use. */
   contexts?: Map<string, boolean>;
 }
 
@@ -356,7 +357,7 @@ function leftOf(created: OptionState & { readonly targeting: string }, { name, p
   };
 }
 
-/** Returns the previous state of a deleted option, if all of it was stored. */
+/** Returns the previous state of a deleted option. Undefined if a part of that state was not stored. */
 function stateOf({ name, type, parent, exposeChildren, held }: PreviousOption): OptionState | undefined {
   if (name === undefined || type === undefined || parent === undefined || held === undefined) return undefined;
   return { name, type, parent, ...(exposeChildren !== undefined && { exposeChildren }), contexts: held };

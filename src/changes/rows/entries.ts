@@ -18,32 +18,32 @@ const binding = z.object({
 });
 
 /**
- * A field of a request item that is filled in on sending: a known ID, or the ID of an object that this run creates
- * before. A delete binds the field `_id`, and its item is only that ID.
+ * A field of a request item that is filled in when the item is sent. Its value is a known ID, or the ID of an object
+ * that this run creates first. The item of a delete is only the ID in its field `_id`.
  */
 export type Binding = Fixed<z.infer<typeof binding>>;
 
-/** Returns what a step, or a block of rows, binds a field to. */
+/** Returns the binding of a field of a step or of a block of rows. */
 export function bindingOf(step: { readonly bindings: readonly Binding[] } | undefined, field: Binding["field"]) {
   return step?.bindings.find((binding) => binding.field === field);
 }
 
 const weight = z.object({
   items: z.number(),
-  /** For requests that create options: the number of options, with their sub-options. */
+  /** For requests that create options: the number of options, including sub-options. */
   options: z.number(),
   groupItems: z.number(),
   contextIds: z.number(),
-  /** UTF-8 bytes in the body, including the comma. */
+  /** UTF-8 bytes of the item in the body, including the comma. */
   bytes: z.number(),
 });
 
 export type Weight = Fixed<z.infer<typeof weight>>;
 
-/** An option to add, without its bound fields: targeting and group. */
+/** An option to add, without its bound fields `targeting` and `parent`. */
 export type OptionItem = Omit<OptionToCreate, "parent">;
 
-/** The item of a step by operation, without the bound fields. A delete sends only the bound ID. */
+/** The item of a step, by operation, without its bound fields. A delete has no other fields. */
 export interface StepItems {
   readonly createTargetings: CreateTargetingItem;
   readonly renameTargetings: { readonly name: string };
@@ -55,15 +55,15 @@ export interface StepItems {
 
 const stepFields = z.object({
   id: z.number(),
-  /** Positions in the run's objects: the one that the item is about, then those created inside, in order. */
+  /** Positions in the run's list of objects: the object of the item, then the objects created inside it, in order. */
   objects: numbers,
   bindings: z.array(binding),
   weight,
   /** Steps that must have ended, with any outcome, before this one is sent. */
   after: numbers.exactOptional(),
-  /** This step reverses what was done for its objects, which then fail for this reason. */
+  /** This step reverses an earlier step. The objects then fail for this reason. */
   undoes: reason.exactOptional(),
-  /** This step only prepares others (a temporary name). Its success decides no outcome. */
+  /** This step only prepares others: it sets a temporary name, or reverses one of several changes. */
   prepares: z.literal(true).exactOptional(),
   /** The name of the object before this step gave it a temporary one. */
   formerName: z.string().exactOptional(),
@@ -103,7 +103,7 @@ const noItem = z.undefined();
 const stepOf = <Operation extends BulkOperation, Item extends z.ZodType>(operation: Operation, item: Item) =>
   stepFields.extend({ operation: z.literal(operation), item });
 
-/** A step as it is read back. The fields of its item have the same order as when a step is created. */
+/** A step as a journal stores it. The fields of its item keep the order in which they were created. */
 const step: z.ZodType<Step> = z.preprocess(
   withItem,
   z.discriminatedUnion("operation", [
@@ -116,7 +116,7 @@ const step: z.ZodType<Step> = z.preprocess(
   ]),
 );
 
-/** Reads the item of a step, which a journal stores as JSON text in `json`. The text is empty for a delete. */
+/** Reads the item of a step. A journal stores it as JSON text in `json`; the text is empty for a delete. */
 function withItem(value: unknown): unknown {
   if (!isJsonObject(value) || typeof value.json !== "string") return value;
   return { ...value, item: value.json === "" ? undefined : parseJson(value.json) };
@@ -131,26 +131,26 @@ const stepChange = z.union([
     step: z.number(),
     to: z.enum(["done", "alreadyDone"]),
     _id: z.string().exactOptional(),
-    /** The IDs of the objects that it created inside, in order; null if unknown. */
+    /** The IDs of the objects that were created inside, in order; null if an ID is unknown. */
     childIds: z.array(z.string().nullable()).exactOptional(),
-    /** The number of Context IDs of its option, if it differs from the expected number. */
+    /** The expected and the actual number of Context IDs of the option, if they differ. */
     contextCount: unexpectedCount.exactOptional(),
   }),
   z.object({
     step: z.number(),
-    /** `refused`: it failed for a reason outside the item (a wrong key), so that a resumed run tries again. */
+    /** `refused`: it failed for a reason outside the item, such as a wrong key. A resumed run sends it again. */
     to: z.enum(["failed", "refused", "unknown", "notApplied"]),
     reason,
-    /** Another step of the same entry reverses what was done before, and decides the outcome of the objects. */
+    /** Another step in this entry reverses what was applied before. That step decides the outcome of the objects. */
     undone: z.literal(true).exactOptional(),
   }),
-  /** The service refused the step, but another change of this run may make it work. The step waits for that change. */
+  /** The service refused the step, but another change of this run may remove the reason. The step waits for that. */
   z.object({ step: z.number(), to: z.literal("deferred"), reason }),
-  /** A deferred step is tried again. */
+  /** A deferred step may be sent again. */
   z.object({ step: z.number(), to: z.literal("pending") }),
-  /** Other steps of the same entry replace the step. */
+  /** Other steps in this entry replace the step. */
   z.object({ step: z.number(), to: z.literal("replaced") }),
-  /** The step was sent, and may or may not have been applied. */
+  /** The request of the step was sent, but it is unknown whether it was applied. */
   z.object({ step: z.number(), to: z.literal("suspect") }),
 ]);
 
@@ -163,7 +163,7 @@ const settlement = z.object({
   _id: z.string().exactOptional(),
 });
 
-/** The outcome of an object that needs no request. */
+/** An outcome of an object that was decided without a step, such as a failed check of its name. */
 export type Settlement = Fixed<z.infer<typeof settlement>>;
 
 export const rowItem = z.object({ targeting: z.string(), name: z.string(), contexts });
@@ -177,11 +177,11 @@ const rowsEntry = z.object({
 });
 
 /**
- * Consecutive objects, each with the one step that adds it, which are most of a large file. `index` and `line` are
- * those of the first.
+ * Consecutive objects, each with the one step that adds it. Most of a large file is stored in this form. `index` and
+ * `line` are those of the first object.
  */
 export interface RowsEntry extends Omit<Fixed<z.infer<typeof rowsEntry>>, "items"> {
-  /** In an entry to write: their JSON in UTF-8, separated by commas, which is copied unchanged. */
+  /** In an entry to write: the JSON of the items in UTF-8, separated by commas. It is copied unchanged. */
   readonly items: readonly RowItem[] | Uint8Array;
 }
 
@@ -191,7 +191,7 @@ const madeRows = z.object({
   ids: z.array(z.string().nullable()),
 });
 
-/** Rows that were added: the first of the consecutive steps, and the ID that each of them created. */
+/** Rows whose options were created. `from` is the first of the consecutive steps; `ids` has the ID for each of them. */
 export type MadeRows = Fixed<z.infer<typeof madeRows>>;
 
 const shownValue = z.union([z.string(), z.number(), z.boolean(), z.null()]);
@@ -217,13 +217,13 @@ export type PlannedRequest = Fixed<z.infer<typeof plannedRequest>>;
 const effectPart = z.object({
   title: z.string(),
   count: z.number(),
-  /** Each object of this kind, and what happens to it. */
+  /** Each object of this kind; `says` describes what happens to it. */
   objects: z.array(
     z.object({
       name: z.string(),
       _id: z.string().exactOptional(),
       says: z.string(),
-      /** The number of Context IDs that it contains. For a targeting, also the number of options. */
+      /** The number of Context IDs in the object. For a targeting, `options` is the number of its options. */
       contextIds: z.number().exactOptional(),
       options: z.number().exactOptional(),
     }),
@@ -234,26 +234,26 @@ export type EffectPart = Fixed<z.infer<typeof effectPart>>;
 
 export type EffectObject = EffectPart["objects"][number];
 
-/** What a run waits for: a person's decision about exactly this effect. */
+/** What a person has to approve before the run may start. */
 export const waits = z.object({
   digest: z.string(),
   /** A text for the model that describes the effect. */
   effect: z.string(),
-  /** The part of that text that the page shows, if not all of it. */
+  /** The sentences of `effect` that the web page shows, if it does not show all of them. */
   note: z.string().exactOptional(),
-  /** The number of options in its targeting. */
+  /** The number of options in the targeting of the run. */
   optionsThere: z.number().exactOptional(),
-  /** What happens, by kind and by name. */
+  /** The effect by kind of change, with the names of the objects. */
   parts: z.array(effectPart),
-  /** Milliseconds since 1970. */
+  /** The approval must be given before this time, in milliseconds since 1970. */
   until: z.number(),
   /**
-   * What has changed since, for the agent and, object by object, for the person. The effect cannot be approved any
-   * more.
+   * What has changed since the plan was made: `stale` for the agent, `differs` object by object for the person. If set,
+   * the effect can no longer be approved.
    */
   stale: z.string().exactOptional(),
   differs: z.array(z.string()).exactOptional(),
-  /** Where it is approved if not on the web page: the client still asks, or the agent has a token. */
+  /** Set if approval is not given on the web page: the client asks the person, or the agent has a token. */
   elsewhere: z.enum(["client", "token"]).exactOptional(),
 });
 
@@ -265,41 +265,41 @@ export const decided = z.object({
 export type Decided = Fixed<z.infer<typeof decided>>;
 
 const runFacts = z.object({
-  /** The tool that the run is reported under, if it is not the tool of its call. */
+  /** The tool under which the run is reported, if it is not the tool of its call. */
   tool: z.string().exactOptional(),
   /** The targeting of all options that the run changes, if there is only one. */
   within: z.string().exactOptional(),
-  /** The number of options in that targeting, and its name, if a person must approve what is removed from it. */
+  /** The number of options in that targeting, and its name. Set only if a person must approve what is removed. */
   optionsThere: z.number().exactOptional(),
   withinName: z.string().exactOptional(),
   asked: asked.exactOptional(),
   rows: rowCounts.exactOptional(),
-  /** How the rows of a sheet are read, if that was unknown when the call was answered. */
+  /** How the rows of a sheet are read, if that was still unknown when the call was answered. */
   look: inputFile.pick({ sheet: true, seen: true }).exactOptional(),
-  /** The effect that a person was asked to approve, as a sentence with counts. A later effect is compared with it. */
+  /** The effect that a person was asked to approve, as a sentence with counts. A later plan is compared with it. */
   effect: z.string().exactOptional(),
-  /** How many options got Context IDs without being read before, so that their previous Context IDs are unknown. */
+  /** The number of options that got Context IDs without being read first. Their previous Context IDs are unknown. */
   unread: z.number().exactOptional(),
-  /** For an applied plan: the first of the changes since it was planned. */
+  /** For an applied plan: the first values that have changed on the service since the plan was made. */
   stale: z.array(staleField).exactOptional(),
-  /** For a waiting plan: the predicted requests, judged by the known state. */
+  /** For a plan that was not started: the requests that applying it would send. */
   foreseen: z.array(plannedRequest).exactOptional(),
-  /** For a dry run: the digest of everything that was shown. */
+  /** For a dry run: the digest of everything that was shown to the caller. */
   shown: z.string().exactOptional(),
   waits: waits.exactOptional(),
   decided: decided.exactOptional(),
-  /** Context IDs that differ from one in their option only in case, width or composition. */
+  /** Context IDs that equal one of the same option except for case, width or Unicode composition. */
   nearIds: nearIds.exactOptional(),
-  /** Names that did not match exactly. */
+  /** Names that did not match exactly, and the objects that were used instead. */
   takenFor: z.array(takenName).exactOptional(),
 });
 
 export type RunFacts = Fixed<z.infer<typeof runFacts>>;
 
 /**
- * The newest option in a list; null if the list is empty. `listed`, of a list that was read whole: the marks of all its
- * IDs, one after the other. `latest`, of a longer one: the newest option and those that are not much older
- * (`CLOCKS_APART_MS`), if all of these were read.
+ * The newest option in a list; null if the list is empty. `listed` is set if the whole list was read: it has the marks
+ * of all IDs, joined. `latest` is set for a longer list: the newest option and all options that are at most
+ * `CLOCKS_APART_MS` older. It is absent if not all of these were read.
  */
 const newestOptions = z.object({
   _id: z.string().nullable(),
@@ -309,15 +309,15 @@ const newestOptions = z.object({
 
 export type NewestOptions = Readonly<z.infer<typeof newestOptions>>;
 
-/** How many characters a mark has: with 48 bits, no two IDs of a list of some thousand have the same one. */
+/** The number of characters of a mark (48 bits), enough to keep some thousand IDs apart. */
 const MARK_LENGTH = 8;
 
-/** Returns short marks of IDs, one after the other, so that a list of IDs can be stored in a third of the space. */
+/** Returns the joined marks of IDs. A mark is a short hash, so the list needs a third of the space. */
 export function marksOf(ids: readonly string[]): string {
   return ids.map(markOf).join("");
 }
 
-/** Returns whether an ID is one of those with these marks. */
+/** Returns whether the mark of an ID is in the joined marks. */
 export function isMarkedIn(marks: string, id: string): boolean {
   const mark = markOf(id);
   for (let at = 0; at < marks.length; at += MARK_LENGTH) if (marks.startsWith(mark, at)) return true;
@@ -334,10 +334,10 @@ const entry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("steps"), steps: z.array(step) }),
   rowsEntry,
   z.object({ t: z.literal("facts"), facts: runFacts }),
-  /** A crash interrupted the plan before anything was sent. Planning starts again. */
+  /** The process stopped while the plan was recorded, before anything was sent. Planning starts again. */
   z.object({ t: z.literal("replan") }),
   z.object({ t: z.literal("planned"), requests: z.number(), at }),
-  /** The newest options of a targeting's list, or a group's, before anything was sent. */
+  /** The newest options in the list of a targeting or group, read before anything was sent. */
   z.object({ t: z.literal("newest"), targeting: z.string(), ...newestOptions.shape }),
   z.object({ t: z.literal("send"), steps: numbers, at, again: z.boolean() }),
   z.object({
@@ -348,21 +348,21 @@ const entry = z.discriminatedUnion("t", [
     settlements: z.array(settlement).exactOptional(),
     made: madeRows.exactOptional(),
   }),
-  /** The last announced request was not sent. */
+  /** The last `send` entry was written, but its request was not sent. */
   z.object({ t: z.literal("withheld"), at }),
-  /** A request with these steps may have been sent while another process was writing. They are in doubt again. */
+  /** A request with these steps may have been sent while another process was writing. The steps are in doubt again. */
   z.object({ t: z.literal("late"), steps: numbers, at }),
   z.object({ t: z.literal("waited"), ms: z.number() }),
   stopEntry,
   z.object({ t: z.literal("resume"), at }),
 ]);
 
-/** One line of a run's journal. Applying all lines in order results in the run's state. */
+/** One line of a run's journal. Applying all lines in order gives the state of the run. */
 export type JournalEntry = Exclude<Fixed<z.infer<typeof entry>>, { readonly t: "rows" }> | RowsEntry;
 
 export const journalEntry: z.ZodType<JournalEntry> = entry;
 
-/** Returns an entry as a line of a journal, in pieces. */
+/** Returns an entry as a line of a journal. The pieces are to be joined. */
 export function journalLine(entry: JournalEntry): readonly (string | Uint8Array)[] {
   if (entry.t === "rows" && entry.items instanceof Uint8Array) {
     const { items, ...rest } = entry;

@@ -26,7 +26,7 @@ const option = z.strictObject({
   op: z.string().optional(),
 });
 
-/** An option in a file. Further rows about the same option add Context IDs to it. */
+/** An option in a file. Later rows of the same option add Context IDs to it. */
 export interface OptionRow extends AddOptionInput {
   _id?: string | undefined;
   readonly contexts?: string[] | undefined;
@@ -48,7 +48,7 @@ const OPTION_COLUMNS = [
   "targeting",
 ] as const;
 
-/** How files for `bulk_add_options` are read. A row with the ID of an option in the targeting is about that option. */
+/** How to read the rows of a file for `bulk_add_options`. */
 export const optionRows = {
   columns: OPTION_COLUMNS,
   required: [["name"]],
@@ -112,7 +112,7 @@ export const optionRows = {
   rest(item, failed) {
     const whole = failed.find(({ about }) => about.child === undefined);
     if (whole !== undefined) return [{ row: item, reason: whole.reason }];
-    // The group was created. Its failed sub-options become rows that name it as their parent.
+    // The group was created, but sub-options failed. Their rows name the group as parent, so they can be sent again.
     return failed.map(({ about, reason }) => ({
       row: { ...item.children?.[about.child ?? 0], parentName: item.name },
       reason,
@@ -133,7 +133,7 @@ const change = z.strictObject({
   removeFrom: ids,
 });
 
-/** An option as exported files contain it. The fields about its position and type are accepted but not used. */
+/** An option as an exported file contains it. The fields for its position and type are accepted and ignored. */
 const saved = z.strictObject({
   _id: z.string().optional(),
   name: z.string().optional(),
@@ -166,8 +166,8 @@ const CONTEXT_COLUMNS = [
 ] as const;
 
 /**
- * How files for `update_contexts` are read. `_id` and `name` must agree if a row has both; columns about groups are
- * ignored.
+ * How to read the rows of a file for `update_contexts`. If a row has both `_id` and `name`, they must belong to the
+ * same option. Columns about groups are ignored.
  */
 export const contextRows: RowShape<ContextRow> = {
   columns: CONTEXT_COLUMNS,
@@ -190,7 +190,8 @@ export const contextRows: RowShape<ContextRow> = {
       const _id = id(cells).trim();
       const calledName = name(cells).trim();
       const option = _id === "" ? { name: name(cells) } : calledName === "" ? { _id } : { _id, calledName };
-      // The rows of a set belong together: without an unusable row, the set would remove its Context ID.
+      // All rows that set one option belong together. Skipping an invalid row would remove its Context ID from the
+      // option.
       const key =
         oneContextARow || _id !== ""
           ? `${wanted} ${_id === "" ? "name" : "_id"} ${_id === "" ? option.name : _id}`
@@ -237,8 +238,8 @@ function savedRow(value: object): RowContent<ContextRow> {
 }
 
 /**
- * Returns a function that finds the problem of a row for another tool or targeting: an action other than `does`, or
- * another targeting than the call's.
+ * Returns a function that finds rows which do not belong to this call: their action is not `does`, or they name another
+ * targeting than the call.
  */
 function rowChecker(
   header: Header,

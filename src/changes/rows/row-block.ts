@@ -8,32 +8,32 @@ interface RowOrigin {
   readonly line?: number;
 }
 
-/** The rows of a block in their buffer. Each list has one number per row. */
+/** The rows of a block in their buffer. Each list has one number for each row. */
 interface WrittenRows {
-  /** The buffer with the items in UTF-8, beginning at `start`, with a comma after each. */
+  /** Returns the buffer. The rows begin at `start`, as JSON in UTF-8, with a comma after each row. */
   readonly bytes: () => Buffer;
   readonly start: number;
   readonly ends: number[];
   readonly contextIds: number[];
-  /** Empty if the rows come from a call. */
+  /** The line of each row in its file. Empty if the rows come from the arguments of a call. */
   readonly lines: number[];
 }
 
-/** The maximum number of rows in one line of the journal. */
+/** The maximum number of rows in one journal entry. */
 const ROWS_PER_ENTRY = 500;
 const COMMA_BYTES = 1;
 
 /**
- * Consecutive options without sub-options, stored as the bytes that will be sent, so that a hundred thousand rows need
- * little more memory. A block is planned, recorded and sent as a whole or in ranges of rows, counted from 0. A row
- * becomes a step only if its answer must be examined.
+ * Consecutive options without sub-options. They are stored as the bytes that will be sent, so that a hundred thousand
+ * rows need little memory. A block is planned, recorded and sent as a whole, or in ranges of rows counted from 0. A row
+ * becomes a step only if its answer has to be examined.
  */
 export class RowBlock {
   readonly operation = "addOptions";
   readonly bindings: readonly Binding[];
-  /** The object of the first row; the objects of the other rows follow. */
+  /** The object of the first row. The objects of the other rows follow it. */
   readonly firstObject: number;
-  /** The step of the first row; those of the others follow. Undefined if the rows were not planned unchanged. */
+  /** The step of the first row. The steps of the other rows follow it. Undefined before the rows are planned. */
   readonly firstStep: number | undefined;
   readonly #targeting: string;
   readonly #firstIndex: number;
@@ -56,7 +56,7 @@ export class RowBlock {
     return this.#rows.ends.length;
   }
 
-  /** Returns whether a row would be the next one of this block. */
+  /** Returns whether a row can be appended to this block: same targeting, and consecutive positions everywhere. */
   isFollowedBy(targeting: string, { index, line }: RowOrigin, object: number, step: number | undefined): boolean {
     const { length } = this;
     return (
@@ -69,8 +69,8 @@ export class RowBlock {
   }
 
   /**
-   * Returns the rows from `from` to before `to` as a block whose first step is `firstStep`. This block is then
-   * complete.
+   * Returns the rows from `from` up to but not including `to`, as a planned block whose first step is `firstStep`. No
+   * rows may be added to this block afterwards.
    */
   planned(from: number, to: number, firstStep: number): RowBlock {
     const { bytes, ends, contextIds, lines } = this.#rows;
@@ -85,7 +85,7 @@ export class RowBlock {
     });
   }
 
-  /** Returns the items of a range of rows in UTF-8, separated by commas. The bytes must not be changed. */
+  /** Returns the JSON of a range of rows in UTF-8, separated by commas. The bytes must not be changed. */
   items(from: number, to: number): Uint8Array {
     return this.#rows.bytes().subarray(this.#startOf(from), this.#rows.ends[to - 1]);
   }
@@ -130,7 +130,7 @@ export class RowBlock {
     for (let row = 0; row < this.length; row += 1) yield this.open(row);
   }
 
-  /** Returns the rows as entries of a journal. Rows with consecutive lines share an entry. */
+  /** Returns the rows as journal entries. Rows on consecutive lines share an entry. */
   *entries(): Generator<RowsEntry> {
     for (let from = 0; from < this.length; ) {
       const place = this.placeOf(from);
@@ -153,19 +153,19 @@ export interface RowRange {
   readonly to: number;
 }
 
-/** How many bytes of rows are stored in one buffer. */
+/** The size of one buffer of rows, in bytes. */
 const CHUNK_BYTES = 262_144;
-/** The code units that are collected before encoding. Encoding each text separately takes three times as long. */
+/** How many UTF-16 code units are collected before encoding. Encoding each row separately takes three times as long. */
 const GATHERED_UNITS = 16_384;
 
-/** Writes rows into blocks. All bytes of a block are in one buffer, so that a range of rows can be copied at once. */
+/** Writes rows into blocks. All rows of a block are in one buffer, so that a range of rows can be copied at once. */
 export class RowWriter {
   #chunk = new TextChunk(0);
   #last: { readonly block: RowBlock; readonly rows: WrittenRows } | undefined;
-  /** The JSON with which the rows of the current targeting begin. */
+  /** The targeting of the last row and its JSON, which is reused for the next row. */
   #head: { readonly targeting: string; readonly json: Json } | undefined;
 
-  /** Adds a row as this object, and as this step if it is already planned. Returns the block that contains it. */
+  /** Adds a row as `object`, and as `step` if the row is already planned. Returns the block that contains the row. */
   add({ targeting, name, contexts = [] }: RowItem, place: RowOrigin, object: number, step?: number): RowBlock {
     if (this.#head?.targeting !== targeting) this.#head = { targeting, json: jsonOf(targeting) };
     const head = this.#head.json;
@@ -200,10 +200,11 @@ export class RowWriter {
 
 class TextChunk {
   readonly #bytes: Buffer;
-  /** The text that is not in the buffer yet, and the position at which it begins. */
+  /** The text that is not in the buffer yet. */
   #gathered = "";
+  /** The number of bytes in the buffer. The next text is written there. */
   #written = 0;
-  /** The number of bytes of all texts, including those that are not in the buffer yet. */
+  /** The number of bytes of all texts, including the gathered text. */
   used = 0;
 
   constructor(bytes: number) {
@@ -234,7 +235,7 @@ interface Json {
   readonly bytes: number;
 }
 
-/** Returns a text as JSON. Most texts need no escapes; the same pass checks this and counts their bytes. */
+/** Returns a text as JSON. Most texts need no escapes. One pass over the text checks this and counts the bytes. */
 function jsonOf(text: string): Json {
   let bytes = 2;
   for (let at = 0; at < text.length; at += 1) {

@@ -4,7 +4,7 @@ import type { BulkOperation } from "../../spec/routes.ts";
 import type { Binding, OptionItem, Step, StepFields, StepItems, StepOf, Weight } from "./entries.ts";
 import { RowBlock } from "./row-block.ts";
 
-/** The steps of a run, each separate or in a block of rows. The ID of a step is its position. */
+/** The steps of a run, each of them separate or in a block of rows. The ID of a step is its position in the list. */
 export class StepList {
   /** By ID: the step, or the block that contains it. */
   readonly #parts: (Step | RowBlock)[] = [];
@@ -15,7 +15,7 @@ export class StepList {
 
   /** Adds a step. Throws a RangeError if its ID is not its position. */
   add(step: Step): void {
-    if (step.id !== this.length) throw new RangeError(`step ${step.id} comes where step ${this.length} should`);
+    if (step.id !== this.length) throw new RangeError(`step ${step.id} was added at position ${this.length}`);
     this.#parts.push(step);
   }
 
@@ -28,12 +28,12 @@ export class StepList {
     return part instanceof RowBlock ? part.open(rowOf(part, id)) : part;
   }
 
-  /** Returns the step, or the block that contains it, for properties that all rows of a block share. */
+  /** Returns a step, or the block that contains it. Enough for properties that all rows of a block share. */
   partAt(id: number): Step | RowBlock | undefined {
     return this.#parts[id];
   }
 
-  /** Returns the steps in order, with rows as blocks. */
+  /** Returns the steps in order. Each block of rows is returned once. */
   *parts(): Generator<Step | RowBlock> {
     for (let id = 0; id < this.length; ) {
       const part = this.#parts[id];
@@ -54,12 +54,12 @@ export class StepList {
     return part instanceof RowBlock ? part.weightOf(rowOf(part, id)) : part.weight;
   }
 
-  /** Returns the bindings of the steps of an operation. The bindings of a block are returned once. */
+  /** Returns the bindings of all steps of an operation. A block of rows returns its bindings once. */
   boundBy(operation: BulkOperation): readonly (readonly Binding[])[] {
     return [...this.parts()].flatMap((part) => (part.operation === operation ? [part.bindings] : []));
   }
 
-  /** Returns whether no step waits for another one. */
+  /** Returns whether no step has to wait for another step. */
   areIndependent(): boolean {
     for (const part of this.parts()) {
       if (part instanceof RowBlock) continue;
@@ -68,7 +68,7 @@ export class StepList {
     return true;
   }
 
-  /** Returns whether these are consecutive rows whose objects are consecutive, too. */
+  /** Returns whether these steps are consecutive rows, and their objects are consecutive as well. */
   areRows(ids: readonly number[]): boolean {
     const [first = 0] = ids;
     const last = first + ids.length - 1;
@@ -79,14 +79,14 @@ export class StepList {
   }
 }
 
-/** Returns the row of a block that corresponds to a step. */
+/** Returns the row of a block that belongs to a step. */
 export function rowOf({ firstStep = 0 }: RowBlock, step: number): number {
   return step - firstStep;
 }
 
 type StepExtras = Pick<StepFields, "objects" | "after" | "undoes" | "prepares" | "formerName">;
 
-/** Creates steps with their IDs, which are their positions in the run. */
+/** Creates steps and gives each its ID, which is its position among the steps of the run. */
 export class StepMaker {
   readonly #next: () => number;
 
@@ -95,7 +95,7 @@ export class StepMaker {
     this.#next = next;
   }
 
-  /** Returns a maker for steps that follow the existing ones, before any of them is added. */
+  /** Returns a maker whose steps follow the existing ones. The steps may be added to the list later. */
   static after({ length }: { readonly length: number }): StepMaker {
     let next = length;
     return new StepMaker(() => next++);
@@ -121,7 +121,7 @@ export class StepMaker {
     return { ...fields, operation: "deleteTargetings", item: undefined };
   }
 
-  /** Creates a step that adds an option to a targeting. A `parent` is a binding, never part of `item`. */
+  /** Creates a step that adds an option to a targeting. The group is in `place.parent`, never in `item`. */
   addOption(
     item: OptionItem,
     place: { readonly targeting: Omit<Binding, "field">; readonly parent?: Omit<Binding, "field"> },
@@ -138,7 +138,10 @@ export class StepMaker {
     return { ...fields, operation: "addOptions", item };
   }
 
-  /** Creates a step that changes one option, by its ID or the object that creates it. It moves into `group`, if set. */
+  /**
+   * Creates a step that changes one option. `option` is its ID, or the object that creates it. `group` is the group to
+   * move the option into.
+   */
   updateOption(
     option: Omit<Binding, "field">,
     item: OptionChanges,
@@ -155,7 +158,7 @@ export class StepMaker {
     return { ...fields, operation: "updateOptions", item };
   }
 
-  /** Creates a step that deletes an option. `inTree`: it is a group or a sub-option (management-api 8.1). */
+  /** Creates a step that deletes an option. `inTree`: the option is a group or a sub-option (management-api 8.1). */
   deleteOption(option: Omit<Binding, "field">, inTree: boolean, given: StepExtras): StepOf<"deleteOptions"> {
     const fields = this.#fields(undefined, [{ field: "_id", ...option }], given, { groupItems: inTree ? 1 : 0 });
     return { ...fields, operation: "deleteOptions", item: undefined };
@@ -178,8 +181,8 @@ export class StepMaker {
 }
 
 /**
- * Returns the fields that a step's item sets. `parent: null` becomes `detach`; `onlyLoss` means that it only removes
- * Context IDs.
+ * Returns the names of the fields that a step sends. `parent: null` is listed as `detach`. `onlyLoss` is added if the
+ * step does nothing but remove Context IDs.
  */
 export function sentFields({ item, bindings, operation }: Step): readonly string[] {
   const fields = Object.entries(item ?? {}).map(([field, value]) => (value === null ? "detach" : field));
@@ -201,20 +204,20 @@ function contextCount(option: OptionItem): number {
   return (option.children ?? []).reduce((sum, child) => sum + (child.contexts?.length ?? 0), own);
 }
 
-/** The bytes of a ULID in JSON, including quotes. Every bound ID is one. */
+/** The bytes of a ULID in JSON, including its quotes. Every bound ID is a ULID. */
 const ID_BYTES = 28;
 
-/** Returns the bytes that a request item adds to a body besides its JSON: the bound fields, and one comma. */
+/** Returns the bytes that the bound fields and one comma add to a body. */
 function boundBytes(bindings: readonly Binding[]): number {
   return bindings.reduce((bytes, { field }) => bytes + field.length + 4 + ID_BYTES, 1);
 }
 
-/** Returns the bytes that a request item adds to a body: its JSON, the bound fields, and one comma. */
+/** Returns the bytes that an item adds to a body: its JSON, its bound fields, and one comma. */
 function entryBytes(json: string, bindings: readonly Binding[]): number {
   return Buffer.byteLength(json, "utf8") + boundBytes(bindings);
 }
 
-/** The reported objects of a run, each separate or in a block of rows. */
+/** The reported objects of a run, each of them separate or in a block of rows. */
 export class ObjectList {
   /** By position: the object, or the block that contains it. */
   readonly #parts: (ReportedObject | RowBlock)[] = [];
@@ -231,7 +234,7 @@ export class ObjectList {
     return this.#parts.push(block) - 1;
   }
 
-  /** Adds fields to an object. Planned rows of a block cannot be amended. */
+  /** Adds fields to an object. Does nothing for rows of a block that is already planned. */
   amend(object: number, more: Partial<ReportedObject>): void {
     const part = this.#parts[object];
     if (part === undefined || (part instanceof RowBlock && part.firstStep !== undefined)) return;
@@ -239,7 +242,7 @@ export class ObjectList {
     this.#parts[object] = { ...about, ...more };
   }
 
-  /** Replaces rows by the same rows with their planned steps. */
+  /** Replaces the rows of a block by the same rows in a planned block. */
   setRows(block: RowBlock): void {
     this.#parts.fill(block, block.firstObject, block.firstObject + block.length);
   }
@@ -254,7 +257,7 @@ export class ObjectList {
     return part instanceof RowBlock ? undefined : part?._id;
   }
 
-  /** Returns the block that contains an object, and its row in the block; undefined if no block contains it. */
+  /** Returns the block and the row that contain an object. Returns undefined for a separate object. */
   rowAt(object: number): { readonly block: RowBlock; readonly row: number } | undefined {
     const part = this.#parts[object];
     return part instanceof RowBlock ? { block: part, row: object - part.firstObject } : undefined;

@@ -3,7 +3,7 @@ import { OWN_CODES, type OwnCode, type Reason } from "../../runs/outcome.ts";
 import type { ItemError } from "../../spec/records.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
 
-/** Returns the code of the service, unless it equals one of ours: the service cannot say that a person declined. */
+/** Returns the error code of the service. Undefined if it is a code of this server, such as "declined by a person". */
 function serviceCode(errorCode: string | undefined): string | undefined {
   if (errorCode === undefined || Object.hasOwn(OWN_CODES, errorCode) || errorCode.startsWith("EVENT")) return undefined;
   return errorCode;
@@ -32,10 +32,10 @@ const REJECTION_CODES = {
   other: "REJECTED",
 } as const satisfies Record<string, OwnCode>;
 
-/** Rejections that come from the address or from a machine on the way to it. */
+/** Rejections that mean a wrong address, or that come from a machine in between, such as a proxy. */
 const ADDRESS_REJECTIONS: ReadonlySet<RejectionKind> = new Set(["wrongRoute", "redirect", "foreign"]);
 
-/** Returns the reason for every item of a failed request. */
+/** Returns the reason that a failed request gives to all of its items. */
 export function requestReason(operation: BulkOperation, error: ApiError): Reason {
   const { statusCode } = error;
   const about = { operation, ...(statusCode !== undefined && { statusCode }) };

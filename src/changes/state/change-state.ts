@@ -26,7 +26,7 @@ import { RowBlock, RowWriter } from "../rows/row-block.ts";
 import type { ObjectList, StepList } from "../rows/steps.ts";
 import { nothingPlanned, type PlannedWork, RunWork } from "./standings.ts";
 
-/** The request that has no answer yet, and the progress of the run when it was sent. */
+/** The request that has not been answered yet, and the progress counter of the run when the request was sent. */
 interface InFlight {
   readonly steps: readonly number[];
   readonly at: number;
@@ -35,27 +35,26 @@ interface InFlight {
 }
 
 /**
- * Everything that is known about a run. After the plan only `apply` changes it, with the entries of the journal, so a
- * run that is read back has exactly the same state.
+ * Everything that is known about a run. Once the plan is adopted, only `apply` changes the state, with entries of the
+ * journal. So a run that is read from its journal has exactly the same state.
  */
 export class RunState {
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
-  /** By targeting or group: the newest options in its list before this run sent anything. */
+  /** By targeting or group: the newest options in its list before this run sent its first request. */
   readonly newest = new Map<string, NewestOptions>();
   planned = false;
   stopped: { readonly cause: StopCause; readonly reason?: Reason } | undefined;
   updatedAt = 0;
   facts: RunFacts = {};
-  /** The counts when the run was last resumed. */
   resumed: { readonly counts: Counts } | undefined;
   /** Steps that may have been sent while another process was writing. */
   late: readonly number[] = [];
 
   #work: RunWork;
   readonly #rows = new RowWriter();
-  /** Increases with every step that is done. It shows whether something changed since a step was refused. */
+  /** Counts the steps that were applied. A refused step is tried again once this counter has increased. */
   #progress = 0;
-  /** By object: an unexpected number of Context IDs of an option. */
+  /** By object: the expected and the actual number of Context IDs of an option, where they differ. */
   readonly #unexpectedCounts = new Map<number, UnexpectedCount>();
   #inFlight: InFlight | undefined;
 
@@ -64,7 +63,7 @@ export class RunState {
     this.facts = { ...plan.facts };
   }
 
-  /** Adopts a plan, whose lists nobody else may change afterwards. Throws a RangeError if the run already has one. */
+  /** Sets the plan, whose lists must not be changed afterwards. Throws a RangeError if the run already has a plan. */
   adopt(plan: PlannedWork): void {
     if (this.steps.length + this.objects.length > 0) throw new RangeError("the run has a plan already");
     this.#work = new RunWork(plan);
@@ -99,7 +98,7 @@ export class RunState {
         this.#addSteps(entry.steps);
         return;
       case "replan":
-        throw new RangeError("a new plan needs a state of its own");
+        throw new RangeError("a replan entry needs a new RunState");
       case "facts":
         this.facts = { ...this.facts, ...entry.facts };
         return;
@@ -141,14 +140,14 @@ export class RunState {
     }
   }
 
-  /** Returns the steps of the request that was in flight at a crash. They may have been applied. */
+  /** Returns the steps of the request that had no answer when the process stopped. They may have been applied. */
   lostInFlight(): readonly number[] {
     return this.#inFlight?.steps ?? [];
   }
 
   /**
-   * Returns the steps that may have been applied: announced, without a known answer. Steps that ended as
-   * `OWNER_UNCLEAR` are not included, because no answer could resolve them.
+   * Returns the steps that may have been applied: their request was sent or about to be sent, and its answer is
+   * unknown. Steps that ended as `OWNER_UNCLEAR` are not included, because no read can tell whose objects they are.
    */
   inDoubt(): ReadonlySet<number> {
     const suspects = this.#work.standings.suspects().filter((id) => !this.#isUnclear(id));
@@ -156,8 +155,9 @@ export class RunState {
   }
 
   /**
-   * Returns whether an option was created before or after this run first sent something, by the list of its group or
-   * targeting at that time. If that was too long to be read whole, by its ULID, too. Undefined if it was not read.
+   * Returns whether an option was created before or after the first request of this run. The list of the group or
+   * targeting at that time decides. If that list was too long to be read whole, the time in the ULID counts as well.
+   * Returns undefined if the list was not read.
    */
   orderByList(step: Step, id: string): "before" | "after" | undefined {
     const list = bindingOf(step, "parent") === undefined ? "targeting" : "parent";
@@ -175,7 +175,7 @@ export class RunState {
   }
 
   /**
-   * Returns the objects that only failed because their request was refused as a whole. A resumed run sends them again.
+   * Returns the objects that failed only because the service refused the whole request. A resumed run sends them again.
    */
   refused(): ReadonlySet<number> {
     const objects = new Set<number>();
@@ -201,12 +201,12 @@ export class RunState {
     return this.#work.outcomes.idOf(object);
   }
 
-  /** Returns what was done with an object that succeeded or needed no change; undefined for any other. */
+  /** Returns what the run did with an object that succeeded or needed no change. Undefined for other objects. */
   didOf(object: number): Did | undefined {
     const outcome = this.standing(object);
     if (outcome !== "succeeded" && outcome !== "alreadyDone") return undefined;
     const { standings } = this.#work;
-    // In most of an import, a row is the only step of its object.
+    // A row of a file is usually the only step of its object. This is the fast path for it.
     const row = standings.onlyRowOf(object);
     if (row !== undefined) return this.isDone(row) ? "created" : "same";
     let did: Did = "same";
@@ -214,7 +214,7 @@ export class RunState {
       const standing = standings.at(id);
       const operation = this.steps.partAt(id)?.operation;
       const isDelete = operation === "deleteOptions" || operation === "deleteTargetings";
-      // An object that no longer existed was deleted by an earlier attempt.
+      // If the object no longer existed, an earlier attempt of this run has deleted it.
       if (isDelete && (standing === "done" || standing === "alreadyDone")) return "deleted";
       if (standing !== "done" || operation === undefined) continue;
       if (operation === "addOptions" || operation === "createTargetings") return "created";
@@ -223,12 +223,12 @@ export class RunState {
     return did;
   }
 
-  /** Returns when a suspect step was first sent, by our clock; undefined for any other step. */
+  /** Returns when a step in doubt was first sent, by the clock of this machine. Undefined for other steps. */
   suspectSince(step: number): number | undefined {
     return this.#work.standings.suspectSince(step);
   }
 
-  /** Returns whether a suspect step was refused together with its request in an earlier part of the run. */
+  /** Returns whether a step in doubt was resent and then refused with its whole request, before the run was resumed. */
   wasRefusedInDoubt(step: number): boolean {
     return this.#work.standings.wasRefusedInDoubt(step);
   }
@@ -247,7 +247,7 @@ export class RunState {
     return standings.ofObject(object).flatMap((id) => (standings.isOpen(id) ? (steps.at(id) ?? []) : []));
   }
 
-  /** Returns the steps that only prepare others and were applied. `isSure` is false if they only may have been. */
+  /** Returns the applied steps that only prepare others. `isSure` is false if such a step is in doubt. */
   preparingSteps(): readonly { readonly step: Step; readonly isSure: boolean }[] {
     return this.#work.standings.preparing().flatMap((id) => {
       const step = this.steps.at(id);
@@ -261,7 +261,7 @@ export class RunState {
     return this.preparingSteps().filter(({ step, isSure }) => isSure && step.formerName !== undefined).length;
   }
 
-  /** Returns the options with an unexpected number of Context IDs, in the order in which that was found. */
+  /** Returns the options whose number of Context IDs differs from the expected number, in the order of detection. */
   unexpectedCounts(): readonly OtherCount[] {
     return [...this.#unexpectedCounts].map(([object, counts]) => ({
       ...counts,
@@ -274,12 +274,12 @@ export class RunState {
     return this.#work.standings.at(step) === "done";
   }
 
-  /** Returns whether other steps use the ID of an object that this run creates. */
+  /** Returns whether steps of other objects use the ID of an object that this run creates. */
   isNeeded(object: number): boolean {
     return this.#work.standings.boundTo(object).some((id) => this.steps.at(id)?.objects.includes(object) === false);
   }
 
-  /** Returns whether none of the steps that use the ID of an object has been sent. */
+  /** Returns whether no step that uses the ID of an object was ever sent. */
   isUntouched(object: number): boolean {
     const { standings } = this.#work;
     return standings
@@ -288,9 +288,9 @@ export class RunState {
   }
 
   /**
-   * Returns the steps that may be sent now, in order of creation: at most one for each changed object, because a
-   * request may contain its ID only once (management-api 4.1). Preparing steps come first: sent later, they would undo
-   * what they prepare.
+   * Returns the steps that may be sent now, in the order of their creation. It returns at most one step for each
+   * changed object, because a request may contain an ID only once (management-api 4.1). Steps that only prepare others
+   * come first: sent later, a temporary name would overwrite the final one.
    */
   ready(): readonly number[] {
     const ready: number[] = [];
@@ -306,7 +306,7 @@ export class RunState {
     return ready;
   }
 
-  /** Returns the refused steps that wait for another change of this run. `changedSince`: something changed since. */
+  /** Returns the refused steps that wait for another change. `changedSince`: another step was applied meanwhile. */
   deferredSteps(): readonly { readonly step: Step; readonly reason: Reason; readonly changedSince: boolean }[] {
     return this.#work.standings.deferred().flatMap(({ id, reason, progress }) => {
       const step = this.steps.at(id);
@@ -314,21 +314,21 @@ export class RunState {
     });
   }
 
-  /** Returns the ID that a field of a step is bound to; undefined if it is not bound, or to an object without ID. */
+  /** Returns the ID in a bound field of a step. Undefined if the field is not bound, or its object has no ID yet. */
   boundId(step: Step | RowBlock | undefined, field: Binding["field"]): string | undefined {
     const binding = bindingOf(step, field);
     return binding && this.idOfBinding(binding);
   }
 
-  /** Returns the ID that a binding refers to; undefined if it refers to an object that has no ID. */
+  /** Returns the ID that a binding refers to. Undefined if it refers to an object that has no ID yet. */
   idOfBinding(binding: Binding): string | undefined {
     if (binding.id !== undefined) return binding.id;
     return binding.object === undefined ? undefined : this.idOf(binding.object);
   }
 
   /**
-   * Returns whether a step other than this one passes a test. The test must be a function that exists as long as the
-   * run.
+   * Returns whether a step other than this one passes a test. Results are cached by the identity of `test`, so pass the
+   * same function each time.
    */
   hasOther(step: number, test: (other: Step) => boolean): boolean {
     return this.#work.standings.hasOther(step, test);
@@ -380,7 +380,7 @@ export class RunState {
     this.#inFlight = undefined;
   }
 
-  /** Applies the change of a step. `left` says when its request was sent, and the progress of the run at that time. */
+  /** Applies a change of a step. `left` is the time of its request, and the progress counter at that time. */
   #changeStep(change: StepChange, left: Pick<InFlight, "at" | "progress">): void {
     const step = this.steps.at(change.step);
     if (step === undefined) return;
@@ -420,7 +420,7 @@ export class RunState {
       if (object === undefined) continue;
       standings.set(from + at, "done");
       standings.clearSuspicion(from + at);
-      // In most of an import, a row is the only step of its object.
+      // A row of a file is usually the only step of its object. This is the fast path for it.
       if (standings.hasOtherThanRow(object)) this.#work.finishObject(object, id ?? undefined);
       else {
         if (id !== null) outcomes.giveId(object, id);
@@ -429,10 +429,10 @@ export class RunState {
     }
   }
 
-  /** Puts steps that were sent too late in doubt, whatever their outcome was. */
+  /** Marks steps as in doubt whose request may have been sent too late. Even a known outcome becomes unknown. */
   #doubt(steps: readonly number[], at: number): void {
     const { outcomes, standings } = this.#work;
-    const reason = ownReason("NO_ANSWER", { reason: "it left when another process wrote already" });
+    const reason = ownReason("NO_ANSWER", { reason: "it was sent when another process was already writing" });
     for (const step of steps) {
       standings.suspect(step, at);
       if (standings.isOpen(step)) continue;
@@ -441,34 +441,34 @@ export class RunState {
     }
   }
 
-  /** Returns whether the previous values equal the new ones, judged by what was read. */
+  /** Returns whether the values that were read before the change equal the new values. */
   #changesNothing(object: number): boolean {
     const { from, to, added = 0, removed = 0, ...rest } = this.objects.at(object)?.change ?? {};
     if (from !== undefined) return JSON.stringify(from) === JSON.stringify(to) && added + removed === 0;
     return added + removed === 0 && (rest.alreadyThere !== undefined || rest.absent !== undefined);
   }
 
-  /** Ends open steps without an answer: a sent one is `unknown`, an unsent one `notApplied`. */
+  /** Ends the steps that have no outcome: a step that was sent becomes `unknown`, any other `notApplied`. */
   #stop(cause: StopCause, given: Reason | undefined): void {
     const { outcomes, standings } = this.#work;
     this.stopped = given === undefined ? { cause } : { cause, reason: given };
-    // The service may have applied a request whose answer was never applied here.
+    // The service may have applied the request that was in flight.
     for (const step of this.lostInFlight()) standings.suspect(step, this.#inFlight?.at ?? 0);
     this.#inFlight = undefined;
     const reason = given ?? ownReason(STOP_REASONS[cause]);
     const open = standings.open().flatMap((id) => this.steps.at(id) ?? []);
     const isSuspect = ({ id }: Step): boolean => this.suspectSince(id) !== undefined;
-    // In-doubt steps come first, because the first step that is stopped decides the outcome of an object.
+    // The first failed step decides the outcome of an object. Steps in doubt come first, so that it becomes `unknown`.
     for (const step of open) if (isSuspect(step)) this.#work.failStep(step, "unknown", ownReason("NO_ANSWER"));
     for (const step of open) if (!isSuspect(step)) this.#work.failStep(step, "notApplied", reason);
     if (this.planned) return;
-    // Objects without a step were never planned.
+    // These objects have no steps, because planning did not get to them.
     for (let object = 0; object < this.objects.length; object += 1) {
       if (this.standing(object) === "pending") outcomes.settle({ object, outcome: "notApplied", reason });
     }
   }
 
-  /** Makes the steps pending again that a stop left open. Failed steps stay failed. */
+  /** Makes the steps pending again that were unknown or not applied when the run stopped. Failed steps stay failed. */
   #reopen(): void {
     const { outcomes, standings } = this.#work;
     for (let id = 0; id < this.steps.length; id += 1) {
@@ -481,8 +481,8 @@ export class RunState {
   }
 
   /**
-   * Whether the step ended as `OWNER_UNCLEAR`. It is not sent again: without the other items of its unit, the existing
-   * object would look like our own.
+   * Returns whether a step ended as `OWNER_UNCLEAR`: an object with its name exists, but who created it is unknown.
+   * Such a step is not sent again, because the existing object would then look like one of this run.
    */
   #isUnclear(step: number): boolean {
     const main = this.steps.objectOf(step);

@@ -16,33 +16,33 @@ type StepStanding =
   | "replaced"
   | "dropped";
 
-/** The standings in which a step can still be in doubt. In any other standing it was answered or replaced. */
+/** The standings in which a step can be in doubt. In any other standing, the step was answered or replaced. */
 const OPEN_TO_DOUBT: ReadonlySet<StepStanding> = new Set(["pending", "deferred", "unknown", "notApplied"]);
 
-/** Why a refused step waits for another change, and the progress of the run at that time. */
+/** Why a refused step waits for another change, and the progress counter of the run when it was refused. */
 interface Deferral {
   readonly reason: Reason;
   readonly progress: number;
 }
 
-/** The standing of each step of a run, and indexes from objects and IDs to steps. */
+/** The standing of each step of a run, with indexes that find steps by object and by ID. */
 export class StepStandings {
   readonly #steps: StepList;
   readonly #objects: ObjectList;
   readonly #standing: StepStanding[] = [];
   readonly #preparing = new Set<number>();
   readonly #deferrals = new Map<number, Deferral>();
-  /** When a step whose effect is unknown was first sent, by our clock. */
+  /** By step in doubt: when it was first sent, by the clock of this machine. */
   readonly #suspectSince = new Map<number, number>();
   readonly #refusedInDoubt = new Set<number>();
   readonly #changing = new Map<string, number[]>();
   readonly #boundTo = new Map<number, number[]>();
-  /** By object: the steps about it, except the step of a row. */
+  /** By object: its steps, except the step of a row of a file. */
   readonly #ofObject = new Map<number, number[]>();
-  /** By test: the next step to test, and the first steps that passed. */
+  /** By test: the next step to test, and the first two steps that passed. */
   readonly #searches = new Map<(step: Step) => boolean, { next: number; readonly found: number[] }>();
 
-  /** Tracks the steps of the list. Steps that are added later are tracked after a call of `follow`. */
+  /** Tracks the steps in the list. Call `follow` after steps were added to the list. */
   constructor(steps: StepList, objects: ObjectList) {
     this.#steps = steps;
     this.#objects = objects;
@@ -79,12 +79,12 @@ export class StepStandings {
     this.#deferrals.set(step, deferral);
   }
 
-  /** Records when a step whose effect is unknown was sent. Only the first time counts. */
+  /** Marks a step as in doubt. `at` is when it was sent; only the first time counts. */
   suspect(step: number, at: number): void {
     if (!this.#suspectSince.has(step)) this.#suspectSince.set(step, at);
   }
 
-  /** Removes the mark of an in-doubt step, once its effect is known. */
+  /** Removes the mark of a step in doubt, once its effect is known. */
   clearSuspicion(step: number): void {
     this.#suspectSince.delete(step);
   }
@@ -98,7 +98,9 @@ export class StepStandings {
     return [...this.#suspectSince.keys()].filter((id) => OPEN_TO_DOUBT.has(this.#standing[id] ?? "done"));
   }
 
-  /** Records that a resent suspect step was refused with its request, which says nothing about the first attempt. */
+  /**
+   * Records that a step in doubt was resent and refused with its request. That says nothing about the first attempt.
+   */
   refuseInDoubt(step: number): void {
     this.#refusedInDoubt.add(step);
   }
@@ -125,7 +127,7 @@ export class StepStandings {
     for (let id = this.#nextPending(0); id >= 0; id = this.#nextPending(id + 1)) yield id;
   }
 
-  /** Returns the pending steps, those that only prepare others first. */
+  /** Returns the pending steps. Steps that only prepare others come first. */
   *inOrder(): Generator<number> {
     for (const id of this.#preparing) if (this.#standing[id] === "pending") yield id;
     for (const id of this.pending()) if (!this.#preparing.has(id)) yield id;
@@ -140,26 +142,26 @@ export class StepStandings {
     return [...this.pending(), ...this.#deferrals.keys()];
   }
 
-  /** Returns the steps about an object, in the order in which they were created. */
+  /** Returns the steps of an object, in the order of their creation. */
   ofObject(object: number): readonly number[] {
     const others = this.#ofObject.get(object) ?? [];
     const { block, row = 0 } = this.#objects.rowAt(object) ?? {};
     return block?.firstStep === undefined ? others : [block.firstStep + row, ...others];
   }
 
-  /** Returns the step of a row if no other step is about its object. */
+  /** Returns the step of a row, if it is the only step of its object. */
   onlyRowOf(object: number): number | undefined {
     if (this.#ofObject.has(object)) return undefined;
     const { block, row = 0 } = this.#objects.rowAt(object) ?? {};
     return block?.firstStep === undefined ? undefined : block.firstStep + row;
   }
 
-  /** Returns whether a step other than the one of a row is about an object. */
+  /** Returns whether an object has steps other than that of a row. */
   hasOtherThanRow(object: number): boolean {
     return this.#ofObject.has(object);
   }
 
-  /** Returns whether everything that an object needs was done. */
+  /** Returns whether all steps that an object needs were applied or replaced. */
   hasAllDone(object: number): boolean {
     return this.ofObject(object).every((id) => {
       const standing = this.#standing[id];
@@ -170,7 +172,7 @@ export class StepStandings {
     });
   }
 
-  /** Returns whether a step about an object was applied. */
+  /** Returns whether a step of an object was applied. */
   isTouched(object: number): boolean {
     return this.ofObject(object).some((id) => this.#standing[id] === "done");
   }
@@ -183,7 +185,7 @@ export class StepStandings {
     return this.#standing.indexOf("pending", from);
   }
 
-  /** Returns whether a step other than this one passes a test. Steps do not change, so each is tested once. */
+  /** Returns whether a step other than this one passes a test. Steps never change, so each step is tested only once. */
   hasOther(step: number, test: (other: Step) => boolean): boolean {
     const search = this.#searches.get(test) ?? { next: 0, found: [] };
     this.#searches.set(test, search);
@@ -215,7 +217,7 @@ export class Outcomes {
     unknown: 0,
   };
 
-  /** Tracks the objects of the list. Objects that are added later are tracked after a call of `follow`. */
+  /** Tracks the objects in the list. Call `follow` after objects were added to the list. */
   constructor(objects: ObjectList) {
     this.#objects = objects;
     this.follow();
@@ -249,7 +251,7 @@ export class Outcomes {
     }
   }
 
-  /** Sets the outcome of an object. The first outcome is final, except `notApplied`. */
+  /** Sets the outcome of an object. An outcome other than `notApplied` is final. */
   settle({ object, outcome, reason, _id }: Settlement): void {
     const before = this.#standing[object];
     if (before === outcome || (before !== "pending" && before !== "notApplied")) return;
@@ -258,7 +260,7 @@ export class Outcomes {
     if (_id !== undefined) this.giveId(object, _id);
   }
 
-  /** Sets the outcome of an object back to `unknown`. */
+  /** Changes the known outcome of an object back to `unknown`. */
   doubt(object: number, reason: Reason): void {
     const before = this.#standing.at(object);
     if (before === undefined || before === "pending" || before === "unknown") return;
@@ -296,8 +298,8 @@ export function nothingPlanned(): PlannedWork {
 }
 
 /**
- * The growing lists of objects and steps of a run. The outcome of a step decides those of its objects, and of all whose
- * steps depend on them.
+ * The objects and steps of a run, which may grow during the run. The outcome of a step decides the outcome of its
+ * objects and of the objects that depend on these.
  */
 export class RunWork {
   readonly objects: ObjectList;
@@ -325,19 +327,19 @@ export class RunWork {
   /** Updates an object after one of its steps was done. If it was the last step, the object is finished. */
   finishObject(object: number, id: string | undefined): void {
     const { outcomes, standings } = this;
-    // A step about another option, such as a group that must not become empty, gives no ID to the object it counts for.
+    // The step may be about another option, such as a placeholder in a group. The object then has its own ID already.
     if (id !== undefined && outcomes.idOf(object) === undefined) outcomes.giveId(object, id);
     if (!standings.hasAllDone(object)) return;
     outcomes.settle({ object, outcome: standings.isTouched(object) ? "succeeded" : "alreadyDone" });
   }
 
-  /** Applies that a step was not done. If a create is refused, the objects inside it were not attempted. */
+  /** Records that a step was not applied. If it creates an object and failed, the objects inside were not attempted. */
   failStep(step: Step, to: NotDone, reason: Reason): void {
     this.standings.set(step.id, to);
     const [main] = step.objects;
     const makes = step.operation === "createTargetings" || step.operation === "addOptions";
     const isOver = to === "failed" || to === "refused";
-    // The existing object has the name of the group or targeting, not of what is inside it.
+    // The existing object has the name of the group or targeting, not the names of the objects inside.
     const isInside = reason.code === "OWNER_UNCLEAR";
     const reasonInside = isInside ? ownReason("OWNER_UNCLEAR", { ...reason.detail, isInside }) : reason;
     for (const object of step.objects) {
