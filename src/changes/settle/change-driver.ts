@@ -8,7 +8,7 @@ import type { JournalEntry, MadeRows, Settlement, Step, StepChange } from "../ro
 import type { RunState } from "../state/change-state.ts";
 import type { ServerClock } from "./service-clock.ts";
 
-/** The effects of an answer: changes of steps, and further steps. */
+/** The effects of an answer on a run: changes of its steps, additional steps, and outcomes of objects. */
 export interface Consequences {
   readonly changes: readonly StepChange[];
   readonly steps?: readonly Step[];
@@ -16,36 +16,38 @@ export interface Consequences {
   readonly made?: MadeRows;
 }
 
-/** What sending requests and resolving their outcomes need while a change run executes. */
+/** What a change run needs to send its requests and to decide their outcomes. */
 export interface ChangeDriver {
   readonly api: ManagementApi;
   readonly state: RunState;
   readonly clock: Clock;
   readonly serverClock: ServerClock;
   readonly random: () => number;
-  /** How long one request is retried, in milliseconds. */
+  /** How long one request may be retried, in milliseconds. */
   readonly retryBudgetMs: number;
   readonly onExisting: OnExisting;
-  /** Aborted when nothing new may start. */
+  /** Aborted when no further request may be sent. */
   readonly signal: AbortSignal;
   record(entry: JournalEntry): void;
   /** Records the effects of a finished request. */
   change(changes: readonly StepChange[], more?: Omit<Consequences, "changes">): void;
-  /** Records that the last announced request was not sent. */
+  /** Records that the last request was not sent, although it was announced in the journal. */
   withhold(): void;
   /**
-   * Returns the ID of what the previous run of the same call created for an object of this run. Undefined if that run
-   * created nothing for it; the ID is absent if it is unknown.
+   * Returns whether the previous run of the same call created this object. If it did, the result has its ID, if known.
+   * Undefined if it did not.
    */
   madeBefore(object: number): Promise<{ readonly _id?: string | undefined } | undefined>;
   flush(): Promise<void>;
-  /** Like `flush`, for a request that is sent under the project's write lock. Also throws a LeaseLostError. */
+  /** Like `flush`, before a request is sent with the project's write lock. Also throws a LeaseLostError. */
   intend(turn: Turn): Promise<Intent>;
-  /** Returns whether a request may be announced. False once this process knows that the run must stop. */
+  /**
+   * Returns whether a request may be announced in the journal. False once this process knows that the run must stop.
+   */
   mayAnnounce(): boolean;
   /**
-   * Whether an announced request may be sent: false once any process has asked the run to stop. Call it right before
-   * sending, with the announcement on disk.
+   * Returns whether an announced request may be sent. False once any process has asked the run to stop. Call it right
+   * before sending, when the announcement is on disk.
    */
   mayLeave(intent: Intent): Promise<boolean>;
   readonly lease: Turn;
@@ -53,8 +55,8 @@ export interface ChangeDriver {
   connect(operation: BulkOperation): Promise<void>;
   /** Sends one request with these steps, if the fence permits it. Throws an ApiError. */
   send(operation: BulkOperation, steps: readonly number[], fence: Fence): Promise<BulkAnswer>;
-  /** Steps with different keys may not share a request. */
+  /** Returns a key for a step. Only steps with the same key may share a request. */
   readonly apartBy?: (step: number) => string;
-  /** Notifies the watchers of the run that nothing is sent for this many milliseconds. */
+  /** Notifies the watchers of the run that it pauses for this many milliseconds. */
   waiting(ms: number): void;
 }

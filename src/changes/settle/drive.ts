@@ -13,8 +13,8 @@ import { type BatchEnd, sendBatch, sendingOf } from "./send-request.ts";
 import { takeBack } from "./take-back.ts";
 
 /**
- * Executes a planned run, request by request, until nothing is left to try or it must stop, and records why. `cause`
- * explains an aborted signal; `first` are the first requests, if known.
+ * Executes a planned run, request by request, until no step is left or the run must stop. Records why it stopped.
+ * `cause` returns why the signal was aborted; `first` are the first requests, if already planned.
  */
 export async function drive(
   driver: ChangeDriver,
@@ -47,14 +47,15 @@ export async function drive(
         orStopped(
           driver,
           hold(async (turn) => {
-            // Runs only after the write lock is acquired, so that nobody else in this project is writing.
+            // This needs the write lock, so that no other run of the project adds options meanwhile.
             if (!isNoted) await noteNewest(driver);
             isNoted = true;
             return sendBatch(driver, sending, turn);
           }),
         );
       let end = await inTurn();
-      // Another process has held the write lock. The next attempt resolves in-doubt steps first, then sends the rest.
+      // If another process had the write lock meanwhile, the next attempt resolves the steps in doubt before it
+      // continues.
       while (end !== "stopped" && !end.ended && end.turnLost && !driver.signal.aborted) end = await inTurn();
       if (end === "stopped") return stop(cause());
       if (end.ended) return stop("ended", endReason(end.reason));
@@ -63,7 +64,7 @@ export async function drive(
   }
 }
 
-/** Waits for the sending. Returns early if the run is stopped while it waits for the write lock. */
+/** Waits for a request. Returns early if the run is stopped while it waits for the write lock. */
 async function orStopped(driver: ChangeDriver, sending: Promise<BatchEnd>): Promise<BatchEnd | "stopped"> {
   try {
     return await sending;
@@ -73,23 +74,24 @@ async function orStopped(driver: ChangeDriver, sending: Promise<BatchEnd>): Prom
   }
 }
 
+/** Rejections that would occur for every other step as well. */
 const SHARED_BY_ALL = new Set([
   ...["UNAUTHORIZED", "FORBIDDEN", "WRONG_ROUTE", "REDIRECTED", "FOREIGN_ANSWER", "PROJECT_NOT_FOUND"],
   "RATE_LIMITED",
 ]);
 
 /**
- * Returns the reason for the steps that were not sent. A wrong key stops them, too; a request without an answer says
- * nothing about them.
+ * Returns the reason for the steps that were not sent. If every step would be rejected in the same way, that is the
+ * reason of the request that ended the run.
  */
 function endReason(reason: Reason): Reason {
   return SHARED_BY_ALL.has(reason.code) ? reason : ownReason("RUN_ENDED", { because: reason.code });
 }
 
 /**
- * Decides about refused steps that waited for other changes, once nothing else is left to send: breaks cycles of names,
- * retries the steps for which something has changed, and fails the rest. Returns the order of sending, or undefined if
- * no step was deferred.
+ * Decides what happens to refused steps that waited for other changes, once no other step is left. Breaks cycles of
+ * names, retries the steps if another step was applied meanwhile, and fails the rest. Returns the order in which to
+ * send the retried steps. Returns undefined if no step was deferred.
  */
 function retryDeferred(driver: ChangeDriver): Turns | undefined {
   const deferred = driver.state.deferredSteps();
@@ -109,21 +111,23 @@ function retryDeferred(driver: ChangeDriver): Turns | undefined {
   return turns;
 }
 
-/** A refused change that may work once another change of the same run is applied. */
+/** A refused change that may succeed after another change of the same run. */
 interface Deferred {
   readonly step: Step;
   readonly reason: Reason;
 }
 
+/** The position in the sending order, by step. */
 export type Turns = ReadonlyMap<number, number>;
 
 /**
- * Returns an order for refused changes: each one follows the change that frees its wanted name. A rename may take a
- * name that an earlier item frees (management-api 4.1), so a whole chain is sent at once.
+ * Returns the order in which to retry refused changes: each change follows the change that frees the name it needs. A
+ * rename may use a name that an earlier item of the same request frees (management-api 4.1), so a whole chain fits in
+ * one request.
  */
 export function retryOrderOf(state: RunState): Turns {
   const deferred = state.deferredSteps();
-  // The member of a cycle that has a temporary name comes last, because its old name is already free.
+  // A member of a cycle that has a temporary name comes last, because its old name is already free.
   const isLast = ({ step }: Deferred) => state.stepsChanging(targetOf(step) ?? "").some(({ prepares }) => prepares);
   const starts = [...deferred.filter(isLast), ...deferred];
   const turns = new Map<number, number>();
@@ -133,7 +137,7 @@ export function retryOrderOf(state: RunState): Turns {
   return turns;
 }
 
-/** Sorts steps by their position in `turns`. Steps without a position come first. */
+/** Sorts steps by their position in the sending order. Steps without a position come first. */
 export function inTurn(steps: readonly number[], turns: Turns): readonly number[] {
   if (turns.size === 0) return steps;
   return steps.toSorted((one, other) => (turns.get(one) ?? -1) - (turns.get(other) ?? -1));
@@ -146,8 +150,9 @@ function otherChanges({ step }: Deferred): OptionChanges {
 }
 
 /**
- * Breaks cycles of renames with a step that gives one member a temporary name. The step contains the member's other
- * changes, so that they are refused before any name changes. Cycles with several such members are not broken.
+ * Returns steps that break cycles of renames by giving one member a temporary name. Such a step also contains the other
+ * changes of that member, so that a refusal of these leaves all names unchanged. A cycle in which several members have
+ * other changes is not broken.
  */
 export function breakCycles(driver: ChangeDriver, deferred: readonly Deferred[]): readonly Step[] {
   const maker = StepMaker.after(driver.state.steps);
@@ -171,7 +176,7 @@ function temporaryName(
   if (chosen === undefined) return undefined;
   const before = circle.at(circle.indexOf(chosen) - 1);
   const id = targetOf(chosen.step);
-  // The old name of each member is the name that the previous rename wants.
+  // The old name of each member is the name that the member before it needs.
   const formerName = before?.step.item?.name;
   if (id === undefined || formerName === undefined) return undefined;
   const name = newName();
@@ -182,15 +187,15 @@ function temporaryName(
 }
 
 /**
- * A chain of changes: each wants the name that the next one has. With `circleFrom`, the last one wants the name of the
- * member at that position.
+ * A chain of changes, each of which needs the name of the next one. With `circleFrom`, the chain ends in a cycle: its
+ * last member needs the name of the member at that position.
  */
 interface Path {
   readonly members: readonly Deferred[];
   readonly circleFrom?: number;
 }
 
-/** Divides changes into paths that start at `starts`, with each change in exactly one path. */
+/** Divides changes into paths that begin at `starts`. Each change is in exactly one path. */
 function pathsIn(deferred: readonly Deferred[], starts: readonly Deferred[]): readonly Path[] {
   const byTarget = new Map(deferred.map((each) => [targetOf(each.step), each]));
   const blockerOf = ({ reason }: Deferred): Deferred | undefined =>

@@ -23,22 +23,23 @@ export function existingIds(reason: Reason): readonly string[] {
   return existingId === undefined ? several : [existingId, ...several];
 }
 
-/** A create whose first attempt was not answered, and whose resend found its name taken. */
+/** A create whose first attempt was not answered. When it was resent, its name was taken. */
 export interface InDoubtNameConflict {
   readonly step: Step;
   readonly reason: Reason;
 }
 
 interface OpenCreate extends InDoubtNameConflict {
-  /** The IDs that may be ours: they have the name, and are not older than the first attempt. */
+  /** The IDs of objects that the first attempt may have created: they have its name and are not older. */
   readonly ids: readonly string[];
 }
 
 /**
- * Decides whether the taken name of a resent create is the result of its own earlier attempt: it is if the existing
- * object is newer than that attempt and equals what was sent. An older one belongs to another writer: `failed`. Without
- * proof the outcome is `unknown`. `madeNow`: the resend created other items of the same unit, so the first attempt did
- * not create this one. `namesIn` is used if a sub-option's name was taken.
+ * Decides whether the taken name of a resent create belongs to the object of its own first attempt. It does if the
+ * existing object is newer than that attempt and equals what was sent: `done`. If the object is older, another writer
+ * created it: `failed`. Without proof: `unknown`. With `madeNow`, the resend created other items of the same request,
+ * which is all or nothing, so the first attempt created none of them. `namesIn` is used for a taken name of a
+ * sub-option.
  */
 export async function reconcileCreates(
   driver: ChangeDriver,
@@ -69,22 +70,22 @@ export async function reconcileCreates(
     const { step, reason, ids: candidates } = each;
     const isFree = elsewhere.includes(each) && (await hasNoGroup(driver, step, namesIn));
     const made = candidates.map((id) => found.get(id)).find((record) => record !== undefined && isAsSent(step, record));
-    const mayBeTold = (readings === "unread" && made !== undefined) || candidates.some((id) => unread.has(id));
-    // The list before the run proves nothing about options elsewhere, or about one that differs from what was sent and
-    // that another writer may have created since. Only the clock does.
-    const isOlder = made === undefined && !mayBeTold && isOlderByClock(driver, step, candidates);
+    const mayBeResolved = (readings === "unread" && made !== undefined) || candidates.some((id) => unread.has(id));
+    // The list before the run is no proof for options elsewhere, or for an option that differs from what was sent:
+    // another writer may have created it since. For these, only the service's clock counts.
+    const isOlder = made === undefined && !mayBeResolved && isOlderByClock(driver, step, candidates);
     if (made !== undefined && isNewer(driver, { id: made._id, step })) {
       changes.push({ step: step.id, to: "done", _id: made._id, ...childIdsOf(made) });
     } else if (isOlder || isFree) changes.push({ step: step.id, to: "failed", reason });
-    else changes.push({ step: step.id, to: "unknown", reason: mayBeTold ? UNREAD : ownerUnclear(candidates) });
+    else changes.push({ step: step.id, to: "unknown", reason: mayBeResolved ? UNREAD : ownerUnclear(candidates) });
   }
   return changes;
 }
 
 /**
- * Gives the service clock the times of objects that this run certainly created. They were created after their first
- * attempt, so their IDs show how far ahead the service's clock can be. That helps with items that only the clock can
- * decide.
+ * Passes the creation times of objects that certainly belong to this run to the service clock. These objects were
+ * created after their first attempt, so their IDs limit how far ahead the service's clock can be. That helps to decide
+ * about objects for which only the clock counts.
  */
 function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: LookedUp["found"]): void {
   const { serverClock, state, clock } = driver;
@@ -99,8 +100,8 @@ function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: Lo
 }
 
 /**
- * Returns whether a step creates a group and no group has its name. A group and its sub-options are created in one
- * request, so if the group is missing, the step did not create a sub-option either.
+ * Returns whether a step creates a group and no group has its name. A group is created together with its sub-options.
+ * So without the group, the step has not created any of the sub-options.
  */
 async function hasNoGroup(driver: ChangeDriver, step: Step, namesIn: OptionNames): Promise<boolean> {
   const targeting = driver.state.boundId(step, "targeting");
@@ -117,10 +118,10 @@ function claimsOf({ step, ids }: OpenCreate): readonly Claim[] {
   return ids.map((id) => ({ id, step }));
 }
 
-/** The read failed. A resumed run reads again. */
-const UNREAD = ownReason("NO_ANSWER", { reason: "what has the name now could not be read" });
+/** The reason for an outcome that is unknown because a read failed. A resumed run reads again. */
+const UNREAD = ownReason("NO_ANSWER", { reason: "the object that has this name now could not be read" });
 
-/** Returns the reason for an outcome that no further read can prove. A resumed run does not try again. */
+/** Returns the reason for an outcome that stays unknown, because no further read can prove it. It is not retried. */
 function ownerUnclear(ids: readonly string[]): Reason {
   return ownReason("OWNER_UNCLEAR", { existingIds: ids });
 }
@@ -129,7 +130,7 @@ function childIdsOf(made: FoundObject): { readonly childIds?: readonly string[] 
   return made.children === undefined ? {} : { childIds: made.children };
 }
 
-/** The fields in which a sent item and an existing object are compared. */
+/** The fields of an existing object that are compared with the item that was sent. */
 interface FoundObject {
   readonly _id: string;
   readonly name: string;
@@ -140,9 +141,7 @@ interface FoundObject {
   readonly children?: readonly string[] | undefined;
 }
 
-/**
- * Returns whether an existing object equals what the step sent. Fields that the service does not return count as equal.
- */
+/** Returns whether an existing object equals what a step sent. Fields that the service does not return are ignored. */
 function isAsSent(step: Step, made: FoundObject): boolean {
   if (step.operation === "createTargetings") {
     const options = (step.item.options ?? []).reduce((sum, option) => sum + 1 + (option.children?.length ?? 0), 0);
@@ -159,7 +158,7 @@ function isAsSent(step: Step, made: FoundObject): boolean {
   );
 }
 
-/** Removes options from the result whose Context IDs differ from those that were sent. */
+/** Removes the options from the result whose Context IDs differ from those that were sent. */
 async function withSameContexts(
   driver: ChangeDriver,
   wanted: readonly OpenCreate[],
@@ -173,7 +172,7 @@ async function withSameContexts(
       return contexts.length > 0 && record !== undefined && isAsSent(step, record) ? { _id, contexts } : [];
     });
   });
-  // An existing option that differs from what was sent belongs to another writer.
+  // An option that differs from what was sent shows that another writer is active too.
   const isAlone = wanted.every(({ step, ids }) =>
     ids.every((_id) => {
       const record = found.get(_id);
@@ -221,7 +220,7 @@ async function lookUp(driver: ChangeDriver, wanted: readonly OpenCreate[]): Prom
   return { found, unread };
 }
 
-/** Searches a list for options until all are found, starting with the newest if the service returns a total. */
+/** Searches a list for options with these IDs until all are found. Reads the last page first, if the total is known. */
 async function findNewest(
   api: ManagementApi,
   list: OptionList,
@@ -246,7 +245,7 @@ async function findNewest(
   return [...found.values()];
 }
 
-/** Returns an empty list if the service says that the targeting or group does not exist. */
+/** Returns an empty list if the service rejects the read, because the targeting or group does not exist. */
 async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonly T[]> {
   try {
     return await reading;
@@ -259,8 +258,8 @@ async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonly T[]> 
 const conflicts = z.array(z.looseObject({ collection: z.looseObject({ _id: z.string().optional() }).optional() }));
 
 /**
- * Returns whether a refused change may work later: another change of this run concerns what occupies the name, Context
- * ID or position that it needs.
+ * Returns whether a refused change may succeed later, because another change of this run may free the name, Context ID
+ * or position that it needs.
  */
 export function mayWorkLater(state: RunState, step: Step, reason: Reason): boolean {
   if (step.operation !== "updateOptions" && step.operation !== "renameTargetings") return false;
@@ -284,7 +283,8 @@ export function mayWorkLater(state: RunState, step: Step, reason: Reason): boole
 }
 
 /**
- * Returns whether a step is a move: an update is a group item if and only if it contains `parent` (management-api 8.1).
+ * Returns whether a step moves an option. The service counts an update with `parent` as a group item (management-api
+ * 8.1).
  */
 function isMove(step: Step): boolean {
   return step.operation === "updateOptions" && step.weight.groupItems > 0;

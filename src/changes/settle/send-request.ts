@@ -15,14 +15,14 @@ import { type Answered, isInDoubtNameConflict, settleAnswers } from "./settle-it
 type Attempt =
   | { readonly kind: "answer"; readonly answer: BulkAnswer }
   | { readonly kind: "error"; readonly error: ApiError }
-  /** The request was not sent, because the run was asked to stop. */
+  /** Nothing was sent, because the run was asked to stop. */
   | { readonly kind: "withheld" }
-  /** The request was not sent, because another process has the write lock. */
+  /** Nothing was sent, because another process has the write lock. */
   | { readonly kind: "turnLost" };
 
 /**
- * How sending a batch ended: the run continues, it ends for this reason, or the batch continues once this process has
- * the write lock again.
+ * How sending a batch ended: the run may continue; or it must end for `reason`; or, with `turnLost`, the batch may
+ * continue once this process has the write lock again.
  */
 export type BatchEnd =
   | { readonly ended: false; readonly turnLost?: true }
@@ -33,16 +33,16 @@ const TURN_LOST: BatchEnd = { ended: false, turnLost: true };
 
 interface Sending {
   batches: readonly Batch[];
-  /** Whether a first attempt was sent. All further attempts repeat its steps. */
+  /** Whether a first attempt was sent. Every later attempt repeats its steps. */
   again: boolean;
   /**
-   * How long the request may still be retried, in milliseconds. Its halves share this budget, so that halving does not
-   * extend failing attempts. Losing the write lock costs nothing.
+   * How long the request may still be retried, in milliseconds. When a request is split into halves, they share this
+   * budget. Time without the write lock does not count.
    */
   budgetMs: number;
 }
 
-/** Returns a sending of all these steps as one batch. */
+/** Returns a sending with all these steps in one batch. */
 export function sendingOf(driver: ChangeDriver, steps: readonly number[]): Sending {
   return { batches: [fresh(steps)], again: false, budgetMs: driver.retryBudgetMs };
 }
@@ -52,11 +52,11 @@ function fresh(ids: readonly number[]): Batch {
 }
 
 /**
- * Sends one request until every item in it has an outcome: waits, resends and halves according to management-api 4.2
- * and 4.3, and applies answers. Requests are recorded before they are sent, and only sent with the write lock. Ends the
- * run if the retry budget is used up or no further request could succeed. Stops between requests if the signal is
- * aborted or the lock is lost; the other items then stay pending. Throws a LeaseLostError if another process executes
- * the run.
+ * Sends one request until every item in it has an outcome. Waits, resends and splits the request into halves according
+ * to management-api 4.2 and 4.3. Every attempt is recorded before it is sent, and is sent only with the write lock. The
+ * run ends if the retry budget is used up or every further request would be rejected. If the signal is aborted or the
+ * lock is lost, this returns between attempts, and the remaining items stay pending. Throws a LeaseLostError if another
+ * process executes the run.
  */
 export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Turn): Promise<BatchEnd> {
   const batches = [...sending.batches];
@@ -77,9 +77,10 @@ export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Tu
     if (next.kind === "end") return { ended: true, reason: next.reason };
     if (next.kind === "halve") batches.unshift(...halves(next.ids).map(fresh));
     if (next.kind === "resend") {
-      // Without this, a crash during the pause would put the answered items in doubt.
+      // Without this flush, a crash during the pause would leave the answered items in doubt.
       if (attempt.kind === "answer") await driver.flush();
-      // Refusals of an in-doubt item are counted separately. A request that was held back is not a failed attempt.
+      // Two cases use none of the budget: refusals of an item in doubt have their own limit, and a held-back request
+      // was not sent.
       const isFailing = !next.isFree && next.batch.refused === batch.refused;
       if (isFailing) sending.budgetMs -= driver.clock.now() - startedAt + next.waitMs;
       if (sending.budgetMs < 0) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
@@ -113,7 +114,7 @@ async function attemptOnce(
     renew: () => driver.intend(turn),
     onLate: () => driver.record({ t: "late", steps, at: driver.clock.now() }),
   });
-  // The clock is read after the write to disk: the closer to the request, the more precise is the comparison.
+  // The clock is read after the write to disk, because a time closer to the request makes the comparison more precise.
   const leftAt = driver.clock.now();
   try {
     const answer = await driver.send(operation, steps, fence);
@@ -130,7 +131,7 @@ async function attemptOnce(
   }
 }
 
-/** Connects first, so that connecting takes no time between the announcement of a request and the request. */
+/** Opens the connection before a request is announced, so that the request leaves right after the announcement. */
 async function failureToConnect(driver: ChangeDriver, operation: BulkOperation): Promise<ApiError | undefined> {
   try {
     await driver.connect(operation);
@@ -141,7 +142,7 @@ async function failureToConnect(driver: ChangeDriver, operation: BulkOperation):
   }
 }
 
-/** Returns undefined if the write lock is lost. The recorded request is then marked as withheld. */
+/** Announces a request. Returns undefined if the write lock is lost; the request is then recorded as not sent. */
 async function announceOrWithhold(driver: ChangeDriver, turn: Turn): Promise<Intent | undefined> {
   try {
     return await driver.intend(turn);
@@ -152,7 +153,7 @@ async function announceOrWithhold(driver: ChangeDriver, turn: Turn): Promise<Int
   }
 }
 
-/** Returns the times inside the first and last ID that a request has just created; the others add no information. */
+/** Returns the times in the first and the last ID that a request has created. The other IDs add no information. */
 function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly number[] {
   if (operation !== "createTargetings" && operation !== "addOptions") return [];
   let first: string | undefined;
@@ -166,7 +167,7 @@ function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly 
   return [first, last].flatMap((id) => (id !== undefined && isUlid(id) ? ulidTime(id) : []));
 }
 
-/** Ends a batch without retry budget: steps that may have been applied are `unknown`, the rest `notApplied`. */
+/** Ends a batch whose retry budget is used up. Steps that may have been applied are `unknown`, others `notApplied`. */
 function giveUp(driver: ChangeDriver, ids: readonly number[], reason: Reason): Reason {
   driver.change(
     stepsOf(driver, ids).map((step) => unknownIfSuspect(driver, step, { step: step.id, to: "notApplied", reason })),
@@ -192,10 +193,10 @@ function halves(ids: readonly number[]): readonly (readonly number[])[] {
   return [ids.slice(0, middle), ids.slice(middle)];
 }
 
-/** How often an item is resent after `UNCATCHED` before the request is halved. */
+/** How often an item is resent after the error `UNCATCHED` before the request is split into halves. */
 const UNCATCHED_TRIES = 3;
 
-/** Applies an answer, item by item. Returns what must be sent again according to management-api 4.2 and 4.3. */
+/** Applies an answer, item by item. Returns which items must be sent again (management-api 4.2 and 4.3). */
 export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: BulkAnswer): Promise<Next> {
   const made = madeRows(driver, batch.ids, answer);
   if (made !== undefined) {
@@ -204,8 +205,8 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
   }
   const request = stepsOf(driver, batch.ids);
   const answered: Answered[] = [];
-  // Whether a taken name is our own may be known only after the other items of the unit are answered, so these items
-  // are resent with them.
+  // Creates whose name is taken, perhaps by their own first attempt. The answers to the other items may be needed to
+  // decide that. So if other items are resent, these are resent with them.
   const met: Answered[] = [];
   const busy: Step[] = [];
   const uncatched: Step[] = [];
@@ -229,7 +230,8 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
 }
 
 /**
- * Returns the rows that a request added, if it had only consecutive rows and all succeeded, as most of an import does.
+ * Returns the options that a request created, if it had only consecutive rows and all succeeded. Most requests of an
+ * import are like that, so this is the fast path.
  */
 function madeRows({ state }: ChangeDriver, ids: readonly number[], { results }: BulkAnswer): MadeRows | undefined {
   const [from = 0] = ids;
@@ -266,13 +268,14 @@ async function afterAnswer(
     }
     await giveUpOnUncatched(driver, request, uncatched);
     if (busy.length === 0) {
-      // An item that failed unexpectedly had found its name free, so the unit of the first attempt was not applied.
+      // The service checks names first. So the name of an item with UNCATCHED was free, and the first attempt, which is
+      // all or nothing, was not applied.
       await settleAnswers(driver, request, left.met, true);
       return { kind: "settled" };
     }
   }
   const resent = inOrder([...busy, ...met, ...(tries > UNCATCHED_TRIES ? [] : uncatched)]);
-  // Their `add` may have been applied, even if the run stops before they are sent again.
+  // The `add` of these steps may have been applied. That must be on record if the run stops before they are resent.
   const halfDone = resent.filter((step) => uncatched.includes(step) && addsAndRemoves(step));
   if (halfDone.length > 0) driver.change(halfDone.map((step) => ({ step: step.id, to: "suspect" })));
   const failures = batch.failures + (uncatched.length > 0 ? 1 : 0);
@@ -296,8 +299,8 @@ function inOrder(steps: readonly Step[]): readonly Step[] {
 }
 
 /**
- * Fails the items that fail unexpectedly every time. Nothing was applied for them, except possibly the `add` of an
- * update that also removes (management-api 4.1) and an earlier attempt.
+ * Fails the items that got UNCATCHED in every attempt. Nothing was applied for them, with two exceptions: the `add` of
+ * an update that also removes (management-api 4.1), and an earlier attempt in doubt. These become `unknown`.
  */
 async function giveUpOnUncatched(
   driver: ChangeDriver,
@@ -325,10 +328,10 @@ function isServerFault(error: ItemError | null | undefined): boolean {
   return (error?.statusCode ?? 500) >= 500;
 }
 
-/** The maximum number of attempts for an in-doubt item whose request is refused as a whole. */
+/** The maximum number of attempts for an item in doubt whose whole request is refused. */
 const REFUSED_TRIES = 3;
 
-/** Applies the error of a request that returned no results. Returns the next action. */
+/** Applies an error that concerns a whole request. Returns what to do next. */
 export async function handleError(driver: ChangeDriver, batch: Batch, error: ApiError): Promise<Next> {
   const steps = stepsOf(driver, batch.ids);
   const [first] = steps;
@@ -344,13 +347,13 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
   switch (error.effect) {
     case "busy":
       driver.change([]);
-      // The project lock of the service is held only briefly. For rate limits, increasing waits help.
+      // The service holds its project lock only briefly, so a short wait is enough. Rate limits need increasing waits.
       return error.statusCode === RATE_LIMITED
         ? resend(Math.max(error.retryAfterMs, backoff(driver, failures)), { failures })
         : resend(Math.max(error.retryAfterMs, SHORTEST_BUSY_WAIT_MS));
     case "notSent":
       driver.change([]);
-      // A request that was held back has not failed. It is announced again.
+      // A held-back request was not sent, so it is announced again without counting as a failure.
       if (error.cause instanceof HeldBackError) return { kind: "resend", batch, waitMs: 0, reason, isFree: true };
       return resend(backoff(driver, failures), { failures });
     case "ambiguous":
@@ -377,8 +380,8 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
 }
 
 /**
- * Returns whether a refused request leaves an earlier attempt in doubt. If a resumed run gets the same refusal, the
- * item is the reason, so the earlier attempt was refused, too.
+ * Returns whether an item stays in doubt when its request is refused. If a resumed run gets the same refusal again, the
+ * item itself is the reason, so the earlier attempt was refused as well.
  */
 function staysInDoubt({ state }: ChangeDriver, { id }: Step): boolean {
   return state.suspectSince(id) !== undefined && !state.wasRefusedInDoubt(id);
@@ -396,7 +399,7 @@ function endsTheRun(error: Extract<ApiError, { readonly effect: "rejected" }>): 
   );
 }
 
-/** Converts the error of a refused request with a single item to the result of that item. */
+/** Converts the error of a refused request with a single item into the result of that item. */
 function asResult(error: Extract<ApiError, { readonly effect: "rejected" }>): BulkResult {
   return {
     index: 0,
@@ -409,7 +412,7 @@ function asResult(error: Extract<ApiError, { readonly effect: "rejected" }>): Bu
   };
 }
 
-/** The minimum wait after a 409, in milliseconds, because the service may return 0. */
+/** The minimum wait after a 409, in milliseconds. The service may ask for a wait of 0. */
 const SHORTEST_BUSY_WAIT_MS = 50;
 const FIRST_BACKOFF_MS = 250;
 const LONGEST_BACKOFF_MS = 10_000;
@@ -430,7 +433,7 @@ export type Next =
       readonly batch: Batch;
       readonly waitMs: number;
       readonly reason: Reason;
-      /** The request was held back. That is not a failed attempt and uses none of the retry budget. */
+      /** The request was held back before it was sent. That is no failure and uses none of the retry budget. */
       readonly isFree?: true;
     };
 
@@ -442,7 +445,7 @@ function idsOf(steps: readonly Step[]): readonly number[] {
   return steps.map(({ id }) => id);
 }
 
-/** Returns the change for a step that was not applied this time, or `unknown` if an earlier attempt may have been. */
+/** Returns `change`, or `unknown` instead if an earlier attempt of the step may have been applied. */
 function unknownIfSuspect(
   driver: ChangeDriver,
   step: Step,
@@ -456,7 +459,7 @@ function unknownIfSuspect(
   return { step: step.id, to: "unknown", reason: ownReason("NO_ANSWER", { because: code, ...detail }) };
 }
 
-/** Returns an exponential wait in milliseconds, reduced at random so that two servers do not resend in step. */
+/** Returns an exponential wait in milliseconds. It is reduced at random, so that two servers do not resend together. */
 function backoff(driver: ChangeDriver, failures: number): number {
   const full = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1));
   return Math.round(full * (1 - driver.random() / 5));

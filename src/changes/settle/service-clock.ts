@@ -1,6 +1,9 @@
 import { CLOCKS_APART_MS } from "../../spec/ulid.ts";
 
-/** A reading of the service's clock: between `sentAt` and `receivedAt` (our clock) it showed `from` to `to`. */
+/**
+ * A reading of the service's clock. It showed a time from `from` to `to`, between `sentAt` and `receivedAt` (our
+ * clock).
+ */
 export interface ClockReading {
   readonly from: number;
   readonly to: number;
@@ -11,15 +14,15 @@ export interface ClockReading {
 export type Order = "before" | "after" | "unclear";
 
 /**
- * Readings that contradict each other by less than this, in milliseconds, count as consistent: servers refresh `Date`
- * late.
+ * Readings that contradict each other by less than this, in milliseconds, count as consistent, because servers update
+ * the header `Date` with a delay.
  */
 const NOISE_MS = 20;
 
-/** The maximum width of a range, in milliseconds, whose middle is a good estimate: the latency of one request. */
+/** The maximum width of a range whose middle is a good estimate, in milliseconds: about the latency of one request. */
 const NARROW_MS = 50;
 
-/** The age in milliseconds from which readings are discarded, because clocks drift apart. */
+/** Readings older than this, in milliseconds, are discarded, because clocks drift apart. */
 const STALE_MS = 5 * 60_000;
 
 interface Range {
@@ -30,27 +33,28 @@ interface Range {
 const ANYTHING: Range = { lowest: Number.NEGATIVE_INFINITY, highest: Number.POSITIVE_INFINITY };
 
 /**
- * The known difference between the service's clock and ours, in milliseconds (theirs minus ours), which each reading
- * narrows. It serves to compare times inside IDs with our times. The header `Date` may come from another machine, such
- * as a gateway, so it proves nothing before it agrees with IDs that our requests have just created. Then it narrows how
- * far ahead the service can be, which proves what is newer. Only IDs prove what is older: with a header that is
- * slightly ahead, our own work would look older than our request.
+ * Estimates the difference between the service's clock and ours, in milliseconds (theirs minus ours), to compare the
+ * times inside IDs with our times. Each reading narrows the range of possible differences. IDs that our own requests
+ * have just created are proof. The header `Date` may come from another machine, such as a gateway, so it counts only
+ * while it agrees with these IDs. It then narrows how far ahead the service can be, which proves that an object is
+ * newer. It never proves that an object is older: if it is slightly ahead, objects of this run would look older than
+ * their request.
  */
 export class ServerClock {
   #ids = ANYTHING;
   #dates = ANYTHING;
-  /** Whether the header `Date` contradicted the IDs. */
+  /** Whether the header `Date` ever contradicted the IDs. */
   #isOtherClock = false;
   #readAt = Number.NEGATIVE_INFINITY;
 
-  /** Adds a reading of an answer's header `Date`, which has whole seconds. */
+  /** Adds a reading of the header `Date` of an answer. The header has whole seconds. */
   observe({ from, to, sentAt, receivedAt }: ClockReading): void {
     this.#forgetBefore(receivedAt);
     this.#dates = narrowed(this.#dates, { lowest: from - receivedAt, highest: to - sentAt });
     this.#compare();
   }
 
-  /** Adds the times, in milliseconds, inside the IDs that one of our requests has just created. */
+  /** Adds the times inside IDs, in milliseconds, that one of our requests has just created. */
   observeMade(times: readonly number[], sentAt: number, receivedAt: number): void {
     if (times.length === 0) return;
     this.#forgetBefore(receivedAt);
@@ -63,14 +67,14 @@ export class ServerClock {
     this.#compare();
   }
 
-  /** Adds the time inside an ID in an answer: its object had been created by then. */
+  /** Adds the time inside an ID that an answer contained. Its object already existed when the answer arrived. */
   observeSeen(madeAt: number, receivedAt: number): void {
     this.#forgetBefore(receivedAt);
     this.#ids = narrowed(this.#ids, { ...ANYTHING, lowest: madeAt - receivedAt });
     this.#compare();
   }
 
-  /** Returns whether a time of the service is before or after a time of ours, if the readings prove it. */
+  /** Returns whether a time of the service is before or after a time of ours, as far as the readings prove it. */
   order(theirs: number, ours: number): Order {
     if (theirs < ours + this.#ids.lowest) return this.#mayBeSetBack() ? "unclear" : "before";
     if (theirs >= ours + this.#known().highest) return "after";
@@ -78,7 +82,8 @@ export class ServerClock {
   }
 
   /**
-   * Returns whether a further reading of the header `Date` may show that an unclear time of the service is after ours.
+   * Returns whether another reading of the header `Date` can show that a time of the service is after ours, which is
+   * unclear so far.
    */
   mayShowAfter(theirs: number, ours: number): boolean {
     const { lowest, highest } = this.#known();
@@ -86,7 +91,8 @@ export class ServerClock {
   }
 
   /**
-   * Returns whether an unclear time is probably after ours: the range of differences is narrow, and its middle says so.
+   * Returns whether a time of the service is probably after ours: the range of possible differences is narrow, and its
+   * middle puts the time after ours.
    */
   isLikelyAfter(theirs: number, ours: number): boolean {
     const { lowest, highest } = this.#known();
@@ -94,8 +100,8 @@ export class ServerClock {
   }
 
   /**
-   * Returns the wait in milliseconds until a reading of the header `Date` can show whether the difference is below
-   * `difference`: a clock that is further ahead then shows the next second.
+   * Returns how long to wait, in milliseconds, before the header `Date` is read to find out whether the difference is
+   * below `difference`. After this wait, a clock that is further ahead shows the next full second.
    */
   nextReadingIn(now: number, difference: number): number {
     if (!Number.isFinite(this.#dates.highest - this.#dates.lowest)) return 0;
@@ -113,14 +119,14 @@ export class ServerClock {
   }
 
   /**
-   * Returns whether the header `Date` is far behind the IDs: the service's clock may have been set back since they were
-   * made.
+   * Returns whether the header `Date` is far behind the IDs. The service's clock may then have been set back after
+   * these IDs were created.
    */
   #mayBeSetBack(): boolean {
     return this.#dates.highest < this.#ids.lowest - CLOCKS_APART_MS;
   }
 
-  /** Returns whether the header `Date` may be used: it agrees with the IDs that one of our requests created. */
+  /** Returns whether the header `Date` counts: it agrees with IDs that our own requests created. */
   #isCompared(): boolean {
     return Number.isFinite(this.#ids.highest) && !this.#isOtherClock;
   }
@@ -130,12 +136,12 @@ export class ServerClock {
   }
 }
 
-/** Returns the intersection of two ranges. If they exclude each other, a clock was set, and the later one counts. */
+/** Returns the intersection of two ranges. If there is none, a clock was set, and the newer reading counts. */
 function narrowed(known: Range, reading: Range): Range {
   return common(known, reading) ?? reading;
 }
 
-/** Returns the intersection of two ranges, or the gap if they nearly touch. Undefined if they exclude each other. */
+/** Returns the intersection of two ranges, or the small gap between them. Undefined if the gap is too large. */
 function common(one: Range, other: Range): Range | undefined {
   const lowest = Math.max(one.lowest, other.lowest);
   const highest = Math.min(one.highest, other.highest);

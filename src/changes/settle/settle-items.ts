@@ -22,19 +22,21 @@ import { type MadeStep, withInsideIds } from "./evidence.ts";
 import { existingIds, type InDoubtNameConflict, mayWorkLater, reconcileCreates } from "./reconcile.ts";
 import { takeBack } from "./take-back.ts";
 
-/** An item of an answered request that needs no resend: it succeeded, or the service refused it. */
+/** An item of an answered request that succeeded or was refused. It is not resent. */
 export interface Answered {
   readonly step: Step;
   readonly result: BulkResult;
 }
 
+/** Refusals that mean that the object no longer exists. */
 const GONE = new Set(["TARGETING_NOT_FOUND", "TARGETING_CATEGORY_NOT_FOUND"]);
 const NAME_TAKEN = new Set(["TARGETING_NAME_DUPLICATE", "TARGETING_CATEGORY_NAME_DUPLICATE"]);
 
 /**
- * Applies the answers to one request, whose steps are in order. Successes and refusals decide outcomes. Some refusals
- * lead to further steps: an earlier attempt has the name, one sub-option fails its group, or another change of this run
- * frees what is needed. `wasFree`: part of the same unit did not exist, so an earlier attempt created nothing of it.
+ * Applies the answers to the items of one request. The steps are in order. A success or a refusal decides the outcome
+ * of an item, except for refusals that lead to further steps: an earlier attempt may have taken the name, one
+ * sub-option fails its whole group, or another change of this run frees what the item needs. `wasFree`: a name of this
+ * all-or-nothing request was still free, so an earlier attempt created nothing.
  */
 export async function settleAnswers(
   driver: ChangeDriver,
@@ -68,12 +70,12 @@ export async function settleAnswers(
       met.push({ step, reason });
       continue;
     }
-    const findEarlierRun =
+    const inDoubtName =
       isCreate(step) && isSuspect(driver, step) ? await findInDoubtName(driver, step, reason, namesIn) : "free";
-    if (findEarlierRun === "unreadable") changes.push({ step: step.id, to: "unknown", reason: inDoubt(reason) });
-    else if (findEarlierRun !== "free") met.push(findEarlierRun);
-    if (findEarlierRun !== "free") continue;
-    follow(await refused(driver, step, reason, { maker, namesIn }));
+    if (inDoubtName === "unreadable") changes.push({ step: step.id, to: "unknown", reason: inDoubt(reason) });
+    else if (inDoubtName !== "free") met.push(inDoubtName);
+    if (inDoubtName !== "free") continue;
+    follow(await afterRefusal(driver, step, reason, { maker, namesIn }));
   }
   for (const change of await reconcileCreates(driver, met, madeNow, namesIn)) {
     const step = driver.state.steps.at(change.step);
@@ -87,21 +89,21 @@ export async function settleAnswers(
       else changes.push(change);
       continue;
     }
-    follow(await refused(driver, step, change.reason, { maker, namesIn }));
+    follow(await afterRefusal(driver, step, change.reason, { maker, namesIn }));
   }
   changes.push(...(await withInsideIds(driver, made)));
   driver.change(changes, { steps, settlements });
 }
 
-/** Returns whether an in-doubt create found its name taken, perhaps by its own earlier attempt. */
+/** Returns whether the name of a create in doubt is taken, perhaps by its own earlier attempt. */
 export function isInDoubtNameConflict(driver: ChangeDriver, step: Step, { success, error }: BulkResult): boolean {
   return !success && isCreate(step) && isSuspect(driver, step) && NAME_TAKEN.has(error?.errorCode ?? "");
 }
 
 /**
- * Checks whether the name of an in-doubt create now exists, and under which ID. A refusal for another reason proves
- * nothing, because an earlier attempt may have succeeded. Targetings cannot be listed, but their names count as free,
- * because the service checks them first.
+ * Checks whether the name of a create in doubt exists now, and under which ID. A refusal for another reason proves
+ * nothing, because an earlier attempt may have been applied. Targetings cannot be listed, but the service checks their
+ * names first, so after another refusal the name counts as free.
  */
 async function findInDoubtName(
   driver: ChangeDriver,
@@ -126,7 +128,7 @@ function inDoubt({ code, detail }: Reason): Reason {
   return ownReason("NO_ANSWER", { ...detail, because: code });
 }
 
-async function refused(
+async function afterRefusal(
   driver: ChangeDriver,
   step: Step,
   reason: Reason,
@@ -151,7 +153,7 @@ async function refused(
   return takeBack(driver, step, reason, maker) ?? { changes: [{ step: step.id, to: "failed", reason }] };
 }
 
-/** Settles a create whose name is taken by what the previous run of the same call created for the same item. */
+/** Ends a create as already done, if the previous run of the same call created the object that has its name. */
 async function madeByRepeatedRun(
   driver: ChangeDriver,
   step: Create,
@@ -168,15 +170,15 @@ async function madeByRepeatedRun(
 }
 
 /**
- * Replaces a create whose name is taken by an update that adds the Context IDs (`addContexts`), regardless of who
- * created the option. Until it is answered, the update is in doubt like the create: a run that stops in between must
- * not report an option as not applied that it may have created.
+ * For `addContexts`: replaces a create whose name is taken by an update that adds the Context IDs to the existing
+ * option, regardless of who created it. Until the update is answered, it is in doubt like the create. Otherwise a run
+ * that stops in between would report an option as not applied that it may have created.
  */
 function addToExisting(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   if (step.operation !== "addOptions" || step.objects.length > 1) return undefined;
   if (reason.code !== "OWNER_UNCLEAR" || driver.onExisting !== "addContexts") return undefined;
   const then = existingOption(driver, step, reason, maker);
-  // An unchanged option would remain in doubt, because this run may have created it.
+  // If no update is needed, the step stays in doubt, because this run may have created the option.
   if (then?.steps === undefined) return undefined;
   return { ...then, changes: [...then.changes, ...then.steps.map(({ id }) => ({ step: id, to: "suspect" }) as const)] };
 }
@@ -192,8 +194,8 @@ function doneChange(step: Step, { data = {} }: BulkResult): StepChange {
 }
 
 /**
- * Returns the number of Context IDs of an option from the answer, if it is not the expected one: what was sent to a new
- * option, or what was read before plus the changes.
+ * Returns the number of Context IDs in the answer for an option, if it differs from the expected number. Expected is
+ * what was sent for a new option, or what was read before plus the changes.
  */
 function unexpectedCount(
   { state }: ChangeDriver,
@@ -210,8 +212,8 @@ function unexpectedCount(
 }
 
 /**
- * Adds the sent fields to the reason. They distinguish the cases of management-api 7.4, and the limits of 8.1, that
- * share a code.
+ * Adds the names of the sent fields to a reason. They tell cases apart that share an error code (management-api 7.4 and
+ * 8.1).
  */
 function withSentFields(step: Step, reason: Reason): Reason {
   if (reason.code === "TARGETING_CONTEXT_LIMIT_EXCEEDED") {
@@ -221,7 +223,7 @@ function withSentFields(step: Step, reason: Reason): Reason {
   return reason.code === "TARGETING_CATEGORY_NOT_SUPPORTED" ? { ...reason, sent: sentFields(step) } : reason;
 }
 
-/** Converts `duplicateOfIndex` from a position in the request to a position in the caller's items. */
+/** Converts `duplicateOfIndex` from a position in the request into a position in the caller's items. */
 function withCallerPositions(driver: ChangeDriver, request: readonly Step[], reason: Reason): Reason {
   const at = reason.detail?.duplicateOfIndex;
   const [first] = typeof at === "number" ? (request[at]?.objects ?? []) : [];
@@ -241,14 +243,14 @@ function isSuspect(driver: ChangeDriver, step: Step): boolean {
   return driver.state.suspectSince(step.id) !== undefined;
 }
 
-/** The growth for parts between which the option may not grow. */
+/** No growth: each part removes as many Context IDs as it adds. */
 const NO_GROWTH = { ids: 0, bytes: 0 };
 
 /**
- * Splits a refused change of Context IDs into smaller parts. A change adds before it removes, but what other options of
- * the project contain is unknown. If a limit refuses a part (management-api 8.1), the rest is split into parts that
- * remove as much as they add; if one of these is refused, into parts that only remove or only add. Undefined if that
- * would not help.
+ * Splits a change of Context IDs into smaller parts after a limit refused it (management-api 8.1). The service adds
+ * before it removes, and the project's total is unknown, so the plan cannot avoid this. The first time, the rest is
+ * split into parts that remove as many Context IDs as they add. If one of these is refused, the rest is split into
+ * parts that only remove or only add. Returns undefined if splitting would not help.
  */
 function splitFurther(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
@@ -277,7 +279,7 @@ function contextsIn(step: Step): { readonly add: readonly string[]; readonly rem
   return { add, remove };
 }
 
-/** Applies `onExisting` to an option that the targeting already has. Returns undefined if the step fails. */
+/** Applies `onExisting` to an option that the targeting already has. Returns undefined if the step has to fail. */
 export function existingOption(
   driver: ChangeDriver,
   step: StepOf<"addOptions">,
@@ -300,10 +302,10 @@ export function existingOption(
 
 type ChildItem = NonNullable<OptionItem["children"]>[number];
 
-/** Refusals that concern a targeting itself, whatever options it is to contain. */
+/** Refusals that concern a targeting itself, not the options in it. */
 const ABOUT_THE_TARGETING = new Set(["TARGETING_NAME_DUPLICATE"]);
 
-/** Refusals that concern a group itself, whatever sub-options it is to contain. */
+/** Refusals that concern a group itself, not the sub-options in it. */
 const ABOUT_THE_GROUP = new Set([
   "TARGETING_NOT_FOUND",
   "TARGETING_CATEGORY_NOT_FOUND",
@@ -316,7 +318,7 @@ interface Means {
   readonly namesIn: OptionNames;
 }
 
-/** Splits a group or targeting that was refused with its contents, so that only the bad part fails. */
+/** Splits a group or targeting that was refused as a whole into separate steps, so that only the invalid part fails. */
 async function unbundle(
   driver: ChangeDriver,
   step: StepOf<"createTargetings" | "addOptions">,
@@ -345,7 +347,7 @@ function failed(step: Step, reason: Reason): Consequences {
   return { changes: [{ step: step.id, to: "failed", reason }] };
 }
 
-/** Creates the empty targeting first, then each of its options separately, so that each has its own answer. */
+/** Creates the targeting without options first, then each option separately, so that each option has its own answer. */
 function unbundleTargeting(step: StepOf<"createTargetings">, reason: Reason, maker: StepMaker): Consequences {
   const [object, ...inside] = step.objects;
   if (ABOUT_THE_TARGETING.has(reason.code) || object === undefined) return failed(step, reason);
@@ -361,7 +363,7 @@ function unbundleTargeting(step: StepOf<"createTargetings">, reason: Reason, mak
   return { changes: [{ step: step.id, to: "replaced" }], steps };
 }
 
-/** Handles a taken name in a group's item: the name of the group itself, or names of some sub-options. */
+/** Handles a taken name in the item of a group: the name of the group itself, or names of its sub-options. */
 async function nameTaken(
   driver: ChangeDriver,
   group: Group,
@@ -376,7 +378,8 @@ async function nameTaken(
   const children = group.item.children ?? [];
   const taken = children.filter((candidate) => names?.has(candidate.name));
   if (taken.length === 0) {
-    // No list shows the name, for instance because the service ignores case. The smallest request names what is taken.
+    // The names that were read do not include it, perhaps because the service ignores case. A group with one sub-option
+    // shows which name is taken.
     if (children.length < 2) return failed(group.step, reason);
     return regroup(
       group,
@@ -411,13 +414,15 @@ async function namesOrReason(
   }
 }
 
-/** Without the names, the part at fault cannot be found. The group is left for a resumed run. */
+/** Ends a step whose group cannot be split, because the existing names could not be read. A resumed run tries again. */
 function unread(driver: ChangeDriver, step: Step, reason: Reason): Consequences {
   const to = driver.state.suspectSince(step.id) === undefined ? "notApplied" : "unknown";
   return { changes: [{ step: step.id, to, reason }] };
 }
 
-/** Handles a group that already exists: `onExisting` decides, and its sub-options are added to the existing group. */
+/**
+ * Handles a group that already exists. Unless `onExisting` is `fail`, its sub-options are added to the existing group.
+ */
 function groupExists(
   driver: ChangeDriver,
   group: Group,
@@ -439,7 +444,7 @@ function groupExists(
   return { changes: [{ step: step.id, to: "replaced" }], steps, settlements };
 }
 
-/** Creates the group with some of its sub-options; the others follow as separate steps, unless they have an outcome. */
+/** Creates a group with the sub-options `inside`. The other sub-options follow as separate steps, except `settled`. */
 function regroup(
   group: Group,
   inside: readonly ChildItem[],

@@ -5,10 +5,10 @@ import type { StepMaker } from "../rows/steps.ts";
 import type { ChangeDriver, Consequences } from "./change-driver.ts";
 
 /**
- * Reverses the earlier parts of an object whose later part is refused, so that `failed` always means "nothing was
- * applied". A new option is deleted again, and Context IDs are restored exactly, because parts are planned from what
- * the option contained. Undefined if there is nothing to reverse. The outcome is `unknown` if other steps depend on the
- * object, or if it was moved or renamed.
+ * Reverses the applied parts of a change when a later part is refused, so that `failed` always means that nothing was
+ * applied. A new option is deleted again. Context IDs are restored exactly, because the parts were planned from what
+ * the option contained. Returns undefined if there is nothing to reverse. If other steps need the object, or it was
+ * moved or renamed, nothing is reversed and the outcome is `unknown`.
  */
 export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
@@ -28,7 +28,7 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
     const inTree = created.weight.groupItems > 0;
     return { changes: [failed], steps: [maker.deleteOption({ id }, inTree, { objects, undoes: reason })] };
   }
-  // The values before a move, a rename or a setting are not known here.
+  // The values before a move, a rename or a changed setting are not known here, so they cannot be restored.
   if (done.some(changesMoreThanContexts)) return partly(step, reason);
   const steps: Step[] = [];
   for (const earlier of done.reverse()) {
@@ -42,7 +42,7 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
   return { changes: [failed], steps };
 }
 
-/** Restores the old name after the second step of a swap was refused. Other changes remain. */
+/** Restores the old name when the second step of a name swap is refused. Other changes of the object remain. */
 function restoreName(
   step: Step,
   renamed: Step,
@@ -60,7 +60,7 @@ function restoreName(
   return { changes: [{ step: step.id, to: "failed", reason, undone: true }], steps: [back] };
 }
 
-/** Returns whether a step changes more than the name. Such changes were already applied, and remain. */
+/** Returns whether a step changes more than the name. Such changes were already applied and are not reversed. */
 function changesMoreThanName({ item, bindings }: Step): boolean {
   return bindings.some(({ field }) => field === "parent") || Object.keys(item ?? {}).some((field) => field !== "name");
 }
@@ -69,7 +69,9 @@ function changesMoreThanContexts({ item, bindings }: Step): boolean {
   return bindings.some(({ field }) => field === "parent") || Object.keys(item ?? {}).some((one) => one !== "contexts");
 }
 
-/** Handles a failed reversal. A resumed run tries it again, or continues if only the name is missing. */
+/**
+ * Handles a failed reversal. A resumed run tries the reversal again; if only the final name is missing, it sets that.
+ */
 function afterFailedReversal(driver: ChangeDriver, undoing: Step, reason: Reason): Consequences {
   const steps = driver.state.stepsChanging(targetOf(undoing) ?? "");
   const wanted = steps.find(
