@@ -16,9 +16,9 @@ import { Plan, type PlanningContext } from "./plan.ts";
 type AddOptionsInput = Inputs["bulk_add_options"];
 
 /**
- * Plans adding options to one targeting. Sub-options of a group of the same call are sent inside it. Lists the options
- * if a `parentName` is not a group of the call, or if `onExisting` is not `fail`. Rows with the ID of an existing
- * option create none.
+ * Plans adding options to one targeting. Sub-options of a new group are sent inside the item of that group. Lists the
+ * existing options if a `parentName` is not a group of the call, or if `onExisting` is not `fail`. A row with the ID of
+ * an existing option creates nothing.
  */
 export async function planAddOptions(
   input: AddOptionsInput,
@@ -77,7 +77,7 @@ function place(plan: Plan, targetingId: string, { option, parent }: Placed, exis
   } else planOption(plan, option, parent === undefined ? { targeting } : { targeting, parent: { id: parent } });
 }
 
-/** Adds the rows with new names. Rows whose names exist are planned one by one. */
+/** Plans rows of new options. A row whose name already exists is planned separately. */
 function placePlain(plan: Plan, { block, from, to }: RowRange, existing: Existing): void {
   let first = from;
   for (let row = from; row < to; row += 1) {
@@ -92,8 +92,8 @@ function placePlain(plan: Plan, { block, from, to }: RowRange, existing: Existin
 }
 
 /**
- * Assigns sub-options to the groups that they name. Those of the call's new groups become their children; the others
- * are returned, with the ID of their group if they have one.
+ * Assigns sub-options to the groups that they name. Sub-options of new groups of this call become children of these
+ * groups. All other options are returned, with the ID of their existing group, if any.
  */
 async function assignToGroups(
   plan: Plan,
@@ -124,7 +124,7 @@ async function assignToGroups(
   return placed;
 }
 
-/** The options that the targeting already has, and how the call treats them. */
+/** The options that the targeting already has, and what to do with them. */
 interface Existing {
   readonly targetingId: string;
   readonly onExisting: "skip" | "addContexts";
@@ -135,7 +135,7 @@ function atomic(option: Pick<NewOption, "object" | "name" | "contexts">): NewOpt
   return { ...option, isGroup: false, exposeChildren: undefined, children: [] };
 }
 
-/** Plans an option that exists. It stays unchanged or gets the Context IDs, and its new sub-options are added to it. */
+/** Plans an option that exists already. It may get the Context IDs. Its sub-options that do not exist yet are added. */
 function planExisting(plan: Plan, option: NewOption, there: string, existing: Existing): void {
   const add = existing.onExisting === "addContexts" ? option.contexts : [];
   if (add.length === 0) plan.settlements.push(unchangedOption(option.object, there, existing.onExisting));
@@ -148,7 +148,7 @@ function planExisting(plan: Plan, option: NewOption, there: string, existing: Ex
   }
 }
 
-/** Returns the sub-options of a new group that do not exist yet, so that they can be created inside it. */
+/** Returns the sub-options of a new group that can be created inside it. Plans those that exist already. */
 function newSubOptions(
   plan: Plan,
   children: readonly NewOption["children"][number][],
@@ -163,7 +163,8 @@ function newSubOptions(
 }
 
 /**
- * Returns the option groups of a targeting by name. After console edits, a name can occur twice (management-api 4.2).
+ * Returns the option groups of a targeting by name. After edits in the console, two groups can have the same name
+ * (management-api 4.2).
  */
 async function topLevelGroups(targetingId: string, { api, signal }: PlanningContext): Promise<NameIndex<OptionRecord>> {
   const groups = new NameIndex<OptionRecord>();
@@ -174,10 +175,10 @@ async function topLevelGroups(targetingId: string, { api, signal }: PlanningCont
 }
 
 /**
- * Plans rows with the ID of an option, as sheets with results have them, and returns the other candidates. If the
- * option has all values of its row, the row is done. `addContexts` adds missing Context IDs. Any other difference is an
- * edit and fails, unless `onExisting` is `skip`. IDs of other targetings are ignored. Reads List Options, and the
- * Context IDs of these options.
+ * Plans the rows that have the ID of an existing option, for example rows of a sheet with results. Returns all other
+ * candidates. If the option already has all values of its row, nothing is to be done. With `addContexts`, missing
+ * Context IDs are added. Any other difference means that the row was edited, so it fails, unless `onExisting` is
+ * `skip`. IDs of other targetings are ignored. Lists the options and reads the Context IDs of these options.
  */
 async function planRowsWithIds(
   plan: Plan,
@@ -219,7 +220,7 @@ async function planRowsWithIds(
   return others;
 }
 
-/** Returns the columns in which a row differs from its option. A blank cell does not count as a difference. */
+/** Returns the headings of the columns in which a row differs from its option. A blank cell is no difference. */
 function differingFields({ item }: OptionCandidate, option: OptionRecord, group: string | undefined): string[] {
   const { name, type, exposeChildren, parentName } = item;
   return [

@@ -10,19 +10,21 @@ export function badName(name: string): Reason | undefined {
   return problem === undefined ? undefined : ownReason("INVALID_NAME", { ...problem });
 }
 
-/** Returns why an ID cannot be sent, or undefined if it is valid. `field` is the input field that contains the ID. */
+/** Returns why an ID cannot be sent, or undefined if it is valid. `field` is the name of the input field. */
 export function badId(field: string, id: string): Reason | undefined {
   return isUlid(id) ? undefined : ownReason("INVALID_ID", { field, value: id.slice(0, 40) });
 }
 
-/** Context IDs as the service stores them: trimmed and without duplicates, in the order of their first occurrence. */
+/** Checked Context IDs, as the service stores them: trimmed, without duplicates, in the order of first occurrence. */
 type CheckedContextIds =
   | { readonly ok: true; readonly ids: readonly string[] }
   | { readonly ok: false; readonly reason: Reason };
 
 const NO_CONTEXT_IDS: CheckedContextIds = { ok: true, ids: [] };
 
-/** Trims and checks Context IDs (management-api 8.1). Returns the first problem and the number of invalid ones. */
+/**
+ * Trims and checks Context IDs (management-api 8.1). If some are invalid, returns the first problem and their number.
+ */
 export function checkContextIds(contextIds: readonly string[]): CheckedContextIds {
   const [only] = contextIds;
   if (only === undefined) return NO_CONTEXT_IDS;
@@ -46,7 +48,7 @@ export function checkContextIds(contextIds: readonly string[]): CheckedContextId
   return { ok: true, ids: [...ids] };
 }
 
-/** Returns why an option cannot hold these Context IDs (management-api 8.1), or undefined if it can. */
+/** Returns why an option cannot hold these Context IDs (management-api 8.1). Returns undefined if it can. */
 export function tooManyForOption(ids: readonly string[]): Reason | undefined {
   const { optionContextIds, optionContextBytes, contextIdBytes } = LIMITS;
   if (ids.length * contextIdBytes.value <= optionContextBytes.value && ids.length <= optionContextIds.value) {
@@ -62,7 +64,7 @@ export function tooManyForOption(ids: readonly string[]): Reason | undefined {
   return undefined;
 }
 
-/** The size that is reserved in a body for the other fields of an item, in bytes. */
+/** How many bytes of a body are reserved for the other fields of an item. */
 const OTHER_FIELDS_BYTES = 4096;
 
 /** The maximum size of the Context IDs in the body of one request, in bytes. */
@@ -73,7 +75,7 @@ export function bytesInBody(id: string): number {
   return Buffer.byteLength(JSON.stringify(id), "utf8") + 1;
 }
 
-/** Cuts Context IDs into parts that each fit into one request (management-api 8.1). Returns at least one part. */
+/** Divides Context IDs into parts that each fit into one request (management-api 8.1). Returns at least one part. */
 export function parts(ids: readonly string[]): readonly (readonly string[])[] {
   const all: string[][] = [[]];
   let bytes = 0;

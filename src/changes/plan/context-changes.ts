@@ -7,18 +7,18 @@ import { type ContextWork, contextParts, type Growth } from "./context-parts.ts"
 import { notePreviousContents } from "./former-values.ts";
 import type { Plan } from "./plan.ts";
 
-/** The changes that a call requests for one option, over all its items. */
+/** The changes that all items of a call request for one option. */
 export interface RequestedContextChange {
   readonly optionId: string;
   readonly objects: number[];
-  /** The changes that each of its items requests, in their order. */
+  /** The change that each item requests, in the order of the items. */
   readonly asked: ItemContextChange[];
   add: Set<string>;
   remove: Set<string>;
   set: Set<string> | undefined;
 }
 
-/** A requested change, compared with the Context IDs that the option holds if these were read. */
+/** A requested change, and the current Context IDs of its option, if these were read. */
 interface PlannedChange {
   readonly wish: RequestedContextChange;
   readonly contents: OptionContents | undefined;
@@ -28,8 +28,8 @@ interface PlannedChange {
 }
 
 /**
- * Plans the changes to options, in parts if a change does not fit into one request. `contents`: the options as read, or
- * why that failed.
+ * Plans the changes of options. A change that does not fit into one request is divided into parts. `contents` has each
+ * option as it was read, or the reason why that failed.
  */
 export function planContextChanges(
   plan: Plan,
@@ -54,7 +54,7 @@ export function planContextChanges(
   }
 }
 
-/** Returns the Context IDs that a change may affect. For a `set`, they include all that the option holds. */
+/** Returns the Context IDs that a change may add or remove. `set` may remove everything that the option holds. */
 function changedIn({ set, add, remove }: RequestedContextChange, held: ReadonlySet<string>): ReadonlySet<string> {
   return new Set(set === undefined ? [...add, ...remove] : [...set, ...held]);
 }
@@ -72,13 +72,15 @@ function changeOf(wish: RequestedContextChange, contents: OptionContents | undef
 }
 
 interface Together {
-  /** How many more Context IDs the project may hold after the call. Options that were not read are not counted. */
+  /** How many more Context IDs the project may hold after this call. Options that were not read are not counted. */
   readonly room: { left: number };
-  /** Context IDs that one group of the call loses and another one may get. */
+  /** Context IDs that one group of the call loses and another group gets. */
   readonly moving: ReadonlySet<string>;
 }
 
-/** Returns how many more Context IDs the project may hold (management-api 8.1), as far as its options were read. */
+/**
+ * Returns how many more Context IDs the project may hold (management-api 8.1). Options that were not read do not count.
+ */
 function roomInProject(changes: readonly PlannedChange[]): { left: number } {
   let left: number = LIMITS.projectContextIds.value;
   for (const { held, add, remove } of changes)
@@ -91,8 +93,8 @@ const keptFrom = (remove: readonly string[], held: ReadonlySet<string>): number 
   remove.filter((id) => held.has(id)).length;
 
 /**
- * Returns the Context IDs that move between groups. One group must lose them first, because no two groups hold the same
- * own Context ID (management-api 7.2).
+ * Returns the Context IDs that move from one group to another. The first group must lose them before the other gets
+ * them, because no two groups may hold the same Context ID (management-api 7.2).
  */
 function movingBetweenGroups(changes: readonly PlannedChange[]): ReadonlySet<string> {
   const groups = changes.filter(({ contents }) => contents?.option.type !== "atomic");
@@ -132,7 +134,7 @@ function workOf({ contents, held, ...change }: PlannedChange, moving: ReadonlySe
   const remove = change.remove.filter((id) => held.has(id));
   if (moving.size === 0 || contents?.option.type === "atomic") return { add, remove };
   const early = remove.filter((id) => moving.has(id));
-  // A group without sub-options may not be empty in between (management-api 7.4, case 7).
+  // A group without sub-options must not become empty between two parts (management-api 7.4, case 7).
   if (early.length === held.size && (contents?.option.childCount ?? 0) === 0) early.pop();
   const isEarly = new Set(early);
   return {
@@ -143,7 +145,7 @@ function workOf({ contents, held, ...change }: PlannedChange, moving: ReadonlySe
   };
 }
 
-/** Returns how much an option may grow between its parts: up to its own limits, if the project has room. */
+/** Returns by how much an option may grow between its parts: up to its own limits, if the project has enough room. */
 function growthOf({ held, add }: PlannedChange, after: ReadonlySet<string>, room: Together["room"]): Growth {
   const needed = Math.max(0, after.size - held.size);
   const peak = Math.min(newOf(add, held), Math.max(0, LIMITS.optionContextIds.value - held.size));
@@ -179,7 +181,7 @@ function noteLoss(plan: Plan, { wish, contents, held, add, remove }: PlannedChan
   plan.removed.push({ kind: "row", row: { _id: wish.optionId, add: removed } });
 }
 
-/** The change that one item requests: `set`, or Context IDs to add and remove. */
+/** The change that one item requests: either `set`, or Context IDs to add and remove. */
 interface ItemContextChange {
   readonly object: number;
   readonly add: readonly string[];
@@ -187,7 +189,7 @@ interface ItemContextChange {
   readonly set?: readonly string[];
 }
 
-/** Notes for the report what each item about an option changes, one item after the other. */
+/** Records for the report what each item changes. The items of an option are applied in order. */
 export function noteRows(plan: Plan, asked: readonly ItemContextChange[], { option, contexts }: OptionContents): void {
   const held = new Set(contexts);
   for (const { object, add, remove, set } of asked) {
@@ -199,7 +201,7 @@ export function noteRows(plan: Plan, asked: readonly ItemContextChange[], { opti
     for (const id of gone) held.delete(id);
     for (const id of wanted) held.add(id);
     const change = {
-      // An item with an empty list adds nothing, and its report says that.
+      // An item with an empty list adds nothing. Its report then says that 0 were added.
       ...((set !== undefined || add.length > 0 || remove.length === 0) && {
         added,
         alreadyThere: wanted.length - added,

@@ -2,17 +2,19 @@ import { LIMITS } from "../../spec/limits.ts";
 import type { ContextChanges } from "../../spec/records.ts";
 import { bytesInBody, PART_BYTES } from "./checks.ts";
 
-/** The Context IDs to add to and remove from an option. None occurs twice. */
+/** The Context IDs to add to an option and to remove from it. No Context ID is in two of these lists. */
 export interface ContextWork {
   readonly add: readonly string[];
   readonly remove: readonly string[];
-  /** Removed before all others, because another group of the same call gets them. */
+  /** Removed before all others, because another group of the same call gets these Context IDs. */
   readonly early?: readonly string[];
-  /** Added from the second request on, because another group of the same call holds them until its first request. */
+  /**
+   * Not in the first request, because another group of the same call holds these Context IDs until its first request.
+   */
   readonly late?: readonly string[];
 }
 
-/** How much an option may grow beyond its current size while Context IDs remain to be removed. */
+/** By how much an option may grow beyond its original size while Context IDs are still to be removed. */
 export interface Growth {
   readonly ids: number;
   readonly bytes: number;
@@ -25,10 +27,10 @@ interface PartRules {
 }
 
 /**
- * Cuts a change into parts that each fit into one request (management-api 8.1), to be sent one after another. As many
- * Context IDs are added as the growth allows before any is removed, and then only enough are removed to make room, so
- * the option never holds much less than before or afterwards. Every part but the last is full, except for early and
- * late Context IDs and pure parts.
+ * Divides a change into parts that each fit into one request (management-api 8.1). The parts must be sent in order.
+ * Context IDs are added first, as far as `growth` allows; then only as many are removed as needed for the next
+ * additions. So the option never holds much less than before or afterwards. Every part except the last is full, apart
+ * from `early`, `late` and `isPure`.
  */
 export function contextParts(work: ContextWork, rules: PartRules): readonly ContextChanges[] {
   const cut = new Cut(work, rules);
@@ -45,10 +47,10 @@ type PartKind = "add" | "remove";
 class Cut {
   readonly #queues: Readonly<Record<PartKind, readonly string[]>>;
   readonly #rules: PartRules;
-  /** How many Context IDs of each queue were taken. */
+  /** How many Context IDs of each queue are already in a part. */
   readonly #taken = { add: 0, remove: 0 };
   readonly #early: number;
-  /** The position in the queue `add` at which the late ones begin. */
+  /** The position of the first late Context ID in the queue `add`. */
   readonly #late: number;
   /** How much the option has grown, in Context IDs and bytes. */
   #grownIds = 0;
@@ -94,8 +96,8 @@ class Cut {
   }
 
   /**
-   * Continues a part with the operation that it began with. The last Context ID to remove stays until the end, so that
-   * the option is never empty.
+   * Continues a part with the operation with which it began. The last Context ID to remove is removed at the very end,
+   * so that the option is never empty in between.
    */
   #nextPure(
     part: Readonly<Record<PartKind, readonly string[]>>,

@@ -24,18 +24,22 @@ import { type NewOption, planOption, ROW_CONTEXT_IDS } from "./option-drafts.ts"
 import { MEASURES, REQUEST_LIMITS } from "./packing.ts";
 import type { Plan } from "./plan.ts";
 
-/** The positions of a targeting's objects: `own` is its own object, if there is one, `first` that of its first item. */
+/**
+ * The positions of a targeting's reported objects. `own` is the targeting itself, if it is reported; `first` is its
+ * first item.
+ */
 export interface TargetingObjects {
   readonly own: number;
   readonly first: number;
-  /** The blocks of the objects that are stored as rows. */
+  /** The blocks of those objects that are stored as rows. */
   readonly rows: ReadonlySet<RowBlock>;
 }
 
 /**
- * Returns the new top-level options that need no other change and that no other change needs, if they are more than one
- * request can contain. They are stored as rows, so that a plan of 100,000 new options needs little memory. Fewer share
- * their requests with other changes. Empty if the options may only fit after others are deleted.
+ * Returns the new top-level options that can be stored as rows, so that a plan of 100,000 new options needs little
+ * memory. They need no other change, and no other change needs them. Empty if one request can contain all of them,
+ * because they can then share requests with other changes. Also empty if the options may fit only after others are
+ * deleted.
  */
 export function plainItems({ targeting, items, alreadyDone, there }: PlannedChanges): ReadonlySet<PlanItem> {
   const created = items.filter(({ kind }) => kind === "create").length;
@@ -61,21 +65,22 @@ interface StepContext extends TargetingObjects {
   readonly plan: Plan;
   readonly changes: PlannedChanges;
   readonly itemOf: ReadonlyMap<Ref, number>;
-  /** Returns the group of a parent reference, or null for the top level. */
+  /** Returns the group of a parent reference. Null for the top level. */
   readonly groupOf: (place: ParentRef) => Ref | null;
   readonly placeholders: Placeholders;
-  /** The steps that the next request waits for. */
+  /** The steps that must be done before the next request. */
   last: readonly number[];
 }
 
 /**
- * Adds the steps of the open items, request by request; each request waits for the previous one. If the limit of
- * options leaves no room for a necessary temporary state, all items fail before anything is sent.
+ * Adds the steps of all items that are not done, request by request. Each request waits for the previous one. Some
+ * orders need a temporary placeholder option. If the limit of options leaves no room for it, all items fail before
+ * anything is sent.
  */
 export function addSteps(plan: Plan, changes: PlannedChanges, place: TargetingObjects): void {
   const { items, alreadyDone } = changes;
   const open = items.flatMap((item, at) => (alreadyDone.has(at) ? [] : [{ at, item }]));
-  // Rows depend on nothing, so only the other items need an order.
+  // Rows depend on no other change. Only the remaining items need an order.
   const ordered = open.filter(({ at }) => plan.objects.rowAt(place.first + at) === undefined);
   const groupOf = groupFinder(changes);
   const wishes = ordered.map(({ at, item }) => ({ at, change: changeOf(item, at, groupOf) }));
@@ -108,7 +113,7 @@ function addTargeting({ plan, own, changes: { targeting } }: StepContext): void 
   else if (rename !== undefined) plan.add(plan.make.renameTargeting(_id, rename, { objects: [own] }));
 }
 
-/** Returns the source of temporary names and Context IDs, the same ones each time that the plan is made. */
+/** Returns a source of temporary names and Context IDs. It returns the same ones each time that the plan is made. */
 function placeholdersOf({ targeting }: PlannedChanges): Placeholders {
   const known = new Map<string, string>();
   const lettersFor = (ref: Ref): string => {
@@ -120,7 +125,9 @@ function placeholdersOf({ targeting }: PlannedChanges): Placeholders {
   return { nameOf: (ref) => `tmp ${lettersFor(ref)}`, contextIdOf: (group) => `tmp-${lettersFor(group)}` };
 }
 
-/** Returns a function that finds the group of a parent reference, by name if the group already exists. */
+/**
+ * Returns a function that finds the group of a parent reference. A new group that exists by now is found by its name.
+ */
 function groupFinder({ alreadyDone, items, there }: PlannedChanges): StepContext["groupOf"] {
   const byName = new Map(alreadyDone.size === 0 ? [] : [...there].map(([ref, { name }]) => [name, ref]));
   return (place) => {
@@ -130,9 +137,9 @@ function groupFinder({ alreadyDone, items, there }: PlannedChanges): StepContext
 }
 
 /**
- * Builds the model of the options that the changes concern: options that change, options with wanted names, all groups,
- * and the sub-options of groups that an option enters or leaves. `others` counts the rest. If the current state is
- * unknown, that of the plan is used, and groups count as not empty.
+ * Builds a model of the options that the changes concern: options that change, options whose names are wanted, all
+ * groups, and the sub-options of groups that an option enters or leaves. `others` counts all other options. For options
+ * whose current state is unknown, the state in the plan is used, and such groups count as not empty.
  */
 function modelOf({ there, items }: PlannedChanges, wanted: ReadonlyMap<Ref, Change>) {
   const names = new Set<string>();
@@ -176,7 +183,10 @@ function modelOf({ there, items }: PlannedChanges, wanted: ReadonlyMap<Ref, Chan
   return { model, others };
 }
 
-/** Adds the steps of one request. If they do not fit into one request, its parts are sent one after another. */
+/**
+ * Adds the steps of one request. If they do not fit into one request, they are divided, and the parts are sent in
+ * order.
+ */
 function addRequest(making: StepContext, request: readonly Item[], before: TargetingModel): void {
   const { plan } = making;
   let { last: after } = making;
@@ -194,7 +204,8 @@ function addRequest(making: StepContext, request: readonly Item[], before: Targe
       latest !== undefined &&
       MEASURES.some((measure, place) => (sums[place] ?? 0) > REQUEST_LIMITS[step.operation][measure]);
     filled = isFull ? MEASURES.map((measure) => step.weight[measure]) : sums;
-    // Names and deletions depend on the order of the items, so a full request must end before the next item is sent.
+    // Later items may need the names and deletions of earlier ones, so the full request must end before the next
+    // starts.
     if (isFull && latest !== undefined) after = [latest];
     plan.add(isFull ? { ...step, after } : step);
     latest = step.id;
@@ -224,7 +235,7 @@ function newOption(
   return { object: first + at, name, contexts, isGroup, exposeChildren, children: [] };
 }
 
-/** Refers to an option by its ID, or by the object that the run creates. */
+/** Refers to an option by its ID, or by the object that this run creates. */
 function boundTo({ first }: StepContext, ref: Ref): Omit<Binding, "field"> {
   const at = positionOf(ref);
   return at === undefined ? { id: ref } : { object: first + at };
@@ -238,7 +249,7 @@ function deletion(making: StepContext, { ref }: DeleteItem, after: readonly numb
   return plan.make.deleteOption(boundTo(making, ref), isInTree, { objects: [first + at], ...waiting(after) });
 }
 
-/** Returns the step of an update, with as many Context IDs as fit into one request. */
+/** Returns the first step of an update. It contains as many of the Context IDs as fit into one request. */
 function update(
   making: StepContext,
   item: UpdateItem,
@@ -263,7 +274,7 @@ function update(
   return plan.make.updateOption(boundTo(making, ref), fields, given, group);
 }
 
-/** Adds the further parts of a long change of Context IDs, each after the previous one. Returns the last part's ID. */
+/** Adds the other parts of a long change of Context IDs, in order. Returns the ID of the last part, if there is one. */
 function addContextParts(
   making: StepContext,
   item: UpdateItem,
@@ -289,8 +300,8 @@ function contextsOf({ add, remove }: UpdateItem, known: KnownOption | undefined)
 }
 
 /**
- * Returns the object that an update counts for. If a group only gets or loses a placeholder, it is the object of an
- * item that leaves or enters the group.
+ * Returns the reported object of an update. If a group only gets or loses a placeholder, no item is about that group;
+ * the update then counts for an item that leaves or enters it.
  */
 function objectOf(
   { itemOf, changes, groupOf, first }: StepContext,

@@ -7,21 +7,25 @@ import type { OptionRecord } from "../../spec/records.ts";
 import type { NamedTargeting } from "../call.ts";
 import type { PlanningContext } from "./plan.ts";
 
-/** Finds the option with a name, or returns a reason if there is not exactly one. `field` contains the name. */
+/**
+ * Finds an option by name, or returns the reason if there is not exactly one. `field` is the name of the input field.
+ */
 export type FindOption = (name: string, field: string) => OptionRecord | Reason;
 
-/** A function that finds options, with the names that did not match exactly, and the options that it read, by ID. */
+/**
+ * A function that finds options, with the names that did not match exactly, and all options that it has read, by ID.
+ */
 interface OptionFinder extends FindOption {
   readonly takenFor: readonly MatchedName[];
   readonly known: ReadonlyMap<string, OptionRecord>;
 }
 
-/** The maximum number of such names in the report. */
+/** The maximum number of inexactly matched names in the report. */
 const MAX_MATCHED_NAMES = 20;
 
 /**
- * Returns a function that finds options of a targeting by name, including sub-options. Reads the lists of the targeting
- * once if `isNeeded`. Throws the ApiError of a failed read.
+ * Returns a function that finds options and sub-options of a targeting by name. If `isNeeded`, reads all options of the
+ * targeting first. Throws the ApiError of a failed read.
  */
 export async function optionFinder(
   targetingId: string | undefined,
@@ -68,14 +72,14 @@ export function isOption(option: OptionRecord | Reason): option is OptionRecord 
   return "_id" in option;
 }
 
-/** Returns the reason for a name that no targeting, or more than one, has. */
+/** Returns the reason why a targeting was not found by name: none or several have that name. */
 export function unnamed({ currentName: value, ids = [], near = [] }: NamedTargeting): Reason {
   const about = { field: "currentName", of: "targetings", value };
   if (ids.length > 0) return ownReason("NAME_AMBIGUOUS", { ...about, ids });
   return ownReason("NAME_NOT_FOUND", near.length === 0 ? about : { ...about, near });
 }
 
-/** The current names of targetings, by ID. For a deleted targeting: the error of the service. */
+/** The current names of targetings, by ID. For a targeting that was deleted: the error of the service. */
 export type CurrentNames = ReadonlyMap<string, string | RejectedError>;
 
 /** Reads the current names of targetings. Throws the ApiError of a failed read, unless the targeting does not exist. */
@@ -97,7 +101,7 @@ export async function readCurrentNames(
   return new Map(read);
 }
 
-/** Returns a reason if a targeting that the call named was renamed meanwhile, otherwise undefined. */
+/** Returns the reason if a targeting that the call gave by name has another name now. Returns undefined if not. */
 export function reasonIfRenamed(currentName: string | undefined, now: string): Reason | undefined {
   if (currentName === undefined || folded(now) === folded(currentName)) return undefined;
   return ownReason("NAME_NOT_FOUND", { field: "currentName", of: "targetings", value: currentName, now });

@@ -10,42 +10,44 @@ import { badId, badName, checkContextIds, parts, tooManyForOption } from "./chec
 import { REQUEST_LIMITS } from "./packing.ts";
 import type { Plan } from "./plan.ts";
 
-/** An option with more Context IDs than this is not stored as a row, because they may need several requests. */
+/** An option with more Context IDs than this is not stored as a row. These Context IDs may need several requests. */
 export const ROW_CONTEXT_IDS = 100;
 
-/** An option or group that has passed the checks so far, with the caller's item. */
+/** An option or group that has passed the checks so far, and the item of the caller. */
 export interface OptionCandidate {
   readonly item: AddOptionInput;
   readonly object: number;
   readonly option: NewOption;
 }
 
-/** An option that further rows of the file may add to. */
+/** An option to which later rows of the file may still add Context IDs. */
 interface OpenOption {
   readonly object: number;
   readonly item: OptionRow;
 }
 
 /**
- * Takes the rows of a call and checks each as it arrives. Plain options, most rows of a large file, are stored as
- * blocks of request text, so a file of 100,000 rows needs only a few megabytes.
+ * Collects the rows of a call and checks each of them. Plain options, which are most rows of a large file, are stored
+ * as the text that will be sent, so a file of 100,000 rows needs only a few megabytes.
  */
 export class OptionDrafts {
   readonly #plan: Plan;
   readonly #targetingId: string;
   readonly #rows = new RowWriter();
   readonly #blocks: RowBlock[] = [];
-  /** Plain options, by object, that are planned as candidates: further rows added to them, or they are groups. */
+  /** The objects of plain options that became candidates, because later rows added to them or made them groups. */
   readonly #grown = new Set<number>();
-  /** Plain options, by object, whose rows say that they are not groups. */
+  /** The objects of plain options whose rows say that they are not groups. */
   readonly #atomic = new Set<number>();
   readonly #open = new Map<string, OpenOption>();
-  /** Keys of rows that failed. Further rows with these keys are not planned. */
+  /** Keys of rows that failed. Later rows with the same key are not planned. */
   readonly #failed = new Set<string>();
   readonly #candidates: OptionCandidate[] = [];
-  /** The group names in items, including items that fail. An option with such a name is not a plain option. */
+  /**
+   * All group names in the items, including failed items. An option with such a name is a group, not a plain option.
+   */
   readonly #groupNames = new Set<string>();
-  /** The object of the first use of each name. */
+  /** By name: the object of the first option that has it. */
   readonly #names: NamesInUse = new Map();
   readonly #rowCounts = { read: 0, merged: 0, skipped: 0 };
 
@@ -75,7 +77,7 @@ export class OptionDrafts {
       if (clash === undefined) this.#rowCounts.merged += 1;
       else this.#plan.failGiven({ ...placeOf(row), reason: clash });
     } else if (isPlain(item)) {
-      // The Context IDs were checked when the row was read, and no earlier row has its name.
+      // The row reader has already checked the Context IDs. No earlier row has this name.
       const { name, contexts = [] } = item;
       if (!this.#takePlain(row, badName(name) ?? { name, contexts }, item)) this.#failed.add(key);
     } else this.#opened(key, this.#plan.object({ ...placeOf(row), name: item.name }), item);
@@ -86,7 +88,7 @@ export class OptionDrafts {
     return { ...this.#rowCounts };
   }
 
-  /** Returns the options and groups that are not plain, after all rows have been taken. */
+  /** Returns the options and groups that are not plain. Call it after all rows were taken. */
   candidates(): readonly OptionCandidate[] {
     for (const { object, item } of this.#open.values()) {
       this.#check({ object, child: () => object }, item, new Map());
@@ -94,7 +96,9 @@ export class OptionDrafts {
     return this.#withGroups().sort((one, other) => one.object - other.object);
   }
 
-  /** Returns the candidates. An option that others name as their group is one, unless its own row denies that. */
+  /**
+   * Returns the candidates. An option that others name as their group becomes a group, unless its row says otherwise.
+   */
   #withGroups(): OptionCandidate[] {
     for (const name of this.#groupNames) {
       const object = this.#names.get(name);
@@ -112,13 +116,13 @@ export class OptionDrafts {
     });
   }
 
-  /** Yields the plain options in their order. */
+  /** Returns the plain options in order, as ranges of rows. */
   *plain(): Generator<RowRange> {
     for (const block of this.#blocks)
       yield* excludeRows({ block, from: 0, to: block.length }, (row) => this.#grown.has(block.firstObject + row));
   }
 
-  /** Adds a checked option. Returns whether it is valid. */
+  /** Adds a plain option whose checks are done. Returns false if it is invalid. */
   #takePlain(row: Row<AddOptionInput>, checked: CheckedOption | Reason, { name, type }: AddOptionInput): boolean {
     const isAtomic = type === "atomic";
     const { objects } = this.#plan;
@@ -152,12 +156,12 @@ export class OptionDrafts {
       for (const position of (item.children ?? []).keys()) this.#plan.leaveOut(place.child(position), left);
       return;
     }
-    // A group may still get sub-options from other items.
+    // The group may be empty so far, because other items may still add sub-options to it.
     const option = checkOption(this.#plan, item, place, names, true);
     if (option !== undefined) this.#candidates.push({ item, object, option });
   }
 
-  /** Opens a plain option for a further row. Returns undefined if there is none with this key. */
+  /** Turns a plain option into one that later rows can add to. Returns undefined if no plain option has this key. */
   #grow(key: string): OpenOption | undefined {
     const object = this.#names.get(key);
     const { block, row = 0 } = object === undefined ? {} : (this.#plan.objects.rowAt(object) ?? {});
@@ -173,7 +177,7 @@ export class OptionDrafts {
   }
 }
 
-/** Yields the rows of a range without those for which `isLeftOut` returns true. */
+/** Returns the rows of a range, except those for which `isLeftOut` returns true. */
 function* excludeRows({ block, from, to }: RowRange, isLeftOut: (row: number) => boolean): Generator<RowRange> {
   let first = from;
   for (let row = from; row <= to; row += 1) {
@@ -195,7 +199,9 @@ function isPlain(item: AddOptionInput): boolean {
   );
 }
 
-/** Returns the rule about `parent` that an item breaks, or undefined (management-api 7.4, case 3). */
+/**
+ * Returns the reason if an item breaks a rule about `parent` (management-api 7.4, case 3). Undefined if it does not.
+ */
 function badParentField(item: AddOptionInput): Reason | undefined {
   const { parent, parentName } = item;
   if (parent === undefined && parentName === undefined) return undefined;
@@ -208,7 +214,7 @@ function badParentField(item: AddOptionInput): Reason | undefined {
   return parent === undefined ? undefined : badId("parent", parent);
 }
 
-/** A valid name, with Context IDs in the form in which they are sent. */
+/** A valid name and valid Context IDs, in the form in which they are sent. */
 interface CheckedOption {
   readonly name: string;
   readonly contexts: readonly string[];
@@ -234,9 +240,10 @@ interface ObjectsOfOption {
 }
 
 /**
- * Checks one option and its sub-options against management-api 7.4, 8.1 and 8.3, and the names that the call used
- * before. An invalid option fails in the plan, and its sub-options are not applied; an invalid sub-option fails alone.
- * `place` has the objects that report them. `mayBeEmpty`: other items may still add sub-options to a group.
+ * Checks one option and its sub-options (management-api 7.4, 8.1 and 8.3), and whether the call already used their
+ * names. An invalid option fails in the plan, and its sub-options are not applied. An invalid sub-option fails alone.
+ * `place` has the objects under which they are reported. `mayBeEmpty`: other items may still add sub-options to the
+ * group.
  */
 export function checkOption(
   plan: Plan,
@@ -283,7 +290,9 @@ function badTypes(input: OptionInput): Reason | undefined {
   return undefined;
 }
 
-/** Checks a name and its Context IDs. Returns them as they are sent, or the reason why they cannot be. */
+/**
+ * Checks a name and Context IDs. Returns them in the form in which they are sent, or the reason why they are invalid.
+ */
 function checkOne({ objects }: Plan, input: ChildInput, names: NamesInUse): CheckedOption | Reason {
   const invalid = badName(input.name);
   if (invalid !== undefined) return invalid;
@@ -300,17 +309,17 @@ function checkOne({ objects }: Plan, input: ChildInput, names: NamesInUse): Chec
   return { name: input.name, contexts: checked.ids };
 }
 
-/** The targeting of new options, and the group that they belong to. */
+/** The targeting and the group in which to create an option. */
 interface OptionTarget {
   readonly targeting: Omit<Binding, "field">;
   readonly parent?: Omit<Binding, "field">;
-  /** Steps whose outcomes must be known before. */
+  /** Steps that must have ended before the option is created. */
   readonly after?: readonly number[];
 }
 
 /**
- * Plans the steps that create one option. Sub-options and Context IDs that do not fit into the first request follow in
- * others. Returns the ID of the step that creates the option.
+ * Plans the steps that create one option. Sub-options and Context IDs that do not fit into the first request are added
+ * by later requests. Returns the ID of the step that creates the option.
  */
 export function planOption(plan: Plan, option: NewOption, place: OptionTarget): number {
   const [first = [], ...rest] = parts(option.contexts);
@@ -339,7 +348,7 @@ export function planOption(plan: Plan, option: NewOption, place: OptionTarget): 
   return id;
 }
 
-/** Returns an option group in the form in which it is sent. */
+/** Returns an option group as it is sent. */
 export function groupItem(
   group: NewOption,
   contexts: readonly string[],
@@ -359,7 +368,7 @@ function withContexts(contexts: readonly string[]): { readonly contexts?: readon
   return contexts.length > 0 ? { contexts } : {};
 }
 
-/** Splits sub-options into those that are sent inside their group's item, and those that do not fit. */
+/** Divides sub-options into those that fit into the item of their group, and the others. */
 function splitChildren(
   group: NewOption,
   contexts: readonly string[],
@@ -391,7 +400,7 @@ function jsonBytes(text: string): number {
   return Buffer.byteLength(JSON.stringify(text), "utf8") + 1;
 }
 
-/** Adds Context IDs to an option, one part after the other. */
+/** Plans adding Context IDs to an option, part by part in order. */
 export function addParts(
   plan: Plan,
   option: Omit<Binding, "field">,

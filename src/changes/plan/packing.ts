@@ -3,7 +3,7 @@ import { LIMITS, OWN_BODY_BYTES } from "../../spec/limits.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
 import type { Weight } from "../rows/entries.ts";
 
-/** `{"items":[` and `]}`, the longer of the two envelopes of a bulk request. */
+/** The bytes around the items of a bulk request: `{"items":[` and `]}` in the longer of the two forms. */
 const ENVELOPE_BYTES = 12;
 const NO_LIMIT = Number.POSITIVE_INFINITY;
 
@@ -17,7 +17,7 @@ const OPTION_REQUEST = {
 
 const TARGETING_REQUEST = { ...OPTION_REQUEST, items: LIMITS.targetingItems.value, groupItems: NO_LIMIT } as const;
 
-/** The maximum weight of one request, by operation (management-api 8.1). */
+/** What one request may contain at most, by operation (management-api 8.1). */
 export const REQUEST_LIMITS: Readonly<Record<BulkOperation, Weight>> = {
   createTargetings: { ...TARGETING_REQUEST, options: LIMITS.targetingCreateOptions.value },
   renameTargetings: TARGETING_REQUEST,
@@ -29,10 +29,12 @@ export const REQUEST_LIMITS: Readonly<Record<BulkOperation, Weight>> = {
 
 export const MEASURES = ["items", "options", "groupItems", "contextIds", "bytes"] as const;
 
-/** A request, as the positions of its items in order. */
+/** A request: the positions of its items, in order. */
 type Bin = readonly number[];
 
-/** Weights as one column for each measure, indexed by position. Columns save memory: an import has 100,000 weights. */
+/**
+ * Weights by measure, each as one column indexed by position. Columns save memory for the 100,000 weights of an import.
+ */
 export type WeightColumns = Readonly<Record<keyof Weight, Uint32Array>>;
 
 export function columnsOf(count: number, weightOf: (position: number) => Weight): WeightColumns {
@@ -51,17 +53,17 @@ interface Column {
 }
 
 /**
- * Packs weights into requests that respect every limit. If no packing could need fewer requests, the given order is
- * kept. Otherwise the first-fit of the given order and of the order from large to small are compared, and the one with
- * fewer requests is used. A weight that exceeds a limit gets a separate request. Requests are in the order of their
- * first members.
+ * Distributes items over requests so that every request respects every limit. The given order is kept if fewer requests
+ * are impossible. Otherwise first-fit is tried twice, in the given order and from large to small, and the result with
+ * fewer requests is used. An item that exceeds a limit alone gets its own request. Requests are in the order of their
+ * first items.
  */
 export function pack(weights: WeightColumns, limits: Weight): readonly Bin[] {
   const columns = MEASURES.map((measure) => ({ values: weights[measure], limit: limits[measure] }));
   const needed = columns.map(({ values, limit }) => values.reduce((sum, value) => sum + value, 0) / limit);
   const inOrder = nextFit(columns);
   if (inOrder.length <= Math.max(...needed.map(Math.ceil))) return inOrder;
-  // The other limits cannot be exceeded, because all weights together stay within them.
+  // A limit that all items together stay within cannot be exceeded, so it is not checked again.
   const scarce = columns.filter((_, place) => (needed[place] ?? 0) > 1);
   const positions = Uint32Array.from(weights.items.keys());
   const shares = Float64Array.from(positions, (position) =>
@@ -96,9 +98,9 @@ function nextFit(columns: readonly Column[]): readonly Bin[] {
 }
 
 /**
- * Puts each weight, in this order, into the first request with room for it. Undefined if that takes more than `most`
- * requests. A tree for each measure stores the free room: its leaves are the requests, and each node has the maximum of
- * the nodes below it.
+ * Puts each item, in this order, into the first request that has room for it. Returns undefined if that takes more than
+ * `most` requests. A tree for each measure stores the free room: its leaves are the requests, and every other node has
+ * the maximum of its two children.
  */
 function firstFit(columns: readonly Column[], order: Uint32Array, most: number): readonly Bin[] | undefined {
   const leaves = 2 ** Math.ceil(Math.log2(Math.max(1, most)));

@@ -9,13 +9,14 @@ import { addSteps, plainItems, type TargetingObjects } from "./desired-steps.ts"
 import { type Loss, Plan } from "./plan.ts";
 import { plannedRequests, weighed } from "./requests.ts";
 
-/** The maximum number of changes since planning that are stored for the report. */
+/** The maximum number of outdated values in the report of a plan that no longer matches the service. */
 const MAX_STALE = 20;
 
 /**
- * Plans the changes of a desired state as one run. Every item is an object, in order, after the targeting if that is
- * created, renamed or deleted. Changes that free a name, room or a Context ID come before those that need it. If the
- * current state no longer matches the plan, nothing is sent. A plan for `show` stores nothing for an undo.
+ * Plans all changes of a desired state as one run. Its objects are the items in order, preceded by the targeting if
+ * that is created, renamed or deleted. A change that frees a name, room or a Context ID comes before the changes that
+ * need it. If the service has changed since the plan was made, nothing is sent. With the purpose `show`, no data for an
+ * undo is collected.
  */
 export function planDesired(changes: PlannedChanges, purpose: "start" | "show" = "start"): Plan {
   const plan = new Plan();
@@ -35,7 +36,7 @@ export function planDesired(changes: PlannedChanges, purpose: "start" | "show" =
   return plan;
 }
 
-/** Returns the requests that the changes of a desired state need if every answer is a success. */
+/** Returns the requests that the changes of a desired state need if every request succeeds. */
 export function requestsOf(changes: PlannedChanges): readonly PlannedRequest[] {
   const { steps } = planDesired(changes, "show");
   return weighed(steps, plannedRequests(steps));
@@ -64,7 +65,9 @@ function addObjects(plan: Plan, changes: PlannedChanges): TargetingObjects {
   return { own, first, rows };
 }
 
-/** Returns what is deleted with a targeting of `count` options, with their Context IDs if a plan deletes all of them. */
+/**
+ * Returns what is deleted with a targeting of `count` options. Its Context IDs are included if all options were read.
+ */
 export function targetingLoss(targeting: Pick<Loss, "name" | "_id">, items: readonly PlanItem[], count: number): Loss {
   const seen = items.flatMap((item) => (item.kind === "delete" ? [item.seen.contexts] : []));
   const contextIds = seen.reduce((sum, contexts) => sum + contexts, 0);
@@ -79,7 +82,7 @@ function addChanges(plan: Plan, changes: PlannedChanges, objects: TargetingObjec
     plan.former.targeting(_id, name);
   noteChanged(plan, changes, keeps);
   if (targeting.delete && _id !== undefined) {
-    // The options of a targeting are deleted with it.
+    // The options are deleted together with the targeting, so one step counts for all objects.
     const gone = [own, ...items.map((_, at) => first + at)];
     plan.losses.push(targetingLoss({ name, _id }, items, changes.there.size));
     plan.removed.push({ kind: "targeting", _id });
@@ -117,7 +120,9 @@ function changeOf({ name, parent, contexts, seen }: ChangeItem, changes: Planned
   return { from: { name: seen.name, ...from }, to: { name, ...to }, ...counts };
 }
 
-/** Returns the future group of an option, with its new name. A group that is still to be created has no ID. */
+/**
+ * Returns the group that an option will have, with the group's new name. A group that is still to be created has no ID.
+ */
 function placeOf(place: ParentRef, { items, there }: PlannedChanges): OptionPosition {
   if (place === null) return { parent: null, parentName: null };
   if ("_id" in place) {
@@ -149,7 +154,7 @@ function failStale(plan: Plan, { items, stale }: PlannedChanges, { own, first }:
 }
 
 /**
- * Notes what is removed, for a person's approval. If the plan will be executed, also notes the previous values and the
+ * Records what is removed, so that a person can approve it. With `keeps`, also records the previous values and the
  * removed data, for the undo.
  */
 function noteChanged(plan: Plan, { items, there, alreadyDone, targeting }: PlannedChanges, keeps: boolean): void {
@@ -196,7 +201,7 @@ function noteChanged(plan: Plan, { items, there, alreadyDone, targeting }: Plann
   }
 }
 
-/** Yields the deleted options in their current state. */
+/** Returns the options to delete, in their current state. */
 function* deletedOptions(
   items: readonly PlanItem[],
   there: PlannedChanges["there"],

@@ -14,31 +14,34 @@ import { ObjectList, StepList, StepMaker } from "../rows/steps.ts";
 export interface PlanningContext {
   readonly api: ManagementApi;
   readonly signal: AbortSignal;
-  /** The file of a call, or the stored plan that a run applies. */
+  /** The content of the call's file, or the stored plan that a run applies. */
   readonly bytes?: ByteSource | undefined;
-  /** Reads the plan that a run applies, and compares it with the current targeting. */
+  /** Reads the plan that a run applies, and compares it with the service. */
   readonly lookAgain?: typeof checkStoredPlan | undefined;
-  /** Finds the outcomes of the unanswered requests of the run that is undone. */
+  /** Finds the outcomes of unanswered requests of the run that is undone. */
   readonly resolve?: (() => Promise<ResolvedRun>) | undefined;
 }
 
 /** Data that a change would remove. A person must approve it first. */
 export interface Loss {
-  /** The name or ID of what is deleted or loses Context IDs. */
+  /** The name of the object that is deleted or loses Context IDs; its ID if the name is unknown. */
   readonly name: string;
   readonly _id: string;
   readonly kind: "targeting" | "option" | "optionGroup" | "contextIds";
-  /** How many are removed: options of a targeting, sub-options of a group, or Context IDs. */
+  /** How many objects are removed: the options of a targeting, the sub-options of a group, or Context IDs. */
   readonly count: number;
-  /** For a group: the IDs of its sub-options, in order, and its number of own Context IDs. */
+  /** For a group: the sorted IDs of its sub-options, and the number of its own Context IDs. */
   readonly subOptions?: readonly string[];
   readonly ownContextIds?: number;
   /** Whether the option has no Context IDs afterwards. */
   readonly empties?: boolean;
-  /** For a targeting: the Context IDs of all its options, if they are known, and its first and last options. */
+  /** For a targeting: the number of Context IDs of all its options, if known, and its first and last options. */
   readonly contextIds?: number;
   readonly options?: readonly LostOption[];
-  /** The group that an option may not leave, because it would leave the group empty (management-api 7.4, case 6). */
+  /**
+   * The group that this option may not leave. It is the last one, and the group would be empty (management-api 7.4,
+   * case 6).
+   */
   readonly lastOf?: { readonly _id: string; readonly name: string };
 }
 
@@ -50,60 +53,62 @@ export interface LostOption {
 }
 
 /**
- * Data that a run removes, stored so that it can be restored: a row for `update_contexts`, options, or a targeting with
- * its options. Options are read with their Context IDs before anything is sent.
+ * Data that a run removes and that is stored so that it can be restored: a row for `update_contexts`, options, or a
+ * targeting with its options. The options are read with their Context IDs before anything is sent.
  */
 export type Removed =
   | { readonly kind: "row"; readonly row: UpdateContextsItem }
-  /** `areRead` says that each option comes with its Context IDs. */
+  /** `areRead`: each option already comes with its Context IDs. */
   | { readonly kind: "options"; readonly options: Iterable<PlacedOption>; readonly areRead?: true }
   | { readonly kind: "targeting"; readonly _id: string };
 
-/** The maximum number of objects or steps in one line of the journal. */
+/** The maximum number of objects or steps in one journal entry. */
 const ENTRIES_PER_LINE = 500;
 
-/** The plan of a call: the reported objects, the outcomes that need no request, and the steps to send. */
+/** The plan of a call: the reported objects, outcomes that are already certain, and the steps to send. */
 export class Plan {
   readonly objects = new ObjectList();
   readonly steps = new StepList();
   readonly settlements: Settlement[] = [];
   readonly losses: Loss[] = [];
   readonly removed: Removed[] = [];
-  /** The previous values of what the run changes. */
+  /** The values that the run changes, as they are before the run. */
   readonly former = new PreviousValues();
   readonly make = new StepMaker(() => this.steps.length);
-  /** Facts about the run as a whole. The flow that starts the run adds who approved it. */
+  /** Facts about the run as a whole. Who approved the run is added when it starts. */
   facts: RunFacts = {};
 
-  /** When the plan was made, in milliseconds since 1970. Its data counts as current for a short time. */
+  /**
+   * When the plan was made, in milliseconds since 1970. The data that it read counts as current only for a short time.
+   */
   madeAt?: number;
 
-  /** Adds an object that is counted and reported separately. Returns its position. */
+  /** Adds an object to count and report. Returns its position. */
   object(object: ReportedObject): number {
     return this.objects.add(object);
   }
 
-  /** Notes who approved the plan, for the report. */
+  /** Records who approved the plan, for the report. */
   askedBy(asked: Asked, decided?: Decided): void {
     this.facts = { ...this.facts, asked, ...(decided && { decided }) };
   }
 
-  /** Fails an object that cannot succeed, before any request. */
+  /** Marks an object as failed before anything is sent, because it cannot succeed. */
   fail(object: number, reason: Reason): void {
     this.settlements.push({ object, outcome: "failed", reason });
   }
 
-  /** Adds an object that fails, for a row that cannot be read as an item. */
+  /** Adds an object that fails, for a row that is invalid. */
   failGiven(given: { readonly index: number; readonly line?: number; readonly reason: Reason }): void {
     this.fail(this.object(placeOf(given)), given.reason);
   }
 
-  /** Marks an object as not applied because of another failure. */
+  /** Marks an object as not applied, because something that it needs failed. */
   leaveOut(object: number, reason: Reason): void {
     this.settlements.push({ object, outcome: "notApplied", reason });
   }
 
-  /** Marks an object as skipped by a rule of the call. */
+  /** Marks an object as skipped, because the call says so. */
   skip(object: number, reason: Reason): void {
     this.settlements.push({ object, outcome: "skipped", reason });
   }
@@ -113,7 +118,7 @@ export class Plan {
     return step;
   }
 
-  /** Adds the steps of rows whose objects the plan already contains. */
+  /** Adds the steps of rows. The objects of these rows must already be in the plan. */
   addRows({ block, from, to }: RowRange): void {
     if (from >= to) return;
     const planned = block.planned(from, to, this.steps.length);
@@ -121,7 +126,7 @@ export class Plan {
     for (let row = from; row < to; row += 1) this.steps.addRow(planned);
   }
 
-  /** Yields the plan as journal entries. Every object comes before the steps that concern it. */
+  /** Returns the plan as journal entries. An object always comes before the steps that use it. */
   *entries(): Generator<JournalEntry> {
     let yielded = 0;
     for (const section of this.#sections()) {
@@ -136,7 +141,7 @@ export class Plan {
     yield* this.#ending();
   }
 
-  /** Yields the entries that show the plan of a waiting run: its objects, without the steps. */
+  /** Returns the entries for the proposal of a waiting run. They contain its objects, but not its steps. */
   *outline(): Generator<JournalEntry> {
     yield* this.#objects(0, this.objects.length);
     yield* this.#ending();
@@ -147,7 +152,10 @@ export class Plan {
     if (Object.keys(this.facts).length > 0) yield { t: "facts", facts: this.facts };
   }
 
-  /** Yields the steps in their order: blocks of rows whose objects no earlier step uses, and lists of other steps. */
+  /**
+   * Returns the steps in order, as blocks of rows and lists of other steps. A block whose objects an earlier step uses
+   * is returned as single steps.
+   */
   *#sections(): Generator<RowBlock | readonly Step[]> {
     let named = 0;
     let steps: Step[] = [];
@@ -177,7 +185,7 @@ export class Plan {
   }
 }
 
-/** Returns one more than the highest object of these steps. */
+/** Returns the highest object position in these steps, plus one. */
 function endOfObjects(steps: readonly Step[]): number {
   let end = 0;
   for (const { objects } of steps) for (const object of objects) end = Math.max(end, object + 1);
@@ -188,14 +196,14 @@ function range(from: number, to: number): readonly number[] {
   return Array.from({ length: to - from }, (_, at) => from + at);
 }
 
-/** A plan that is still being made, because its reads take long. */
+/** A plan that is not finished, because its reads take long. */
 export interface Planning<Made = Plan> {
   readonly plan: Promise<Made>;
-  /** Stops planning. `plan` then rejects, unless it is already made. */
+  /** Stops planning. `plan` then rejects, unless it is already finished. */
   stop(): void;
 }
 
-/** Returns whether a plan is still being made. */
+/** Returns whether a plan is not finished. */
 export function isGoing<Made extends object>(plan: Made | Planning<Made>): plan is Planning<Made> {
   return "plan" in plan && plan.plan instanceof Promise;
 }

@@ -17,16 +17,17 @@ import type { Plan } from "./plan.ts";
 interface PredictionContext {
   readonly api: ManagementApi;
   readonly signal: AbortSignal;
-  /** The service cannot list targetings, so only the names of targetings that were seen before are known. */
+  /** Targetings that were seen before. The service cannot list targetings, so no other names are known. */
   readonly memory: Pick<TargetingMemory, "recent">;
-  /** Returns what the previous run of the same call made for an object; undefined if it made nothing. */
+  /** Returns the object that the previous run of the same call created. Undefined if it created none. */
   readonly madeBefore: (object: number) => { readonly _id: string | undefined } | undefined;
 }
 
 /**
- * Predicts failures of a plan that reads can find: names that exist, options and targetings that do not, parents that
- * are not groups, groups left empty, and exceeded limits with their current use. What the previous run of the same call
- * created is predicted as done. Throws the ApiError of a failed read.
+ * Predicts the failures of a plan that can be found by reading: names that exist already, options and targetings that
+ * do not exist, parents that are not groups, groups that would be left empty, and exceeded limits with their current
+ * use. Objects that the previous run of the same call created are predicted as already done. Throws the ApiError of a
+ * failed read.
  */
 export async function preflight({ steps, losses }: Plan, context: PredictionContext): Promise<readonly Settlement[]> {
   const { api, signal } = context;
@@ -102,7 +103,9 @@ function predictAddFailure(
   });
 }
 
-/** Returns the outcomes of a create if its name is taken by what the previous run of the same call created for it. */
+/**
+ * Returns the outcomes of a create if the object that has its name was created by the previous run of the same call.
+ */
 function madeSettlements(
   { objects }: Step,
   existing: readonly string[],
@@ -120,7 +123,7 @@ function takenBy(step: Step, { names }: TargetingContents, name: string): Reason
   return existingIds && refusal(step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds });
 }
 
-/** Returns why a step exceeds a limit. The project holds at least as many Context IDs as this targeting. */
+/** Returns why a step exceeds a limit. The project holds at least the Context IDs of this targeting, perhaps more. */
 function overLimit(
   step: Step,
   targeting: string,
@@ -138,7 +141,7 @@ function overLimit(
   return undefined;
 }
 
-/** Predicts failures from the names of targetings that were seen before, which are read again. */
+/** Predicts name conflicts of targetings. It reads the targetings that were seen before again. */
 async function predictNameFailures(
   steps: readonly StepOf<"createTargetings" | "renameTargetings">[],
   context: PredictionContext,
@@ -181,7 +184,7 @@ function failedStep({ objects }: Step, reason: Reason): readonly Settlement[] {
   return objects.map((object) => failed(object, reason));
 }
 
-/** Returns the failure of a new object: what was to be created inside it is not applied. */
+/** Returns the failure of a new object. The objects inside it are then not applied. */
 function failedWithInside({ objects: [main = -1, ...inside] }: Step, reason: Reason): readonly Settlement[] {
   const needsMain = ownReason("NEEDS_FAILED", { needs: main });
   return [
@@ -196,7 +199,7 @@ interface Update {
   readonly wanted: OptionChanges;
 }
 
-/** Returns the failures that reads can predict for changes to options. Throws the ApiError of a read that fails. */
+/** Predicts the failures of changes to options. Throws the ApiError of a failed read. */
 async function predictUpdateFailures(
   steps: readonly Step[],
   reader: ContentsReader,
@@ -226,8 +229,8 @@ async function predictUpdateFailures(
 }
 
 /**
- * Returns the moves that would leave a group empty, which the service refuses. Groups that also get sub-options in this
- * call are not examined.
+ * Returns the moves that would leave a group empty, which the service refuses. A group that also gets sub-options in
+ * this call is not checked.
  */
 async function lastMoves(updates: readonly Update[], reader: ContentsReader): Promise<ReadonlyMap<Update, Reason>> {
   const leaving = new Map<string, Update[]>();
@@ -256,8 +259,8 @@ function renames(option: OptionRecord, name: string | undefined): boolean {
 }
 
 /**
- * Returns why the service would refuse a change (management-api 7.4): the name is taken, the parent is not a group, or
- * the option has the wrong type.
+ * Returns why the service would refuse a change (management-api 7.4): the name is taken, the new parent is not a group,
+ * or the type of the option does not allow the change.
  */
 async function badChange(
   { step, option, wanted }: Update,
@@ -277,7 +280,7 @@ async function badChange(
   return existingIds.length > 0 ? refusal(step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds }) : undefined;
 }
 
-/** Returns a reason if an option would hold too many Context IDs. Reads them only if it may be close to the limit. */
+/** Returns the reason if an option would hold too many Context IDs. It is read only if it is close to the limit. */
 async function tooMany(
   { step, option, wanted }: Update,
   { api, signal }: Pick<PredictionContext, "api" | "signal">,
@@ -290,16 +293,16 @@ async function tooMany(
   return refusal(step, "TARGETING_CONTEXT_LIMIT_EXCEEDED", { limit, there: contexts.length });
 }
 
-/** The contents of a targeting when it was read. */
+/** All options of a targeting at the time when it was read. */
 interface TargetingContents {
   readonly options: ReadonlyMap<string, OptionRecord>;
-  /** The IDs of the options with a name, including sub-options, by name. */
+  /** By name: the IDs of the options and sub-options that have it. */
   readonly names: ReadonlyMap<string, readonly string[]>;
-  /** The number of Context IDs over all options, counted once for each option. */
+  /** The sum of the numbers of Context IDs of all options. */
   readonly contextIds: number;
 }
 
-/** Reads each targeting once. Returns the error of the service if the targeting does not exist. */
+/** Reads each targeting only once. Returns the error of the service if the targeting does not exist. */
 type ContentsReader = (targetingId: string) => Promise<TargetingContents | RejectedError>;
 
 /**
@@ -335,14 +338,14 @@ async function readTargetingContents(
   return { options, names, contextIds };
 }
 
-/** Returns the reason that the service would return for refusing a step. */
+/** Returns the same reason that the service would return for a refused step. */
 function refusal(step: Step, code: ErrorCode, detail?: Readonly<Record<string, unknown>>): Reason {
   const { statusCode } = ERROR_CODES[code];
   const sent = code === "TARGETING_CATEGORY_NOT_SUPPORTED" ? { sent: sentFields(step) } : {};
   return { code, statusCode, operation: step.operation, ...(detail && { detail }), ...sent };
 }
 
-/** Returns why an option cannot be the `parent` of others in a targeting (management-api 7.4, case 4), or undefined. */
+/** Returns why an option cannot be a `parent` (management-api 7.4, case 4). Returns undefined if it can. */
 function badParent(step: Step, { options }: TargetingContents, parent: string): Reason | undefined {
   const group = options.get(parent);
   if (group === undefined) return refusal(step, "TARGETING_CATEGORY_NOT_FOUND");

@@ -4,7 +4,7 @@ import { RowBlock } from "../rows/row-block.ts";
 import type { StepList } from "../rows/steps.ts";
 import { columnsOf, pack, REQUEST_LIMITS } from "./packing.ts";
 
-/** The order in which operations are sent. Steps that create something come before steps that use it. */
+/** The order in which operations are sent. Objects are created before other steps use them. */
 const ORDER: readonly BulkOperation[] = [
   "createTargetings",
   "addOptions",
@@ -14,14 +14,14 @@ const ORDER: readonly BulkOperation[] = [
   "deleteTargetings",
 ];
 
-/** Requests, each as the IDs of its steps. */
+/** Requests, each as the list of IDs of its steps. */
 export type Requests = readonly (readonly number[])[];
 
 type Steps = Pick<StepList, "length" | "partAt" | "parts" | "weightOf" | "areIndependent">;
 
 /**
- * Returns the next requests for steps that may all be sent now: those of the operation that comes first. Steps with
- * different `apartBy` keys do not share a request.
+ * Returns the next requests for steps that may be sent now, all of the first operation in the order of operations.
+ * Steps with different `apartBy` keys do not share a request.
  */
 export function nextRequests(steps: Steps, ready: readonly number[], apartBy?: (step: number) => string): Requests {
   const [next] = inOrder(steps, ready);
@@ -59,12 +59,12 @@ function groups<Key>(ids: readonly number[], keyOf: (id: number) => Key): Readon
   return byKey;
 }
 
-/** Returns the operation of steps that all have the same one. */
+/** Returns the operation of steps that all have the same operation. */
 function operationOf(steps: Steps, [first = -1]: readonly number[] = []): BulkOperation | undefined {
   return steps.partAt(first)?.operation;
 }
 
-/** Returns the requests that the steps need if every answer is a success. A dry run shows them. */
+/** Returns the requests that the steps need if every request succeeds. */
 export function plannedRequests(steps: Steps): Requests {
   const all: number[] = [];
   for (let id = 0; id < steps.length; id += 1) all.push(id);
@@ -84,7 +84,7 @@ export function plannedRequests(steps: Steps): Requests {
   return requests;
 }
 
-/** Returns whether requests may be sent in any order: all steps have the same operation, and none waits for another. */
+/** Returns whether requests may be sent in any order: all have the same operation, and no step waits for another. */
 export function canSendInAnyOrder(steps: Steps, requests: Requests): boolean {
   return steps.areIndependent() && operationOf(steps, requests[0]) === operationOf(steps, requests.at(-1));
 }
@@ -104,12 +104,12 @@ export function weighed(steps: Steps, requests: Requests): readonly PlannedReque
   });
 }
 
-/** Returns the steps that must be done before a step, by step. Steps that need no other step are absent. */
+/** Returns the steps that must be done before each step. Steps that need no other step are not in the map. */
 function needsOf(steps: Steps): ReadonlyMap<number, readonly number[]> {
   const needs = new Map<number, readonly number[]>();
   const makers = makersOf(steps);
   for (const step of steps.parts()) {
-    // A row needs no other step, and no other step needs it.
+    // A row needs no other step, and no other step needs a row.
     if (step instanceof RowBlock) continue;
     const made = step.bindings.flatMap(({ object }) => (object === undefined ? [] : (makers.get(object) ?? [])));
     const needed = [...(step.after ?? []), ...made];
@@ -118,7 +118,7 @@ function needsOf(steps: Steps): ReadonlyMap<number, readonly number[]> {
   return needs;
 }
 
-/** Returns the first step that makes an object, by object. */
+/** Returns the first step of each object, which creates the object. */
 function makersOf(steps: Steps): ReadonlyMap<number, number> {
   const makers = new Map<number, number>();
   for (const step of steps.parts()) {

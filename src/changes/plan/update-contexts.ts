@@ -28,9 +28,9 @@ import { optionFinder } from "./names.ts";
 import { Plan, type PlanningContext } from "./plan.ts";
 
 /**
- * Plans changing Context IDs. Items about one option are merged in order. Options that lose Context IDs, or get more
- * than fit into one request, are read first, so that removed Context IDs can be restored and parts are exact. Throws
- * the ApiError of a failed read, unless the option does not exist.
+ * Plans changing Context IDs. Items about the same option are merged in order. Options that lose Context IDs, or that
+ * get more than fit into one request, are read first, so that removed Context IDs can be restored and parts are exact.
+ * Throws the ApiError of a failed read, unless the option does not exist.
  */
 export async function planUpdateContexts(
   input: Inputs["update_contexts"],
@@ -110,7 +110,10 @@ export async function planUpdateContexts(
 
 type ReadContents = ReadonlyMap<string, OptionContents | Reason>;
 
-/** Returns the current names of options, from what was read or from lists, to compare them with the names in rows. */
+/**
+ * Returns the current names of options, to compare them with the names in the rows. Lists the options that were not
+ * read yet.
+ */
 async function namesOf(
   ids: readonly string[],
   read: readonly ReadContents[],
@@ -126,13 +129,13 @@ async function namesOf(
   try {
     for (const [id, { name }] of (await findOptions(api, unknown, signal)).found) names.set(id, name);
   } catch (thrown) {
-    // Nothing is removed from these options, so the service decides whether they exist.
+    // The names stay unchecked. These options lose nothing, so it is safe to send the change anyway.
     if (!isApiError(thrown)) throw thrown;
   }
   return names;
 }
 
-/** Fails the rows about an option if they call it by a name that it does not have. */
+/** Fails the rows of an option if they name it differently from its current name. */
 function failMisnamed(
   plan: Plan,
   wishes: Map<string, RequestedContextChange>,
@@ -146,7 +149,8 @@ function failMisnamed(
 }
 
 /**
- * Reads options if the cells of their Context IDs were split: a Context ID that they hold may contain the separator.
+ * Reads the options for which a cell of Context IDs was split. A Context ID that such an option already holds may
+ * contain the separator, so it must not be split.
  */
 async function readSplitOptions(
   items: readonly UpdateContextsItem[],
@@ -169,7 +173,7 @@ async function readSplitOptions(
   return read;
 }
 
-/** Returns an item in which a Context ID stays whole if the option holds it with a separator in it. */
+/** Returns an item in which Context IDs stay whole that the option holds and that contain the separator. */
 function joinHeldContextIds(item: UpdateContextsItem, held: OptionContents | Reason | undefined): UpdateContextsItem {
   const { split, add, remove, set } = item;
   if (split === undefined || held === undefined || "code" in held) return item;
@@ -186,7 +190,7 @@ function joinHeldContextIds(item: UpdateContextsItem, held: OptionContents | Rea
 
 type Target = { readonly _id: string } | { readonly name: string };
 
-/** Returns the options that an item of `update_contexts` names. Each is counted separately. */
+/** Returns the options that an item of `update_contexts` is about. Each of them is reported separately. */
 export function targetsOf({ _id, _ids = [], name, names = [] }: UpdateContextsItem): readonly Target[] {
   const ids = [...new Set([...(_id === undefined ? [] : [_id]), ..._ids])];
   const all = [...new Set([...(name === undefined ? [] : [name]), ...names])];
@@ -228,7 +232,10 @@ function contextsOf(item: UpdateContextsItem, sources: ReadContents): Contexts |
   return { add: add.ids, remove: remove.ids, ...(isSet && { set: set.ids }) };
 }
 
-/** Merges an item into the requested changes of its option. A later item about the same Context ID wins. */
+/**
+ * Merges an item into the requested changes of its option. If two items disagree about a Context ID, the later one
+ * counts.
+ */
 function mergeItemChange(
   wishes: Map<string, RequestedContextChange>,
   optionId: string,
