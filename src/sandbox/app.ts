@@ -11,10 +11,9 @@ import { type ManagementOperation, OPERATIONS } from "./rules/operations.ts";
 import type { World } from "./world.ts";
 
 const NOT_SERVED =
-  "this sandbox is not served under the name in Host, or not to pages of the Origin; " +
-  "TARGETING_MCP_ALLOWED_HOSTS lists names to be served";
+  "this sandbox does not accept the host name in the Host or Origin header; " +
+  "to accept it, add the name to TARGETING_MCP_ALLOWED_HOSTS";
 
-/** A hono context of a Node request. */
 type NodeContext = Context<{ Bindings: HttpBindings }>;
 
 const CORS = {
@@ -26,7 +25,7 @@ const CORS = {
 
 const CONTROL_PLANE = "/_sandbox";
 
-/** A failed API request that left no event, and its answer, if any. */
+/** A failed API request that is not in the event log. `status` is undefined if the request got no answer. */
 export interface FailedRequest {
   readonly at: string;
   readonly method: string;
@@ -35,23 +34,22 @@ export interface FailedRequest {
   readonly message: string;
 }
 
-/** How a sandbox is served. */
 interface AppOptions {
-  /** Base address of a real event endpoint to which events are forwarded. */
+  /** The base address of a real event endpoint that receives a copy of every event. */
   readonly forward: string | undefined;
   readonly names: ServedNames;
-  /** Serves the web page, which is available on this machine only. */
+  /** Serves the web page. Only browsers on this machine can open it. */
   readonly page?: ((request: Request) => Promise<Response>) | undefined;
-  /** Called with each failed API request that left no event. */
+  /** Called with each failed API request that is not in the event log. */
   readonly failed?: ((request: FailedRequest) => void) | undefined;
 }
 
-/** Returns whether a path is a route of the web page. The APIs and the control plane do not use these routes. */
+/** Returns whether a path belongs to the web page. The APIs and the control plane use other paths. */
 const isOfPage = (path: string): boolean => path === "/" || path.startsWith("/page/");
 
 /**
- * Returns the HTTP server of a sandbox: both APIs, and the control plane under `/_sandbox`, which checks its callers
- * itself.
+ * Returns the HTTP server of a sandbox: the event API, the management API, and the control plane under `/_sandbox`. The
+ * control plane itself checks that a request comes from this machine.
  */
 export function sandboxApp(world: World, options: AppOptions): Hono<{ Bindings: HttpBindings }> {
   const { forward, names, page, failed } = options;
@@ -101,7 +99,7 @@ function reportFailure(world: World, c: NodeContext, reply: Reply, failed: (requ
   }
 }
 
-/** Returns the message of an answer: a sentence, or all problems in a list. */
+/** Returns the message of an error answer. Several problems are joined to one text. */
 function messageOf(body: unknown): string {
   const message = typeof body === "object" && body !== null && "message" in body ? body.message : "";
   return Array.isArray(message) ? message.join("; ") : String(message);
@@ -122,7 +120,7 @@ async function serveManagement(world: World, c: NodeContext, operation: Manageme
   return reply;
 }
 
-/** Answers an event. It is in the event log unless its request failed before or after it was judged. */
+/** Answers an event. `isLogged` is false if an injected fault or its size kept the event out of the event log. */
 async function serveEvent(
   world: World,
   c: NodeContext,
@@ -141,13 +139,13 @@ async function serveEvent(
   return { reply, isLogged: entry.fault === undefined && !("tooLarge" in body) };
 }
 
-/** Records a request in the journal. Its entry is completed when the request is answered. */
+/** Adds a request to the request log. The entry gets its status when the request is answered. */
 function begin(world: World, c: NodeContext, operation: Operation, body: RequestBody): RequestEntry {
   const entry: RequestEntry = {
     at: new Date(world.sources.now()).toISOString(),
     operation,
     method: c.req.method,
-    // Copied, because a slice of the request line would keep the whole line in memory.
+    // Copied, because a part of the request line would keep the whole line in memory.
     path: Buffer.from(c.req.path).toString("utf8"),
     status: null,
     applied: false,
@@ -158,12 +156,12 @@ function begin(world: World, c: NodeContext, operation: Operation, body: Request
   return entry;
 }
 
-/** Returns the header with the service's clock. Clients use it to date what the service created. */
+/** Returns a `Date` header with the time of the sandbox, from which clients learn the clock of the service. */
 function dated(world: World): Headers {
   return new Headers({ Date: new Date(world.sources.now()).toUTCString() });
 }
 
-/** Returns the parameters of a query. A parameter that is given several times stays a list, which no rule accepts. */
+/** Returns the parameters of a query. A repeated parameter becomes a list, which validation rejects. */
 function queryOf(queries: Record<string, string[]>): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
     Object.entries(queries).map(([key, values]) => [key, values.length === 1 ? values[0] : values]),
@@ -174,7 +172,7 @@ function managementOperations(): readonly ManagementOperation[] {
   return Object.keys(OPERATIONS).filter((name): name is ManagementOperation => Object.hasOwn(OPERATIONS, name));
 }
 
-/** Returns the path of a route in hono's notation. Each path has at most one parameter. */
+/** Returns the path of a route in the notation of hono. Routes have at most one parameter. */
 function honoPath(path: string): string {
   return path.replace(/\{\w+\}/, ":id");
 }

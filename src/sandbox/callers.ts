@@ -2,33 +2,31 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { originIn } from "../platform/listen.ts";
 
-/** The origin of a request, according to its headers. */
+/** Where a request comes from and which host name it uses. */
 interface Caller {
-  /** The address at the other end of the connection. */
+  /** The address of the client that opened the connection. */
   readonly peer: string | undefined;
-  /** The headers `Host` and `Origin`. */
   readonly host: string | undefined;
   readonly origin: string | undefined;
 }
 
-/** Returns the origin of a request. */
 export function callerOf({ socket, headers }: IncomingMessage): Caller {
   return { peer: socket.remoteAddress, host: headers.host, origin: headers.origin };
 }
 
-/** The names under which a sandbox is served, besides those of this machine and IP addresses. */
+/** Host names under which a sandbox answers, in addition to those of this machine and IP addresses. */
 export interface ServedNames {
-  /** The host that it listens on. */
+  /** The host name that the sandbox listens on. */
   readonly host: string;
-  /** Allowed host names, in lower case. */
+  /** Host names from the settings, in lower case. */
   readonly allowed: readonly string[];
 }
 
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /**
- * Returns whether a request may use the control plane: it came over a connection from this machine and was addressed to
- * a loopback name, and so was the page that sent it, if any.
+ * Returns whether a request may use the control plane. The connection must come from this machine, and the headers
+ * `Host` and, if present, `Origin` must name this machine, so that no web page can use it.
  */
 export function isFromLoopback({ peer, host, origin }: Caller): boolean {
   if (!isLoopbackAddress(peer ?? "")) return false;
@@ -40,9 +38,9 @@ export function isFromLoopback({ peer, host, origin }: Caller): boolean {
 }
 
 /**
- * Returns whether a request may use the APIs. It keeps out web pages that point their own name at this machine (DNS
- * rebinding): only names that no page on the internet can have are served. With `anyOrigin` a page may come from
- * anywhere, as pages under test do; otherwise it must have been served under such a name, too.
+ * Returns whether a request may use the APIs. Only host names that no page on the internet can have are accepted,
+ * because a page can point its own name at this machine (DNS rebinding). With `anyOrigin` the request may be sent by a
+ * page of any origin, such as a shop under test.
  */
 export function isServed({ host, origin }: Caller, names: ServedNames, anyOrigin: boolean): boolean {
   if (!isOurs(hostnameOf(`http://${host ?? ""}`), names)) return false;
@@ -53,11 +51,11 @@ export function isServed({ host, origin }: Caller, names: ServedNames, anyOrigin
 
 function isOurs(hostname: string | undefined, { host, allowed }: ServedNames): boolean {
   if (hostname === undefined || hostname === "") return false;
-  // An IP address cannot be pointed elsewhere. An Android emulator reaches its host machine as 10.0.2.2.
+  // A page cannot point an IP address elsewhere. An Android emulator reaches its host machine as 10.0.2.2.
   if (isIP(bare(hostname)) !== 0) return true;
   if (hostname === "localhost" || hostname.endsWith(".localhost")) return true;
   if (hostname === host.toLowerCase() || allowed.includes(hostname)) return true;
-  // Names of containers and of machines in a private network. On the internet every name contains a dot.
+  // Containers and machines in a private network have names without a dot. Names on the internet contain one.
   return !isLoopbackHost(host) && !hostname.includes(".");
 }
 
@@ -65,18 +63,18 @@ function isLoopbackHost(host: string): boolean {
   return host === "localhost" || isLoopbackAddress(host);
 }
 
-/** Returns whether an address, also an IPv4 address written as IPv6, is a loopback address. */
+/** Returns whether an address is a loopback address. It may be an IPv4 address written as IPv6. */
 function isLoopbackAddress(address: string): boolean {
   const plain = bare(address).replace(/^::ffff:/i, "");
   return plain === "::1" || (isIP(plain) === 4 && plain.startsWith("127."));
 }
 
-/** Returns an address without the brackets of a URL. */
+/** Removes the brackets of an IPv6 address in a URL. */
 function bare(address: string): string {
   return address.replace(/^\[(.*)\]$/, "$1");
 }
 
-/** Returns the host name of an address, in lower case. */
+/** Returns the host name of a URL in lower case; undefined if it is not a URL. */
 function hostnameOf(url: string): string | undefined {
   return URL.canParse(url) ? new URL(url).hostname : undefined;
 }

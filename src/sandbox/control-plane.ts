@@ -15,19 +15,19 @@ type ControlContext = Context<{ Bindings: HttpBindings }>;
 const RESETTABLE = ["state", "events", "requests", "faults"] as const;
 
 const faultList = z.strictObject({ faults: z.array(faultSchema) });
-/** The parts to reset; all of them if none is named. */
+/** Which parts of the sandbox to clear. The default is all of them. */
 export const resetSchema = z.strictObject({ only: z.array(z.enum(RESETTABLE)).default([...RESETTABLE]) });
 const holdSchema = z.strictObject({
   project: z.string().min(1).default(DEFAULT_PROJECT),
   ms: z.int().min(0).max(600_000),
 });
 
-/** Creates the control plane (docs/reference/sandbox.md), which shows the content and sets faults and state. */
+/** Returns the control plane, through which tests read and change the data of a sandbox (docs/reference/sandbox.md). */
 export function controlPlane(world: World): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();
   app.use(async (c, next) => {
     if (isFromLoopback(callerOf(c.env.incoming))) return next();
-    return c.json(statusAnswer(403, "the control plane answers requests from this machine alone").body, 403);
+    return c.json(statusAnswer(403, "the control plane answers only requests from this machine").body, 403);
   });
   app.onError((error, c) => c.json(statusAnswer(400, error.message).body, 400));
   app.get("/", (c) => c.json(overview(world)));
@@ -68,7 +68,7 @@ export function controlPlane(world: World): Hono<{ Bindings: HttpBindings }> {
   return app;
 }
 
-/** Parses a body by its schema; throws an Error that lists every problem. An empty body is an empty object. */
+/** Parses and validates a JSON body. An empty body counts as `{}`. Throws an Error that lists every problem. */
 async function parsed<T extends z.ZodType>(c: ControlContext, schema: T): Promise<z.output<T>> {
   const text = await c.req.text();
   const body: unknown = text === "" ? {} : JSON.parse(text);
@@ -81,7 +81,7 @@ function checked<T extends z.ZodType>(schema: T, value: unknown): z.output<T> {
   return result.data;
 }
 
-/** Clears the named parts: the received events or requests, the faults, or all projects. */
+/** Clears the named parts: events, requests, faults, and "state" for all projects. */
 export function reset(world: World, only: readonly (typeof RESETTABLE)[number][]): void {
   if (only.includes("events")) world.events.clear();
   if (only.includes("requests")) world.requests.clear();

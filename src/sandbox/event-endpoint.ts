@@ -7,7 +7,6 @@ import type { RequestEntry } from "./last-entries.ts";
 import { type Answer, type Reply, type RequestBody, statusAnswer } from "./reply.ts";
 import type { World } from "./world.ts";
 
-/** A request of the event API, as received. */
 export interface EventRequest {
   readonly authorization: string | undefined;
   readonly contentType: string | undefined;
@@ -16,8 +15,8 @@ export interface EventRequest {
 }
 
 /**
- * Answers an event with the verdict of the documents (event-tracking-api 4, 5, 7) and stores it. With `forward`, the
- * base address of a real endpoint, the answer is the one of that endpoint.
+ * Answers an event as the API documents say (event-tracking-api 4, 5, 7) and adds it to the event log. With `forward`,
+ * the base address of a real endpoint, the event is sent there too and the client gets that endpoint's answer.
  */
 export async function answerEvent(world: World, request: EventRequest, forward: string | undefined): Promise<Reply> {
   const { body, entry } = request;
@@ -30,8 +29,8 @@ export async function answerEvent(world: World, request: EventRequest, forward: 
 }
 
 /**
- * Stores an event that a person sends from the sandbox's own page: with a valid key, without faults, and never
- * forwarded.
+ * Adds an event that a person sent from the web page of the sandbox. It counts as sent with a valid key, triggers no
+ * fault and is never forwarded.
  */
 export function takeFromPage(world: World, text: string): void {
   const body = parseJson(text);
@@ -39,7 +38,7 @@ export function takeFromPage(world: World, text: string): void {
   world.events.add(arrivedEvent({ at, text, body, findings: eventFindings(body) }));
 }
 
-/** Determines the verdict of an event, stores it, and answers. */
+/** Judges an event, adds it to the event log, and returns the answer. */
 async function take(
   world: World,
   { authorization, contentType, entry }: EventRequest,
@@ -82,19 +81,19 @@ interface ForwardAnswer {
   readonly body: unknown;
 }
 
-/** Throws a RangeError if events cannot be forwarded to the address `base`. */
+/** Throws a RangeError if `base` is not an address to which events can be forwarded. */
 export function checkForward(base: string): void {
   if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol)) {
-    throw new RangeError(`events cannot be passed on to "${base}": it is not an http or https address`);
+    throw new RangeError(`events cannot be forwarded to "${base}", which is not an http or https address`);
   }
 }
 
-/** How long the real endpoint may take, in milliseconds. */
+/** The time limit for the answer of the real endpoint, in milliseconds. */
 const PATIENCE_MS = 30_000;
 
 /**
- * Forwards an event to the real endpoint below `base`, with the same key and body, and returns its answer. An endpoint
- * that cannot be reached counts as a 502.
+ * Sends an event with its original key and body to the real endpoint below `base`, and returns the answer. If the
+ * endpoint cannot be reached, the answer is a 502.
  */
 async function forwardEvent(
   base: string,

@@ -4,23 +4,23 @@ import { EVENT_LIMITS } from "../spec/limits.ts";
 import { codePoints } from "../spec/names.ts";
 
 /**
- * What the service does with an event: records it, silently ignores it, or rejects it with `!invalid`
+ * What the service does with an event: it records it, silently ignores it, or rejects it with `!invalid`
  * (event-tracking-api 7).
  */
 export type Verdict = "recorded" | "ignored" | "rejected";
 
 /**
- * A finding about an event. `effect` is the verdict that it causes by itself; events with `uncertain` findings are
+ * A rule that an event breaks. `effect` is the verdict because of this rule alone. Events with `uncertain` findings are
  * recorded.
  */
 export interface Finding {
-  /** The field, for instance `items.2.item_id`; empty for the body as a whole. */
+  /** The path of the field, such as `items.2.item_id`; empty for the whole body. */
   readonly path: string;
   readonly rule: FindingRule;
   readonly effect: "rejected" | "ignored" | "uncertain" | "unused";
 }
 
-/** The rules of events, each with the effect of breaking it (event-tracking-api 7 and 8, and assumptions). */
+/** The effect of breaking each rule (event-tracking-api 7, 8; some are assumed). */
 const RULES = {
   notAnObject: "rejected",
   authorization: "rejected",
@@ -39,15 +39,13 @@ const RULES = {
 } as const satisfies Record<string, Finding["effect"]>;
 export type FindingRule = keyof typeof RULES;
 
-/** An object with unknown fields. */
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Creates a finding. */
 export function finding(path: string, rule: FindingRule): Finding {
   return { path, rule, effect: RULES[rule] };
 }
 
-/** Returns the verdict of some findings: the worst one counts. */
+/** Returns the most severe verdict of all findings. */
 export function verdictOf(findings: readonly Finding[]): Verdict {
   if (findings.some(({ effect }) => effect === "rejected")) return "rejected";
   return findings.some(({ effect }) => effect === "ignored") ? "ignored" : "recorded";
@@ -59,7 +57,7 @@ export function eventFindings(body: unknown): readonly Finding[] {
   return [...commonFindings(body), ...lengthFindings(body), ...parameterFindings(body)];
 }
 
-/** Checks the fields of 2.1: `uid` and `eventName`. */
+/** Checks `uid` and `eventName`, which every event needs (event-tracking-api 2.1). */
 function commonFindings(body: Fields): readonly Finding[] {
   const uid = ownField(body, "uid");
   const eventName = ownField(body, "eventName");
@@ -78,7 +76,7 @@ function nameFindings(eventName: string): readonly Finding[] {
   return isEventName(eventName) ? counting : [...counting, finding("eventName", "unsupportedEvent")];
 }
 
-/** Finds strings over 1,024 characters in parameters and items, and too many items (section 8). */
+/** Finds strings of more than 1,024 characters and more than 100 items (event-tracking-api 8). */
 function lengthFindings(body: Fields): readonly Finding[] {
   const items = ownField(body, "items");
   const list: readonly unknown[] = Array.isArray(items) ? items : [];
@@ -98,7 +96,7 @@ function longStrings(fields: Fields, prefix: string): readonly Finding[] {
   });
 }
 
-/** Checks the event's own parameters (2.2) and the entries of its `items` (2.3). */
+/** Checks the parameters of the event (event-tracking-api 2.2) and the entries of its `items` (2.3). */
 function parameterFindings(body: Fields): readonly Finding[] {
   const eventName = ownField(body, "eventName");
   if (typeof eventName !== "string" || !isEventName(eventName)) return [];
@@ -140,7 +138,7 @@ function typeFinding(path: string, value: unknown, { type }: Parameter): readonl
   return fits ? [] : [finding(path, "wrongType")];
 }
 
-/** Returns a property of the object itself, never an inherited one. */
+/** Returns a property of the object itself, never an inherited one such as `constructor`. */
 function ownField(fields: Fields, key: string): unknown {
   return Object.hasOwn(fields, key) ? fields[key] : undefined;
 }

@@ -9,7 +9,7 @@ const operation = z.custom<Operation>((value) => typeof value === "string" && is
   error: "must be the name of an operation",
 });
 
-/** The requests that a fault counts, and those that trigger it (docs/reference/sandbox.md). */
+/** Which requests a fault counts, and which of those trigger it (docs/reference/sandbox.md). */
 const when = {
   on: z.union([z.enum(["write", "read", "any"]), operation, z.array(operation)]).default("write"),
   nth: z.int().min(1).optional(),
@@ -20,11 +20,11 @@ const when = {
 
 const applied = z.boolean().default(false);
 const milliseconds = z.int().min(0).max(600_000);
-/** Absent: until the fault is deleted. */
+/** Absent means: until the fault is deleted. */
 const delayMs = milliseconds.optional();
 const retryAfterMs = z.int().min(0).max(LIMITS.retryAfterMs.value).default(100);
 
-/** A fault as the control plane receives it: the requests that it counts, and what happens to those that trigger it. */
+/** A fault as it is sent to the control plane: which requests trigger it, and how those fail. */
 export const faultSchema = z.discriminatedUnion("kind", [
   z.strictObject({ ...when, kind: z.literal("status"), status: z.int().min(300).max(599), applied }),
   z.strictObject({ ...when, kind: z.literal("reset"), applied }),
@@ -43,29 +43,30 @@ export const faultSchema = z.discriminatedUnion("kind", [
 ]);
 export type Fault = z.output<typeof faultSchema>;
 
-/** A fault with the number of requests that it has counted, and of those that have triggered it. */
+/** A fault with two counts: the requests that it matched (`met`), and those that triggered it (`struck`). */
 interface FaultState {
-  /** Numbered from 1, in the order in which faults were added. */
+  /** The first fault is 1, the next one 2, and so on. */
   readonly id: number;
   readonly fault: Fault;
   readonly met: number;
   readonly struck: number;
 }
 
-/** The active faults. */
 export interface Faults {
   add(faults: readonly Fault[]): void;
-  /** Removes one fault; false if there is none with this ID. */
+  /** Removes a fault. Returns false if no fault has this ID. */
   remove(id: number): boolean;
   clear(): void;
   list(): readonly FaultState[];
-  /** Returns the fault that a request of this operation triggers, or undefined. Each fault counts its requests. */
+  /**
+   * Counts a request for every fault that matches the operation. Returns the fault that it triggers; undefined if none.
+   */
   next(operation: Operation): Fault | undefined;
-  /** Resolves when a fault that `next` returned has been removed. */
+  /** Resolves when a fault is removed. */
   removed(fault: Fault): Promise<void>;
 }
 
-/** Creates an empty list of faults. Calls `changed` after each change. */
+/** Returns an empty list of faults that calls `changed` after each change. */
 export function faults(changed: () => void = () => undefined): Faults {
   let entries: { id: number; fault: Fault; met: number; struck: number; random: () => number }[] = [];
   let added = 0;
@@ -133,7 +134,7 @@ function isDue(fault: Fault, met: number, struck: number, random: () => number):
   return chance && struck < (fault.times ?? (fault.probability === undefined ? 1 : Number.POSITIVE_INFINITY));
 }
 
-/** Returns a generator of pseudo-random numbers in [0, 1) from a seed (mulberry32). */
+/** Returns a generator of pseudo-random numbers from 0 up to but not including 1 (mulberry32). */
 function randomFrom(seed: number): () => number {
   let state = seed | 0;
   return () => {
@@ -144,24 +145,27 @@ function randomFrom(seed: number): () => number {
   };
 }
 
-/** The answer of a fault that prevents a request; undefined if it does not. `now` in milliseconds since 1970. */
+/**
+ * Returns the answer if a fault prevents the request from being applied; otherwise undefined. `now` is in milliseconds
+ * since 1970.
+ */
 export function replyBefore(fault: Fault | undefined, now: number): Reply | undefined {
   if (fault?.kind === "busy") return busyAnswer(fault.retryAfterMs, now);
   return fault !== undefined && "applied" in fault && !fault.applied ? struck(fault) : undefined;
 }
 
-/** Delays a request before it is applied: for a time with `slow`, until the fault is removed with `hold`. */
+/** Delays a request before it is applied: `slow` for a fixed time, `hold` until the fault is removed. */
 export async function waitBefore(fault: Fault | undefined, faults: Faults): Promise<void> {
   if (fault?.kind === "slow") await delay(fault.delayMs, undefined, { ref: false });
   if (fault?.kind === "hold") await faults.removed(fault);
 }
 
-/** Returns the part of the true answer that reaches the client despite a fault. */
+/** Returns how an applied request ends: with its answer, or as the fault says. */
 export function replyAfter(fault: Fault | undefined, answer: Reply): Reply {
   return fault !== undefined && "applied" in fault && fault.applied ? struck(fault) : answer;
 }
 
-/** Returns the 409 of a write that has to wait (management-api 4.2 rule 2). */
+/** Returns the 409 for a write while another one is running (management-api 4.2 rule 2). */
 export function busyAnswer(retryAfterMs: number, now: number): Reply {
   return businessAnswer(businessError("CONTEXT_TARGETING_WRITE_IN_PROGRESS", { retryAfterMs }), now);
 }

@@ -11,62 +11,55 @@ import { plantSeed, type Seed } from "./seed.ts";
 import { dataFile, dumpWorld, loadWorld, noState, readDataFile } from "./state-dump.ts";
 import { newWorld, type World } from "./world.ts";
 
-/** The options of a sandbox. All of them have defaults. */
 export interface SandboxOptions {
   /** The address to listen on. Default: 127.0.0.1. */
   readonly host?: string;
-  /** The port to listen on. The default, 0, uses a free port. */
+  /** The port to listen on. Default: 0, which means any free port. */
   readonly port?: number;
-  /**
-   * Additional host names under which the APIs are served. Names of this machine and IP addresses are always allowed.
-   */
+  /** Host names under which the APIs answer, in addition to names of this machine and IP addresses. */
   readonly allowedHosts?: readonly string[];
-  /** Additional accepted keys. They are never part of a dump. */
+  /** Keys that are accepted in addition to the built-in ones. A dump of the state never contains them. */
   readonly keys?: { readonly managementKeys?: readonly ManagementKey[]; readonly appKeys?: readonly string[] };
-  /** The file that stores the state across restarts. */
+  /** The file in which the state survives restarts. */
   readonly dataFile?: string;
-  /** The initial content. Ignored if the data file already contains a state. */
+  /** The initial data. Ignored if the data file already contains a state. */
   readonly seed?: Seed | undefined;
-  /** The base address of a real event endpoint to which events are forwarded. */
+  /** The base address of a real event endpoint that receives a copy of every event. */
   readonly forward?: string;
-  /** Creates the handler that serves the page for people, at the first request for it. */
+  /** Creates the handler of the web page when a browser first opens it. */
   readonly page?: (world: World, url: string) => Promise<(request: Request) => Promise<Response>>;
-  /** Called with each request of the APIs that failed and left no event. */
+  /** Called with each failed API request that is not in the event log. */
   readonly failed?: (request: FailedRequest) => void;
-  /**
-   * How long a write waits for another write of its project before it is answered with 409, in milliseconds. Default:
-   * 200.
-   */
+  /** How long a write waits for another write of its project until it gets a 409, in milliseconds. Default: 200. */
   readonly lockWaitMs?: number;
-  /** Returns the current time, in milliseconds since 1970. */
+  /** Returns the time in milliseconds since 1970. Default: the system time. */
   readonly now?: () => number;
-  /** Returns random numbers in [0, 1), from which IDs are generated. */
+  /** Returns a number from 0 up to but not including 1, for new IDs. Default: Math.random. */
   readonly random?: () => number;
 }
 
-/** A running sandbox. */
 export interface Sandbox {
   /** The base address of both APIs, without a trailing slash. */
   readonly url: string;
   readonly port: number;
-  /** Stops listening, closes every connection, and writes the data file. Throws if the file cannot be written. */
+  /** Stops the server, closes all connections and writes the data file. Throws if the file cannot be written. */
   close(): Promise<void>;
-  /** Lets the process end even if the sandbox still listens or has connections. */
+  /** Lets the process end although the server is listening. */
   unref(): void;
-  /** Returns the arrived events that are still remembered, oldest first. */
+  /** Returns the events in the event log, oldest first. */
   events(): readonly ArrivedEvent[];
-  /** Calls `arrived` with each event that arrives from now on. */
+  /** Calls `arrived` with each later event. */
   onEvent(arrived: (event: ArrivedEvent) => void): void;
-  /** Returns the targetings of every project. */
+  /** Returns the targetings of all projects. */
   targetings(): readonly { readonly _id: string; readonly name: string }[];
-  /** Summarizes the events so far in one line. */
+  /** Returns one line with the number of received events. */
   shutdownSummary(): string;
 }
 
 /**
- * Starts the emulated service: the event API and the management API at one address, and the control plane under
- * `/_sandbox`. Throws a DataFileError if the data file cannot be read or written, a RangeError if `forward` is not an
- * address, a SeedError if the seed is inconsistent, and the error of the operating system if the port cannot be used.
+ * Starts a sandbox: an emulated event API and management API at one address, and a control plane under `/_sandbox`.
+ * Throws a DataFileError if the data file cannot be read or written, a RangeError if `forward` is not an address, a
+ * SeedError if the seed is inconsistent, and the error of the system if the port cannot be opened.
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   if (options.forward !== undefined) checkForward(options.forward);
@@ -118,7 +111,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     shutdownSummary: () => {
       const { recorded, ignored, rejected } = world.events.counts();
       const { dropped } = world.events.read({}, 0);
-      const forgotten = dropped === 0 ? "" : `; the oldest ${dropped} were dropped for room`;
+      const forgotten = dropped === 0 ? "" : `; the oldest ${dropped} were dropped for space`;
       return `events: ${recorded} recorded, ${ignored} ignored, ${rejected} rejected${forgotten}`;
     },
   };
@@ -129,11 +122,11 @@ function plant(world: World, seed: Seed): void {
     plantSeed(world, seed);
   } catch (thrown) {
     if (!(thrown instanceof RangeError)) throw thrown;
-    throw new SeedError(`the seed does not fit together: ${thrown.message}`, { cause: thrown });
+    throw new SeedError(`the seed is inconsistent: ${thrown.message}`, { cause: thrown });
   }
 }
 
-/** Loads the state of a data file. Returns false if the file has none. */
+/** Loads the state from the data file. Returns false if the file does not exist. */
 async function loadFrom(world: World, file: string): Promise<boolean> {
   const saved = await readDataFile(file);
   if (saved === undefined) return false;
@@ -146,16 +139,13 @@ async function loadFrom(world: World, file: string): Promise<boolean> {
   }
 }
 
-/** An app that is being served. */
 interface Listening {
   readonly port: number;
-  /** Stops listening and closes every connection. */
   stop(): Promise<void>;
-  /** Lets the process end even if this still listens or has connections. */
   unref(): void;
 }
 
-/** Serves an app. Port 0 uses a free port. Throws if the port cannot be used. */
+/** Serves an app on a port (0: any free one). Throws the error of the system if the port cannot be opened. */
 async function listen(app: Hono<{ Bindings: HttpBindings }>, host: string, port: number): Promise<Listening> {
   const server = createAdaptorServer({ fetch: app.fetch });
   const sockets = new Set<Socket>();

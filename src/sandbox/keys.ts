@@ -1,24 +1,21 @@
-/** A right of a key of the management API (management-api 5). */
+/** What a management key may do (management-api 5). */
 export type Scope = "context-targeting:read" | "context-targeting:write";
 
-/** A key of the management API: its project, and its scopes. */
 export interface ManagementKey {
   readonly key: string;
-  /** The project's name; the sandbox's first project if absent. */
+  /** Absent: the default project. */
   readonly project?: string | undefined;
-  /** Both scopes if absent. */
+  /** Absent: both scopes. */
   readonly scopes?: readonly Scope[] | undefined;
-  /** A revoked key allows nothing. */
+  /** A revoked key is rejected like an unknown one. */
   readonly revoked?: boolean | undefined;
 }
 
-/** Every scope of the management API. */
 export const SCOPES = ["context-targeting:read", "context-targeting:write"] as const satisfies readonly Scope[];
 
-/** The name of the project that always exists. */
+/** The project that always exists. */
 export const DEFAULT_PROJECT = "sandbox";
 
-/** The keys that every sandbox accepts. */
 export const BUILT_IN_KEYS = {
   management: [
     { key: "sandbox-key", project: DEFAULT_PROJECT, scopes: SCOPES },

@@ -1,23 +1,25 @@
 import type { Operation } from "../spec/routes.ts";
 
-/** Entries in order of arrival; the oldest are dropped. */
+/** A list that drops its oldest entries for space. Entries are numbered from 1. */
 export interface LastEntries<Entry> {
   add(entry: Entry): void;
   clear(): void;
-  /** Returns the entries, newest first. */
   newestFirst(): Iterable<Entry>;
-  /** Returns the number of entries dropped for space since the start or the last `clear`. */
+  /** Returns how many entries were dropped since the start or the last `clear`. */
   dropped(): number;
-  /** Returns an entry by its number; entries are numbered from 1 as they arrive. Undefined if it was dropped. */
+  /** Returns the entry with this number; undefined if it was dropped. */
   at(number: number): Entry | undefined;
-  /** Returns the number of the newest entry ever, and of the last one before the last `clear`; 0 if there is none. */
+  /**
+   * `newest` returns the number of the newest entry ever added. `cleared` returns what it was at the last `clear`. Both
+   * return 0 at the start.
+   */
   newest(): number;
   cleared(): number;
 }
 
 /**
- * Keeps the last `most` entries, or the last `mostLetters` characters of them, whichever is less, but at least one
- * entry.
+ * Returns a list that holds the last `most` entries and at most `mostLetters` characters. It always holds at least the
+ * newest entry.
  */
 export function ringBuffer<Entry>({
   most,
@@ -26,7 +28,7 @@ export function ringBuffer<Entry>({
 }: {
   readonly most: number;
   readonly mostLetters: number;
-  /** Returns the approximate size of an entry. It must not change. */
+  /** Returns the approximate size of an entry in characters. It must always be the same for one entry. */
   readonly lettersOf: (entry: Entry) => number;
 }): LastEntries<Entry> {
   let ring: (Entry | undefined)[] = [];
@@ -69,33 +71,33 @@ export function ringBuffer<Entry>({
   };
 }
 
-/** A request to the management API or the event API. */
 export interface RequestEntry {
   readonly at: string;
   readonly operation: Operation;
   readonly method: string;
   readonly path: string;
-  /** The status of the answer; null if the connection was reset or there was no answer. */
+  /** The HTTP status of the answer. Null until there is one, or if a fault prevented it. */
   status: number | null;
-  /** Whether the operation was applied. Single items may have failed in it. */
+  /** Whether the operation was applied. In a bulk request single items may still have failed. */
   applied: boolean;
-  /** The kind of the fault that the request triggered, if any. */
+  /** The kind of the fault that the request triggered. */
   fault?: string;
   readonly bytes: number;
-  /** The number of entries in `items` or `ids`; null if the body has neither. */
+  /** The length of `items` or `ids` in the body; null if it has neither. */
   items: number | null;
 }
 
-/** The last requests, oldest first, and the number of older ones that were dropped. */
+/** The newest requests, oldest first. `dropped` counts older ones. */
 export interface RequestJournal extends Pick<LastEntries<RequestEntry>, "add" | "clear"> {
   read(): { readonly requests: readonly RequestEntry[]; readonly dropped: number };
 }
 
-/** The maximum number of stored requests, and of characters of their paths, which may be as long as a header. */
+/**
+ * At most this many requests are stored, and this many characters of their paths. A path may be as long as a header.
+ */
 const REMEMBERED = 10_000;
 const REMEMBERED_LETTERS = 2 * 1_048_576;
 
-/** Creates an empty journal of requests. */
 export function requestJournal(): RequestJournal {
   const kept = ringBuffer<RequestEntry>({
     most: REMEMBERED,

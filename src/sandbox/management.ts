@@ -17,7 +17,6 @@ import { businessError, type Interference, type Outcome } from "./rules/outcome.
 import type { Project } from "./rules/store.ts";
 import { grantOf, type World } from "./world.ts";
 
-/** A request of the management API, as received. */
 export interface ManagementRequest {
   readonly operation: ManagementOperation;
   readonly key: string | undefined;
@@ -27,7 +26,7 @@ export interface ManagementRequest {
   readonly entry: RequestEntry;
 }
 
-/** Answers a request of the management API, with the injected fault that matches it, if any. */
+/** Answers a request to the management API, or fails as an injected fault says. */
 export async function answerManagement(world: World, request: ManagementRequest): Promise<Reply> {
   const grant = request.key === undefined ? undefined : grantOf(world, request.key);
   if (grant === undefined) return statusAnswer(401);
@@ -45,7 +44,7 @@ export async function answerManagement(world: World, request: ManagementRequest)
   return replyAfter(fault, reply);
 }
 
-/** A request that is being processed. */
+/** A validated request that can be applied. */
 interface Work {
   readonly world: World;
   readonly project: Project;
@@ -53,7 +52,7 @@ interface Work {
   readonly entry: RequestEntry;
 }
 
-/** Validates a request. Returns what applies it, or the answer that refuses it. */
+/** Validates a request. Returns the function that applies it, or the error answer. */
 function prepare({ operation, pathId, query, body, entry }: ManagementRequest): { apply: Applicable } | Answer {
   if ("tooLarge" in body) return statusAnswer(413, "request entity too large");
   const value = body.text === "" ? undefined : parseJson(body.text);
@@ -74,30 +73,30 @@ async function read(work: Work, fault: Fault | undefined): Promise<Reply> {
   return carryOut(work, undefined);
 }
 
-/** Applies a write when its turn comes, and only then lets the next write in (management-api 4.2). */
+/** Applies a write while it holds the write lock of its project (management-api 4.2). */
 async function write(work: Work, fault: Fault | undefined): Promise<Reply> {
   const { world, project } = work;
   if (fault?.kind === "late" && !fault.holdsLock) {
     void applyLate(work, fault, undefined);
     return "reset";
   }
-  const turn = await world.lock.acquire(project._id);
-  if ("retryAfterMs" in turn) return busyAnswer(turn.retryAfterMs, world.sources.now());
+  const lock = await world.lock.acquire(project._id);
+  if ("retryAfterMs" in lock) return busyAnswer(lock.retryAfterMs, world.sources.now());
   if (fault?.kind === "late") {
-    void applyLate(work, fault, turn.release);
+    void applyLate(work, fault, lock.release);
     return "reset";
   }
   try {
     await waitBefore(fault, world.faults);
     return carryOut(work, interferenceOf(fault));
   } finally {
-    turn.release();
+    lock.release();
   }
 }
 
 type LateFault = Extract<Fault, { kind: "late" }>;
 
-/** Applies a write after the delay of its fault. Its client was disconnected before. */
+/** Applies a write after the delay of its fault. Its client has already got a broken connection. */
 async function applyLate(work: Work, fault: LateFault, held: (() => void) | undefined): Promise<void> {
   if (fault.delayMs === undefined) await work.world.faults.removed(fault);
   else await delay(fault.delayMs, undefined, { ref: false });

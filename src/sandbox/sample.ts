@@ -6,9 +6,9 @@ import { type Seed, type SeedInput, seedSchema } from "./seed.ts";
 const MINUTE_MS = 60_000;
 
 /**
- * Returns the seed of a small shop: three targetings with option groups, sub-options and Context IDs, an ad product
- * that requires one of the options, a campaign that uses two of them, and the events of the last day, some of which are
- * dropped. `newId` creates ULIDs in order; `now` is in milliseconds since 1970.
+ * Returns sample data of a small shop: three targetings with options and Context IDs, an ad product that requires an
+ * option, a campaign that uses two options, and a day of events, some of them wrong. `newId` returns ascending ULIDs;
+ * `now` is in milliseconds since 1970.
  */
 export function sampleSeed(newId: () => string, now: number): SeedInput {
   const [categories, brands, campaigns] = [newId(), newId(), newId()];
@@ -39,7 +39,7 @@ export function sampleSeed(newId: () => string, now: number): SeedInput {
   const northwind = add(brands, "Northwind", ["brand-northwind"]);
   add(brands, "Contoso", ["brand-contoso", "brand-contoso-kids"]);
   add(brands, "Fabrikam", ["brand-fabrikam"]);
-  // Two spellings of one brand: something to clean up.
+  // The same brand with another spelling, as an example of data to clean up.
   add(brands, "fabrikam", ["brand-fabrikam-outlet"]);
 
   addGroup(campaigns, "Seasons", {
@@ -69,7 +69,7 @@ function purchase(uid: string, platform: string, tx_id: string, items: readonly 
   return { uid, eventName: "purchase", platform, tx_id, currency: "USD", items };
 }
 
-/** The events of the day: how many minutes ago each arrived, and its body. */
+/** The events of the last day: the age of each in minutes, and its body. */
 const DAY: readonly (readonly [minutesAgo: number, event: Readonly<Record<string, unknown>>])[] = [
   [1430, { uid: "shopper-1", eventName: "app_open", platform: "ios" }],
   [1428, { uid: "shopper-1", eventName: "view_item", platform: "ios", ...SNEAKER }],
@@ -80,17 +80,17 @@ const DAY: readonly (readonly [minutesAgo: number, event: Readonly<Record<string
   [1195, { uid: "shopper-2", eventName: "page_view", platform: "web", page_id: "home" }],
   [1190, { uid: "shopper-2", eventName: "page_view", platform: "web", page_id: "summer-sale" }],
   [1180, { uid: "shopper-2", eventName: "add_to_wishlist", platform: "web", ...SHIRT }],
-  // An app that misspells the name: the service answers ok and drops the event.
+  // The event name has the wrong case, so the service answers ok but ignores the event.
   [900, { uid: "shopper-3", eventName: "Purchase", platform: "android", tx_id: "order-5002", currency: "USD" }],
   [880, { uid: "shopper-3", eventName: "view_item", platform: "android", ...SHIRT }],
   [610, { uid: "shopper-4", eventName: "app_open", platform: "android" }],
   [605, { uid: "shopper-4", eventName: "add_to_cart", platform: "android", ...SHIRT, quantity: 2 }],
-  // Without tx_id, which a purchase needs: dropped as well.
+  // A purchase needs `tx_id`, so the service ignores this event, too.
   [600, { uid: "shopper-4", eventName: "purchase", platform: "android", currency: "USD", items: [SHIRT] }],
   [420, { uid: "shopper-5", eventName: "push_clicks", platform: "ios", campaign_id: "summer-sale" }],
   [419, { uid: "shopper-5", eventName: "page_view", platform: "ios", page_id: "summer-sale" }],
   [300, { uid: "shopper-2", eventName: "product_view", platform: "web", item_id: "sku-100" }],
-  // Without uid: rejected.
+  // The service rejects an event without uid.
   [240, { eventName: "app_open", platform: "ios" }],
   [120, { uid: "shopper-6", eventName: "app_open", platform: "web" }],
   [118, { uid: "shopper-6", eventName: "click", platform: "web", element_id: "banner-home", target_url: "/sale" }],
@@ -104,15 +104,16 @@ const DAY: readonly (readonly [minutesAgo: number, event: Readonly<Record<string
   ],
 ];
 
-/** The content of a sandbox at its start: nothing, the sample data, or a seed file. */
+/** The initial data of a sandbox: none, the sample data, or a seed file. */
 export type SeedChoice = "none" | "sample" | { readonly file: string };
 
-/** A seed that cannot be read or used. The message names the file. */
+/** A seed cannot be read or is invalid. The message names the file. */
 export class SeedError extends Error {}
 
 /**
- * Reads a seed; undefined if there is none. Every targeting in it has an `_id`, so that its name is known before it is
- * planted. Throws a SeedError if the file cannot be read, or is not a seed (docs/reference/sandbox.md).
+ * Reads a seed; undefined for "none". Assigns an `_id` to each targeting without one, so that callers know the IDs
+ * before the data is stored. Throws a SeedError if the file cannot be read or is not a seed
+ * (docs/reference/sandbox.md).
  */
 export async function readSeed(choice: SeedChoice, now: number = Date.now()): Promise<Seed | undefined> {
   if (choice === "none") return undefined;

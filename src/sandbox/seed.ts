@@ -30,12 +30,12 @@ import { projectNamed, type World } from "./world.ts";
 const list = <T extends z.ZodType>(entry: T) => z.array(entry).default([]);
 
 /**
- * The content that is put into a project without any rule or write lock, as the web console does (management-api 4.2
- * rule 4). An entry with a known `_id` changes that object; any other entry creates one.
+ * Data that is stored in a project without validation or write lock, as if from the web console (management-api 4.2
+ * rule 4). An entry with the `_id` of an existing object changes that object; any other entry creates one.
  */
 export const seedSchema = z.strictObject({
   project: z.string().min(1).default(DEFAULT_PROJECT),
-  /** Whether the project no longer exists. Its data remains. */
+  /** If true, the API reports that the project does not exist. Its data remains. */
   deleted: z.boolean().optional(),
   keys: list(keySchema.omit({ project: true })),
   appKeys: list(z.string().min(1)),
@@ -50,15 +50,15 @@ export const seedSchema = z.strictObject({
   ),
   products: list(productSchema.partial({ _id: true })),
   campaigns: list(campaignSchema.partial({ _id: true })),
-  /** Received events. The default time is now. */
+  /** Received events. `at` is now by default. */
   events: list(z.strictObject({ at: z.iso.datetime({ offset: true }).optional(), event: z.unknown() })),
-  /** IDs of objects to remove: targetings with all their options, options, audience, products, campaigns. */
+  /** IDs of objects to remove. Removing a targeting removes its options. */
   remove: list(z.string()),
 });
 export type SeedInput = z.input<typeof seedSchema>;
 export type Seed = z.output<typeof seedSchema>;
 
-/** The IDs of what a seed created or changed, in the order of the seed. */
+/** The IDs of the created and changed objects, in the order of the seed. */
 export interface Seeded {
   readonly project: string;
   readonly audience: readonly string[];
@@ -69,7 +69,7 @@ export interface Seeded {
 }
 
 /**
- * Applies a seed to its project, completely or not at all. Throws a RangeError if an option names a targeting or a
+ * Stores a seed in its project, completely or not at all. Throws a RangeError if an option names a targeting or a
  * parent that does not exist.
  */
 export function plantSeed(world: World, seed: Seed): Seeded {
@@ -102,16 +102,13 @@ export function plantSeed(world: World, seed: Seed): Seeded {
   return planted;
 }
 
-/** Stores an event as if it had come with a valid key, with the verdict of the documents. */
+/** Stores an event as if it had been sent with a valid key. */
 function plantEvent(world: World, event: unknown, at: string): void {
   const about = { at: new Date(at).toISOString(), text: JSON.stringify(event), body: event };
   world.events.add(arrivedEvent({ ...about, findings: eventFindings(event) }));
 }
 
-/**
- * Checks that the parent of each option exists when it is added: in the project and not removed, or earlier in the
- * seed.
- */
+/** Checks that the parent of each option exists before the option is added: in the project, or earlier in the seed. */
 function checkOptions(project: Project, seed: Seed): void {
   const removed = new Set(seed.remove);
   const targetings = new Set(seed.targetings.map(({ _id }) => _id));
@@ -133,7 +130,7 @@ function checkOptions(project: Project, seed: Seed): void {
   }
 }
 
-/** Returns whether an option is `ancestor` or is below it. */
+/** Returns whether an option is `ancestor` itself or below it. */
 function isWithin(
   placeOf: (id: string) => { readonly parent: string | undefined } | undefined,
   id: string,

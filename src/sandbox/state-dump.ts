@@ -19,17 +19,16 @@ const ids = z.array(z.string());
 const sides = z.strictObject({ include: ids.default([]), exclude: ids.default([]) });
 const times = { createdAt: z.string(), updatedAt: z.string() };
 
-/** An ad product in a dump and in a seed. */
 export const productSchema = z.strictObject({
   _id: ulid,
   name: z.string(),
   /** Option IDs. */
   required: sides.prefault({}),
-  /** Targeting IDs: new top-level options in them inherit the setting. */
+  /** Targeting IDs. New top-level options of these targetings become required. */
   newOptions: sides.prefault({}),
 });
 
-/** A campaign in a dump and in a seed: the options it includes or excludes. */
+/** The schema of a campaign. `options` are the IDs of the options that it includes or excludes. */
 export const campaignSchema = z.strictObject({
   _id: ulid,
   approved: z.boolean().default(true),
@@ -37,7 +36,6 @@ export const campaignSchema = z.strictObject({
   options: ids,
 });
 
-/** A key of the management API in a dump and in a seed. */
 export const keySchema = z.strictObject({
   key: z.string().min(1),
   project: z.string().optional(),
@@ -45,10 +43,9 @@ export const keySchema = z.strictObject({
   revoked: z.boolean().optional(),
 });
 
-/** A targeting, or a targeting of an audience, in a dump and in a seed. */
+/** The schema of a targeting or an audience targeting. */
 export const namedSchema = z.strictObject({ _id: ulid, name: z.string() });
 
-/** An option in a dump and in a seed. */
 export const optionSchema = z.strictObject({
   _id: ulid,
   targeting: z.string(),
@@ -70,7 +67,7 @@ const projectSchema = z.strictObject({
   campaigns: z.array(campaignSchema),
 });
 
-/** The content of a dump: everything but events, requests, faults, and configured keys. */
+/** The schema of a dump. It has all data but events, requests, faults and the keys from the settings. */
 export const dumpSchema = z.strictObject({
   version: z.literal(1),
   keys: z.array(keySchema),
@@ -79,7 +76,7 @@ export const dumpSchema = z.strictObject({
 export type Dump = z.output<typeof dumpSchema>;
 type ProjectDump = z.output<typeof projectSchema>;
 
-/** Creates a dump of a world. Lists are in creation order, so equal states have equal dumps. */
+/** Returns all data of a sandbox. Lists are in creation order, so equal data gives equal dumps. */
 export function dumpWorld(world: World): Dump {
   return {
     version: 1,
@@ -147,7 +144,7 @@ function settingsOf({ include, exclude }: z.output<typeof sides>): Map<string, "
   ]);
 }
 
-/** Stores an ad product. Returns its ID. */
+/** Stores an ad product and returns its ID. */
 export function putProduct(
   project: Project,
   { required, newOptions, ...product }: z.output<typeof productSchema>,
@@ -157,13 +154,13 @@ export function putProduct(
   return product._id;
 }
 
-/** Stores a campaign. Returns its ID. */
+/** Stores a campaign and returns its ID. */
 export function putCampaign(project: Project, campaign: z.output<typeof campaignSchema>): string {
   project.campaigns.set(campaign._id, { ...campaign, options: new Set(campaign.options) });
   return campaign._id;
 }
 
-/** Replaces the content of a world by a dump. Throws a RangeError that names what is inconsistent. */
+/** Replaces all data of a sandbox. Throws a RangeError that says what is inconsistent in the dump. */
 export function loadWorld(world: World, dump: Dump): void {
   const projects = dump.projects.map(loadProject);
   resetProjects(world);
@@ -185,7 +182,9 @@ function loadProject(dump: ProjectDump): Project {
   return project;
 }
 
-/** Stores options, each after its parent: an option may have moved into a group that is newer than itself. */
+/**
+ * Stores options, parents first. IDs alone do not give this order: an option can be older than the group it moved into.
+ */
 function loadOptions(project: Project, options: ProjectDump["options"]): void {
   let waiting = options;
   while (waiting.length > 0) {
@@ -208,25 +207,24 @@ function loadOptions(project: Project, options: ProjectDump["options"]): void {
   }
 }
 
-/** How long changes are collected before they are written, in milliseconds. */
+/** How long after a change the file is written, in milliseconds. Later changes within this time are written with it. */
 const GATHER_MS = 300;
-/** The mode of the file, reduced by the umask of the process: a sandbox contains no secrets. */
+/** All users may read the file, as far as the umask permits: a sandbox contains no secrets. */
 const READABLE_BY_ALL = 0o666;
 
-/** A data file that cannot be read or written, or has other content. The message names it. */
+/** The data file cannot be read or written, or contains something else. The message names the file. */
 export class DataFileError extends Error {}
 
-/** Stores a state in a file. */
 export interface DataFile {
-  /** Marks the state as changed: the file is written soon. */
+  /** Schedules a write of the file, because the state has changed. */
   touch(): void;
-  /** Writes unwritten changes. Throws a DataFileError if any write failed. */
+  /** Writes outstanding changes. Throws a DataFileError if this or an earlier write failed. */
   flush(): Promise<void>;
 }
 
 /**
- * Reads a state from a file; undefined if the file does not exist. Throws a DataFileError if it cannot be read, or has
- * other content.
+ * Reads a dump from a file; undefined if the file does not exist. Throws a DataFileError if it cannot be read or is not
+ * a dump.
  */
 export async function readDataFile(file: string): Promise<Dump | undefined> {
   const text = await readFile(file, "utf8").catch((error: unknown) => {
@@ -247,16 +245,16 @@ function jsonOf(text: string, file: string): unknown {
   }
 }
 
-/** Returns the error for a file whose content is not a state, with the reason. */
+/** Returns the error for a file that is not a dump. */
 export function noState(file: string, why: string, cause?: unknown): DataFileError {
-  return new DataFileError(`${file} holds no state of a sandbox: ${why}`, { cause });
+  return new DataFileError(`${file} does not contain the state of a sandbox: ${why}`, { cause });
 }
 
 function wordsOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
-/** Stores the state that `dump` returns in a file, atomically replacing the previous one. */
+/** Returns a DataFile that writes the result of `dump` to `file` atomically. */
 export function dataFile(file: string, dump: () => Dump): DataFile {
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();

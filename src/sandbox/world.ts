@@ -7,18 +7,17 @@ import { type RequestJournal, requestJournal } from "./last-entries.ts";
 import type { Sources } from "./rules/add-options.ts";
 import { emptyProject, type Project } from "./rules/store.ts";
 
-/** The rights of a management key. */
 export interface KeyGrant {
   readonly project: Project;
   readonly scopes: ReadonlySet<Scope>;
 }
 
-/** The whole content of a running sandbox. */
+/** The data and the state of a running sandbox. */
 export interface World {
   readonly sources: Sources;
-  /** Projects by name. */
+  /** By name. */
   readonly projects: Map<string, Project>;
-  /** The configured keys, and those added by seeds. Only the latter are part of a dump. */
+  /** `givenKeys` come from the settings, `seededKeys` from seeds. A dump contains only the latter. */
   readonly givenKeys: readonly ManagementKey[];
   readonly seededKeys: Map<string, ManagementKey>;
   readonly appKeys: Set<string>;
@@ -26,18 +25,19 @@ export interface World {
   readonly faults: Faults;
   readonly requests: RequestJournal;
   readonly events: EventLog;
-  /** When it was ready, with its initial content, in milliseconds since 1970. */
+  /** When the initial data had been stored, in milliseconds since 1970. */
   readyAt: number;
-  /** Called after every change of the content of a dump. */
+  /** Called after every change of the data that a dump contains. */
   changed(): void;
-  /** Calls `observer` after every change of this part, until the returned function is called. */
+  /** Calls `observer` after every change of this part. The returned function ends this. */
   watch(part: WorldPart, observer: () => void): () => void;
 }
 
-/** The parts of a world that can be watched. */
 type WorldPart = "state" | "events" | "faults";
 
-/** The options of a new world. `lockWaitMs` is how long a write waits for another one in its project. */
+/**
+ * The options of a new sandbox. `lockWaitMs`: how long a write waits for another write of its project, in milliseconds.
+ */
 export interface WorldOptions {
   readonly managementKeys: readonly ManagementKey[];
   readonly appKeys: readonly string[];
@@ -47,7 +47,7 @@ export interface WorldOptions {
   readonly changed: () => void;
 }
 
-/** Creates a world with one empty project. */
+/** Returns a sandbox with one empty project. */
 export function newWorld(options: WorldOptions): World {
   const { tell, watch } = observers();
   const sources = { now: options.now, newId: ulidSource(options.now, options.random) };
@@ -79,7 +79,7 @@ function observers() {
       for (const observer of all[part]) observer();
     },
     watch(part: WorldPart, observer: () => void): () => void {
-      // Creates a new function, so that one observer may watch several times.
+      // Wrapped in a new function, so that the same observer can be added twice and removed once.
       const own = (): void => observer();
       all[part].add(own);
       return () => {
@@ -89,14 +89,14 @@ function observers() {
   };
 }
 
-/** Replaces all projects by empty ones: one for each project that a configured key names. */
+/** Replaces all projects with empty ones: one for each project that a key from the settings names. */
 export function resetProjects(world: World): void {
   world.projects.clear();
   world.seededKeys.clear();
   for (const { project } of world.givenKeys) projectNamed(world, project ?? DEFAULT_PROJECT);
 }
 
-/** Returns the project with this name; created empty if there is none. */
+/** Returns the project with this name. Creates an empty one if it does not exist. */
 export function projectNamed(world: World, name: string): Project {
   const known = world.projects.get(name);
   if (known !== undefined) return known;
@@ -105,23 +105,23 @@ export function projectNamed(world: World, name: string): Project {
   return project;
 }
 
-/** Returns the rights of a key; undefined for an unknown key (management-api 5). */
+/** Returns what a key may do (management-api 5). Undefined if the key is unknown or revoked. */
 export function grantOf(world: World, key: string): KeyGrant | undefined {
   const held = world.seededKeys.get(key) ?? world.givenKeys.find((given) => given.key === key);
   if (held === undefined || held.revoked) return undefined;
   return { project: projectNamed(world, held.project ?? DEFAULT_PROJECT), scopes: new Set(held.scopes ?? SCOPES) };
 }
 
-/** The right to write to a project, or how long to wait before retrying, in milliseconds. */
-type Turn = { readonly release: () => void } | { readonly retryAfterMs: number };
+/** The write lock of a project, or how long to wait before retrying, in milliseconds. */
+type Acquired = { readonly release: () => void } | { readonly retryAfterMs: number };
 
-/** Admits the writes of each project one at a time (management-api 4.2). */
+/** Lets only one write of each project run at a time (management-api 4.2). */
 interface WriteLock {
-  /** Waits briefly for a turn. */
-  acquire(project: string): Promise<Turn>;
-  /** Waits for a turn as long as necessary. */
+  /** Waits a short time for the lock. */
+  acquire(project: string): Promise<Acquired>;
+  /** Waits for the lock as long as necessary. Resolves to the function that releases it. */
   acquirePatiently(project: string): Promise<() => void>;
-  /** Takes the lock for `ms` milliseconds, as soon as earlier writes have ended. */
+  /** Locks a project for `ms` milliseconds once earlier writes have ended. */
   hold(project: string, ms: number): Promise<void>;
 }
 
@@ -129,7 +129,7 @@ interface Waiter {
   readonly start: () => void;
 }
 
-/** Creates the lock. `waitMs` is how long a write waits for its turn; `now` returns milliseconds since 1970. */
+/** Returns a write lock. `waitMs`: how long `acquire` waits, in milliseconds; `now` returns milliseconds since 1970. */
 function writeLock(waitMs: number, now: () => number): WriteLock {
   const queues = new Map<string, Waiter[]>();
   const heldUntil = new Map<string, number>();
@@ -146,7 +146,7 @@ function writeLock(waitMs: number, now: () => number): WriteLock {
     };
   }
 
-  /** Calls `start` when the turn comes. Returns the waiter; undefined if the turn came at once. */
+  /** Calls `start` when the lock is free. Returns the entry in the queue; undefined if the lock was free at once. */
   function enqueue(project: string, start: (release: () => void) => void): Waiter | undefined {
     const queue = queues.get(project);
     if (queue === undefined) {
@@ -163,7 +163,7 @@ function writeLock(waitMs: number, now: () => number): WriteLock {
     return new Promise((resolve) => enqueue(project, resolve));
   }
 
-  /** Returns the rest of a hold if its end is known, otherwise a short wait. */
+  /** Returns how long a write should wait: until a `hold` ends, otherwise `waitMs`. */
   function retryAfter(project: string): number {
     const rest = (heldUntil.get(project) ?? now() + waitMs) - now();
     return Math.min(LIMITS.retryAfterMs.value, Math.max(0, Math.ceil(rest)));

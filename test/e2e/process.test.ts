@@ -212,7 +212,7 @@ describe("a sandbox that cannot be served says what to do", () => {
     for (const content of ["{", '{"version":7}']) {
       writeFileSync(file, content);
       const said = await refused("--data", file);
-      expect(said).toContain("state.json holds no state of a sandbox");
+      expect(said).toContain("state.json does not contain the state of a sandbox");
       expect(said).toContain("--data");
       expect(said).not.toMatch(/^ +at /m);
       expect(readFileSync(file, "utf8")).toBe(content);

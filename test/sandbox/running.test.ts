@@ -45,7 +45,7 @@ test("a data file that holds something else, or cannot be written, is refused by
     const dataFile = join(folder, "state.json");
     for (const text of ["", "{", "[]", '{"version":7}']) {
       await writeFile(dataFile, text);
-      await expect(startSandbox({ dataFile })).rejects.toThrow(/state\.json holds no state of a sandbox/);
+      await expect(startSandbox({ dataFile })).rejects.toThrow(/state\.json does not contain the state of a sandbox/);
       expect(await readFile(dataFile, "utf8")).toBe(text);
     }
     await expect(startSandbox({ dataFile: join(folder, "missing", "state.json") })).rejects.toThrow(/ENOENT/);
@@ -53,7 +53,7 @@ test("a data file that holds something else, or cannot be written, is refused by
 
 test("an address to which nothing can be passed on is refused", async () => {
   for (const forward of ["", "example", "file:///tmp"]) {
-    await expect(startSandbox({ forward })).rejects.toThrow(/cannot be passed on/);
+    await expect(startSandbox({ forward })).rejects.toThrow(/cannot be forwarded to/);
   }
 });
 

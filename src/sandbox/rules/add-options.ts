@@ -24,7 +24,7 @@ import {
 import type { NewOption, OptionToAdd } from "./requests.ts";
 import { idsBy, optionRecordOf, type Project, putOption, type StoredOption, type StoredTargeting } from "./store.ts";
 
-/** Adds options to targetings as one unit (management-api 4.1). */
+/** Adds options to targetings. Items without an error are added all together or not at all (management-api 4.1). */
 export function addOptions(
   project: Project,
   items: readonly OptionToAdd[],
@@ -52,8 +52,8 @@ export function addOptions(
 }
 
 /**
- * Returns the error of each item, or undefined. `settled` are errors that are already known, by index; such items claim
- * nothing.
+ * Returns the error of each item; undefined for a valid one. `settled` has the errors that are already known, by index.
+ * Such items use no names, Context IDs or room under limits.
  */
 function checkItems(
   project: Project,
@@ -91,7 +91,7 @@ function itemError(
   return claimContexts(claims, [item], targeting._id);
 }
 
-/** Returns the error of a new sub-option (management-api 7.4 cases 3 and 4), or undefined. */
+/** Returns the error of an option that is added to a group (management-api 7.4 cases 3 and 4). */
 function placeError(project: Project, item: OptionToAdd, parent: string): BusinessError | undefined {
   if (typeOf(item) === "collection" || item.children !== undefined || item.exposeChildren !== undefined) {
     return businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
@@ -100,8 +100,8 @@ function placeError(project: Project, item: OptionToAdd, parent: string): Busine
 }
 
 /**
- * Returns the error of a `parent` that is not in the targeting (404), or is not a top-level option group
- * (management-api 7.4 case 4), or undefined.
+ * Returns the error if `parent` is not in the targeting (404) or is not a top-level option group (management-api 7.4
+ * case 4).
  */
 export function parentError(project: Project, targeting: string, parent: string): BusinessError | undefined {
   const group = project.options.get(parent);
@@ -110,7 +110,7 @@ export function parentError(project: Project, targeting: string, parent: string)
   return isTopLevelGroup ? undefined : businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
 }
 
-/** Returns the error of names that options of the targeting already have, with their IDs, or undefined. */
+/** Returns the error if options of the targeting already have one of the names. It contains their IDs. */
 export function namesTaken(
   targeting: StoredTargeting,
   names: readonly string[],
@@ -121,8 +121,8 @@ export function namesTaken(
 }
 
 /**
- * If the new top-level options of a targeting would bring an ad product over its limit, all of them fail
- * (management-api 7.2). Returns these errors by index.
+ * Returns an error for every new top-level option of a targeting if together they would exceed the limit of an ad
+ * product (management-api 7.2). The keys are indexes of items.
  */
 function productErrors(
   project: Project,
@@ -147,34 +147,34 @@ function productErrors(
   return failed;
 }
 
-/** The sources of the time, and of new IDs, which sort after all earlier ones. */
+/** The time in milliseconds since 1970, and new IDs. Each ID sorts after all earlier ones. */
 export interface Sources {
   now(): number;
   newId(): string;
 }
 
-/** Returns the type of a new option: a group if `children` is given without `type` (assumed). */
+/** Returns the type of a new option. With `children` but without `type` it is a group (assumed). */
 function typeOf(option: NewOption): OptionType {
   return option.type ?? (option.children === undefined ? "atomic" : "collection");
 }
 
-/** Returns the names that a new option adds, its own first. */
+/** Returns the names of a new option and its sub-options, in this order. */
 export function namesOf(option: NewOption): readonly string[] {
   return [option.name, ...(option.children ?? []).map((child) => child.name)];
 }
 
-/** Returns the number of options that a new option adds, including sub-options. */
+/** Counts a new option and its sub-options. */
 function sizeOf(option: NewOption): number {
   return 1 + (option.children?.length ?? 0);
 }
 
-/** Returns the number of Context IDs of a new option and its sub-options. */
+/** Counts the Context IDs of a new option and its sub-options. */
 function contextCountOf(option: NewOption): number {
   const children = option.children ?? [];
   return [option, ...children].reduce((total, { contexts }) => total + new Set(contexts).size, 0);
 }
 
-/** Returns the error of a new option with inconsistent fields (management-api 7.4, cases 1 and 2), or undefined. */
+/** Returns the error if fields of a new option do not fit its type (management-api 7.4 cases 1 and 2). */
 export function shapeError(option: NewOption): BusinessError | undefined {
   const isGroup = typeOf(option) === "collection";
   const hasContent = (option.children ?? []).length > 0 || (option.contexts ?? []).length > 0;
@@ -183,8 +183,8 @@ export function shapeError(option: NewOption): BusinessError | undefined {
 }
 
 /**
- * Checks the Context IDs of new options that are created together, and claims them if all are free. `targeting` is
- * their targeting, if it already exists. Returns the error, or undefined.
+ * Checks the Context IDs of options that are created together. If they are valid, reserves them for this request.
+ * Otherwise returns the error. `targeting` is their targeting, if it exists already.
  */
 export function claimContexts(
   claims: Claims,
@@ -212,7 +212,7 @@ function newGroupName(group: NewOption, targeting: string | undefined) {
   return targeting === undefined ? { collection } : { collection, targeting: { _id: targeting } };
 }
 
-/** Stores a new option with its sub-options. */
+/** Stores a new option and its sub-options. */
 export function writeNewOption(
   project: Project,
   option: NewOption,

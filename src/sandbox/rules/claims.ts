@@ -2,34 +2,32 @@ import { LIMITS } from "../../spec/limits.ts";
 import { type BusinessError, businessError } from "./outcome.ts";
 import { type AdProduct, idsBy, type Project } from "./store.ts";
 
-/** A group as in `detail.conflicts` (management-api 7.3). Parts may be missing for groups of the same request. */
+/** How `detail.conflicts` describes a group (management-api 7.3). A group of the same request may have no ID yet. */
 interface GroupName {
   readonly collection: { readonly _id?: string; readonly name: string };
   readonly targeting?: { readonly _id?: string; readonly name?: string };
 }
 
 /**
- * The claims of the earlier items of a request. The items of a request are one unit of time (4.1): what one item takes
- * is unavailable to the next, and what one item frees (a Context ID, room under a limit) cannot be used before the next
- * request.
+ * What earlier items of a request use and free. A later item can use neither: all items of a request happen at one
+ * time, so a freed Context ID or freed room under a limit can be used only by the next request (management-api 4.1).
  */
 export interface Claims {
   readonly project: Project;
-  /** The groups' own Context IDs that an earlier item took or freed, with the group. */
+  /** The group Context IDs that an earlier item used or freed, with the group. */
   readonly groupContexts: Map<string, GroupName>;
-  /** The number of Context IDs in the project before the request, and the number that earlier items have added. */
+  /** The number of Context IDs in the project before the request, and how many earlier items have added. */
   readonly contextsBefore: number;
   contextsAdded: number;
 }
 
-/** Returns the claims at the beginning of a request. */
 export function noClaims(project: Project): Claims {
   return { project, groupContexts: new Map(), contextsBefore: project.contextCount, contextsAdded: 0 };
 }
 
 /**
- * Returns the error of own Context IDs that another group of the project has, or that an earlier item has claimed
- * (management-api 7.2 `TARGETING_COLLECTION_CONTEXT_DUPLICATED`), or undefined. `self` is the group that they are for.
+ * Returns the error if another group of the project, or an earlier item of the request, uses one of the Context IDs
+ * (management-api 7.2 `TARGETING_COLLECTION_CONTEXT_DUPLICATED`). `self` is the group that gets them.
  */
 export function ownContextError(claims: Claims, added: Iterable<string>, self?: string): BusinessError | undefined {
   const conflicts: unknown[] = [];
@@ -48,7 +46,7 @@ function ownerOf(claims: Claims, value: string, self: string | undefined): Group
   return claimed !== undefined && (self === undefined || claimed.collection._id !== self) ? claimed : undefined;
 }
 
-/** Returns the name of a stored group in `detail.conflicts`. */
+/** Returns how `detail.conflicts` describes a stored group. */
 export function storedGroupName(project: Project, id: string): GroupName {
   const group = project.options.get(id);
   const targeting = group === undefined ? undefined : project.targetings.get(group.targeting);
@@ -58,7 +56,7 @@ export function storedGroupName(project: Project, id: string): GroupName {
   };
 }
 
-/** Returns the error of adding `count` Context IDs to the project (management-api 8.1, 200,000), or undefined. */
+/** Returns the error if `count` more Context IDs exceed the limit of the project, 200,000 (management-api 8.1). */
 export function projectContextError(claims: Claims, count: number): BusinessError | undefined {
   const total = claims.contextsBefore + claims.contextsAdded + count;
   return count > 0 && total > LIMITS.projectContextIds.value
@@ -66,15 +64,14 @@ export function projectContextError(claims: Claims, count: number): BusinessErro
     : undefined;
 }
 
-/** Claims own Context IDs for a group. */
+/** Marks Context IDs of a group as used by this request. */
 export function claimGroupContexts(claims: Claims, values: Iterable<string>, group: GroupName): void {
   for (const value of values) claims.groupContexts.set(value, group);
 }
 
 /**
- * Finds names repeated within a request (management-api 7.3 `duplicateOfIndex`). Takes each item's names, with the
- * scope within which they must be unique. Returns for each item the index of the item that used one of its names first
- * (its own index if it repeats one itself), or undefined.
+ * Finds names that a request uses more than once (management-api 7.3 `duplicateOfIndex`). Names must be unique within
+ * their `place`. Returns, for each item that repeats a name, the index of the first item with that name.
  */
 export function repeatedNames(
   items: readonly { readonly place: string; readonly names: readonly string[] }[],
@@ -93,12 +90,12 @@ export function repeatedNames(
   });
 }
 
-/** How many more options each ad product would require, by the product's ID. */
+/** How many more required options each ad product would get, by the ID of the product. */
 export type RequiredIncreases = Map<string, number>;
 
 /**
- * Returns the error of a change after which ad products would require too many options (management-api 7.2, 8.1), or
- * undefined. `change` is what this change adds, `before` what earlier items of the request add.
+ * Returns the error if an ad product would get too many required options (management-api 7.2, 8.1). `change` is the
+ * increase by this item, `before` the increase by earlier items of the request.
  */
 export function requiredLimitError(
   project: Project,
@@ -118,12 +115,17 @@ export function requiredLimitError(
   });
 }
 
-/** Returns what `count` new top-level options of a targeting add to the products whose setting they inherit. */
+/**
+ * Returns the increase by `count` new top-level options of a targeting. They inherit the settings of some ad products.
+ */
 export function increasesByNewOptions(project: Project, targeting: string, count: number): RequiredIncreases {
   return increases(project, (product) => (product.newOptions.has(targeting) ? count : 0));
 }
 
-/** Returns what a group's settings add if `heirs` sub-options inherit them. `groupGoes`: the group is deleted. */
+/**
+ * Returns the increase if the sub-options `heirs` inherit the settings of their group. `groupGoes`: the group is
+ * deleted.
+ */
 export function increasesByHeirs(
   project: Project,
   group: string,
@@ -145,12 +147,11 @@ function increases(project: Project, by: (product: AdProduct) => number): Requir
   return all;
 }
 
-/** Adds `more` to `total`. */
 export function addIncreases(total: RequiredIncreases, more: RequiredIncreases): void {
   for (const [id, increase] of more) total.set(id, (total.get(id) ?? 0) + increase);
 }
 
-/** Lets a new top-level option inherit the settings of products that require every new option of its targeting. */
+/** Applies the settings of ad products for new options of a targeting to a new top-level option. */
 export function takeOverAsNew(project: Project, targeting: string, option: string): void {
   for (const product of project.products.values()) {
     const setting = product.newOptions.get(targeting);
@@ -158,7 +159,7 @@ export function takeOverAsNew(project: Project, targeting: string, option: strin
   }
 }
 
-/** Lets a former sub-option inherit the settings of its group (management-api 7.2). */
+/** Applies the settings of a group to an option that was its sub-option (management-api 7.2). */
 export function inheritRequiredSetting(project: Project, group: string, heir: string): void {
   for (const product of project.products.values()) {
     const setting = product.required.get(group);
@@ -166,14 +167,20 @@ export function inheritRequiredSetting(project: Project, group: string, heir: st
   }
 }
 
-/** Returns whether an option may not move into a group (management-api 7.2, `TARGETING_CATEGORY_LOCKED`). */
+/**
+ * Returns whether an option is in use, so that it cannot move into a group (management-api 7.2
+ * `TARGETING_CATEGORY_LOCKED`).
+ */
 export function isOptionLocked(project: Project, option: string): boolean {
   for (const product of project.products.values()) if (product.required.has(option)) return true;
   for (const campaign of project.campaigns.values()) if (!campaign.ended && campaign.options.has(option)) return true;
   return false;
 }
 
-/** Returns the targetings that may not be deleted (management-api 7.2, `TARGETING_LOCKED`). */
+/**
+ * Returns the targetings that cannot be deleted because a running campaign uses them (management-api 7.2
+ * `TARGETING_LOCKED`).
+ */
 export function lockedTargetings(project: Project): ReadonlySet<string> {
   const locked = new Set<string>();
   for (const campaign of project.campaigns.values()) {

@@ -18,8 +18,8 @@ import { dropOption, moveStoredOption, type Project, type StoredOption } from ".
 import { isUnchangeable } from "./update-options.ts";
 
 /**
- * Returns the error of a deletion that names too many option groups and sub-options, or undefined. The whole request is
- * refused (management-api 7.2).
+ * Returns the error if a deletion contains too many option groups and sub-options. It rejects the whole request
+ * (management-api 7.2).
  */
 export function treeItemsError(project: Project, ids: readonly string[]): BusinessError | undefined {
   const limit = LIMITS.groupItems.value;
@@ -33,8 +33,8 @@ export function treeItemsError(project: Project, ids: readonly string[]): Busine
 }
 
 /**
- * Deletes options as one unit (management-api 4.1). The remaining sub-options of a deleted group become top-level
- * options.
+ * Deletes options. Those without an error are deleted all together or not at all (management-api 4.1). Remaining
+ * sub-options of a deleted group become top-level options.
  */
 export function deleteOptions(
   project: Project,
@@ -65,8 +65,7 @@ export function deleteOptions(
 }
 
 /**
- * Returns the errors of groups whose sub-options cannot inherit their settings, by ID. These groups are removed from
- * `targets`.
+ * Removes groups from `targets` whose sub-options cannot inherit the settings of the group. Returns their errors by ID.
  */
 function groupErrors(project: Project, targets: Map<string, StoredOption>): ReadonlyMap<string, BusinessError> {
   const before: RequiredIncreases = new Map();
@@ -86,8 +85,8 @@ function groupErrors(project: Project, targets: Map<string, StoredOption>): Read
 }
 
 /**
- * Returns the errors of sub-options that are the last of a remaining group without own Context IDs (API document 7.4,
- * case 6). They are removed from `targets`.
+ * Removes sub-options from `targets` that cannot be deleted: a group without own Context IDs must keep one sub-option
+ * (management-api 7.4 case 6). Returns their errors by ID.
  */
 function lastChildErrors(project: Project, targets: Map<string, StoredOption>): ReadonlyMap<string, BusinessError> {
   const staying = new Map<string, number>();

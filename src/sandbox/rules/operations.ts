@@ -15,15 +15,15 @@ import {
 } from "./targetings.ts";
 import { updateOptions } from "./update-options.ts";
 
-/** An operation on a project, ready to be applied. */
+/** Applies a validated request to a project. */
 export type Applicable = (project: Project, sources: Sources, interference?: Interference) => Outcome;
 
-/** A request that passed validation, or why it did not: all problems, or one sentence (management-api 2.2). */
+/** A validated request, or its problems: a list or one sentence (management-api 2.2). */
 type Prepared = { readonly apply: Applicable } | { readonly problems: readonly string[] | string };
 
-/** The parts of a request besides its operation. `body` is the parsed JSON; undefined if there is none. */
+/** A request without its operation. `body` is the parsed JSON; undefined if the request has none. */
 export interface RequestParts {
-  /** The ID in the path, if the route has one. */
+  /** The ID in the path; empty if the route has none. */
   readonly pathId: string;
   readonly query: Readonly<Record<string, unknown>>;
   readonly body: unknown;
@@ -31,7 +31,7 @@ export interface RequestParts {
 
 type Preparer = (parts: RequestParts) => Prepared;
 
-/** Every operation of the management API: validates a request and defines how it is applied. */
+/** Validates the requests of each operation of the management API, and returns how to apply them. */
 export const OPERATIONS = {
   createTargetings: write("createTargetings", ({ items }) => bulk(createTargetings, items)),
   renameTargetings: write("renameTargetings", ({ items }) => bulk(renameTargetings, items)),
@@ -55,13 +55,12 @@ export const OPERATIONS = {
   getOption: withPathId((pathId) => read(QUERIES.getOption, (query) => (project) => getOption(project, pathId, query))),
 } as const satisfies Record<string, Preparer>;
 
-/** The name of an operation of the management API. */
 export type ManagementOperation = keyof typeof OPERATIONS;
 
-/** The schemas of bodies, typed by their results. */
+/** Gives each schema the type of its result, so that `write` can look one up by its operation. */
 const BODY_SCHEMAS: { readonly [K in keyof Bodies]: z.ZodType<Bodies[K]> } = BODIES;
 
-/** Returns an operation with a body, which is validated field by field and as a whole. */
+/** Returns the preparer of a write. It checks the fields of the body and the limits of the whole request. */
 function write<K extends BodyOperation>(operation: K, applicable: (body: Bodies[K]) => Applicable): Preparer {
   return ({ body }) => {
     const validated = validate(BODY_SCHEMAS[operation], body);
@@ -78,13 +77,16 @@ function read<T>(schema: z.ZodType<T>, applicable: (query: T) => Applicable): Pr
   };
 }
 
-/** Returns an operation with an ID in its path. A wrong ID is reported in a single sentence (management-api 2.2). */
+/**
+ * Returns the preparer of a request with an ID in its path. An invalid ID is answered with one sentence (management-api
+ * 2.2).
+ */
 function withPathId(preparer: (pathId: string) => Preparer): Preparer {
   return (parts) =>
     isUlid(parts.pathId) ? preparer(parts.pathId)(parts) : { problems: "the ID in the path must be a valid ULID" };
 }
 
-/** Checks and changes items, and returns one outcome for each (management-api 4.1). */
+/** Checks and applies the items of a request. Returns one outcome for each item (management-api 4.1). */
 type ItemsRule<Item> = (
   project: Project,
   items: readonly Item[],
@@ -96,7 +98,9 @@ function bulk<Item>(rule: ItemsRule<Item>, items: readonly Item[]): Applicable {
   return (project, sources, interference) => ({ body: bulkBody(rule(project, items, interference, sources)) });
 }
 
-/** Applies a single item. Its endpoint answers with the item's data or error (management-api 4 rule 5). */
+/**
+ * Applies a request for a single object. The answer is the data or the error of that object (management-api 4 rule 5).
+ */
 function single<Item>(rule: ItemsRule<Item>, item: Item): Applicable {
   return (project, sources, interference) => {
     const [outcome] = rule(project, [item], interference, sources);

@@ -1,38 +1,37 @@
 import { ERROR_CODES, type ErrorCode } from "../../spec/error-codes.ts";
 import type { BulkResult } from "../../spec/records.ts";
 
-/** A business error of an item or of a whole request (management-api 7.2), with the `detail` of 7.3. */
+/** An error of an item or a whole request (management-api 7.2). `detail` has the fields of 7.3. */
 export interface BusinessError {
   readonly errorCode: ErrorCode;
   readonly detail?: Readonly<Record<string, unknown>>;
 }
 
-/** Creates a business error. */
 export function businessError(errorCode: ErrorCode, detail?: Readonly<Record<string, unknown>>): BusinessError {
   return detail === undefined ? { errorCode } : { errorCode, detail };
 }
 
-/** The outcome of an operation: a body for HTTP 200, or a business error of the whole request. */
+/** The result of a request: the body of a 200, or a business error of the whole request. */
 export type Outcome = { readonly body: Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
 
-/** The outcome of one item: the data of its `results` entry, or its error. */
+/** The result of one item: `data` of its entry in `results`, or its error. */
 export type ItemOutcome = { readonly data: Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
 
-/** A checked item: it can be written, or it failed. */
+/** An item after validation: a function that stores it, or its error. */
 export type Checked = { readonly write: () => Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
 
-/** An unexpected failure inside the service during a write, as a fault requests it (management-api 4.1, 4.2). */
+/** An injected failure during a write (management-api 4.1, 4.2). */
 export interface Interference {
   readonly error: BusinessError;
-  /** Returns whether an item fails, if items are applied one by one. If any item of a unit fails, the unit fails. */
+  /** Returns whether the item at `index` fails. If items are applied all together, one failing item makes all fail. */
   hits(index: number): boolean;
-  /** An update that fails with both `add` and `remove` has its `add` applied (management-api 4.1). */
+  /** If true, a failing update with both `add` and `remove` has its `add` applied (management-api 4.1). */
   readonly addApplied: boolean;
 }
 
 /**
- * Applies checked items as one unit (management-api 4.1): failed items keep their errors, and the others are written,
- * or fail together if there is interference.
+ * Applies validated items all together or not at all (management-api 4.1). Items with an error keep it. An injected
+ * failure makes all other items fail.
  */
 export function applyUnit(items: readonly Checked[], interference: Interference | undefined): readonly ItemOutcome[] {
   const struck = interference !== undefined && items.some((_, index) => interference.hits(index));
@@ -42,7 +41,7 @@ export function applyUnit(items: readonly Checked[], interference: Interference 
   });
 }
 
-/** Returns the bulk response (management-api 2.3). */
+/** Returns the body of the answer to a bulk request (management-api 2.3). */
 export function bulkBody(outcomes: readonly ItemOutcome[]): Readonly<Record<string, unknown>> {
   const results = outcomes.map(
     (outcome, index): BulkResult =>
@@ -54,7 +53,7 @@ export function bulkBody(outcomes: readonly ItemOutcome[]): Readonly<Record<stri
   return { results, succeeded, failed: results.length - succeeded };
 }
 
-/** Returns the fields of a business error in an answer (management-api 2.2). */
+/** Returns the fields of a business error as answers show it (management-api 2.2). */
 export function errorFields(error: BusinessError): {
   statusCode: number;
   errorCode: string;

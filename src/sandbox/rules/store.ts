@@ -1,19 +1,18 @@
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionRecord, OptionType, TargetingRecord } from "../../spec/records.ts";
 
-/** A targeting as it is stored, with the indexes of its options. */
+/** A targeting with the indexes of its options. */
 export interface StoredTargeting {
   readonly _id: string;
   name: string;
   readonly createdAt: string;
   updatedAt: string;
-  /** Every option of the targeting by name, including sub-options. */
+  /** The IDs of all options and sub-options of the targeting, by name. */
   readonly names: IdIndex;
   readonly topLevel: OrderedIds;
   optionCount: number;
 }
 
-/** An option as it is stored. */
 export interface StoredOption {
   readonly _id: string;
   readonly targeting: string;
@@ -21,19 +20,22 @@ export interface StoredOption {
   readonly type: OptionType;
   parent: string | undefined;
   exposeChildren: boolean;
-  /** Each of them once. */
+  /** Without duplicates. */
   contexts: readonly string[];
   contextBytes: number;
-  /** Sub-options; for an option that never had any, one empty list that all of them share. */
+  /** The IDs of the sub-options. Options that never had any share one empty list, which saves memory. */
   children: OrderedIds;
   readonly createdAt: string;
   updatedAt: string;
 }
 
-/** Whether an ad product sets an option as Required Include or as Required Exclude (management-api 1). */
+/** How an ad product requires an option: Required Include or Required Exclude (management-api 1). */
 type RequiredAs = "include" | "exclude";
 
-/** An ad product: the options that it requires, and the targetings whose new top-level options inherit its setting. */
+/**
+ * An ad product. `required` has its options, by ID. `newOptions` has the targetings, by ID, whose new top-level options
+ * become required.
+ */
 export interface AdProduct {
   readonly _id: string;
   readonly name: string;
@@ -41,7 +43,7 @@ export interface AdProduct {
   readonly newOptions: ReadonlyMap<string, RequiredAs>;
 }
 
-/** A campaign: the options that it includes or excludes, and whether it locks them. */
+/** A campaign and the options that it includes or excludes. An approved one that has not ended locks them. */
 interface Campaign {
   readonly _id: string;
   readonly approved: boolean;
@@ -49,16 +51,15 @@ interface Campaign {
   readonly options: Set<string>;
 }
 
-/** An audience targeting. The API cannot reach it, but its name is taken (management-api 1). */
+/**
+ * An audience targeting. The API cannot read or change it, but no other targeting can have its name (management-api 1).
+ */
 export interface AudienceTargeting {
   readonly _id: string;
   readonly name: string;
 }
 
-/**
- * The whole content of one project. Change it only through the functions of this file, which keep the indexes
- * consistent.
- */
+/** All data of one project. Only the functions of this file may change it, because they keep the indexes consistent. */
 export interface Project {
   readonly _id: string;
   readonly name: string;
@@ -68,14 +69,13 @@ export interface Project {
   readonly audience: Map<string, AudienceTargeting>;
   readonly products: Map<string, AdProduct>;
   readonly campaigns: Map<string, Campaign>;
-  /** Targetings of any kind by name. */
+  /** The IDs of targetings by name, including audience targetings. */
   readonly targetingNames: IdIndex;
-  /** Option groups by own Context ID. */
+  /** The IDs of option groups by own Context ID. */
   readonly groupContexts: IdIndex;
   contextCount: number;
 }
 
-/** Creates an empty project. */
 export function emptyProject(_id: string, name: string): Project {
   return {
     _id,
@@ -92,14 +92,14 @@ export function emptyProject(_id: string, name: string): Project {
   };
 }
 
-/** Stores an audience targeting, replacing the one with the same `_id`. */
+/** Stores an audience targeting. Replaces an existing one with the same `_id`. */
 export function putAudience(project: Project, audience: AudienceTargeting): void {
   removeAudience(project, audience._id);
   project.audience.set(audience._id, audience);
   indexId(project.targetingNames, audience.name, audience._id);
 }
 
-/** Removes an audience targeting, if it exists. */
+/** Removes an audience targeting if it exists. */
 export function removeAudience(project: Project, id: string): void {
   const audience = project.audience.get(id);
   if (audience === undefined) return;
@@ -118,7 +118,6 @@ export function putTargeting(
   return targeting;
 }
 
-/** Renames a targeting. */
 export function renameStoredTargeting(project: Project, targeting: StoredTargeting, name: string, at: string): void {
   if (name === targeting.name) return;
   unindexId(project.targetingNames, targeting.name, targeting._id);
@@ -127,7 +126,6 @@ export function renameStoredTargeting(project: Project, targeting: StoredTargeti
   targeting.updatedAt = at;
 }
 
-/** Removes a targeting with all its options. */
 export function dropTargeting(project: Project, targeting: StoredTargeting): void {
   for (const id of [...targeting.topLevel]) {
     const option = project.options.get(id);
@@ -145,7 +143,7 @@ function dropTree(project: Project, option: StoredOption): void {
   dropOption(project, option);
 }
 
-/** The content of a new option; `contexts` are trimmed. */
+/** The fields of a new option. `contexts` are trimmed. */
 export interface NewStoredOption {
   readonly _id: string;
   readonly targeting: string;
@@ -158,13 +156,13 @@ export interface NewStoredOption {
   readonly updatedAt: string;
 }
 
-/** Stores a new option in its targeting, under its parent if it has one. */
+/** Stores a new option in its targeting, and in its group if `parent` is given. */
 export function putOption(project: Project, record: NewStoredOption): StoredOption {
   const { _id, name, type, parent, exposeChildren = false, createdAt, updatedAt } = record;
   const targeting = project.targetings.get(record.targeting);
   const option: StoredOption = {
     _id,
-    // A request repeats the ID of the targeting in each of its items.
+    // Stores the string of the targeting, because each item of a request has its own copy of it.
     targeting: targeting?._id ?? record.targeting,
     name,
     type,
@@ -186,7 +184,7 @@ export function putOption(project: Project, record: NewStoredOption): StoredOpti
   return option;
 }
 
-/** Removes one option. Its sub-options must have been moved or removed before. */
+/** Removes an option without sub-options. The caller must have moved or removed them. */
 export function dropOption(project: Project, option: StoredOption): void {
   replaceContexts(project, option, new Set());
   siblings(project, option)?.remove(option._id);
@@ -200,7 +198,6 @@ export function dropOption(project: Project, option: StoredOption): void {
   project.options.delete(option._id);
 }
 
-/** Renames an option. */
 export function renameStoredOption(project: Project, option: StoredOption, name: string): void {
   const names = project.targetings.get(option.targeting)?.names;
   if (names === undefined) return;
@@ -209,14 +206,14 @@ export function renameStoredOption(project: Project, option: StoredOption, name:
   option.name = name;
 }
 
-/** Moves an option into a group, or to the top level if `parent` is undefined. */
+/** Moves an option into a group. Undefined moves it to the top level. */
 export function moveStoredOption(project: Project, option: StoredOption, parent: string | undefined): void {
   siblings(project, option)?.remove(option._id);
   option.parent = parent;
   siblings(project, option)?.add(option._id);
 }
 
-/** Replaces the Context IDs of an option; `contexts` are trimmed. */
+/** Replaces the Context IDs of an option. `contexts` must be trimmed. */
 export function replaceContexts(project: Project, option: StoredOption, contexts: ReadonlySet<string>): void {
   if (option.type === "collection") {
     const before = new Set(option.contexts);
@@ -228,14 +225,14 @@ export function replaceContexts(project: Project, option: StoredOption, contexts
   option.contextBytes = contextBytesOf(contexts);
 }
 
-/** Returns the total size of Context IDs in bytes of UTF-8. */
+/** Returns the size of Context IDs in bytes of UTF-8. */
 export function contextBytesOf(contexts: Iterable<string>): number {
   let bytes = 0;
   for (const value of contexts) bytes += Buffer.byteLength(value, "utf8");
   return bytes;
 }
 
-/** Returns the list that contains an option: its group's, or its targeting's top level. */
+/** Returns the list that contains an option: the sub-options of its group, or the top level of its targeting. */
 function siblings(project: Project, option: StoredOption): OrderedIds | undefined {
   if (option.parent === undefined) return project.targetings.get(option.targeting)?.topLevel;
   const parent = project.options.get(option.parent);
@@ -244,38 +241,40 @@ function siblings(project: Project, option: StoredOption): OrderedIds | undefine
 }
 
 /**
- * The IDs of the objects with a name or a Context ID. Usually one; more if the web console created duplicates
- * (management-api 4.2 rule 4).
+ * The IDs of objects by name or Context ID. One text can have several IDs, because the web console can create
+ * duplicates (management-api 4.2 rule 4).
  */
 export type IdIndex = Map<string, string | readonly string[]>;
 
-/** Adds `id` to the IDs of `text`. */
+/** Adds `id` to the index under `text`. */
 function indexId(index: IdIndex, text: string, id: string): void {
   const held = idsBy(index, text);
   index.set(text, held.length === 0 ? id : [...held, id]);
 }
 
-/** Removes `id` from the IDs of `text`. */
+/** Removes `id` from the index under `text`. */
 function unindexId(index: IdIndex, text: string, id: string): void {
   const others = idsBy(index, text, id);
   if (others.length === 0) index.delete(text);
   else index.set(text, others);
 }
 
-/** Returns the IDs of `text`, without `except`. */
+/** Returns the IDs under `text`, without the ID `except`. */
 export function idsBy(index: IdIndex, text: string, except?: string): readonly string[] {
   const found = index.get(text) ?? [];
   const held = typeof found === "string" ? [found] : found;
   return except === undefined ? held : held.filter((id) => id !== except);
 }
 
-/** Returns a targeting as answers show it (fields assumed). */
+/** Returns a targeting as the API returns it (fields assumed). */
 export function targetingRecordOf(targeting: StoredTargeting): TargetingRecord {
   const { _id, name, optionCount, createdAt, updatedAt } = targeting;
   return { _id, name, optionCount, createdAt, updatedAt };
 }
 
-/** Returns an option as answers show it (management-api 2.1; the first 50 sub-options and their number, 8.1). */
+/**
+ * Returns an option as the API returns it (management-api 2.1), with its first 50 sub-options and their number (8.1).
+ */
 export function optionRecordOf(option: StoredOption): OptionRecord {
   const { _id, targeting, name, type, parent, exposeChildren, children, createdAt, updatedAt } = option;
   return {
@@ -293,12 +292,12 @@ export function optionRecordOf(option: StoredOption): OptionRecord {
   };
 }
 
-/** The maximum number of IDs in one chunk before it is split. */
+/** A chunk with more IDs than this is split. */
 const CHUNK = 512;
 
 /**
- * IDs in creation order. ULIDs sort by creation, so the list is kept sorted. Adding, removing and seeking cost about
- * the square root of its size, at any position.
+ * IDs in creation order, which is also their alphabetical order. Adding, removing and finding one takes time
+ * proportional to the square root of the size, at any position.
  */
 export class OrderedIds implements Iterable<string> {
   readonly #chunks: string[][] = [];
@@ -334,7 +333,7 @@ export class OrderedIds implements Iterable<string> {
     if (chunk.length === 0) this.#chunks.splice(place, 1);
   }
 
-  /** Returns at most `limit` IDs from position `offset`. */
+  /** Returns up to `limit` IDs, beginning at position `offset`. */
   page(offset: number, limit: number): string[] {
     const page: string[] = [];
     let skip = offset;
@@ -350,7 +349,7 @@ export class OrderedIds implements Iterable<string> {
     for (const chunk of this.#chunks) yield* chunk;
   }
 
-  /** Returns the chunk that contains `id`, or would contain it. */
+  /** Returns the index of the chunk that contains `id`, or to which it would be added. */
   #chunkOf(id: string): number {
     const chunks = this.#chunks;
     const found = lowerBound(chunks.length, (place) => (chunks[place]?.at(-1) ?? "") < id);
@@ -358,10 +357,10 @@ export class OrderedIds implements Iterable<string> {
   }
 }
 
-/** The children of options that have none: most options are in no group and no group themselves. */
+/** Shared by all options without sub-options, which are most options. */
 const NO_CHILDREN = new OrderedIds();
 
-/** Returns the first of `length` positions for which `before` is false. */
+/** Returns the first of `length` positions for which `before` is false (binary search). */
 function lowerBound(length: number, before: (position: number) => boolean): number {
   let low = 0;
   let high = length;

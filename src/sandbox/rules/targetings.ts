@@ -20,7 +20,10 @@ import {
   targetingRecordOf,
 } from "./store.ts";
 
-/** Creates targetings with their options as one unit (management-api 4.1). */
+/**
+ * Creates targetings with their options. Items without an error are created all together or not at all (management-api
+ * 4.1).
+ */
 export function createTargetings(
   project: Project,
   items: readonly TargetingToCreate[],
@@ -71,8 +74,8 @@ function createError(
 }
 
 /**
- * Returns the error of a name that another targeting has, or undefined. The error contains the ID of a context
- * targeting only (management-api 4.3).
+ * Returns the error if another targeting has the name. It contains the ID unless that is an audience targeting
+ * (management-api 4.3).
  */
 function nameTaken(project: Project, name: string, except?: string): BusinessError | undefined {
   const holders = idsBy(project.targetingNames, name, except);
@@ -81,7 +84,9 @@ function nameTaken(project: Project, name: string, except?: string): BusinessErr
   return businessError("TARGETING_NAME_DUPLICATE", existingId === undefined ? undefined : { existingId });
 }
 
-/** Renames targetings one by one: a later item may use a name that an earlier one frees (management-api 4.1). */
+/**
+ * Renames targetings one after the other. A later item can use a name that an earlier item freed (management-api 4.1).
+ */
 export function renameTargetings(
   project: Project,
   items: readonly TargetingRename[],
@@ -100,7 +105,10 @@ export function renameTargetings(
   });
 }
 
-/** Deletes targetings as one unit (management-api 4.1). Those with options in a running campaign are locked (7.2). */
+/**
+ * Deletes targetings. Those without an error are deleted all together or not at all (management-api 4.1). A targeting
+ * with options in a running campaign is locked (7.2).
+ */
 export function deleteTargetings(
   project: Project,
   ids: readonly string[],
@@ -123,14 +131,17 @@ export function deleteTargetings(
   return applyUnit(checked, interference);
 }
 
-/** Get a Targeting. */
+/** Answers Get a Targeting. */
 export function getTargeting(project: Project, id: string): Outcome {
   const targeting = project.targetings.get(id);
   if (targeting === undefined) return { error: businessError("TARGETING_NOT_FOUND") };
   return { body: targetingRecordOf(targeting) };
 }
 
-/** List Options: the top level in creation order, or the sub-options of `parent` (management-api 7.4 case 8, 8.1). */
+/**
+ * Answers List Options: top-level options in creation order, or sub-options of `parent` (management-api 7.4 case 8,
+ * 8.1).
+ */
 export function listOptions(project: Project, targetingId: string, query: ListQuery): Outcome {
   const targeting = project.targetings.get(targetingId);
   if (targeting === undefined) return { error: businessError("TARGETING_NOT_FOUND") };
@@ -147,7 +158,7 @@ export function listOptions(project: Project, targetingId: string, query: ListQu
   return { body: { items, total: list.size } };
 }
 
-/** Get an Option, with one page of its Context IDs (management-api 8.1). */
+/** Answers Get an Option, with one page of its Context IDs (management-api 8.1). */
 export function getOption(project: Project, id: string, query: GetQuery): Outcome {
   const option = project.options.get(id);
   if (option === undefined) return { error: businessError("TARGETING_CATEGORY_NOT_FOUND") };

@@ -25,9 +25,8 @@ import {
   type StoredOption,
 } from "./store.ts";
 
-/** The claims of earlier items of an update request, in addition to the claims of every request. */
 interface UpdateClaims extends Claims {
-  /** The number of sub-options that moved into a group. They do not count yet as sub-options that remain. */
+  /** How many sub-options this request has moved into each group. They do not count as remaining sub-options yet. */
   readonly arrivals: Map<string, number>;
   /** Groups that had no own Context IDs before this request. */
   readonly hadNoContexts: Set<string>;
@@ -35,7 +34,7 @@ interface UpdateClaims extends Claims {
 
 const NOT_SUPPORTED = businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
 
-/** Updates options one by one: a failed item does not affect others (management-api 4.1). */
+/** Updates options one by one. A failed item does not affect others (management-api 4.1). */
 export function updateOptions(
   project: Project,
   items: readonly OptionUpdate[],
@@ -59,7 +58,7 @@ export function updateOptions(
   });
 }
 
-/** Returns the new name that an item requests for its option; none if the name stays the same. */
+/** Returns the new name that an item gives its option. `names` is empty if the name stays the same. */
 function newNameOf(project: Project, item: OptionUpdate): { place: string; names: readonly string[] } {
   const option = project.options.get(item._id);
   const changes = item.name !== undefined && option !== undefined && option.name !== item.name;
@@ -80,7 +79,7 @@ function updateError(
   );
 }
 
-/** Returns the error of management-api 7.4 cases 9, 2 and 5, or undefined. */
+/** Returns the error if a change does not fit the option's type (management-api 7.4 cases 2, 5 and 9). */
 function typeError(project: Project, option: StoredOption, item: OptionUpdate): BusinessError | undefined {
   const isGroup = option.type === "collection";
   if (isUnchangeable(project, option)) return NOT_SUPPORTED;
@@ -89,15 +88,17 @@ function typeError(project: Project, option: StoredOption, item: OptionUpdate): 
 }
 
 /**
- * Returns whether an option is stored in a form that the API cannot change: a group inside a group, or an option in
- * such a group.
+ * Returns whether the API cannot change an option, because it is a group inside a group or an option of such a group.
  */
 export function isUnchangeable(project: Project, option: StoredOption): boolean {
   if (option.parent === undefined) return false;
   return option.type === "collection" || project.options.get(option.parent)?.parent !== undefined;
 }
 
-/** Returns the error of a move or a detachment (management-api 7.2, 7.4 cases 4 and 6), or undefined. */
+/**
+ * Returns the error if an option cannot move to the group `to`, or to the top level if `to` is null (management-api
+ * 7.2, 7.4 cases 4 and 6).
+ */
 function moveError(
   claims: UpdateClaims,
   option: StoredOption,
@@ -119,12 +120,12 @@ function moveError(
     : undefined;
 }
 
-/** Returns the number of sub-options of a group that earlier items of the request did not add. */
+/** Counts the sub-options that a group had before this request and still has. */
 function stayingChildren(claims: UpdateClaims, group: StoredOption): number {
   return group.children.size - (claims.arrivals.get(group._id) ?? 0);
 }
 
-/** Returns whether a group has own Context IDs, and had them before the request. */
+/** Returns whether a group has own Context IDs now and had some before this request. */
 function keepsOwnContexts(claims: UpdateClaims, group: StoredOption): boolean {
   return group.contexts.length > 0 && !claims.hadNoContexts.has(group._id);
 }
@@ -141,7 +142,10 @@ function nameError(
   return namesTaken(targeting, [name], option._id);
 }
 
-/** Returns the error of a change of Context IDs (management-api 7.2, 7.4 case 7, 8.1, 8.2 rule 1), or undefined. */
+/**
+ * Returns the error if the Context IDs of an option cannot be changed so (management-api 7.2, 7.4 case 7, 8.1, 8.2 rule
+ * 1).
+ */
 function contextsError(claims: UpdateClaims, option: StoredOption, changes: ContextChanges): BusinessError | undefined {
   const after = contextsAfter(option.contexts, changes);
   if (option.type === "collection") {
@@ -161,7 +165,7 @@ function contextsError(claims: UpdateClaims, option: StoredOption, changes: Cont
   return projectContextError(claims, after.size - option.contexts.length);
 }
 
-/** The Context IDs of an option after a change: `set`, or the present ones with `add` and then without `remove`. */
+/** Returns the Context IDs after a change. `set` replaces all; otherwise `add` is applied first, then `remove`. */
 function contextsAfter(before: readonly string[], changes: ContextChanges): ReadonlySet<string> {
   if (changes.set !== undefined) return new Set(changes.set);
   const after = new Set(before);
@@ -197,7 +201,7 @@ function writeContexts(claims: UpdateClaims, option: StoredOption, after: Readon
   replaceContexts(claims.project, option, after);
 }
 
-/** Applies what remains of an update that failed between its `add` and its `remove` (management-api 4.1). */
+/** Applies only the `add` of an update that failed before its `remove` (management-api 4.1). */
 function applyAddAlone(claims: UpdateClaims, option: StoredOption, item: OptionUpdate): void {
   const add = item.contexts?.add;
   if (add === undefined || item.contexts?.remove === undefined) return;
