@@ -1,6 +1,6 @@
 import { EVENT_FIELDS, EVENTS, type EventSpec, ITEM_FIELDS, type Parameter } from "../spec/events.ts";
 
-/** The parameters that an event or an item may have, indexed for fast checks. */
+/** The parameters of an event or item, indexed for fast checks. */
 export interface Shape {
   readonly parameters: ReadonlyMap<string, Parameter>;
   readonly required: readonly string[];
@@ -18,27 +18,26 @@ function shapeOf(parameters: Readonly<Record<string, Parameter>>): Shape {
 
 const entries: readonly (readonly [string, EventSpec])[] = Object.entries(EVENTS);
 
-/** The names of the supported events, in the order of the document (event-tracking-api 2.2). */
 export const EVENT_NAMES: readonly string[] = entries.map(([name]) => name);
 
-/** Every supported event with its parameters, then the fields of all events (event-tracking-api 2.1, 2.2). */
+/** The parameters of every supported event, and the fields that all events have (event-tracking-api 2.1, 2.2). */
 export const EVENT_SHAPES: ReadonlyMap<string, Shape> = new Map(
   entries.map(([name, { parameters }]) => [name, shapeOf({ ...parameters, ...EVENT_FIELDS })]),
 );
 
-/** The fields of an entry of `items` (event-tracking-api 2.3). */
+/** The fields of one entry of `items` (event-tracking-api 2.3). */
 export const ITEM_SHAPE: Shape = shapeOf(ITEM_FIELDS);
 
-/** The fields that every event may have, independent of its name (event-tracking-api 2.1). */
+/** The fields that every event has (event-tracking-api 2.1). */
 export const COMMON_SHAPE: Shape = shapeOf(EVENT_FIELDS);
 
 /**
- * What the service does with an event: records it, drops it silently (`ignored`) or answers `!invalid` (`rejected`);
- * `uncertain`: the documents do not say.
+ * What the service does with an event: it records it, silently drops it (`ignored`) or answers `!invalid` (`rejected`).
+ * `uncertain`: the API document does not say.
  */
 export type Verdict = "recorded" | "ignored" | "rejected" | "uncertain";
 
-/** How a rule is known: the document states it, we assume it, or the document does not show it. */
+/** Whether the API document states a rule, it is assumed, or the document says nothing about the case. */
 export type RuleBasis = "documented" | "assumed" | "notShown";
 
 export const BASIS_WORDS = {
@@ -47,16 +46,19 @@ export const BASIS_WORDS = {
   notShown: "not shown in the documents",
 } as const satisfies Record<RuleBasis, string>;
 
-/** One rule of the event API: the verdict if an event breaks it, and how we know. */
+/** A rule of the event API. */
 export interface Rule {
-  /** The verdict of an event that breaks the rule; absent if the rule does not affect the verdict. */
+  /** The verdict on an event that breaks the rule. Absent if the rule does not change the verdict. */
   readonly verdict?: Verdict;
   readonly basis: RuleBasis;
-  /** The section of event-tracking-api that states the rule or is closest to it. */
+  /** The section of event-tracking-api that states the rule, or the closest one. */
   readonly section: string;
 }
 
-/** Every rule that the validator checks, by its stable short name (event-tracking-api 2, 7, 8, and the assumptions). */
+/**
+ * The rules that the validator checks (event-tracking-api 2, 7, 8; some assumed). The names are public and do not
+ * change.
+ */
 export const RULES = {
   bodyNotObject: { verdict: "rejected", basis: "assumed", section: "2.1" },
   uidMissing: { verdict: "rejected", basis: "assumed", section: "2.1" },
@@ -85,37 +87,39 @@ export const RULES = {
 
 export type RuleName = keyof typeof RULES;
 
-/** One problem or remark about an event, with its path in the event. */
+/** A rule that an event breaks, and where. */
 export interface Finding {
   readonly path: string;
   readonly rule: RuleName;
   readonly section: string;
   readonly basis: RuleBasis;
-  /** `verdict`: the event is not recorded, or may not be. `warning`: the finding does not change the verdict. */
+  /** `verdict`: because of this finding the event is not recorded, or perhaps not. `warning`: the event is recorded. */
   readonly severity: "verdict" | "warning";
   readonly message: string;
   readonly fix: string;
 }
 
-/** The verdict on one event, its basis, and all findings. The decisive findings come first. */
+/** The verdict on an event and all findings. Those that decide the verdict come first. */
 export interface Validation {
   readonly verdict: Verdict;
   readonly basis: RuleBasis;
   readonly findings: readonly Finding[];
 }
 
-/** The verdicts in ascending precedence: a later one overrides an earlier one. */
+/** If an event breaks several rules, the verdict that is later in this list counts. */
 const PRECEDENCE = ["recorded", "uncertain", "ignored", "rejected"] as const satisfies readonly Verdict[];
 
 const PLAIN: Validation = Object.freeze({ verdict: "recorded", basis: "documented", findings: Object.freeze([]) });
 
-/** Creates the finding of a rule. Section, basis and severity come from the rule. */
+/** Returns a finding with section, basis and severity of its rule. */
 export function finding(rule: RuleName, path: string, message: string, fix: string): Finding {
   const { section, basis } = RULES[rule];
   return { path, rule, section, basis, severity: strength(rule) > 0 ? "verdict" : "warning", message, fix };
 }
 
-/** Derives the verdict from the findings (precedence: rejected, ignored, uncertain, recorded). */
+/**
+ * Returns the verdict that follows from the findings: the first of rejected, ignored, uncertain, recorded that applies.
+ */
 export function deriveVerdict(findings: readonly Finding[]): Validation {
   if (findings.length === 0) return PLAIN;
   const ordered = findings.toSorted((one, other) => strength(other.rule) - strength(one.rule));
@@ -125,8 +129,8 @@ export function deriveVerdict(findings: readonly Finding[]): Validation {
 }
 
 /**
- * Returns the basis of a verdict. One documented reason is enough to drop or reject an event; one assumption makes
- * `recorded` an assumption.
+ * Returns the basis of a verdict. A drop or rejection is documented if one of its reasons is. A recorded event is
+ * documented only if no finding is assumed.
  */
 function basisOf(verdict: Verdict, bases: readonly RuleBasis[]): RuleBasis {
   if (verdict === "recorded") return bases.length === 0 ? "documented" : "assumed";

@@ -6,35 +6,36 @@ import type { ArrivedEvent } from "./expectations.ts";
 import { nearestName, rememberingNearestName } from "./spelling.ts";
 import { validateEvent } from "./validate.ts";
 
-/** The wrong events of one name: how many of how many, and how often they broke each rule. */
+/** The events of one name that were not recorded: how many (`wrong`) of all (`of`), and why. */
 export interface WrongEvents {
   readonly wrong: number;
   readonly of: number;
-  /** Counts by `rule path`, without the positions within `items`: the three most frequent. */
+  /** The three most frequent findings, as `rule path` without positions in `items`, and how often each occurred. */
   readonly rules: Readonly<Record<string, number>>;
 }
 
-/** The number of events with an unsupported name, and the supported name that was probably meant. */
+/** An unsupported event name that was sent. `nearest` is the supported name that was probably meant. */
 interface UnsupportedName {
   readonly count: number;
   readonly nearest?: string;
 }
 
 /**
- * What traffic covered of the catalogue (event-tracking-api 2.2). Each event name is in one of the first four lists.
+ * Which parts of the event catalogue the received events cover (event-tracking-api 2.2). Each event name is in exactly
+ * one of `neverSeen`, `alwaysRight`, `sometimesWrong` and `alwaysWrong`.
  */
 export interface Coverage {
   readonly summary: string;
   readonly neverSeen: readonly string[];
-  /** How many events arrived, for each name whose events were all recorded. */
+  /** The names whose events were all recorded, with the number of events. */
   readonly alwaysRight: Readonly<Record<string, number>>;
   readonly sometimesWrong: Readonly<Record<string, WrongEvents>>;
   readonly alwaysWrong: Readonly<Record<string, WrongEvents>>;
-  /** For each event name that arrived, the parameters that none of its events had. */
+  /** For each received event name, the parameters that none of its events had. */
   readonly parametersNeverSeen: Readonly<Record<string, readonly string[]>>;
   /** The ten most frequent unsupported names. Long names are cut. */
   readonly unsupported: Readonly<Record<string, UnsupportedName>>;
-  /** How often the traffic broke each rule, including rules that only warn. */
+  /** How often events broke each rule, including rules that only cause warnings. */
   readonly rules: Readonly<Partial<Record<RuleName, number>>>;
 }
 
@@ -43,13 +44,13 @@ interface Seen {
   wrong: number;
   readonly parameters: Map<string, number>;
   readonly platforms: Map<string, number>;
-  /** The rules that events broke which were not recorded. */
+  /** How often the events that were not recorded broke each rule. */
   readonly rules: Map<string, number>;
 }
 
-/** The counts of all arrived events, from which every report is made. */
+/** Counts over all received events. All reports on coverage use them. */
 export interface CountedEvents {
-  /** By event name, in the order of the document; only names that arrived. */
+  /** By event name, in the order of the document. Contains only received names. */
   readonly seen: ReadonlyMap<string, Seen>;
   readonly unsupported: ReadonlyMap<string, number>;
   readonly rules: ReadonlyMap<RuleName, number>;
@@ -59,12 +60,11 @@ const NAMES_LISTED = 10;
 const RULES_LISTED = 3;
 const LONGEST_NAME = 80;
 
-/** The parameters of each event, without the fields that all events have. */
 const OWN_PARAMETERS = Object.entries<EventSpec>(EVENTS).map(
   ([name, { parameters }]) => [name, Object.keys(parameters)] as const,
 );
 
-/** Counts the events that arrived, their parameters, and their mistakes. */
+/** Counts the received events, their parameters, and the rules that they broke. */
 export function countArrived(arrived: readonly ArrivedEvent[]): CountedEvents {
   const all = new Map(EVENT_NAMES.map((name) => [name, newSeen()] as const));
   const unsupported = new Map<string, number>();
@@ -95,7 +95,7 @@ function newSeen(): Seen {
   return { count: 0, wrong: 0, parameters: new Map(), platforms: new Map(), rules: new Map() };
 }
 
-/** Reports which events, parameters and rules the traffic covered, and which events were recorded correctly. */
+/** Reports which events, parameters and rules the received events covered, and which events were not recorded. */
 export function coverageOf({ seen, unsupported, rules }: CountedEvents): Coverage {
   const events = [...seen];
   const right = events.filter(([, { wrong }]) => wrong === 0);
@@ -160,16 +160,16 @@ function mostFrequent(counts: ReadonlyMap<string, number>, most?: number): reado
   return [...counts].toSorted(([, one], [, other]) => other - one).slice(0, most);
 }
 
-/** How often one of the 13 events arrived, with which parameters. */
+/** How often one supported event was received, and with which parameters. */
 export interface EventCoverage {
   readonly eventName: string;
   readonly count: number;
   readonly wrong?: number;
-  /** How many events had each parameter, 0 included. Empty if the event never arrived. */
+  /** How many events had each parameter, 0 included. Empty if no event was received. */
   readonly parameters: Readonly<Record<string, number>>;
   /**
-   * The number of events of the three most frequent platforms, `(none)` and `(others)`; absent if none named a
-   * platform.
+   * The number of events by platform: the three most frequent ones, `(none)` and `(others)`. Absent if no event names
+   * its platform.
    */
   readonly byPlatform?: Readonly<Record<string, number>>;
 }
@@ -178,10 +178,10 @@ const PLATFORMS_LISTED = 3;
 const LONGEST_PLATFORM = 8;
 const NO_PLATFORM = "(none)";
 const OTHER_PLATFORMS = "(others)";
-/** Fields that are not counted as parameters: all events have the first two, and platforms are counted apart. */
+/** These fields are not counted as parameters: all events have a name and a user, and `byPlatform` counts platforms. */
 const SEPARATE_FIELDS: ReadonlySet<string> = new Set(["uid", "eventName", "platform"]);
 
-/** Reports the coverage of each of the 13 events (event-tracking-api 2.2), including those that never arrived. */
+/** Reports the coverage of each of the 13 supported events (event-tracking-api 2.2), in the order of the document. */
 export function eventCoverageOf({ seen }: CountedEvents): readonly EventCoverage[] {
   const common = commonPlatforms([...seen.values()]);
   return EVENT_NAMES.map((eventName) => {
@@ -199,7 +199,7 @@ export function eventCoverageOf({ seen }: CountedEvents): readonly EventCoverage
   });
 }
 
-/** Returns the most frequent platforms over all events, so that every event reports the same ones. */
+/** Returns the most frequent platforms of all events, so that the report of each event has the same ones. */
 function commonPlatforms(events: readonly Seen[]): ReadonlySet<string> {
   const all = new Map<string, number>();
   for (const { platforms } of events) for (const [name, count] of platforms) increase(all, name, count);

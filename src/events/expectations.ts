@@ -3,7 +3,7 @@ import { thousands } from "../platform/text.ts";
 import type { Verdict } from "./catalogue.ts";
 import { nearestName } from "./spelling.ts";
 
-/** An event that a sandbox received: its body, its verdict, and its time of arrival (milliseconds since 1970). */
+/** An event that a sandbox received. `arrivedAt` is in milliseconds since 1970. */
 export interface ArrivedEvent {
   readonly body: unknown;
   readonly verdict: Verdict;
@@ -13,19 +13,19 @@ export interface ArrivedEvent {
 export interface Expectation {
   readonly eventName: string;
   /**
-   * Parameters that the event must have. Objects may have more fields, and each entry of an array must match an actual
-   * one.
+   * Parameters that the event must have. Objects may have more fields. Each entry of an array must match an entry of
+   * the actual array.
    */
   readonly where?: Readonly<Record<string, unknown>> | undefined;
-  /** The exact number of events; if absent, at least one. */
+  /** The exact number of events. Absent: at least one. */
   readonly count?: number | undefined;
   /**
-   * The expected verdict. If absent, it is `recorded`, and no event with this name and these parameters may be lost.
+   * The verdict that the events must have. Absent: at least one is recorded, and no event with this name and these
+   * parameters is ignored or rejected.
    */
   readonly verdict?: Verdict | undefined;
 }
 
-/** Conditions that all expectations must meet together. */
 export interface ExpectationOptions {
   /** The events of each expectation must arrive after those of the previous expectation. */
   readonly inOrder?: boolean | undefined;
@@ -33,7 +33,7 @@ export interface ExpectationOptions {
   readonly withinMs?: number | undefined;
 }
 
-/** Whether an expectation is met, the number of events found for it, and the reason if it is not met. */
+/** The result of one expectation. `found` counts its events. `reason` is present if it is not met. */
 export interface ExpectationResult {
   readonly met: boolean;
   readonly found: number;
@@ -41,7 +41,8 @@ export interface ExpectationResult {
 }
 
 /**
- * Checks expectations, one result for each in order. With `withinMs`, the time window that meets most of them counts.
+ * Checks expectations and returns one result for each, in their order. With `withinMs`, checks the time window in which
+ * most expectations are met.
  */
 export function checkExpectations(
   arrived: readonly ArrivedEvent[],
@@ -78,11 +79,11 @@ function sortedByTime(arrived: readonly ArrivedEvent[]): readonly ArrivedEvent[]
   return arrived.toSorted((one, other) => one.arrivedAt - other.arrivedAt);
 }
 
-/** The events of one expectation, as positions in the list of events that is sorted by time. */
+/** The events that belong to one expectation, as positions in the list of events sorted by time. */
 interface Found {
   readonly expectation: Expectation;
   /**
-   * All events with the name and parameters; `wanted` have the expected verdict; `lost` were ignored or rejected
+   * `meant` has the expected name and parameters, `wanted` the expected verdict as well. `lost` was ignored or rejected
    * although no verdict is expected.
    */
   readonly meant: readonly number[];
@@ -103,7 +104,7 @@ interface Stretch {
   readonly end: number;
 }
 
-/** Returns the first time window that meets most expectations, and begins with an event that matches one. */
+/** Returns the first time window in which most expectations are met. It begins with an event of one of them. */
 function bestStretch(
   events: readonly ArrivedEvent[],
   all: readonly Found[],
@@ -125,7 +126,7 @@ function bestStretch(
   return best;
 }
 
-/** Whether an expectation is met within a range, and if not, why. */
+/** Whether an expectation is met within a time window. */
 interface Judgement {
   readonly met: boolean;
   readonly found: number;
@@ -149,7 +150,7 @@ function judged(all: readonly Found[], { start, end }: Stretch, inOrder: boolean
   });
 }
 
-/** Returns the index of the first position that is at least `least`. Positions are sorted. */
+/** Returns the index of the first position that is not less than `least`. `positions` must be ascending. */
 function firstFrom(positions: readonly number[], least: number): number {
   let low = 0;
   let high = positions.length;
@@ -211,13 +212,18 @@ function matches(value: unknown, wanted: unknown): boolean {
   );
 }
 
-/** Whether events arrived in the expected order. If not, the reason names the event that broke it, and by how much. */
+/**
+ * Whether events arrived in the expected order. The reason names the first event that did not, and the time difference.
+ */
 export interface OrderResult {
   readonly met: boolean;
   readonly reason?: string;
 }
 
-/** Checks the order of events. Each expectation needs `count` events, or one; those with a count of 0 are skipped. */
+/**
+ * Checks that events arrived in the order of `expect`. Each expectation needs `count` events, by default one.
+ * Expectations with a count of 0 are skipped.
+ */
 export function checkOrder(arrived: readonly ArrivedEvent[], expect: readonly Expectation[]): OrderResult {
   const events = sortedByTime(arrived);
   let after = 0;
@@ -260,28 +266,28 @@ function orderProblem(
   const at = wanted[tooEarly - 1] ?? -1;
   const latest = events[at];
   if (before === undefined || latest === undefined || wanted.length < needed) {
-    const missing = meant.length === 0 ? "never came" : `came, but not as ${expectation.verdict ?? "recorded"}`;
-    const came = wanted.length === 0 ? missing : `came ${wanted.length} of ${needed} times`;
+    const missing = meant.length === 0 ? "did not arrive" : `arrived, but not as ${expectation.verdict ?? "recorded"}`;
+    const came = wanted.length === 0 ? missing : `arrived ${wanted.length} of ${needed} times`;
     return before === undefined ? `${name} ${came}` : `${name} ${came}; it is expected after ${before.name}`;
   }
-  // One event cannot meet two expectations.
-  if (at === before.position) return `${name} did not come again after ${before.name}`;
+  // The latest event is already used for the previous expectation, and one event cannot meet two expectations.
+  if (at === before.position) return `${name} did not arrive again after ${before.name}`;
   const early = thousands(before.arrivedAt - latest.arrivedAt);
   const usable = wanted.length - tooEarly;
-  const which = usable === 0 ? "" : `: ${usable} of ${needed} came after it`;
-  return `${name} came ${early} ms before ${before.name}, not after it${which}`;
+  const which = usable === 0 ? "" : `: ${usable} of ${needed} arrived after it`;
+  return `${name} arrived ${early} ms before ${before.name}, not after it${which}`;
 }
 
-/** Whether all expected events arrived within the allowed time, and how long they took. */
+/** Whether all expected events arrived within the allowed time, and how long it took. */
 export interface DurationResult {
   readonly met: boolean;
-  /** Milliseconds from the first expected event to the last; absent if not all of them arrived. */
+  /** Milliseconds from the first to the last expected event. Absent if some did not arrive. */
   readonly tookMs?: number;
 }
 
 /**
- * Returns the shortest time in which all expected events arrived. `inOrder`: only sequences in the order of `expect`
- * count, unless there is none.
+ * Returns the shortest time in which all expected events arrived. With `inOrder`, tries only sequences in the order of
+ * `expect`; if there is none, any order.
  */
 export function checkDuration(
   arrived: readonly ArrivedEvent[],
@@ -295,7 +301,7 @@ export function checkDuration(
   return tookMs === undefined ? { met: false } : { met: tookMs <= withinMs, tookMs };
 }
 
-/** Returns the shortest time, in milliseconds, in which all wanted events arrived; undefined if they never did. */
+/** Returns the shortest time in milliseconds in which all wanted events arrived. Undefined if some did not arrive. */
 function shortest(events: readonly ArrivedEvent[], all: readonly Found[], inOrder: boolean): number | undefined {
   const starts = inOrder ? (all[0]?.wanted ?? []) : all.flatMap(({ wanted }) => wanted);
   let least: number | undefined;
@@ -308,7 +314,10 @@ function shortest(events: readonly ArrivedEvent[], all: readonly Found[], inOrde
   return least;
 }
 
-/** Returns the position of the event that completes all expectations, counted from `start`. */
+/**
+ * Returns the position of the event that meets the last open expectation if counting begins at `start`. Undefined if
+ * some expectation stays open.
+ */
 function endOf(all: readonly Found[], start: number, inOrder: boolean): number | undefined {
   let after = start;
   let end = start;

@@ -3,20 +3,19 @@ import { type Finding, RULES, type RuleBasis, type RuleName } from "./catalogue.
 import { type NearestName, nearestName, rememberingNearestName } from "./spelling.ts";
 import { validateEvent } from "./validate.ts";
 
-/** One problem or remark about an event that arrived. */
+/** A rule that a received event breaks. */
 export interface ArrivedFinding extends Pick<Finding, "path" | "basis" | "message" | "fix"> {
-  /** The validator's rule, or the sandbox's name for a rule that the validator cannot check. */
+  /** The name of the validator's rule, or of the sandbox's rule if the validator cannot check it. */
   readonly code: string;
-  /** Whether the event was not recorded, or may not be, because of this finding. */
+  /** Whether because of this finding the event is not recorded, or perhaps not. */
   readonly isDecisive: boolean;
 }
 
-/** The parts of an arrived event that findings are made from. */
 type Arrived = Pick<SandboxEvent, "body" | "text"> & {
   readonly findings: readonly Pick<SandboxEvent["findings"][number], "path" | "rule" | "effect">[];
 };
 
-/** The findings of a sandbox about the headers of an event. */
+/** What is wrong with the headers of an event, by the path in the sandbox's finding. */
 const HEADER_FINDINGS: ReadonlyMap<string, ArrivedFinding> = new Map([
   [
     "headers.authorization",
@@ -24,8 +23,8 @@ const HEADER_FINDINGS: ReadonlyMap<string, ArrivedFinding> = new Map([
       path: "headers.authorization",
       code: "authorization",
       basis: "assumed",
-      message: "the header Authorization holds no app key that is known here",
-      fix: "send the key of the app",
+      message: "the Authorization header does not contain a known app key",
+      fix: "send the app key of the project",
       isDecisive: true,
     },
   ],
@@ -35,14 +34,14 @@ const HEADER_FINDINGS: ReadonlyMap<string, ArrivedFinding> = new Map([
       path: "headers.content-type",
       code: "contentType",
       basis: "notShown",
-      message: "the header Content-Type does not say JSON",
+      message: "the Content-Type header is not application/json",
       fix: "send application/json",
       isDecisive: true,
     },
   ],
 ]);
 
-/** The validator's names for rules that a sandbox names differently. */
+/** The validator's name for each rule that the sandbox names differently. */
 const SANDBOX_RULES: ReadonlyMap<string, RuleName> = new Map([
   ["notAnObject", "bodyNotObject"],
   ["eventNameLength", "eventNameTooLong"],
@@ -51,7 +50,7 @@ const SANDBOX_RULES: ReadonlyMap<string, RuleName> = new Map([
   ["notAParameter", "unknownParameter"],
 ]);
 
-/** Returns all findings about an event that arrived. The decisive findings come first. */
+/** Returns all findings about a received event. Those that decide its verdict come first. */
 export function arrivedFindings(
   { body, text, findings }: Arrived,
   nearest: NearestName = nearestName,
@@ -78,7 +77,7 @@ function bodyFindings({ body, text, findings }: Arrived, nearest: NearestName): 
     const fix = "send an object with uid and eventName";
     return [{ path: "", code: "bodyNotObject", basis, message: "the body is not JSON", fix, isDecisive: true }];
   }
-  // The body is too large for the sandbox's answer, so only the sandbox's own findings are known.
+  // The sandbox omitted the body because of its size, so the validator cannot check it.
   return findings.flatMap(({ path, rule, effect }) =>
     HEADER_FINDINGS.has(path) ? [] : [sandboxFinding({ path, rule, isDecisive: effect !== "unused" })],
   );
@@ -91,7 +90,7 @@ function sandboxFinding({
 }: Pick<ArrivedFinding, "path" | "isDecisive"> & { readonly rule: string }) {
   const code = SANDBOX_RULES.get(rule) ?? rule;
   const basis: RuleBasis = isRule(code) ? RULES[code].basis : "notShown";
-  const message = "the sandbox found this in a body that is too large to be shown";
+  const message = "the sandbox reports this rule; the body is too large to show its value";
   return { path, code, basis, message, fix: "compare this field with list_event_types", isDecisive };
 }
 
@@ -99,7 +98,7 @@ function isRule(code: string): code is RuleName {
   return Object.hasOwn(RULES, code);
 }
 
-/** Returns how the verdict of an arrived event was determined. */
+/** Returns whether the verdict on a received event is documented or assumed. */
 export function verdictBasis(event: Arrived & Pick<SandboxEvent, "verdict">, nearest?: NearestName): RuleBasis {
   const { verdict, basis } = validateEvent(event.body, nearest);
   if (event.body !== undefined && verdict === event.verdict) return basis;
@@ -107,7 +106,7 @@ export function verdictBasis(event: Arrived & Pick<SandboxEvent, "verdict">, nea
   return deciding[0]?.basis ?? "documented";
 }
 
-/** Events of one name that have the same finding. */
+/** Events with the same name and the same finding. `of` counts all events with that name. */
 export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
   readonly eventName: string | null;
   readonly count: number;
@@ -116,8 +115,8 @@ export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
 }
 
 /**
- * Groups the reasons why arrived events were not recorded, or may not be, the most frequent first. Positions within
- * `items` are omitted. Message and fix are those of the first event.
+ * Returns why received events were not recorded, or perhaps not, with the most frequent reason first. Positions in
+ * `items` are omitted. `message` and `fix` are those of the first event.
  */
 export function wrongKinds(arrived: readonly SandboxEvent[]): readonly WrongKind[] {
   const kinds = new Map<string, { readonly kind: Omit<WrongKind, "count" | "of">; count: number }>();

@@ -2,12 +2,15 @@ import type { SandboxApi } from "../api/events.ts";
 import { isJsonObject } from "../platform/json.ts";
 import type { Verdict } from "./catalogue.ts";
 
-/** The number of newest events to search. Other events may arrive at the same time as the searched one. */
+/** How many of the newest events are searched. Other events may arrive at the same time. */
 const LOOKED_AT = 50;
-/** A longer `uid` would make the URL too long for servers. */
+/** With a longer `uid`, servers may reject the URL as too long. */
 const LONGEST_UID = 512;
 
-/** Creates a function that finds the sandbox's verdict on an event that was just sent. */
+/**
+ * Returns a function that looks up the sandbox's verdict on an event that was just sent. It returns undefined if the
+ * sandbox has no such event.
+ */
 export function observerOf(sandbox: SandboxApi): (event: unknown) => Promise<Verdict | undefined> {
   return async (event) => {
     const uid = isJsonObject(event) ? event.uid : undefined;

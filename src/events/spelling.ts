@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject, parseJson } from "../platform/json.ts";
 import { editDistance, mistyped, withoutSeparators } from "../platform/near-words.ts";
 import type { EVENT_FIELDS, EVENTS, EventName, ITEM_FIELDS } from "../spec/events.ts";
 
-/** Finds the valid name that a wrong name was probably meant to be; undefined if none is similar. */
+/** Returns the valid name that was probably meant by `name`. Undefined if none is similar. */
 export type NearestName = (name: string, valid: readonly string[]) => string | undefined;
 
 type ParametersOf<Event> = Event extends { readonly parameters: infer Parameters } ? keyof Parameters : never;
@@ -13,7 +13,10 @@ type KnownName =
   | keyof typeof ITEM_FIELDS
   | ParametersOf<(typeof EVENTS)[EventName]>;
 
-/** Other systems' names of events and parameters (event-tracking-api 2.2), in lower case without separators. */
+/**
+ * Names that other systems use for these events and parameters (event-tracking-api 2.2), in lower case without
+ * separators.
+ */
 const SYNONYM_TABLE = {
   app_open: ["applaunch", "launch", "openapp", "appstart", "sessionstart", "firstopen"],
   sign_up: ["register", "registration", "completeregistration", "userregistered", "signupcomplete", "join"],
@@ -87,15 +90,14 @@ const MEANINGS: ReadonlyMap<string, readonly string[]> = new Map(
   ]),
 );
 
-/** The known names in lower case and without separators. */
 const BARE_NAMES: ReadonlyMap<string, string> = new Map(KNOWN_NAMES.map(([name]) => [name, withoutSeparators(name)]));
 
 const LONGEST_NAME = 40;
 const REMEMBERED_NAMES = 1000;
 
 /**
- * Returns the entry of `valid` that is most similar to `name`: one that differs only in case and separators, then one
- * with `name` as a synonym, then one with at most a third of the letters (two at most) mistyped.
+ * Returns the entry of `valid` that is most similar to `name`. Tries in this order: differences in case and separators
+ * only, other systems' names, and up to two mistyped letters (at most a third of all).
  */
 export function nearestName(name: string, valid: readonly string[]): string | undefined {
   if (name.length > LONGEST_NAME) return undefined;
@@ -108,7 +110,7 @@ export function nearestName(name: string, valid: readonly string[]): string | un
   );
 }
 
-/** Creates a `nearestName` that caches its results, since many events of one batch share a mistake. */
+/** Returns a `nearestName` that caches its results, because many events of a batch have the same mistake. */
 export function rememberingNearestName(): NearestName {
   return remembering(nearestName);
 }
@@ -126,8 +128,9 @@ export function remembering(find: NearestName): NearestName {
 }
 
 /**
- * Returns the entry of `valid` of which `name` is clearly a misspelling: in case, separators or a few letters, if no
- * other entry is as similar. Synonyms do not count, because they may mean something else, and digits must be equal.
+ * Returns the entry of `valid` of which `name` is clearly a misspelling: it differs in case, separators or a few
+ * letters, and no other entry is as similar. Digits must be equal. Other systems' names do not count, because they may
+ * mean something else.
  */
 export function closestSpelling(name: string, valid: readonly string[]): string | undefined {
   if (name.length > LONGEST_NAME || valid.includes(name)) return undefined;
@@ -145,7 +148,7 @@ export function closestSpelling(name: string, valid: readonly string[]): string 
   return undefined;
 }
 
-/** Returns the only entry of `valid` that other systems call `name`; undefined if there is none, or more than one. */
+/** Returns the entry of `valid` that other systems call `name`. Undefined if there is none or more than one. */
 export function synonymOf(name: string, valid: readonly string[]): string | undefined {
   if (valid.includes(name)) return undefined;
   const [only, ...others] = (MEANINGS.get(bare(name)) ?? []).filter((meaning) => valid.includes(meaning));
@@ -161,8 +164,8 @@ function bare(name: string): string {
 }
 
 /**
- * Parses `items`, or entries of it, that were sent as a JSON string. All other strings stay, even if a number is
- * expected: the validator judges what is sent.
+ * Parses `items`, or entries of it, that were sent as JSON strings. Changes no other string, because the validator must
+ * judge the event as it was sent.
  */
 export function parseNestedJson(event: JsonObject): JsonObject {
   if (!Object.hasOwn(event, "items")) return event;

@@ -27,7 +27,7 @@ const STRING_LIMIT = EVENT_LIMITS.stringLength.value;
 const NAME_LIMIT = EVENT_LIMITS.eventNameLength.value;
 
 /**
- * Predicts what the service does with an event (event-tracking-api 2, 7, 8, and assumptions). Accepts any JSON value
+ * Predicts what the service does with an event (event-tracking-api 2, 7, 8; some rules assumed). Accepts any JSON value
  * and never throws. `nearest` suggests names; for many events, pass one that caches.
  */
 export function validateEvent(event: unknown, nearest: NearestName = nearestName): Validation {
@@ -113,7 +113,7 @@ function checkValue(check: Check, value: unknown, path: string, name: string, pa
   } else if (typeof value !== parameter.type) {
     checkFreeValue(check, value, path);
     const wanted = parameter.type === "items" ? "an array of objects" : `a ${parameter.type}`;
-    const message = `"${name}" is ${kindOf(value)}, not ${wanted}; what the service makes of that is not shown`;
+    const message = `"${name}" is ${kindOf(value)}, not ${wanted}; the document does not show what the service does then`;
     note(check, "wrongType", path, message, `send ${wanted}`);
   }
 }
@@ -145,7 +145,10 @@ function checkItem(check: Check, item: JsonObject, prefix: string): void {
   checkRequired(check, item, ITEM_SHAPE, prefix, "an entry of items");
 }
 
-/** Checks `items` of an event that does not use them. Only their number and the lengths of their strings matter. */
+/**
+ * Checks `items` of an event that does not use them. The limits for the number of items and the length of strings apply
+ * even then.
+ */
 function checkUnusedItems(check: Check, items: readonly unknown[]): void {
   if (checkItemCount(check, items)) return;
   for (const [position, item] of items.entries()) {
@@ -169,7 +172,7 @@ function checkRequired(check: Check, holder: JsonObject, shape: Shape, prefix: s
   }
 }
 
-/** Warns if an event has no items. `items` is not marked as required, so the event is still recorded. */
+/** Warns if an event has no items. The document does not mark `items` as required, so the event is recorded. */
 function checkItemsPresent(check: Check, event: JsonObject, shape: Shape): void {
   if (!shape.parameters.has("items")) return;
   const { items } = event;
@@ -182,12 +185,15 @@ function checkString(check: Check, text: string, path: string): void {
   exceeds(check, text, path, STRING_LIMIT, "stringTooLong");
 }
 
-/** Adds a finding and returns true if a text has too many code points, or `lengthUnclear` for too many UTF-16 units. */
+/**
+ * Returns whether a text has more code points than `limit`, and adds a finding if so. If only its UTF-16 units exceed
+ * the limit, adds the finding `lengthUnclear` and returns false.
+ */
 function exceeds(check: Check, text: string, path: string, limit: number, rule: RuleName): boolean {
   if (text.length <= limit) return false;
   const length = codePoints(text);
   if (length <= limit) {
-    const message = `"${path}" has ${length} characters but ${text.length} UTF-16 units; which of them count is not shown`;
+    const message = `"${path}" has ${length} characters but ${text.length} UTF-16 units; the document does not show which count`;
     note(check, "lengthUnclear", path, message, `shorten it to ${limit} UTF-16 units`);
     return false;
   }
@@ -196,16 +202,16 @@ function exceeds(check: Check, text: string, path: string, limit: number, rule: 
   return true;
 }
 
-/** Checks a value that no rule describes: only the lengths of strings matter. */
+/** Checks a value to which no rule applies, except the limit for the length of strings. */
 function checkFreeValue(check: Check, value: unknown, path: string): void {
   if (typeof value === "string") checkString(check, value, path);
   else checkWithin(check, value, path);
 }
 
-/** Checks a value nested within a parameter. The document does not show whether the length limit applies there. */
+/** Warns about long strings inside a parameter. The document does not show whether the limit applies to them. */
 function checkWithin(check: Check, value: unknown, path: string): void {
   if (!holdsLongString(value)) return;
-  const message = `"${path}" holds a text of over ${STRING_LIMIT} characters; whether the limit counts there is not shown`;
+  const message = `"${path}" contains a text of over ${STRING_LIMIT} characters; the document does not show whether the limit applies`;
   note(check, "lengthUnclear", path, message, `shorten the text to ${STRING_LIMIT} characters`);
 }
 
@@ -228,7 +234,7 @@ function fixOfMissing(check: Check, holder: JsonObject, wanted: string, valid: r
 function noteUnknown(check: Check, name: string, path: string, shape: Shape): void {
   const near = check.nearest(name, shape.names);
   const fix = near === undefined ? "leave it out" : `did you mean "${near}"?`;
-  note(check, "unknownParameter", path, `${quoted(name)} is not a parameter here; it is not used`, fix);
+  note(check, "unknownParameter", path, `${quoted(name)} is not a parameter here; the service ignores it`, fix);
 }
 
 function noteNull(check: Check, path: string, name: string, { required }: Parameter): void {
@@ -238,7 +244,7 @@ function noteNull(check: Check, path: string, name: string, { required }: Parame
 }
 
 function noteEmpty(check: Check, path: string, name: string): void {
-  const message = `"${name}" is required and empty; whether that counts as missing is not shown`;
+  const message = `"${name}" is required and empty; the document does not show whether that counts as missing`;
   note(check, "requiredEmpty", path, message, "send a value");
 }
 
@@ -250,7 +256,7 @@ function add(check: Check, warning: Finding | undefined): void {
   if (warning !== undefined) check.findings.push(warning);
 }
 
-/** Returns whether a value becomes null in JSON. JSON has no form for NaN and the infinities. */
+/** Returns whether a value becomes null in JSON, as NaN and the infinities do. */
 function isNull(value: unknown): boolean {
   return value === null || (typeof value === "number" && !Number.isFinite(value));
 }
@@ -261,7 +267,7 @@ function kindOf(value: unknown): string {
   return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 
-/** Formats a name as a step of a path. Names that are not plain words are quoted. */
+/** Returns a name as a part of a path. Names with other characters than letters, digits, `_` and `$` are quoted. */
 function pathOf(name: string): string {
   return /^[\w$]{1,64}$/.test(name) ? name : `[${quoted(name)}]`;
 }
@@ -276,7 +282,7 @@ const INTERNATIONAL_PHONE = /^(?:\+|00)[\d\s().-]+$/;
 const NATIONAL_PHONE = /^\(?0[1-9][\d\s().-]+$/;
 const GROUPED_PHONE = /^(?:1[ .-]?)?(?:\(\d{3}\) ?|\d{3}[ .-])\d{3}[ .-]\d{4}$/;
 const PHONE_DIGITS = { fewest: 9, most: 15 };
-/** Longer texts cannot be addresses or phone numbers and are not searched. */
+/** Addresses and phone numbers are never longer than this, so longer texts are not searched. */
 const LONGEST_ADDRESS = 320;
 
 /** Warns if a `uid` looks like an e-mail address or a phone number (event-tracking-api 1). */
@@ -286,8 +292,8 @@ function personalDataWarning(uid: string): Finding | undefined {
   return finding(
     "personalData",
     "uid",
-    `"uid" looks like ${kind}: the service hashes it with SHA-256 before storing it, but it travels in clear to the service`,
-    "send an identifier of your own that tells nothing about the person",
+    `"uid" looks like ${kind}: the service hashes it with SHA-256 before storing it, but it is sent to the service unhashed`,
+    "send an identifier of your own that reveals nothing about the person",
   );
 }
 
@@ -300,7 +306,7 @@ function personalDataIn(uid: string): string | undefined {
   return isPhone ? "a phone number" : undefined;
 }
 
-/** Warns if `currency` is not a three-letter code like those in the document's samples (2.3). */
+/** Warns if `currency` is not a code of three letters, as in the samples of the document (event-tracking-api 2.3). */
 function currencyWarning(currency: unknown): Finding | undefined {
   if (typeof currency !== "string" || THREE_LETTERS.test(currency)) return undefined;
   return finding(
@@ -311,11 +317,11 @@ function currencyWarning(currency: unknown): Finding | undefined {
   );
 }
 
-/** Warns if `value` is not `price` × `quantity`. All three must be present. */
+/** Warns if `value` is not `price` × `quantity`, provided that all three are numbers. */
 function valueWarning(value: unknown, price: unknown, quantity: unknown): Finding | undefined {
   if (typeof value !== "number" || typeof price !== "number" || typeof quantity !== "number") return undefined;
   const product = price * quantity;
-  // The unit price and the value may each be rounded to a hundredth.
+  // The price and the value may each be rounded to a hundredth.
   const tolerance = 0.005 * (Math.abs(quantity) + 1) + Math.abs(product) * 1e-9;
   if (Math.abs(value - product) <= tolerance) return undefined;
   return finding(

@@ -34,7 +34,7 @@ function eventParameters() {
 
 const input = () =>
   z.strictObject({
-    uid: z.string().describe("Identifier of the user; hashed by the service, but it travels in clear"),
+    uid: z.string().describe("Identifier of the user; hashed by the service, but sent to it unhashed"),
     eventName: z.string().describe(Object.keys(EVENTS).join(", ")),
     platform: z.unknown().meta({ type: "string" }).optional().describe("web, android, ios"),
     ...eventParameters(),

@@ -51,8 +51,8 @@ test("each check is made for each user, and each that was asked for is answered"
       byUid: {
         "in time": { met: true },
         late: { met: true },
-        reversed: { met: false, reason: expect.stringContaining("came 1,000 ms before") },
-        nobody: { met: false, reason: expect.stringContaining("never came") },
+        reversed: { met: false, reason: expect.stringContaining("arrived 1,000 ms before") },
+        nobody: { met: false, reason: expect.stringContaining("did not arrive") },
       },
     },
     within: {
@@ -70,7 +70,7 @@ test("each check is made for each user, and each that was asked for is answered"
   const text = textOf(given);
   expect(text).toMatch(/^\d of 8 expectations met \(2 for each of 4 users\):$/m);
   expect(text).toContain("The order held for 2 of 4 users:");
-  expect(text).toContain('"reversed": did NOT hold: "purchase" (expectation 2) came 1,000 ms before');
+  expect(text).toContain('"reversed": did NOT hold: "purchase" (expectation 2) arrived 1,000 ms before');
   expect(text).toContain("The time held for 2 of 4 users:");
   expect(text).toContain('"late": did NOT hold: 12,000 ms, 10,000 allowed');
   expect(text).not.toContain("The order held.");

@@ -39,9 +39,9 @@ describe("the verdict on an event", () => {
     expect(validateEvent(event).findings).toContainEqual(expect.objectContaining({ path, fix }));
   });
 
-  it("says that a personal uid is hashed before it is stored, and travels in clear", () => {
+  it("says that a personal uid is hashed before it is stored, and sent unhashed", () => {
     const [found] = validateEvent({ uid: "kim@example.com", eventName: "app_open" }).findings;
-    expect(found?.message).toMatch(/hashes it with SHA-256 before storing.*travels in clear/);
+    expect(found?.message).toMatch(/hashes it with SHA-256 before storing.*sent to the service unhashed/);
   });
 
   it("takes the keys of prototypes for what they are: unknown parameters", () => {

@@ -200,8 +200,8 @@ describe("the Playwright file", () => {
     expect(await testPage(suite, [JSON.stringify(right), JSON.stringify(more)])).toEqual({
       problem: "",
       notes: [
-        "event 1: purchase.items[0].size is not a parameter of this event, and not used",
-        "event 1: purchase.coupon is not a parameter of this event, and not used",
+        "event 1: purchase.items[0].size is not a parameter of this event; the service ignores it",
+        "event 1: purchase.coupon is not a parameter of this event; the service ignores it",
       ],
     });
     const unused = { uid: "u", eventName: "app_open", items: [] };
@@ -214,7 +214,7 @@ describe("the Playwright file", () => {
     expect((await testPage(suite, [other])).problem).toContain("sign_up.method is missing");
     expect(await testPage(purchases, [other])).toEqual({
       ...passes,
-      notes: ["event 0: sign_up is not looked at by this test"],
+      notes: ["event 0: sign_up is not checked by this test"],
     });
   });
 

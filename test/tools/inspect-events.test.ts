@@ -129,7 +129,7 @@ describe("the events that arrived", () => {
       {
         verdict: "rejected",
         basis: "assumed",
-        findings: [{ code: "authorization", fix: "send the key of the app" }],
+        findings: [{ code: "authorization", fix: "send the app key of the project" }],
       },
     ]);
     expect(answer.text).toContain('wrongType at "price" (not shown in the documents; send a number)');
@@ -207,7 +207,7 @@ describe("expectations and coverage", () => {
     expect(other.text).toContain('No events match.\nNo events of uid "nobody".');
     expect(order).toEqual({
       met: false,
-      reason: '"purchase" (expectation 3) did not come again after "purchase" (expectation 2)',
+      reason: '"purchase" (expectation 3) did not arrive again after "purchase" (expectation 2)',
     });
   });
 
@@ -219,7 +219,7 @@ describe("expectations and coverage", () => {
     const { order, answer } = await inspect({ expect: both, inOrder: true });
     expect(order?.met).toBe(false);
     expect(order?.reason).toMatch(
-      /^"purchase" \(expectation 2\) came \d+ ms before "view_item" \(expectation 1\), not/,
+      /^"purchase" \(expectation 2\) arrived \d+ ms before "view_item" \(expectation 1\), not/,
     );
     expect(answer.text).toContain("The order did NOT hold");
     const other = await inspect({ expect: both.toReversed(), inOrder: true });

@@ -12,14 +12,14 @@ import { type IndexedEvent, sendEvents } from "./send.ts";
 import { eventsIn, objectOf } from "./source.ts";
 import { type EventSettlement, type EventVerdict, endReason, verdictOf } from "./verdicts.ts";
 
-/** The services that runs of events need, in addition to those of all runs. */
+/** What runs of events need in addition to what all runs need. */
 export interface EventWorld {
   readonly api: EventApi;
   readonly clock: Clock;
-  /** The maximum time for retries of one event, in milliseconds. */
+  /** How long one event may be retried, in milliseconds. */
   readonly retryBudgetMs: number;
   readonly words: (reason: Reason) => string;
-  /** Looks up the verdict on an event that was just accepted; absent if verdicts cannot be observed. */
+  /** Looks up the verdict on an event that was just accepted. Absent if the service does not show verdicts. */
   readonly observe?: (event: unknown) => Promise<Verdict | undefined>;
 }
 
@@ -27,13 +27,13 @@ export interface EventWorld {
 export type DrivenEvents = RunExecution<EventCall, EventEntry, EventRunState>;
 
 const PROGRESS_INTERVAL = 100;
-/** The number of events in one journal line. It is small, because requests are sent between two lines. */
+/** How many events one line of the journal describes. Between two lines, requests can be sent. */
 const READ_AT_ONCE = 100;
 
-/** The remedy for a run that cannot be resumed. */
+/** The next step if a run cannot be resumed. */
 const SEND_AGAIN_REMEDY = "Find out which of its events arrived, and send the others in another call.";
 
-/** Sends the remaining events of a run, and records their outcomes. */
+/** Sends the events of a run that have no outcome yet, and records their outcomes. */
 export async function sendPending(run: DrivenEvents, world: EventWorld): Promise<void> {
   const { clock, retryBudgetMs } = world;
   const { header, lease } = run;
@@ -52,12 +52,12 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
     signal: run.signal,
     async beforeSend(objects) {
       record({ t: "leave", objects, at: clock.now() });
-      // If another process has claimed the run, announced events must not leave this one.
+      // If another process has taken over the run, this process must not send the events that it announced.
       await flush().finally(() => lease.lost.aborted && run.stop("interrupted"));
       await run.mayLeave();
     },
     onSettled(object, settlement, event) {
-      // These events get their outcome from the `stop` entry.
+      // The `stop` entry gives these events their outcome.
       if (settlement.reason === "stopped" || settlement.reason === "runEnded") return;
       settle(settledEntry(object, settlement, clock.now()));
       settled += 1;
@@ -66,7 +66,7 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
     },
   });
   const { counts, ended } = await sending.finally(end);
-  // The process that has claimed the run records how it stops.
+  // If another process has taken over the run, that process records the stop.
   lease.lost.throwIfAborted();
   const stopped = run.signal.aborted ? run.cause() : "finished";
   record({
@@ -80,8 +80,7 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
 }
 
 /**
- * Yields the events without an outcome. Calls `record` for events that are read for the first time, and for rows that
- * are not events.
+ * Yields the events without an outcome. Records events that are read for the first time, and rows that are not events.
  */
 async function* remainingEvents(
   { header: { runId, call }, state, part }: DrivenEvents,
@@ -110,7 +109,7 @@ async function* remainingEvents(
     );
 }
 
-/** Returns the sandbox's verdict on an event; undefined if it cannot be observed. */
+/** Returns the sandbox's verdict on an event. Undefined if verdicts cannot be observed. */
 async function observedVerdict(
   { observe }: EventWorld,
   event: unknown,
@@ -121,29 +120,29 @@ async function observedVerdict(
     const seen = await observe(event);
     return seen && verdictOf(predicted, seen);
   } catch (thrown) {
-    // The event was sent, so its outcome counts even if its verdict cannot be read.
+    // The event was sent, so its outcome is valid even if its verdict cannot be read.
     if (isApiError(thrown)) return undefined;
     throw thrown;
   }
 }
 
-/** Writes the journal entries of a run of events, with many outcomes in one line. */
+/** Writes the journal of a run of events, and combines many outcomes in one line. */
 interface EventRecorder {
   readonly record: (entry: EventEntry) => void;
-  /** Records the outcome of an event. It is on the disk within 100 ms, unless the disk is slow. */
+  /** Records the outcome of an event. It is usually on the disk within 100 ms. */
   readonly settle: (entry: EventEntry) => void;
   readonly flush: () => Promise<void>;
   readonly end: () => void;
 }
 
-/** How long outcomes wait to be written together, in milliseconds. The write itself also takes time. */
+/** How long an outcome may wait to be written together with others, in milliseconds. */
 const SETTLED_WAIT_MS = 50;
 
-/** Creates a recorder that writes one line for many events that were simply accepted. */
+/** Returns a recorder that writes one line for many accepted events. */
 function recorder(run: RunExecution<EventCall, EventEntry, EventRunState>, clock: Clock): EventRecorder {
   const ended = new AbortController();
   let accepted: number[] = [];
-  /** The time of the first outcome that is not on the disk yet. */
+  /** When the oldest unwritten outcome was recorded. Undefined if all are written. */
   let settledAt: number | undefined;
   let isWatched = false;
   const writeAccepted = (): void => {
@@ -155,7 +154,7 @@ function recorder(run: RunExecution<EventCall, EventEntry, EventRunState>, clock
     writeAccepted();
     run.record(entry);
   };
-  /** Writes the waiting outcomes after their wait, unless another write included them. */
+  /** Writes unwritten outcomes at the latest after SETTLED_WAIT_MS. */
   const writeInTime = async (): Promise<void> => {
     isWatched = true;
     while (settledAt !== undefined) {
@@ -167,7 +166,7 @@ function recorder(run: RunExecution<EventCall, EventEntry, EventRunState>, clock
       }
       writeAccepted();
       settledAt = undefined;
-      // An error of this write is thrown by the next flush.
+      // If this write fails, the next `flush` throws the error.
       run.write();
     }
     isWatched = false;
@@ -203,26 +202,28 @@ async function sleepUntilAborted(stopped: AbortSignal, clock: Clock, ms: number)
 
 type Settled = Extract<EventEntry, { readonly t: "settled" }>;
 
-/** Returns whether an entry only states that an event was accepted at the first attempt. */
+/** Returns whether an entry says only that an event was accepted at the first attempt. Such entries are combined. */
 function isSimplyAccepted(entry: EventEntry): entry is Settled {
   if (entry.t !== "settled" || entry.outcome !== "succeeded" || entry.attempts !== 1) return false;
   return entry.verdict === undefined && entry.maybeTwice === undefined && entry.reason === undefined;
 }
 
-/** The lease is renewed for the next events if its clock readings are older than this, in milliseconds. */
+/** If the lease was renewed longer ago than this, in milliseconds, it is renewed before the next event is sent. */
 const RENEW_AFTER_MS = SEND_WINDOW_MS / 2;
-/** The number of immediate further tries of a held-back event. A machine that is always too slow never sends it. */
+/**
+ * How often an event is sent again at once if it was held back. Without a limit, a slow machine would retry forever.
+ */
 const HELD_BACK_TRIES = 10;
 
 /**
- * Wraps an API so that events are sent only while the lease of their run is held. Events are announced before they are
- * sent. If another process claims the run, it counts announced events without an answer as unknown. `track` throws a
- * LeaseLostError if the lease is lost.
+ * Returns an EventApi that sends events only while this process holds the lease of the run. Events are announced before
+ * they are sent: a process that takes over the run treats announced events without an outcome as unknown. `track`
+ * throws a LeaseLostError if the lease is lost.
  */
 export function fencedEvents(api: EventApi, lease: Turn, monotonic: () => number): EventApi {
   let renewing: { readonly since: number; readonly intent: Promise<Intent> } | undefined;
   const renewed = async (): Promise<Intent> => {
-    // If no connection can be made, sending the event throws the error.
+    // If no connection can be opened, sending the event will throw the error.
     await api.connect?.().catch(() => undefined);
     return lease.renew();
   };

@@ -26,7 +26,7 @@ import {
 } from "./run-state.ts";
 import { countEvents, type EventCounts, type EventSource, eventsIn, filterEvents, rowsOfEvents } from "./source.ts";
 
-/** Events to send: their source, and their number if it is known yet. */
+/** Events that a call wants to send. The counts are absent if they are not known yet. */
 export interface PlannedEvents extends Partial<EventCounts> {
   readonly source: EventSource;
   readonly onUnknown: "report" | "resend";
@@ -34,26 +34,25 @@ export interface PlannedEvents extends Partial<EventCounts> {
   readonly requested?: Requested | undefined;
 }
 
-/** A run that sends events. */
 export type EventRun = Run<EventCall, EventRunState>;
 
-/** The run of one event, and how the call relates to it. `repeat` is absent if the call started the run. */
+/** The run of a `track_event` call. `repeat` is absent if the call started the run. */
 export interface EventRunOfCall {
   readonly run: EventRun;
   /**
-   * The relation to an earlier equal call. `attached`: this call sends nothing. `resumed`: it sends an event that had
-   * not been sent. `resent`: it sends it again.
+   * How the call relates to an earlier equal call. `attached`: it sends nothing. `resumed`: it sends an event that had
+   * not been sent. `resent`: it sends the event again.
    */
   readonly repeat?: "attached" | "resumed" | "resent";
 }
 
-/** How many runs of the same call are searched for an unfinished one. */
+/** Among how many recent runs an unfinished one of the same call is searched. */
 const RECENT_RUNS = 50;
 
-/** The time in milliseconds for which no equal `track_event` is sent while the outcome of the first is unknown. */
+/** How long an equal `track_event` is not sent again if the outcome of the first is unknown, in milliseconds. */
 const SAME_EVENT_MS = 600_000;
 
-/** Sends the events of calls. Each call is one run. */
+/** Sends the events of tool calls. Each call is one run. */
 export class EventRuns {
   readonly runs: KindRuns<EventCall, EventEntry, EventRunState, EventSource>;
   readonly #context: RunsContext;
@@ -64,8 +63,8 @@ export class EventRuns {
   }
 
   /**
-   * Starts a run in the background, or returns the same caller's run of the same call in progress: a host that lost its
-   * connection repeats the call, and events must not be sent twice.
+   * Starts a run in the background. If the same caller has a run of the same call in progress, returns that one: a host
+   * that lost its connection repeats the call, and its events must not be sent twice.
    */
   start(planned: PlannedEvents, caller: string): EventRun {
     const { source, items } = planned;
@@ -79,17 +78,17 @@ export class EventRuns {
   }
 
   /**
-   * Returns the earlier run of the same call and caller. One without a final status is resumed if it was interrupted,
-   * or recently cancelled with events left. A finished run with events left is only mentioned, because the call
-   * requests new events.
+   * Returns the earlier run of the same call and caller. It can be resumed if it was interrupted, or was recently
+   * cancelled with events left. A finished run with events left is only mentioned in the answer, because the call wants
+   * to send new events.
    */
   findEarlierRun(planned: PlannedEvents, caller: string): Promise<EarlierRuns<EventRun>> {
     return this.runs.findEarlierRun(callOf(planned), caller);
   }
 
   /**
-   * Returns one run for equal calls made at the same time, in any process: an earlier one that continues, one that
-   * another of these calls started, or a new one. `arrivedAt` is milliseconds since 1970.
+   * Returns the same run for equal calls made at the same time, in any process: an earlier run that continues, a run
+   * that one of these calls started, or a new run. `arrivedAt` is in milliseconds since 1970.
    */
   async once(
     planned: PlannedEvents,
@@ -117,8 +116,8 @@ export class EventRuns {
   }
 
   /**
-   * Sends one event. If an equal call less than ten minutes ago has an unknown outcome, returns its run instead. That
-   * run sends the event only if it had not been sent, or with `resend`.
+   * Sends one event. If the outcome of an equal call within the last ten minutes is unknown, returns the run of that
+   * call instead. That run sends the event only if it had not been sent, or with `onUnknown: "resend"`.
    */
   async sendOne(planned: PlannedEvents, caller: string): Promise<EventRunOfCall> {
     const fingerprint = this.runs.fingerprint(callOf(planned), caller);
@@ -154,14 +153,13 @@ export class EventRuns {
     return driven && { run: driven, repeat: "attached" };
   }
 
-  /** Ends a run whose process died while the outcome of its event was unknown. Sends nothing. */
+  /** Completes a run whose process ended while the outcome of its event was unknown. Sends nothing. */
   async #endOf(run: EventRun): Promise<EventRun> {
     if (run.status() !== "interrupted" || resendsUnknown(run.header.call, run.state)) return run;
     return (await this.runs.resume(run.header.runId)) ?? run;
   }
 }
 
-/** Returns whether a run sends events. */
 export function isEventRun(run: Run): run is EventRun {
   return run.kind === "events";
 }
@@ -170,10 +168,9 @@ function callOf({ tool = "track_events", source, onUnknown }: PlannedEvents): Ev
   return { tool, input: { events: source.kept, onUnknown } };
 }
 
-/** The kind of runs that send events. A run is resumed with its `EventSource` to send unknown events again. */
+/** The type of runs that send events. Resuming one needs its `EventSource` to send unknown events again. */
 type EventKind = RunKind<EventCall, EventEntry, EventRunState, EventSource>;
 
-/** Creates the kind of runs that send events. */
 function eventKind(world: EventWorld): EventKind {
   const { clock, words } = world;
   return {
@@ -184,7 +181,7 @@ function eventKind(world: EventWorld): EventKind {
     readBack,
     async start(run, { counting }) {
       if (counting === undefined) await run.flush();
-      // The journal of a started run must have its first entry before this. A run with an empty journal begins again.
+      // The journal needs its first entry before the run counts as started: a run with an empty journal begins again.
       await run.markStarted();
       if (counting !== undefined) await begin(run, counting, clock);
       await sendPending(run, world);
@@ -202,20 +199,19 @@ function eventKind(world: EventWorld): EventKind {
     stop: (ending, at) => ({ t: "stop", ...ending, waitedMs: 0, at }),
     finish: (run) => finish(run, words),
     isOpen: ({ call }, state) => leftOf(call, state) > 0,
-    // Calls with the same event are the same call, whatever their `onUnknown`.
+    // Calls with the same event are the same call, even if `onUnknown` differs.
     identity: (call) => (call.tool === "track_event" ? { tool: call.tool, events: call.input.events } : call),
     isMeant: ({ open, status }, isRecent) => open && (status === "interrupted" || (status === "cancelled" && isRecent)),
   };
 }
 
-/** Creates the first journal entry of a run. */
 function beginOf({ items, skipped = 0 }: EventCounts, at: number): EventEntry {
   return { t: "begin", items, ...(skipped > 0 && { skipped }), at };
 }
 
 const NO_ROWS = { message: "there are no events to send", remedy: "Give a file with rows." };
 
-/** Begins a run when its events are counted. A file that is unreadable or empty is recorded as one failed event. */
+/** Starts a run once its events are counted. An unreadable or empty file is recorded as one failed event. */
 async function begin(
   run: RunExecution<EventCall, EventEntry, EventRunState>,
   counting: Promise<EventCounts>,
@@ -237,8 +233,9 @@ async function begin(
 }
 
 /**
- * Restores a run from its journal. An empty journal means that the process died at the start: nothing was sent, and all
- * stored events are left. Throws a NothingKeptError without stored events, and a DamagedRunError for a lost journal.
+ * Restores a run from its journal. If the journal is empty, the process ended before anything was sent, and all stored
+ * events are still to be sent. Throws a NothingKeptError if no events are stored, and a DamagedRunError if the journal
+ * is lost.
  */
 async function readBack(
   kept: StoredParts<EventCall, EventEntry>,
@@ -260,7 +257,7 @@ async function readBack(
   );
 }
 
-/** Creates the first journal entry of a run with an empty journal from its stored events, if any. */
+/** Creates the missing first entry of a journal from the stored events. Undefined if no events are stored. */
 async function restoreBeginEntry({
   header: { runId, call, createdAt },
   record: { rest },
@@ -275,7 +272,7 @@ async function restoreBeginEntry({
   return counts.items > 0 ? beginOf(counts, createdAt) : undefined;
 }
 
-/** Creates the entries for events that were sent before a crash and whose answers are lost. */
+/** Creates entries for events that were sent before a crash and whose answers are lost. */
 function entriesAfterCrash(state: EventRunState): readonly EventEntry[] {
   const { updatedAt: at } = state;
   return state.lost().map((object) => ({
@@ -289,15 +286,16 @@ function entriesAfterCrash(state: EventRunState): readonly EventEntry[] {
   }));
 }
 
-/** Returns how many events may still have to be sent. */
+/** Returns how many events of a run may still be sent. */
 function leftOf(call: EventCall, state: EventRunState): number {
   const { pending, notApplied, unknown } = state.counts();
   return pending + notApplied + (resendsUnknown(call, state) ? unknown : 0);
 }
 
 /**
- * Stores what may still be needed of a finished run: the failed rows of its file with reasons, and the events that
- * failed, may still have to be sent, or have an unknown outcome. Users of other events remain only as hashes.
+ * Deletes the events of a finished run, except those that may still be needed: events that failed, may still be sent,
+ * or have an unknown outcome. Also stores the failed rows of a file with their reasons. Of the other events' users only
+ * hashes remain.
  */
 async function finish(
   { header, state, part, keep }: RunAccess<EventCall, EventRunState>,
@@ -306,7 +304,7 @@ async function finish(
   const { events } = header.call.input;
   const { file } = events;
   const bytes = part("input");
-  // After a crash between these steps, the events may already be deleted.
+  // If the process crashed during an earlier attempt, the events may already be deleted.
   if (!(await hasBytes(bytes))) return;
   const { failed, unknown } = state.counts();
   if (file !== undefined && failed > 0 && state.reason(0)?.code !== "FILE_UNREADABLE") {
@@ -314,11 +312,12 @@ async function finish(
     await keep("rejects", rejectedRows(bytes, file, rowsOfEvents(events), { failed: failedRows(state), words }));
   }
   const hasLeft = leftOf(header.call, state) > 0;
-  // Failed rows of a sheet are returned in their original form.
+  // Failed rows of a sheet can be returned in their original form.
   const keepsFailed = file === undefined || file.format === "csv" || file.format === "xlsx";
   const isKept = (object: number): boolean => {
     const standing = state.standing(object);
-    // Failed entries of other files are in the reject file. It is rewritten from all failures while events are left.
+    // Files of other formats have their failed entries in the reject file. While events are left it may be rewritten,
+    // which needs all failures.
     if (standing === "failed") return hasLeft || keepsFailed;
     return standing === "pending" || standing === "notApplied" || standing === "unknown";
   };
@@ -333,7 +332,6 @@ async function hasBytes(bytes: ByteSource): Promise<boolean> {
 
 async function* nothing(): AsyncGenerator<never> {}
 
-/** The name, tools and stored form of runs that send events. */
 const EVENT_FORM: RunForm<EventCall, EventEntry> = {
   name: "events",
   tools: eventCall.shape.tool.options,

@@ -19,16 +19,16 @@ import type { Prediction } from "../../runs/report.ts";
 import { RULES, type RuleName } from "../catalogue.ts";
 import { type EventSettlement, eventReason, type VerdictGroup, VerdictKinds, verdictOf } from "./verdicts.ts";
 
-/** A call that sends one or more events. The events themselves are stored separately. */
+/** A call that sends events. The events themselves are stored separately. */
 export const eventCall = z.object({
   tool: z.enum(["track_events", "track_event"]),
   input: z.object({
     events: z.object({
-      /** SHA-256 of the content: equal for equal events. */
+      /** The SHA-256 of the stored events. Equal events have an equal digest. */
       digest: z.string(),
-      /** The file as it was provided; if absent, the content is one event per line. */
+      /** How to read the caller's file. Absent if the stored events are one JSON text per line. */
       file: inputFile.exactOptional(),
-      /** Whether misspelt names are corrected when the events are read. */
+      /** Whether misspelt names are corrected while the events are read. */
       mend: z.literal(true).exactOptional(),
     }),
     onUnknown: z.enum(["report", "resend"]),
@@ -58,14 +58,14 @@ const eventVerdict = z.object({
   ),
 });
 
-/** One line of the journal of a run of events. Applying all lines in order yields the run's state. */
+/** One line of the journal of a run of events. All lines in order give the state of the run. */
 export const eventEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("begin"), items: z.number(), skipped: z.number().exactOptional(), at }),
-  /** Events as reports show them, in the order of reading. */
+  /** Events as reports show them, in the order of the call or file. */
   z.object({ t: z.literal("events"), objects: z.array(reportedObject), at }),
-  /** These events are about to be sent. An event without a later line is unknown. */
+  /** These events will be sent next. If no later line gives an outcome, it is unknown. */
   z.object({ t: z.literal("leave"), objects: z.array(object), at }),
-  /** The prediction for an event that is not sent, or the sandbox's verdict on one that was. */
+  /** The predicted verdict on an event that is not sent, or the sandbox's verdict on one that was sent. */
   z.object({ t: z.literal("predicted"), object, verdict: eventVerdict.exactOptional(), at }),
   z.object({
     t: z.literal("settled"),
@@ -73,23 +73,23 @@ export const eventEntry = z.discriminatedUnion("t", [
     outcome: z.enum(["succeeded", "alreadyDone", "failed", "notApplied", "unknown"]),
     reason: reason.exactOptional(),
     attempts: z.number(),
-    /** Absent if the event is predicted to be recorded without a finding. */
+    /** Absent if the event should be recorded and has no finding. */
     verdict: eventVerdict.exactOptional(),
-    /** An earlier attempt may have been recorded as well. */
+    /** The service may have recorded an earlier attempt as well. */
     maybeTwice: z.literal(true).exactOptional(),
-    /** The event was sent before a crash, and its prediction is not known any more. */
+    /** The event was sent before a crash, and its predicted verdict is not known any more. */
     afterCrash: z.literal(true).exactOptional(),
     at,
   }),
-  /** These events were accepted at the first attempt, with nothing else to report. */
+  /** These events were accepted at the first attempt and have no finding. */
   z.object({ t: z.literal("accepted"), objects: z.array(object), at }),
   stopEntry.extend({ waitedMs: z.number() }),
-  /** The run is resumed: notApplied events are sent, and with `resend` also unknown ones. */
+  /** The run continues with events that were not applied, and with `resend` also with those of unknown outcome. */
   z.object({ t: z.literal("resume"), resend: z.boolean(), at }),
 ]);
 export type EventEntry = Fixed<z.output<typeof eventEntry>>;
 
-/** The reason of an event that was sent but whose answer was lost. */
+/** The event was sent, but its answer was lost. */
 export const ANSWER_LOST: Reason = { code: "EVENT_ANSWER_LOST" };
 
 const STOP_CODES = {
@@ -105,24 +105,24 @@ export class EventRunState implements RunView<EventEntry> {
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
   stopped: { readonly cause: StopCause } | undefined;
   updatedAt = 0;
-  /** Whether a later call requested that unknown events are sent again. */
+  /** Whether a later call asked to send the events of unknown outcome again. */
   isResent = false;
   resumed: { readonly counts: Counts } | undefined;
-  /** How many events were read, from the first on. Of the others only the position is known. */
+  /** How many events were read so far, from the first one on. Only the positions of the others are known. */
   described = 0;
-  /** Events that were sent although it is uncertain whether the service records them. */
+  /** How many events were sent although it is uncertain whether the service records them. */
   uncertain = 0;
-  /** The counts of the file's rows; present if the file has empty rows. */
+  /** How many rows the file has. Present if some are empty. */
   facts: { readonly rows?: RowCounts } = {};
-  /** Events that may have been recorded twice. */
+  /** How many events may have been recorded twice. */
   maybeTwice = 0;
 
   readonly #standing: Standing[] = [];
   readonly #reasons = new Map<number, Reason>();
   readonly #left = new Set<number>();
-  /** Events that are sent again although an earlier attempt may have been recorded. */
+  /** Events that are sent again although the service may have recorded an earlier attempt. */
   readonly #doubted = new Set<number>();
-  /** Events that were tried but not accepted: another request for them counts as a repetition. */
+  /** Events that were sent but not accepted. The next request for one counts as a repetition. */
   readonly #tried = new Set<number>();
   readonly #verdicts = new VerdictKinds();
   readonly #counts: { -readonly [Field in keyof Counts]: Counts[Field] } = {
@@ -159,7 +159,7 @@ export class EventRunState implements RunView<EventEntry> {
         return;
       case "settled":
         this.#countRequests(entry.object, entry.attempts, entry.outcome);
-        // Nothing is expected of a row that is not an event.
+        // A row that is not an event has no predicted verdict.
         if (entry.afterCrash !== true && entry.reason?.code !== "INVALID_ROW") {
           this.#verdicts.keep(entry.object, entry.verdict);
         }
@@ -200,12 +200,11 @@ export class EventRunState implements RunView<EventEntry> {
     return this.#reasons.get(object);
   }
 
-  /** Events have no ID. */
   idOf(): undefined {
     return undefined;
   }
 
-  /** Returns the kinds of verdicts with their events, the most important first. */
+  /** Returns the verdicts with their events, the most important first. */
   verdicts(): readonly VerdictGroup[] {
     return this.#verdicts.groups();
   }
@@ -214,12 +213,12 @@ export class EventRunState implements RunView<EventEntry> {
     return this.#verdicts.predictionOf(object);
   }
 
-  /** Returns the events that were sent and have no outcome. After a crash their answers are lost. */
+  /** Returns the events that were sent and have no outcome. If the process crashed, their answers are lost. */
   lost(): readonly number[] {
     return [...this.#left].filter((object) => this.#standing[object] === "pending");
   }
 
-  /** Returns whether an event is sent again although an earlier attempt may have been recorded. */
+  /** Returns whether an event is sent again although the service may have recorded an earlier attempt. */
   isDoubted(object: number): boolean {
     return this.#doubted.has(object);
   }
@@ -236,8 +235,8 @@ export class EventRunState implements RunView<EventEntry> {
   }
 
   /**
-   * Records how a run stops. Its pending requests are answered by then, so an event without an outcome was not sent
-   * since the last resume. Only doubted events were sent before.
+   * Records that a run stops. Its requests have been answered by now, so an event without an outcome was not sent since
+   * the last resume. It is unknown if an earlier attempt may have been recorded, otherwise not applied.
    */
   #stop(cause: StopCause, reason: Reason | undefined): void {
     this.stopped = { cause };
@@ -260,7 +259,7 @@ export class EventRunState implements RunView<EventEntry> {
     if (skipped > 0) this.facts = { rows: { read: this.objects.length, merged: 0, skipped } };
   }
 
-  /** Counts requests. One is a repetition if the event was tried before, in this call or in an earlier one. */
+  /** Counts the requests for an event. All but the first are repetitions, also if an earlier call sent the first. */
   #countRequests(object: number, attempts: number, outcome: Outcome): void {
     if (attempts === 0) return;
     this.requests.sent += attempts;
@@ -270,12 +269,11 @@ export class EventRunState implements RunView<EventEntry> {
   }
 }
 
-/** Returns whether unknown events of a run are sent again when the run is resumed. */
+/** Returns whether resuming a run sends events of unknown outcome again. */
 export function resendsUnknown({ input }: EventCall, state: EventRunState): boolean {
   return input.onUnknown === "resend" || state.isResent;
 }
 
-/** Creates the journal entry for the outcome of an event. */
 export function settledEntry(object: number, settlement: EventSettlement, at: number): EventEntry {
   const { outcome, attempts, predicted, observed, maybeTwice } = settlement;
   const reason = eventReason(settlement);

@@ -16,25 +16,25 @@ import {
   settleByError,
 } from "./verdicts.ts";
 
-/** An event of a batch with its position in the caller's list. */
+/** An event with its position in the caller's list. */
 export interface IndexedEvent {
   readonly index: number;
   readonly event: unknown;
   readonly text?: string | undefined;
-  /** An earlier attempt may have been recorded. */
+  /** The service may have recorded an earlier attempt. */
   readonly isDoubted?: boolean;
 }
 
 interface SendCounts extends Readonly<Record<EventOutcome, number>> {
-  /** The number of events read so far. Once the run has ended, this is the number of all events. */
+  /** How many events were read so far. At the end of the run: all of them. */
   readonly items: number;
-  /** Requests that left, and how many of them were repetitions. */
+  /** How many requests were sent, and how many of them repeated an earlier one. */
   readonly sent: number;
   readonly resent: number;
   readonly waitedMs: number;
 }
 
-/** The counts of a run. The outcome of each event was passed to `onSettled`. */
+/** The counts of a run. `onSettled` has received the outcome of each event. */
 export interface SendReport {
   readonly counts: SendCounts;
   readonly ended?: RunEnd;
@@ -44,25 +44,28 @@ export interface SendOptions {
   readonly api: EventApi;
   readonly clock: Clock;
   readonly concurrency?: number;
-  /** If an answer is lost: `report` the event as unknown, or `resend` it at the risk of recording it twice. */
+  /**
+   * What to do if an answer is lost: `report` the event as unknown, or `resend` it although it may be recorded twice.
+   */
   readonly onUnknown?: "report" | "resend";
-  /** How long one event is retried, in milliseconds from its first attempt; 120,000 if absent. */
+  /** How long one event is retried, in milliseconds from its first attempt. Default: 120,000. */
   readonly retryBudgetMs?: number;
-  /** After it is aborted, no new request is started. Pending requests are completed. */
+  /** After an abort no new request is started; running requests are completed. */
   readonly signal?: AbortSignal;
-  /** Awaited with the indexes of up to 100 events before they are sent; at most 100 more wait while others are sent. */
+  /** Called, and awaited, before up to 100 events are sent. At most 100 more wait while others are sent. */
   readonly beforeSend?: (indexes: readonly number[]) => Promise<void>;
-  /** Awaited with the outcome of each event, before the next event with the same `uid` is sent. */
+  /** Called, and awaited, with the outcome of each event before the next event with the same `uid` is sent. */
   readonly onSettled?: (index: number, settlement: EventSettlement, event: unknown) => Promise<void> | void;
 }
 
 const READ_AT_ONCE = 100;
 /** How many events are read ahead, so that events of many users can be sent at the same time. */
 const WINDOW = 1000;
-/** The maximum number of announced events that are not being sent yet. After a crash these are unknown. */
+/** How many announced events may wait to be sent. If the process crashes, all of them have an unknown outcome. */
 const ANNOUNCED = 100;
 /**
- * If more events than this wait behind others of their user, none are announced, so that there are fewer journal lines.
+ * If more events than this wait for others of their user, no more are announced. Larger groups need fewer journal
+ * lines.
  */
 const STILL_WAITING = 50;
 const DEFAULT_CONCURRENCY = 16;
@@ -73,10 +76,10 @@ interface SenderState {
   readonly options: SendOptions;
   readonly counts: { -readonly [Field in keyof SendCounts]: number };
   readonly nearest: NearestName;
-  /** The time of the service's last answer about an event, in milliseconds since 1970. */
+  /** When the service last answered an event, in milliseconds since 1970. */
   answeredAt: number;
   ended: RunEnd | undefined;
-  /** How many events wait for a retry, and since when at least one of them waits, by the monotonic clock. */
+  /** How many events wait for a retry, and since when at least one has waited, in monotonic milliseconds. */
   readonly waiting: { events: number; since: number };
 }
 
@@ -85,10 +88,11 @@ interface PreparedEvent extends IndexedEvent {
 }
 
 /**
- * Sends one request per event (event-tracking-api 4), at most `concurrency` at a time, and events with the same `uid`
- * in order. Reads about a thousand events ahead. Never sends events that are predicted as `ignored` or `rejected`. A
- * 401, a 403, a wrong route or a service that is out of reach for a whole retry budget ends the run; the remaining
- * events are `notApplied`. Rethrows errors of the input, `beforeSend` and `onSettled` after the pending requests.
+ * Sends each event in its own request (event-tracking-api 4): at most `concurrency` at a time, and events with the same
+ * `uid` one after the other. Reads about 1,000 events ahead. Never sends an event that is predicted as `ignored` or
+ * `rejected`. A 401, a 403, a wrong route, or a service without an answer for a whole retry budget ends the run; the
+ * remaining events are `notApplied`. Errors of the input, `beforeSend` and `onSettled` are thrown after running
+ * requests are completed.
  */
 export async function sendEvents(
   events: Iterable<IndexedEvent> | AsyncIterable<IndexedEvent>,
@@ -115,7 +119,7 @@ export async function sendEvents(
   return run.ended === undefined ? { counts } : { counts, ended: run.ended };
 }
 
-/** Announces as many events as may wait, and adds them to the queue. */
+/** Announces as many events as may wait, and queues them for sending. */
 async function announce(
   run: SenderState,
   waiting: ReturnType<typeof fairBuffer<PreparedEvent>>,
@@ -140,7 +144,7 @@ async function* groupsOf<Entry>(
   if (group.length > 0) yield group;
 }
 
-/** Resolves the outcomes of events that must not be sent, and returns the other events. */
+/** Decides the outcome of events that must not be sent. Returns the other events. */
 async function admit(run: SenderState, group: readonly IndexedEvent[]): Promise<readonly PreparedEvent[]> {
   const admitted: PreparedEvent[] = [];
   for (const event of group) {
@@ -194,13 +198,16 @@ function isRepeatable(error: ApiError, { onUnknown }: SendOptions): boolean {
   return error.effect === "ambiguous" ? onUnknown === "resend" : error.effect !== "rejected";
 }
 
-/** Returns the wait before the next attempt, in milliseconds: it grows, and is at least what the service requests. */
+/**
+ * Returns the wait before the next attempt in milliseconds. It grows with each attempt, and is at least what the
+ * service asks for.
+ */
 function pauseAfter(error: ApiError, attempt: number): number {
   const grown = Math.min(PAUSE_MS.longest, PAUSE_MS.first * 2 ** Math.min(attempt - 1, 16));
   return error.effect === "busy" ? Math.max(PAUSE_MS.busyAtLeast, error.retryAfterMs) : grown;
 }
 
-/** Waits before a retry. Returns false if the retry budget does not allow it or the run is over. */
+/** Waits before a retry. Returns false, without waiting, if the retry budget is spent or the run is over. */
 async function pauseBeforeRetry(run: SenderState, ms: number, giveUpAt: number): Promise<boolean> {
   if (isOver(run) || run.options.clock.now() + ms > giveUpAt) return false;
   const { waiting } = run;
@@ -250,7 +257,7 @@ function fairBuffer<Item>() {
       if (line === undefined) lines.set(key, [item]);
       else line.push(item);
     },
-    /** Removes and returns up to `most` items, from as many keys as possible. Items of one key keep their order. */
+    /** Removes and returns up to `most` items, of as many keys as possible. Items of one key stay in order. */
     take(most: number): readonly Item[] {
       const taken: Item[] = [];
       while (taken.length < most && lines.size > 0) {
@@ -267,8 +274,8 @@ function fairBuffer<Item>() {
 }
 
 /**
- * Creates a queue that runs at most `concurrency` tasks at a time, and none after an error. Only one caller at a time
- * may wait for it.
+ * Creates a queue that runs at most `concurrency` tasks at a time, and tasks of one key one after the other. It starts
+ * none after an error. Only one caller at a time may wait for it.
  */
 function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<void>) {
   interface Entry {
@@ -276,7 +283,7 @@ function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<
     readonly task: Task;
   }
   const ready: Entry[] = [];
-  /** The keys that have a task ready or running, each with the tasks that wait behind it. */
+  /** The keys with a task that is ready or running, and the tasks that wait for it. */
   const behind = new Map<string, Entry[]>();
   let running = 0;
   let held = 0;
@@ -330,8 +337,8 @@ function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<
       begin();
     },
     /**
-     * Resolves to the number of waiting tasks when it is at most `few`, and few of them are ready to start. Rejects with
-     * the first error of any task.
+     * Resolves to the number of waiting tasks when it is at most `few` and few tasks are ready to start. Rejects with
+     * the first error of a task.
      */
     async nearlyEmpty(few: number): Promise<number> {
       await until(() => ready.length <= 2 * concurrency && held - running <= few);

@@ -14,41 +14,41 @@ import { EVENT_FIELDS, EVENTS, ITEM_FIELDS, type Parameter } from "../../spec/ev
 import { closestSpelling, nearestName, parseNestedJson, remembering, synonymOf } from "../spelling.ts";
 import type { EventCall } from "./run-state.ts";
 
-/** Events to send: their form, and their content, which is stored in the folder of the run. */
+/** Events to send: how to read them, and their bytes, which are stored with the run. */
 export interface EventSource {
   readonly kept: KeptEvents;
   readonly bytes: ByteSource;
   readonly size?: number;
-  /** Resolves to the number of events; present if that number is not known yet. */
+  /** Resolves to the number of events. Present if it is not known yet. */
   readonly counting?: Promise<EventCounts>;
 }
 
-/** The number of events, and of the empty rows that were skipped between them. */
+/** The number of events, and of empty rows that were skipped. */
 export interface EventCounts {
   readonly items: number;
   readonly skipped?: number | undefined;
 }
 
-/** The form of the content: a file as it was provided, or one event per line. */
+/** How to read the stored events: as the caller's file, or as one JSON text per line. */
 export type KeptEvents = EventCall["input"]["events"];
 
-/** An event with its position in the call or the file. */
+/** An event with its position in the call or file. */
 export interface SourceEvent {
   readonly index: number;
   readonly line?: number;
-  /** `null` if a row cannot be read as an event. */
+  /** Null if a row is not an event. */
   readonly event: unknown;
-  /** The event as JSON; present if it was read as JSON. */
+  /** The JSON text of the event, if it was read from JSON. */
   readonly text?: string;
   readonly reason?: Reason;
-  /** How many empty rows of the file were skipped with this event. */
+  /** How many empty rows precede this event in the file. */
   readonly skipped?: number;
   readonly mended?: readonly string[];
 }
 
 const EVENTS_PER_CHUNK = 500;
 
-/** Creates a source from the events of a call. */
+/** Returns a source of events that are in memory. `mend`: misspelt names are corrected. */
 export function sourceOfEvents(events: readonly object[], mend = false): EventSource {
   const hash = createHash("sha256");
   const chunks: Uint8Array[] = [];
@@ -62,14 +62,14 @@ export function sourceOfEvents(events: readonly object[], mend = false): EventSo
   return { kept: { digest: hash.digest("hex"), ...(mend && CORRECTING) }, bytes: () => each(chunks), size };
 }
 
-/** Creates a source from the events of a file. */
+/** Returns a source of the events in a file. `mend`: misspelt names are corrected. */
 export function sourceOfFile({ file, bytes, size }: OpenedFile, mend = false): EventSource {
   return { kept: { digest: file.digest, file, ...(mend && CORRECTING) }, bytes, size };
 }
 
 const CORRECTING = { mend: true } as const;
 
-/** Reads events in order, in batches. Throws a FileError if the file as a whole cannot be read. */
+/** Yields the events in order, in batches. Throws a FileError if the file cannot be read at all. */
 export async function* eventsIn(source: EventSource): AsyncGenerator<readonly SourceEvent[]> {
   if (!source.kept.mend) {
     yield* readUncorrected(source);
@@ -92,7 +92,9 @@ export function rowsOfEvents({ mend }: Pick<KeptEvents, "mend">): RowShape<Event
   return mend ? correctingEventRows : eventRows;
 }
 
-/** Reads events in order; only column names are corrected. Throws a FileError if the whole file cannot be read. */
+/**
+ * Yields the events in order, with corrected column names only. Throws a FileError if the file cannot be read at all.
+ */
 export async function* readUncorrected({ kept, bytes }: EventSource): AsyncGenerator<readonly SourceEvent[]> {
   if (kept.file !== undefined) {
     const shape = rowsOfEvents(kept);
@@ -128,9 +130,7 @@ function correctedColumns({ names, cells }: SheetHeader): readonly CorrectedColu
   });
 }
 
-/**
- * Converts an event to its form in reports, with the user's identifier only as the hash that the service also stores.
- */
+/** Returns an event as reports show it. The user's identifier becomes the hash that the service also stores. */
 export function objectOf({ index, line, event, mended }: SourceEvent): ReportedObject {
   const at = line === undefined ? { index } : { index, line };
   const place =
@@ -150,10 +150,12 @@ const LONGEST_NAME = 100;
 const MAX_STORED_CORRECTIONS = 10;
 const MAX_CORRECTION_LENGTH = 160;
 
-/** Replaces an event that is no longer stored, so that the others keep their positions. */
+/** Replaces each removed event, so that the others keep their positions. */
 const GONE = { cells: ["-"], text: "{}" } as const;
 
-/** Writes a content with only the events for which `isKept` returns true. Line numbers may change; indexes do not. */
+/**
+ * Writes a copy that contains only the events for which `isKept` returns true. Line numbers may change; indexes stay.
+ */
 export async function* filterEvents(
   { kept, bytes }: EventSource,
   isKept: (index: number) => boolean,
@@ -165,7 +167,7 @@ export async function* filterEvents(
     }
     return;
   }
-  // The byte order mark marks the copy as UTF-8, whatever the encoding of the original file.
+  // The copy is UTF-8, whatever the encoding of the original file, and this mark says so.
   yield BYTE_ORDER_MARK;
   const isArray = file.format === "json";
   let before = isArray ? "[" : "";
@@ -173,7 +175,7 @@ export async function* filterEvents(
   const rows = rowsOf(bytes, file, rowsOfEvents(kept), ({ cells }) => {
     header = cells;
   });
-  // The copy of a workbook is read as comma-separated text.
+  // The copy of a workbook is comma-separated text.
   const delimiter = (await lookedAt(bytes, file, rowsOfEvents(kept))).sheet?.delimiter ?? ",";
   for await (const batch of rows) {
     const lines = header.length > 0 ? [csvLine(header, delimiter)] : [];
@@ -188,7 +190,7 @@ export async function* filterEvents(
   if (isArray) yield before === "[" ? "[]" : "]";
 }
 
-/** Counts the events, and the empty rows that were skipped between them. */
+/** Counts the events and the empty rows that were skipped. */
 export async function countEvents(events: AsyncIterable<readonly SourceEvent[]>): Promise<EventCounts> {
   const counts = { items: 0, skipped: 0 };
   for await (const batch of events) {
@@ -202,7 +204,7 @@ async function* each(chunks: readonly Uint8Array[]): AsyncGenerator<Uint8Array> 
   yield* chunks;
 }
 
-/** An event as read from a file. Its values are validated later. */
+/** An event as read from a file, before its values are validated. */
 export type EventRow = Readonly<Record<string, unknown>>;
 
 const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
@@ -211,10 +213,10 @@ const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
   ),
 );
 
-/** The columns of a file of events: every field and parameter. `items` contains JSON. */
+/** The columns that a file of events may have: every field and parameter. `items` contains JSON. */
 const EVENT_COLUMNS: readonly string[] = [...PARAMETERS.keys()];
 
-/** A field of an item in its own column, such as `items.0.item_id` or `items[0].item_id`. */
+/** Matches the heading of a column for one field of one item: `items.0.item_id` or `items[0].item_id`. */
 const ITEM_COLUMN = /^items[.[](\d{1,4})\]?\.(\w+)$/;
 const ITEM_PARAMETERS: Readonly<Record<string, Parameter>> = ITEM_FIELDS;
 
@@ -223,11 +225,11 @@ function itemColumn(heading: string): string | undefined {
   return Object.hasOwn(ITEM_PARAMETERS, field) ? `items.${Number(item)}.${field}` : undefined;
 }
 
-/** The rules for reading files for `track_events`. An empty cell means that the event does not have the parameter. */
+/** How `track_events` reads the rows of a file. An empty cell means that the event does not have the parameter. */
 const eventRows: RowShape<EventRow> = {
   columns: EVENT_COLUMNS,
   required: [["uid"], ["eventName"]],
-  // A parameter in an unknown column would be lost.
+  // Unknown columns are errors, because a parameter in one would be lost.
   isStrict: true,
   spelt: itemColumn,
   nearest: nearestName,
@@ -238,7 +240,10 @@ const eventRows: RowShape<EventRow> = {
       return item === undefined ? [] : [{ column, item: Number(item), field }];
     });
     if (ofItems.length > 0 && header.at("items") >= 0) {
-      throw new FileError("the file has the column items as well as columns of single items", "Keep one of the two.");
+      throw new FileError(
+        'the file has both a column "items" and columns such as "items.0.item_id"',
+        "Keep only one of these two forms.",
+      );
     }
     return (cells) => {
       const event: Record<string, unknown> = {};
@@ -268,16 +273,16 @@ const eventRows: RowShape<EventRow> = {
   rest: (row, failed) => failed.map(({ reason }) => ({ row, reason })),
 };
 
-/** The same rules with spelling correction: columns with clearly misspelt names are read under their correct names. */
+/** The same rules, but columns with misspelt names are read under their correct names. */
 const correctingEventRows: RowShape<EventRow> = {
   ...eventRows,
   spelt: (name) => itemColumn(name) ?? closestSpelling(name, EVENT_COLUMNS) ?? synonymOf(name, EVENT_COLUMNS),
 };
 
-/** Kinds of damage that are accepted, because titles of pages and names of products may look like them. */
+/** Signs of damage that are accepted, because page titles and product names can look like this. */
 const HARMLESS: readonly string[] = ["truth", "date", "apostrophe", "invisible"];
 
-/** Returns the reason if a program has most likely changed the value of a cell; undefined if the value is usable. */
+/** Returns why a cell was probably changed by a program such as a spreadsheet. Undefined if the value is usable. */
 function damagedCell(column: string, cell: string, parameter: Parameter | undefined) {
   const found = damageIn(cell);
   if (found === undefined || HARMLESS.includes(found.damage)) return undefined;
@@ -285,7 +290,7 @@ function damagedCell(column: string, cell: string, parameter: Parameter | undefi
   return invalidRow("damaged", { what: column, value: cell.slice(0, 40), ...found });
 }
 
-/** Converts a cell to a number or items if its parameter is one; any other text stays a string to be validated. */
+/** Parses a cell if its parameter is a number or `items`. Any other text stays a string, which the validator judges. */
 function cellValue(cell: string, parameter: Parameter | undefined, delimiter: string | undefined): unknown {
   if (parameter?.type === "items") return parseJson(cell) ?? cell;
   return parameter?.type === "number" ? (numberIn(cell.trim(), delimiter) ?? cell) : cell;
@@ -295,14 +300,14 @@ const DECIMAL_COMMA = /^-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}$/;
 const GROUPED = /^-?\d{1,3}(?:,\d{3})+\.\d+$/;
 
 /**
- * A number such as 1.250. Where semicolons separate the cells, it may be one thousand two hundred and fifty, because
- * commas are decimal there. In other sheets it is 1.25.
+ * A number such as 1.250. In a file separated by semicolons it may mean 1250, because commas are decimal there. In
+ * other files it is 1.25.
  */
 const GROUPED_BY_POINTS = /^-?[1-9]\d{0,2}(?:\.\d{3})+$/;
 
 /**
- * Reads a number, also 1.250,00 or 1,250.00. Returns undefined for other texts, such as 1,250, and for 1.250 between
- * semicolons.
+ * Parses a number, also 1.250,00 and 1,250.00. Returns undefined for other texts, for 1,250, and for 1.250 in a file
+ * separated by semicolons.
  */
 function numberIn(text: string, delimiter: string | undefined): number | undefined {
   if (delimiter === ";" && GROUPED_BY_POINTS.test(text)) return undefined;

@@ -12,11 +12,11 @@ export interface EventVerdict {
   readonly findings: readonly Finding[];
 }
 
-/** Events with the same verdict because of the same rules. Messages are those of the first event. */
+/** Events with the same verdict for the same rules. The messages are those of the first event. */
 export interface VerdictGroup extends EventVerdict {
   readonly count: number;
   readonly objects: readonly number[];
-  /** Whether messages apply only to the first event, because others break the same rules in a different way. */
+  /** Whether the messages fit only the first event, because others break the same rules in different ways. */
   readonly isOfFirst: boolean;
 }
 
@@ -26,18 +26,21 @@ interface VerdictKind {
   isOfFirst: boolean;
 }
 
-/** The maximum number of kinds with distinct findings. Further kinds are distinguished only by their first rule. */
+/** How many combinations of findings are distinguished. After that, events with the same first rule are grouped. */
 const MAX_VERDICT_KINDS = 200;
 const OBJECTS_NAMED = 20;
 const FINDINGS_KEPT = 5;
 
 const PLAINLY_RECORDED: EventVerdict = { predicted: "recorded", basis: "documented", findings: [] };
 
-/** The verdicts on all events of a run. Stores one number per event, and the findings once per kind of verdict. */
+/**
+ * The verdicts on all events of a run. To save memory it stores one number per event, and each combination of findings
+ * once.
+ */
 export class VerdictKinds {
   readonly #kinds: VerdictKind[] = [];
   readonly #byKey = new Map<string, number>();
-  /** For each event the position of its kind in the list, counted from 1; 0 if it has none yet. */
+  /** For each event the position of its verdict in `#kinds`, from 1; 0 if it has no verdict yet. */
   readonly #kindOf: number[] = [];
   #plain = 0;
 
@@ -45,7 +48,7 @@ export class VerdictKinds {
     for (let object = 0; object < items; object += 1) this.#kindOf.push(0);
   }
 
-  /** Stores the verdict on an event and replaces an earlier one. Undefined means recorded without findings. */
+  /** Stores or replaces the verdict on an event. Undefined means recorded without findings. */
   keep(object: number, verdict: EventVerdict | undefined): void {
     if (verdict === undefined) {
       if (this.#plain === 0) this.#plain = this.#numberOf(PLAINLY_RECORDED);
@@ -55,12 +58,15 @@ export class VerdictKinds {
     }
   }
 
-  /** Returns the verdict on an event for results; undefined if it is `recorded`. */
+  /** Returns the verdict on an event as results show it. Undefined if the event is recorded without findings. */
   predictionOf(object: number): Prediction | undefined {
     return this.#kinds[(this.#kindOf[object] ?? 0) - 1]?.prediction;
   }
 
-  /** Returns all kinds with their events: first uncertain ones, then those that are not sent, then recorded ones. */
+  /**
+   * Returns all verdicts with their events: first uncertain ones, then those of events that are not sent, then recorded
+   * ones.
+   */
   groups(): readonly VerdictGroup[] {
     const groups = this.#kinds.map(({ verdict, isOfFirst }) => {
       const objects: number[] = [];
@@ -112,7 +118,7 @@ function weightOf({ predicted, findings }: EventVerdict): number {
   return findings.length > 0 ? 2 : 3;
 }
 
-/** Creates the verdict on an event for storage in a run; undefined if it is recorded without findings. */
+/** Returns the verdict on an event as a run stores it. Undefined if it is recorded without findings. */
 export function verdictOf(predicted: Validation, observed: EventSettlement["observed"]): EventVerdict | undefined {
   const { verdict, basis, findings } = predicted;
   if (verdict === "recorded" && basis === "documented" && findings.length === 0 && observed === undefined)
@@ -126,17 +132,17 @@ export function verdictOf(predicted: Validation, observed: EventSettlement["obse
 }
 
 /**
- * How an event of a batch ended. `succeeded`: the answer was `ok`, and no finding speaks against it. `failed`:
- * certainly not recorded. `unknown`: sent without proof. `notApplied`: never reached the service.
+ * What happened to an event. `succeeded`: the service answered `ok` and no finding contradicts it. `failed`: the event
+ * was not recorded. `unknown`: it was sent, but may not be recorded. `notApplied`: it did not reach the service.
  */
 export type EventOutcome = "succeeded" | "failed" | "unknown" | "notApplied";
 
 /**
- * Why an event did not succeed. `refused`: the prediction was `ignored` or `rejected`, so it was never sent. `invalid`:
- * the service answered `!invalid`. `rejected`: the service refused the request. `answerLost`: no answer came.
- * `answerNotUnderstood`: the answer was of an unknown kind. `notSent` and `busy`: still so at the end of the retry
- * budget. `runEnded`: another event showed that none can be sent. `stopped`: the run was stopped before the event was
- * sent.
+ * Why an event did not succeed. `refused`: it would be ignored or rejected, so it was not sent. `invalid`: the service
+ * answered `!invalid`. `rejected`: the service rejected the request. `answerLost`: no answer came.
+ * `answerNotUnderstood`: the answer is neither `ok` nor `!invalid`. `notSent`, `busy`: it could not be sent, or the
+ * service was busy, until the retry budget was spent. `runEnded`: the error of another event applies to all. `stopped`:
+ * the run was stopped before.
  */
 type SettlementReason =
   | "refused"
@@ -149,22 +155,21 @@ type SettlementReason =
   | "runEnded"
   | "stopped";
 
-/** How one event of a batch ended. */
 export interface EventSettlement {
   readonly outcome: EventOutcome;
   readonly predicted: Validation;
-  /** The verdict that the answer proves, if any: `ok` is also the answer to ignored events. */
+  /** The verdict that the answer proves. Absent after `ok`, which the service also answers to ignored events. */
   readonly observed?: Verdict;
   readonly reason?: SettlementReason;
   readonly statusCode?: number;
   readonly problem?: Readonly<Record<string, unknown>>;
-  /** How many requests left. More than one after `answerLost` may have recorded the event twice. */
+  /** How many requests were sent. If an answer was lost, more than one may have recorded the event twice. */
   readonly attempts: number;
-  /** An answer was lost, so an earlier attempt may also have been recorded. */
+  /** An answer was lost, so the service may have recorded an earlier attempt as well. */
   readonly maybeTwice?: true;
 }
 
-/** Why a whole run ended early. */
+/** Why a run ended before all events were sent. */
 export interface RunEnd {
   readonly kind: RejectionKind | "unreachable" | "rateLimited";
   readonly statusCode?: number | undefined;
@@ -174,11 +179,11 @@ export interface RunEnd {
 export interface Attempts {
   readonly predicted: Validation;
   count: number;
-  /** Whether an answer was lost, so that an earlier attempt may have been recorded. */
+  /** Whether an answer was lost, so that the service may have recorded an earlier attempt. */
   lost: boolean;
 }
 
-/** Derives the outcome of an event from the service's answer (event-tracking-api 4, 7). */
+/** Returns the outcome of an event from the service's answer (event-tracking-api 4, 7). */
 export function settleByAnswer(attempts: Attempts, { statusCode, message }: EventAnswer): EventSettlement {
   const { predicted, count, lost } = attempts;
   if (message === EVENT_MESSAGES.invalid) {
@@ -191,7 +196,7 @@ export function settleByAnswer(attempts: Attempts, { statusCode, message }: Even
   return lost ? { ...settlement, maybeTwice: true } : settlement;
 }
 
-/** Derives the outcome of an event from the error of its last attempt. */
+/** Returns the outcome of an event from the error of its last attempt. */
 export function settleByError({ predicted, count, lost }: Attempts, error: ApiError): EventSettlement {
   const { statusCode } = error;
   const settled = { predicted, attempts: count, problem: problemOf(error), ...(statusCode && { statusCode }) };
@@ -210,13 +215,15 @@ const RUN_ENDING_KINDS: ReadonlySet<RejectionKind> = new Set([
   ...(["unauthorized", "forbidden", "wrongRoute", "redirect", "foreign"] as const),
 ]);
 
-/** Returns how the run ends if an error shows that no event at all can be sent; otherwise undefined. */
+/**
+ * Returns how the run ends if an error means that no event can be sent. Undefined if other events may still succeed.
+ */
 export function runEndOf(error: ApiError): RunEnd | undefined {
   if (error.effect !== "rejected" || !RUN_ENDING_KINDS.has(error.kind)) return undefined;
   return { kind: error.kind, statusCode: error.statusCode, problem: problemOf(error) };
 }
 
-/** Returns the end of a run whose requests had no answer for a whole retry budget. */
+/** Returns how a run ends whose requests got no answer for a whole retry budget. */
 export function noAnswerEnd(error: ApiError): RunEnd {
   const kind = error.effect === "busy" ? "rateLimited" : "unreachable";
   return { kind, statusCode: error.statusCode, problem: problemOf(error) };
@@ -233,12 +240,11 @@ const CODES = {
   stopped: "EVENT_STOPPED",
 } as const satisfies Record<Exclude<SettlementReason, "refused">, string>;
 
-/** A code under which an event's outcome is reported. */
 export type EventCode = (typeof CODES)[keyof typeof CODES] | "EVENT_IGNORED" | "EVENT_REJECTED";
 
 /**
- * Returns why an event did not succeed. `detail` contains the decisive rule with its path, its section, and the
- * validator's message and fix (`finding`, `fix`).
+ * Returns why an event did not succeed. `detail` has the decisive rule, its path and section, and the validator's
+ * message and fix (as `finding` and `fix`).
  */
 export function eventReason({ reason, predicted, statusCode, problem }: EventSettlement): Reason | undefined {
   if (reason === undefined) return undefined;
@@ -250,14 +256,14 @@ export function eventReason({ reason, predicted, statusCode, problem }: EventSet
   return { code, ...(statusCode !== undefined && { statusCode }), ...(detail && { detail }) };
 }
 
-/** Returns the reason of events that were not sent because another event ended the run. */
+/** Returns the reason of the events that were not sent because the run ended early. */
 export function endReason({ kind, statusCode, problem }: RunEnd): Reason {
   const code: EventCode = "EVENTS_ENDED";
   const detail = { ...problem, kind };
   return { code, detail, ...(statusCode !== undefined && { statusCode }) };
 }
 
-/** Formats a rule with its path, without positions within `items`, so that equal mistakes have equal texts. */
+/** Returns a rule with its path, without positions in `items`, so that equal mistakes get equal texts. */
 function ruleAt({ rule, path }: { readonly rule: string; readonly path: string }): string {
   return `${rule} ${path.replaceAll(/\[\d+\]/g, "[]")}`.trim();
 }

@@ -5,9 +5,10 @@ import { ADDRESS_VARIABLE, EVENT_PATH } from "./emit-scripts.ts";
 import { type EventSuite, eventsOf } from "./suite.ts";
 
 /**
- * Writes a Playwright test that opens a page and checks the suite's events that it sends (event-tracking-api 2, 7, 8).
- * The cases are not included, because a test cannot choose what a page sends. One run reports every wrong and missing
- * event. The page must send to `sandboxUrl`, or to the address in the test's environment.
+ * Returns a Playwright test that opens a page and checks the events that the page sends (event-tracking-api 2, 7, 8).
+ * The suite decides only which event names are checked: its cases are left out, because a test cannot choose what a
+ * page sends. One run reports all wrong and missing events. The page must send to `sandboxUrl`, or to the address in
+ * the environment of the test.
  */
 export function emitPlaywright(suite: EventSuite, sandboxUrl: string): string {
   const fallback = sandboxUrl.replace(/\/+$/, "");
@@ -61,14 +62,14 @@ test("the page sends its events as the event API records them", async ({ page })
 `;
 }
 
-/** Returns the supported events that a suite contains; all supported events if it contains none. */
+/** Returns the names of the events in a suite. If it has none: all supported events. */
 function eventNamesOf({ cases }: EventSuite): readonly string[] {
   const named = cases.flatMap((one) => [one.id.split("/")[0], ...eventsOf(one).map(({ eventName }) => eventName)]);
   const names = EVENT_NAMES.filter((name) => named.includes(name));
   return names.length > 0 ? names : EVENT_NAMES;
 }
 
-/** Returns source lines with the parameters of every supported event, one event per line. */
+/** Returns one source line for each supported event, with its parameters. */
 function catalogueLines(): string {
   return Object.entries<EventSpec>(EVENTS)
     .map(([name, { parameters }]) => `  ${name}: ${JSON.stringify(parameters)},\n`)
@@ -76,8 +77,8 @@ function catalogueLines(): string {
 }
 
 /**
- * The functions that check events. A problem fails the test: the service does not record the event, or the document
- * does not say. Notes are only shown.
+ * The source of the functions that check events. A problem means that the service does not record the event, or that
+ * the document does not say; it fails the test. A note does not.
  */
 const CHECKS = `function bodyOf(text) {
   try {
@@ -101,7 +102,7 @@ function checkEvent(found, event) {
   if (typeof eventName !== "string" || !Object.hasOwn(catalogue, eventName)) {
     return found.problems.push(JSON.stringify(eventName) + " is not a supported event");
   }
-  if (!checked.includes(eventName)) return found.notes.push(eventName + " is not looked at by this test");
+  if (!checked.includes(eventName)) return found.notes.push(eventName + " is not checked by this test");
   checkFields(found, eventName, event, { ...fields, ...catalogue[eventName] });
 }
 
@@ -114,9 +115,9 @@ function checkFields(found, path, holder, parameters) {
   }
 }
 
-// The service records the event and does not use the parameter; only the limits hold for it.
+// The service ignores this parameter and records the event, unless the value exceeds a limit.
 function checkUnused(found, path, value) {
-  found.notes.push(path + " is not a parameter of this event, and not used");
+  found.notes.push(path + " is not a parameter of this event; the service ignores it");
   checkLength(found, path, value);
   if (/^[^.]*\\.items$/.test(path) && Array.isArray(value)) checkCount(found, path, value);
 }

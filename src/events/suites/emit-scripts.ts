@@ -2,22 +2,21 @@ import { ROUTES } from "../../spec/routes.ts";
 import { BASIS_WORDS } from "../catalogue.ts";
 import { ANSWERS, type EventSuite, type ExpectedAnswer, eventsOf, TEST_UID_PREFIX } from "./suite.ts";
 
-/** The environment variable with the address of the event API to send to. */
+/** The environment variable for the address of the event API in generated files. */
 export const ADDRESS_VARIABLE = "EVENT_API_URL";
 
-/** The environment variable with the app key, and the key of a sandbox, which is the default. */
+/** The environment variable for the app key in generated files. By default they use the key of every sandbox. */
 export const KEY = { variable: "EVENT_APP_KEY", fallback: "sandbox-app-key" } as const;
 
-/** The arguments for the sandbox of a generated file: it listens on a free port and prints no line for each event. */
+/** How generated files start a sandbox: on a free port, without a line of output for each event. */
 export const SANDBOX_ARGUMENTS = "targeting-mcp sandbox --port 0 --quiet";
 
-/** The error of a generated file if no sandbox starts. */
-export const NO_SANDBOX = `no sandbox started; set ${ADDRESS_VARIABLE} to the address of one that runs`;
+/** The error message of a generated file if its sandbox does not start. */
+export const NO_SANDBOX = `the sandbox did not start; to use a running one, set ${ADDRESS_VARIABLE} to its address`;
 
-/** The path of the event endpoint (event-tracking-api 4). */
 export const EVENT_PATH = ROUTES.trackEvent.path;
 
-/** A case in a generated file: the request, and the expected properties of each answer. */
+/** A case as generated files contain it: the events, and what each answer must contain. */
 export interface EmittedCase {
   readonly id: string;
   readonly title: string;
@@ -27,7 +26,7 @@ export interface EmittedCase {
   readonly events: readonly Readonly<Record<string, unknown>>[];
 }
 
-/** Reduces the cases of a suite to what a generated file needs. */
+/** Returns the cases of a suite with only the fields that generated files need. */
 export function emittedCases({ cases }: EventSuite): readonly EmittedCase[] {
   return cases.map((one) => ({
     id: one.id,
@@ -39,7 +38,7 @@ export function emittedCases({ cases }: EventSuite): readonly EmittedCase[] {
   }));
 }
 
-/** Returns the header lines of a generated file with cases, without comment signs. */
+/** Returns the first lines of a generated file, without comment signs. */
 export function emittedHeader({ seed, uid, cases }: EventSuite, howToRun: string): readonly string[] {
   const ofTests = `The uid of the events is ${uid}, except where a test is about the uid. No user of the app has it.`;
   return [
@@ -53,17 +52,18 @@ export function emittedHeader({ seed, uid, cases }: EventSuite, howToRun: string
   ];
 }
 
-/** Formats cases as the elements of a JavaScript array, one per line. */
+/** Returns the elements of a JavaScript array, one per line. */
 export function asLines(values: readonly unknown[]): string {
   return values.map((value) => `  ${JSON.stringify(value)},\n`).join("");
 }
 
-/** The line that ends a body in the script. A body is one line of JSON, which never equals it. */
+/** Marks the end of a request body in the shell script. A body is one line of JSON, which never equals this. */
 const END_OF_BODY = "END_OF_EVENT";
 
 /**
- * Writes a suite as a POSIX shell script that posts every event with curl, prints differences in the answers, and exits
- * with 1 if there are any. It starts a sandbox unless its environment names a service.
+ * Returns a suite as a POSIX shell script. The script posts every event with curl, prints the answers that differ from
+ * the expected ones, and exits with 1 if there are any. It starts a sandbox unless the environment has the address of a
+ * service.
  */
 export function emitCurl(suite: EventSuite): string {
   const header = emittedHeader(suite, "Run it with: sh <this file>");
@@ -97,7 +97,10 @@ printf '%s events sent, %s mismatches\\n' "$sent" "$wrong"
 `;
 }
 
-/** Starts a sandbox through npx. `exec` replaces the shell of npx, which would not pass the stop signal on. */
+/**
+ * Starts a sandbox through npx. With `exec`, the sandbox replaces the shell of npx, which would not forward the signal
+ * to stop.
+ */
 const START_SANDBOX = `start_sandbox() {
   log=$(mktemp)
   npx -y -p targeting-mcp -c 'exec ${SANDBOX_ARGUMENTS}' >"$log" &
@@ -123,12 +126,12 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** The module with which a generated file starts processes. This server does not load it. */
+/** The module that generated files use to start processes. This program does not import it. */
 const PROCESSES = "node:child_process";
 
 /**
- * Writes a suite as a test file for vitest that compares answers. Only the sandbox can distinguish ignored events from
- * recorded ones. It starts a sandbox unless its environment names a service.
+ * Returns a suite as a Vitest file that compares answers. Only a sandbox shows whether an event was ignored or
+ * recorded. The file starts a sandbox unless the environment has the address of a service.
  */
 export function emitVitest(suite: EventSuite): string {
   const header = emittedHeader(suite, "Run it with: npx vitest run <this file>");
@@ -168,7 +171,7 @@ describe("the event endpoint", () => {
 `;
 }
 
-/** Starts a sandbox through npx. npx runs it in another process, so both are stopped together. */
+/** Starts a sandbox through npx. npx runs it in a child process, so both are stopped together. */
 const START_SANDBOX_IN_VITEST = `function startSandbox() {
   const isWindows = process.platform === "win32";
   const sandbox = spawn("npx -y ${SANDBOX_ARGUMENTS}", {

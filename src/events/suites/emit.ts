@@ -1,14 +1,17 @@
 import { ANSWERS, BASES, CASE_KINDS, type EventSuite } from "./suite.ts";
 
-/** A file format for suites: its writer, and the usual name and type of its file. */
+/** A file format for suites, with the name and type of its file. */
 interface Format {
   readonly fileName: string;
   readonly mimeType: string;
-  /** Writes the suite. A page test expects events at `sandboxUrl`, or at the address in its environment. */
+  /**
+   * Returns the suite as text. A Playwright test expects events at `sandboxUrl`, unless its environment has another
+   * address.
+   */
   readonly emit: (suite: EventSuite, sandboxUrl: string) => Promise<string>;
 }
 
-/** The file formats for suites. Their writers are loaded on first use, which keeps start-up fast. */
+/** The file formats for suites. Each is imported on first use, which makes the start faster. */
 export const SUITE_FORMATS = {
   json: {
     fileName: "events.suite.json",
@@ -34,16 +37,16 @@ export const SUITE_FORMATS = {
 
 export type SuiteFormat = keyof typeof SUITE_FORMATS;
 
-/** The contents of a generated file: how many tests, and how many of each kind. */
+/** How many tests a generated file contains, in total and by kind. */
 export interface EmittedContents {
   readonly cases: number;
   readonly byKind: Readonly<Record<string, number>>;
-  /** The number of cases for each expected verdict and its basis. */
+  /** How many tests expect each verdict, and on which basis. */
   readonly byVerdict: Readonly<Record<string, number>>;
   readonly byBasis: Readonly<Record<string, number>>;
 }
 
-/** Counts the contents of a suite in one format: its cases, or for Playwright the single test of a page. */
+/** Counts the tests that a suite becomes in one format: one for each case, but a single one for Playwright. */
 export function contentsOf({ cases }: EventSuite, format: SuiteFormat): EmittedContents {
   const counted = (names: readonly string[], of: (one: EventSuite["cases"][number]) => string) => {
     const counts = names.map((name) => [name, cases.filter((one) => of(one) === name).length] as const);
@@ -55,7 +58,10 @@ export function contentsOf({ cases }: EventSuite, format: SuiteFormat): EmittedC
   return { cases: cases.length, byKind: counted(CASE_KINDS, ({ kind }) => kind), byVerdict, byBasis };
 }
 
-/** Writes a suite in one format. Page tests expect events at `sandboxUrl`; tests of the service start a sandbox. */
+/**
+ * Returns a suite as text in one format. Playwright tests expect events at `sandboxUrl`; the other tests start their
+ * own sandbox.
+ */
 export function emitSuite(suite: EventSuite, format: SuiteFormat, sandboxUrl: string): Promise<string> {
   return SUITE_FORMATS[format].emit(suite, sandboxUrl);
 }

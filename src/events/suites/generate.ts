@@ -12,13 +12,13 @@ import { EVENT_NAMES, RULES, type Rule, type RuleName } from "../catalogue.ts";
 import { UnsupportedEventError } from "../event-types.ts";
 import { CASE_KINDS, type CaseKind, type EventCase, type EventSuite, TEST_UID_PREFIX } from "./suite.ts";
 
-/** The options of a generated suite. */
+/** Which tests to generate. */
 export interface SuiteChoice {
   readonly eventNames?: readonly string[] | undefined;
   readonly kinds?: readonly CaseKind[] | undefined;
-  /** The user of every event; derived from the seed if absent. */
+  /** The `uid` of every event. Absent: derived from the seed. */
   readonly uid?: string | undefined;
-  /** An integer from 0 to 2^32 - 1; 1 if absent. */
+  /** An integer from 0 to 2^32 - 1. Absent: 1. */
   readonly seed?: number | undefined;
 }
 
@@ -40,7 +40,7 @@ const SEQUENCES: readonly {
 ];
 
 /**
- * Generates tests for events (event-tracking-api 2, 7, 8), always the same for the same choice. Throws an
+ * Generates event tests (event-tracking-api 2, 7, 8). The same choice always gives the same tests. Throws an
  * UnsupportedEventError.
  */
 export function generateEventTests(choice: SuiteChoice = {}): EventSuite {
@@ -94,9 +94,9 @@ function sequences(eventNames: readonly EventName[], uid: string, seed: number):
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** A case without its verdict: what is sent, and the decisive rule, if any. */
+/** A case before its verdict is known. `rule` is the rule that the event breaks. */
 interface CaseDraft {
-  /** Distinguishes the case from others of its event and kind, e.g. the parameter; words separated by hyphens. */
+  /** The last part of the case's ID, such as the name of a parameter. Words are separated by hyphens. */
   readonly about: string;
   readonly title: string;
   readonly rule?: RuleName;
@@ -106,12 +106,12 @@ interface CaseDraft {
 interface Subject {
   readonly eventName: EventName;
   readonly parameters: Readonly<Record<string, Parameter>>;
-  /** The event with its required parameters only, and one item if it has `items`. */
+  /** The event with only its required parameters, and one item if it has `items`. */
   readonly minimal: Body;
   readonly full: Body;
 }
 
-/** A multi-byte character of one UTF-16 unit, and one of two. */
+/** A character with several bytes that is one UTF-16 unit, and one that is two. */
 const WIDE = "가";
 const WIDER = "😀";
 
@@ -132,7 +132,10 @@ function draft(about: string, title: string, body: Body, rule?: RuleName): CaseD
   return { about, title, body, ...(rule && { rule }) };
 }
 
-/** Creates the cases of each kind for one event (event-tracking-api 2.2, 2.3, 7, 8). Sequences have several events. */
+/**
+ * Creates the cases of each kind for one event (event-tracking-api 2.2, 2.3, 7, 8). Sequences are separate, because
+ * they have several events.
+ */
 const KIND_CASES: Readonly<Record<Exclude<CaseKind, "sequence">, (subject: Subject) => readonly CaseDraft[]>> = {
   minimal: ({ minimal }) => [draft("required", "only what is required", minimal)],
   full: ({ full }) => [draft("all", "every parameter", full)],
@@ -283,7 +286,7 @@ function camel(name: string): string {
   return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Creates a generator of numbers in [0, 1). Equal seeds generate equal numbers. */
+/** Returns a generator of numbers from 0 up to but not including 1. The same seed gives the same numbers. */
 function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -297,7 +300,10 @@ function seededRandom(seed: number): () => number {
 const WORDS = ["머그컵", "mug", "티셔츠", "shirt", "신발", "shoes"];
 const CURRENCIES = ["KRW", "USD", "EUR", "JPY"];
 
-/** Creates a sample value, the same everywhere in a suite, so that a cart and a purchase refer to the same item. */
+/**
+ * Returns a sample value for a parameter. It is the same in all events of a suite, so that a cart and a purchase have
+ * the same item.
+ */
 function sampleValue(name: string, { type }: Parameter, seed: number): unknown {
   if (type === "items") return [sampleParameters(ITEM_FIELDS, seed), sampleParameters(ITEM_FIELDS, seed + 1)];
   const random = seededRandom(seedOf(name, seed));
@@ -308,7 +314,7 @@ function sampleValue(name: string, { type }: Parameter, seed: number): unknown {
   return name.endsWith("_id") ? `${name}-${code}` : `${pick(WORDS, random)} ${code}`;
 }
 
-/** Creates a value for each parameter; `value` is `price` × `quantity`. */
+/** Returns a sample value for each parameter. `value` is `price` × `quantity`. */
 export function sampleParameters(
   parameters: Readonly<Record<string, Parameter>>,
   seed: number,

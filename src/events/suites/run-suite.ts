@@ -16,20 +16,19 @@ const caseResult = z.object({
   expected: verdict,
   basis: z.enum(BASES),
   rule: z.string().exactOptional(),
-  /** `unobservable`: no observation confirms or contradicts the expected verdict. */
+  /** `unobservable`: no answer showed whether the verdict is the expected one. */
   status: z.enum(["matched", "mismatched", "unobservable"]),
-  /** The observed verdict. `accepted`: the service answered `ok`, which it also does for ignored events. */
+  /** The verdict on the case. `accepted`: the service answered `ok`, which it also answers to ignored events. */
   observed: z.union([verdict, z.literal("accepted")]).exactOptional(),
   reason: z.enum(["answerLost", "answerNotUnderstood", "notRun"]).exactOptional(),
   milliseconds: z.number(),
 });
 
-/** The expected and the actual result of a case. */
 export type CaseResult = Readonly<z.output<typeof caseResult>>;
 
 type CaseStatus = CaseResult["status"];
 
-/** The schema of a stored report on a suite. */
+/** The schema of the report of a suite, as it is stored. */
 export const suiteReport = z.object({
   cases: z.number(),
   matched: z.number(),
@@ -38,17 +37,18 @@ export const suiteReport = z.object({
   results: z.array(caseResult),
 });
 
-/** The result of running a suite; `cases` is the sum of the three counts. */
+/** The report of a suite. `cases` is the sum of `matched`, `mismatched` and `unobservable`. */
 export type SuiteReport = Readonly<z.output<typeof suiteReport>>;
 
 export interface RunSuiteOptions {
   readonly api: EventApi;
   readonly clock: Clock;
   /**
-   * Returns the sandbox's verdict on an event that was just sent. Absent for a live service, which does not show it.
+   * Returns the sandbox's verdict on an event that was just sent. Absent for a live service, which does not show
+   * verdicts.
    */
   readonly observe?: ((event: Readonly<Record<string, unknown>>) => Promise<Verdict | undefined>) | undefined;
-  /** After it is aborted, no other event is sent. Cases that were not run are unobservable. */
+  /** After an abort no further event is sent. Cases that were not run are unobservable. */
   readonly signal?: AbortSignal;
   readonly onProgress?: (done: number, cases: number) => void;
 }
@@ -60,9 +60,9 @@ const BUSY_ATTEMPTS = 20;
 const BUSY_PAUSE_MS = 50;
 
 /**
- * Runs the cases of a suite, several at a time; the events of a case one after another, each once, even if they should
- * be ignored or rejected. A lost answer makes its case unobservable. Throws the ApiError that shows that nothing can be
- * tested.
+ * Runs several cases of a suite at a time, and sends the events of each case one after the other, once each. Also sends
+ * events that should be ignored or rejected. If an answer is lost, its case is unobservable. Throws an ApiError if it
+ * means that no case can be tested.
  */
 export async function runSuite({ cases }: EventSuite, options: RunSuiteOptions): Promise<SuiteReport> {
   const results: CaseResult[] = [];
@@ -113,7 +113,7 @@ async function runCase(one: EventCase, options: RunSuiteOptions): Promise<CaseRe
   };
 }
 
-/** Returns the observation that decides a case: a mismatch, otherwise an unobservable event, otherwise any. */
+/** Returns the observation that decides a case: a mismatch if there is one, otherwise an unobservable event. */
 function decisiveObservation(expected: Verdict, observations: readonly Observation[]): Observation {
   const withStatus = (status: CaseStatus) =>
     observations.find(({ observed }) => statusOf(expected, observed) === status);
@@ -123,7 +123,7 @@ function decisiveObservation(expected: Verdict, observations: readonly Observati
 function statusOf(expected: Verdict, observed: CaseResult["observed"]): CaseStatus {
   if (observed === undefined) return "unobservable";
   if (observed === "accepted") return expected === "rejected" ? "mismatched" : "unobservable";
-  // For an uncertain event every observed verdict is correct.
+  // If the expected verdict is uncertain, every observed verdict is correct.
   return expected === "uncertain" || expected === observed ? "matched" : "mismatched";
 }
 

@@ -7,40 +7,40 @@ import type { SUITE_FORMATS, SuiteFormat } from "./emit.ts";
 import { type SuiteReport, suiteReport } from "./run-suite.ts";
 import { type EventSuite, eventSuite } from "./suite.ts";
 
-/** A stored suite, and the format that its caller chose. */
+/** A stored suite. `format` is the file format that its caller chose. */
 export interface KeptSuite {
   readonly suiteId: string;
   readonly suite: EventSuite;
   readonly format: SuiteFormat;
-  /** The report of its last run; absent if it was never run. */
+  /** The report of the latest run. Absent if the suite was never run. */
   readonly report?: SuiteReport;
 }
 
 const plannedTests = z.object({ suiteId: z.string(), saveTo: z.string() });
 
-/** Tests that wait for approval: the suite, and the file for the report; empty if none is to be saved. */
+/** Tests that wait for approval. `saveTo` is the file for the report, or empty. */
 type PlannedTests = Readonly<z.output<typeof plannedTests>>;
 
-/** The store of suites. Each is visible only to its creator. Throws a RunStoreError if a file cannot be used. */
+/** Stores suites. A caller sees only its own. Throws a RunStoreError if a file cannot be read or written. */
 export interface SuiteStore {
-  /** Stores a suite. The same suite in the same format has the same ID. */
+  /** Stores a suite. Storing the same suite in the same format again gives the same ID. */
   keep(caller: string, suite: EventSuite, format: SuiteFormat): Promise<KeptSuite>;
-  /** Stores the report of a run of a suite, and replaces the last one. */
+  /** Stores the report of a suite and replaces the previous one. */
   keepReport(caller: string, kept: KeptSuite, report: SuiteReport): Promise<void>;
   /**
-   * Runs tests once per approval token, in any process; another call with it returns the first report. Throws a
-   * RunStoreError if the first call has no report yet, or never will.
+   * Calls `run` once per approval token, in any process. A later call with the token returns the first report. Throws a
+   * RunStoreError if there is no report yet; after a crash there never will be one.
    */
   runOnce(yes: string, run: () => Promise<SuiteReport>): Promise<SuiteReport>;
-  /** Returns whether tests were run with an approval token. */
+  /** Returns whether tests were already started with an approval token. */
   wasRun(yes: string): Promise<boolean>;
-  /** Stores tests that wait for approval. `yes` is the token that will approve them. */
+  /** Stores tests that wait for approval. `yes` is the token of that approval. */
   keepPlanned(caller: string, yes: string, planned: PlannedTests): Promise<void>;
-  /** Returns tests that wait for approval, or were run with it; undefined if there are none, or no longer. */
+  /** Returns the tests that wait for this approval or were run with it. Undefined if they are not stored. */
   planned(caller: string, yes: string): Promise<PlannedTests | undefined>;
-  /** Returns a suite by its ID; undefined if it does not exist, or no longer. */
+  /** Returns a suite by its ID. Undefined if it is not stored. */
   find(caller: string, suiteId: string): Promise<KeptSuite | undefined>;
-  /** Returns the caller's suites, the newest first. */
+  /** Returns the suites of a caller, newest first. */
   list(caller: string): Promise<readonly KeptSuite[]>;
 }
 
@@ -51,10 +51,10 @@ const keptSuite: z.ZodType<KeptSuite> = z.object({
   report: suiteReport.exactOptional(),
 });
 
-/** Tests that wait for approval are stored next to the caller's suites, under the hash of their token. */
+/** Tests that wait for approval are stored under this name, separate from the suites of the caller. */
 const plannedOf = (caller: string): string => `planned ${caller}`;
 
-/** Creates a store of suites in texts that several processes may share. */
+/** Returns a store of suites. Several processes may share its `texts`. */
 export function suiteStore(texts: SuiteTexts): SuiteStore {
   const find: SuiteStore["find"] = async (caller, suiteId) =>
     isSuiteId(suiteId) ? parseStored(await texts.get(caller, suiteId), keptSuite) : undefined;
@@ -76,7 +76,7 @@ export function suiteStore(texts: SuiteTexts): SuiteStore {
         const given = parseStored(await texts.settled(yes), suiteReport);
         if (given !== undefined) return given;
         throw new RunStoreError(
-          "these tests were begun with this confirmation before, and there is no report of them yet; nothing was sent",
+          "these tests were already started with this confirmation and have no report yet; nothing was sent",
           "Call again later. If there is still none, plan the tests again without confirmation.",
         );
       }
@@ -92,7 +92,7 @@ export function suiteStore(texts: SuiteTexts): SuiteStore {
   };
 }
 
-/** Returns whether a text has the form of the IDs that this store creates. No other text is looked up. */
+/** Returns whether a text looks like an ID of this store. Other texts are never looked up. */
 function isSuiteId(text: string): boolean {
   return /^[0-9a-f]{16}$/.test(text);
 }

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
 import { RULES, type Verdict } from "../catalogue.ts";
 
-/** The kinds of cases: what a case tests. */
+/** What a case tests. */
 export const CASE_KINDS = [
   "minimal",
   "full",
@@ -15,15 +15,14 @@ export const CASE_KINDS = [
   "sequence",
 ] as const;
 
-/** The prefix of the uid of generated events, unless another uid was chosen. No real user of an app has this prefix. */
+/** The default prefix of the `uid` in generated events. No real user has this prefix. */
 export const TEST_UID_PREFIX = "event-tests-";
 
-/** How an expected verdict is known. */
 export const BASES = ["documented", "assumed", "notShown"] as const;
 
 export type CaseKind = (typeof CASE_KINDS)[number];
 
-/** The maximum seed: seeds are 32-bit numbers. */
+/** The highest seed, a 32-bit number. */
 export const MAX_SEED = 0xffff_ffff;
 
 const verdicts = ["recorded", "ignored", "rejected", "uncertain"] as const satisfies readonly Verdict[];
@@ -44,7 +43,7 @@ const sequenceCase = z.strictObject({
   events: z.array(body).min(1).describe("Events of one user, sent one after another."),
 });
 
-/** The schema of a suite of event tests, which is also published as JSON Schema. */
+/** The schema of a suite of event tests. It is also published as JSON Schema. */
 export const eventSuite = z.strictObject({
   seed: z.int().min(0).max(MAX_SEED).describe("The same seed and choice of cases give the same suite."),
   uid: z.string(),
@@ -60,20 +59,20 @@ export function eventSuiteJsonSchema(): Record<string, unknown> {
   return { title: "A suite of event tests", ...z.toJSONSchema(eventSuite) };
 }
 
-/** Returns the events of a case, in the order of sending. */
+/** Returns the events of a case in the order in which they are sent. */
 export function eventsOf(eventCase: EventCase): readonly Readonly<Record<string, unknown>>[] {
   return eventCase.kind === "sequence" ? eventCase.events : [eventCase.body];
 }
 
-/** The conditions for an answer that confirms a verdict. An absent field may have any value. */
+/** What an answer must contain to confirm a verdict. An absent field may have any value. */
 export interface ExpectedAnswer {
   readonly statusCode?: number;
   readonly message?: string;
 }
 
 /**
- * The answer that confirms each verdict (event-tracking-api 4, 7). An ignored event is answered like a recorded one,
- * and the status of `!invalid` is not shown.
+ * The answer that confirms each verdict (event-tracking-api 4, 7). The answers to ignored and recorded events are
+ * equal, and the document does not show the status of `!invalid`.
  */
 export const ANSWERS = {
   recorded: { statusCode: 200, message: EVENT_MESSAGES.ok },
