@@ -19,7 +19,10 @@ import type { CallerRights } from "../tools/execution-guard.ts";
 import { ownerOf, type SeenToken } from "./auth.ts";
 import type { Projects } from "./projects.ts";
 
-/** Returns the current access file. While it cannot be read, nobody is let in, and `onProblem` is called. */
+/**
+ * Returns a function that returns the current content of the access file. While the file cannot be read, that content
+ * lets nobody in, and `onProblem` is called.
+ */
 export function accessNow(
   file: string | undefined,
   first: Access,
@@ -49,17 +52,16 @@ function markOf(file: string): string {
 
 interface Knowing {
   readonly settings: Settings;
-  /** Returns the current access file. */
   readonly access: () => Access;
-  /** Returns the tokens of the processes that serve, for a worker whose access file has none. */
+  /** For a worker, whose access file has no tokens: returns those that the serving processes have stored. */
   readonly servedTokens?: (() => Promise<readonly TokenEntry[] | undefined>) | undefined;
-  /** The rights in the last tokens of an issuer. */
+  /** The rights from the last tokens of the authorization server. */
   readonly tokens: Pick<TokenRights, "of">;
 }
 
 /**
- * Returns the current rights of a run's caller, by the current access file and the allowed ways to authenticate. For a
- * caller with tokens of an issuer, the last tokens count.
+ * Returns the current rights of a run's caller, from the current access file and the allowed ways to authenticate. The
+ * rights of a caller with tokens of the authorization server come from the last of these.
  */
 export function rightsNow({
   settings: { http },
@@ -69,12 +71,12 @@ export function rightsNow({
 }: Knowing): (caller: string) => Promise<CallerRights> {
   return async (owner) => {
     const name = callerName(owner);
-    if (access().isUnreadable) return gone("the access file of this server cannot be read, so every caller is refused");
+    if (access().isUnreadable) return gone("the access file of this server cannot be read, so all callers are refused");
     if (name.startsWith("token:")) {
       const entries = servedTokens === undefined ? access().tokens : await servedTokens();
       return entries === undefined ? WRITES : ofToken(owner, name, { ...access(), tokens: entries }, http.ownKeys);
     }
-    if (name.startsWith("key:") && !http.ownKeys) return gone("this server no longer accepts keys of callers");
+    if (name.startsWith("key:") && !http.ownKeys) return gone("this server no longer accepts callers' own keys");
     const isOfIssuer = name.startsWith("oauth:") || name.startsWith("client:");
     if (isOfIssuer && servedTokens === undefined && http.oauth === undefined) {
       return gone("this server no longer accepts logins through an authorization server");
@@ -93,7 +95,7 @@ function ofToken(owner: string, name: string, { tokens, projects }: Tokens, ownK
   const entry = tokens.find((one) => `token:${one.name}` === name);
   if (entry === undefined || !callsTools(entry)) return gone("the token of the caller of this run is no longer valid");
   const isInProject = ownerOf(name, projects.get(entry.project ?? "")) === owner;
-  // Callers with their own keys also work in projects other than the one of their token.
+  // Callers with their own keys may work in other projects than that of their token.
   if (!isInProject && !ownKeys) return gone("the token of the caller of this run is for another project now");
   return { readOnly: entry.readOnly, folders: entry.folders };
 }
@@ -108,30 +110,29 @@ function gone(refused: string): CallerRights {
   return { refused };
 }
 
-/** The name under which the tokens of the access file are stored; no caller has it. */
+/** The name under which the tokens of the access file are stored. No caller can have this name. */
 const SERVED_TOKENS = "tokens of the access file";
 
-/** Shares the tokens of the access file, without secrets, with the workers, whose access files need no tokens. */
+/** Stores the tokens of the access file, without secrets, for workers, whose access files contain no tokens. */
 export function sharedTokens(texts: CallerTexts, access: () => Access) {
   let kept: string | undefined;
   return {
-    /** Stores the current tokens if they have changed. */
     async keep(): Promise<void> {
       const text = JSON.stringify(access().tokens.map(({ token: _secret, ...entry }) => entry));
       if (text === kept) return;
       await texts.keep(SERVED_TOKENS, text);
       kept = text;
     },
-    /** Returns the stored tokens; undefined if no process has served yet. */
+    /** Returns the stored tokens; undefined if no serving process has stored any. */
     async read(): Promise<readonly TokenEntry[] | undefined> {
       return z.array(tokenEntry).safeParse(parseJson((await texts.read(SERVED_TOKENS)) ?? "")).data;
     },
   };
 }
 
-/** The maximum number of remembered clients per caller: the most recent ones. */
+/** The maximum number of clients whose tokens are remembered for one caller. The oldest are dropped. */
 const MAX_CLIENTS = 8;
-/** How long a recorded token is not looked up again, in milliseconds, and the maximum number of callers with one. */
+/** The same token is recorded at most once within this time, in milliseconds, for at most this many callers. */
 const FRESH_MS = 2000;
 const MAX_CALLERS = 1000;
 
@@ -139,20 +140,23 @@ const seenTokens = z.array(
   z.object({ name: z.string(), client: z.string(), owner: z.string(), writes: z.boolean(), until: z.number() }),
 );
 
-/** The rights of callers that only the issuer's tokens contain. */
+/** The rights of callers who log in at the authorization server. Only their tokens contain these rights. */
 export interface TokenRights {
-  /** Records the rights in a valid token, for the runs of its caller. */
+  /** Records the rights in a valid token, so that later runs of its caller have them. */
   note(seen: SeenToken): Promise<void>;
-  /** The last unexpired token of each client of a caller, otherwise the very last one; undefined if there was none. */
+  /**
+   * Returns the last unexpired token of each client of a caller. If all have expired, returns only the very last one.
+   * Returns undefined if there was none.
+   */
   of(name: string): Promise<readonly SeenToken[] | undefined>;
 }
 
-/** Remembers the last token of each client in `texts`. `problem` receives each failure to store one. */
+/** Stores the last token of each client in `texts`. `problem` receives errors of the store. */
 export function tokenRights(
   texts: CallerTexts,
   { now, problem }: { readonly now: () => number; readonly problem: (error: unknown) => void },
 ): TokenRights {
-  /** The token that was last recorded here, and when, by caller. */
+  /** By caller: the token that this process recorded last, and when. */
   const noted = new Map<string, { readonly seen: SeenToken; readonly at: number }>();
   const unstored = new Map<string, SeenToken>();
   const stored = async (name: string): Promise<readonly SeenToken[]> =>
@@ -187,7 +191,7 @@ export function tokenRights(
   };
 }
 
-/** Returns the last token of each client; the most recent one comes last. */
+/** Adds a token and drops the earlier one of the same client. The most recent token comes last. */
 function withLast(tokens: readonly SeenToken[], seen: SeenToken): readonly SeenToken[] {
   return [...tokens.filter(({ client }) => client !== seen.client), seen].slice(-MAX_CLIENTS);
 }
@@ -197,18 +201,19 @@ function isSameToken(one: SeenToken, other: SeenToken): boolean {
   return one.client === client && one.owner === owner && one.writes === writes && one.until === until;
 }
 
-/** The parts that are needed to find approvers. */
 export interface ApproversOf {
   readonly settings: Settings;
-  /** Returns the current access file. */
   readonly access: () => Access;
   readonly all: Pick<Projects, "idOf">;
 }
 
-/** The facts that determine the project of a run. `caller` is the owner of the run, as in its header. */
+/** Identifies the project of a run. `caller` is the owner in the run's header. */
 export type RunOf = Pick<RunHeader, "project" | "caller">;
 
-/** Returns which runs belong to which keys. A sandbox is one project for all keys; there the keys themselves decide. */
+/**
+ * Returns functions that compare the project of a run with keys. In a sandbox, all keys have the same project ID, so
+ * the keys themselves are compared.
+ */
 export function placesOf({ settings: { environment }, all }: Pick<ApproversOf, "settings" | "all">) {
   const isSandbox = environment.kind === "sandbox";
   return {
@@ -220,7 +225,7 @@ export function placesOf({ settings: { environment }, all }: Pick<ApproversOf, "
   };
 }
 
-/** Returns whether a person can approve what a caller requests. */
+/** Returns whether a person can approve the changes that a caller requests. */
 export function hasApprover(of: ApproversOf, { name, ...run }: RunOf & { readonly name: string }): boolean {
   const { tokens, projects, requireOtherApprover } = of.access();
   const { ofKeys, ofRun } = placesOf(of);
@@ -233,12 +238,12 @@ export function hasApprover(of: ApproversOf, { name, ...run }: RunOf & { readonl
   });
 }
 
-/** Returns the keys of a project in the access file; undefined means the configured keys, which have no name there. */
+/** Returns the keys of a project in the access file. Undefined means the configured keys, which have no name there. */
 export function keysOfProject(name: string | undefined, projects: Access["projects"]): ProjectKeys | undefined {
   return name === undefined ? undefined : projects.get(name);
 }
 
-/** Returns the name under which the holder of a token calls tools. */
+/** Returns the caller name of a token's holder. */
 export function nameOf({ name }: Pick<AccessToken, "name">): string {
   return `token:${name}`;
 }

@@ -12,39 +12,37 @@ import type { Project, Projects } from "./projects.ts";
 /** The maximum time between two checks of a person's rights, in milliseconds. */
 export const CHECK_MS = 600_000;
 
-/** How a person logged in, as their session stores it. With it their rights are checked again. */
+/** The stored person of a session: how they logged in, and what is needed to check their rights again. */
 export const personForm = z.discriminatedUnion("by", [
   z.strictObject({ by: z.literal("token"), name: z.string(), digest: z.string() }),
   z.strictObject({
     by: z.literal("issuer"),
     issuer: z.string(),
     clientId: z.string(),
-    /** The setting that names the project claim. Absent if there was none. */
+    /** The name of the project claim at the time of the login; absent if none was configured. */
     projectClaim: z.string().optional(),
-    /** The name under which the person calls tools. */
+    /** The caller name that the person has when they call tools. */
     name: z.string(),
-    /** The value of the project claim. Present only if the setting names a claim. */
+    /** The value of the project claim; absent if no claim was configured. */
     project: z.string().optional(),
-    /** The token with which the issuer is asked again. Absent if the issuer returned none. */
+    /** The refresh token, which checks the person's rights again. Absent if the authorization server returned none. */
     refreshToken: z.string().optional(),
-    /** When the issuer must be asked again. Absent if it cannot be asked. */
+    /** When the rights must be checked again, in milliseconds since 1970. Absent if they cannot be checked. */
     checkAt: z.number().optional(),
   }),
 ]);
 
-/** A person who is logged in. */
 export type Person = Readonly<z.infer<typeof personForm>>;
 
-/** A person who logged in through the issuer. */
 export type IssuerPerson = Extract<Person, { readonly by: "issuer" }>;
 
-/** The people who may see the page over HTTP, and the runs that they see. */
+/** The people who may use the page over HTTP, with the runs that each of them sees. */
 export interface Viewers {
-  /** Returns the holder of a token of the access file, or the reason why the token opens no session. */
+  /** Returns the owner of a token of the access file, or the reason why the token cannot log in. */
   login(token: string): { readonly person: Person } | { readonly refused: 401 | 403; readonly message: string };
   /**
-   * Returns what a person sees. Undefined if they may no longer approve by the access file, or if the settings of the
-   * issuer have changed since the login.
+   * Returns what a person sees. Returns undefined if the access file no longer lets them approve, or if the settings of
+   * the authorization server have changed since the login.
    */
   viewerOf(person: Person): (Viewer & { readonly environment: ShownEnvironment }) | undefined;
 }
@@ -53,7 +51,9 @@ export interface Viewers {
 export function approverSessions(of: ApproversOf & { readonly all: Projects }): Viewers {
   const { settings, access } = of;
   const shownTo = { one: viewOfProject(of), all: viewOfAllProjects(of) };
-  /** Returns what a person sees. `who` is their name on the page; `caller` is their name when they call tools. */
+  /**
+   * `who` is the name on the page, `caller` the name when the person calls tools, `where` the project that they see.
+   */
   const viewer = ({ approves, ...its }: ShownApprover, who: string, caller: string, where?: string) => {
     const except = access().requireOtherApprover ? caller : undefined;
     const environment = { ...shownEnvironment(its.services, its.project), ...(where && { project: where }), who };
@@ -70,9 +70,13 @@ export function approverSessions(of: ApproversOf & { readonly all: Projects }): 
   return {
     login(token) {
       const entry = tokenFinder(access().tokens)(token);
-      if (entry === undefined) return { refused: 401, message: "This token is not known." };
+      if (entry === undefined)
+        return { refused: 401, message: "This token is unknown. Check it, or ask the administrator of this server." };
       if (entry.approves) return { person: { by: "token", name: entry.name, digest: digestOf(entry.token) } };
-      return { refused: 403, message: 'This token approves nothing: its entry does not say "approves": true.' };
+      return {
+        refused: 403,
+        message: 'This token may not approve changes. Its entry in the access file needs "approves": true.',
+      };
     },
     viewerOf(person) {
       if (access().isUnreadable) return undefined;
@@ -89,10 +93,9 @@ export function approverSessions(of: ApproversOf & { readonly all: Projects }): 
   };
 }
 
-/** The view of a person who decides. */
 type ShownApprover = PageScope & Required<Pick<PageScope, "approves">>;
 
-/** Returns the view for one project. Undefined is the project of the configured keys. */
+/** Returns the page scope of one project. Undefined is the project of the configured keys. */
 function viewOfProject(of: ApproversOf & { readonly all: Projects }) {
   const { settings, access, all } = of;
   const { ofKeys, ofRun } = placesOf(of);
@@ -103,10 +106,10 @@ function viewOfProject(of: ApproversOf & { readonly all: Projects }) {
   };
 }
 
-/** The placeholder key with which runs are read if only callers bring keys. Nothing is ever sent with it. */
+/** A placeholder for projects whose keys only callers have. With it, stored runs can be read. It is never sent. */
 const NO_KEY: ProjectKeys = { targetingApiKey: "no-key-of-any-project" };
 
-/** Returns the view for all projects. Each project uses its keys that this process has. */
+/** Returns the page scope of all projects. A run uses the keys of its project if this process has them. */
 function viewOfAllProjects(of: ApproversOf & { readonly all: Projects }) {
   const { settings, access, all } = of;
   const { ofKeys, ofRun } = placesOf(of);
@@ -120,7 +123,7 @@ function viewOfAllProjects(of: ApproversOf & { readonly all: Projects }) {
     const driver = (run: RunOf): PageScope => {
       const [name, keys] = named().find(([, its]) => ofKeys(its) === ofRun(run)) ?? [];
       if (name !== undefined || keys !== undefined) return shownOf(all.of(keys), name);
-      // Callers bring their own keys, which only this process may have.
+      // Only callers have the keys of such a project. They are here if the caller used this process recently.
       const living = all.living().find(({ id }) => id === run.project && ofRun(run) === id);
       return living === undefined ? { ...base, project: { id: "", name: "" } } : shownOf(living, undefined);
     };
@@ -132,7 +135,7 @@ function shownOf({ id, services, audit }: Project, name = id): PageScope {
   return { services: { ...services, noteDecision: audit }, caller: "", project: { id, name } };
 }
 
-/** Returns a digest that identifies the token of a session without containing it. */
+/** Returns a digest that identifies a token without containing it. */
 function digestOf(token: string): string {
   return createHash("sha256").update(token).digest("base64url");
 }

@@ -13,28 +13,28 @@ import { IssuerUnreachable, reasonOf } from "./issuer-reads.ts";
 
 interface PageParts {
   readonly viewers: Viewers;
-  /** The address of the page as people see it. */
+  /** The address that people enter in the browser. */
   readonly address: string;
-  /** The key that encrypts sessions and logins. All processes that serve the page share it. */
+  /** Encrypts sessions and logins. All processes that serve the page share it. */
   readonly key: Uint8Array;
-  /** The sessions that any process has ended; absent: each process knows only its own. */
+  /** The store of sessions that were ended in any process; absent: each process knows only its own. */
   readonly shared?: EndedSessions | undefined;
   readonly log: Log;
-  /** Aborted when the process is about to end. */
+  /** Aborted before the process ends. */
   readonly stopping: AbortSignal;
-  /** The settings of the login through the issuer. Without them, people log in only with tokens. */
+  /** The settings for login through the authorization server. Without them, people can log in only with tokens. */
   readonly settings: Pick<Settings, "http" | "proxies">;
   readonly now?: () => number;
 }
 
-const MESSAGE = "Here a person decides on the runs that wait for approval.";
+const MESSAGE = "Log in to approve or decline changes.";
 
-/** How long a session lasts if the issuer cannot be asked about the person's rights again, in milliseconds. */
+/** The lifetime of a session if the authorization server cannot check the person's rights again, in milliseconds. */
 const UNCHECKED_MS = 3_600_000;
 
 /**
- * Returns a function that serves the page to approvers, who log in with a token or through the issuer. It gets each
- * request and the address of its client.
+ * Returns a function that serves the page to approvers. They log in with a token or through the authorization server.
+ * `peer` is the address of the sender.
  */
 export function approversPage(parts: PageParts): (request: Request, peer: string) => Promise<Response> {
   const { viewers, address, key, shared, log, stopping, settings, now = Date.now } = parts;
@@ -46,7 +46,7 @@ export function approversPage(parts: PageParts): (request: Request, peer: string
   const isDue = (person: Person): person is IssuerPerson => {
     if (person.by !== "issuer" || person.checkAt === undefined) return false;
     const leftMs = person.checkAt - now();
-    // Only if the clock was set back, more time is left than between two checks.
+    // More time than the interval remains only if the clock was set back.
     return leftMs <= 0 || leftMs > CHECK_MS;
   };
   const renewed = async (session: PageSession<Person>): Promise<Response> => {
@@ -74,7 +74,7 @@ export function approversPage(parts: PageParts): (request: Request, peer: string
       const answer = postedTexts(posted, ["query", "login"]);
       const person = await throughIssuer((its) => its.end(answer, peer));
       if (viewers.viewerOf(person) === undefined)
-        throw new RefusedRequest(403, "You approve for no project of this server.");
+        throw new RefusedRequest(403, "You may not approve changes of any project on this server.");
       return opened(sessions.open(person, person.checkAt === undefined ? UNCHECKED_MS : undefined));
     });
   };
@@ -99,11 +99,10 @@ export function approversPage(parts: PageParts): (request: Request, peer: string
     },
   });
   app.post(PATHS.renew, ({ var: { session } }) => renewed(session.session));
-  // Ends the session in every process that serves the page.
   app.post(PATHS.logout, async ({ var: { session } }) => {
     const { person } = session.session;
     await sessions.end(session.session);
-    // The session has ended, whatever the issuer answers. The log has the reason of a failure.
+    // The session has ended even if the authorization server does not answer. Failures are logged.
     if (person.by === "issuer") await throughIssuer?.((its) => its.revoke(person)).catch(() => undefined);
     return dataAnswer({});
   });
@@ -111,17 +110,19 @@ export function approversPage(parts: PageParts): (request: Request, peer: string
   return async (request, peer) => app.fetch(request, { peer });
 }
 
-/** A person with a session, and what they see. */
 interface Approver extends Viewing {
   readonly session: PageSession<Person>;
 }
 
-/** Finds the sandbox of a person's project. Each project has its own sandbox if the sandbox runs in this process. */
+/**
+ * Returns a function that finds the sandbox of a person's project. Sandboxes in this process are separate for each
+ * project.
+ */
 function projectSandboxes() {
   const known = new WeakMap<object, ReturnType<typeof findOnce>>();
   return async (services: ToolServices) => {
     const { testBench, environment, apiUrl } = services;
-    // A sandbox at a separate address may contain events and targetings of other projects.
+    // A sandbox at a separate address may contain data of other projects, so it is not shown.
     if (testBench === undefined || environment !== "sandbox" || URL.canParse(apiUrl)) return undefined;
     const finder = known.get(testBench) ?? findOnce(() => findPageSandbox(services, "reads"));
     known.set(testBench, finder);
@@ -130,8 +131,8 @@ function projectSandboxes() {
 }
 
 /**
- * Returns a function that does a step of the login through the issuer, or throws a RefusedRequest with the reason. Its
- * code is loaded with the first step.
+ * Returns a function that executes a step of the login through the authorization server, or throws a RefusedRequest
+ * with the reason. The module is imported with the first step.
  */
 function issuerSteps({ settings, address, key, log, now }: PageParts & Required<Pick<PageParts, "now">>) {
   const login = once(async () => {
@@ -145,15 +146,15 @@ function issuerSteps({ settings, address, key, log, now }: PageParts & Required<
     try {
       return await step(its);
     } catch (error) {
-      // Other properties of errors than their message may contain tokens.
+      // Only the message is logged: other properties of the error may contain tokens.
       const reason = reasonOf(error);
       log.warn("a login through the authorization server failed", { reason });
       if (error instanceof its.LoginRefused) throw new RefusedRequest(403, error.message);
       if (error instanceof its.TooManyLogins) throw new RefusedRequest(503, error.message, { "Retry-After": "60" });
       const message =
         error instanceof IssuerUnreachable
-          ? "The authorization server cannot be read now. Try again in a moment."
-          : "The login failed between this server and the authorization server; its log says more.";
+          ? "The authorization server does not answer. Try again in a moment."
+          : "The authorization server refused a request of this server. The log of this server has the reason.";
       throw new RefusedRequest(502, message);
     }
   };

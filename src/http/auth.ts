@@ -6,70 +6,66 @@ import { httpError } from "../web/http-errors.ts";
 import { IssuerUnreachable } from "./issuer-reads.ts";
 import type { AccessClaims, JwtVerifier } from "./jwt.ts";
 
-/** A caller over HTTP: its name, its keys, and its rights. */
+/** A caller over HTTP. */
 export interface Caller {
   /**
-   * `token:NAME` of the access file, `oauth:ISSUER SUB`, `client:ISSUER CLIENT_ID` without `sub`, `key:HASH` for own
-   * keys, or `local` without authentication. Used in records and for shares.
+   * `token:NAME` from the access file; `oauth:ISSUER SUB`, or `client:ISSUER CLIENT_ID` for a token without `sub`;
+   * `key:HASH` for callers with only their own keys; `local` without authentication. Used in records and for limits.
    */
   readonly name: string;
   /**
-   * The owner of the caller's runs and confirmations. Callers with their own keys work in another project, and are
-   * another owner there: a run must not continue with another project's keys.
+   * The owner of the caller's runs and confirmations. With own keys, a caller works in another project and has another
+   * owner, so that no run continues with the keys of another project.
    */
   readonly owner: string;
   readonly readOnly: boolean;
-  /** The folders that `file` and `saveTo` may use. */
+  /** The folders that the arguments `file` and `saveTo` may use. */
   readonly folders: readonly string[];
-  /** Undefined: the configured keys. */
+  /** The caller's own keys, or those of the token's project. Undefined: the configured keys. */
   readonly keys: ProjectKeys | undefined;
-  /** The scope that would let a read-only caller write; undefined if no scope would. */
+  /** The OAuth scope that a read-only caller needs to write; undefined if no scope would help. */
   readonly missingScope?: string | undefined;
 }
 
-/** Authenticates a request. Returns its caller, or the response that refuses it. */
+/** Authenticates a request. Returns the caller, or the response that refuses the request. */
 export type Authenticate = (request: Request) => Promise<Caller | Response>;
 
-/** The scopes of access tokens. Writing includes reading. */
+/** The OAuth scopes of access tokens. `write` includes `read`. */
 export const SCOPES = { read: "targeting:read", write: "targeting:write" } as const;
 
-/** The headers in which callers bring their own keys. */
+/** The HTTP headers with a caller's own API keys. */
 const KEY_HEADERS = { targetingApiKey: "x-targeting-api-key", eventAppKey: "x-event-app-key" } as const;
 
-/** The facts about a caller in a valid token of the issuer. */
+/** The facts in a valid token of the authorization server. */
 export interface SeenToken {
-  /** The caller's name. */
   readonly name: string;
-  /** The client that received the token; empty if the token names none. */
+  /** The OAuth client that received the token; empty if the token names none. */
   readonly client: string;
-  /** The owner of the runs that it may see, as in `Caller`; empty if this server does not know its project. */
+  /** The owner of the caller's runs, as in `Caller`; empty if this server has no project for the token. */
   readonly owner: string;
-  /** Whether it may write. */
   readonly writes: boolean;
-  /** When it expires, in milliseconds since 1970. */
+  /** When the token expires, in milliseconds since 1970. */
   readonly until: number;
 }
 
-/** How callers authenticate. */
 export interface AuthOptions {
-  /** The addresses that callers' own keys are sent to. */
+  /** The addresses of the APIs, to which callers' own keys are sent. */
   readonly addresses: readonly string[];
   readonly access: Access;
   /**
-   * Returns the current access file. Removed rights end at once; new tokens and keys work from the next start. Absent:
-   * the file does not change.
+   * Returns the current access file. Removed rights end immediately; added tokens and keys work only after a restart.
+   * Absent: the file does not change.
    */
   readonly accessOfNow?: () => Access;
-  /** Absent: no access tokens of an authorization server are accepted. */
+  /** Verifies access tokens of an authorization server. Absent: none are accepted. */
   readonly jwt?: JwtVerifier | undefined;
-  /** Receives the facts in each valid token of the issuer, before its call is answered. */
+  /** Called with the facts in each valid token of the authorization server, before the request is answered. */
   readonly noteToken?: (seen: SeenToken) => Promise<void>;
   readonly ownKeys: boolean;
-  /** The address of the protected-resource metadata (RFC 9728), for challenges. */
+  /** The address of the protected-resource metadata (RFC 9728), which responses with status 401 contain. */
   readonly resourceMetadataUrl?: string | undefined;
 }
 
-/** Returns whether callers must authenticate. */
 export function requiresAuthentication({
   access,
   jwt,
@@ -79,8 +75,8 @@ export function requiresAuthentication({
 }
 
 /**
- * Creates the authentication of callers: tokens of the access file or the issuer, and callers' own keys if allowed.
- * Credentials are not stored.
+ * Creates the authentication of callers: by tokens of the access file or the authorization server, and by callers' own
+ * keys if they are allowed. Credentials are not stored.
  */
 export function authenticator(options: AuthOptions): Authenticate {
   const findToken = tokenFinder(options.access.tokens);
@@ -89,7 +85,7 @@ export function authenticator(options: AuthOptions): Authenticate {
     if (options.accessOfNow?.().isUnreadable)
       return httpError(
         503,
-        "the access file of this server cannot be read, so every caller is refused; its log says more",
+        "The access file of this server cannot be read, so all callers are refused. The server's log has the reason.",
       );
     try {
       const caller = needsToken ? await tokenCaller(request, findToken, options) : NOBODY;
@@ -103,18 +99,18 @@ export function authenticator(options: AuthOptions): Authenticate {
   };
 }
 
-/** Returns the response to a call that needs a scope which the caller's token lacks (RFC 6750, 3.1). */
+/** Returns the response to a call whose token lacks a scope (RFC 6750, 3.1). */
 export function scopeChallenge(scope: string, resourceMetadataUrl: string | undefined): Response {
-  const error = new OAuthError(OAuthErrorCode.InsufficientScope, `this call needs the scope ${scope}`);
+  const error = new OAuthError(OAuthErrorCode.InsufficientScope, `This call needs a token with the scope ${scope}.`);
   return challenge(error, scope, resourceMetadataUrl);
 }
 
 const NOBODY: Caller = { name: "local", owner: "local", readOnly: false, folders: [], keys: undefined };
 
-/** Returns the response to a request without a token: it states what is needed, but no error (RFC 6750, 3.1). */
+/** Returns the response to a request without a token. It contains no OAuth error code (RFC 6750, 3.1). */
 function bareChallenge(resourceMetadataUrl: string | undefined): Response {
   const metadata = resourceMetadataUrl === undefined ? "" : `, resource_metadata="${resourceMetadataUrl}"`;
-  return httpError(401, "a bearer token is needed: Authorization: Bearer TOKEN", {
+  return httpError(401, "A bearer token is required. Send it in the header Authorization: Bearer TOKEN.", {
     "www-authenticate": `Bearer scope="${SCOPES.read}"${metadata}`,
   });
 }
@@ -136,14 +132,18 @@ async function tokenCaller(
   const first = findToken(token);
   const known = first && accessOfNow().tokens.find((one) => one.name === first.name && one.token === first.token);
   if (known !== undefined) {
-    if (!callsTools(known)) return httpError(403, "this token can approve on the page, but cannot call tools");
+    if (!callsTools(known))
+      return httpError(403, "This token can only log in to the page for approvals. It cannot call tools.");
     const keys = known.project === undefined ? undefined : access.projects.get(known.project);
     if (known.project !== undefined && keys === undefined)
-      return httpError(403, "the token's project is not known here");
+      return httpError(
+        403,
+        "This server has no project with the name in the token. Add it to TARGETING_MCP_ACCESS_FILE.",
+      );
     return named(`token:${known.name}`, { readOnly: known.readOnly, folders: known.folders, keys });
   }
   if (jwt === undefined || first !== undefined)
-    throw new OAuthError(OAuthErrorCode.InvalidToken, "the bearer token is not known");
+    throw new OAuthError(OAuthErrorCode.InvalidToken, "The bearer token is unknown.");
   const claims = await jwt.verify(token);
   await noteToken?.(seenToken(claims, access));
   return claimedCaller(claims, access);
@@ -160,18 +160,22 @@ function claimedCaller({ name, scopes, project }: AccessClaims, { projects }: Ac
   if (!writes && !scopes.includes(SCOPES.read)) {
     throw new OAuthError(
       OAuthErrorCode.InsufficientScope,
-      `the token needs the scope ${SCOPES.read} or ${SCOPES.write}`,
+      `The token must have the scope ${SCOPES.read} or ${SCOPES.write}.`,
     );
   }
   const its = claimedProject(project, projects);
-  if (its === undefined) return httpError(403, "the token's project is not known here");
+  if (its === undefined)
+    return httpError(
+      403,
+      "This server has no project with the name in the token. Add it to TARGETING_MCP_ACCESS_FILE.",
+    );
   const caller = named(name, { readOnly: !writes, folders: [], keys: its.keys });
   return writes ? caller : { ...caller, missingScope: SCOPES.write };
 }
 
 /**
- * Returns the project of a token by its claim. Without a claim it is the project of the configured keys. Undefined if
- * the access file has no project of this name.
+ * Returns the project that a token's claim names. Without a claim, the project of the configured keys; undefined if the
+ * access file has no project of this name.
  */
 export function claimedProject(
   claimed: string | undefined,
@@ -182,7 +186,10 @@ export function claimedProject(
   return keys && { keys };
 }
 
-/** Compares all tokens in constant time, so that the response time reveals nothing about them. */
+/**
+ * Returns a function that finds a token. It compares all tokens in constant time, so that the response time reveals
+ * nothing.
+ */
 export function tokenFinder(tokens: readonly AccessToken[]): (token: string) => AccessToken | undefined {
   const known = tokens.map((one) => ({ one, digest: digestOf(one.token) }));
   return (token) => {
@@ -195,7 +202,7 @@ function digestOf(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-/** Replaces the configured keys by those in the headers. A caller without a token is named after these keys. */
+/** Replaces the configured keys with those in the headers. A caller without a token is named after these keys. */
 function withOwnKeys(
   caller: Caller,
   { headers }: Request,
@@ -210,12 +217,12 @@ function withOwnKeys(
   const given = [keys.targetingApiKey, keys.eventAppKey].filter((key) => key !== undefined);
   const names = Object.values(KEY_HEADERS).join(" or ");
   if (given.length === 0) {
-    if (isKnownByKeys) return httpError(401, `your own key is needed, in the header ${names}`);
+    if (isKnownByKeys) return httpError(401, `Your own API key is required, in the header ${names}.`);
     return caller;
   }
-  if (!ownKeys) return httpError(403, `this server does not accept keys of callers: leave out ${names}`);
+  if (!ownKeys) return httpError(403, `This server does not accept callers' own keys. Omit ${names}.`);
   if (given.some((key) => headerKey.read(key) === undefined)) {
-    return httpError(403, `a key in ${names} must be ${headerKey.words}`);
+    return httpError(403, `A key in ${names} must be ${headerKey.words}.`);
   }
   if (!isKnownByKeys) return named(caller.name, { ...caller, keys });
   const name = `key:${hashOf([...addresses, ...keyTexts(keys)])}`;
@@ -226,9 +233,9 @@ function named(name: string, rest: Omit<Caller, "name" | "owner">): Caller {
   return { ...rest, name, owner: ownerOf(name, rest.keys) };
 }
 
-/** Returns the owner of a caller's runs, see `Caller`. */
+/** Returns the owner of a caller's runs (`Caller.owner`). */
 export function ownerOf(name: string, keys: ProjectKeys | undefined): string {
-  // No caller's name begins like this, so owners with other keys are never confused with names.
+  // No caller name starts with `keys:`, so an owner with own keys never equals a caller name.
   return keys === undefined ? name : `keys:${hashOf(keyTexts(keys))} ${name}`;
 }
 

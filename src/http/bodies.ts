@@ -6,23 +6,26 @@ import { MAX_MEMBERS, MAX_VALUES, membersIn, valuesIn } from "../mcp/json-schema
 import { noteArrival } from "../mcp/server-parts.ts";
 import { httpError, onResponseClosed } from "../web/http-errors.ts";
 
-/** The maximum size of a body in bytes: twice the size of a request to the API. */
+/** The maximum bytes of a request body: twice the maximum of a request to the API. */
 const LARGEST_BODY = 16 * 1_048_576;
-/** The maximum size of a body without a list, in bytes. */
+/** The maximum bytes of a body whose tool takes no lists. */
 const LARGEST_PLAIN_BODY = 256 * 1024;
-/** How long a whole body may take to arrive after its headers. */
+/** The time for a body to arrive completely after its headers, in milliseconds. */
 const BODY_TIMEOUT_MS = 15_000;
 const MAX_MESSAGES = 20;
 
 /**
- * How long the answer to a body that is too large waits for the rest of it: many clients read no answer while they send.
+ * How long the rest of a refused body is received before the connection closes, in milliseconds. Many clients read the
+ * response only after they have sent everything.
  */
 const REST_MS = 1000;
 
-/** A body that is complete within this time, as most are, does not count as unfinished. */
+/** A body that arrives within this time, in milliseconds, does not count as unfinished. */
 const SOON_MS = 100;
 
-/** The limits for all callers together: unfinished bodies, and bytes of bodies that wait for their answers. */
+/**
+ * The limits for all callers together: the number of unfinished bodies, and the bytes and values of bodies in progress.
+ */
 const MAX_UNFINISHED = 64;
 const MAX_BYTES = 8 * LARGEST_BODY;
 const MAX_KEPT_VALUES = 8 * MAX_VALUES;
@@ -31,34 +34,33 @@ const CLOSING = { connection: "close" } as const;
 const INVALID_REQUEST = -32_600;
 const PARSE_ERROR = -32_700;
 
-/** Bodies of this size or more take turns, because processing one takes ten times its memory. */
+/** Bodies from this size on are processed in turn, because parsing a body takes about ten times its size in memory. */
 const LARGE_BODY = 1_048_576;
 const MAX_LARGE_BYTES = 2 * LARGEST_BODY;
-/** The memory of a body with many short values depends on their number: each counts as this many bytes. */
+/** A body with many short values needs more memory than its size. Each value counts as this many bytes. */
 const BYTES_A_VALUE = 40;
 
-/** The body of a request, parsed. */
 export interface ReadBody {
-  /** The memory that a large body reserves; undefined for any other body. */
+  /** The memory reserved for a large body; undefined for all others. */
   readonly held?: Held | undefined;
-  /** Undefined if the method has no body. */
+  /** Undefined if the HTTP method has no body. */
   readonly body: unknown;
   readonly messages: readonly Message[];
 }
 
-/** The fields of a message that are read before an MCP server is created for it. */
+/** The fields of a JSON-RPC message that are read before an MCP server is created for it. */
 export interface Message {
   readonly method: string | undefined;
-  /** The tool that it calls. */
+  /** The name of the called tool; undefined for other messages. */
   readonly tool: string | undefined;
 }
 
-/** Reads bodies within the limits of all callers and of each. */
+/** Reads a request body. Returns the body, or the response that refuses it. */
 export type BodyReader = (request: Request, at: HttpBindings, caller: string) => Promise<ReadBody | Response>;
 
 /**
- * Reads bodies as JSON. Only calls of `toolsWithLists` may be large, and large ones wait at most `waitMs` for their
- * turn.
+ * Creates a reader for JSON bodies. Only calls of `toolsWithLists` may be large. A large body waits at most `waitMs`
+ * for its turn.
  */
 export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number): BodyReader {
   const large = largeBodies(MAX_LARGE_BYTES);
@@ -68,19 +70,22 @@ export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number):
   return async (request, { incoming, outgoing }, caller) => {
     if (request.method !== "POST") return { body: undefined, messages: [] };
     if (!isJsonContentType(request.headers.get("content-type")))
-      return httpError(415, "the body must be application/json", CLOSING);
+      return httpError(415, "The body must be application/json.", CLOSING);
     const [arriving, bytes, values] = [unfinished.claim(caller), bytesKept.claim(caller), valuesKept.claim(caller)];
     for (const claim of [arriving, bytes, values]) onResponseClosed(outgoing, claim.end);
     const read = await readBody(incoming, bytes, arriving);
     arriving.end();
     if (typeof read === "string") return httpError(...UNREAD[read]);
-    // From here on, all waiting counts towards the wait of its calls.
+    // Tools subtract the time since the arrival from the time that they may wait.
     noteArrival(request, Date.now());
     const count = valuesIn(read, MAX_VALUES);
     if (count > MAX_VALUES)
-      return httpError(413, `the body holds more than ${MAX_VALUES} values: send the items in several calls`);
+      return httpError(413, `The body has more than ${MAX_VALUES} values. Send the items in several calls.`);
     if (membersIn(read, MAX_MEMBERS) > MAX_MEMBERS)
-      return httpError(413, `an object in the body has more than ${MAX_MEMBERS} members`);
+      return httpError(
+        413,
+        `An object in the body has more than ${MAX_MEMBERS} fields. Send the items in several calls.`,
+      );
     if (!values.more(count)) return httpError(...UNREAD.noRoom);
     if (read.length < LARGE_BODY) return parsed(read, toolsWithLists);
     const answered = new Promise<void>((resolve) => onResponseClosed(outgoing, resolve));
@@ -95,20 +100,24 @@ export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number):
 type Unread = "broken" | "late" | "tooLarge" | "noRoom" | "tooMany";
 
 const UNREAD: Readonly<Record<Unread, Parameters<typeof httpError>>> = {
-  broken: [400, "the body did not arrive completely"],
-  late: [408, `the body did not arrive completely within ${BODY_TIMEOUT_MS / 1000} seconds`, CLOSING],
-  tooLarge: [413, `the body is larger than ${LARGEST_BODY} bytes: send the items in several calls`, CLOSING],
-  noRoom: tooBusy("the server is busy"),
-  tooMany: tooBusy("too many requests are still being received"),
+  broken: [400, "The body did not arrive completely. Send the request again."],
+  late: [
+    408,
+    `The body did not arrive completely within ${BODY_TIMEOUT_MS / 1000} seconds. Send the request again.`,
+    CLOSING,
+  ],
+  tooLarge: [413, `The body has more than ${LARGEST_BODY} bytes. Send the items in several calls.`, CLOSING],
+  noRoom: tooBusy("The server is busy."),
+  tooMany: tooBusy("The server is still receiving too many other requests."),
 };
 
 function tooBusy(why: string): Parameters<typeof httpError> {
-  return [503, `${why}; try again`, { ...CLOSING, "retry-after": "1" }];
+  return [503, `${why} Try again in a second.`, { ...CLOSING, "retry-after": "1" }];
 }
 
 /**
- * Reads a body, reserving bytes from `room`, and a place from `unfinished` if it is slow. The rest of a refused body is
- * received and dropped, so that the client can read the response.
+ * Reads a body. Reserves its bytes from `room`, and a place from `unfinished` if it arrives slowly. Receives and drops
+ * the rest of a refused body, so that the client can read the response.
  */
 function readBody(incoming: IncomingMessage, room: Reservation, unfinished: Reservation): Promise<Buffer | Unread> {
   const chunks: Buffer[] = [];
@@ -151,15 +160,15 @@ function parsed(json: Buffer, toolsWithLists: ReadonlySet<string>): ReadBody | R
   try {
     body = JSON.parse(json.toString("utf8"));
   } catch {
-    return httpError(400, "the body is not JSON", {}, PARSE_ERROR);
+    return httpError(400, "The body is not valid JSON.", {}, PARSE_ERROR);
   }
   const given: readonly unknown[] = Array.isArray(body) ? body : [body];
   if (given.length > MAX_MESSAGES)
-    return httpError(400, `a batch holds at most ${MAX_MESSAGES} messages`, {}, INVALID_REQUEST);
+    return httpError(400, `A batch may contain at most ${MAX_MESSAGES} messages.`, {}, INVALID_REQUEST);
   const messages = given.map(messageOf);
   const mayBeLarge = messages.some(({ tool }) => tool !== undefined && toolsWithLists.has(tool));
   if (json.length > LARGEST_PLAIN_BODY && !mayBeLarge)
-    return httpError(413, `without a list of items a body has at most ${LARGEST_PLAIN_BODY} bytes`);
+    return httpError(413, `The body of a call without a list of items may have at most ${LARGEST_PLAIN_BODY} bytes.`);
   return { body, messages };
 }
 
@@ -169,24 +178,23 @@ function messageOf(given: unknown): Message {
 }
 
 /**
- * How long one body may keep others from being planned, in milliseconds. Calls may wait much longer for an API or a
- * person.
+ * How long one body may keep the next from being parsed, in milliseconds. A call may wait much longer than this for an
+ * API or a person, so the turn ends without it.
  */
 const TURN_MS = 5000;
 
-/** The memory that one large body reserves. */
 export interface Held {
-  /** Keeps the reservation until this work has ended as well. Reserves again if all earlier work has ended. */
+  /** Keeps the memory reserved until this work has ended too. If it was already released, reserves it again. */
   until(work: Promise<unknown>): void;
-  /** Called when the call is planned and needs little more memory: the next body may then be parsed. */
+  /** Must be called when the call is planned and needs little more memory. The next body may then be parsed. */
   planned(): void;
 }
 
-/** Lets large bodies be parsed and planned in turns, and limits the bytes that are processed at once. */
+/** Parses large bodies in turn, and limits their total size. */
 export interface LargeBodies {
   /**
-   * Reserves room until `work` and all added work has ended. Undefined if none became free within `mostMs`, or `work`
-   * ended first.
+   * Reserves memory until `work`, and work added later, has ended. Returns undefined if no memory became free within
+   * `mostMs`, or if `work` ended first.
    */
   enter(caller: string, bytes: number, mostMs: number, work: Promise<unknown>): Promise<Held | undefined>;
 }
@@ -197,11 +205,11 @@ interface Waiting {
 }
 
 /**
- * Shares `mostBytes` among large bodies; a larger one enters alone. A caller gets at most half, except for a single
- * body. Callers take turns, each in order of arrival.
+ * Shares `mostBytes` among large bodies. One caller gets at most half, except for a single body. A body larger than
+ * `mostBytes` is processed alone. Callers take turns; the bodies of one caller are processed in order of arrival.
  */
 export function largeBodies(mostBytes: number): LargeBodies {
-  /** The caller whose turn is next comes first. */
+  /** The bodies that wait, by caller. The caller whose turn is next comes first. */
   const waitingOf = new Map<string, Set<Waiting>>();
   const takenBy = new Map<string, number>();
   let taken = 0;
@@ -223,7 +231,7 @@ export function largeBodies(mostBytes: number): LargeBodies {
       const [next] = waiting;
       const own = takenBy.get(caller) ?? 0;
       if (next === undefined || (own > 0 && own + next.bytes > mostBytes / 2)) continue;
-      // No smaller body goes first, or a large one would wait for ever.
+      // Smaller bodies may not overtake a large one: otherwise it might wait forever.
       if (taken > 0 && taken + next.bytes > mostBytes) return;
       waitingOf.delete(caller);
       waitingOf.set(caller, waiting);
@@ -286,22 +294,24 @@ export function largeBodies(mostBytes: number): LargeBodies {
   };
 }
 
-/** The part of a shared resource that one request reserves. */
+/** A part of a shared resource that one request reserves. */
 interface Reservation {
-  /** Reserves more. Returns false and reserves nothing beyond the limit of this caller or of all, or after `end`. */
+  /**
+   * Reserves a further amount. Returns false, without reserving, if the caller's or the total limit would be exceeded,
+   * or after `end`.
+   */
   more(amount: number): boolean;
-  /** Releases everything and reserves no more. */
+  /** Releases everything. Later reservations fail. */
   end(): void;
 }
 
-/** A resource that callers share. One caller gets at most half. */
+/** A resource that callers share. */
 export interface Shares {
-  /** The maximum for one caller. */
   readonly forOne: number;
   claim(caller: string): Reservation;
 }
 
-/** Shares `forAll` among all callers. Each gets at most half (at least 1). */
+/** Shares `forAll` among all callers. One caller gets at most half, but at least 1. */
 export function callerQuota(forAll: number): Shares {
   const forOne = Math.max(1, Math.floor(forAll / 2));
   const taken = new Map<string, number>();

@@ -4,7 +4,7 @@ import type { Settings } from "../settings/settings.ts";
 import { isLoopback, SettingsError } from "../settings/value-types.ts";
 import { mayOpenBrowser } from "../web/browser.ts";
 
-/** The settings about access tokens, which have no effect without an issuer. */
+/** Settings that have no effect without TARGETING_MCP_OAUTH_ISSUER. */
 const ISSUER_SETTINGS = [
   "TARGETING_MCP_OAUTH_AUDIENCE",
   "TARGETING_MCP_OAUTH_JWKS_URL",
@@ -13,13 +13,13 @@ const ISSUER_SETTINGS = [
   "TARGETING_MCP_OAUTH_CLIENT_SECRET",
 ] as const;
 
-/** Refuses settings that would allow every caller, or no caller, on a host. Throws a SettingsError. */
+/** Throws a SettingsError if the settings would let in every caller or no caller on this host. */
 export function checkAccess({ http, environment, sources }: Settings, access: Access, host: string): void {
   const { oauth, ownKeys, accessFile } = http;
   const alone = ISSUER_SETTINGS.find((variable) => sources.get(variable) !== "default");
   if (oauth === undefined && alone !== undefined) {
     throw new SettingsError(
-      `TARGETING_MCP_OAUTH_ISSUER is missing: ${alone} is set, and has no effect without it`,
+      `TARGETING_MCP_OAUTH_ISSUER is missing: ${alone} is set, but has no effect without it`,
       "TARGETING_MCP_OAUTH_ISSUER",
     );
   }
@@ -32,27 +32,27 @@ export function checkAccess({ http, environment, sources }: Settings, access: Ac
   const asks = access.tokens.some(callsTools) || oauth !== undefined || ownKeys;
   if (accessFile !== undefined && !asks) {
     throw new SettingsError(
-      `${accessFile} (TARGETING_MCP_ACCESS_FILE) holds no token that calls tools: every caller would be refused`,
+      `${accessFile} (TARGETING_MCP_ACCESS_FILE) contains no token that can call tools, so every caller would be refused`,
       "TARGETING_MCP_ACCESS_FILE",
     );
   }
   const isHere = (): boolean => isLoopback(originOf(host, 80));
   if (!asks && !isHere()) {
     throw new SettingsError(
-      `every program that reaches ${host} could call: set TARGETING_MCP_ACCESS_FILE, TARGETING_MCP_OAUTH_ISSUER or ` +
+      `every program that reaches ${host} could call tools: set TARGETING_MCP_ACCESS_FILE, TARGETING_MCP_OAUTH_ISSUER or ` +
         "TARGETING_MCP_OWN_KEYS (docs/guides/run-for-a-team.md), or serve on 127.0.0.1",
       "TARGETING_MCP_ACCESS_FILE",
     );
   }
   if (oauth !== undefined && http.publicUrl === undefined && oauth.audience === undefined && !isHere()) {
     throw new SettingsError(
-      "TARGETING_MCP_PUBLIC_URL is missing: access tokens must be meant for it",
+      "TARGETING_MCP_PUBLIC_URL is missing: it is the audience that access tokens must have",
       "TARGETING_MCP_PUBLIC_URL",
     );
   }
   if (oauth?.projectClaim !== undefined && access.projects.size === 0) {
     throw new SettingsError(
-      "TARGETING_MCP_OAUTH_PROJECT_CLAIM names projects, and TARGETING_MCP_ACCESS_FILE holds none",
+      "TARGETING_MCP_OAUTH_PROJECT_CLAIM is set, but TARGETING_MCP_ACCESS_FILE contains no projects",
       "TARGETING_MCP_ACCESS_FILE",
     );
   }
@@ -63,15 +63,15 @@ export function checkAccess({ http, environment, sources }: Settings, access: Ac
     (oauth !== undefined && oauth.projectClaim === undefined);
   if (!hasKeys && someoneNeedsThem && !ownKeys) {
     throw new SettingsError(
-      "TARGETING_API_KEY and EVENT_APP_KEY are missing, and there are callers who name no project of the access file",
+      "TARGETING_API_KEY and EVENT_APP_KEY are missing, but some callers use no project of the access file",
       "TARGETING_API_KEY",
     );
   }
 }
 
 /**
- * Describes what is refused over HTTP because nobody can approve it, and the fix. Undefined if every project has an
- * approver. `asksWho`: callers must authenticate; otherwise the person of this machine decides.
+ * Describes which changes are refused over HTTP because nobody can approve them, with the fix. Returns undefined if
+ * every project has an approver. `asksWho`: callers must authenticate; otherwise this machine's user approves.
  */
 export function projectsWithoutApprover(
   settings: Settings,
@@ -85,15 +85,17 @@ export function projectsWithoutApprover(
   const named = without.filter((name) => name !== undefined);
   return {
     found:
-      `nobody can approve over HTTP what deletes or takes away${named.length > 0 ? ` (${named.join(", ")})` : ""}: ` +
+      `nobody can approve deletions over HTTP${named.length > 0 ? ` (${named.join(", ")})` : ""}: ` +
       `TARGETING_MCP_CONFIRM is strict${page === "off" ? ", and TARGETING_MCP_PAGE is off" : ""}`,
     remedy:
-      'Let an entry of TARGETING_MCP_ACCESS_FILE say "approves": true for the project (docs/guides/run-for-a-team.md), or set ' +
+      'Add "approves": true to an entry of TARGETING_MCP_ACCESS_FILE for the project (docs/guides/run-for-a-team.md), or set ' +
       "TARGETING_MCP_CONFIRM=ask.",
   };
 }
 
-/** Returns the projects in which callers work but nobody approves. Undefined is the project of the configured keys. */
+/**
+ * Returns the projects in which callers work but nobody can approve. Undefined is the project of the configured keys.
+ */
 function projectNamesWithoutApprover(
   { http: { oauth, ownKeys } }: Settings,
   { tokens, projects }: Access,

@@ -4,19 +4,17 @@ import * as z from "zod";
 import type { Proxies } from "../settings/environment.ts";
 import { issuerFetch, type KeptRead, keptRead } from "./issuer-reads.ts";
 
-/** The location of an issuer's keys. */
 export interface IssuerKeysOptions {
   readonly issuer: string;
-  /** Undefined: taken from the issuer's metadata. */
+  /** If undefined, the address is read from the issuer's metadata. */
   readonly jwksUrl: string | undefined;
-  /** The proxies on the way to the issuer. */
   readonly proxies: Proxies;
 }
 
-/** Receives the problem with the issuer's keys, each time they are read. */
+/** Called with the reason each time the keys cannot be read or used. */
 export type KeysProblem = (reason: string) => void;
 
-/** What an issuer publishes: the usable keys, and the number of all members. */
+/** The usable keys of an issuer. `count` includes the others. */
 interface PublishedKeys {
   readonly usable: readonly PublicJwk[];
   readonly count: number;
@@ -26,10 +24,10 @@ const keySet = z.object({ keys: z.array(z.unknown()) });
 const text = z.string().exactOptional();
 const publicJwk = z
   .looseObject({ kty: z.string(), crv: text, x: text, y: text, n: text, e: text })
-  .refine((jwk) => !Object.hasOwn(jwk, "d"), "the private half may not be published");
+  .refine((jwk) => !Object.hasOwn(jwk, "d"), "a private key must not be published");
 type PublicJwk = z.infer<typeof publicJwk>;
 
-/** Keeps the issuer's keys, and finds the key of a token among them, as jose requests it. */
+/** Caches the issuer's public keys. The result finds the key of a token in the form that jose expects. */
 export function issuerKeys(options: IssuerKeysOptions, problem: KeysProblem): KeptRead<JWTVerifyGetKey> {
   return keptRead(async () => {
     const { usable, count } = await publishedKeys(options);
@@ -38,12 +36,12 @@ export function issuerKeys(options: IssuerKeysOptions, problem: KeysProblem): Ke
   }, problem);
 }
 
-/** Describes what is wrong if an issuer publishes this many keys and none can be used. */
+/** Describes the problem if none of `count` published keys can be used. */
 export function noneUsable(count: number): string {
   return count === 0 ? "no key is published" : `none of the ${count} published keys can be used`;
 }
 
-/** Reads the keys of an issuer. Unusable members are omitted (RFC 7517, 5). */
+/** Reads the public keys of an issuer. Keys that cannot be used are omitted (RFC 7517, 5). */
 export async function publishedKeys(options: IssuerKeysOptions): Promise<PublishedKeys> {
   const { jwksUrl, proxies } = options;
   const address = jwksUrl ?? (await discovered(options));
@@ -55,7 +53,7 @@ export async function publishedKeys(options: IssuerKeysOptions): Promise<Publish
 }
 
 async function discovered({ issuer, proxies }: IssuerKeysOptions): Promise<string> {
-  // Loaded late: nothing is discovered if the address of the keys is set.
+  // Imported on demand to keep the start fast: not needed if the address of the keys is configured.
   const { endpointOf, readMetadata } = await import("./issuer-metadata.ts");
   return endpointOf(await readMetadata(issuer, proxies), "jwks_uri");
 }
@@ -67,7 +65,7 @@ function usableKey(member: unknown): readonly PublicJwk[] {
     createPublicKey({ key: data, format: "jwk" });
     return [data];
   } catch {
-    // Of an unknown kind, or malformed.
+    // The key is malformed or its kind is unknown.
     return [];
   }
 }

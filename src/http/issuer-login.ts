@@ -9,49 +9,51 @@ import { endpointOf, readLoginMetadata, requestOptions } from "./issuer-metadata
 import { keptRead } from "./issuer-reads.ts";
 import { jwtVerifier } from "./jwt.ts";
 
-/** The OAuth scope of people who approve. */
+/** The OAuth scope that a person needs to approve. */
 const APPROVE = "targeting:approve";
-/** How long a login at the authorization server may take, in milliseconds. */
+/** How long a person may take to log in at the authorization server, in milliseconds. */
 const LOGIN_MS = 600_000;
-/** The maximum length of a stored refresh token, which each request carries in a header. */
+/** The maximum length of a refresh token that a session stores. The session is sent in a header of each request. */
 const LONGEST_REFRESH_TOKEN = 4000;
 /**
- * The limits for people who return from the issuer. Each return costs the issuer a request, even with an invented code.
- * The limits for one address protect the others; those for all hold even if a proxy forwards invented addresses.
+ * The limits for people who return from the authorization server. Each return costs a request to it, even with an
+ * invented code. The limits for one address protect other people. The limits for all addresses still hold if a proxy
+ * forwards invented addresses.
  */
 const BACK: Cap = { atOnce: 32, aMinute: 60, ofOne: 4, ofOneAMinute: 30 };
-/** The limits for repeated checks of the rights of sessions. */
+/** The limits for the repeated checks of the rights of sessions. */
 const CHECKS: Cap = { atOnce: 8, aMinute: Number.POSITIVE_INFINITY, ofOne: 8, ofOneAMinute: Number.POSITIVE_INFINITY };
 
 const NO_LOGIN = "This login was not started in this tab, was used before, or took longer than ten minutes.";
 
-/** Thrown if a person may not log in. The message contains the reason. */
+/** Thrown if a person may not log in. The message has the reason and is shown to the person. */
 export class LoginRefused extends Error {}
 
-/** Thrown if too many requests go to the authorization server at the same time. The person may try again. */
+/** Thrown if too many requests go to the authorization server at once. The person can try again. */
 export class TooManyLogins extends Error {
   constructor() {
-    super("Too many people log in at once. Try again in a minute.");
+    super("Too many people are logging in now. Try again in a minute.");
   }
 }
 
 interface LoginParts {
   readonly settings: Pick<Settings, "http" | "proxies">;
-  /** The address of the page as people see it. */
+  /** The address that people enter in the browser. */
   readonly address: string;
-  /** The key that encrypts the state of a login in progress. */
+  /** Encrypts the state of a login in progress. */
   readonly key: Uint8Array;
-  /** Called with each problem with the issuer. */
+  /** Called with each problem of the authorization server, for the log. */
   readonly problem: (what: string, reason: string) => void;
   readonly now: () => number;
 }
 
 const begun = z.object({ state: z.string(), nonce: z.string(), verifier: z.string() });
 
-/** Logs people in through the authorization server (authorization code flow with PKCE), for the page at an address. */
+/** Logs people in to the page through the authorization server (authorization code flow with PKCE). */
 export function issuerLogin({ settings: { http, proxies }, address, key, problem, now }: LoginParts) {
   const { issuer, clientId, clientSecret, jwksUrl, projectClaim } = http.oauth ?? {};
-  if (issuer === undefined || clientId === undefined) throw new TypeError("there is no issuer to log in at");
+  if (issuer === undefined || clientId === undefined)
+    throw new TypeError("a login needs TARGETING_MCP_OAUTH_ISSUER and TARGETING_MCP_OAUTH_CLIENT_ID");
   const client = { client_id: clientId };
   const options = requestOptions(issuer, proxies);
   const redirect = new URL(PATHS.callback, address).href;
@@ -68,19 +70,19 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
   const capChecks = capped(CHECKS, now);
   const checks = <Result>(work: () => Promise<Result>) => capChecks("", work);
   /**
-   * Returns the person in an answer of the token endpoint. `before`: the same person, at a repeated check. Throws a
-   * LoginRefused if they may not log in.
+   * Returns the person in a response of the token endpoint. `before` is the same person if their rights are checked
+   * again. Throws a LoginRefused if they may not log in.
    */
   const personOf = async (answer: oauth.TokenEndpointResponse, before?: IssuerPerson): Promise<IssuerPerson> => {
     const { id_token, scope, refresh_token = before?.refreshToken } = answer;
-    // Without a scope in the answer, the requested scope applies, or the one from before (RFC 6749, 5.1 and 6).
+    // If the response names no scope, the requested or previous scope applies (RFC 6749, 5.1 and 6).
     if (scope !== undefined && !scope.split(" ").includes(APPROVE)) {
-      throw new LoginRefused(`The authorization server did not give you the scope ${APPROVE}.`);
+      throw new LoginRefused(`The authorization server did not grant you the scope ${APPROVE}.`);
     }
     const known = before && { name: before.name, project: before.project };
     const { name, project } = id_token === undefined && known ? known : await claimsIn(id_token ?? "", idTokens);
     if (before !== undefined && before.name !== name)
-      throw new LoginRefused("The authorization server names another person.");
+      throw new LoginRefused("The authorization server returned a different person. Log in again.");
     const isKept = refresh_token !== undefined && refresh_token.length <= LONGEST_REFRESH_TOKEN;
     return {
       by: "issuer",
@@ -93,7 +95,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
     };
   };
   return {
-    /** Starts a login. Returns the issuer's address and the encrypted state. Throws an IssuerUnreachable. */
+    /** Starts a login. Returns the address to open and the encrypted state. Throws an IssuerUnreachable. */
     async begin(): Promise<IssuerLogin> {
       const server = await metadata.value();
       const [state, nonce] = [oauth.generateRandomState(), oauth.generateRandomState()];
@@ -104,8 +106,8 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
       return { location: authorizationUrl(server, asked), login };
     },
     /**
-     * Returns the person who came back from the address `peer` with a query. `login` is their encrypted state, for one
-     * use. Throws if they may not log in, or if that is unknown.
+     * Ends a login with the `query` of the redirect and the encrypted state (`login`), which works once. Throws if the
+     * person may not log in, or if that cannot be checked.
      */
     async end({ query, login }: Readonly<Record<"query" | "login", string>>, peer: string): Promise<IssuerPerson> {
       const opened = logins.open(login);
@@ -123,7 +125,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
         return personOf(await oauth.processAuthorizationCodeResponse(server, client, answer, rules));
       });
     },
-    /** Checks a person's rights again. Throws a LoginRefused if they ended, and another error if that is unknown. */
+    /** Checks a person's rights again. Throws a LoginRefused if they ended, another error if the check failed. */
     renew: (person: IssuerPerson): Promise<IssuerPerson> =>
       checks(async () => {
         const server = await metadata.value();
@@ -133,10 +135,10 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
           return await personOf(await oauth.processRefreshTokenResponse(server, client, answer), person);
         } catch (cause) {
           if (!(cause instanceof oauth.ResponseBodyError)) throw cause;
-          throw new LoginRefused("The authorization server has ended your session.", { cause });
+          throw new LoginRefused("The authorization server has ended your session. Log in again.", { cause });
         }
       }),
-    /** Revokes the refresh token of a person, if the issuer supports it (RFC 7009). */
+    /** Revokes a person's refresh token, if the authorization server supports that (RFC 7009). */
     async revoke({ refreshToken }: IssuerPerson): Promise<void> {
       const server = await metadata.value();
       if (refreshToken === undefined || server.revocation_endpoint === undefined) return;
@@ -149,17 +151,17 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
   };
 }
 
-/** Returns the claims of an ID token. Throws a LoginRefused if it is not valid for this server. */
+/** Returns the claims of an ID token. Throws a LoginRefused if it is invalid for this server. */
 async function claimsIn(idToken: string, idTokens: ReturnType<typeof jwtVerifier>) {
   try {
     return await idTokens.verify(idToken);
   } catch (cause) {
     if (!(cause instanceof OAuthError)) throw cause;
-    throw new LoginRefused(`You are not let in: ${cause.message}.`, { cause });
+    throw new LoginRefused(`The login was refused: ${cause.message}.`, { cause });
   }
 }
 
-/** Returns the address at which a person logs in (RFC 6749, 4.1.1; RFC 7636, 4.3). */
+/** Returns the address at which the person logs in (RFC 6749, 4.1.1; RFC 7636, 4.3). */
 function authorizationUrl(server: oauth.AuthorizationServer, asked: Readonly<Record<string, string>>): string {
   const to = new URL(endpointOf(server, "authorization_endpoint"));
   const always = { response_type: "code", scope: `openid ${APPROVE}`, code_challenge_method: "S256" };
@@ -171,11 +173,11 @@ function validated(server: oauth.AuthorizationServer, client: oauth.Client, quer
   try {
     return oauth.validateAuthResponse(server, client, query, state);
   } catch (thrown) {
-    // The state differs, the code is missing, or the authorization server refused. No request is sent for these.
+    // Wrong state, no code, or refused by the authorization server: all are found before any request is sent.
     const isRefused =
       thrown instanceof oauth.AuthorizationResponseError || thrown instanceof oauth.OperationProcessingError;
     if (!isRefused) throw thrown;
-    throw new LoginRefused("The authorization server did not let you in.", { cause: thrown });
+    throw new LoginRefused("The authorization server refused the login.", { cause: thrown });
   }
 }
 
@@ -201,7 +203,7 @@ function usedOnce(now: () => number) {
   };
 }
 
-/** How much work may run at the same time and start within a minute, for all peers and for one peer. */
+/** The maximum number of operations at the same time and per minute: for all addresses, and for one. */
 interface Cap {
   readonly atOnce: number;
   readonly aMinute: number;
@@ -209,7 +211,7 @@ interface Cap {
   readonly ofOneAMinute: number;
 }
 
-/** Limits the work of peers. Throws a TooManyLogins if a limit is exceeded. */
+/** Limits operations. The result throws a TooManyLogins if a limit is exceeded. */
 function capped({ atOnce, aMinute, ofOne, ofOneAMinute }: Cap, now: () => number) {
   let begun: readonly { readonly peer: string; readonly at: number }[] = [];
   let running: readonly string[] = [];

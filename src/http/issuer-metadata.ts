@@ -3,7 +3,7 @@ import type { Proxies } from "../settings/environment.ts";
 import { isLoopback } from "../settings/value-types.ts";
 import { ALGORITHMS, issuerFetch, reasonOf } from "./issuer-reads.ts";
 
-/** Returns how to send requests to an authorization server: by proxies, and unencrypted only on this machine. */
+/** Returns the options for requests to an authorization server: the proxies, and plain HTTP for this machine only. */
 export function requestOptions(issuer: string, proxies: Proxies) {
   return { [oauth.customFetch]: issuerFetch(proxies), [oauth.allowInsecureRequests]: isLoopback(issuer) };
 }
@@ -27,15 +27,17 @@ export async function readMetadata(issuer: string, proxies: Proxies): Promise<oa
   throw new Error(`the metadata of ${issuer} cannot be read (${problems.join("; ")})`);
 }
 
-/** Reads the metadata of an authorization server with a login for people. */
+/**
+ * Reads the metadata of an authorization server at which people log in. Throws if an endpoint for the login is missing.
+ */
 export async function readLoginMetadata(issuer: string, proxies: Proxies): Promise<oauth.AuthorizationServer> {
   const found = await readMetadata(issuer, proxies);
   for (const name of ["authorization_endpoint", "token_endpoint"] as const) endpointOf(found, name);
-  // The signing algorithms of ID tokens are checked with the issuer's keys, even if the metadata lacks them.
+  // The metadata need not name signing algorithms. Accepted are those that the verification of ID tokens supports.
   return { id_token_signing_alg_values_supported: ALGORITHMS, ...found };
 }
 
-/** Returns an address in the metadata, if it can be trusted. Throws if it is missing or unencrypted. */
+/** Returns an address from the metadata. Throws if it is missing, or if it is neither HTTPS nor on this machine. */
 export function endpointOf(
   server: oauth.AuthorizationServer,
   name: "authorization_endpoint" | "token_endpoint" | "jwks_uri",
@@ -43,6 +45,6 @@ export function endpointOf(
   const { [name]: address = "" } = server;
   const isSafe =
     URL.canParse(address) && (/^https:/i.test(address) || (/^http:/i.test(address) && isLoopback(address)));
-  if (!isSafe) throw new Error(`the metadata of ${server.issuer} has no ${name}, or one that travels in clear`);
+  if (!isSafe) throw new Error(`the metadata of ${server.issuer} has no ${name} with https`);
   return address;
 }

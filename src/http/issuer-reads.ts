@@ -1,36 +1,39 @@
 import { openHttp } from "../api/http.ts";
 import { type Proxies, proxyFor } from "../settings/environment.ts";
 
-/** Only asymmetric signatures: the key that verifies a token cannot create one. */
+/** The accepted signing algorithms. All are asymmetric: with the key that verifies a token, nobody can create one. */
 export const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 
-/** How long a read value is used before it is read again, in milliseconds. */
+/** After this time, in milliseconds, a value is read again. */
 const FRESH_MS = 10 * 60_000;
-/** How long a read value is used while it cannot be read again, in milliseconds. */
+/** If a value cannot be read again, the old one is used for at most this time, in milliseconds. */
 const USABLE_MS = 60 * 60_000;
-/** The minimum time between two reads, successful or not: while there is a usable value, and while there is none. */
+/** The minimum time between two attempts to read, in milliseconds: with a usable value, and without one. */
 const PAUSE_MS = 30_000;
 const PAUSE_WITHOUT_MS = 5000;
 const TIMEOUT_MS = 5000;
-/** Answers with more bytes are not read. */
+/** The maximum bytes of a response. Larger ones are refused. */
 const LARGEST_ANSWER = 1_048_576;
 
-/** The authorization server cannot be read, so nothing can be verified with what it publishes. */
+/** Thrown if the authorization server cannot be read, so that tokens can be neither accepted nor refused. */
 export class IssuerUnreachable extends Error {
   constructor(cause: unknown) {
-    super("the authorization server cannot be read now; try again", { cause });
+    super("the authorization server does not answer; try again in a moment", { cause });
   }
 }
 
-/** A value that is read from the authorization server. */
+/** A cached value that is published by the authorization server. */
 export interface KeptRead<Value> {
-  /** The current value, read if needed. Throws an IssuerUnreachable without a usable value, and during a pause. */
+  /**
+   * Returns the cached value, or reads it. Throws an IssuerUnreachable if there is no usable value and it cannot be
+   * read, or if the last attempt failed just now.
+   */
   value(): Promise<Value>;
-  /** Reads the value again; undefined during a pause, and if it cannot be read. */
+  /** Reads the value again. Returns undefined if that fails, or if the last attempt was just now. */
   newer(): Promise<Value | undefined>;
 }
 
-/** Caches the result of `read`, and reads no more often than the pauses allow. `failed` receives each failure. */
+/** Caches the result of `read`. `failed` receives the reason of each failed attempt. */
 export function keptRead<Value>(read: () => Promise<Value>, failed: (reason: string) => void): KeptRead<Value> {
   let last: { readonly value: Value; readonly at: number } | undefined;
   let tried: { readonly at: number; readonly problem?: unknown } | undefined;
@@ -59,7 +62,7 @@ export function keptRead<Value>(read: () => Promise<Value>, failed: (reason: str
     async value() {
       const old = usable();
       const isRead = reading !== undefined;
-      // One request waits for the new value; the others continue with the old one.
+      // One request waits for the new value. Meanwhile, the others get the old one.
       if (old !== undefined && (ageOf(old) < FRESH_MS || isRead || isPausing())) return old.value;
       if (!isRead && isPausing()) throw new IssuerUnreachable(tried?.problem);
       try {
@@ -77,19 +80,18 @@ export function keptRead<Value>(read: () => Promise<Value>, failed: (reason: str
   };
 }
 
-/** Returns the age of something. A time in the future, after the clock was set back, counts as the maximum age. */
+/** Returns the age in milliseconds. If the clock was set back and the time is in the future, the age is infinite. */
 function ageOf({ at }: { readonly at: number }): number {
   const age = Date.now() - at;
   return age < 0 ? Number.POSITIVE_INFINITY : age;
 }
 
-/** The message of an error, with the errors that caused it. Its other fields may contain tokens and are omitted. */
+/** Returns the message of an error and of its causes. Other fields are omitted, because they may contain tokens. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown";
   return error.cause instanceof Error ? `${error.message}: ${reasonOf(error.cause)}` : error.message;
 }
 
-/** A request to the authorization server. */
 interface IssuerRequest {
   readonly method: "GET" | "POST";
   readonly headers: Readonly<Record<string, string>>;
@@ -97,8 +99,8 @@ interface IssuerRequest {
 }
 
 /**
- * Sends requests to the authorization server through the configured proxies. Keeps no connection, because they are
- * rare, and follows no redirects.
+ * Returns a fetch function for the authorization server. It uses the configured proxies, follows no redirects and
+ * closes each connection.
  */
 export function issuerFetch(proxies: Proxies) {
   return async (address: string, { method, headers, body }: IssuerRequest): Promise<Response> => {

@@ -12,31 +12,31 @@ import * as z from "zod";
 import { type IssuerKeysOptions, issuerKeys, type KeysProblem } from "./issuer-keys.ts";
 import { ALGORITHMS, IssuerUnreachable, type KeptRead } from "./issuer-reads.ts";
 
-/** The claims of a token that this server uses. */
 export interface AccessClaims {
-  /** Who the token represents. `sub` and `client_id` are different kinds of names that may look alike. */
+  /** The caller. The prefix distinguishes `sub` from `client_id`, whose values may look alike. */
   readonly name: `oauth:${string}` | `client:${string}`;
-  /** The client that received the token; empty if the token names none. */
+  /** The OAuth client that received the token; empty if the token names none. */
   readonly client: string;
   readonly scopes: readonly string[];
-  /** When it expires, in milliseconds since 1970. */
+  /** When the token expires, in milliseconds since 1970. */
   readonly until: number;
-  /** The content of the project claim; undefined only if no claim is configured. */
+  /** The value of the project claim; undefined only if no claim is configured. */
   readonly project: string | undefined;
 }
 
-/** Verifies tokens. */
 export interface JwtVerifier {
-  /** Throws an OAuthError for a token that is not valid here, and an IssuerUnreachable if that cannot be determined. */
+  /**
+   * Returns the claims of a valid token. Throws an OAuthError for an invalid one, and an IssuerUnreachable if its
+   * validity cannot be checked.
+   */
   verify(token: string): Promise<AccessClaims>;
 }
 
-/** The allowed values of `typ`, without "application/": RFC 9068 (2.1), and OpenID Connect Core (2). */
+/** The allowed values of the header `typ`, without "application/" (RFC 9068, 2.1; OpenID Connect Core, 2). */
 const TYPES = { access: ["jwt", "at+jwt"], id: ["jwt"] } as const;
 
-/** The conditions for a valid token. */
 export interface JwtOptions extends IssuerKeysOptions {
-  /** Absent: access tokens. */
+  /** Absent: access tokens are verified. */
   readonly kind?: keyof typeof TYPES;
   readonly audience: string;
   readonly projectClaim: string | undefined;
@@ -54,8 +54,8 @@ const claims = z.object({
 });
 
 /**
- * Verifies JWTs of one issuer: type, signature, issuer, audience, expiry. The keys are read with the first token;
- * `problem` receives the problems with them.
+ * Verifies JWTs of one issuer: type, signature, issuer, audience, expiry. Reads the keys when the first token arrives.
+ * `problem` receives the reason if they cannot be read or used.
  */
 export function jwtVerifier(options: JwtOptions, problem: KeysProblem = () => undefined): JwtVerifier {
   const keys = issuerKeys(options, problem);
@@ -66,14 +66,14 @@ export function jwtVerifier(options: JwtOptions, problem: KeysProblem = () => un
         return claimsOf(await payloadOf(token, keys, options), options);
       } catch (thrown) {
         if (thrown instanceof OAuthError || thrown instanceof IssuerUnreachable) throw thrown;
-        // Any other error was caused by the token: the keys are known to be usable.
+        // The keys are usable, so the token caused the error.
         throw invalid(reasonOf(thrown));
       }
     },
   };
 }
 
-/** Throws for a token that no key could make valid, so that no request goes to the issuer. */
+/** Throws if a token is invalid whatever the keys are, so that no request is sent to the issuer. */
 function refuseAtSight(token: string, { issuer, audience, kind = "access" }: JwtOptions): void {
   const { typ, alg } = decodeProtectedHeader(token);
   const type =
@@ -82,7 +82,7 @@ function refuseAtSight(token: string, { issuer, audience, kind = "access" }: Jwt
       : String(typ)
           .toLowerCase()
           .replace(/^application\//, "");
-  if (!TYPES[kind].some((one) => one === type)) throw invalid(`the token's typ is not that of an ${kind} token`);
+  if (!TYPES[kind].some((one) => one === type)) throw invalid(`the token's typ must be ${TYPES[kind].join(" or ")}`);
   if (alg === undefined || !ALGORITHMS.includes(alg)) throw invalid("the token's alg is not accepted");
   const { iss, aud = [], exp } = decodeJwt(token);
   if (iss !== issuer) throw invalid("the token's iss is not the required one");
@@ -111,7 +111,10 @@ async function payloadOf(
   return again;
 }
 
-/** The claims of a token; undefined if none of these keys signed it, but others may have. Throws if it is invalid. */
+/**
+ * Returns the claims of a token; undefined if none of these keys signed it. Throws if the token is invalid for another
+ * reason.
+ */
 async function verified(
   token: string,
   keys: JWTVerifyGetKey,
@@ -128,7 +131,9 @@ async function verified(
   }
 }
 
-/** Tries the keys that match a token. The token names no key, or a name that several keys have. */
+/**
+ * Tries each key that may have signed the token, because the token names no key, or one name that several keys have.
+ */
 async function verifiedByOne(
   token: string,
   keys: errors.JWKSMultipleMatchingKeys,
@@ -149,7 +154,7 @@ function invalid(reason: string): OAuthError {
   return new OAuthError(OAuthErrorCode.InvalidToken, reason);
 }
 
-/** Returns why a token is invalid, without any part of its content. */
+/** Returns the reason why a token is invalid, without any of its content. */
 function reasonOf(thrown: unknown): string {
   if (thrown instanceof errors.JWTExpired) return "the token has expired";
   if (thrown instanceof errors.JWTClaimValidationFailed) return `the token's ${thrown.claim} is not the required one`;
@@ -159,7 +164,7 @@ function reasonOf(thrown: unknown): string {
 function claimsOf(payload: JWTPayload, { issuer, projectClaim }: JwtOptions): AccessClaims {
   const { data } = claims.safeParse(payload);
   const name = data && nameIn(data, issuer);
-  if (data === undefined || name === undefined) throw invalid("the token does not name its subject");
+  if (data === undefined || name === undefined) throw invalid("the token has neither sub nor client_id");
   const scp = typeof data.scp === "string" ? data.scp.split(" ") : (data.scp ?? []);
   const scopes = [...(data.scope?.split(" ") ?? []), ...scp];
   const { client_id, azp, exp } = data;
@@ -170,7 +175,7 @@ function claimsOf(payload: JWTPayload, { issuer, projectClaim }: JwtOptions): Ac
   return { ...token, project };
 }
 
-/** Returns the name of a token's caller. No issuer contains a space, so different parts never form the same name. */
+/** Returns the caller's name. An issuer contains no space, so different callers never get the same name. */
 function nameIn({ sub, client_id }: z.infer<typeof claims>, issuer: string): AccessClaims["name"] | undefined {
   if (sub !== undefined) return `oauth:${issuer} ${sub}`;
   return client_id === undefined ? undefined : `client:${issuer} ${client_id}`;

@@ -12,16 +12,18 @@ import { type ApproversOf, hasApprover } from "./access-now.ts";
 import type { Caller } from "./auth.ts";
 import type { Project, Projects } from "./projects.ts";
 
-/** How to fix that no person who may approve can log in over HTTP. */
 const NOBODY_APPROVES =
-  "Nobody can approve this here: use a client that can ask (elicitation); or let an entry of TARGETING_MCP_ACCESS_FILE " +
-  'say "approves": true for this project, or set TARGETING_MCP_CONFIRM=ask (docs/guides/run-for-a-team.md).';
+  "Nobody can approve this here. Use a client that can ask (elicitation), or add an entry to TARGETING_MCP_ACCESS_FILE " +
+  'with "approves": true for this project, or set TARGETING_MCP_CONFIRM=ask (docs/guides/run-for-a-team.md).';
 
-/** The people who decide over HTTP. */
+/** Connects callers with the people who approve their changes. */
 export interface People {
-  /** Returns how changes of a caller are approved, and the caller's name for people. */
+  /** Returns the web page on which changes of this caller are approved, and the caller's name as people see it. */
   servicesFor(caller: Pick<Caller, "name" | "owner" | "keys">, project: Project): Pick<ToolServices, "page" | "person">;
-  /** Answers a peer's request for the page. Undefined if it is for something else, or if there is no page. */
+  /**
+   * Answers a request for the web page. `peer` is the address of the sender. Returns undefined for other requests, and
+   * if there is no page.
+   */
   serve(request: Request, peer: string): Promise<Response | undefined>;
 }
 
@@ -32,11 +34,11 @@ interface PeopleParts {
   readonly all: Projects;
   /** Whether callers must authenticate. */
   readonly asksWho: boolean;
-  /** Returns the address of the server as people see it. It is known once the server listens. */
+  /** Returns the address that people enter in the browser. It is known only once the server listens. */
   readonly address: () => string;
-  /** Returns the key that signs sessions. */
+  /** Returns the key that encrypts login sessions. */
   readonly key: () => Promise<Uint8Array>;
-  /** The sessions that any process with this key has ended. */
+  /** The store in which all processes with this key record the sessions that they end. */
   readonly endedSessions: EndedSessions;
   readonly stopping: AbortSignal;
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -44,7 +46,7 @@ interface PeopleParts {
 
 const PAGE_PATHS = /^\/(?:$|page\/|open\/|login(?:\/|$)|callback$)/;
 
-/** Returns the people who log in. If callers do not authenticate, returns the person of this machine. */
+/** Creates the web page for approvals: with login, or for this machine's user if callers do not authenticate. */
 export function people(parts: PeopleParts): People {
   const { settings, asksWho } = parts;
   const { serve, pageFor, personOf } = asksWho ? approversWithLogin(parts) : localApprover(parts);
@@ -57,7 +59,6 @@ export function people(parts: PeopleParts): People {
   };
 }
 
-/** How approvers get to the page: by logging in, or as the person of this machine. */
 interface ApproverAccess {
   readonly serve: (request: Request, peer: string) => Promise<Response>;
   readonly pageFor: (caller: Pick<Caller, "name" | "owner" | "keys">, project: Project) => DecisionPage;
@@ -108,7 +109,7 @@ function approversWithLogin({
   };
 }
 
-/** Opens the page in the browser of the person of this machine, as over stdio. */
+/** Creates a page that opens in the browser of this machine's user, as over stdio. */
 function localApprover({ settings, all, address, stopping, environment }: PeopleParts): ApproverAccess {
   const { services, audit } = all.of(undefined);
   const { project } = services;
@@ -130,10 +131,10 @@ function localApprover({ settings, all, address, stopping, environment }: People
 }
 
 const WEBHOOK_MS = 10_000;
-/** The maximum number of remembered runs that the webhook was called for. */
+/** The maximum number of runs that are remembered so that the webhook is called only once for each. */
 const MAX_REMEMBERED_RUNS = 1000;
 
-/** Calls the webhook once for each waiting run. Failures are only logged. */
+/** Returns a function that calls the webhook once for each run that needs approval. Failures are only logged. */
 function webhookCaller({ http: { approvalWebhook: address }, proxies }: Settings, log: Log) {
   const notified = new Set<string>();
   return (run: Readonly<Record<"runId" | "tool" | "project" | "url", string>>): void => {
@@ -150,7 +151,7 @@ function webhookCaller({ http: { approvalWebhook: address }, proxies }: Settings
     http
       .send({ operation: "webhook", method: "POST", path: pathname + search, body: JSON.stringify(run) })
       .then(({ statusCode }) => {
-        if (statusCode >= 300) log.warn("the webhook for approvals refused", { status: statusCode });
+        if (statusCode >= 300) log.warn("the webhook for approvals answered with an error", { status: statusCode });
       })
       .finally(() => http.close())
       .catch((error: unknown) => log.warn("the webhook for approvals could not be called", { error }));

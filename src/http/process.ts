@@ -18,28 +18,29 @@ import { accessNow, rightsNow, sharedTokens, tokenRights } from "./access-now.ts
 import { authenticator, requiresAuthentication } from "./auth.ts";
 import { type Projects, projects, settingsOfKeys } from "./projects.ts";
 
-/** How long requests in flight may take to be answered and recorded after a signal, in milliseconds. */
+/** After a stop signal, running requests have this time to finish, in milliseconds. */
 export const LAST_CALLS_MS = 20_000;
 
-/** How often a serving process checks its access file for changed tokens, in milliseconds. */
+/** How often the process checks its access file for changed tokens, in milliseconds. */
 const TOKENS_MS = 2000;
 
-/** How a process that serves calls or executes runs was started. */
+/** The input for starting a process that serves calls or executes runs. */
 interface Start {
   readonly line: CommandLine;
   readonly input: SettingsInput;
   readonly settings: Settings;
   readonly access: Access;
-  /** Whether it serves calls. Its access file then contains every token. */
+  /**
+   * If true, the process serves calls, so its access file contains all tokens. A worker's access file may have none.
+   */
   readonly serves: boolean;
 }
 
-/** A process that serves calls or executes runs, with its projects and its store. */
 export type Started = Awaited<ReturnType<typeof startProcess>>;
 
 /**
- * Creates the projects of a process, and waits for its store. `isReady`: false if the store cannot be used, undefined
- * if the process was asked to stop first.
+ * Creates the projects of a process and waits for its store. `isReady` is true if the store can be used, false if not,
+ * and undefined if the process was asked to stop first.
  */
 export async function startProcess(start: Start, wantsFigures: boolean, asked: Promise<void>) {
   const { line, input, settings, access } = start;
@@ -48,7 +49,7 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
   const backend = over(await backendOf(settings));
   const seals = sealKeys(settings.sealKey, backend.sealKey);
   const accessOfNow = accessNow(settings.http.accessFile, access, (error) =>
-    all.of(undefined).log.error("the access file has changed, and cannot be read: every caller is refused", { error }),
+    all.of(undefined).log.error("the access file has changed and cannot be read: all callers are refused", { error }),
   );
   const tokens = tokenRights(backend.callerRights, {
     now: systemClock.now,
@@ -73,7 +74,7 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
   const isReady = await orStopped(isStoreReady(settings, { migrates: !isOn(line, "no-migrate"), log }), asked);
   const keepTokens = (): Promise<void> =>
     served.keep().catch((error) => log.error("the tokens of the access file could not be stored", { error }));
-  // Workers must not continue runs with revoked rights, even while nobody calls.
+  // Workers use these tokens, so that they stop runs whose rights were revoked, even if no caller sends requests.
   const isShared = start.serves && settings.store !== undefined;
   if (isShared && isReady) await keepTokens();
   const watch = isShared ? setInterval(keepTokens, TOKENS_MS).unref() : undefined;
@@ -100,15 +101,14 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
 }
 
 /**
- * Continues unfinished runs of other processes, in every project whose keys this process has. There are none without a
+ * Continues unfinished runs of other processes, in every project whose keys this process has. Does nothing without a
  * shared store.
  */
 export async function claimOrphanedRuns(started: Started): Promise<void> {
   const { settings, all, log, stopping } = started;
   const { left } = all.of(undefined).services.runs;
-  // A read-only process continues nothing, and does not count as a worker.
   if (settings.store?.drives !== true || settings.readOnly || left === undefined) return;
-  // Loaded late: only processes with a shared store need it.
+  // Imported on demand to keep the start fast: only processes with a shared store need it.
   const { claimOrphans } = await import("../runs/orphaned-runs.ts");
   await claimOrphans({
     left,
@@ -116,12 +116,12 @@ export async function claimOrphanedRuns(started: Started): Promise<void> {
     clock: systemClock,
     stopping: stopping.signal,
     onRefused: ({ refusal: { message } }, runId) =>
-      log.warn("a run that was left may not be executed here", { runId, reason: message }),
+      log.warn("an orphaned run may not be executed by this process", { runId, reason: message }),
     onProblem: (error, runId) => log.warn("an orphaned run could not be resumed", { error, runId }),
   });
 }
 
-/** Returns the runs of each project by its ID, except those of embedded sandboxes, which end with their process. */
+/** Returns the runs of each project by project ID. Embedded sandboxes are omitted: their runs end with the process. */
 function projectsById({ all, input, settings, access }: Started): ReadonlyMap<string, () => Runs> {
   const found = new Map<string, () => Runs>();
   const isShared = ({ environment }: Settings): boolean =>
@@ -136,12 +136,12 @@ function projectsById({ all, input, settings, access }: Started): ReadonlyMap<st
   return found;
 }
 
-/** Headers that a proxy adds. A request with one of them comes from elsewhere. */
+/** Headers that proxies add. A request with one of them was sent from another machine. */
 const PROXY_HEADERS = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 
 /**
- * Serves metrics to programs on this machine, and to callers with any token of the access file, because metrics contain
- * no names of callers or objects. Other tokens and keys give no access.
+ * Serves metrics to programs on this machine, and to callers with any token of the access file. Metrics contain no
+ * names of callers or objects, so every token is enough. Other credentials are refused.
  */
 export function servedFigures(text: () => string, access: Access): ServedFigures {
   const authenticate = authenticator({ access, addresses: [], ownKeys: false });
@@ -153,7 +153,7 @@ export function servedFigures(text: () => string, access: Access): ServedFigures
       if (!requiresAuthentication({ access, jwt: undefined, ownKeys: false })) {
         return httpError(
           403,
-          "metrics are served only to this machine, and to callers with a token of TARGETING_MCP_ACCESS_FILE",
+          "Metrics are served only to programs on this machine, and to callers with a token of TARGETING_MCP_ACCESS_FILE.",
         );
       }
       const caller = await authenticate(request);
@@ -162,34 +162,37 @@ export function servedFigures(text: () => string, access: Access): ServedFigures
   };
 }
 
-/** Returns whether a request was sent on this machine and to it, and not through a proxy that runs here. */
+/** Returns whether a request came from this machine to a loopback address, and not through a proxy on this machine. */
 function isFromHere({ url, headers }: Request, from: string | undefined): boolean {
   const isLocal = from === "::1" || /^(?:::ffff:)?127\./.test(from ?? "");
   return isLocal && isLoopback(url) && !PROXY_HEADERS.some((name) => headers.has(name));
 }
 
-/** The parts of a process that its probes check. */
 export interface Probed {
-  /** Aborted when the process is about to end. */
+  /** Aborted before the process ends. */
   readonly stopping: AbortSignal;
-  /** Resolves if the store can be used; absent: it always can. */
+  /** Resolves if the store works, rejects if not; absent: there is no store that could fail. */
   readonly ready?: (() => Promise<void>) | undefined;
-  /** The metrics, and who may read them; absent: they are not served. */
+  /** Absent if metrics are not served. */
   readonly metrics?: ServedFigures | undefined;
 }
 
-/** Metrics as they are served. */
 export interface ServedFigures {
   readonly contentType: string;
   text(): string;
-  /** Returns the response that refuses a request; undefined if the peer `from` may read the metrics. */
+  /**
+   * Returns the response that refuses a request; undefined if the sender with the address `from` may read the metrics.
+   */
   refuse(request: Request, from: string | undefined): Promise<Response | undefined>;
 }
 
-/** How long a store may take to answer a probe, in milliseconds: less than most platforms wait. */
+/** How long the store may take to answer a health probe, in milliseconds. Most platforms wait longer than this. */
 const PATIENCE_MS = 800;
 
-/** Answers `/healthz` (the process runs), `/readyz` (its store can be used, too) and, if enabled, `/metrics`. */
+/**
+ * Creates the health probes: `/healthz` (the process runs), `/readyz` (its store works too) and, if enabled,
+ * `/metrics`.
+ */
 export function probes({ stopping, ready, metrics }: Probed): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();
   const answer = (status: string, code: 200 | 503): Response => Response.json({ status }, { status: code });

@@ -5,40 +5,40 @@ import type { ProjectKeys } from "../settings/access-file.ts";
 import { readSettings, type Settings, type SettingsInput } from "../settings/settings.ts";
 import { TooBusyError } from "../web/http-errors.ts";
 
-/** The maximum number of key pairs in memory. */
+/** The maximum number of key pairs of callers in memory. */
 const MAX_PAIRS = 256;
-/** A pair that was not used for this time is closed, in milliseconds. */
+/** A key pair that has not been used for this time is removed from memory, in milliseconds. */
 const FORGOTTEN_AFTER_MS = 15 * 60_000;
 const SWEEP_MS = 60_000;
 
-/** A project that callers work with: its services, and the use of its keys. */
+/** A project: its services for one pair of API keys. */
 export interface Project extends ServerProcess {
-  /** The identifier of the project in its runs. */
+  /** The project ID that is stored in its runs. */
   readonly id: string;
-  /** Marks it as used by a request; the returned function ends that. A project in use is not forgotten. */
+  /** Marks the project as used by a request until the returned function is called. A project in use stays in memory. */
   readonly use: () => () => void;
-  /** Aborted when its keys are forgotten, so that everything that uses them stops; absent: they never are. */
+  /**
+   * Aborted when the keys are removed from memory, to stop everything that uses them. Undefined if they always stay.
+   */
   readonly forgotten: AbortSignal | undefined;
 }
 
-/** The projects that callers work with. Each is connected at its first call. */
+/** The projects by their keys. Each is connected when its keys are first used. */
 export interface Projects {
   /**
-   * Returns the project of the configured keys, or a caller's. Throws a SettingsError for unusable keys, and a
-   * TooBusyError if all projects that may be kept are in use.
+   * Returns the project of these keys; undefined means the configured keys. Throws a SettingsError if the keys cannot
+   * be used, and a TooBusyError if all projects in memory are in use.
    */
   of(keys: ProjectKeys | undefined): Project;
-  /** The identifier of the project of these keys, as in runs. Throws a SettingsError if they cannot be used here. */
+  /** Returns the project ID that runs with these keys have. Throws a SettingsError if the keys cannot be used here. */
   idOf(keys: ProjectKeys | undefined): string;
-  /** Returns the projects that are connected now. */
   living(): readonly Project[];
-  /** Stops every run between two requests; resolves when all have stopped. */
+  /** Stops every run before its next request. Resolves when all runs have stopped. */
   interrupt(): Promise<void>;
   /** Closes every connection. */
   close(): Promise<void>;
 }
 
-/** A pair of keys in memory. */
 interface CachedProject {
   readonly project: Project;
   readonly forget: () => void;
@@ -46,7 +46,10 @@ interface CachedProject {
   usedAt: number;
 }
 
-/** Connects projects. `settings` are those of the configured keys, `input` is the source of the settings. */
+/**
+ * Connects projects on demand. `settings` belong to the configured keys. `input` is the source from which the settings
+ * for other keys are made.
+ */
 export function projects(input: SettingsInput, settings: Settings, shared: Shared): Projects {
   const configured: Project = {
     ...connect(settings, shared),
@@ -54,10 +57,10 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
     use: () => () => undefined,
     forgotten: undefined,
   };
-  /** By the digest of the keys; the most recently used pair comes last. */
+  /** Key pairs of callers, by digest. The most recently used pair comes last. */
   const cache = new Map<string, CachedProject>();
   const { environment } = settings;
-  // An embedded sandbox is the same project for all callers.
+  // All callers share one embedded sandbox, so their keys make no separate projects.
   const isEmbedded = environment.kind === "sandbox" && environment.url === undefined;
   const everyone = () => [configured, ...[...cache.values()].map(({ project }) => project)];
   const forget = (id: string, one: CachedProject): void => {
@@ -72,7 +75,8 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
   const makeRoom = (): void => {
     if (cache.size < MAX_PAIRS) return;
     const oldest = [...cache].find(([, one]) => !isBusy(one));
-    if (oldest === undefined) throw new TooBusyError("too many callers with keys of their own are busy; try again");
+    if (oldest === undefined)
+      throw new TooBusyError("Too many callers with their own keys are active. Try again in a moment.");
     forget(...oldest);
   };
   const ids = new WeakMap<ProjectKeys, string>();
@@ -130,22 +134,24 @@ function cachedProject(connected: ServerProcess, id: string): CachedProject {
   return cached;
 }
 
-/** Returns whether a request or a run still uses a pair of keys: it must end with the keys that it began with. */
+/** Returns whether a request or a run still uses a pair of keys. Their keys must not be replaced meanwhile. */
 function isBusy({ requests, project: { services } }: CachedProject): boolean {
   return requests > 0 || services.runs.isDriving;
 }
 
-/** Returns the name under which a pair of keys is stored: a digest, which does not reveal the keys. */
+/** Returns a digest of a key pair, which does not reveal the keys. */
 function digestOf({ targetingApiKey, eventAppKey }: ProjectKeys): string {
   return createHash("sha256")
     .update(JSON.stringify([targetingApiKey, eventAppKey]))
     .digest("base64url");
 }
 
-/** Settings that concern the configured keys only. */
+/** Settings that apply only to the configured keys. */
 const OF_THE_CONFIGURED_KEYS = ["TARGETING_MCP_PROJECT", "TARGETING_MCP_SANDBOX_PORT"];
 
-/** The settings for a caller's keys, which replace the configured ones. A server in sandbox mode stays in it. */
+/**
+ * Returns the settings with a caller's keys instead of the configured ones. The environment (live or sandbox) stays.
+ */
 export function settingsOfKeys(input: SettingsInput, keys: ProjectKeys, { kind }: Settings["environment"]): Settings {
   const environment: Record<string, string | undefined> = { ...input.environment };
   const flags = new Map(input.flags);

@@ -16,58 +16,57 @@ import { bodyReader, callerQuota, type Held, type Message, type ReadBody } from 
 import { type Probed, probes } from "./process.ts";
 import { httpSessions, type SessionCall } from "./sessions.ts";
 
-/** The path of MCP. */
 export const MCP_PATH = "/mcp";
 
-/** Time limits for a client to send its headers, and its whole request; and how often they are checked. */
+/** The time for a client to send its headers and its whole request, and the interval of the checks, in milliseconds. */
 const HEADERS_TIMEOUT_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const TIMEOUTS_EVERY_MS = 5000;
-/** Longer than load balancers keep a connection, so that they never send into a closing one. */
+/**
+ * How long idle connections stay open, in milliseconds. Load balancers close theirs earlier, so they never send a
+ * request into a connection that this server is closing.
+ */
 const KEEP_ALIVE_MS = 65_000;
-/** The maximum number of streams of notifications of all callers together. */
+/** The maximum number of notification streams of all callers together. */
 const MAX_SUBSCRIPTIONS = 256;
 
-/** The protocol era of a request. */
 type Era = Parameters<McpServerFactory>[0]["era"];
 
-/** The parts of the HTTP server. */
 export interface HttpOptions extends Probed {
-  /** The names that `Host` and `Origin` may contain. */
+  /** The host names that are allowed in `Host` and `Origin`. */
   readonly hostnames: string[];
   readonly authenticate: Authenticate;
   /**
-   * Returns the parts of a caller's MCP servers. Throws a SettingsError for unusable keys, and a TooBusyError if no
-   * more keys can be kept.
+   * Returns the parts of the MCP servers of a caller. Throws a SettingsError if the caller's keys cannot be used, and a
+   * TooBusyError if too many keys are in use.
    */
   readonly partsFor: (caller: Caller) => CallerParts;
-  /** Creates an MCP server of these parts: for one request, which may call one tool, or for a session. */
+  /** Creates an MCP server for a session, or for one request. `called` is the tool that the request calls. */
   readonly createServer: (parts: ServerParts, era: Era, called?: string) => McpServer;
-  /** The names of tools whose arguments may contain long lists. Calls of other tools must be small. */
+  /** The names of the tools that take long lists. Calls of all other tools must be small. */
   readonly toolsWithLists: ReadonlySet<string>;
-  /** Protected-resource metadata (RFC 9728), by path. */
+  /** The protected-resource metadata (RFC 9728), by path. */
   readonly metadata: ReadonlyMap<string, unknown>;
   readonly resourceMetadataUrl?: string | undefined;
-  /** Whether clients of the 2025 era get sessions. */
+  /** Whether clients with a protocol version of 2025 get sessions. */
   readonly sessions: boolean;
-  /** How long a call may take before it must be answered, in milliseconds. */
   readonly waitMs: number;
-  /** The maximum number of concurrent messages of all callers; one caller gets at most half. */
+  /** The maximum number of messages in progress. One caller gets at most half. */
   readonly maxConcurrency: number;
   readonly log: Log;
-  /** Answers a request for the web page; returns undefined for any other request. Absent if there is no page. */
+  /** Answers a request for the web page; returns undefined for all other requests. Absent if there is no page. */
   readonly page?: (request: Request, peer: string) => Promise<Response | undefined>;
 }
 
-/** The parts of a caller's MCP servers. They stay in memory as long as they are used. */
+/** The parts of the MCP servers of a caller, which stay in memory while they are in use. */
 interface CallerParts extends ServerParts {
-  /** Marks them as used by a request; the returned function ends that. */
+  /** Marks the parts as in use until the returned function is called. */
   readonly use: () => () => void;
-  /** Aborted when they must no longer be used; absent: never. */
+  /** Aborted when the parts must no longer be used; absent: they always can be. */
   readonly forgotten?: AbortSignal | undefined;
 }
 
-/** The HTTP server: `server.listen` opens its port. */
+/** `server.listen` opens the port. */
 export interface HttpService {
   readonly server: HttpServer;
   /** Ends the open streams and sessions. */
@@ -76,14 +75,14 @@ export interface HttpService {
 
 type Env = { Bindings: HttpBindings };
 
-/** A request that passed all checks: its caller, the parts of its MCP servers, and its body. */
+/** A request that passed all checks. */
 interface Admitted extends SessionCall, ReadBody, Pick<Caller, "missingScope"> {
   readonly parts: CallerParts;
 }
 
 /**
- * Serves MCP over Streamable HTTP, for both protocol eras and each request by itself, and answers probes. `Host` and
- * `Origin` are checked first, then the caller, the body, and the free places.
+ * Creates the HTTP server for MCP over Streamable HTTP (every protocol version), health probes and the web page. Each
+ * request passes these checks in order: `Host` and `Origin`, caller, body, limits of concurrency.
  */
 export function createHttpServer(options: HttpOptions): HttpService {
   const { log } = options;
@@ -96,7 +95,7 @@ export function createHttpServer(options: HttpOptions): HttpService {
       const refused = rejectForeignHost(req.raw.headers, options.hostnames);
       if (refused === undefined) return next();
       log.warn("a request was refused for its Host or Origin", {
-        // The path of a link opens the page, so it is not logged.
+        // A path below `/open/` contains the code of a one-time link, so it is not logged.
         path: req.path.replace(/^\/open\/.*/, "/open/"),
       });
       return refused;
@@ -110,12 +109,13 @@ export function createHttpServer(options: HttpOptions): HttpService {
   });
   app.all("*", async ({ req, env }) => {
     return (
-      (await options.page?.(req.raw, peerOf(env.incoming))) ?? httpError(404, `not found: MCP is served at ${MCP_PATH}`)
+      (await options.page?.(req.raw, peerOf(env.incoming))) ??
+      httpError(404, `Not found. MCP is served at ${MCP_PATH}.`)
     );
   });
   app.onError((error) => {
     log.error("a request failed unexpectedly", { error });
-    return httpError(500, "the request failed for a reason inside this server; its log says more");
+    return httpError(500, "The request failed because of an error in this server. The server's log has the reason.");
   });
   const server = createServer(
     {
@@ -135,15 +135,21 @@ function mcpRoute(options: HttpOptions) {
   const places = callerQuota(options.maxConcurrency);
   const subscriptions = callerQuota(MAX_SUBSCRIPTIONS);
   const read = bodyReader(options.toolsWithLists, options.waitMs);
-  /** Takes a place for each message until its answer has ended. Returns the refusal if too few are free. */
+  /**
+   * Reserves a place for each message until the response has ended. Returns the response that refuses them if there are
+   * too few places.
+   */
   const refusedFor = (outgoing: ServerResponse, name: string, messages: readonly Message[]) => {
     const claim = (isSubscription(messages) ? subscriptions : places).claim(name);
     onResponseClosed(outgoing, claim.end);
     const count = messages.length;
     if (count > places.forOne)
-      return httpError(400, `a caller has at most ${places.forOne} requests under way, and this batch holds ${count}`);
+      return httpError(
+        400,
+        `A caller may have at most ${places.forOne} requests in progress, but this batch contains ${count}.`,
+      );
     if (claim.more(count)) return undefined;
-    return httpError(503, "too many requests are under way; try again", { "retry-after": "1" });
+    return httpError(503, "Too many requests are in progress. Try again in a second.", { "retry-after": "1" });
   };
   const admitted = async (request: Request, at: HttpBindings): Promise<Admitted | Response> => {
     const { outgoing } = at;
@@ -163,7 +169,10 @@ function mcpRoute(options: HttpOptions) {
   return {
     async answer(request: Request, at: HttpBindings): Promise<Response> {
       if (stopping.aborted)
-        return httpError(503, "this server is stopping", { connection: "close", "retry-after": "1" });
+        return httpError(503, "This server is stopping. Try again in a second.", {
+          connection: "close",
+          "retry-after": "1",
+        });
       const call = await admitted(request, at);
       if (call instanceof Response) log.info("a request was refused", { status: call.status });
       else log.debug("a request", { caller: call.caller, method: request.method });
@@ -173,7 +182,7 @@ function mcpRoute(options: HttpOptions) {
   };
 }
 
-/** Serves requests that passed all checks, of either era. */
+/** Returns the function that answers requests after all checks. */
 function serving({
   log,
   authenticate,
@@ -186,7 +195,7 @@ function serving({
   const handler = createMcpHandler(
     ({ requestInfo, era }) => {
       const create = requestInfo && serverOf.get(requestInfo);
-      if (create === undefined) throw new Error("a request came in without having been let in");
+      if (create === undefined) throw new Error("a request was passed on without its checks");
       return create(era);
     },
     { maxSubscriptions: MAX_SUBSCRIPTIONS, onerror },
@@ -196,7 +205,7 @@ function serving({
     const { runSubscriptions } = await import("./subscriptions.ts");
     return runSubscriptions(systemClock);
   });
-  /** Opens a stream of notifications. It ends once its caller would no longer be let in. */
+  /** Opens a stream of notifications. The stream ends when the caller loses access. */
   const listen = async (admitted: Admitted, parts: ServerParts): Promise<Response> => {
     const { request, outgoing, authInfo, body, forgotten } = admitted;
     const over = new AbortController();
@@ -230,7 +239,7 @@ function serving({
   return { pass, close: () => Promise.all([handler.close(), sessions?.close()]) };
 }
 
-/** The parts of a server for a large body. Its calls, and the runs that continue after them, keep its reservation. */
+/** Makes the calls of a server, and the runs that continue after them, keep the memory reserved for a large body. */
 function holding({ until, planned }: Held, { calls }: ServerParts): Pick<ServerParts, "calls" | "goesOn"> {
   return {
     calls: {
@@ -254,22 +263,22 @@ function partsOrRefusal({ partsFor }: HttpOptions, caller: Caller): CallerParts 
   } catch (thrown) {
     if (thrown instanceof TooBusyError) return httpError(503, thrown.message, { "retry-after": "5" });
     if (!(thrown instanceof SettingsError)) throw thrown;
-    return httpError(403, "a key was given for an API, but this server has no address of that API");
+    return httpError(403, "The request contains an API key, but this server has no address of that API.");
   }
 }
 
-/** Returns the request ID of the client or proxy if its form is safe for a log, otherwise a new one. */
+/** Returns the request ID from the client or a proxy if it is safe to log; otherwise a new one. */
 function requestIdOf(request: Request): string {
   const given = request.headers.get("x-request-id");
   return given !== null && /^[\w.:-]{1,64}$/.test(given) ? given : randomUUID();
 }
 
-/** Returns whether messages open a stream of notifications. It may last for hours, so it is not counted as work. */
+/** Returns whether messages open a stream of notifications. It may last for hours, so it has its own limit. */
 function isSubscription(messages: readonly Message[]): boolean {
   return messages.length === 1 && messages[0]?.method === "subscriptions/listen";
 }
 
-/** Returns the metadata about authorization (RFC 9728), by the paths at which clients look for it. */
+/** Returns the protected-resource metadata (RFC 9728), by the paths at which clients look for it. */
 export function protectedResource(publicUrl: string, issuer: string) {
   const { origin, pathname } = new URL(publicUrl);
   const base = "/.well-known/oauth-protected-resource";
@@ -284,13 +293,13 @@ export function protectedResource(publicUrl: string, issuer: string) {
   return { url: `${origin}${path}`, metadata: new Map([base, path].map((at) => [at, document])) };
 }
 
-/** The headers of an answer that a web page may read. */
+/** The response headers that scripts of web pages may read. */
 const SHOWN = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after, x-request-id";
-/** How long a browser may cache a preflight answer, in seconds. */
+/** How long browsers may cache the response to a preflight request, in seconds. */
 const REMEMBERED_S = "600";
 
 /**
- * Returns the headers with which a web page with an allowed `Origin` may call MCP; none for programs, which send no
+ * Returns the headers that allow a web page with an accepted `Origin` to call MCP; none for programs, which send no
  * `Origin`. Cookies are never used.
  */
 function readableBy({ headers }: Request): Readonly<Record<string, string>> {
@@ -299,7 +308,7 @@ function readableBy({ headers }: Request): Readonly<Record<string, string>> {
   return { "access-control-allow-origin": origin, "access-control-expose-headers": SHOWN, vary: "Origin" };
 }
 
-/** Returns the answer to a preflight request of a browser; undefined for any other request. */
+/** Returns the response to a browser's preflight request; undefined for any other request. */
 function preflightAnswer({ method, headers }: Request): Response | undefined {
   const wanted = headers.get("access-control-request-method");
   if (method !== "OPTIONS" || wanted === null || headers.get("origin") === null) return undefined;
@@ -313,7 +322,7 @@ function preflightAnswer({ method, headers }: Request): Response | undefined {
   });
 }
 
-/** Addresses of this machine and of private networks: a proxy in front of the server has one of them. */
+/** The addresses of this machine and of private networks, in which a reverse proxy may run. */
 const NEAR = new BlockList();
 for (const [network, bits] of [
   ["127.0.0.0", 8],
@@ -332,9 +341,9 @@ for (const [network, bits] of [
 }
 
 /**
- * Returns the address that a request comes from, for shares; for IPv6 the network (/64), because one host has all of
- * its addresses. Behind a proxy on this machine or in a private network it is the last address in X-Forwarded-For,
- * which that proxy wrote.
+ * Returns the client address that limits apply to. For IPv6, returns the /64 network, because one machine can use all
+ * its addresses. Behind a proxy on this machine or in a private network, returns the last address in X-Forwarded-For,
+ * which that proxy added.
  */
 export function peerOf({
   socket,
@@ -346,7 +355,7 @@ export function peerOf({
   return networkOf(isNear && (isIPv4(forwarded) || isIPv6(forwarded)) ? forwarded : from);
 }
 
-/** Returns an address without zone, brackets and port. An IPv4 address that is written as IPv6 becomes IPv4. */
+/** Returns an IP address without zone, brackets and port. An IPv4-mapped IPv6 address becomes IPv4. */
 function plain(address: string): string {
   const bare = address.replace(/^\[([^\]]*)\](?::\d+)?$/, "$1").replace(/%.*$/, "");
   const mapped = bare.replace(/^::ffff:(?=\d+\.)/i, "");

@@ -8,48 +8,50 @@ import {
 } from "@modelcontextprotocol/server";
 import { httpError, onResponseClosed } from "../web/http-errors.ts";
 
-/** A session ends after this time without a request. */
+/** A session ends after this time without a request, in milliseconds. */
 const IDLE_MS = 30 * 60_000;
 const SWEEP_MS = 60_000;
-/** The maximum number of sessions of all callers together, and of one. */
+/** The maximum number of sessions of all callers together, and of one caller. */
 const MAX_SESSIONS = 1000;
 const MAX_OF_ONE = MAX_SESSIONS / 2;
 
 const HEADER = "mcp-session-id";
 
-/** A session, and the caller that owns it. */
 interface Session extends Pick<SessionCall, "caller" | "authInfo"> {
   readonly id: string;
   readonly transport: WebStandardStreamableHTTPServerTransport;
   readonly server: McpServer;
-  /** Called once it has ended. */
+  /** Called after the session has ended. */
   readonly release: () => void;
-  /** The requests in progress. */
+  /** The number of requests in progress. */
   requests: number;
   usedAt: number;
 }
 
-/** A request of a client of the 2025 era. */
+/** A request from a client that uses MCP sessions, that is, a protocol version of 2025. */
 export interface SessionCall {
   readonly request: Request;
   readonly outgoing: ServerResponse;
   readonly body: unknown;
-  /** The caller and the rights of its token. A session may only be used with the same ones. */
+  /** The caller's identity and rights. Every request of a session must have the same ones. */
   readonly authInfo: AuthInfo;
-  /** The caller, who gets at most half of all sessions. */
+  /** The caller's name. One caller gets at most half of all sessions. */
   readonly caller: string;
-  /** Aborted when a session that this request opens must end; absent: it need not. */
+  /** If aborted, a session that this request opened must end. */
   readonly forgotten?: AbortSignal | undefined;
 }
 
-/** The sessions of clients of the 2025 era. Each keeps its server, so that its client can be asked. */
+/**
+ * The sessions of clients with a protocol version of 2025. Each session keeps its own MCP server, so that the server
+ * can ask its client questions.
+ */
 export interface HttpSessions {
-  /** Answers a request of the 2025 era. `createServer` creates the server of a session that the request opens. */
+  /** Answers a request. If it opens a session, `createServer` creates the MCP server of the session. */
   answer(call: SessionCall, createServer: () => McpServer): Promise<Response>;
   close(): Promise<void>;
 }
 
-/** Creates the table of open sessions; the most recently used one comes last. */
+/** Creates the table of open sessions. The most recently used session comes last. */
 function sessionTable(onerror: (error: Error) => void) {
   const sessions = new Map<string, Session>();
   const remove = (id: string): void => {
@@ -65,7 +67,9 @@ function sessionTable(onerror: (error: Error) => void) {
       if (isIdle(session) && Date.now() - session.usedAt > IDLE_MS) end(session).catch(onerror);
     }
   }, SWEEP_MS).unref();
-  /** Returns the sessions of which one must end before this caller can open another; none if there is room. */
+  /**
+   * Returns the sessions of which one must end before this caller can open another; empty if the limits allow one more.
+   */
   const crowd = (caller: string): readonly Session[] => {
     const all = [...sessions.values()];
     const own = all.filter((session) => session.caller === caller);
@@ -79,13 +83,15 @@ function sessionTable(onerror: (error: Error) => void) {
       const inTheWay = crowd(caller);
       return inTheWay.length === 0 || inTheWay.some(isIdle);
     },
-    /** Adds a session. If there is no room, the session that has been idle longest is ended. */
+    /** Adds a session. If a limit is reached, ends the session that has been idle longest. */
     add(session: Session): void {
       const oldest = crowd(session.caller).find(isIdle);
       if (oldest !== undefined) end(oldest).catch(onerror);
       sessions.set(session.id, session);
     },
-    /** Returns the session with this ID, marked as used; undefined if none was opened with the same rights. */
+    /**
+     * Returns the session with this ID and marks it as used; undefined if none exists with the same caller and rights.
+     */
     use(id: string, { clientId, scopes }: AuthInfo): Session | undefined {
       const session = sessions.get(id);
       if (session?.authInfo.clientId !== clientId || session.authInfo.scopes.join() !== scopes.join()) return undefined;
@@ -101,11 +107,11 @@ function sessionTable(onerror: (error: Error) => void) {
   };
 }
 
-/** Keeps sessions in this process. `onerror` receives the errors that no answer to a request can report. */
+/** Keeps sessions in the memory of this process. `onerror` receives errors that no response can report. */
 export function httpSessions(onerror: (error: Error) => void): HttpSessions {
   const table = sessionTable(onerror);
   const answerIn = (session: Session, { request, outgoing, body, authInfo }: SessionCall): Promise<Response> => {
-    // A stream of notifications may stay open for hours without any work in it.
+    // A GET opens a stream of notifications, which may stay open for hours without any work.
     if (request.method !== "GET") {
       session.requests += 1;
       onResponseClosed(outgoing, () => {
@@ -118,7 +124,8 @@ export function httpSessions(onerror: (error: Error) => void): HttpSessions {
 
   const open = async (call: SessionCall, server: McpServer): Promise<Response> => {
     const { caller, authInfo, forgotten } = call;
-    if (!table.hasRoom(caller)) return httpError(503, "too many sessions are open", { "retry-after": "60" });
+    if (!table.hasRoom(caller))
+      return httpError(503, "Too many sessions are open. Try again in a minute.", { "retry-after": "60" });
     const id = randomUUID();
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => id,
@@ -141,11 +148,11 @@ export function httpSessions(onerror: (error: Error) => void): HttpSessions {
       const id = call.request.headers.get(HEADER);
       if (id === null) {
         if (isInitializeRequest(call.body)) return open(call, createServer());
-        return httpError(400, `the header ${HEADER} is missing: a session begins with initialize`);
+        return httpError(400, `The header ${HEADER} is missing. To open a session, send initialize.`);
       }
       const session = table.use(id, call.authInfo);
       if (session !== undefined) return answerIn(session, call);
-      return httpError(404, "there is no such session: begin a new one with initialize", {}, -32_001);
+      return httpError(404, "There is no such session. To open a new one, send initialize.", {}, -32_001);
     },
     close: table.close,
   };

@@ -5,21 +5,24 @@ import type { Clock } from "../platform/clock.ts";
 /** A client that listens to a stream of notifications. */
 interface Subscriber {
   readonly parts: ServerParts;
-  /** Aborted when the stream has ended, or to end it. */
+  /** Ends the stream. Aborted also when the stream has ended. */
   readonly over: AbortController;
-  /** Opens the SDK's stream for a request. */
+  /** Opens the stream of the MCP SDK for a request. */
   readonly open: (message: unknown) => Promise<Response>;
-  /** Whether the caller would still be let in. */
+  /** Returns whether the caller still has access. */
   readonly isLetIn: () => Promise<boolean>;
 }
 
-/** The maximum number of notifications that wait for a client to read them. Later states follow when it reads. */
+/**
+ * The maximum number of notifications that wait until the client reads them. If there are more, only later states are
+ * sent.
+ */
 const MAX_WAITING = 16;
 
 /**
- * Serves `subscriptions/listen` over HTTP. The stream of the SDK checks the request, stays alive and ends with the
- * server; acknowledgement and notifications are added to it. Before each of these the caller is authenticated again; a
- * caller who is no longer let in gets none, and the stream ends.
+ * Serves `subscriptions/listen` over HTTP. The SDK's stream checks the request, stays alive and ends with the server.
+ * This function adds the acknowledgement and the notifications. Before each of them, it authenticates the caller again;
+ * if the caller has lost access, the stream ends.
  */
 export function runSubscriptions(clock: Clock) {
   const watcher = runWatcher(clock);
@@ -55,7 +58,7 @@ export function runSubscriptions(clock: Clock) {
   };
 }
 
-/** Returns a message as an event of the stream, in the form of the SDK. */
+/** Encodes a message as an event of the stream, in the same form as the SDK. */
 function frameOf(message: object): Uint8Array {
   return new TextEncoder().encode(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
 }

@@ -74,9 +74,9 @@ test("a token that approves nothing, and one that nobody has, are refused with t
     `${server.origin}/${APPROVALS}`,
     async (page) => {
       await logIn(page, TOKENS.agent);
-      await page.getByText("This token approves nothing").waitFor();
+      await page.getByText("This token may not approve changes").waitFor();
       await logIn(page, "guessed-token-0123456789");
-      await page.getByText("This token is not known.").waitFor();
+      await page.getByText("This token is unknown.").waitFor();
       await page.reload();
       await loginButton(page).waitFor();
       expect(await page.locator("body").innerText()).not.toContain("Sports fans");

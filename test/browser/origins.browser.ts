@@ -135,7 +135,7 @@ test("over HTTP as well, until the person logs out", async () => {
       await named(page, "Log in").click();
       expect(await waitingRun(page)).toBe(runId);
       await attack(page, server.origin, runId ?? "");
-      await staysInTab(page, server.origin, "Here a person decides");
+      await staysInTab(page, server.origin, "Log in to approve or decline changes");
       await named(page, "Log out").click();
       await named(page, "Log in").waitFor();
       expect(await page.evaluate("sessionStorage.length")).toBe(0);
@@ -166,7 +166,7 @@ test("through the issuer a person comes back to this tab, and the code of the lo
       await page.getByRole("link", { name: "Log in through the authorization server" }).click();
       expect(await waitingRun(page)).toBe(runId);
       await attack(page, server.origin, runId ?? "");
-      await staysInTab(page, server.origin, "Here a person decides");
+      await staysInTab(page, server.origin, "Log in to approve or decline changes");
       await typeName(page);
       await button(page, "approve").click();
       await page.getByText("No run waits for a decision.").waitFor();

@@ -84,7 +84,7 @@ test("a worker does not go on for a caller whose last token of the issuer may on
   const replica = await startReplica({ ...cluster.settings, ...env, TARGETING_MCP_DRIVE: "off" });
   await call(replica.url, "get_run", { runId }, await token("targeting:read"));
   const worker = startMember(["worker"], cluster.settings);
-  const { runId: refused, reason } = await worker.logged("a run that was left may not be executed here");
+  const { runId: refused, reason } = await worker.logged("an orphaned run may not be executed by this process");
   expect(refused).toBe(runId);
   expect(String(reason)).toMatch(/may only read/);
   expect(cluster.gate.writes).toHaveLength(1);
@@ -102,7 +102,7 @@ test("a worker without tokens knows what the servers' access file says of a call
   writeFileSync(file, JSON.stringify({ tokens: [other] }), { mode: 0o600 });
   await startReplica({ ...cluster.settings, ...env, TARGETING_MCP_DRIVE: "off" });
   const worker = startMember(["worker"], cluster.settings);
-  const { runId: refused, reason } = await worker.logged("a run that was left may not be executed here");
+  const { runId: refused, reason } = await worker.logged("an orphaned run may not be executed by this process");
   expect(refused).toBe(runId);
   expect(String(reason)).toMatch(/no longer valid/);
   expect(cluster.gate.writes).toHaveLength(1);
@@ -120,7 +120,7 @@ test.for([
   const { runId } = await orphaned(env, agent.token);
   writeFileSync(file, JSON.stringify({ tokens: [...tokens, other] }), { mode: 0o600 });
   const worker = startMember(["worker"], { ...cluster.settings, ...env });
-  const { runId: refused, reason } = await worker.logged("a run that was left may not be executed here");
+  const { runId: refused, reason } = await worker.logged("an orphaned run may not be executed by this process");
   expect(refused).toBe(runId);
   expect(String(reason)).toMatch(/caller/);
   expect(cluster.gate.writes).toHaveLength(1);

@@ -214,7 +214,7 @@ describe("settings and folders", () => {
     ["TARGETING_MCP_PUBLIC_URL is missing", { TARGETING_MCP_OAUTH_ISSUER: "https://login.example.com" }],
     ["TARGETING_MCP_OAUTH_ISSUER is missing", { TARGETING_MCP_OAUTH_PROJECT_CLAIM: "project" }],
     [
-      "TARGETING_MCP_ACCESS_FILE holds none",
+      "TARGETING_MCP_ACCESS_FILE contains no projects",
       {
         TARGETING_MCP_OAUTH_ISSUER: "https://login.example.com",
         TARGETING_MCP_PUBLIC_URL: "https://mcp.example.com/mcp",

@@ -160,7 +160,7 @@ describe("tokens of the access file", () => {
     [JSON.stringify({ projects: { "": { targetingApiKey: "sandbox-key" } } }), 'the reserved name ""'],
     [JSON.stringify({ projects: { "*": { targetingApiKey: "sandbox-key" } } }), 'the reserved name "*"'],
     [JSON.stringify({ projects: { x: {} } }), "targetingApiKey, eventAppKey or both"],
-    [JSON.stringify({ tokens: [] }), "holds no token"],
+    [JSON.stringify({ tokens: [] }), "contains no token that can call tools"],
   ])("a file that is not as it must be: %s", async (content, sentence) => {
     const file = join(mkdtempSync(join(tmpdir(), "targeting-mcp-")), "access.json");
     await writeFile(file, content);
