@@ -59,29 +59,32 @@ type CallParts = Pick<
 >;
 
 const TOO_DEEP = new ToolError(
-  `the arguments are more than ${DEEPEST} levels deep, and no tool takes that; nothing was done`,
+  `the arguments are nested more than ${DEEPEST} levels deep, which no tool accepts; nothing was done`,
   "Give them as the tool's schema shows.",
 );
 
-/** Arguments are stored in the files of runs, which must never contain keys. */
+/** Arguments are stored in files of runs, which must never contain API keys. */
 const KEY_IN_ARGUMENTS = new ToolError(
-  "the arguments hold a key or token of this server; nothing was done",
-  "Leave it out: this server adds its keys itself.",
+  "the arguments contain a key or token of this server; nothing was done",
+  "Remove it: this server adds its keys itself.",
 );
 
-/** A tool call as the SDK delivers it. */
+/** A tool call as the SDK passes it on. */
 export interface Called {
   readonly given: unknown;
   readonly call: ServerContext;
   readonly requestId: string;
-  /** Whether the client follows the run of this call as a task. */
+  /** Whether the client may get a task instead of the answer. */
   readonly asTask?: boolean;
 }
 
-/** The first protocol revision with resource links in results. */
+/** The first protocol version that supports resource links in results. */
 const LINKS_SINCE = "2025-06-18";
 
-/** Converts an answer to the result of a call. It links saved files if the client sees the same ones as the server. */
+/**
+ * Converts an answer to the result of a call. The result links saved files if the client is on the same machine as the
+ * server.
+ */
 export function resultFor(
   { structured, text, isError }: ToolAnswer,
   { redactor, linksFiles }: { readonly redactor: Redactor; readonly linksFiles: boolean },
@@ -105,7 +108,7 @@ export function resultFor(
   };
 }
 
-/** Executes a tool call and answers it. A failure is an answer, too. */
+/** Executes a tool call. Errors become answers, so the result never rejects. */
 export async function answerCall(
   listed: ListedTool,
   { given, call, requestId, asTask = false }: Called,
@@ -143,13 +146,13 @@ export async function answerCall(
       ...(goesOn && { goesOn }),
       roots: roots?.folders,
       arrivedAt: arrivalOf(call.http?.req) ?? services.clock.now(),
-      // A client that can open the page is asked to do that first. It is asked with a form only after that.
+      // A client that can open the page must try that first. Only afterwards may it be asked with a form.
       canAsk: () => isAsked && opener === undefined && canAsk(call, server),
       ...(opener && { opens: opener.opens }),
       inView: views !== undefined && mayDecideInView(services),
       asTask,
       ...progressOf(call, log),
-      // Spread last: adding fields to an object of this size after the spread is slow.
+      // The spread comes last, because adding fields to a large object afterwards is slow.
       ...services,
     };
     const run = (reply?: Reply): Promise<ToolOutcome> =>
@@ -177,7 +180,7 @@ export async function answerCall(
   } catch (thrown) {
     if (thrown instanceof RootsNeeded) return askingRoots();
     written(undefined);
-    // The client has cancelled the call and ignores the answer; the error is only that cancellation.
+    // The client has cancelled the call and ignores the answer. The error is only a result of that.
     if (call.mcpReq.signal.aborted) return failed({ message: "the call was cancelled" });
     if (thrown instanceof FolderRefused) {
       const client = call.http === undefined ? (server.server.getClientVersion()?.name ?? "") : undefined;
@@ -190,12 +193,12 @@ export async function answerCall(
   }
 }
 
-/** The maximum length of a stored name of a client or file. */
+/** The maximum length of stored names of clients and files, in characters. */
 const MAX_LETTERS = { client: 40, fileName: 120 } as const;
 
 /**
- * Returns who made a call, for people: the client's own name, which proves nothing, and the file that the call reads or
- * saves.
+ * Returns what people see about the origin of a call: the client's own name, which is not verified, and the file that
+ * the call reads or saves.
  */
 function requestedBy(server: McpServer, input: unknown): Requested {
   const client = server.server.getClientVersion()?.name;
@@ -207,10 +210,10 @@ function requestedBy(server: McpServer, input: unknown): Requested {
   };
 }
 
-/** The part of a call's wait that is reserved for its last request to a shared store, in milliseconds. */
+/** A part of the call's maximum wait, reserved for its last request to a shared store, in milliseconds. */
 const STORE_MS = 500;
 
-/** Shortens the wait of calls with a shared store, so that each call has time for a last request to the store. */
+/** Shortens the maximum wait of calls with a shared store, so that each has time for a last request to the store. */
 function leavingTime(services: ToolServices): ToolServices {
   if (services.runs.left === undefined) return services;
   return { ...services, waitMs: Math.max(0, services.waitMs - STORE_MS) };
@@ -218,41 +221,41 @@ function leavingTime(services: ToolServices): ToolServices {
 
 type InTime = Pick<ToolContext, "runs" | "clock" | "arrivedAt" | "waitMs">;
 
-/** Executes a call. Only a shared store can be away for longer than a call waits; the call then ends with its wait. */
+/** Executes a call. If a shared store does not answer, ends the call when its maximum wait is over. */
 function inTime<T>({ runs, clock, ...call }: InTime, work: () => Promise<T>): Promise<T> {
   if (runs.left === undefined) return work();
   return duringCall(clock.monotonic() + Math.max(timeLeft({ ...call, clock }) + STORE_MS, LEAST_READ_MS), work);
 }
 
-/** Returns whether there is a page at an address that lets nobody in by itself, and a person who may approve there. */
+/** Returns whether the page has an address that gives no access by itself, and a person who may approve there. */
 function opensPages({ confirm, page }: ToolServices): boolean {
   return confirm !== "off" && page?.address !== undefined && page.isOffered();
 }
 
-/** Loads the code that opens pages. It is loaded late, because few clients can open pages. */
+/** Imported on demand to keep the start fast: few clients can open pages. */
 async function openerOf(opening: Opening): Promise<Opener> {
   const { pageOpener } = await import("./open-page.ts");
   return pageOpener(opening);
 }
 
-/** Returns the services that calls are executed with. */
+/** Loads the services with which calls are executed. */
 export async function servicesOfCall(load: () => Promise<ToolServices>): Promise<ToolServices> {
   return leavingTime(withApprovalPolicy(await load()));
 }
 
-/** Returns whether only another person than the caller may approve what this call requests. */
+/** Returns whether the caller may not approve its own changes. */
 export function needsOther({ page }: ToolServices): boolean {
   return page?.needsOther?.() === true;
 }
 
-/** If another person than the caller must approve, lets only the page decide, not the caller's own client. */
+/** If the caller may not approve its own changes, allows decisions only on the page, not in the caller's client. */
 function withApprovalPolicy(services: ToolServices): ToolServices {
   if (!needsOther(services) || services.confirm === "off") return services;
   return { ...services, confirm: "strict", trustViews: false };
 }
 
 /**
- * Returns a log that also sends errors, without details, to a client of the 2025 era that subscribed with
+ * Returns a log that also sends errors, without details, to a client with a protocol version of 2025 that used
  * `logging/setLevel`.
  */
 function alsoToClient(log: Log, call: ServerContext): Log {
@@ -260,7 +263,7 @@ function alsoToClient(log: Log, call: ServerContext): Log {
     ...log,
     error(message, fields = {}) {
       log.error(message, fields);
-      // The client receives the tool, and the ID of the fault in the server's own log.
+      // Only the tool and the ID of the error are sent. The server's own log has the details under this ID.
       const { tool, fault } = fields;
       call.mcpReq
         .log("error", { message, tool, fault }, "targeting-mcp")
@@ -270,7 +273,9 @@ function alsoToClient(log: Log, call: ServerContext): Log {
   };
 }
 
-/** Reports progress to clients that sent a progress token. A failure to send is only logged. */
+/**
+ * Returns a function that reports progress, if the client sent a progress token. Errors while sending are only logged.
+ */
 function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"> {
   const progressToken = call.mcpReq._meta?.progressToken;
   if (progressToken === undefined) return {};
@@ -285,9 +290,9 @@ function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"
 }
 
 /**
- * Checks arguments. Returns them ready to run, or text that says what is wrong. If they do not match the schema, they
- * are read again as they were probably meant. Unknown names are refused first. Throws a ToolError if they are nested
- * too deeply or contain a key.
+ * Checks arguments. Returns them ready to run, or the text of what is wrong. Unknown names are refused first. If the
+ * arguments do not match the schema, they are corrected and checked again. Throws a ToolError if they are nested too
+ * deeply or contain an API key.
  */
 async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unknown, redactor: Redactor) {
   const schema = inputSchema();
@@ -295,7 +300,7 @@ async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unk
     const looked = cutAtIssueLimit(args, schema);
     const found = await prepared(looked);
     const isCut = looked !== args;
-    // A cut copy of the arguments must never run in place of the whole.
+    // The cut copy must never be executed instead of the complete arguments.
     return found.fits && isCut ? { ...(await prepared(args)), isCut: false } : { ...found, isCut };
   };
   const refused = (words: string) => ({ fits: false, words }) as const;
@@ -305,7 +310,7 @@ async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unk
   if (isTooDeep(sent)) throw TOO_DEEP;
   const given = withUpperIds(withoutAbsent(sent, schema));
   if (redactor.holds(given)) throw KEY_IN_ARGUMENTS;
-  // Each step takes long for large arguments, so other callers get a turn in between.
+  // Each step may take long for large arguments, so other callers get a turn in between.
   await nextTurn();
   const asGiven = await prepare(given);
   await nextTurn();
@@ -315,21 +320,23 @@ async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unk
   return validated.fits ? validated : refused(describeIssues(validated.issues, read, schema, validated.isCut));
 }
 
-/** How often one call may ask. Each reply can lead to another question, because the plan may change meanwhile. */
+/**
+ * The maximum number of questions in one call. Each reply can lead to another, because the effect may change meanwhile.
+ */
 const MAX_ROUNDS = 8;
 
 interface Asking {
   readonly context: ToolContext;
   readonly call: ServerContext;
   readonly run: (reply: Reply) => Promise<ToolOutcome>;
-  /** How often this call has asked, including this time. */
+  /** The number of questions in this call so far, including this one. */
   readonly round: number;
   readonly log: Log;
 }
 
 /**
- * Asks the person behind a client of the 2025 era for at most the wait of a call. A later approval still counts, if the
- * tool can act on it. A question that the client closes decides nothing.
+ * Asks the person behind a client with a protocol version of 2025, at most for the maximum wait of the call. A later
+ * approval still counts if the tool can act on it. A question that the client closes decides nothing.
  */
 export async function askDuringCall(question: ToolQuestion, asking: Asking): Promise<ToolOutcome> {
   const { context, call, run, round, log } = asking;
@@ -356,7 +363,7 @@ export async function askDuringCall(question: ToolQuestion, asking: Asking): Pro
   return answer;
 }
 
-/** Returns the answer to a call whose question has no decision yet. */
+/** Returns the answer to a call whose question was not decided. */
 export async function answerWithoutDecision(
   { ask }: ToolQuestion,
   why: Undecided,
@@ -365,7 +372,7 @@ export async function answerWithoutDecision(
   if (why === "closed" && ask.onPage !== undefined) return { answer: await ask.onPage() };
   if (ask.undecided !== undefined) return ask.undecided(why);
   const note = `${UNDECIDED_WORDS[why]}: nothing was done`;
-  const step = "ask the person, and make the call again once they want it";
+  const step = "ask the person, and repeat the call if they approve";
   return {
     answer: {
       structured: { environment, status: "needs_confirmation", notes: [note], nextSteps: [step] },
@@ -378,25 +385,28 @@ export async function answerWithoutDecision(
 const declared = z.object({ roots: z.unknown().refine((roots) => roots !== undefined) });
 const answered = z.object({ roots: z.array(z.object({ uri: z.string() })) });
 
-/** How long a client may take to list its roots, in milliseconds. */
+/** How long a client may take to return its roots (the folders that it opens to servers), in milliseconds. */
 const ROOTS_MS = 5000;
 
 const ROOTS = "roots";
 
-/** Thrown if a call needs the roots of a client of the 2026-07-28 era. The client then repeats the call with them. */
+/**
+ * Thrown if a call needs the roots of a client with protocol version 2026-07-28. The client then repeats the call with
+ * them.
+ */
 export class RootsNeeded extends Error {}
 
-/** The roots of a client in one call. */
+/** The roots of a client: the folders that it lets servers use. */
 export interface ClientRoots {
-  /** The folders that may be read for the client. Throws a RootsNeeded if the call does not contain its roots yet. */
+  /** The folders that may be read. Throws a RootsNeeded if the call does not contain the roots yet. */
   readonly folders: () => Promise<readonly string[]>;
-  /** Returns the request for the roots, if the call has used them: a repeated call needs them again. */
+  /** Returns the request for the roots if this call has used them, because the next repetition needs them again. */
   readonly again: () => Readonly<Record<string, InputRequest>>;
 }
 
 /**
- * Reads the roots of a client once per call, if it has any: during the call in the 2025 era; with a request that the
- * client answers by repeating the call in the 2026-07-28 era.
+ * Reads the roots of a client once per call. In protocol versions of 2025, the client is asked during the call. In
+ * version 2026-07-28, it is asked with a result, and repeats the call with the roots.
  */
 export function rootsOf(
   call: ServerContext,
@@ -426,7 +436,7 @@ function askedDuring(call: ServerContext): Promise<unknown> {
   return call.mcpReq.send({ method: "roots/list" }, { timeout: ROOTS_MS }).catch(() => undefined);
 }
 
-/** Returns the roots in a repeated call. A repeated call without roots has none: the client is not asked twice. */
+/** Returns the roots in a repeated call. If it contains none, the client has none and is not asked again. */
 function repliedIn({ mcpReq: { inputResponses } }: ServerContext): unknown {
   if (inputResponses === undefined) throw new RootsNeeded();
   return inputResponses[ROOTS];
@@ -436,7 +446,7 @@ function rootsRequest() {
   return { [ROOTS]: inputRequired.listRoots() };
 }
 
-/** Returns the result that asks a client of the 2026-07-28 era for its roots. */
+/** Returns the result that asks a client of protocol version 2026-07-28 for its roots. */
 export function askingRoots(): InputRequiredResult {
   return inputRequired({ inputRequests: rootsRequest() });
 }

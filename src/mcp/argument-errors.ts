@@ -5,18 +5,20 @@ import { isJsonObject } from "../platform/json.ts";
 import { type JsonSchema, schemaAlternatives } from "./json-schema.ts";
 
 const MAX_SHOWN = 3;
-/** The maximum total length of the texts, so that the answer stays short for any arguments. */
+/** The maximum total length of the described problems, in characters, so that every answer stays short. */
 const LONGEST_WORDS = 1500;
 
-/** The names of arguments that the schema does not have. Values are not read, so that their size costs nothing. */
+/**
+ * Returns the names of arguments that the schema does not have. Their values are not read, so large values cost no
+ * time.
+ */
 export function unknownArguments(given: unknown, { properties }: JsonSchema): readonly string[] {
   if (!isJsonObject(given)) return [];
   return Object.keys(given).filter((name) => !isJsonObject(properties) || !Object.hasOwn(properties, name));
 }
 
 /**
- * Describes what is wrong with arguments, or their checked part (`isCut`): expected and actual value, and what would be
- * valid.
+ * Describes the problems with arguments: the actual value, and what would be valid. `isCut`: only a part was checked.
  */
 export function describeIssues(
   issues: readonly z.core.$ZodIssue[],
@@ -55,7 +57,7 @@ function wordsOf(issue: z.core.$ZodIssue, given: unknown, schema: JsonSchema): s
     case "invalid_union": {
       const [nearest] = [...issue.errors].sort((one, other) => one.length - other.length);
       const first = nearest?.[0];
-      if (first === undefined) return `${where} has none of the allowed forms; it is ${kindOf(value)}`;
+      if (first === undefined) return `${where} is ${kindOf(value)}, which has none of the allowed forms`;
       return wordsOf({ ...first, path: [...issue.path, ...first.path] }, given, schema);
     }
     default:
@@ -63,7 +65,7 @@ function wordsOf(issue: z.core.$ZodIssue, given: unknown, schema: JsonSchema): s
   }
 }
 
-/** Names the unknown arguments at a path, and the valid ones. */
+/** Describes unknown arguments at a path, and lists the valid ones. */
 export function unknownWords(keys: readonly string[], path: readonly PropertyKey[], schema: JsonSchema): string {
   const valid = validKeys(path, schema);
   const what = path.length === 0 ? "argument" : "field";
@@ -121,7 +123,7 @@ function kindOf(value: unknown): string {
   return value === undefined ? "missing" : "an object";
 }
 
-/** Returns "have" for lists and texts, which have a size; "be" for everything else. */
+/** Returns "have" for lists and texts, which have a size, and "be" for all other values. */
 function have(value: unknown): string {
   return Array.isArray(value) || typeof value === "string" ? "have " : "be ";
 }
@@ -131,7 +133,7 @@ function sizeOf(value: unknown): string {
   return typeof value === "string" ? `${value.length} characters` : kindOf(value);
 }
 
-/** The maximum number of collected errors: each costs memory, and arguments may contain a million. */
+/** The maximum number of collected problems. Each needs memory, and arguments may contain a million. */
 const MAX_MISFITS = 100;
 
 interface Look {
@@ -142,15 +144,15 @@ interface Look {
 }
 
 /**
- * Cuts arguments after their hundredth problem, which is a wrong type or word, or a missing or unknown member.
- * Positions stay.
+ * Removes everything after the hundredth problem of arguments: a wrong type, or a missing or unknown field. Positions
+ * stay the same.
  */
 export function cutAtIssueLimit(given: unknown, schema: JsonSchema): unknown {
   const look: Look = { root: schema, forms: new Map(), path: [], left: MAX_MISFITS };
   return isEnough(given, schema, look) ? cutAfter(given, look.path) : given;
 }
 
-/** Searches until there are enough problems. The path then leads to the last one. */
+/** Searches for problems until there are enough. `look.path` is then the path of the last one. */
 function isEnough(value: unknown, schema: JsonSchema, look: Look): boolean {
   const forms = look.forms.get(schema) ?? schemaAlternatives(schema, look.root);
   look.forms.set(schema, forms);
@@ -201,7 +203,7 @@ function isOf(value: unknown, { type, enum: words }: JsonSchema): boolean {
   }
 }
 
-/** Returns a copy of a value that ends at a path. */
+/** Returns a copy of a value without everything after a path. */
 function cutAfter(value: unknown, [step, ...rest]: readonly (string | number)[]): unknown {
   if (Array.isArray(value) && typeof step === "number") return [...value.slice(0, step), cutAfter(value[step], rest)];
   if (!isJsonObject(value) || typeof step !== "string") return value;

@@ -14,25 +14,31 @@ import * as z from "zod";
 import type { Reply, ToolServices } from "../tools/context.ts";
 import type { ToolQuestion } from "../tools/define-tool.ts";
 
-/** The protocol's name of the question, and of the only field of its form. */
+/** The protocol's ID of the question, and the name of the only field of its form. */
 const CONFIRM = "confirm";
 
 export const QUESTION_SECONDS = 600;
 
-/** Data sent with a question and returned with the reply. A reply counts only for the same tool and input. */
+/**
+ * The data that is sent with a question and comes back with the reply. A reply counts only if tool and input are the
+ * same.
+ */
 const sealedQuestion = z.object({ tool: z.string(), input: z.string(), token: z.string(), question: z.string() });
 type SealedQuestion = z.infer<typeof sealedQuestion>;
 
-/** Data sent with a request to open the page of a waiting run, or with a form about that run (then with its digest). */
+/**
+ * The data that is sent with a request to open the web page for a run. If the client is asked with a form instead, it
+ * contains the digest of the effect.
+ */
 export interface SealedOpening extends Pick<SealedQuestion, "tool" | "input"> {
   readonly run: string;
   readonly digest?: string | undefined;
 }
 
-/** Seals questions, so that no client can forge one. */
+/** Signs the data of questions, so that no client can forge a reply. */
 export type QuestionSeal = RequestStateCodec<SealedQuestion | SealedOpening>;
 
-/** Creates a seal with a key of at least 32 bytes. Replies are bound to the client that was asked. */
+/** Creates a seal with a key of at least 32 bytes. A reply counts only from the client that was asked. */
 export function questionSeal(key: Uint8Array): QuestionSeal {
   return createRequestStateCodec<SealedQuestion | SealedOpening>({
     key,
@@ -41,7 +47,6 @@ export function questionSeal(key: Uint8Array): QuestionSeal {
   });
 }
 
-/** A call that may lead to a question: its tool and arguments. */
 export interface AskedCall {
   readonly tool: string;
   readonly input: unknown;
@@ -50,21 +55,21 @@ export interface AskedCall {
 const withForms = z.object({ form: z.unknown(), url: z.unknown() }).partial();
 const capabilities = z.object({ elicitation: withForms.optional() });
 
-/** A request with the capabilities that its client declares in it, if it belongs to the 2026-07-28 era. */
+/** A request. Clients of protocol version 2026-07-28 declare their capabilities in its envelope. */
 export interface Declaring {
   readonly mcpReq: { readonly envelope?: object | undefined };
 }
 
 /**
- * Returns whether the client can show a form. An empty capability means forms. `server` knows what 2025-era clients
- * declared.
+ * Returns whether the client can show a form. An elicitation capability without modes means forms. `server` has the
+ * capabilities of clients with protocol versions of 2025.
  */
 export function canAsk(call: Declaring, server?: McpServer): boolean {
   const modes = modesOf(call, server);
   return modes !== undefined && (modes.form !== undefined || modes.url === undefined);
 }
 
-/** Returns whether the client can open an address for a person. */
+/** Returns whether the client can open a web address for its person. */
 export function canOpen(call: Declaring, server?: McpServer): boolean {
   return modesOf(call, server)?.url !== undefined;
 }
@@ -73,28 +78,30 @@ function modesOf(call: Declaring, server?: McpServer) {
   return capabilities.safeParse(declaredIn(call) ?? server?.server.getClientCapabilities()).data?.elicitation;
 }
 
-/** Returns whether a call is of the 2026-07-28 era: it is answered with its question, and repeated with the reply. */
+/**
+ * Returns whether a call uses protocol version 2026-07-28. Such a call is answered with a question, and the client
+ * repeats it with the reply.
+ */
 export function isModern(call: ServerContext): boolean {
   return declaredIn(call) !== undefined;
 }
 
-/** The extension with which a client follows its calls as tasks. */
+/** The name of the protocol extension for tasks. */
 export const TASKS = "io.modelcontextprotocol/tasks";
 
 const withTasks = z.object({ extensions: z.object({ [TASKS]: z.object({}) }) });
 
-/** Returns whether a request declares that its client follows tasks. */
 export function followsTasks(call: Declaring): boolean {
   return withTasks.safeParse(declaredIn(call)).success;
 }
 
-/** Returns the capabilities that a call of the 2026-07-28 era declares. */
+/** Returns the capabilities in the envelope of a call; undefined before protocol version 2026-07-28. */
 export function declaredIn({ mcpReq }: Declaring): unknown {
   const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
   return envelope[CLIENT_CAPABILITIES_META_KEY];
 }
 
-/** The answer to a form: yes, no, or closed without a decision, for instance by a host without a person. */
+/** The person's reply to a form. `closed`: closed without a decision, for example by a host that has no person. */
 export type ElicitationResult = "yes" | "no" | "closed";
 
 const form = z.looseObject({
@@ -102,7 +109,9 @@ const form = z.looseObject({
   content: z.looseObject({ [CONFIRM]: z.unknown() }).nullish(),
 });
 
-/** Reads the decision in a form. Only a ticked box is an approval: a client may accept by itself, without content. */
+/**
+ * Returns the decision in a form. Only a ticked box approves, because a client may accept by itself, without content.
+ */
 export function elicitationResult(answer: unknown): ElicitationResult {
   const { data } = form.safeParse(answer);
   if (data?.action === "decline") return "no";
@@ -110,9 +119,9 @@ export function elicitationResult(answer: unknown): ElicitationResult {
 }
 
 /**
- * Returns the reply to a question of this call; "closed": closed without a decision. Ignores a reply without the seal
- * of this call. A client could repeat its call with another reply: a question that was declined once stays declined.
- * Throws the RunStoreErrors of reading and storing that.
+ * Returns the person's reply in this call; undefined if it has none. `closed`: the question was closed without a
+ * decision. A reply without the seal of this call is ignored. A question that was declined once stays declined, even if
+ * the client repeats the call with another reply. Throws a RunStoreError if that cannot be stored or read.
  */
 export async function replyTo(
   call: ServerContext,
@@ -131,14 +140,17 @@ export async function replyTo(
   return { token, accepted: said === "yes" && !(await declines.has(question)) };
 }
 
-/** A question that was sent to the client and has no reply yet. */
+/** A question to the client that has no reply yet. */
 export interface OpenQuestion {
-  /** The reply; "closed" if the client drops the question. Never rejects. */
+  /** The reply. `closed` if the client drops the question. Never rejects. */
   readonly said: Promise<ElicitationResult>;
   readonly end: () => void;
 }
 
-/** Asks a client of the 2025 era. The question stays open while a confirmation is valid, beyond the end of the call. */
+/**
+ * Asks a client with a protocol version of 2025. The question stays open as long as a confirmation is valid, even after
+ * the call has ended.
+ */
 export function askOlder(call: ServerContext, message: string): OpenQuestion {
   const ending = new AbortController();
   const options = { signal: ending.signal, timeout: QUESTION_SECONDS * 1000 };
@@ -151,12 +163,15 @@ export function askOlder(call: ServerContext, message: string): OpenQuestion {
 
 const FORM = {
   type: "object" as const,
-  // Has no default: a client that fills in the defaults of a form must not approve by that.
+  // The box has no default: a client that fills in defaults must not approve by that.
   properties: { [CONFIRM]: { type: "boolean" as const, title: "I approve this" } },
   required: [CONFIRM],
 };
 
-/** Creates the result with which a 2026-07-28 client asks the person, plus `further` requests to the client. */
+/**
+ * Creates the result that makes a client of protocol version 2026-07-28 ask its person. `further` are other requests to
+ * the client.
+ */
 export async function asking(
   { ask }: ToolQuestion,
   seal: QuestionSeal,
@@ -173,12 +188,10 @@ export async function asking(
   });
 }
 
-/** Returns a form with the one question. */
 export function formRequest(message: string) {
   return inputRequired.elicit({ message, requestedSchema: FORM });
 }
 
-/** Returns a short digest of the arguments of a call. */
 export function digestOf({ input }: AskedCall): string {
   return createHash("sha256").update(JSON.stringify(input)).digest("base64url");
 }
@@ -197,7 +210,10 @@ const withViews = z.object({
   }),
 });
 
-/** A message that declares its client's capabilities: the first one of the 2025 era, or any request of the 2026 era. */
+/**
+ * A message in which a client declares its capabilities: the first one in protocol versions of 2025, every request in
+ * 2026-07-28.
+ */
 const declaring = z.object({
   method: z.string(),
   params: z.looseObject({
@@ -206,7 +222,7 @@ const declaring = z.object({
   }),
 });
 
-/** Returns whether the client of a message shows views; undefined if the message declares no capabilities. */
+/** Returns whether the sender of a message shows views; undefined if the message declares no capabilities. */
 export function showsViews(message: unknown): boolean | undefined {
   const { data } = declaring.safeParse(message);
   if (data === undefined) return undefined;

@@ -12,8 +12,8 @@ import { ToolError } from "../tools/define-tool.ts";
 import { PlanningError } from "../tools/write/planned.ts";
 
 /**
- * Describes any error that a handler throws. Details of an unknown error go only to the log, with an ID that the answer
- * contains.
+ * Describes an error that a tool threw. Details of an unexpected error are written only to the log, under an ID that
+ * the answer contains.
  */
 export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFailure {
   if (
@@ -38,13 +38,16 @@ export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFa
   log.error("a tool failed unexpectedly", { tool, fault, error: thrown });
   return {
     message: `${tool} failed for a reason inside this server (fault ${fault})`,
-    remedy: "Its log on stderr has details under that ID.",
+    remedy: "Tell the person: the server's log (stderr) has details under this ID.",
   };
 }
 
 const LONGEST_LINE = 4000;
 
-/** Shortens the lines of a failure, which may repeat a text of the caller or a file name, and escapes what is unseen. */
+/**
+ * Shortens each line of a failure, which may contain texts of the caller or file names, and escapes invisible
+ * characters.
+ */
 export function readable(failure: SummarizedFailure): SummarizedFailure {
   const cut = (line: string): string => (line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line);
   const inLines = (text: string): string =>

@@ -3,8 +3,8 @@ import type { ServerParts } from "./server-parts.ts";
 import type { Hidden } from "./tool-list.ts";
 
 /**
- * Returns the instructions, which mention only listed tools. The first 500 characters can stand alone, because some
- * hosts show no more.
+ * Returns the server's instructions for models. They mention only listed tools. The first 500 characters can be
+ * understood alone, because some hosts show no more.
  */
 export function instructions({
   environment,
@@ -59,7 +59,7 @@ export function instructions({
   return parts.filter((part) => part !== false).join("\n\n");
 }
 
-/** Returns the limits that settings put on what is listed. */
+/** Returns sentences about the tools that settings hide. */
 function limitsOf(hidden: ReadonlyMap<string, Hidden>): readonly string[] {
   const all = [...hidden.values()];
   const off = new Set(all.flatMap(({ why, toolset }) => (why === "toolset" ? [toolset] : [])));
@@ -81,20 +81,20 @@ const ADDRESSES = {
   either: "the addresses of the APIs",
 } as const;
 
-/** Returns the answer to a call of an unlisted tool: it names the setting that hides the tool. */
+/** Returns the error for a call of a hidden tool. It names the setting that hides the tool. */
 export function hiddenFailure(tool: string, { why, toolset }: Hidden): Failure {
-  const onlyThey = "Tell the person; only they can change that, where this server is started.";
+  const onlyThey = "Tell the person: only they can change that setting, where this server is started.";
   const [because, remedy] = {
     readOnly: ["this server only reads: TARGETING_MCP_READ_ONLY is set, or the caller's token is read-only", onlyThey],
-    toolset: [`TARGETING_MCP_TOOLSETS leaves the toolset ${toolset} out`, onlyThey],
+    toolset: [`TARGETING_MCP_TOOLSETS excludes the toolset ${toolset}`, onlyThey],
     notConfigured: [
       `${ADDRESSES[toolset]} are not set`,
       "Tell the person to set them where this server is started, and to restart it.",
     ],
     noSandbox: [
       "no sandbox is configured",
-      "It is listed in sandbox mode, and where TARGETING_MCP_SANDBOX_URL names a sandbox.",
+      "It requires TARGETING_MCP_MODE=sandbox, or the address of a sandbox in TARGETING_MCP_SANDBOX_URL. Tell the person.",
     ],
   }[why];
-  return { message: `${tool} is not available, since ${because}; nothing was done`, remedy };
+  return { message: `${tool} is not available, because ${because}; nothing was done`, remedy };
 }

@@ -1,16 +1,15 @@
 import * as z from "zod";
 import { isJsonObject } from "../platform/json.ts";
 
-/** A JSON Schema, as plain data. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** The JSON Schema that is advertised for arguments or answers: small, and in a form that strict clients accept. */
+/** Returns the JSON Schema that is listed for arguments or results: short, and in a form that strict clients accept. */
 export function advertised(schema: z.ZodObject, io: "input" | "output"): JsonSchema {
   const { $schema: _dialect, ...json } = z.toJSONSchema(schema, { io });
   return simplifiedObject(json);
 }
 
-/** Returns the schemas that a value may match: references are resolved, and alternatives are listed. */
+/** Returns the schemas that a value may match, with references resolved. */
 export function schemaAlternatives(schema: JsonSchema, root: JsonSchema): readonly JsonSchema[] {
   if (typeof schema.$ref === "string") {
     const target = schema.$ref.split("/").slice(1).reduce(stepInto, root);
@@ -34,16 +33,16 @@ function simplifiedObject(node: JsonSchema): JsonSchema {
   const kept = Object.entries(node).filter(([keyword, value]) => !saysNothing(keyword, value));
   const parts: Record<string, unknown> = {};
   for (const [keyword, value] of kept) {
-    // Here the keys are names of fields, not keywords.
+    // The keys of these objects are field names, not JSON Schema keywords.
     const isNamed = (keyword === "properties" || keyword === "$defs") && isJsonObject(value);
     parts[keyword] = isNamed ? mapped(value) : simplified(value);
   }
-  // Some clients refuse an object schema without any keyword.
+  // Some clients refuse an object schema that has neither `properties` nor `additionalProperties`.
   if (parts.type === "object" && parts.properties === undefined && parts.additionalProperties === undefined) {
     parts.additionalProperties = true;
   }
   if (!Array.isArray(parts.type)) return parts;
-  // Some clients read only a single type.
+  // Some clients support only one type in `type`.
   const { type, ...rest } = parts;
   return { ...rest, anyOf: parts.type.map((one: unknown) => ({ type: one })) };
 }
@@ -52,7 +51,10 @@ function mapped(named: JsonSchema): JsonSchema {
   return Object.fromEntries(Object.entries(named).map(([name, schema]) => [name, simplified(schema)]));
 }
 
-/** Returns whether a keyword only states a default: the bounds of `z.int()`, openness, or no properties. */
+/**
+ * Returns whether a keyword only repeats a default: the bounds of `z.int()`, or that further or no properties are
+ * allowed.
+ */
 function saysNothing(keyword: string, value: unknown): boolean {
   if (keyword === "minimum") return value === Number.MIN_SAFE_INTEGER;
   if (keyword === "maximum") return value === Number.MAX_SAFE_INTEGER;
@@ -63,18 +65,18 @@ function saysNothing(keyword: string, value: unknown): boolean {
 const [QUOTE = 0, BACKSLASH = 0, COLON = 0, COMMA = 0, SPACE = 0] = Buffer.from('"\\:, ');
 const [OPEN_LIST = 0, CLOSE_LIST = 0, OPEN_OBJECT = 0, CLOSE_OBJECT = 0] = Buffer.from("[]{}");
 
-/** The maximum number of values in one message: parsed, each takes many times its size in bytes. */
+/** The maximum number of values in one message. Each parsed value takes many times its size in bytes. */
 export const MAX_VALUES = 1_000_000;
-/** The maximum number of members of one object, far more than any tool accepts. */
+/** The maximum number of fields of one object. No tool accepts as many. */
 export const MAX_MEMBERS = 10_000;
 
 /**
- * Counts the values that parsing a JSON text would create, from its bytes, to slightly above `most`. For invalid JSON
- * it counts at least the values before the error.
+ * Counts the values that parsing a JSON text would create, without parsing it. Stops slightly above `most`. For invalid
+ * JSON, counts at least the values before the error.
  */
 export function valuesIn(json: Uint8Array, most: number): number {
   let values = 0;
-  // A name counts as a value until its colon follows: one value above `most` may still turn out to be a name.
+  // A field name counts as a value until its colon follows, so the count may be too high by one.
   for (let at = 0; at < json.length && values <= most + 1; at += 1) {
     const byte = json[at] ?? SPACE;
     if (byte === COLON) values -= 1;
@@ -91,11 +93,11 @@ export function valuesIn(json: Uint8Array, most: number): number {
 }
 
 /**
- * Counts the members of the largest object in a JSON text, up to one more than `most`: many members cost far more than
- * as many values in a list.
+ * Counts the fields of the largest object in a JSON text, up to one more than `most`. Fields of an object need far more
+ * time to parse than entries of a list.
  */
 export function membersIn(json: Uint8Array, most: number): number {
-  /** The member counts of the objects that are open here, outermost first. */
+  /** The numbers of fields of the objects that are open at this position, outermost first. */
   const open: number[] = [];
   let largest = 0;
   for (let at = 0; at < json.length && largest <= most; at += 1) {

@@ -1,4 +1,7 @@
 import type { MadeTool } from "./made-tools.ts";
 
-/** The tools that only views call, in the form of MADE_TOOLS. Without a build it is empty, and the tools are loaded. */
+/**
+ * The tools that only views call, in the form of MADE_TOOLS. If it is empty, there is no build, and the tools are
+ * created at the start.
+ */
 export const MADE_VIEW_TOOLS: readonly MadeTool[] = [];

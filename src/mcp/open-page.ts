@@ -31,7 +31,7 @@ import {
 
 const OPEN = "open";
 
-/** A call whose client is asked to open the page, and whether its person may also be asked with a form. */
+/** A call whose client is asked to open the page. `mayAsk`: its person may also be asked with a form. */
 export interface Opening {
   readonly call: ServerContext;
   readonly server: McpServer;
@@ -39,24 +39,26 @@ export interface Opening {
   readonly redactor: Redactor;
 }
 
-/** Asks a client to open the page, and handles what follows. */
 export interface Opener {
-  /** The function `opens` for the context of tools. */
+  /** Asks the client to open the page. It becomes `opens` in the context of tools. */
   readonly opens: NonNullable<ToolContext["opens"]>;
-  /** Continues a call that was answered with a question; undefined if it was not. */
+  /** Continues a call that is repeated with the reply to an earlier question; undefined for any other call. */
   readonly goOn: (asked: AskedCall, context: ToolContext) => Promise<ToolAnswer | RunQuestion> | undefined;
-  /** Creates the result with which a client of the 2026-07-28 era opens the page, or asks with a form after that. */
+  /** Creates the result that makes a client of protocol version 2026-07-28 open the page, or show a form afterwards. */
   readonly asking: (
     about: string | RunQuestion,
     seal: QuestionSeal,
     asked: AskedCall,
     context: ToolContext,
   ) => Promise<InputRequiredResult>;
-  /** Notifies a client of the 2025 era that the run for which the page was opened is decided. */
+  /** Notifies a client with a protocol version of 2025 that the run was decided for which it opened the page. */
   readonly complete: (answer: ToolAnswer) => Promise<void>;
 }
 
-/** Asks the client of this call to open the page. The address lets nobody in, and opening it approves nothing. */
+/**
+ * Returns how the client of this call opens the page. The address contains no access, and opening it approves nothing:
+ * the person must log in and decide there.
+ */
 export function pageOpener({ call, server, mayAsk, redactor }: Opening): Opener {
   const asksForms = mayAsk && canAsk(call, server);
   let opened: string | undefined;
@@ -80,7 +82,7 @@ export function pageOpener({ call, server, mayAsk, redactor }: Opening): Opener 
       const question = asksForms ? await runQuestion(runId, context) : undefined;
       if (question === undefined) return context.inView ? "view" : "page";
       const form = askOlder(call, redactor.text(question.message));
-      // The form ends with the call, as the request to open the page does.
+      // The form is closed when the call ends, like the request to open the page.
       call.mcpReq.signal.addEventListener("abort", form.end, { once: true });
       const said = await form.said;
       if (said === "closed") return context.inView ? "view" : "page";
@@ -127,7 +129,10 @@ interface OpeningReply extends Pick<SealedOpening, "run" | "digest"> {
   readonly said: ElicitationResult;
 }
 
-/** Returns the reply in a call; undefined if it has none with our seal for this call. */
+/**
+ * Returns the reply to a request to open the page; undefined if the call has none with this server's seal for this
+ * call.
+ */
 function openingReply(call: ServerContext, asked: AskedCall): OpeningReply | undefined {
   const { data: sealed } = sealedOpening.safeParse(call.mcpReq.requestState());
   if (sealed === undefined || sealed.tool !== asked.tool || sealed.input !== digestOf(asked)) return undefined;
@@ -145,7 +150,7 @@ async function afterOpening(
   if (isUrl && isOpened) return waitOnPage(runId, context);
   if (!isUrl && said !== "closed") {
     const outcome = await decideInClient({ runId, digest }, said === "yes", context);
-    // If this did not decide the run, another call is needed: the page has given the reason, or shows another effect.
+    // If the run is still undecided, another call is needed: the page has shown the reason, or shows a new effect.
     const isOver = outcome.is === "done" || outcome.is === "decided";
     return isOver ? waitOnPage(runId, context) : reportedRun(await ownRun(runId, context), context);
   }

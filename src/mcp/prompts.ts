@@ -5,28 +5,26 @@ import type { Redactor } from "../answers/redact.ts";
 import type { ResourceContext } from "./resource-definition.ts";
 import { matching, runsLike, targetingsLike } from "./resource-definition.ts";
 
-/** An argument of a prompt, and how typed text is completed. */
+/** An argument of a prompt. `complete` returns suggestions for typed text. */
 interface PromptArgument {
   readonly meaning: string;
   readonly needed?: true;
   readonly complete?: (typed: string, context: ResourceContext) => string[] | Promise<string[]>;
 }
 
-/** A prompt as data: its tool, its arguments, and its text. */
 export interface PromptDefinition {
   readonly name: string;
   readonly title: string;
   readonly description: string;
-  /** The prompt is listed only with this tool. */
+  /** The prompt is listed only if this tool is. */
   readonly tool: string;
   readonly arguments?: Readonly<Record<string, PromptArgument>>;
-  /** Returns the text for given arguments; absent: the text of the skill with the same name. */
+  /** Returns the text of the prompt; absent: the text is that of the skill with the same name. */
   readonly text?: (given: Readonly<Record<string, string | undefined>>) => string;
 }
 
 const TARGETING = { meaning: "Name or ID of the targeting", needed: true, complete: targetingsLike } as const;
 
-/** Every prompt. */
 export const PROMPTS: readonly PromptDefinition[] = [
   {
     name: "edit_targeting",
@@ -139,7 +137,7 @@ export function registerPrompts(
   }
 }
 
-/** Returns the text of a prompt with its arguments: its own, or a skill without its front matter. */
+/** Returns the text of a prompt: its own, or that of the skill with its name, without front matter. */
 export async function promptText(
   { name, text }: PromptDefinition,
   values: Readonly<Record<string, string | undefined>>,

@@ -4,10 +4,10 @@ import { type JsonSchema, MAX_MEMBERS, MAX_VALUES, membersIn, schemaAlternatives
 
 const REMEDY = "Send the items in several calls, and as JSON arrays rather than as texts.";
 
-/** The maximum nesting of objects and arrays, far more than any tool needs. */
+/** The maximum nesting of objects and arrays in arguments. No tool needs as many levels. */
 export const DEEPEST = 64;
 
-/** Returns whether data is nested more deeply than `levels`, so that walking through it is unsafe. */
+/** Returns whether data is nested more deeply than `levels`. Recursive functions could then overflow the stack. */
 export function isTooDeep(given: unknown, levels = DEEPEST): boolean {
   if (typeof given !== "object" || given === null) return false;
   return levels === 0 || Object.values(given).some((value) => isTooDeep(value, levels - 1));
@@ -19,9 +19,9 @@ interface Reading {
 }
 
 /**
- * Reads arguments as they were meant, if the schema does not accept them: a text with a JSON array, object, number or
- * boolean becomes that value, at any depth; a word in another case becomes the allowed word; and `null` is removed from
- * fields of items that do not accept it. The rest stays. Throws a ToolError if the texts contain too much.
+ * Corrects arguments that the schema does not accept. A text with a JSON array, object, number or boolean becomes that
+ * value, at any depth. A word becomes the allowed word that differs only in case. `null` is removed from fields of
+ * items that do not accept it. The rest stays. Throws a ToolError if the texts contain too many values.
  */
 export function parseStringifiedArguments(given: unknown, schema: JsonSchema): unknown {
   return read(given, schema, { root: schema, left: MAX_VALUES });
@@ -67,7 +67,7 @@ function parseJson(text: string, reading: Reading): unknown {
   const json = Buffer.from(text);
   reading.left -= valuesIn(json, reading.left);
   if (membersIn(json, MAX_MEMBERS) > MAX_MEMBERS)
-    throw new ToolError(`an argument that is JSON text has an object with more than ${MAX_MEMBERS} members`);
+    throw new ToolError(`a JSON text in the arguments has an object with more than ${MAX_MEMBERS} fields`);
   if (reading.left < 0) throw new ToolError(`the texts in the arguments hold more than ${MAX_VALUES} values`, REMEDY);
   try {
     const parsed: unknown = JSON.parse(text);
@@ -77,18 +77,18 @@ function parseJson(text: string, reading: Reading): unknown {
   }
 }
 
-/** Lists that filter: an empty one means the same as none, and changes nothing anywhere. */
+/** Lists that filter results or select fields. Empty means the same as absent, and changes nothing in any API. */
 const FILTERS: ReadonlySet<string> = new Set(["contextIds", "uids", "eventNames", "kinds", "expect"]);
 
-/** Arguments that express the same in several ways: if one is set, an empty list in another means nothing. */
+/** Arguments that exclude each other. If one is set, an empty list in another means that it was not set. */
 const ALTERNATIVES: readonly (readonly string[])[] = [
   ["ids", "names"],
   ["items", "events", "removeEverywhere", "file"],
 ];
 
 /**
- * Removes arguments that were not given: some hosts send `null` or empty texts for each of them. An empty list counts
- * as absent only if that cannot widen an effect.
+ * Removes arguments that are meant as absent: some hosts send `null` or an empty text for each of them. Removes an
+ * empty list only if that cannot widen the effect.
  */
 export function withoutAbsent(given: unknown, { properties, required }: JsonSchema): unknown {
   if (!isJsonObject(given) || !isJsonObject(properties)) return given;
@@ -117,8 +117,8 @@ function saysSomething(value: unknown): boolean {
 }
 
 /**
- * Removes `null` from fields of an item that do not accept it. A host that sends one sends `null` for every field, so
- * then no `null` has a meaning. Such hosts can send the text `[]` instead of a meaningful `null`.
+ * Removes `null` from fields of an item that do not accept it. Hosts that send such a `null` send it for every absent
+ * field, so all `null` of the item are then removed. Such hosts can send the text `[]` where `null` has a meaning.
  */
 function itemFields(item: JsonSchema, form: JsonSchema, root: JsonSchema): JsonSchema {
   const { properties, required, additionalProperties } = form;
@@ -144,7 +144,7 @@ const IDS: ReadonlySet<string> = new Set([
 ]);
 const LOWER_CASE_ID = /^(?=.*[a-z])[0-7][0-9a-hjkmnp-tv-z]{25}$/i;
 
-/** Arguments with their IDs in upper case, as all IDs are; the same object if nothing changes. */
+/** Returns arguments with their IDs in upper case, as the service writes them; the same object if nothing changes. */
 export function withUpperIds(given: unknown, field = ""): unknown {
   if (typeof given === "string") return IDS.has(field) && LOWER_CASE_ID.test(given) ? given.toUpperCase() : given;
   if (Array.isArray(given)) {

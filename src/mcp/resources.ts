@@ -6,7 +6,7 @@ import type { ResourceContent, ResourceContext, ResourceDefinition } from "./res
 import { runsLike, suitesLike, targetingIdsLike } from "./resource-definition.ts";
 
 const JSON_TYPE = "application/json";
-/** The content changes only with this server's version. */
+/** Clients may cache the content for a day: it changes only with the server's version. */
 const LASTING = { ttlMs: 86_400_000, cacheScope: "public" } as const;
 
 function page(name: string, title: string, description: string, content: () => Promise<unknown>): ResourceDefinition {
@@ -39,10 +39,10 @@ const SPEC_RESOURCES: readonly ResourceDefinition[] = [
 
 const JUNIT = "application/xml";
 
-/** Writes suites. Loaded when the first suite is read, so that the server starts fast. */
+/** Imported with the first suite, to keep the start fast. */
 const emitting = () => import("../events/suites/emit.ts");
 
-/** Suites of event tests and their reports. Each is visible only to the caller who made it. */
+/** Suites of event tests, and their reports. Each caller sees only its own. */
 const SUITE_RESOURCES: readonly ResourceDefinition[] = [
   {
     name: "event-test-suite",
@@ -94,7 +94,7 @@ const SUITE_RESOURCES: readonly ResourceDefinition[] = [
 ];
 
 const NDJSON = "application/x-ndjson";
-/** A part ends after this many characters, or after the time limit below. */
+/** A part of a resource ends after this many characters, or after this many milliseconds of reading. */
 const PART_CHARACTERS = 1_000_000;
 const PART_MS = 10_000;
 
@@ -104,7 +104,7 @@ const readOptions: ResourceDefinition["read"] = async ({ targetingId = "", from 
   if (top === undefined || management === undefined || !isUlid(targetingId)) return undefined;
   const start = { top: Number(top), inside: inside === undefined ? undefined : Number(inside) };
   const end = clock.now() + PART_MS;
-  // Loaded when the first of these resources is read.
+  // Imported with the first of these resources, to keep the start fast.
   const { managementOf } = await import("../tools/apis.ts");
   const api = managementOf({ management, clock, waitMs, arrivedAt: clock.now() });
   const { walkOptions } = await import("../reads/option-walk.ts");
@@ -149,10 +149,10 @@ const TARGETING_RESOURCES: readonly ResourceDefinition[] = [
   },
 ];
 
-/** Reads runs. Loaded when the first run is read, so that the server starts fast. */
+/** Imported with the first run, to keep the start fast. */
 const reads = () => import("../tools/run-files.ts");
 
-/** The stored data of a run, read in parts. Each part names the next one. */
+/** The stored data of a run. It is read in parts, each of which contains the address of the next one. */
 const IN_PARTS = [
   {
     part: "results",
@@ -201,7 +201,6 @@ const IN_PARTS = [
   },
 ] as const;
 
-/** Every resource template. */
 export const RESOURCES: readonly ResourceDefinition[] = [
   ...IN_PARTS.flatMap(({ part, mimeType, further, ...whole }): readonly ResourceDefinition[] => {
     const name = `run-${part}`;
@@ -227,7 +226,7 @@ export const RESOURCES: readonly ResourceDefinition[] = [
   ...SPEC_RESOURCES,
 ];
 
-/** Registers resources with a server. Their content passes the redactor. */
+/** Registers resources with a server. Secrets are removed from their content. */
 export function registerResources(
   server: McpServer,
   resources: readonly ResourceDefinition[],
@@ -239,7 +238,11 @@ export function registerResources(
     const answer = async (uri: URL, variables: Readonly<Record<string, string | string[]>>) => {
       const given = Object.fromEntries(Object.entries(variables).map(([key, value]) => [key, String(value)]));
       const content = await read(given, await context());
-      if (content === undefined) throw new ResourceNotFoundError(uri.href, `there is nothing at ${uri.href}`);
+      if (content === undefined)
+        throw new ResourceNotFoundError(
+          uri.href,
+          `There is no resource at ${uri.href}. Check the ID; runs and suites of other callers are not visible.`,
+        );
       return { contents: [{ uri: uri.href, mimeType: content.mimeType, text: redactor.text(content.text) }] };
     };
     if (!uriTemplate.includes("{")) {

@@ -12,15 +12,15 @@ import { failureOf } from "./failures.ts";
 import type { ServerParts } from "./server-parts.ts";
 import { isOver, needsTasks, type Task, type TaskRequest, taskNow } from "./tasks.ts";
 
-/** The maximum number of watched resources, and of watched tasks, in one subscription. */
+/** The maximum number of resources, and of tasks, that one subscription watches. */
 const MAX_WATCHED = 20;
-/** The interval at which watched runs are read, in milliseconds. Any process may execute them. */
+/** The interval between reads of the watched runs, in milliseconds. Other processes may change these runs. */
 const LOOK_MS = 1000;
-/** Looking at runs takes at most this part of the time. */
+/** Reads take at most one part in this many of the process's time. */
 const LOOK_SHARE = 10;
 
 const RUN_URI = /^targeting:\/\/runs\/([0-9A-Z]{26})\//;
-/** The SDK ends a stream on which it has nothing to send. It never sends anything about this address. */
+/** An address that never changes. Without an address to watch, the SDK would end the stream. */
 const NOTHING = "targeting://nothing";
 
 const listenRequest = z.looseObject({
@@ -41,36 +41,38 @@ const texts = z.array(z.string());
 
 type Asked = z.infer<typeof listenRequest>;
 
-/** The client that listens: the parts that it uses, its HTTP request if there is one, and when it stops listening. */
+/** The client that listens. `signal` is aborted when it stops listening. */
 interface Listener {
   readonly parts: ServerParts;
   readonly signal: AbortSignal;
   readonly http?: ServerContext["http"];
 }
 
-/** Sends a notification. Resolves to false if that is not possible now. */
+/** Sends a notification. Resolves to false if it cannot be sent now. */
 type Send = (notification: JSONRPCNotification) => Promise<boolean>;
 
-/** A request to listen that may be served. */
+/** An accepted request to listen. */
 interface Listened {
-  /** The request for the SDK, which checks it, acknowledges it, and keeps its stream open. */
+  /** The request that is passed to the SDK, which checks and acknowledges it and keeps its stream open. */
   readonly message: unknown;
-  /** Returns the acknowledgement of the SDK with what this client hears. Returns undefined for other messages. */
+  /**
+   * Returns the SDK's acknowledgement, with the resources and tasks that this client may watch. Returns undefined for
+   * other messages.
+   */
   readonly acknowledging: (message: object) => object | undefined;
-  /** Sends notifications about what the client watches until it stops listening. Called after the acknowledgement. */
+  /** Must be called after the acknowledgement. Sends notifications until the client stops listening. */
   readonly begin: (watcher: RunWatcher, send: Send) => void;
 }
 
-/** The result of a request to listen: a refusal, or the accepted request. */
 export type Listening = { readonly refused: object } | Listened;
 
 /**
- * Checks a `subscriptions/listen` request. A client may watch its caller's own runs and, if it follows tasks, those
- * whose handles its caller received; others are missing in the acknowledgement.
+ * Checks a `subscriptions/listen` request. A client may watch its caller's own runs. If it supports tasks, it may watch
+ * the tasks that its caller received. The acknowledgement omits everything else.
  */
 export async function listened(message: unknown, listener: Listener): Promise<Listening> {
   const { data } = listenRequest.safeParse(message);
-  // The SDK reports the problem with the request.
+  // The SDK answers an invalid request with the reason.
   if (data === undefined) return { message, acknowledging: () => undefined, begin: () => undefined };
   try {
     return await heardBy(data, listener);
@@ -91,7 +93,7 @@ async function heardBy(data: Asked, { parts, signal, http }: Listener): Promise<
   const asked = texts.optional().safeParse(taskIds);
   if (taskIds !== undefined && !followsTasks(call)) return refusal(data, needsTasks());
   if (!asked.success) {
-    return refusal(data, { code: ProtocolErrorCode.InvalidParams, message: "taskIds is a list of texts" });
+    return refusal(data, { code: ProtocolErrorCode.InvalidParams, message: "taskIds must be a list of texts" });
   }
   const watched = [
     ...(await findWatched(resourceSubscriptions, (uri) => watchedResource(uri, parts))),
@@ -119,15 +121,15 @@ async function heardBy(data: Asked, { parts, signal, http }: Listener): Promise<
   };
 }
 
-/** Something that a client watches: a resource or a task. */
+/** A resource or task that a client watches. */
 interface Watched {
   readonly uri?: string;
   readonly taskId?: string;
-  /** Sends what has changed. Resolves to false if nothing can change any more. */
+  /** Checks for changes and sends them. Resolves to false if nothing can change any more. */
   readonly look: (send: Send) => Promise<boolean>;
 }
 
-/** Finds the first of the given names, one after another, so that no request reads many runs at once. */
+/** Finds the first few of the given names. One is read after another, to limit the memory. */
 async function findWatched(
   names: readonly string[],
   find: (name: string) => Promise<Watched | undefined>,
@@ -152,7 +154,7 @@ async function watchedResource(uri: string, { services, caller }: ServerParts): 
   };
 }
 
-/** Watches a task. The first look sends the task as it is: it may have changed since the client last saw it. */
+/** Watches a task. The first check always sends the task, because it may have changed since the client last saw it. */
 async function watchedTask(taskId: string, request: TaskRequest): Promise<Watched | undefined> {
   if ((await taskNow(taskId, request)) === undefined) return undefined;
   let last: string | undefined;
@@ -170,7 +172,7 @@ async function watchedTask(taskId: string, request: TaskRequest): Promise<Watche
   };
 }
 
-/** Returns what a client sees of a task at work. */
+/** Returns the parts of an unfinished task that a client sees, to compare them. */
 function seenOf({ status, statusMessage, inputRequests = {} }: Task): string {
   return JSON.stringify([status, statusMessage, Object.keys(inputRequests)]);
 }
@@ -179,20 +181,22 @@ function notification(method: string, params: Readonly<Record<string, unknown>>)
   return { jsonrpc: "2.0", method, params };
 }
 
-/** Looks at the runs that the clients of a process listen to. */
+/** Checks the watched runs of all clients of a process. */
 export interface RunWatcher {
-  /** Looks at something repeatedly, until it resolves to false or the signal is aborted. A failed look is repeated. */
+  /**
+   * Calls `look` repeatedly until it resolves to false or the signal is aborted. If `look` fails, it is called again.
+   */
   add(look: () => Promise<boolean>, signal: AbortSignal): void;
 }
 
 /**
- * Creates the watcher of a process. It looks at one thing after another with long pauses, so that any number of
- * subscriptions takes little of the process.
+ * Creates the watcher of a process. It checks one run after another, with long pauses, so that many subscriptions need
+ * little time.
  */
 export function runWatcher(clock: Pick<Clock, "sleep" | "monotonic">): RunWatcher {
   const looks = new Set<() => Promise<void>>();
   let isGoing = false;
-  /** Ends the pauses once nobody listens any more. */
+  /** Ends the pauses when no client listens any more. */
   let pausing = new AbortController();
   const pause = (ms: number): Promise<void> => clock.sleep(ms, pausing.signal).catch(() => undefined);
   const goOn = async (): Promise<void> => {
@@ -215,7 +219,7 @@ export function runWatcher(clock: Pick<Clock, "sleep" | "monotonic">): RunWatche
         isBusy = false;
         if (!goesOn) end();
       };
-      /** A slow look, for instance while an API cannot be reached, does not delay the other looks. */
+      /** A slow check, for example while an API does not answer, does not delay the others. */
       const lookAgain = async (): Promise<void> => {
         if (isBusy) return;
         const isDone = new AbortController();

@@ -10,59 +10,62 @@ import type { QuestionSeal } from "./elicitation.ts";
 import type { Skills } from "./skills.ts";
 import type { Hidden, ListedTool } from "./tool-list.ts";
 
-/** The additions for a client that shows views (MCP Apps, 2026-01-26). */
+/** What is added for clients that show views of runs (MCP Apps, 2026-01-26). */
 export interface Views {
-  /** The tools that only views call. */
+  /** The tools that only the views call, not the model. */
   readonly tools: readonly ListedTool[];
-  /** Returns the `_meta` of a tool that shows its run in a view; undefined if it has none. */
+  /** Returns the `_meta` that connects a tool with the view of its run; undefined for all other tools. */
   readonly metaOf: (tool: string) => Meta | undefined;
-  /** Registers the view with a server. */
+  /** Registers the view with an MCP server. */
   readonly attach: (server: McpServer) => void;
-  /** Returns what a view gets in the `_meta` of an answer about a run, for the person only. */
+  /**
+   * Returns the data for the view, which is sent in the `_meta` of an answer about a run. The model does not see it.
+   */
   readonly beside: (answer: ToolAnswer, context: ToolContext) => Promise<Meta>;
 }
 
 type Meta = Readonly<Record<string, unknown>>;
 
-/** The parts that the servers of one process share. */
+/** What all MCP servers of one process or caller share. */
 export interface ServerParts {
   readonly version: string;
   readonly tools: readonly ListedTool[];
-  /** The tools that a setting hides, by name; none if absent. */
+  /** The tools that a setting hides, by name. */
   readonly hidden?: ReadonlyMap<string, Hidden>;
   readonly environment: "live" | "sandbox";
-  /** Returns the services for calls, loaded with the first call, because that takes a fifth of the start-up time. */
+  /**
+   * Loads the services for calls. They are loaded with the first call, because that takes a fifth of the start-up time.
+   */
   readonly services: () => Promise<ToolServices>;
   readonly seal: QuestionSeal;
   readonly redactor: Redactor;
   readonly log: Log;
   readonly calls: CallsUnderWay;
-  /** Called with the end of each run that a call follows, which may come after its answer. */
+  /** Called with the end of each run that a call started. The run may end after the call is answered. */
   readonly goesOn?: ToolContext["goesOn"];
-  /** The caller. Runs and confirmations are visible to their caller only. */
+  /** The caller's name. Each caller sees only its own runs and confirmations. */
   readonly caller: string;
   readonly audit: Audit;
-  /** Returns what no root of a client may open; absent: roots are ignored. */
+  /** Returns the folders that no root of a client may open; absent: the roots of clients are ignored. */
   readonly rootGuard?: (() => Promise<RootGuard>) | undefined;
-  /** The names of the tools that change an API, listed or not. */
+  /** The names of the tools that change an API, including hidden ones. */
   readonly writingTools: ReadonlySet<string>;
   readonly skills?: Skills;
-  /** Loads the additions for clients that show views. */
+  /** Loads `Views` for clients that show them. */
   readonly loadViews?: () => Promise<Views>;
-  /** These additions, once loaded, in the parts of a server for such a client. */
+  /** The loaded views; only for a client that shows them. */
   readonly views?: Views | undefined;
   readonly observer?: Observer | undefined;
 }
 
-/** The tool calls that have not been answered yet. */
+/** The tool calls in progress. */
 export interface CallsUnderWay {
-  /** Counts a call until it ends. */
+  /** Counts a call as in progress until it ends. */
   during<Result>(call: () => Promise<Result>): Promise<Result>;
   /** Resolves when no call is in progress, or after `withinMs` milliseconds. */
   idle(withinMs: number): Promise<void>;
 }
 
-/** Starts counting. */
 export function callsUnderWay(): CallsUnderWay {
   const calls = new Set<Promise<unknown>>();
   return {
@@ -88,12 +91,15 @@ export function callsUnderWay(): CallsUnderWay {
 
 const arrivals = new WeakMap<Request, number>();
 
-/** Records when an HTTP request was received completely, in milliseconds since 1970: its calls wait since then. */
+/**
+ * Records when an HTTP request was received completely, in milliseconds since 1970. The maximum wait of its calls
+ * starts then.
+ */
 export function noteArrival(request: Request, at: number): void {
   arrivals.set(request, at);
 }
 
-/** Returns when a request was received completely; undefined if that was not recorded. */
+/** Returns when an HTTP request was received completely; undefined if that was not recorded. */
 export function arrivalOf(request: Request | undefined): number | undefined {
   return request && arrivals.get(request);
 }

@@ -17,7 +17,7 @@ import { RESOURCES, registerResources } from "./resources.ts";
 import type { ServerParts } from "./server-parts.ts";
 import type { ListedTool } from "./tool-list.ts";
 
-/** The list depends on the settings and the caller, and does not change while the process lives. */
+/** The cache hints of the lists, which depend on settings and caller and stay the same while the process runs. */
 const STEADY = { ttlMs: 300_000, cacheScope: "private" } as const;
 const CACHE_HINTS = {
   "server/discover": STEADY,
@@ -26,17 +26,17 @@ const CACHE_HINTS = {
   "resources/templates/list": STEADY,
 } as const;
 
-/** The tools about a run of another call. Their answer is never a task. */
+/** The tools about the run of another call. Their own answer never becomes a task. */
 const ABOUT_RUNS: ReadonlySet<string> = new Set(["get_run", "cancel_run", "decide_run"]);
 
 /**
- * Creates an MCP server for one connection; for a single request, only with the tool that it calls. Clients of the
- * 2026-07-28 era get tasks, and no logs, which are deprecated.
+ * Creates an MCP server for one connection, or for one request. For a request, `called` is the only tool that it needs.
+ * Clients of protocol version 2026-07-28 get tasks. They get no log messages, which that version deprecates.
  */
 export function createMcpServer(parts: ServerParts, era: "legacy" | "modern", called?: string): McpServer {
   const { views } = parts;
   const tools = [...parts.tools, ...(views?.tools ?? [])];
-  // Loaded by the first call, because no list of tools needs it. Only once: an import costs each call microseconds.
+  // Imported with the first call, because lists of tools do not need it, and only once, because each import takes time.
   const answering = once(() => import("./answer-call.ts"));
   const tasks = once(() => import("./tasks.ts"));
   const one = tools.find(({ tool }) => tool.name === called);
@@ -45,7 +45,7 @@ export function createMcpServer(parts: ServerParts, era: "legacy" | "modern", ca
       name: "targeting-mcp",
       title: "Targetings and events",
       version: parts.version,
-      // A client that calls a tool has listed the tools before, with the icons.
+      // A client lists tools before it calls one, and has received the icons with the list.
       ...(one === undefined && { icons: ICONS }),
     },
     {
@@ -106,7 +106,7 @@ export function createMcpServer(parts: ServerParts, era: "legacy" | "modern", ca
   return server;
 }
 
-/** Answers a call inside the observer. */
+/** Answers a call and reports it to the observer, if there is one. */
 function observed(
   observer: Observer | undefined,
   tool: string,
@@ -119,7 +119,7 @@ function observed(
   return observer.call({ tool, meta, jsonrpcId, protocolVersion, sessionId }, answer);
 }
 
-/** Answers a call of a hidden tool with the setting that hides it. The list stays as it is. */
+/** Registers the answer to calls of hidden tools: the setting that hides the tool. The tools stay unlisted. */
 function answerHidden(
   server: McpServer,
   { hidden, environment, views }: ServerParts,
@@ -148,7 +148,10 @@ function objectSchema(schema: JsonSchema) {
   return { ...schema, type: "object" as const };
 }
 
-/** A ready-made JSON Schema that accepts everything: this server checks arguments and describes errors itself. */
+/**
+ * Returns a schema that the SDK lists but that accepts every value. This server checks arguments itself, with better
+ * error messages.
+ */
 function unchecked(json: () => JsonSchema): StandardSchemaWithJSON<unknown, unknown> {
   const schema = () => ({ ...json() });
   return {
@@ -161,13 +164,13 @@ function unchecked(json: () => JsonSchema): StandardSchemaWithJSON<unknown, unkn
   };
 }
 
-/** Returns the ID of the HTTP request. Over stdio each call gets a new ID. */
+/** Returns the ID of the HTTP request; over stdio, a new ID for each call. */
 function requestIdOf(log: Log): string {
   const { requestId } = log.facts();
   return typeof requestId === "string" ? requestId : randomUUID();
 }
 
-/** A target of 48 by 48 pixels, in two bits per pixel. */
+/** The icon: a target of 48 by 48 pixels, in two bits per pixel. */
 const PNG =
   "iVBORw0KGgoAAAANSUhEUgAAADAAAAAwAgMAAAAqbBEUAAAADFBMVEUAAAAlY+v///8lY+sVZ0jhAAAABHRSTlMA////sy1AiAAAAMdJREFUeNqV" +
   "krsRAyEMRHUBJdCPS7jgVgEl0A8lELBVehaMBzkzyd0b/VYfMzO7gJftBwD7PwuebXCyfUwJJIl7eRVBX37TQE6/y0mAbMqeChvg7ArKdSh1Hc8M" +
@@ -175,7 +178,7 @@ const PNG =
   "ON4w+LCSsKywxrjgsPpwFPFcwiF9T+wNXQrVwdGwaCcAAAAASUVORK5CYII=";
 
 /**
- * The server's icon as a data URI, so that hosts need not fetch it; only one, because each 2026-07-28 answer repeats
- * it.
+ * The server's icon, as a data URI that hosts need not fetch. There is only one, because in protocol version 2026-07-28
+ * every answer repeats it.
  */
 const ICONS: Icon[] = [{ src: `data:image/png;base64,${PNG}`, mimeType: "image/png", sizes: ["48x48"] }];

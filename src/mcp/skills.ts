@@ -2,14 +2,14 @@ import type { McpServer } from "@modelcontextprotocol/server";
 import type { Skill, SkillSource } from "@modelcontextprotocol/server/ext/skills";
 import { once } from "../tools/define-tool.ts";
 
-/** The skills of this server, ready to be served. */
 export interface Skills {
-  /** Registers them with a server that is not connected yet. */
+  /** Must be called before the MCP server is connected. */
   readonly attach: (server: McpServer) => void;
 }
 
 /**
- * Loads the skills of the repository's `skills/`, served through the SDK's extension (SEP-2640), which only this loads.
+ * Loads the repository's `skills/`. They are served through an extension of the SDK (SEP-2640), which is imported only
+ * here.
  */
 export async function loadSkills(): Promise<Skills> {
   const { SkillsExtension, skillEntry } = await import("@modelcontextprotocol/server/ext/skills");
@@ -24,7 +24,10 @@ interface ServedSkill {
 const FILE = "SKILL.md";
 const MARKDOWN = "text/markdown";
 
-/** Serves the skills on request. Computing their digests at the start would take a twentieth of the start-up time. */
+/**
+ * Returns the source of the skills. Their digests are computed on request: at the start, they would take a twentieth of
+ * the start-up time.
+ */
 function sourceOf(entryOf: (name: string, files: Record<string, string>) => Promise<Skill>): SkillSource {
   const all = once(async (): Promise<readonly ServedSkill[]> => {
     const { SKILL_TEXTS } = await import("./skill-texts.ts");

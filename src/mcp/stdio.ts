@@ -14,7 +14,10 @@ import { showsViews } from "./elicitation.ts";
 import type { Listening, RunWatcher } from "./run-updates.ts";
 import type { CallsUnderWay } from "./server-parts.ts";
 
-/** How long running calls may continue after the end of the input, so that `printf … | targeting-mcp` is answered. */
+/**
+ * How long running calls may continue after the end of the input, in milliseconds, so that `printf … | targeting-mcp`
+ * gets its answer.
+ */
 const LAST_ANSWERS_MS = 2000;
 
 const INVALID_REQUEST = -32_600;
@@ -23,40 +26,42 @@ const MALFORMED =
 
 type Era = Parameters<McpServerFactory>[0]["era"];
 
-/** The parts of a connection over standard input and output. */
 export interface StdioOptions {
   readonly input: Readable;
   readonly output: Writable;
-  /** The maximum length of a message, in bytes. */
   readonly maxLineBytes: number;
-  /** Creates the server for a client that shows views, or for one that does not. */
+  /** Creates an MCP server, with or without tools for views. */
   readonly createServer: (showsViews: boolean, era: Era) => McpServer | Promise<McpServer>;
-  /** Checks a request to listen to notifications until the signal, which may be refused. */
+  /** Checks a request to listen to notifications. The client listens until `signal` is aborted. */
   readonly listened: (message: JSONRPCMessage, signal: AbortSignal) => Promise<Listening>;
-  /** Looks at the runs that the client listens to. Loaded with the first request to listen. */
+  /** Returns the watcher of runs. It is created with the first request to listen. */
   readonly watcher: () => Promise<RunWatcher>;
   readonly calls: CallsUnderWay;
   readonly log: Log;
-  /** Called as soon as the input has ended: nothing new may start. */
+  /** Called as soon as the input has ended. No new work may start then. */
   readonly onInputEnd: () => void;
 }
 
-/** A connection that is being served. */
 export interface StdioConnection {
-  /** Resolves when the connection is over: the input ended and the last answers were written, or the output broke. */
+  /**
+   * Resolves when the connection has ended: the input has ended and the last answers are written, or the output failed.
+   */
   readonly ended: Promise<void>;
   close(): Promise<void>;
 }
 
-/** Serves one client over newline-delimited JSON-RPC, of either protocol era. A line that is too long fails alone. */
+/**
+ * Serves one client over newline-delimited JSON-RPC, in every protocol version. A line that is too long affects only
+ * its own request.
+ */
 export function serveOverStdio(options: StdioOptions): StdioConnection {
   return new LineConnection(options);
 }
 
 /**
- * One message per line, in both directions. The SDK's own transport would end the connection at a long line, and drop
- * running calls when the input ends. A client of the 2026 era declares with each request whether it shows views; one
- * server gets these requests, another one the others.
+ * Reads and writes one message per line. The SDK's own transport would end the connection at a long line, and drop
+ * running calls when the input ends. In protocol version 2026-07-28, each request declares whether its client shows
+ * views. Requests that do go to one MCP server, all others to a second one.
  */
 class LineConnection implements StdioConnection {
   readonly ended: Promise<void>;
@@ -65,13 +70,11 @@ class LineConnection implements StdioConnection {
   readonly #lines: Lines;
   readonly #faces = new Map<boolean, Transport>();
   readonly #closing: (() => Promise<void>)[] = [];
-  /** The watches of a client that listens, by the ID of its request to listen. Aborting one ends it. */
+  /** Ends the notifications of a client that listens, by the ID of its request to listen. */
   readonly #listening = new Map<unknown, AbortController>();
-  /**
-   * The functions that start a client's watches when its request to listen is acknowledged, by the ID of the request.
-   */
+  /** Starts the notifications of a client when its request to listen is acknowledged, by the ID of that request. */
   readonly #beginning = new Map<unknown, (message: object) => object | undefined>();
-  /** Whether the client shows views, by the last message that declares its capabilities. */
+  /** Whether the client shows views, according to the last message that declared its capabilities. */
   #last: boolean | undefined;
   #inputEnded = false;
   #closed = false;
@@ -88,7 +91,7 @@ class LineConnection implements StdioConnection {
       this.#over = resolve;
     });
     input.on("data", (chunk: Buffer) => this.#lines.add(chunk));
-    // A destroyed stream only emits "close".
+    // A destroyed stream emits only "close".
     for (const event of ["end", "error", "close"]) input.once(event, () => this.#endOfInput());
     if (input.readableEnded || input.destroyed) this.#endOfInput();
     output.on("error", (error) => {
@@ -110,7 +113,10 @@ class LineConnection implements StdioConnection {
     for (const face of this.#faces.values()) face.onclose?.();
   }
 
-  /** Delivers a message to its server. A message that is not a request may belong to a request of either server. */
+  /**
+   * Passes a message to its MCP server. A notification or response may belong to a request of either server, so both
+   * get it.
+   */
   #deliver(message: JSONRPCMessage): void {
     const said = showsViews(message);
     if (said === undefined && !("id" in message) && this.#faces.size > 0) {
@@ -136,7 +142,7 @@ class LineConnection implements StdioConnection {
   }
 
   #read(line: string): void {
-    // A batch of the protocol version 2025-03-26.
+    // Protocol version 2025-03-26 allows a batch of messages in one line.
     for (const message of [parseJson(line)].flat()) {
       if (isMessage(message)) this.#take(message);
       else if (line.trim() !== "") this.#options.log.warn("a line is not a message", { bytes: line.length });
@@ -145,7 +151,7 @@ class LineConnection implements StdioConnection {
 
   #take(message: JSONRPCMessage): void {
     const id = "method" in message && "id" in message ? message.id : undefined;
-    // The SDK drops a malformed request, and its client would wait for an answer.
+    // The SDK would drop a malformed request, and its client would wait for an answer.
     if (id !== undefined && !isJSONRPCRequest(message)) {
       this.#options.log.warn("a request is malformed");
       refuse(id, MALFORMED, this.#options);
@@ -153,7 +159,7 @@ class LineConnection implements StdioConnection {
     else this.#deliver(message);
   }
 
-  /** Delivers a request to listen, and sends its notifications. */
+  /** Passes a request to listen to the SDK, and sends its notifications. */
   #listen(message: JSONRPCMessage): void {
     const { listened, watcher, output, log } = this.#options;
     const id = "id" in message ? message.id : undefined;
@@ -179,7 +185,10 @@ class LineConnection implements StdioConnection {
       .catch((error: unknown) => log.error("a request to listen failed", { error }));
   }
 
-  /** Starts the watches of a request that a message of the SDK acknowledges. Returns the message for the client. */
+  /**
+   * Starts the notifications of the request that this message of the SDK acknowledges. Returns the message for the
+   * client.
+   */
   #begun(message: object): object {
     for (const [id, begin] of this.#beginning) {
       const acknowledgement = begin(message);
@@ -209,7 +218,7 @@ class LineConnection implements StdioConnection {
   }
 
   async #answerLast(): Promise<void> {
-    // The last messages become calls, and the last results answers, before the next turn of the event loop.
+    // In the next turn of the event loop, the last messages have become calls, and after them the last results answers.
     await nextTurn();
     await this.#options.calls.idle(LAST_ANSWERS_MS);
     await nextTurn();
@@ -217,12 +226,12 @@ class LineConnection implements StdioConnection {
   }
 }
 
-/** Returns a server's transport to the client of a connection, which it may share with another server. */
+/** Returns the transport of one MCP server. Another server may share the connection. */
 function faceOver(send: Transport["send"], closed: () => void): Transport {
   return { start: async () => {}, send, close: async () => closed() };
 }
 
-/** Writes a message. An error of the stream is an error of the output, too. */
+/** Writes a message. Resolves even if writing fails: the output stream then also emits an error. */
 function written(output: Writable, message: object): Promise<void> {
   return new Promise((resolve) => void output.write(`${JSON.stringify(message)}\n`, () => resolve()));
 }
@@ -236,18 +245,18 @@ function refuseLine(line: LongLine, options: StdioOptions): void {
   const id = requestIdOf(line);
   log.warn("a message was too long to be read", { bytes: line.bytes, limit: maxLineBytes, id });
   const message =
-    `the message has ${line.bytes} bytes, and the longest that is read has ${maxLineBytes}: ` +
-    "send the items in several calls, or give them as a file";
+    `the message has ${line.bytes} bytes, but at most ${maxLineBytes} are allowed: ` +
+    "send the items in several calls, or save them in a file and pass its path as the argument file";
   refuse(id, message, options);
 }
 
-/** Answers a request that cannot be read, if it has an ID with which its client finds the answer. */
+/** Answers a request that cannot be processed, if it has an ID. */
 function refuse(id: unknown, message: string, { output }: StdioOptions): void {
   if (typeof id !== "string" && typeof id !== "number") return;
   output.write(`${JSON.stringify({ jsonrpc: "2.0", id, error: { code: INVALID_REQUEST, message } })}\n`);
 }
 
-/** A line that was too long to read: its size in bytes, and its beginning and end. */
+/** A line that was too long to be read. Only its size, its beginning and its end are known. */
 export interface LongLine {
   readonly bytes: number;
   readonly head: string;
@@ -259,14 +268,13 @@ const NEWLINE = 0x0a;
 const NOTHING = Buffer.alloc(0);
 
 interface LineUse {
-  /** The maximum length of a line, in bytes. */
   readonly mostBytes: number;
   readonly onLine: (line: string) => void;
-  /** Called for each line that is omitted. */
+  /** Called for each line that is too long. */
   readonly onLongLine: (line: LongLine) => void;
 }
 
-/** Joins chunks of bytes into lines of UTF-8. Lines that are too long are omitted and not stored in memory. */
+/** Joins chunks of bytes to lines of UTF-8. Lines that are too long are not kept in memory. */
 export class Lines {
   readonly #use: LineUse;
   #isFirst = true;
@@ -279,11 +287,11 @@ export class Lines {
     this.#use = use;
   }
 
-  /** Adds the next bytes, and passes on the lines that end in them, without their line ends. */
+  /** Adds bytes. Passes on each line that ends in them, without its line end. */
   add(chunk: Buffer): void {
     let from = 0;
     for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
-      // The usual case: a whole line in one chunk.
+      // The usual case: the whole line is in one chunk.
       if (this.#bytes === 0 && at - from <= this.#use.mostBytes) this.#pass(chunk.toString("utf8", from, at));
       else {
         this.#take(chunk.subarray(from, at));
@@ -299,7 +307,7 @@ export class Lines {
     if (this.#bytes > 0) this.#endLine();
   }
 
-  /** Passes on a line, without the byte order mark with which some hosts begin. */
+  /** Passes on a line. The first one may start with a byte order mark, which is removed. */
   #pass(line: string): void {
     this.#use.onLine(this.#isFirst ? line.replace(/^\uFEFF/, "") : line);
     this.#isFirst = false;
@@ -332,8 +340,8 @@ export class Lines {
 }
 
 /**
- * Returns the ID of a JSON-RPC request of which only the beginning and end are known: among the members before
- * `params`, or the last one.
+ * Returns the ID of a JSON-RPC request of which only the beginning and the end are known. It is found before `params`,
+ * or at the end of the message.
  */
 export function requestIdOf({ head, tail }: LongLine): string | number | undefined {
   const id = String.raw`"id"\s*:\s*(\d{1,15}|"[^"\\]{1,200}")`;

@@ -32,14 +32,14 @@ import { failureOf } from "./failures.ts";
 import type { ServerParts } from "./server-parts.ts";
 import { arrivalOf } from "./server-parts.ts";
 
-// Tasks, by the draft of the extension at commit e4345978be1f of modelcontextprotocol/ext-tasks (2026-08-21): a task is
-// a run of the caller, seen through a handle. Nothing is stored for it besides the run.
+// Tasks follow the draft of the extension at commit e4345978be1f of modelcontextprotocol/ext-tasks (2026-08-21). A task
+// is a view of one of the caller's runs, addressed by a handle. Nothing is stored besides the run.
 
-/** The status of a task, by the stored status of its run. */
+/** The status of a task for each stored status of its run. */
 const TASK_STATUS = {
   planning: "working",
   planned: "completed",
-  // If nobody can be asked through the client, the task is working: a person decides on the page.
+  // Except if the client cannot ask its person: a person then decides on the web page, and the task is `working`.
   waiting: "input_required",
   running: "working",
   interrupted: "completed",
@@ -49,17 +49,17 @@ const TASK_STATUS = {
   expired: "completed",
 } as const satisfies Readonly<Record<Status, string>>;
 
-/** The suggested polling interval of clients, in milliseconds. */
+/** How often clients should request the task, in milliseconds. */
 const POLL_MS = 1000;
 const DAY_MS = 86_400_000;
 
-/** A request about tasks, and the parts of the server that its caller uses. */
+/** A request about a task, with the parts of the server that its caller uses. */
 export interface TaskRequest<Call = Declaring & { readonly mcpReq: Pick<ServerContext["mcpReq"], "signal"> }> {
   readonly call: Call & { readonly http?: ServerContext["http"] | undefined };
   readonly parts: ServerParts;
 }
 
-/** The subject of a handle: a run, or only its planning, which ends once the run is planned. */
+/** What a handle identifies: a run, or only its planning, which ends when the run is planned. */
 interface Named {
   readonly runId: string;
   readonly isPlan: boolean;
@@ -77,24 +77,27 @@ export interface Task extends Readonly<Record<string, unknown>> {
   readonly result?: CallToolResult;
 }
 
-/** Converts the answer of a call to a task, if it is about a stored run that continues without the model. */
+/**
+ * Converts the answer of a call to a task if its run is stored and continues without the model. Returns other answers
+ * unchanged.
+ */
 export async function asTask(
   answer: CallToolResult | InputRequiredResult,
   tool: string,
   request: TaskRequest,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { data } = runAnswer.safeParse(answer);
-  // With a token or in a view, the next step needs this answer itself.
+  // To approve with a token or in a view, the client needs this answer itself.
   if (data === undefined || data.structuredContent.confirmation?.token !== undefined || data._meta?.[IN_VIEW]) {
     return answer;
   }
   const context = await contextOf(request);
   const { runId } = data.structuredContent;
-  // If the store cannot be reached, or the run is damaged, the answer contains only the known facts.
+  // If the run cannot be read now, the answer is returned as it is.
   const task = await taskOfCall(runId, tool, context, request).catch(unlessUnreadable);
   if (task === undefined) return answer;
   const { inputRequests, result, ...created } = task;
-  // The SDK checks that a tool with an output schema returns structured content.
+  // The SDK requires structured content from every tool with an output schema.
   return { ...created, resultType: "task", content: [], structuredContent: {} };
 }
 
@@ -130,8 +133,8 @@ const asked = z.object({ taskId: z.string() });
 type TaskMethod = "tasks/get" | "tasks/update" | "tasks/cancel";
 
 /**
- * Answers a request about a task. Throws the same ProtocolError for a wrong handle, another caller's, or one of a
- * removed run.
+ * Answers a request about a task. Throws the same ProtocolError whether the handle is wrong, belongs to another caller,
+ * or its run was removed.
  */
 export async function answerTask(
   method: TaskMethod,
@@ -165,7 +168,7 @@ async function answered(
     const { key, question } = (await questionOf(named.runId, task.taskId, context)) ?? {};
     const said =
       key === undefined ? "closed" : elicitationResult(inputResponse(request.call.mcpReq.inputResponses, key));
-    // The run may have to be planned again, which continues without the client.
+    // The changes may have to be planned again. That work continues after this response.
     if (question !== undefined && said !== "closed") {
       await waitWithinCall(decideInClient(question, said === "yes", context), context);
     }
@@ -173,17 +176,16 @@ async function answered(
   return {};
 }
 
-/** Returns the error for a client that asks about tasks without declaring that it follows them. */
+/** Returns the error for a client that requests a task without declaring that it supports tasks. */
 export function needsTasks(): MissingRequiredClientCapabilityError {
   return new MissingRequiredClientCapabilityError({ requiredCapabilities: { extensions: { [TASKS]: {} } } });
 }
 
-/** Returns whether a task has reached its end. */
 export function isOver({ status }: Pick<Task, "status">): boolean {
   return status !== "working" && status !== "input_required";
 }
 
-/** Shows the task of a handle as `tasks/get` would. Returns undefined if the caller has no such task, or no longer. */
+/** Returns a task as `tasks/get` would; undefined if the caller does not have it or it was removed. */
 export async function taskNow(taskId: string, request: TaskRequest): Promise<Task | undefined> {
   const context = await contextOf(request);
   const named = await namedBy(taskId, context);
@@ -200,10 +202,10 @@ function notFound(): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, "Failed to retrieve task: Task not found");
 }
 
-/** Returns the context of tools for a request about a task: nothing waits, because the client polls. */
+/** Returns the context for a request about a task. Nothing waits in it, because the client asks again. */
 async function contextOf({ call, parts }: TaskRequest): Promise<ToolContext> {
   const services = await servicesOfCall(parts.services);
-  // A client that can open the page was asked for that before its call became a task.
+  // A client that can open the page was asked to do so before its call became a task.
   const opens = canOpen(call) && services.page?.address !== undefined;
   return {
     signal: call.mcpReq.signal,
@@ -215,7 +217,7 @@ async function contextOf({ call, parts }: TaskRequest): Promise<ToolContext> {
   };
 }
 
-/** Shows a run as a task. Throws a ProtocolError if the caller has no such run. */
+/** Returns a run as a task. Throws a ProtocolError if the caller has no such run. */
 async function taskOf(named: Named, taskId: string, context: ToolContext, request: TaskRequest): Promise<Task> {
   const task = {
     taskId,
@@ -263,25 +265,31 @@ async function taskOf(named: Named, taskId: string, context: ToolContext, reques
   return { ...ended, result: { ...ended.result, _meta: { ...(await views.beside(answer, context)) } } };
 }
 
-/** Returns the run of a task, or the one that it was approved to resume; undefined if the caller has none. */
+/**
+ * Returns the run of a task. If a person approved to resume another run, returns that one. Returns undefined if the
+ * caller has none.
+ */
 async function runOf(runId: string, context: ToolContext): Promise<Run | undefined> {
   const run = await context.runs.findOwn(runId, context.caller);
   return run && followResumedRun(await endIfExpired(run, context), context);
 }
 
-/** The status of a run. If its process was killed, `resume_run` or a process that takes it over continues it. */
+/**
+ * Returns the status of a run. A run whose process was killed is continued by `resume_run`, or by another process that
+ * claims it.
+ */
 async function standingOf(run: Run, { isPlan }: Named, { runs }: ToolContext): Promise<Status> {
   const { runId } = run.header;
   const stored = (await runs.storedStatus(runId)) ?? "finished";
   const isUnfinished = stored === "planning" || stored === "running";
   if (isPlan && stored !== "planning" && stored !== "cancelled") return "planned";
-  // Its last steps are in progress.
+  // The journal already says that the run is finished, but its last steps are still in progress.
   if (!isUnfinished && run.status() === "running") return "running";
   if (!isUnfinished || run.status() !== "interrupted" || (await runs.isToBeClaimed(runId))) return stored;
   return "interrupted";
 }
 
-/** Returns the question of a waiting run to the person behind the client, with a key that only its task shows. */
+/** Returns the question that a waiting run asks the person behind the client. Its key appears only in this task. */
 async function questionOf(
   runId: string,
   taskId: string,
@@ -296,13 +304,13 @@ async function questionOf(
 const RUN_BYTES = 16;
 const MARK_BYTES = 16;
 
-/** Returns a text that nobody can guess or forge, and that only this caller can use in this project. */
+/** Returns the handle of a task. It cannot be guessed or forged, and only this caller can use it, in this project. */
 async function handleOf({ runId, isPlan }: Named, context: ToolContext): Promise<string> {
   const mark = await markOf(["task", runId, isPlan, context.caller, context.project.id], context);
   return Buffer.concat([ulidBytes(runId), Buffer.of(Number(isPlan)), mark]).toString("base64url");
 }
 
-/** Returns what a handle names; undefined if this caller did not receive it in this project. */
+/** Returns the run that a handle identifies; undefined if the handle does not belong to this caller and project. */
 async function namedBy(taskId: string, context: ToolContext): Promise<Named | undefined> {
   const bytes = Buffer.from(taskId, "base64url");
   if (bytes.length !== RUN_BYTES + 1 + MARK_BYTES) return undefined;

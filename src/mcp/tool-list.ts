@@ -5,7 +5,6 @@ import type { Prepared, Tool } from "../tools/registry.ts";
 import { advertised, type JsonSchema, schemaAlternatives } from "./json-schema.ts";
 import { MADE_TOOLS, type MadeTool } from "./made-tools.ts";
 
-/** The settings and rights that determine which tools are listed. */
 export interface ToolAvailability {
   readonly readOnly: boolean;
   readonly toolsets: readonly Exclude<Toolset, "either">[];
@@ -13,7 +12,6 @@ export interface ToolAvailability {
   readonly hasSandbox: boolean;
 }
 
-/** The reason why a tool is hidden, and its toolset. */
 export interface Hidden {
   readonly why: "readOnly" | "toolset" | "notConfigured" | "noSandbox";
   readonly toolset: Toolset;
@@ -23,7 +21,7 @@ function writes({ effect }: ToolFacts): boolean {
   return effect === "adds" || effect === "changes";
 }
 
-/** The reasons why a tool may be missing from the list. Each one is enough, and read-only comes first. */
+/** Why a tool may be missing from the list. The first reason that applies is reported. */
 const HIDDEN_BY: readonly (readonly [
   why: Hidden["why"],
   hides: (tool: ToolFacts, offer: ToolAvailability) => boolean,
@@ -38,7 +36,7 @@ const HIDDEN_BY: readonly (readonly [
   ["noSandbox", ({ needsSandbox }, { hasSandbox }) => needsSandbox === true && !hasSandbox],
 ];
 
-/** Returns the reason for each tool that is not listed, by its name. */
+/** Returns the reason for each hidden tool, by its name. */
 export function hiddenTools(tools: readonly ListedTool[], offer: ToolAvailability): ReadonlyMap<string, Hidden> {
   return new Map(
     tools.flatMap(({ tool }) => {
@@ -48,23 +46,23 @@ export function hiddenTools(tools: readonly ListedTool[], offer: ToolAvailabilit
   );
 }
 
-/** A tool as clients see it. */
+/** A tool as it is listed for clients. */
 export interface ListedTool {
   readonly tool: ToolFacts;
   readonly annotations: ToolAnnotations;
   readonly inputSchema: () => JsonSchema;
   readonly outputSchema: () => JsonSchema;
-  /** Checks arguments; loads the code of the tool at its first use. */
+  /** Checks arguments. Loads the tool's code when it is first called. */
   readonly prepare: (given: unknown) => Promise<Prepared>;
 }
 
-/** Returns all tools as clients may see them, in their fixed order. Without a build, they are made from the code. */
+/** Returns all tools in their fixed order. If there is no build, creates them from the code. */
 export async function allTools(): Promise<readonly ListedTool[]> {
   if (MADE_TOOLS.length > 0) return MADE_TOOLS.map(asMade);
   return catalogue(await (await import("../tools/registry.ts")).everyTool());
 }
 
-/** Returns a tool from the build; its code is loaded by its first call. */
+/** Returns a tool from the list that the build made. Its code is loaded with its first call. */
 export function asMade({ inputSchema, outputSchema, ...tool }: MadeTool): ListedTool {
   const loaded = once(async () => (await import("../tools/registry.ts")).toolNamed(tool.name));
   return {
@@ -76,7 +74,10 @@ export function asMade({ inputSchema, outputSchema, ...tool }: MadeTool): Listed
   };
 }
 
-/** The tools that are listed and callable, in their fixed order. Their descriptions name no tool that is not listed. */
+/**
+ * Returns the tools that are listed and callable, in their fixed order. Removes sentences about hidden tools from their
+ * descriptions.
+ */
 export function listedTools(tools: readonly ListedTool[], offer: ToolAvailability): readonly ListedTool[] {
   const hidden = hiddenTools(tools, offer);
   if (hidden.size === 0) return tools;
@@ -88,7 +89,7 @@ export function listedTools(tools: readonly ListedTool[], offer: ToolAvailabilit
   );
 }
 
-/** Returns the tools as clients may see them. Each schema is created at its first use, and only once. */
+/** Returns tools as they are listed. Each schema is created once, when it is first needed. */
 export function catalogue(tools: readonly Tool[]): readonly ListedTool[] {
   return tools.map((tool) => ({
     tool,
@@ -108,12 +109,11 @@ function annotationsOf({ effect, idempotent, toolset }: ToolFacts): ToolAnnotati
   };
 }
 
-/** Returns the names of the tools that change an API. */
 export function toolsThatWrite(tools: readonly ListedTool[]): ReadonlySet<string> {
   return new Set(tools.flatMap(({ tool }) => (writes(tool) ? [tool.name] : [])));
 }
 
-/** Returns the names of the tools whose arguments can be large: unlimited lists, or objects of any form. */
+/** Returns the names of the tools that take unlimited lists or objects with any fields. Their calls may be large. */
 export function toolsWithLists(tools: readonly ListedTool[]): ReadonlySet<string> {
   const isLarge = ({ type, maxItems, properties }: JsonSchema): boolean =>
     (type === "array" && maxItems === undefined) || (type === "object" && properties === undefined);

@@ -55,7 +55,7 @@ describe("with the embedded sandbox", () => {
     expect(await client.readResource(`${resourceUri}/junit`)).toContain(`tests="${cases}" failures="0"`);
     const listed = (await client.listResources()).map(({ uri }) => uri);
     expect(listed.filter((uri) => uri.includes("/suites/"))).toEqual([resourceUri, `${resourceUri}/junit`]);
-    await expect(client.readResource("targeting://suites/none")).rejects.toThrow("there is nothing at");
+    await expect(client.readResource("targeting://suites/none")).rejects.toThrow("There is no resource at");
   });
 
   test("in live mode tests run against a sandbox of their own, and against the endpoint only after a yes", async () => {

@@ -73,6 +73,6 @@ test("an unknown argument is refused by its name alone, and so are the others th
 test("a key of ours as a name is not repeated, nor the beginning of one", async () => {
   const call = await start();
   const answer = await call("get_targeting", { [`${"x".repeat(50)}${SECRET}`]: 1 });
-  expect(answer).toContain("the arguments hold a key or token of this server");
+  expect(answer).toContain("the arguments contain a key or token of this server");
   expect(answer).not.toContain(SECRET.slice(0, 8));
 });
