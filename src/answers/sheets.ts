@@ -1,6 +1,6 @@
 import { HEADINGS, headingOf, plainHeading } from "../files/columns.ts";
+import { isUndetected } from "../files/detected-form.ts";
 import { ENCODING_NAMES, type InputFile, type SheetSeen } from "../files/input-file.ts";
-import { isUnread } from "../files/looked-at.ts";
 import { thousands } from "../platform/text.ts";
 import type { Counts, Reason } from "../runs/outcome.ts";
 import { messageFor } from "./failures.ts";
@@ -20,7 +20,7 @@ const SEPARATOR_WORDS: Readonly<Record<string, string>> = { ",": "commas", "\n":
 export function sheetNotes(file: InputFile | undefined, beside: readonly string[] = []): readonly string[] {
   if (file === undefined || (file.format !== "csv" && file.format !== "xlsx")) return [];
   // The form of the sheet is not detected yet.
-  if (isUnread(file)) return [];
+  if (isUndetected(file)) return [];
   const { seen = {} } = file;
   const notes = [
     formWords(file, seen),

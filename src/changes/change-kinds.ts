@@ -1,6 +1,6 @@
 import * as z from "zod";
+import { type DetectedForm, isUndetected, withDetectedForm } from "../files/detected-form.ts";
 import type { InputFile } from "../files/input-file.ts";
-import { isUnread, lookedAt, type SheetLook } from "../files/looked-at.ts";
 import type { Rejected } from "../files/rejects.ts";
 import {
   type GivenItem,
@@ -191,11 +191,11 @@ async function lookAt(
   tool: WriteTool,
   call: Pick<WriteCall, "input">,
   bytes: ByteSource | undefined,
-): Promise<SheetLook | undefined> {
+): Promise<DetectedForm | undefined> {
   const file = fileOf(call);
-  if (file === undefined || bytes === undefined || !isUnread(file)) return undefined;
+  if (file === undefined || bytes === undefined || !isUndetected(file)) return undefined;
   const shape = await (tool === "bulk_add_options" ? optionRows() : contextRows());
-  const { sheet, seen } = await lookedAt(bytes, file, shape);
+  const { sheet, seen } = await withDetectedForm(bytes, file, shape);
   return { ...(sheet && { sheet }), ...(seen && { seen }) };
 }
 

@@ -7,16 +7,17 @@ import type { Header } from "./columns.ts";
 import { NONE } from "./columns.ts";
 import { damageIn } from "./damage.ts";
 
-/** The default separator of several Context IDs in one cell. A line break always separates them. */
+/** Separates several Context IDs in one cell by default. A line break always separates them, too. */
 export const BETWEEN_CONTEXTS = "|";
 
-/** The Context IDs of a row, trimmed; undefined if the cell is blank; or why they cannot be used. */
+/** The Context IDs of a row, trimmed, or the reason why they are unusable. `isBlank`: the cell is blank. */
 export type CellContexts =
   | { readonly contexts: string[]; readonly isBlank: boolean; readonly split?: SplitCells }
   | { readonly reason: Reason };
 
 /**
- * Creates the reader of a row's Context IDs, from `contextId` (one) or `contexts` (all). Throws a FileError for both.
+ * Returns a reader of the Context IDs in a row: one in the column `contextId`, or several in `contexts`. Throws a
+ * FileError if the file has both columns.
  */
 export function contextsReader(header: Header, separator?: string): (cells: readonly string[]) => CellContexts {
   const one = header.at("contextId");
@@ -51,16 +52,16 @@ function oneText(cell: string): readonly string[] {
   return cell.trim() === NONE ? [] : [cell];
 }
 
-/** A row's Context ID cells that were split at a separator, and that separator. */
+/** The cells with Context IDs before they were split at `separator`. */
 export interface SplitCells {
   readonly cells: readonly string[];
   readonly separator: string;
 }
 
-/** The maximum length of a Context ID, plus a few spaces around it. */
+/** The maximum length of a Context ID with a few spaces around it. */
 const MAX_LETTERS = LIMITS.contextIdBytes.value + 16;
 
-/** Returns the Context IDs of split cells. An ID that the option already holds with a separator in it stays whole. */
+/** Splits cells into Context IDs. If the option already has an ID that contains the separator, that ID is not split. */
 export function splitBeside({ cells, separator }: SplitCells, held: Iterable<string>): readonly string[] {
   const between = separatorsOf(separator);
   const whole = new Set([...held].filter((id) => between.test(id)));
@@ -93,7 +94,10 @@ function separatorsOf(separator: string): RegExp {
   return separator === "\n" ? /\n/ : new RegExp(`[${separator.replaceAll(/[\\\]^-]/g, "\\$&")}\n]`);
 }
 
-/** Creates a function that splits a cell of Context IDs; undefined for one that begins with `[` and is not a list. */
+/**
+ * Returns a function that splits a cell into Context IDs. A cell that begins with `[` must be a JSON array of texts; if
+ * it is not, the function returns undefined.
+ */
 export function splitter(separator: string): (cell: string) => readonly string[] | undefined {
   const between = separatorsOf(separator);
   return (cell) => {
@@ -121,19 +125,25 @@ function damaged(what: string, value: string, damage: object): Reason {
   return ownReason("INVALID_ROW", { problem: "damaged", what, value: value.slice(0, 40), ...damage });
 }
 
-/** Explains why the name in a row cannot be used: a spreadsheet has most likely converted another text to it. */
+/**
+ * Returns the reason if a spreadsheet has probably changed the name in a cell, for example into a date. Undefined if
+ * the name looks intact.
+ */
 export function damagedName(name: string, what: "name" | "group"): Reason | undefined {
   const damage = damageIn(name);
   return damage === undefined ? undefined : damaged(what, name, damage);
 }
 
-/** Creates the reader of a column. It returns an empty text if the row or the file has no such cell. */
+/** Returns a reader of one column. It returns an empty text if the file or the row lacks the column. */
 export function cellReader(header: Header, column: string): (cells: readonly string[]) => string {
   const at = header.at(column);
   return at < 0 ? () => "" : (cells) => cells[at] ?? "";
 }
 
-/** Creates a reader for cells with one of some words: undefined if blank, null for any other text. */
+/**
+ * Returns a reader of cells that contain one of certain words. It returns undefined for a blank cell, and null for any
+ * other text.
+ */
 function wordReader<Meaning>(
   table: readonly (readonly [meaning: Meaning, words: readonly string[]])[],
 ): (cell: string) => Meaning | undefined | null {
@@ -144,7 +154,7 @@ function wordReader<Meaning>(
   };
 }
 
-/** The yes or no of a cell; undefined if it is blank, null if it contains something else. */
+/** Reads yes or no. Undefined for a blank cell, null for any other text. */
 export const truthIn = wordReader<boolean>([
   [true, ["yes", "true", "1", "y", "x", "✓", "✔", "예", "ja", "j", "wahr", "oui", "vrai", "sí", "si"]],
   [true, ["collection", "group", "그룹", "gruppe"]],
@@ -152,14 +162,14 @@ export const truthIn = wordReader<boolean>([
   [false, ["atomic", "option", "옵션"]],
 ]);
 
-/** The action for the option of a row; undefined if the cell is blank, null if it contains something else. */
+/** Reads what to do with the option of a row. Undefined for a blank cell, null for any other text. */
 export const actionIn = wordReader<"add" | "edit" | "remove">([
   ["add", ["add", "create", "new", "추가", "생성", "hinzufügen", "anlegen", "neu"]],
   ["edit", ["edit", "set", "update", "change", "수정", "변경", "ändern", "bearbeiten"]],
   ["remove", ["remove", "delete", "삭제", "제거", "entfernen", "löschen"]],
 ]);
 
-/** The action for the Context IDs of a row; undefined if the cell is blank, null if it contains something else. */
+/** Reads what to do with the Context IDs of a row. Undefined for a blank cell, null for any other text. */
 export const contextActionIn = wordReader<"add" | "remove" | "set">([
   ["add", ["add", "추가", "hinzufügen"]],
   ["remove", ["remove", "delete", "삭제", "제거", "entfernen", "löschen"]],

@@ -1,12 +1,12 @@
-/** The cell content that means "none", or the top level. A blank cell changes nothing. */
+/** In a cell: no Context IDs, or the top level instead of a group. A blank cell leaves the value unchanged. */
 export const NONE = "[]";
 
-/** A column or field that every file may have and that is ignored: files of failed rows contain the reason there. */
+/** A column or field with the reason of a failure, in files of failed rows. Reading a file ignores it. */
 export const REASON_COLUMN = "reason";
 
 /**
- * The headings of the API's fields in sheets: the written one, then aliases, without regard to case, spaces, `_`, `-`
- * and invisible characters.
+ * The headings that mean each field. The first is used when a sheet is written. Reading ignores case, spaces, `_`, `-`
+ * and invisible characters in headings.
  */
 export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
   action: ["Action", "작업", "동작", "Aktion"],
@@ -44,12 +44,12 @@ export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
   targeting: ["Targeting", "targeting id", "targeting name", "타게팅", "타겟팅"],
 };
 
-/** Returns the heading that a column is written with; the name of the column if it has none. */
+/** Returns the heading of a column in a written sheet; the name of the column if it has no other heading. */
 export function headingOf(column: string): string {
   return HEADINGS[column]?.[0] ?? column;
 }
 
-/** Returns a heading without case, spaces, separators and invisible characters, with its Hangul composed. */
+/** Returns a heading without differences in case, spaces, separators, invisible characters and Unicode composition. */
 export function plainHeading(heading: string): string {
   return heading
     .normalize("NFKC")
@@ -57,26 +57,25 @@ export function plainHeading(heading: string): string {
     .replace(/[\s_\-\p{Cf}\p{Cc}]/gu, "");
 }
 
-/** The columns that a file may have. */
 export interface ValidColumns {
   readonly columns: readonly string[];
-  /** The file needs one column of each of these groups. */
+  /** The file must have at least one column of each of these groups. */
   readonly required: readonly (readonly string[])[];
-  /** Whether unknown columns are refused, because their content would be lost. */
+  /** Whether unknown columns are errors. They are if ignoring one would lose data. */
   readonly isStrict?: true;
-  /** Returns the column that any other heading means; absent: other headings are unknown. */
+  /** Returns the column that a heading means if it is no known heading. Absent: such headings are unknown. */
   readonly spelt?: (name: string) => string | undefined;
-  /** Returns the column that an unknown heading probably means, for the error that refuses it. */
+  /** Returns the column that an unknown heading probably means, for the error message. */
   readonly nearest?: (name: string, columns: readonly string[]) => string | undefined;
 }
 
-/** The caller's mapping of columns to headings, such as `{name: "옵션명"}`. */
+/** The heading of each column according to the caller, such as `{name: "옵션명"}`. */
 export type ColumnsArgument = Readonly<Record<string, string>>;
 
 export interface Header {
-  /** Returns the position of a column; -1 if the file does not have it. */
+  /** Returns the position of a column, from 0; -1 if the file lacks it. */
   readonly at: (column: string) => number;
-  /** The column of each header cell; empty for an ignored cell. */
+  /** The column that each cell of the header means; empty for ignored cells. */
   readonly names: readonly string[];
   readonly ignored: readonly string[];
 }

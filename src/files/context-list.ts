@@ -5,18 +5,18 @@ import type { SheetRecord } from "./delimited.ts";
 import { isArchive, textRecords } from "./sheet-rows.ts";
 import { EncodingDetector } from "./text.ts";
 
-/** A Context ID of a list, trimmed, with its line, or its row in a sheet. */
+/** A trimmed Context ID, with its line in a text or its row in a workbook. */
 export interface ListedContextId {
   readonly line: number;
   readonly id: string;
 }
 
-/** A delimiter that no text contains: each line is one cell. */
+/** Occurs in no text, so each line is one cell. */
 const NO_DELIMITER = "\0";
 
 /**
- * Reads the Context IDs of a file without a header: one per line, or per row in the first column of a workbook. Skips
- * blank lines, and reads quotes as spreadsheets write them. Throws a FileError if the file cannot be read.
+ * Reads a file of Context IDs without a header: one per line, or one per row in the first column of a workbook. Skips
+ * blank lines and removes the quotes that spreadsheets write. Throws a FileError if the file cannot be read.
  */
 export async function listedContextIds(
   bytes: ByteSource,

@@ -1,60 +1,60 @@
-/** Texts that spreadsheet programs wrongly took for something else, by kind of damage. */
+/** Texts that show that a program has changed the original text. Each kind has the form of the changed text. */
 const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
-  // A formula that failed: a name that begins with =, + or -.
+  // A failed formula: the spreadsheet took a name that begins with =, + or - for a formula.
   ["formulaError", /^#(?:NAME\?|REF!|VALUE!|N\/A|DIV\/0!|NUM!|NULL!|SPILL!|CALC!|ERROR!|GETTING_DATA)$/],
-  // The same in German, French, Spanish and Italian programs.
+  // A failed formula in German, French, Spanish and Italian programs.
   [
     "formulaError",
     /^#(?:NV|WERT!|BEZUG!|ZAHL!|ÜBERLAUF!|KALK!|NOM\?|VALEUR!|NOMBRE!|¡VALOR!|¿NOMBRE\?|¡REF!|¡NUM!|¡DIV\/0!|VALORE!|RIF!|NOME\?)$/,
   ],
-  // A long number, or digits around an E: the last digits are lost. Spreadsheets always write the sign of the exponent.
+  // A long number, or digits around an E, whose last digits are lost. Spreadsheets always write the sign of the
+  // exponent.
   ["scientific", /^[+-]?\d(?:[.,]\d+)?E[+-]\d{1,3}$/i],
   ["truth", /^(?:TRUE|FALSE|WAHR|FALSCH|VRAI|FAUX)$/],
-  // 3-4, or MAR4.
+  // A date made of a text such as 3-4 or MAR4.
   [
     "date",
     /^(?:\d{1,2}-(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)-\d{2})$/,
   ],
-  // The same in German and Korean programs.
+  // Such a date in German and Korean programs.
   [
     "date",
     /^(?:\d{1,2}\. ?(?:Jan|Feb|Mrz|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)|(?:Jan|Feb|Mrz|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez) \d{2}|\d{1,2}월 \d{1,2}일)$/,
   ],
-  // What databases and programs write for a value that they do not have.
+  // A text that databases and programs write for a missing value.
   ["placeholder", /^(?:null|NULL|n\/a|N\/A|NaN|undefined|[-–—])$/],
-  // The ' that makes a spreadsheet keep the digits of a number, saved as part of the text.
+  // An apostrophe with which a spreadsheet keeps all digits of a number, saved as part of the text.
   ["apostrophe", /^'\d+$/],
-  // UTF-8 that was opened as Windows-1252 and saved again.
+  // UTF-8 that was read as Windows-1252 and saved again.
   ["misread", /Ã[¡-¿„–œŸ‰]|â€[™œž“¦]/],
-  // What a program writes for bytes that it cannot decode.
+  // The character that programs write for bytes that they cannot decode.
   ["undecoded", /\uFFFD/],
-  // A column that was too narrow when it was saved.
+  // The cell of a column that was too narrow when it was saved.
   ["narrow", /^#{3,}$/],
-  // A formula that people use to keep leading zeros, saved as text.
+  // A formula with which people keep leading zeros, saved as a text.
   ["formulaText", /^="(?:[^"]|"")*"$/],
 ];
 
-/** Matches every text that one of these forms matches, and few others, because most texts are intact. */
+/** Matches all of these forms and little else. Most texts are intact, so one test is enough for them. */
 const ANY_DAMAGE = new RegExp(DAMAGE.map(([, form]) => form.source).join("|"), "i");
 
-/** Invisible characters: non-breaking spaces and zero-width characters. Joiners inside an emoji are excluded. */
+/** Non-breaking spaces and zero-width characters, except joiners inside an emoji. */
 const INVISIBLE =
   /[\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202f\u2060-\u2064\u2066-\u206f\u00a0\ufeff]|(?<!\p{Extended_Pictographic}\ufe0f?|\p{Emoji_Modifier})\u200d/gu;
 
-/** A character that may be invisible: none of ASCII, and no syllable of Hangul. */
+/** A character that could be invisible: neither ASCII nor a Hangul syllable. */
 const UNUSUAL = /[^ -~가-힣]/;
 
-/** What is wrong with a text that a spreadsheet program saved. */
 export interface Damage {
   readonly damage: keyof typeof DAMAGE_WORDS;
   /** The invisible characters as code points, such as U+200B. */
   readonly characters?: readonly string[];
 }
 
-/** The text of an `.xlsx` cell whose formula has no stored value. No real text contains it. */
+/** Replaces the text of an `.xlsx` cell whose formula has no stored value. No real text contains this character. */
 export const NO_VALUE = "\uFFFF";
 
-/** Detects a text that a spreadsheet program most likely converted from another one; undefined if it looks intact. */
+/** Returns how a program has probably changed a text. Undefined if the text looks intact. */
 export function damageIn(text: string): Damage | undefined {
   const trimmed = text.trim();
   if (trimmed === NO_VALUE) return { damage: "noValue" };
@@ -69,7 +69,7 @@ function codePoint(character: string): string {
   return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 }
 
-/** Composes Hangul to syllables. macOS and some tools decompose it. */
+/** Composes Hangul letters to syllables. macOS and some tools decompose them. */
 export function composedHangul(text: string): string {
   return /[\u1100-\u11FF]/.test(text)
     ? text.replaceAll(/[\u1100-\u11FF\uAC00-\uD7A3]+/g, (letters) => letters.normalize("NFC"))
@@ -78,7 +78,7 @@ export function composedHangul(text: string): string {
 
 const READ_AGAIN = "Open the original file as UTF-8 (in Excel: Data, From Text/CSV), or type the text again.";
 
-/** How to get the original text back. */
+/** What is wrong with a text of each kind, and how to restore it. */
 const DAMAGE_WORDS = {
   formulaError: [
     "is a formula error",
@@ -91,14 +91,14 @@ const DAMAGE_WORDS = {
   truth: ["was changed by a spreadsheet into a truth value", "Write the original text again, formatted as text."],
   date: ["was changed by a spreadsheet into a date", "Write the original text again, formatted as text."],
   narrow: ["was saved from a column that was too narrow to show it", "Widen the column, and save the file again."],
-  formulaText: ["is a formula that was saved as a text", 'Write the text alone, formatted as text, without =" and ".'],
+  formulaText: ["is a formula that was saved as a text", 'Write only the text itself, formatted as text, without =" and ".'],
   placeholder: ["is a text that programs write for an empty cell", "Empty the cell, or write the right text."],
   apostrophe: [
     "begins with the apostrophe (') that keeps a number as text in a spreadsheet",
-    "Write it without the '.",
+    "Write the number without the apostrophe.",
   ],
   misread: ["was read in a wrong encoding before it was saved", READ_AGAIN],
-  undecoded: ["holds U+FFFD: a character of it was lost in a wrong encoding", READ_AGAIN],
+  undecoded: ["contains U+FFFD, which replaces a character that was lost in a wrong encoding", READ_AGAIN],
   invisible: ["contains invisible characters", "Type the text again without them."],
   noValue: [
     "is a formula without a stored value",
@@ -106,12 +106,11 @@ const DAMAGE_WORDS = {
   ],
 } satisfies Readonly<Record<string, readonly [message: string, remedy: string]>>;
 
-/** Returns whether a stored text is a kind of damage. */
 export function isDamage(text: unknown): text is Damage["damage"] {
   return typeof text === "string" && Object.hasOwn(DAMAGE_WORDS, text);
 }
 
-/** Returns the message for a damaged text: what is wrong with it, as the end of a sentence, and how to fix it. */
+/** Returns what is wrong with a text, as the end of a sentence, and how to fix it. */
 export function damageWords({ damage, characters = [] }: Damage): {
   readonly message: string;
   readonly remedy: string;

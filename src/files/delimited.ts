@@ -1,22 +1,25 @@
 import { tooLong } from "./line-limit.ts";
 
-/** A record of a file: its first line, or its row in a sheet, counted from 1, and its cells. */
+/** A record of a text or a row of a workbook. `line` counts from 1; a record begins on it. */
 export interface SheetRecord {
   readonly line: number;
   readonly cells: readonly string[];
-  /** The position of each cell in a text. In a workbook, the row and the column are enough. */
+  /** The position of each cell in a text. Absent for a workbook. */
   readonly places?: readonly CellPlace[];
-  /** Whether one of its formulas sums or counts, in a workbook. */
+  /** In a workbook: whether a formula of the row sums or counts. */
   readonly hasSum?: true;
-  /** Whether the row is hidden, by hand or by a filter, in a workbook. */
+  /** In a workbook: whether the row is hidden, by hand or by a filter. */
   readonly isHidden?: true;
 }
 
-/** A formula that sums or counts, in the language of the program. A text file may contain it with a leading quote. */
+/** Matches a formula that sums or counts, in several languages. In a text file an apostrophe may precede it. */
 export const SUM_FORMULA =
   /^'?=(?:SUM|SUBTOTAL|AGGREGATE|COUNTA?|SUMME|TEILERGEBNIS|AGGREGAT|ANZAHL2?|SOMME|SOUS\.TOTAL|SUMA|SUBTOTALES|SOMMA|SUBTOTALE|SOMA)\(/i;
 
-/** The position of a cell in a text, from 1; `start` and `end` are offsets and include the quotes. */
+/**
+ * The position of a cell in a text. `line` and `column` count from 1. `start` and `end` are offsets and include the
+ * quotes.
+ */
 export interface CellPlace {
   readonly line: number;
   readonly column: number;
@@ -24,7 +27,7 @@ export interface CellPlace {
   readonly end: number;
 }
 
-/** Mismatched quotes in a text, with their position. */
+/** A quotation mark without its partner, and where it is. */
 export class QuoteFault extends Error {
   readonly line: number;
   readonly column: number;
@@ -36,18 +39,19 @@ export class QuoteFault extends Error {
 }
 
 export const QUOTES =
-  'A cell with a separator, a quote or a line break stands in quotes, and a quote inside it is doubled: "a ""b"", c".';
+  "Put each cell that contains a separator, a quotation mark or a line break in quotation marks, " +
+  'and double each quotation mark inside: "a ""b"", c".';
 
 export interface Delimited {
   readonly delimiter: string;
-  /** Whether records contain the positions of their cells. */
+  /** Whether to return the position of each cell. */
   readonly withPlaces?: boolean;
   readonly maxBytes?: number | undefined;
 }
 
 /**
- * Splits a text into records, piece by piece. An empty line is a record with one empty cell. Quotes count only at the
- * beginning of a cell.
+ * Splits a text into records as its pieces arrive. An empty line is a record with one empty cell. A quotation mark
+ * counts only at the beginning of a cell.
  */
 export class DelimitedReader {
   readonly #options: Delimited;
@@ -55,8 +59,8 @@ export class DelimitedReader {
   #begun: string[] = [];
   #begunLength = 0;
   /**
-   * The unfinished record is searched again only once it has doubled, because searching it with each piece would be
-   * slow.
+   * How long an unfinished record must be before it is searched again: twice as long as before. Searching it with each
+   * piece would be slow.
    */
   #lookAt = 0;
   #offset = 0;
@@ -67,7 +71,8 @@ export class DelimitedReader {
   }
 
   /**
-   * Returns the records that end in the next piece. Throws a QuoteFault, or a FileError for a record over the limit.
+   * Takes the next piece of the text, and returns the records that end in it. Throws a QuoteFault, and a FileError if a
+   * record is over the limit.
    */
   take(text: string): readonly SheetRecord[] {
     this.#begun.push(text);
@@ -77,7 +82,7 @@ export class DelimitedReader {
     return this.#read(false);
   }
 
-  /** Returns the last record, if the text does not end with a line break. Throws like `take`. */
+  /** Ends the text, and returns the last record if no line break follows it. Throws the same errors as `take`. */
   end(): readonly SheetRecord[] {
     return this.#begunLength === 0 ? [] : this.#read(true);
   }
@@ -125,7 +130,7 @@ class TextScan {
   #cells: string[] = [];
   #places: CellPlace[] = [];
   #lineStart = 0;
-  /** The positions of the next separator and line break, so that neither is searched twice. */
+  /** Where the next delimiter and line break are, so that neither is searched twice. */
   readonly #next = { delimiter: -1, newline: -1 };
 
   constructor(text: string, options: ScanOptions) {
@@ -134,7 +139,7 @@ class TextScan {
     this.line = options.line;
   }
 
-  /** Returns the next record; undefined if the text ends before it does. */
+  /** Returns the next record. Undefined if the rest of it has not arrived yet. */
   record(): SheetRecord | undefined {
     const { delimiter, isLast, withPlaces } = this.#options;
     const { line } = this;
@@ -147,7 +152,7 @@ class TextScan {
       const next = this.#text.charAt(this.at);
       if (next === delimiter) {
         this.at += 1;
-        // The text may continue behind the separator.
+        // More text may follow this delimiter in the next piece.
         if (this.at === this.#text.length && !isLast) return undefined;
         continue;
       }
@@ -233,16 +238,16 @@ class TextScan {
 
 const [QUOTE, RETURN, NEWLINE] = [0x22, 0x0d, 0x0a];
 
-/** Returns the records of a whole text. Throws like the reader. */
+/** Returns the records of a whole text. Throws the same errors as DelimitedReader. */
 export function recordsIn(text: string, options: Delimited): readonly SheetRecord[] {
   const reader = new DelimitedReader(options);
   return [...reader.take(text), ...reader.end()];
 }
 
-/** Spreadsheet programs read a CSV file as UTF-8 only if it begins with this. */
+/** Spreadsheet programs read a CSV file as UTF-8 only if it begins with this mark. */
 export const BYTE_ORDER_MARK = "\uFEFF";
 
-/** Returns a record of a CSV file, with its line end. */
+/** Returns one line of a CSV file, with its line end. */
 export function csvLine(cells: readonly string[], delimiter = ","): string {
   return `${cells.map((cell) => csvCell(cell, delimiter)).join(delimiter)}\r\n`;
 }

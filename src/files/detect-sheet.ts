@@ -24,37 +24,40 @@ import {
 } from "./sheet-rows.ts";
 import { textOf } from "./text.ts";
 
-/** What a caller specifies about a file. The rest is detected. */
+/** What the caller says about a file. Absent arguments are detected. */
 export interface SheetArguments {
   readonly encoding?: Encoding | undefined;
-  /** The name of a sheet, or its number, counted from 1. */
+  /** The name of a sheet, or its number from 1. */
   readonly sheet?: string | number | undefined;
   readonly columns?: Readonly<Record<string, string>> | undefined;
   readonly separator?: string | undefined;
   readonly fillDown?: readonly string[] | undefined;
 }
 
-export interface LookedAt {
+export interface UndetectedSheet {
   readonly bytes: ByteSource;
   readonly format: "csv" | "xlsx";
   readonly encoding: Encoding;
   readonly shape: ValidColumns;
-  /** Whether the file name says that tabs separate the cells. */
+  /** Whether the extension of the file means that tabs separate cells (.tsv). */
   readonly isTabbed: boolean;
   readonly maxBytes: number | undefined;
 }
 
-/** Detects how to read a sheet, reading it to its end. Throws a FileError if it cannot be read or lacks a column. */
+/**
+ * Reads a sheet to its end and detects how its rows must be read. Throws a FileError if it cannot be read or lacks a
+ * required column.
+ */
 export async function detectSheet(
-  looked: LookedAt,
+  undetected: UndetectedSheet,
   given: SheetArguments,
 ): Promise<{ readonly sheet: SheetForm; readonly seen: SheetSeen }> {
-  const { bytes, format, encoding, shape, maxBytes } = looked;
+  const { bytes, format, encoding, shape, maxBytes } = undetected;
   const form: SheetForm = {
     ...(given.columns !== undefined && { columns: { ...given.columns } }),
     ...(given.fillDown !== undefined && given.fillDown.length > 0 && { fillDown: [...given.fillDown] }),
   };
-  const place = await (format === "xlsx" ? sheetOf(looked, given) : delimiterOf(looked, form));
+  const place = await (format === "xlsx" ? sheetOf(undetected, given) : delimiterOf(undetected, form));
   const notes = noNotes();
   const skipped: SkippedLines = { subtotals: [], hints: [] };
   let facts: Facts | undefined;
@@ -87,17 +90,20 @@ interface Placed {
   readonly records?: SheetReading["records"];
 }
 
-async function sheetOf({ bytes, shape }: LookedAt, { sheet, columns }: SheetArguments): Promise<Placed> {
+async function sheetOf({ bytes, shape }: UndetectedSheet, { sheet, columns }: SheetArguments): Promise<Placed> {
   const { findSheet } = await import("./xlsx/workbook.ts");
   const read = headerReader(shape, columns);
   return findSheet(bytes, sheet, (cells) => isWhole(read(cells), shape));
 }
 
-/** How much of a text is examined for its delimiter, in characters. */
+/** The delimiter is detected in this many characters at the beginning of a text. */
 const SAMPLE = 65_536;
 const SAMPLE_RECORDS = 100;
 
-async function delimiterOf({ bytes, encoding, shape, isTabbed }: LookedAt, { columns }: SheetForm): Promise<Placed> {
+async function delimiterOf(
+  { bytes, encoding, shape, isTabbed }: UndetectedSheet,
+  { columns }: SheetForm,
+): Promise<Placed> {
   let sample = "";
   let isAll = true;
   for await (const text of textOf(bytes, encoding)) {
@@ -118,7 +124,10 @@ async function delimiterOf({ bytes, encoding, shape, isTabbed }: LookedAt, { col
   return { form: { delimiter: best.delimiter }, seen: {} };
 }
 
-/** Returns the first records of a sample, up to the line where its quotes do not match for this delimiter. */
+/**
+ * Returns the records at the beginning of a text. With a wrong delimiter the quotes may not match; then the records
+ * before that line.
+ */
 function recordsOf(sample: string, delimiter: Delimiter, isAll: boolean): readonly SheetRecord[] {
   const reader = new DelimitedReader({ delimiter });
   try {
@@ -131,7 +140,10 @@ function recordsOf(sample: string, delimiter: Delimiter, isAll: boolean): readon
   }
 }
 
-/** How well a text reads with a delimiter: whether a row is a header, its known columns, and the number of cells. */
+/**
+ * How well a delimiter fits a text. Compared in this order: a row is a complete header, how many known columns it has,
+ * how many cells.
+ */
 type Likeness = readonly [whole: number, columns: number, cells: number];
 
 function likeness(
@@ -151,13 +163,13 @@ function isMore(one: Likeness, other: Likeness): boolean {
   return at >= 0 && (one[at] ?? 0) > (other[at] ?? 0);
 }
 
-/** The maximum number of ignored columns, and of columns with their headings, in an answer. */
+/** How many ignored columns, and how many columns with their headings, an answer lists. */
 const NAMED = 12;
-/** A number as spreadsheets show it, with a separator between thousands. */
+/** A number as spreadsheets show it, with separators between thousands. */
 const GROUPED = /^\d{1,3}(?:(?:,\d{3})+|(?:[.'’ ]\d{3}){2,})$/;
 /** A date as spreadsheets show it, perhaps with a time. */
 const DATE = /^(?:\d{4}-\d{1,2}-\d{1,2}|\d{1,2}([./])\d{1,2}\1\d{2,4})(?: \d{1,2}:\d{2}(?::\d{2})?)?$/;
-/** A column with digits of this length may have lost leading zeros. */
+/** Texts of digits only. In a column of them, shorter ones may have lost leading zeros. */
 const DIGITS = /^\d+$/;
 
 const splitAtDefault = splitter(BETWEEN_CONTEXTS);
@@ -166,9 +178,9 @@ class Facts {
   readonly #header: SheetHeader;
   readonly #given: string | undefined;
   readonly #at: Readonly<Record<"contexts" | "group" | "targeting" | "tx", number>>;
-  /** The number of Context ID cells that contain each separator. */
+  /** How many cells with Context IDs contain each separator. */
   readonly #holding = new Map<string, number>();
-  /** The number of Context IDs by their number of digits; undefined once one is not a number. */
+  /** How many Context IDs have each number of digits. Undefined if one of them is not a number. */
   #digits: Map<number, number> | undefined = new Map();
   #group = "";
   #blankGroups = 0;
@@ -222,7 +234,7 @@ class Facts {
     }
   }
 
-  /** Returns the separator of several Context IDs in one cell; undefined if each cell is one Context ID. */
+  /** Returns the separator of several Context IDs in one cell. Undefined if each cell has only one. */
   separator(): string | undefined {
     if (this.#given !== undefined) return this.#given;
     if (this.#header.at("contextId") >= 0) return undefined;
@@ -262,7 +274,10 @@ class Facts {
     };
   }
 
-  /** Returns the number of numeric Context IDs that are shorter than all others, as if leading zeros were lost. */
+  /**
+   * Counts the numeric Context IDs that are shorter than the others, as if they had lost leading zeros. Zero unless
+   * at least 90 % have the greatest length.
+   */
   #shorter(): number {
     const lengths = [...(this.#digits ?? [])].sort(([one], [other]) => other - one);
     const [longest, ...others] = lengths;

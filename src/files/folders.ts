@@ -9,8 +9,8 @@ export type { Place } from "../platform/held-folder.ts";
 const NAMES_SHOWN = 5;
 
 /**
- * Finds an existing file in the allowed folders, in any of them for a relative path. Throws a FileError that names the
- * folders, and similar file names. Links and `..` are refused.
+ * Finds an existing file in the allowed folders. A relative path is tried in each of them. Throws a FileError that
+ * names the folders and similar files. Refuses links and `..`.
  */
 export async function findFile(given: string, allowedDirs: readonly string[]): Promise<Place> {
   const places = await placesOf(given, allowedDirs);
@@ -22,7 +22,7 @@ export async function findFile(given: string, allowedDirs: readonly string[]): P
   );
 }
 
-/** Finds a file as `findFile` does. Returns undefined if the file does not exist. */
+/** Finds a file as `findFile` does. Returns undefined if it does not exist. */
 export async function findFileIfThere(given: string, allowedDirs: readonly string[]): Promise<Place | undefined> {
   return firstThere(await placesOf(given, allowedDirs));
 }
@@ -33,7 +33,8 @@ async function firstThere(places: readonly Place[]): Promise<Place | undefined> 
 }
 
 /**
- * Finds the location of a new file in an existing, allowed folder. Throws a FileError if a file of this name exists.
+ * Finds where a new file can be created: in an existing, allowed folder. Throws a FileError if a file of this name
+ * exists.
  */
 export async function findFreePlace(given: string, allowedDirs: readonly string[]): Promise<Place> {
   const places = await placesOf(given, allowedDirs);
@@ -46,7 +47,10 @@ export async function findFreePlace(given: string, allowedDirs: readonly string[
   throw new FileError(`there is no folder for ${quoted(given)}`, `Name a file in ${folderWords(allowedDirs)}.`);
 }
 
-/** Returns the locations that a path may mean: one in each allowed folder that contains it, with links resolved. */
+/**
+ * Returns the places that a path can mean, one in each allowed folder that contains it. Links in the paths of the
+ * allowed folders are resolved; other links are refused.
+ */
 async function placesOf(given: string, allowedDirs: readonly string[]): Promise<readonly Place[]> {
   if (allowedDirs.length === 0) {
     throw new FolderRefused(
@@ -77,7 +81,7 @@ function placeIn(root: string, steps: readonly string[]): Place {
   return { root, steps, path: join(root, ...steps) };
 }
 
-/** Returns the steps from a folder down to a path in it; undefined if the path is outside. */
+/** Returns the parts of a path below a folder. Undefined if the path is outside. */
 function partsInside(folder: string, path: string): readonly string[] | undefined {
   const inside = relative(folder, path);
   if (inside === "" || isAbsolute(inside)) return undefined;
@@ -94,7 +98,7 @@ async function realFolder(folder: string): Promise<string | undefined> {
   }
 }
 
-/** Returns whether any step below an allowed folder is a link, which could lead out of it. */
+/** Returns whether a part of the path below an allowed folder is a link, which could lead out of it. */
 async function hasLink(root: string, parts: readonly string[]): Promise<boolean> {
   for (let length = 1; length <= parts.length; length += 1) {
     const found = await statOf(join(root, ...parts.slice(0, length)));
@@ -144,7 +148,7 @@ async function nearWords(given: string, places: readonly Place[], allowedDirs: r
   return `The nearest files there: ${near.map(({ name }) => quoted(name)).join(", ")}.`;
 }
 
-/** Returns the names of the files in a folder; none if it cannot be read, because they are only a hint. */
+/** Returns the names of the files in a folder. Empty if it cannot be read, because they are only suggestions. */
 async function filesBeside(place: Place): Promise<readonly string[]> {
   try {
     const folder = await holdFolder(place);
@@ -156,7 +160,7 @@ async function filesBeside(place: Place): Promise<readonly string[]> {
   }
 }
 
-/** Returns the pairs of adjacent letters of a name: names that share many pairs are similar. */
+/** Returns the pairs of adjacent letters in a name. Similar names share many pairs. */
 function pairsOf(name: string): ReadonlySet<string> {
   const letters = ` ${name.toLowerCase()} `;
   return new Set(Array.from({ length: letters.length - 1 }, (_, at) => letters.slice(at, at + 2)));
@@ -175,18 +179,21 @@ function quoted(text: string): string {
   return JSON.stringify(text);
 }
 
-/** Locations that a root of a client must not open, because they contain keys or runs. */
+/** Folders and files that the client's roots must not include, because they contain keys or stored runs. */
 export interface RootGuard {
   readonly home: string;
-  /** Folders that no root may contain, be, or be inside. */
+  /** A root must neither contain one of these folders nor be inside one. */
   readonly folders: readonly string[];
-  /** Files that no root may contain. A root must not be inside their folders either, except for the home folder. */
+  /**
+   * A root must not contain one of these files or be inside its folder. The home folder does not count as such a
+   * folder.
+   */
   readonly files: readonly string[];
 }
 
 /**
- * Returns the folders of a client's roots that may be read: they exist, and are neither the root of a disk, the home
- * folder, nor guarded. Links are resolved before comparing.
+ * Returns the folders of the client's roots (MCP) that files may be read from. They exist and are neither the root of a
+ * disk, the home folder, nor guarded. Links are resolved before comparing.
  */
 export async function usableRoots(uris: readonly string[], guard: RootGuard): Promise<readonly string[]> {
   const home = await realOrSame(guard.home);
@@ -204,7 +211,7 @@ export async function usableRoots(uris: readonly string[], guard: RootGuard): Pr
   return [...new Set(usable.flatMap((folder) => folder ?? []))];
 }
 
-/** Returns whether a folder equals another one, or contains it. */
+/** Returns whether a folder is `other` or contains it. */
 function holds(folder: string, other: string): boolean {
   const inside = relative(folder, other);
   return inside === "" || (!isAbsolute(inside) && inside.split(sep)[0] !== "..");
@@ -216,7 +223,7 @@ async function folderOf(uri: string): Promise<string | undefined> {
     const path = await realpath(fileURLToPath(uri));
     return (await stat(path)).isDirectory() ? path : undefined;
   } catch {
-    // The root does not exist, is not accessible, or is not a path on this system: it allows nothing.
+    // The root does not exist, cannot be read, or is not a path of this system, so it gives access to nothing.
     return undefined;
   }
 }

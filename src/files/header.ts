@@ -11,8 +11,9 @@ import {
 } from "./columns.ts";
 
 /**
- * Headings of product lists. Such lists have many columns of texts, so these headings count only if no other heading is
- * a required column, and some of them only beside Context IDs, because their columns may hold numbers.
+ * Headings of product lists that can mean the name of an option. A product list has many columns of texts, so these
+ * count only if no better heading is present. The headings in PRODUCTS count only beside Context IDs, because such
+ * columns may contain numbers.
  */
 const PRODUCT_NAMES = [
   ...["product name", "item name", "article name", "상품명", "제품명", "품목명"],
@@ -20,13 +21,16 @@ const PRODUCT_NAMES = [
 ];
 const PRODUCTS = ["product", "item", "상품", "제품", "Artikel", "Produkt"];
 
-/** The headings of columns that this server writes, and ignores when it reads them. */
+/** The headings that this program writes. Reading ignores their columns. */
 const WRITTEN = new Set(["Result", "Problem", "How to fix", REASON_COLUMN, "status"].map(plainHeading));
 
-/** The header is searched in this many rows at the beginning of a sheet. */
+/** The header is searched in this many rows from the beginning of a sheet. */
 export const HEADER_WITHIN = 100;
 
-/** How well a heading matches a column: by the caller's mapping, by its name, by an alias, or as that of a product. */
+/**
+ * How certain the meaning of a heading is, best first: the caller's mapping, the name of the column, an alias, two
+ * kinds of product headings.
+ */
 const [MAPPED, NAMED, ALIASED, PRODUCT_NAMED, PRODUCT] = [0, 1, 2, 3, 4];
 
 interface Reading {
@@ -34,7 +38,10 @@ interface Reading {
   readonly rank: number;
 }
 
-/** Creates a function that finds the column of a heading. Throws a FileError if the caller maps an unknown column. */
+/**
+ * Returns a function that finds the column a heading means. Throws a FileError if the caller maps a column that does
+ * not exist.
+ */
 function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: ColumnsArgument) {
   const known = new Map<string, Reading>();
   if (columns.includes("name")) {
@@ -54,7 +61,7 @@ function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: C
     }
     for (const [plain, reading] of known) {
       if (reading.rank === MAPPED || reading.column !== column) continue;
-      // A mapped column is read from the mapped heading only.
+      // A column with a mapping is read only from that heading.
       known.delete(plain);
     }
     known.set(plainHeading(heading), { column, rank: MAPPED });
@@ -69,7 +76,9 @@ function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: C
   };
 }
 
-/** Creates a function that reads a row as a header. Throws a FileError if the caller maps an unknown column. */
+/**
+ * Returns a function that reads a row as a header. Throws a FileError if the caller maps a column that does not exist.
+ */
 export function headerReader(shape: ValidColumns, mapped: ColumnsArgument = {}): (cells: readonly string[]) => Header {
   const read = readingOf(shape, mapped);
   return (cells) => {
@@ -97,14 +106,14 @@ export function isWhole(header: Header, { required }: ValidColumns): boolean {
   return required.every((group) => group.some((column) => header.at(column) >= 0));
 }
 
-/** Returns the number of columns of a header that are read. */
+/** Counts the columns of a header that are read. */
 export function columnCount({ names }: Header): number {
   return names.filter((name) => name !== "").length;
 }
 
 /**
- * Throws a FileError if a header lacks a column, has one twice, or has an unknown one whose content would be lost. It
- * shows the header, and what its headings most likely mean.
+ * Throws a FileError if a header lacks a required column, has a column twice, or has an unknown column although those
+ * are errors. The message shows the headings and what they probably mean.
  */
 export function checkHeader(
   header: Header,
@@ -149,8 +158,8 @@ export function checkHeader(
 }
 
 /**
- * Throws a FileError if a sheet's headings are in its first column. `firsts` are the first cells of its rows, and
- * `header` is the row that was read as its header, if any.
+ * Throws a FileError if a sheet has its headings in the first column instead of a row. `firsts` are the first cells of
+ * its rows. `header` is the row that was read as the header, if any.
  */
 export function checkNotTransposed(
   firsts: readonly string[],
@@ -172,9 +181,9 @@ export function checkNotTransposed(
 
 const REQUIREMENT = "required|mandatory|optional|필수|선택|Pflichtfeld|erforderlich";
 const TYPE = "text|string|number|integer|boolean|varchar|list|텍스트|문자열?|숫자|목록|Zahl|Liste";
-/** A cell that is marked as an example. No name contains these signs. */
+/** Matches a cell with an example, as templates have. No name contains these signs. */
 const EXAMPLE = /^\(?(?:(?:example|예시?|Beispiel)\s*:|e\. ?g\.|z\. ?B\.|ex\.)\s*\S/i;
-/** A cell with a rule of its column and an explanation. No name contains these signs. */
+/** Matches a cell with a rule and an explanation, as templates have. No name contains these signs. */
 const RULE = new RegExp(`^(?:${REQUIREMENT}|${TYPE})\\s*[,:;(\\[/]`, "i");
 const REQUIRED = new RegExp(`^[(*]*(?:${REQUIREMENT})[)*]*$`, "i");
 const TYPE_OR_REQUIRED = new RegExp(
@@ -183,8 +192,8 @@ const TYPE_OR_REQUIRED = new RegExp(
 );
 
 /**
- * Whether a row explains the columns, as in templates: its name is a rule or an example, or all cells are types and
- * requirements.
+ * Returns whether a row explains the columns, as in templates: its name is a rule or an example, or all its cells are
+ * types and requirements.
  */
 export function isHintRow(cells: readonly string[], { names, at }: Header): boolean {
   const name = (cells[at("name")] ?? "").trim();
@@ -202,7 +211,7 @@ function headingsFor(required: ValidColumns["required"]): string {
 const SHOWN_HEADINGS = 12;
 const LONGEST_HEADING = 60;
 
-/** The likely meanings of headings that were not understood: they are similar to a known heading, or contain one. */
+/** Returns the columns that unknown headings probably mean, because they contain or resemble a known heading. */
 function likelyMapping(
   header: Header,
   shown: readonly string[],
@@ -219,7 +228,7 @@ function likelyMapping(
       free.delete(found);
       break;
     }
-    // If only one heading is left, it is most likely the missing column.
+    // The only heading left is probably the column that is missing.
     const [only, ...others] = [...free];
     const isOpen = !group.some((column) => column in likely);
     if (isOpen && only !== undefined && others.length === 0 && group[0] !== undefined) likely[group[0]] = only;
@@ -227,7 +236,7 @@ function likelyMapping(
   return Object.keys(likely).length === 0 ? undefined : likely;
 }
 
-/** Returns the first heading that is similar to one of a column, or contains it. */
+/** Returns the first heading that resembles or contains a heading of the column. */
 export function similarHeading(headings: readonly string[], column: string): string | undefined {
   const known = [column, ...(HEADINGS[column] ?? [])].map(plainHeading).filter((one) => one.length > 1);
   return headings.find((heading) => {
@@ -240,7 +249,7 @@ function validWords(columns: readonly string[]): string {
   return `Valid columns: ${columns.join(", ")}.`;
 }
 
-/** Formats names as a list in a sentence. */
+/** Formats names for a sentence: quoted, separated by commas. */
 export function listed(names: readonly string[]): string {
   return names.map((name) => JSON.stringify(name)).join(", ");
 }

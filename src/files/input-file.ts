@@ -1,15 +1,15 @@
 import * as z from "zod";
 import type { Fixed } from "../platform/json.ts";
 
-/** The forms of files, by the ending of their names. `csv` is any text of cells, with any delimiter. */
+/** The formats of files. `csv` means any text with cells, whatever the delimiter. */
 const FORMATS = ["csv", "xlsx", "ndjson", "json"] as const;
 export type Format = (typeof FORMATS)[number];
 
-/** Encodings of files. `euc-kr` is what Korean Excel saves as CSV (CP949). */
+/** The encodings of files. `euc-kr` also stands for CP949, in which Korean Excel saves CSV files. */
 export const ENCODINGS = ["utf-8", "utf-16le", "utf-16be", "euc-kr", "windows-1252", "macintosh"] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
-/** Encodings by their common names. */
+/** The names of encodings in messages. */
 export const ENCODING_NAMES: Readonly<Record<Encoding, string>> = {
   "utf-8": "UTF-8",
   "utf-16le": "UTF-16",
@@ -19,21 +19,24 @@ export const ENCODING_NAMES: Readonly<Record<Encoding, string>> = {
   macintosh: "Mac Roman",
 };
 
-/** The possible delimiters of a text file, in the order in which they are tried. */
+/** The delimiters of text files, in the order in which they are tried. */
 export const DELIMITERS = [",", ";", "\t", "|"] as const;
 export type Delimiter = (typeof DELIMITERS)[number];
 
-/** How a sheet is read, whether specified or detected. With it the sheet can be read in the same way again. */
+/**
+ * How to read a sheet, as the caller said or as it was detected. It is stored, so that the sheet is always read in the
+ * same way.
+ */
 const sheetForm = z.object({
   delimiter: z.enum(DELIMITERS).exactOptional(),
   sheet: z.string().exactOptional(),
-  /** Headings by the column that they are read as. */
+  /** The heading of each column that is not read from its usual heading. */
   columns: z.record(z.string(), z.string()).exactOptional(),
   /** The separator of several Context IDs in one cell, in addition to line breaks. */
   separator: z.string().exactOptional(),
-  /** Columns whose blank cells repeat the cell above. */
+  /** Columns in which a blank cell means the cell above. */
   fillDown: z.array(z.string()).exactOptional(),
-  /** The lines of total rows, and of rows that explain the columns. They are skipped. */
+  /** The lines of rows that are skipped: totals, and rows that explain the columns. */
   subtotals: z.array(z.number()).exactOptional(),
   hints: z.array(z.number()).exactOptional(),
 });
@@ -41,57 +44,57 @@ export type SheetForm = Fixed<z.infer<typeof sheetForm>>;
 
 const count = z.number().exactOptional();
 
-/** The remarks about a sheet from when it was opened. A remark that does not apply is absent. */
+/** Observations about a sheet, most of them counts. Answers report those that are present. */
 const sheetSeen = z.object({
-  /** The line of the header, if it is not the first, and the number of filled rows above it. */
+  /** The line of the header if it is not the first, and how many filled rows are above it. */
   headerLine: count,
   above: count,
-  /** The number of ignored columns, and the first of them. */
+  /** How many columns were ignored, and the headings of the first ones. */
   ignored: count,
   ignoredHeadings: z.array(z.string()).exactOptional(),
-  /** Columns that were read from an alias of their heading. */
+  /** Columns with a heading that is an alias. */
   read: z.array(z.object({ column: z.string(), heading: z.string() })).exactOptional(),
-  /** The number of cells with several Context IDs, and the separators in them. */
+  /** Cells with several Context IDs. */
   severalIds: count,
-  /** The number of cells that contain commas, or other separators that do not separate. */
+  /** Cells with commas (`commas`) or other separators (`unseparated`) that were not used to separate Context IDs. */
   commas: count,
   unseparated: count,
-  /** The number of rows that continue the option above, and of cells that were filled down. */
+  /** Rows that continue the option above, and cells that got the value of the cell above. */
   continued: count,
   filled: count,
-  /** The number of blank group cells below filled ones. */
+  /** Blank group cells below filled ones. */
   blankGroups: count,
-  /** The number of cells whose Hangul was composed. */
+  /** Cells whose Hangul letters were composed to syllables. */
   composed: count,
-  /** The number of Context IDs that look like numbers with thousands separators. */
+  /** Context IDs that look like numbers with thousands separators. */
   grouped: count,
-  /** The number of Context IDs that look like dates. */
+  /** Context IDs that look like dates. */
   dates: count,
-  /** The number of line breaks inside cells of a text file: its lines are not the rows of a spreadsheet. */
+  /** Line breaks inside cells of a text file. They make line numbers differ from the row numbers of a spreadsheet. */
   lineBreaks: count,
-  /** The number of events with the `tx_id` of an earlier one. */
+  /** Events with the `tx_id` of an earlier event. */
   repeatedTx: count,
-  /** The number of numeric Context IDs that are shorter than all others. */
+  /** Context IDs of digits that are shorter than the others. */
   shorter: count,
-  /** The number of rows that repeat the header, as multi-page sheets do. They were skipped. */
+  /** Skipped rows that repeat the header. */
   repeated: count,
-  /** The number of rows that are about no option, as at the end of a template. They were skipped. */
+  /** Skipped rows without an option, as templates have them at the end. */
   template: count,
-  /** The number of names that had spaces around them, and of filled cells to the right of all headings. */
+  /** Names with spaces around them (`trimmed`), and filled cells to the right of all headings (`beyond`). */
   trimmed: count,
   beyond: count,
-  /** The heading of an ignored column that may hold the Context IDs, if no other does. */
+  /** The heading of an ignored column that may contain the Context IDs. Present if no other column does. */
   likelyContexts: z.string().exactOptional(),
-  /** The line of a total row at the end, in runs of earlier versions. */
+  /** The line of a total row at the end. Only in runs of earlier versions. */
   total: count,
-  /** The line of the first row that looks like a total row but is an option. */
+  /** The line of the first row that looks like a total but is an option. */
   notTotal: count,
-  /** The number of other sheets of the workbook, and the first of them. */
+  /** How many other sheets the workbook has, and the names of the first ones. */
   otherSheets: count,
   sheets: z.array(z.string()).exactOptional(),
-  /** The number of hidden rows, which were read. */
+  /** Hidden rows. They were read. */
   hidden: count,
-  /** Whether links, macros or formulas of the workbook were ignored. */
+  /** Formulas of the workbook, whose stored values were read, and whether it has macros, which were ignored. */
   formulas: count,
   macros: z.literal(true).exactOptional(),
   /** The targeting that the first filled row names. */
@@ -99,29 +102,29 @@ const sheetSeen = z.object({
 });
 export type SheetSeen = Fixed<z.infer<typeof sheetSeen>>;
 
-/** The caller's arguments about a sheet, and the facts that its file name states: the basis of the detection. */
+/** What the caller and the file name say about a sheet. The rest of its form is detected. */
 const sheetGiven = z.object({
   sheet: z.union([z.string(), z.number()]).exactOptional(),
   columns: z.record(z.string(), z.string()).exactOptional(),
   separator: z.string().exactOptional(),
   fillDown: z.array(z.string()).exactOptional(),
   isTabbed: z.literal(true).exactOptional(),
-  /** The maximum length of a line, in bytes. */
+  /** The maximum length of a line in bytes. */
   maxBytes: count,
 });
 
-/** A file, identified by its content and not by its path. */
+/** A file of the caller, identified by its contents instead of its path. */
 export const inputFile = z.object({
   format: z.enum(FORMATS),
   encoding: z.enum(ENCODINGS),
-  /** SHA-256 of its bytes, in hexadecimal digits. */
+  /** The SHA-256 of the file in hexadecimal digits. */
   digest: z.string(),
-  /** For sheets only; absent in runs of earlier versions. */
+  /** Present for sheets only. Absent in runs of earlier versions. */
   given: sheetGiven.exactOptional(),
-  /** Absent for a sheet whose form was not yet detected when its call answered. */
+  /** Absent if the file is no sheet, or its form was not detected yet when the call was answered. */
   sheet: sheetForm.exactOptional(),
   seen: sheetSeen.exactOptional(),
-  /** The ID and names by which its rows may refer to the targeting of the call. */
+  /** The ID and the names that mean the targeting of the call in the rows of the file. */
   targeting: z.array(z.string()).exactOptional(),
 });
 export type InputFile = Fixed<z.infer<typeof inputFile>>;

@@ -3,16 +3,20 @@ import type { ByteSource } from "../platform/held-folder.ts";
 import type { Encoding } from "./input-file.ts";
 import { textOf } from "./text.ts";
 
-/** The JSON text of one row, and the line on which it begins, counted from 1. */
+/** The JSON text of a row, and the line on which it begins, from 1. */
 export interface JsonText {
   readonly line: number;
   readonly text: string;
 }
 
-/** Yields the non-empty lines of an NDJSON file, piece by piece. Throws a FileError for bytes in another encoding. */
+/**
+ * Yields the lines of an NDJSON file that are not blank, in batches. Throws a FileError if the bytes are not in
+ * `encoding`.
+ */
 export async function* ndjsonTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {
   let line = 1;
-  // Joined at the line end, so that a long line is not searched again with each piece.
+  // The parts of an unfinished line. They are joined when it ends, so that a long line is not searched again with each
+  // part.
   let begun: string[] = [];
   const takeLines = (text: string): readonly JsonText[] => {
     const [first = "", ...others] = text.split("\n");
@@ -32,11 +36,11 @@ function textAt(line: number, text: string): readonly JsonText[] {
 }
 
 const NOT_AN_ARRAY =
-  "A .json file holds one array of rows: [{...}, {...}]. One object a line is NDJSON: name it .ndjson.";
+  "A .json file must contain one array of rows: [{...}, {...}]. If each line is one object, name the file .ndjson.";
 
 /**
- * Splits a file with one JSON array into its elements, piece by piece, so that it is never in memory as a whole.
- * Elements are not parsed. Throws a FileError if it is not an array.
+ * Yields the elements of a file with one JSON array as unparsed texts, in batches, so that the whole file is never in
+ * memory. Throws a FileError if the file is not one array.
  */
 export async function* jsonArrayTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {
   const splitter = new ArraySplitter();
@@ -45,14 +49,14 @@ export async function* jsonArrayTexts(bytes: ByteSource, encoding: Encoding): As
 }
 
 class ArraySplitter {
-  /** The number of open brackets: 0 before the array, 1 between elements; -1 after the array. */
+  /** How many brackets are open: 0 before the array, 1 between its elements. -1 after the array. */
   #depth = 0;
   #inText = false;
   #escaped = false;
   #line = 1;
   #elementLine = 1;
   #element = "";
-  /** Whether the element has begun, apart from white space. */
+  /** Whether the current element has a character other than white space. */
   #begun = false;
 
   take(chunk: string): readonly JsonText[] {
@@ -88,7 +92,7 @@ class ArraySplitter {
     return found;
   }
 
-  /** Throws a FileError if the array has not ended. */
+  /** Throws a FileError if the array is not closed. */
   end(): void {
     if (this.#depth >= 0)
       throw new FileError(`the JSON array of the file is not closed (line ${this.#line})`, NOT_AN_ARRAY);
@@ -100,7 +104,10 @@ class ArraySplitter {
     else if (character === '"') this.#inText = false;
   }
 
-  /** Allows only white space before and after the array. Returns the position where the next element may begin. */
+  /**
+   * Handles a character before or after the array, where only white space is allowed. Returns the position where the
+   * next element can begin.
+   */
   #outside(character: string, at: number): number {
     if (this.#depth === 0 && character === "[") this.#depth = 1;
     else if (/\S/.test(character)) {

@@ -1,6 +1,6 @@
 import { FileError } from "../platform/files.ts";
 
-/** The unit whose size is limited in a file: a line, or a JSON value at most `jsonDepth` brackets deep. */
+/** What the size limit applies to: each line, or each JSON value nested in at most `jsonDepth` brackets. */
 export type BoundedUnit = "line" | { readonly jsonDepth: number };
 
 const MEGABYTE = 1_048_576;
@@ -9,7 +9,8 @@ const OPENING: readonly number[] = [0x5b, 0x7b];
 const CLOSING: readonly number[] = [0x5d, 0x7d];
 
 /**
- * Passes a content on. Throws a FileError with the line of the first unit over `mostBytes`, before reading more of it.
+ * Yields the bytes unchanged. At the first unit over `mostBytes`, throws a FileError with its line and reads no
+ * further.
  */
 export async function* withinLineLimit(
   content: AsyncIterable<Uint8Array>,
@@ -23,7 +24,7 @@ export async function* withinLineLimit(
   }
 }
 
-/** Checks a content piece by piece, like `withinLineLimit`. */
+/** Returns a function that checks the next bytes, and throws as `withinLineLimit` does. */
 export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Array) => void {
   const endsUnit = unitEnds(unit);
   let line = 1;
@@ -38,7 +39,7 @@ export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Ar
         unitBytes = 0;
         isBlank = true;
       } else unitBytes += 1;
-      // White space before a value counts as part of it, but its line is the line of its first character.
+      // White space before a value adds to its size, but the value begins on the line of its first other character.
       if (isBlank && byte > SPACE && unitBytes > 0) {
         isBlank = false;
         unitLine = line;
@@ -48,7 +49,7 @@ export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Ar
   };
 }
 
-/** Reports for each byte whether a unit ends with it. */
+/** Returns a function that says for each byte whether a unit ends with it. */
 function unitEnds(unit: BoundedUnit): (byte: number) => boolean {
   if (unit === "line") return (byte) => byte === NEWLINE;
   let isQuoted = false;

@@ -4,10 +4,10 @@ import { FileError } from "../platform/files.ts";
 import { type ByteSource, bytesAt } from "../platform/held-folder.ts";
 import type { ValidColumns } from "./columns.ts";
 import type { SheetArguments } from "./detect-sheet.ts";
+import { markUndetected, withDetectedForm } from "./detected-form.ts";
 import { findFile } from "./folders.ts";
 import type { Encoding, Format, InputFile } from "./input-file.ts";
 import { type BoundedUnit, lineLimit } from "./line-limit.ts";
-import { lookedAt, toBeLookedAt } from "./looked-at.ts";
 import type { OpenedFile } from "./rows.ts";
 import { EncodingDetector } from "./text.ts";
 
@@ -22,14 +22,14 @@ const BY_ENDING: Readonly<Record<string, Format>> = {
   ".json": "json",
 };
 
-/** The unit of a file of rows whose size is limited when it is opened: the part that is in memory at once. */
+/** The part of a file that is in memory at one time. Its size is limited. */
 const UNITS: Readonly<Record<Exclude<Format, "xlsx">, BoundedUnit>> = {
   csv: "line",
   ndjson: "line",
   json: { jsonDepth: 1 },
 };
 
-/** A workbook is in memory in its compressed form. */
+/** A whole workbook is in memory while it is compressed. */
 const MAX_PACKED_BYTES = 104_857_600;
 
 export interface FileRules {
@@ -38,8 +38,8 @@ export interface FileRules {
 }
 
 /**
- * Opens a file of rows in an allowed folder; the form of a sheet is detected later (`lookedAt`). Throws a FileError for
- * a forbidden, missing or unknown file, or a line that is too long.
+ * Opens a file in an allowed folder. The form of a sheet is not detected yet (`withDetectedForm` does that). Throws a FileError
+ * if the file is outside the folders, does not exist, has an unknown format, or has a line that is too long.
  */
 export async function openFile(
   path: string,
@@ -58,7 +58,7 @@ interface NamedContent {
   readonly maxLineBytes: number | undefined;
 }
 
-/** Opens the content of a file, and detects its form. Throws like `openFile` and `lookedAt`. */
+/** Opens a file that was already read, and detects its form. Throws the errors of `openFile` and `withDetectedForm`. */
 export async function openBytes(
   bytes: ByteSource,
   named: NamedContent,
@@ -66,10 +66,12 @@ export async function openBytes(
   shape: ValidColumns,
 ): Promise<OpenedFile> {
   const opened = await unreadBytes(bytes, named, given);
-  return { ...opened, file: await lookedAt(bytes, opened.file, shape) };
+  return { ...opened, file: await withDetectedForm(bytes, opened.file, shape) };
 }
 
-/** Opens the content of a file without detecting the form of a sheet. Throws a FileError if its form is unknown. */
+/**
+ * Opens a file that was already read. Does not detect the form of a sheet. Throws a FileError if the format is unknown.
+ */
 export async function unreadBytes(
   bytes: ByteSource,
   { path, format: named, maxLineBytes }: NamedContent,
@@ -77,7 +79,7 @@ export async function unreadBytes(
 ): Promise<OpenedFile> {
   const hash = createHash("sha256");
   const encodings = new EncodingDetector();
-  // An empty file is not an archive.
+  // An empty file has no bytes of an archive, so it counts as a text even if its name ends in .xlsx.
   let format: Format = named === "xlsx" ? "csv" : named;
   let check: ((chunk: Uint8Array) => void) | undefined;
   let size = 0;
@@ -103,24 +105,26 @@ export async function unreadBytes(
     ...(extname(path).toLowerCase() === ".tsv" && { isTabbed: true as const }),
     ...(maxLineBytes !== undefined && { maxBytes: maxLineBytes }),
   };
-  return { file: toBeLookedAt({ ...file, given }), bytes, size };
+  return { file: markUndetected({ ...file, given }), bytes, size };
 }
 
-/** Returns the encoding of a file. JSON is Unicode: other bytes in it are an error. */
+/**
+ * Returns the encoding of a file. JSON must be UTF-8 or UTF-16, so any other counts as UTF-8 and reading reports it.
+ */
 function encodingOf(format: Format, encodings: EncodingDetector): Encoding {
   if (format === "xlsx") return "utf-8";
   const found = encodings.found();
   return format === "csv" || found.startsWith("utf-") ? found : "utf-8";
 }
 
-/** Returns the format that the ending of a file's name means; undefined for an unknown ending. */
+/** Returns the format that the extension of a path means. Undefined for an unknown extension. */
 export function formatOf(path: string): Format | undefined {
   return BY_ENDING[extname(path).toLowerCase()];
 }
 
 const AS_XLSX = "Open it in a spreadsheet program and save it as .xlsx or as CSV UTF-8.";
 
-/** How to save the files of other programs in a readable form, by the ending of their names. */
+/** How to save files of other programs in a format that can be read, by extension. */
 const FOREIGN: Readonly<Record<string, readonly [what: string, remedy: string]>> = {
   ".xls": ["an old Excel workbook", AS_XLSX],
   ".xlsb": ["a binary Excel workbook", AS_XLSX],
@@ -129,7 +133,7 @@ const FOREIGN: Readonly<Record<string, readonly [what: string, remedy: string]>>
   ".gsheet": ["a link to a Google sheet", "In Google Sheets: File, Download, Microsoft Excel (.xlsx)."],
 };
 
-/** Returns the error for a file whose name has no readable form. */
+/** Returns the error for a file with an extension that cannot be read. */
 export function unknownForm(path: string, further = ""): FileError {
   const foreign = FOREIGN[extname(path).toLowerCase()];
   if (foreign !== undefined) {
@@ -141,7 +145,7 @@ export function unknownForm(path: string, further = ""): FileError {
   );
 }
 
-/** Returns the form of a file by its first bytes, regardless of its name. Throws a FileError for an unreadable form. */
+/** Returns the format of a file by its first bytes, whatever its name. Throws a FileError if it cannot be read. */
 function formatByContent(chunk: Uint8Array, named: Format, path: string): Format {
   const first = Buffer.from(chunk.subarray(0, 8)).toString("latin1");
   const quoted = JSON.stringify(path);

@@ -2,11 +2,10 @@ import { headingOf, NONE } from "./columns.ts";
 import { inertCell, workbookCell } from "./sheet-writing.ts";
 import type { SheetFormat, WrittenRow } from "./written-rows.ts";
 
-/** An option as a row of a sheet. */
 export interface SheetOption {
   readonly _id: string;
   readonly name: string;
-  /** Absent at the top level. */
+  /** Absent if the option is at the top level. */
   readonly groupName?: string | undefined;
   readonly isGroup: boolean;
   readonly exposeChildren?: boolean | undefined;
@@ -15,15 +14,14 @@ export interface SheetOption {
 
 const COLUMNS = ["_id", "name", "parentName", "contexts", "op", "type", "exposeChildren"] as const;
 
-/** The header of a sheet of options. */
 export const OPTION_HEADER: WrittenRow = { cells: COLUMNS.map(headingOf) };
 
-/** A cell of Excel can contain 32,767 characters. */
+/** A cell of Excel can contain 32,767 characters; this leaves some room. */
 const MAX_CHARACTERS = 32_000;
 
 /**
- * Returns an option as rows of a sheet: several if its Context IDs do not fit into one cell. All are written, so that
- * `Set` changes nothing.
+ * Returns an option as rows of a sheet. It takes several rows if its Context IDs do not fit into one cell. All rows
+ * have the action `Set`, so reading the sheet again changes nothing.
  */
 export function optionCells(option: SheetOption, { format }: SheetFormat): readonly WrittenRow[] {
   const { _id, name, groupName = NONE, isGroup, exposeChildren, contexts } = option;
@@ -38,17 +36,23 @@ function yesOrNo(is: boolean): string {
   return is ? "yes" : "no";
 }
 
-/** A Context ID that cannot be separated from others by `|`. Decomposed Hangul would be composed. */
+/**
+ * Matches a Context ID that would change if it were written between `|`: it contains a separator or looks like a
+ * formula or a list. Decomposed Hangul is included, because reading a sheet composes it.
+ */
 const NEEDS_LIST = /[|;\r\n\u1100-\u11ff]|^'*[=+\-@\t]|^\[/;
 
-/** Returns Context IDs as cells that spreadsheets accept, separated by `|`, or as a JSON array if necessary. */
+/**
+ * Returns Context IDs as cells of the size that spreadsheets accept. They are separated by `|`, or form a JSON array if
+ * one of them needs it.
+ */
 export function contextCells(contexts: readonly string[]): readonly string[] {
   if (contexts.length === 0) return [NONE];
   const parts: string[][] = [];
   let part: string[] = [];
   let length = 0;
   for (const id of contexts) {
-    // The upper limit: every character is escaped.
+    // The maximum, if every character must be escaped.
     const size = NEEDS_LIST.test(id) ? 6 * id.length + 4 : id.length + 4;
     if (part.length === 0 || length + size > MAX_CHARACTERS) {
       part = [];

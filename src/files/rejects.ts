@@ -8,15 +8,15 @@ import { BYTE_ORDER_MARK, csvLine } from "./delimited.ts";
 import type { InputFile } from "./input-file.ts";
 import { type FailedObject, type FileRow, type RestRow, type RowContent, type RowShape, rowsOf } from "./rows.ts";
 
-/** The failures by the index of their rows, and the texts of their reasons. */
+/** The failures of each row, by index, and a function that describes a reason. */
 export interface Rejected {
   readonly failed: ReadonlyMap<number, readonly FailedObject[]>;
   readonly words: (reason: Reason) => string;
 }
 
 /**
- * Yields the failed rows of a file with their reasons, to be corrected and read again: CSV for a sheet, otherwise
- * NDJSON in which a row keeps only its failed parts.
+ * Yields the failed rows of a file with their reasons, so that they can be corrected and read again. The rows of a
+ * sheet become CSV. Other rows become NDJSON and keep only the parts that failed.
  */
 export async function* rejectedRows<Item>(
   bytes: ByteSource,
@@ -50,7 +50,7 @@ export async function* rejectedRows<Item>(
   }
 }
 
-/** Returns the failures of a row: its own, or those of its item, which are reported under the first row of the item. */
+/** Returns the failures of a row. If several rows form one item, its failures are stored under the first of them. */
 function failedIn<Item>(
   { index, content }: FileRow<Item>,
   failed: Rejected["failed"],
@@ -81,7 +81,9 @@ function withReason(cells: readonly string[], columns: number, place: number, wo
   return place < 0 ? [...row, words] : row.with(place, words);
 }
 
-/** Returns the objects of a run that failed, or were not attempted because of a failure, by the index of their rows. */
+/**
+ * Returns the objects of a run that failed, or were not sent because another object failed, by the index of their row.
+ */
 export function failedRows(state: ReportedState): ReadonlyMap<number, readonly FailedObject[]> {
   const failed = new Map<number, FailedObject[]>();
   const counts = state.counts();

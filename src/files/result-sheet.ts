@@ -8,34 +8,38 @@ import { type SheetHeader, type SheetRow, sheetRecords, sheetRows } from "./shee
 import { inertCell, uninertCell, workbookCell } from "./sheet-writing.ts";
 import type { SheetFormat, WrittenRow } from "./written-rows.ts";
 
-/** The result of a row. */
 export interface RowResult {
   readonly result: string;
   readonly problem?: string | undefined;
   readonly howToFix?: string | undefined;
   readonly _id?: string | undefined;
-  /** The default actions for the option of a row and for its Context IDs, if the cells of the row have none. */
+  /** What was done with the option and its Context IDs. Written if the row has no own action. */
   readonly action?: string;
   readonly contextAction?: string;
-  /** The columns of which one is wrong; the first that the sheet has is marked. */
+  /** The columns that may be wrong. The first of them that the sheet has is marked. */
   readonly columns?: readonly string[];
-  /** In a workbook, the position of the wrong cell instead. */
+  /** In a workbook: the position of the wrong cell. It is marked instead of a column. */
   readonly at?: number | undefined;
 }
 
-/** The sheet that the caller sent, and the results of its rows. */
+/** The caller's sheet, and how to find the result of each row. */
 export interface ResultSource {
   readonly bytes: ByteSource;
   readonly file: Pick<InputFile, "format" | "encoding" | "sheet">;
   readonly shape: ValidColumns;
-  /** Creates a function that identifies the item of a row, if several rows may belong to one. */
+  /** Returns a reader of the key of a row. Rows with the same key belong to one item. */
   readonly keyReader: (header: SheetHeader) => (cells: readonly string[]) => string | undefined;
-  /** Returns the result of a row, by its line and the first line of its item; undefined: the row is omitted. */
+  /**
+   * Returns the result of a row. `ownerLine` is the line of the first row of its item. Undefined: the row is omitted.
+   */
   readonly resultOf: (row: SheetRow, ownerLine: number, header: SheetHeader) => RowResult | undefined;
   readonly columns: readonly ResultColumn[];
 }
 
-/** The added columns in their order, with the headings of each. */
+/**
+ * The headings of each added column, in the order in which they are added. An existing column with one of them is
+ * reused.
+ */
 const COLUMNS = {
   _id: [headingOf("_id")],
   action: [headingOf("action")],
@@ -46,14 +50,13 @@ const COLUMNS = {
 } as const;
 export type ResultColumn = keyof typeof COLUMNS;
 
-/** The columns of every sheet with results, and those of a sheet of options. */
+/** Every sheet with results has these columns; a sheet of options also has those of OPTION_RESULT_COLUMNS. */
 export const RESULT_COLUMNS: readonly ResultColumn[] = ["result", "problem", "howToFix"];
 export const OPTION_RESULT_COLUMNS: readonly ResultColumn[] = ["_id", "action", "op", ...RESULT_COLUMNS];
 
 /**
- * Yields the rows of the caller's sheet in order, each with its result. Rows above the header, blank rows and total
- * rows stay unchanged. A workbook's rows keep their positions. Throws a FileError if the sheet cannot be
- * read.
+ * Yields the rows of the caller's sheet in their order, with their results. Rows above the header, blank rows and total
+ * rows stay unchanged. In a workbook, rows keep their positions. Throws a FileError if the sheet cannot be read.
  */
 export async function* resultRows(source: ResultSource, form: SheetFormat): AsyncGenerator<WrittenRow> {
   const { bytes, file, shape } = source;
@@ -67,7 +70,7 @@ export async function* resultRows(source: ResultSource, form: SheetFormat): Asyn
   let omitted = 0;
   for await (const batch of sheetRecords({ bytes, file })) {
     for (const record of batch) {
-      // A workbook does not contain its empty rows.
+      // A workbook does not store empty rows, so they are added here.
       for (; form.format === "xlsx" && written < record.line - 1 - omitted; written += 1) yield { cells: [] };
       const isHead = record.line === writer.header.line;
       let shown = isHead ? writer.head() : undefined;
@@ -156,7 +159,7 @@ class ResultWriter {
     put("result", found.result);
     put("problem", found.problem ?? "");
     put("howToFix", found.howToFix ?? "");
-    // Cells to the right of the header stay, because they are the problem of the row.
+    // Cells to the right of the header are kept, because they are the problem of this row.
     const beyond = row.raw.slice(own).map((cell) => this.#own(cell));
     if (beyond.some((cell) => cell !== "")) cells.push(...beyond);
     const { problem, howToFix } = found;
@@ -165,13 +168,16 @@ class ResultWriter {
     return { cells, marks: [{ column, comment: howToFix === undefined ? problem : `${problem}\n${howToFix}` }] };
   }
 
-  /** Returns the position of the first of the columns that the sheet has; otherwise of the column with the problem. */
+  /** Returns the position of the first of these columns that the sheet has. If it has none: the column "Problem". */
   #marked(columns: readonly string[]): number {
     const found = columns.map((column) => this.header.at(column)).find((at) => at >= 0);
     return found ?? this.#at.get("problem") ?? 0;
   }
 
-  /** Formats a cell of the person. In a text file, a formula gets a quote in front, unless it is a number. */
+  /**
+   * Returns a cell of the caller's sheet. In a text file, a formula gets an apostrophe in front, so that spreadsheets
+   * do not run it.
+   */
   #own(cell: string): string {
     if (cell === NO_VALUE) return "";
     const isText = this.#form.format === "csv" && !NUMBER.test(cell);

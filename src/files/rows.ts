@@ -5,9 +5,9 @@ import { parseJson } from "../platform/json.ts";
 import { ownReason, type Reason, type ReportedObject, type RowCounts } from "../runs/outcome.ts";
 import type { Header, ValidColumns } from "./columns.ts";
 import { REASON_COLUMN } from "./columns.ts";
+import { type ReadableFile, withDetectedForm } from "./detected-form.ts";
 import type { InputFile } from "./input-file.ts";
 import { type JsonText, jsonArrayTexts, ndjsonTexts } from "./json-texts.ts";
-import { lookedAt, type ReadableFile } from "./looked-at.ts";
 import type { SheetHeader } from "./sheet-rows.ts";
 
 export interface OpenedFile {
@@ -17,29 +17,29 @@ export interface OpenedFile {
 }
 
 /**
- * The content of a row: an item, or why it is unusable. Rows with the same `key` are merged into one item, which is
- * unusable if one of them is.
+ * A row as an item, or the reason why it is unusable. Rows with the same `key` are merged into one item. That item is
+ * unusable if one of its rows is.
  */
 export type RowContent<Item> =
   | { readonly item: Item; readonly key?: string | undefined }
   | { readonly reason: Reason; readonly key?: string | undefined };
 
-/** Further settings that determine how the rows of a sheet are read. */
+/** What is known about a sheet besides its header. */
 export interface MoreOfSheet {
-  /** The separator of several Context IDs in one cell; absent: not detected. */
+  /** The separator of several Context IDs in one cell. Absent if it was not detected. */
   readonly separator?: string | undefined;
-  /** The separator of cells; absent for a workbook. */
+  /** The separator of cells. Absent for a workbook. */
   readonly delimiter?: string | undefined;
-  /** The ID and names of the targeting of the call; absent: rows may name any. */
+  /** The ID and the names of the call's targeting. Absent: rows may name any targeting. */
   readonly targeting?: readonly string[] | undefined;
 }
 
 export interface RowShape<Item> extends ValidColumns {
-  /** Creates the reader of the rows of a sheet. Throws a FileError if its columns are inconsistent. */
+  /** Returns a reader of the rows of a sheet. Throws a FileError if its columns contradict each other. */
   readonly fromCells: (header: Header, more: MoreOfSheet) => (cells: readonly string[]) => RowContent<Item>;
-  /** Reads a row of an NDJSON file, or an element of a JSON array. */
+  /** Reads one line of an NDJSON file or one element of a JSON array. */
   readonly fromValue: (value: unknown) => RowContent<Item>;
-  /** Merges another row with the same key into an item. Returns the reason if they contradict each other. */
+  /** Merges a row into the item with the same key. Returns the reason if they contradict each other. */
   readonly merge: (item: Item, further: Item) => Reason | undefined;
   /** Returns the rows to send again for an item with failed objects, each with its reason. */
   readonly rest: (item: Item, failed: readonly FailedObject[]) => readonly RestRow[];
@@ -55,28 +55,26 @@ export interface RestRow {
   readonly reason: Reason;
 }
 
-/** A row of a call: its position and its content. */
 export interface Row<Item> {
   readonly content: RowContent<Item>;
-  /** The position among the items, or the data row of the file, counted from 0. */
+  /** The position among the items of the call, or among the rows of the file, from 0. */
   readonly index: number;
-  /** For a file: the line on which it begins, counted from 1. */
+  /** The line of the file on which the row begins, from 1. */
   readonly line?: number;
-  /** The number of empty rows skipped before it, or after the last row; absent if there were none. */
+  /** How many empty rows were skipped before this row, or after it if it is the last. Absent if there were none. */
   readonly skipped?: number;
 }
 
-/** A row of a file, with its original text for the file of failed rows. */
+/** A row of a file, with its original text. The file of failed rows repeats that text. */
 export interface FileRow<Item> extends Row<Item> {
-  /** The line on which it begins, counted from 1. */
   readonly line: number;
-  /** The cells of a row of a sheet, or the JSON text of any other row. */
+  /** The cells of a sheet's row, or the JSON text of another row. */
   readonly raw: readonly string[] | string;
 }
 
 /**
- * Yields the rows of a file in order. `onHeader` receives the header of a sheet; an unusable row has its reason. Throws
- * a FileError if the whole file cannot be read.
+ * Yields the rows of a file in order. Calls `onHeader` with the header of a sheet. An unusable row has a reason. Throws
+ * a FileError if the file cannot be read at all.
  */
 export async function* rowsOf<Item>(
   bytes: ByteSource,
@@ -86,7 +84,7 @@ export async function* rowsOf<Item>(
 ): AsyncGenerator<readonly FileRow<Item>[]> {
   const { format, encoding } = file;
   if (format === "csv" || format === "xlsx")
-    yield* sheetFileRows(bytes, await lookedAt(bytes, file, shape), shape, onHeader);
+    yield* sheetFileRows(bytes, await withDetectedForm(bytes, file, shape), shape, onHeader);
   else yield* jsonRows(format === "json" ? jsonArrayTexts(bytes, encoding) : ndjsonTexts(bytes, encoding), shape);
 }
 
@@ -99,7 +97,7 @@ async function* sheetFileRows<Item>(
   let read: ((cells: readonly string[]) => RowContent<Item>) | undefined;
   let columns = 0;
   let index = 0;
-  // Loaded with the first sheet.
+  // Imported only when a file is a sheet, which makes the start faster.
   const { sheetRows } = await import("./sheet-rows.ts");
   const rows = sheetRows({ bytes, file, shape }, (header) => {
     onHeader(header);
@@ -127,7 +125,7 @@ async function* jsonRows<Item>(
   }
 }
 
-/** Returns whether a text is the first line of an exported targeting, with its version and targeting. */
+/** Returns whether a text is the first line of an exported targeting, which has no option. */
 function isHead(text: string): boolean {
   const value = text.startsWith('{"version":') ? parseJson(text) : undefined;
   return typeof value === "object" && value !== null && "version" in value && "targeting" in value;
@@ -146,28 +144,28 @@ function jsonRow<Item>(text: string, shape: RowShape<Item>): RowContent<Item> {
   return shape.fromValue(row);
 }
 
-/** Returns the content of an unusable row. `problem` is a code that `answers/` turns into a sentence. */
+/** Returns an unusable row. `problem` is a code that `answers/` turns into a sentence. */
 export function invalidRow(problem: string, detail: Readonly<Record<string, unknown>>): { readonly reason: Reason } {
   return { reason: ownReason("INVALID_ROW", { problem, ...detail }) };
 }
 
-/** An item of a call, or the reason why it is unusable. `line` is set if it came from a file. */
+/** An item of a call, or the reason why it is unusable. `line` is present if it comes from a file. */
 export type GivenItem<Item> = {
   readonly index: number;
   readonly line?: number;
-  /** The number of other rows that were merged into it, and of empty rows that were skipped. */
+  /** How many other rows were merged into the item, and how many empty rows were skipped. */
   readonly merged?: number;
   readonly skipped?: number;
 } & ({ readonly item: Item } | { readonly reason: Reason });
 
-/** Returns the position of an item, as reports show it. */
+/** Returns the position of an item as reports show it. */
 export function placeOf({ index, line }: { readonly index: number; readonly line?: number }) {
   return line === undefined ? { index } : { index, line };
 }
 
 const ITEMS_AT_ONCE = 2000;
 
-/** Yields the items of a call as rows. Other calls get their turn after each part of many items. */
+/** Yields the items of a call as rows. Lets other calls run after every ITEMS_AT_ONCE items. */
 export async function* rowsOfItems<Item>(items: readonly Item[]): AsyncGenerator<readonly Row<Item>[]> {
   for (let from = 0; from < items.length; from += ITEMS_AT_ONCE) {
     if (from > 0) await nextTurn();
@@ -176,14 +174,14 @@ export async function* rowsOfItems<Item>(items: readonly Item[]): AsyncGenerator
   }
 }
 
-/** Returns the items of a call with their positions, counted from 0. */
+/** Returns the items of a call with their positions, from 0. */
 export function givenItems<Item>(items: readonly Item[]): readonly GivenItem<Item>[] {
   return items.map((item, index) => ({ index, item }));
 }
 
 /**
- * Returns the items of a file. Rows with the same key become one item with the index of the first. An unusable row
- * fails alone, unless an item has its key.
+ * Returns the items of a file. Rows with the same key become one item with the index of the first row. If one of them
+ * is unusable, so is the item. Any other unusable row fails alone.
  */
 export async function itemsIn<Item>(
   bytes: ByteSource,
@@ -232,14 +230,14 @@ export async function itemsIn<Item>(
   return given;
 }
 
-/** Returns the number of rows of a file, by their result. */
+/** Counts the rows of a file that were read, merged and skipped. */
 export function rowCounts(given: readonly GivenItem<unknown>[]): RowCounts {
   const sum = (field: "merged" | "skipped"): number => given.reduce((total, one) => total + (one[field] ?? 0), 0);
   const merged = sum("merged");
   return { read: given.length + merged, merged, skipped: sum("skipped") };
 }
 
-/** Returns why the fields of an NDJSON or JSON row are invalid: the first problem, with the valid fields. */
+/** Returns why the fields of a JSON row are invalid: the first problem, and the valid fields. */
 export function fieldProblem(issues: readonly z.core.$ZodIssue[], schema: z.ZodObject): Reason {
   const [issue] = issues;
   if (issue?.code === "unrecognized_keys") {

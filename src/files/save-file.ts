@@ -10,14 +10,13 @@ import type { SheetFormat } from "./written-rows.ts";
 
 export type SavedForm = SheetFormat | { readonly format: "ndjson" };
 
-/** The location of a new file, and its format. */
 export interface FreePlace extends Place {
   readonly form: SavedForm;
 }
 
 /**
- * Finds a location for a new file of rows. Throws a FileError if it may not be created or exists, or if `delimiter`
- * does not fit its format.
+ * Finds where a new file of rows can be created. Throws a FileError if it is not allowed, the file exists, or the
+ * format does not have `delimiter`.
  */
 export async function freePlaceFor(
   path: string,
@@ -29,7 +28,8 @@ export async function freePlaceFor(
 }
 
 /**
- * Returns the format of a file by its ending. Throws a FileError for an unknown one, or a `delimiter` that it lacks.
+ * Returns the format that the extension of a path means. Throws a FileError for an unknown extension, and for a
+ * `delimiter` that the format does not have.
  */
 export function savedForm(path: string, delimiter: string | undefined): SavedForm {
   const ending = extname(path).toLowerCase();
@@ -56,16 +56,16 @@ interface NewFile {
 }
 
 /**
- * Writes a file completely or not at all, and replaces none. Throws a FileError, also if the path now contains a link,
- * and the errors of `pieces`. `makeLink` creates a hard link.
+ * Creates a file completely or not at all. Throws a FileError if it exists or the path now contains a link, and the
+ * errors of `pieces`. `makeLink` creates a hard link.
  */
 export function saveFile(place: Place, pieces: NewFile["pieces"], makeLink = link): Promise<void> {
   return saveFiles([{ place, pieces }], makeLink);
 }
 
 /**
- * Writes files one after another, then names them, the first one last: if it exists, the others do, too. Throws like
- * `saveFile`.
+ * Writes several files, and gives them their names only when all are complete. The first file gets its name last: if it
+ * exists, the others do, too. Throws the errors of `saveFile`.
  */
 export async function saveFiles([file, ...others]: readonly NewFile[], makeLink = link): Promise<void> {
   if (file === undefined) return;
@@ -74,7 +74,7 @@ export async function saveFiles([file, ...others]: readonly NewFile[], makeLink 
   await saveBy(file, put, whole);
 }
 
-/** Replaces an existing file atomically; it keeps its mode. Throws like `saveFile`. */
+/** Replaces an existing file atomically and keeps its mode. Throws the errors of `saveFile`. */
 export async function replaceFile(place: Place, pieces: AsyncIterable<string>): Promise<void> {
   await saveBy({ place, pieces }, async (written, unfinished, path) => {
     await written.chmod((await stat(path)).mode & 0o777);
@@ -108,12 +108,12 @@ async function saveIn(
   const unfinished = folder.at(`.${name}.${randomBytes(6).toString("hex")}.unfinished`);
   const handle = await open(unfinished, "wx+");
   try {
-    // For systems that cannot hold a folder open: no byte may be written through a link.
+    // Some systems cannot hold a folder open. There this check ensures that no byte is written through a link.
     await folder.check();
     for await (const piece of pieces) await handle.appendFile(piece);
     await handle.datasync();
     await whole?.();
-    // The answer contains the path, so it must still be the path of this folder.
+    // The answer will contain the path, so the path must still lead to this folder.
     await folder.check();
     const path = folder.at(name);
     await put(handle, unfinished, path);
@@ -124,7 +124,7 @@ async function saveIn(
   }
 }
 
-/** Creates a hard link, which fails if a file exists. A rename would replace it. */
+/** Creates a hard link to the finished file. Unlike a rename, this fails if a file exists. */
 async function putInFreePlace(
   written: FileHandle,
   unfinished: string,
@@ -135,13 +135,13 @@ async function putInFreePlace(
     await makeLink(unfinished, place);
   } catch (thrown) {
     if (hasCode(thrown, "EEXIST")) throw thrown;
-    // FAT, exFAT and some network shares have no hard links. A copy replaces no file either, but is visible while
-    // incomplete.
+    // FAT, exFAT and some network shares have no hard links. A copy does not replace a file either, but is visible
+    // while it is incomplete.
     await copyTo(place, written);
   }
 }
 
-/** Copies from the open handle, because its name may now lead elsewhere. A failed copy is removed. */
+/** Copies from the open file, because its name may now mean another file. Removes an incomplete copy. */
 async function copyTo(place: string, written: FileHandle): Promise<void> {
   const copy = await open(place, "wx");
   let isWhole = false;
@@ -157,12 +157,11 @@ async function copyTo(place: string, written: FileHandle): Promise<void> {
   }
 }
 
-/** Returns the message of the operating system without its paths, some of which are descriptors of this process. */
+/** Returns the message of the operating system without its paths, because some are descriptors of this process. */
 function wordsOf(thrown: Error): string {
   return thrown.message.replace(/, \w+ '.*$/s, "");
 }
 
-/** Yields a text as the pieces of a file. */
 export async function* inOnePiece(text: string): AsyncGenerator<string> {
   yield text;
 }

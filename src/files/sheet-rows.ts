@@ -17,35 +17,35 @@ import { uninertCell } from "./sheet-writing.ts";
 import { textOf } from "./text.ts";
 import { isNumber, type RowKind, TotalRows } from "./total-rows.ts";
 
-/** The header of a sheet: its cells, and the positions of its columns. */
+/** The header of a sheet. `above` counts the filled rows above it. */
 export interface SheetHeader extends Header {
   readonly line: number;
   readonly cells: readonly string[];
   readonly above: number;
 }
 
-/** A filled row of a sheet below its header. */
+/** A filled row below the header of a sheet. */
 export interface SheetRow {
   readonly line: number;
-  /** Its cells as intended: filled down, with Hangul composed, and without the quotes before formulas. */
+  /** The cells after filling down, composing Hangul, and removing the apostrophes before formulas. */
   readonly cells: readonly string[];
-  /** Its cells as in the file, except for those that were filled down. */
+  /** The cells as they are in the file. Only cells that were filled down have a new value. */
   readonly raw: readonly string[];
   readonly places?: readonly CellPlace[];
-  /** The number of blank rows skipped before it, or after the last row; absent if there were none. */
+  /** How many blank rows were skipped before this row, or after it if it is the last. Absent if there were none. */
   readonly skipped?: number;
 }
 
-/** What is counted while a sheet is read (`sheetSeen` in `input-file.ts`). */
+/** The observations that are counted while a sheet is read (see `sheetSeen` in `input-file.ts`). */
 type SheetNotes = ReturnType<typeof noNotes>;
 
-/** Rows below the header that are no options, by their lines. They are skipped. */
+/** The lines of rows that are skipped because they are totals or explain the columns. */
 export interface SkippedLines {
   readonly subtotals: number[];
   readonly hints: number[];
 }
 
-/** Returns the counts of a sheet before anything was read. */
+/** Returns the observations with all counts at zero. */
 export function noNotes() {
   return {
     continued: 0,
@@ -61,24 +61,24 @@ export function noNotes() {
   };
 }
 
-/** How a sheet is to be read. */
+/** How to read a sheet. */
 export interface SheetReading {
   readonly bytes: ByteSource;
   readonly file: Pick<InputFile, "format" | "encoding" | "sheet" | "seen">;
   readonly shape: ValidColumns;
-  /** Whether rows contain the positions of their cells. */
+  /** Whether rows have the positions of their cells. */
   readonly withPlaces?: boolean;
   readonly maxBytes?: number | undefined;
   readonly notes?: SheetNotes;
-  /** Receives the lines to skip as they are found; absent: the lines stored with the file are skipped. */
+  /** Collects the lines of rows to skip as they are found. Absent: the lines stored with the file are skipped. */
   readonly skipped?: SkippedLines;
-  /** The records of the sheet, if they were found before. */
+  /** The records of the sheet, if they were already read. */
   readonly records?: AsyncIterable<readonly SheetRecord[]>;
 }
 
 /**
- * Yields the filled rows below the header of a sheet; `onHeader` receives the header, the first row with the required
- * columns. Throws a FileError if the whole sheet cannot be read.
+ * Yields the filled rows below the header of a sheet. The header is the first row with the required columns; `onHeader`
+ * is called with it. Throws a FileError if the sheet cannot be read at all.
  */
 export async function* sheetRows(
   reading: SheetReading,
@@ -97,7 +97,10 @@ export async function* sheetRows(
     onHeader(header);
     return new RowReader(header, reading);
   };
-  /** If no row has all required columns, the one with most of them is used. The error then names the missing ones. */
+  /**
+   * Begins with the row that has the most known columns, although no row has all required ones. The error then names
+   * those that are missing.
+   */
   const beginAnyhow = (): RowReader => {
     const filled = above.filter((one) => !isBlank(one));
     const [first] = filled;
@@ -114,7 +117,7 @@ export async function* sheetRows(
       if (notes !== undefined && file.format === "csv") notes.lineBreaks += lineBreaksIn(record);
       const isHead = rows === undefined && !isBlank(record) && isWhole(read(record.cells), shape);
       if (isHead && (head === undefined || columnCount(read(record.cells)) > columnCount(read(head.cells)))) {
-        // A row of headings above more headings is a title.
+        // This row has headings below it, so it is a title and not the header.
         if (head !== undefined) above.push(head);
         head = record;
       } else if (head !== undefined) {
@@ -131,8 +134,8 @@ export async function* sheetRows(
 }
 
 /**
- * Yields the records of a sheet of any form, including blank ones and those above its header. Throws a FileError if the
- * sheet cannot be read.
+ * Yields all records of a sheet of any format, including blank ones and those above the header. Throws a FileError if
+ * the sheet cannot be read.
  */
 export async function* sheetRecords({
   bytes,
@@ -154,7 +157,7 @@ export async function* sheetRecords({
   }
 }
 
-/** Yields the records of a text, piece by piece. Throws a FileError if its quotes do not match. */
+/** Yields the records of a text in batches. Throws a FileError if a quotation mark has no partner. */
 export async function* textRecords(
   bytes: ByteSource,
   encoding: Encoding,
@@ -170,18 +173,18 @@ export async function* textRecords(
   }
 }
 
-/** Returns whether a content is an archive, as workbooks are. */
+/** Returns whether the bytes are a ZIP archive, as workbooks are. */
 export async function isArchive(bytes: ByteSource): Promise<boolean> {
   for await (const [first, second, third] of bytes()) return first === 0x50 && second === 0x4b && third === 0x03;
   return false;
 }
 
-/** Returns whether a record is the first line of a CSV file that tells Excel its separator. */
+/** Returns whether a record is the line `sep=;` with which a CSV file tells Excel its delimiter. */
 function isSepLine([first = "", ...others]: readonly string[]): boolean {
   return /^sep=.?$/i.test(first.trim()) && others.every((cell) => cell === "");
 }
 
-/** Rates how much a row looks like a header: by its known columns, then by its texts. */
+/** Returns how much a row looks like a header: known columns count most, then cells with texts. */
 function likeness({ cells }: SheetRecord, read: (cells: readonly string[]) => Header): number {
   const texts = cells.filter((cell) => cell.trim() !== "" && !isNumber(cell.trim()));
   return columnCount(read(cells)) * LARGEST_HEADER + Math.min(texts.length, LARGEST_HEADER - 1);
@@ -197,14 +200,17 @@ function isBlank({ cells }: SheetRecord): boolean {
   return cells.every((cell) => cell.trim() === "");
 }
 
-/** Columns of an option that are repeated in rows without them. */
+/** Columns that belong to the option of a row. A row in which they are blank continues the row above. */
 const CONTINUED = ["_id", "name", "op", "action"];
-/** Columns that templates fill in every row. */
+/** Columns that templates fill in every row, also in rows without an option. */
 const PREFILLED = ["action", "op", "type", "exposeChildren", "targeting"];
-/** Columns of names, which have no spaces around them. */
+/** Columns with names, whose outer spaces are removed. */
 const NAMES = ["name", "parentName"];
 
-/** Reads rows below a header one by one. Holds back the last row, which may be a total row. */
+/**
+ * Reads the rows below a header one by one. Holds the latest row back until the next one shows whether it was the last,
+ * which may be a total.
+ */
 class RowReader {
   readonly #header: SheetHeader;
   readonly #notes: SheetNotes;
@@ -213,14 +219,14 @@ class RowReader {
   readonly #filled: readonly number[];
   readonly #continued: readonly number[];
   readonly #contextId: number;
-  /** The columns that are read, by position. */
+  /** Whether the column at each position is read. */
   readonly #read: readonly boolean[];
   readonly #names: readonly boolean[];
-  /** The positions of the columns that identify the option of a row. */
+  /** The positions of the columns that are read and that templates leave blank. A row without them has no option. */
   readonly #about: readonly number[];
-  /** The number of cells that count in a row. */
+  /** How many cells of a row are considered. */
   readonly #width: number;
-  /** Recognizes total rows; undefined if the lines to skip are known. */
+  /** Recognizes total rows. Undefined if the lines to skip are stored with the file. */
   readonly #totals: TotalRows | undefined;
   readonly #skipped: ReadonlySet<number>;
   readonly #found: SkippedLines | undefined;
@@ -299,8 +305,8 @@ class RowReader {
   }
 
   /**
-   * Returns whether a row is the header again, or its second row: it begins as the header does, and has only headings.
-   * A row of one cell may be an option that is called as its column is.
+   * Returns whether a row repeats the header or is its second line. It begins as the header does and contains only
+   * headings. A row with one cell does not count, because an option may have the name of its column.
    */
   #isHeader({ cells }: SheetRecord): boolean {
     const first = this.#read.indexOf(true);
@@ -328,7 +334,7 @@ class RowReader {
   }
 
   #meant(cell: string, at: number): string {
-    // Cells that a spreadsheet would run as a formula are written with a quote before them.
+    // An apostrophe before a formula was added when the file was written, so that spreadsheets do not run it.
     const text = uninertCell(cell);
     if (this.#isStrict || this.#read[at] !== true) return text;
     const composed = composedHangul(text);
@@ -340,7 +346,7 @@ class RowReader {
   }
 }
 
-/** Returns the position of a column to fill down, by name or heading. Throws a FileError if there is none. */
+/** Returns the position of a column named in `fillDown`, by name or heading. Throws a FileError if there is none. */
 function positionOf(column: string, header: SheetHeader): number {
   const plain = plainHeading(column);
   const at = header.names.findIndex(
@@ -350,7 +356,7 @@ function positionOf(column: string, header: SheetHeader): number {
   );
   if (at >= 0) return at;
   throw new FileError(
-    `fillDown names ${JSON.stringify(column)}, and the file has no such column`,
+    `fillDown names ${JSON.stringify(column)}, but the file has no such column`,
     `Columns that were read: ${header.names.filter((name) => name !== "").join(", ")}.`,
   );
 }

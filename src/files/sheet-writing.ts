@@ -3,8 +3,8 @@ import { DELIMITERS } from "./input-file.ts";
 import type { SheetFormat, WrittenSheet } from "./written-rows.ts";
 
 /**
- * Writes a sheet: as UTF-8 with a byte order mark, or as a workbook with a second sheet about values and limits. Throws
- * a FileError if a workbook cannot hold all rows.
+ * Writes a sheet: as UTF-8 text with a byte order mark, or as a workbook with a second sheet that explains allowed
+ * values and limits. Throws a FileError if a workbook cannot hold all rows.
  */
 export async function* writtenSheet(
   sheet: WrittenSheet,
@@ -21,27 +21,32 @@ export async function* writtenSheet(
 
 const TAB_NAMES = ["\t", "tab", "\\t"];
 
-/** Returns the delimiter that an argument names; undefined if it names none that can be written. */
+/** Returns the delimiter that an argument means. Undefined if files cannot be written with it. */
 export function delimiterNamed(text: string): string | undefined {
   if (TAB_NAMES.includes(text.toLowerCase())) return "\t";
   return DELIMITERS.find((one) => one === text && one !== "|");
 }
 
-/** A text that spreadsheets run as a formula, with or without quotes in front of it. */
+/** A text that spreadsheets would run as a formula, with or without apostrophes in front. */
 const FORMULA = /^'*[=+\-@\t\r]/;
 const QUOTED_FORMULA = /^'+[=+\-@\t\r]/;
 
-/** Returns a text for a cell of a text file, with a quote in front if a spreadsheet would run it as a formula. */
+/**
+ * Returns a text for a cell of a text file. A formula gets an apostrophe in front, so that spreadsheets do not run it.
+ */
 export function inertCell(text: string): string {
   return FORMULA.test(text) ? `'${text}` : text;
 }
 
-/** Returns a text for a cell of a workbook. Workbooks do not run texts, so `uninertCell` returns the text unchanged. */
+/**
+ * Returns a text for a cell of a workbook. Workbooks do not run texts, so only a text with an apostrophe before a
+ * formula gets another one, which `uninertCell` will remove.
+ */
 export function workbookCell(text: string): string {
   return QUOTED_FORMULA.test(text) ? `'${text}` : text;
 }
 
-/** Returns the text of a cell as it was before `inertCell` or `workbookCell`. */
+/** Returns the text of a cell without the apostrophe that `inertCell` or `workbookCell` added. */
 export function uninertCell(text: string): string {
   return QUOTED_FORMULA.test(text) ? text.slice(1) : text;
 }

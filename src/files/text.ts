@@ -4,18 +4,21 @@ import { ENCODING_NAMES, ENCODINGS, type Encoding } from "./input-file.ts";
 
 const LOST = "\uFFFD";
 const [NEWLINE, RETURN] = [0x0a, 0x0d];
-/** The number of bytes decoded at once: small, so that the previous text is freed soon. */
+/** How many bytes are decoded at a time. Small pieces let the previous text be freed early. */
 const PART_BYTES = 8192;
 
 /**
- * Decodes a content. A byte order mark overrides `encoding`. Throws a FileError with the line of the first invalid
- * bytes.
+ * Decodes bytes to text. A byte order mark overrides `encoding`. Throws a FileError with the line of the first bytes
+ * that are invalid.
  */
 export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGenerator<string> {
   let decode: Decode | undefined;
   let line = 1;
   let isMac: boolean | undefined;
-  /** Programs of old Macs, and Excel's "CSV (Macintosh)", end lines with a carriage return only. */
+  /**
+   * Replaces carriage returns with line feeds if no line ends otherwise. Programs of old Macs and Excel's "CSV
+   * (Macintosh)" write such files.
+   */
   const withLines = (text: string): string => {
     if (isMac === undefined && /\n|\r[^\n]/.test(text)) isMac = !text.includes("\n");
     return isMac === true ? text.replaceAll("\r", "\n") : text;
@@ -31,7 +34,7 @@ export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGener
   if (decode !== undefined) yield withLines(decode(undefined, line));
 }
 
-/** Decodes the next bytes, which begin on `line`; undefined says that there are no more. */
+/** Decodes the next bytes, which begin on `line`. Undefined means the end of the file. */
 type Decode = (chunk: Uint8Array | undefined, line: number) => string;
 
 async function decoderOf(encoding: Encoding): Promise<Decode> {
@@ -49,7 +52,10 @@ function native(encoding: Exclude<Encoding, "euc-kr">): Decode {
   };
 }
 
-/** Loads a decoder that knows all modern Korean syllables, as Excel saves them. Node's own knows only KS X 1001. */
+/**
+ * Returns a decoder for all modern Korean syllables, as Excel saves them. Node's own decoder knows only those of KS X
+ * 1001.
+ */
 async function cp949(): Promise<Decode> {
   const { getDecoder } = (await import("iconv-lite")).default;
   const decoder = getDecoder("cp949");
@@ -61,10 +67,10 @@ async function cp949(): Promise<Decode> {
   };
 }
 
-/** Counts the lines of a chunk that end before its first bytes that are not UTF-8. */
+/** Counts the lines of a chunk that end before its first invalid UTF-8 bytes. */
 function newlinesBeforeFault(chunk: Uint8Array | undefined): number {
   if (chunk === undefined) return 0;
-  // The chunk may begin inside a character that started in the previous chunk.
+  // The chunk may begin inside a character of the previous chunk.
   const start = chunk.findIndex((byte) => (byte & 0xc0) !== 0x80);
   const text = new TextDecoder("utf-8").decode(chunk.subarray(Math.max(start, 0)), { stream: true });
   return text.slice(0, Math.max(text.indexOf(LOST), 0)).split("\n").length - 1;
@@ -91,14 +97,14 @@ function markedEncoding([first, second, third]: Uint8Array): Encoding | undefine
 }
 
 /**
- * Detects the encoding of a content: by its byte order mark; otherwise UTF-16 if it has zero bytes, UTF-8 if it is
- * valid, else CP949, Windows-1252 or Mac Roman, whichever decodes to letters. Mixed encodings with whole UTF-8
- * characters count as UTF-8, so that reading reports the line that is not.
+ * Detects the encoding of bytes: the byte order mark decides; otherwise UTF-16 if there are zero bytes, and UTF-8 if
+ * all bytes are valid. Otherwise CP949, Windows-1252 or Mac Roman, whichever gives letters. Mostly valid UTF-8 counts
+ * as UTF-8, so that reading reports the line that is not.
  */
 export class EncodingDetector {
   #marked: Encoding | undefined;
   #isFirst = true;
-  /** The number of zero bytes at even and at odd positions. */
+  /** How many zero bytes are at even and at odd positions. */
   readonly #zeros: [even: number, odd: number] = [0, 0];
   #position = 0;
   readonly #utf8 = new TextDecoder("utf-8", { fatal: true });
@@ -142,9 +148,9 @@ function isValid(decode: () => string): boolean {
 }
 
 /**
- * Whether bytes look like CP949, whose common syllables have two bytes, from B0 to C8 and above A0. A single Western
- * letter stands between ASCII bytes, where CP949 has no character or a rare syllable; two of them, as in "öß", are
- * usually one of its Chinese characters.
+ * Decides whether bytes look like CP949. Its common syllables have two bytes: the first from B0 to C8, the second above
+ * A0. In Western text a single special letter stands between ASCII bytes, which gives no character or a rare syllable
+ * in CP949. Two special letters such as "öß" usually give a Chinese character.
  */
 class KoreanLikeness {
   #lead = 0;
@@ -177,11 +183,11 @@ class KoreanLikeness {
 }
 
 /**
- * Whether bytes look like damaged UTF-8. Characters of three bytes never look like Western text; those of two look like
- * a letter and a sign, such as "Ã¤", which is rare.
+ * Decides whether bytes look like UTF-8 with damaged parts. Characters of three bytes never look like Western text.
+ * Those of two bytes look like a letter and a sign, such as "Ã¤", which is rare in Western text.
  */
 class UnicodeLikeness {
-  /** The number of bytes that the current character still needs, and has in total. */
+  /** How many bytes of the current character are still missing, and how many it has in total. */
   #left = 0;
   #length = 0;
   #three = 0;
@@ -209,15 +215,15 @@ class UnicodeLikeness {
   }
 }
 
-/** The bytes that are letters in Mac Roman, and rarely follow a letter in Windows-1252. */
+/** Bytes that are letters in Mac Roman, but in Windows-1252 signs that rarely follow a letter. */
 const MAC_LETTERS: ReadonlySet<number> = new Set([
   ...[0x81, 0x83, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8d, 0x8e, 0x8f],
   ...[0x90, 0x98, 0x9a, 0x9d, 0x9e, 0x9f],
 ]);
 
 /**
- * Whether bytes look like Mac Roman, in which Excel on a Mac saves CSV: lines end with a carriage return only, or
- * several bytes are letters only in Mac Roman and none only in Windows-1252.
+ * Decides whether bytes look like Mac Roman, in which Excel on a Mac saves CSV files. Lines end with a carriage return
+ * only, or there are several bytes that are letters only in Mac Roman and none that are letters only in Windows-1252.
  */
 class MacLikeness {
   readonly #letters = new Set<number>();

@@ -7,43 +7,40 @@ const TOTAL_WORDS = [
   ...["suma?", "som(?:me|ma)", "(?:gesamt|zwischen|teil)?summe", "gesamt"],
   ...["총? ?합 ?계", "총 ?계", "소 ?계", "부분합", "계", "[合総總小]?計", "[合总小]计"],
 ].join("|");
-/**
- * The beginning of a total row. With a formula that sums, it may be what spreadsheet programs write, such as "Nike
- * Total".
- */
+/** Matches the first cell of a total row. A row with a formula that sums may also have a cell such as "Nike Total". */
 const TOTAL = new RegExp(`^(?:${TOTAL_WORDS}):?$`, "i");
 const TOTAL_OF = new RegExp(`(?:^|\\s)(?:${TOTAL_WORDS}|(?:gesamt|teil)?ergebnis|요약):?$`, "i");
 const CURRENCIES = /\p{Sc}|원|\b(?:EUR|USD|GBP|CHF|KRW)\b/gu;
 const NUMBER = new RegExp(`^(?:[\\d.,'\\s%-]|${CURRENCIES.source})+$`, "u");
 
-/** Returns whether a cell is a number as people write it, with separators, a percent sign or a currency. */
+/** Returns whether a cell is a number as people write it: with separators, a percent sign or a currency. */
 export function isNumber(cell: string): boolean {
   return NUMBER.test(cell) && /\d/.test(cell);
 }
 
 /**
- * The kind of a row. `totalIfLast`: a total only if it is the last row. `notTotal`: an option that begins with a word
- * for totals.
+ * What a row is. `totalIfLast`: a total if no row follows, otherwise an option. `notTotal`: an option whose name begins
+ * with a word for totals.
  */
 export type RowKind = "option" | "total" | "totalIfLast" | "notTotal";
 
-/** Recognizes rows that add up the rows above them. Receives all rows of a sheet in their order. */
+/** Recognizes rows with totals of the rows above. It must be given all rows of a sheet in their order. */
 export class TotalRows {
   readonly #read: readonly boolean[];
   readonly #ids: readonly number[];
   readonly #columns = new Map<number, ColumnSum>();
-  /** The number of options so far, and since the last total row. */
+  /** How many options came so far (`#count`), and how many since the last total row (`#countBelow`). */
   #count = 0;
   #countBelow = 0;
   #hasDigits = false;
 
-  /** `read` contains the columns that are read, by position. */
+  /** `read` says for each position whether the column is read. `ids` are the positions of columns with option IDs or Context IDs. */
   constructor(read: readonly boolean[], ids: readonly number[]) {
     this.#read = read;
     this.#ids = ids;
   }
 
-  /** Returns the kind of a row. `isApart` says whether a blank row is above it. */
+  /** Returns what a row is. `isApart`: a blank row is above it. */
   take(record: SheetRecord, isApart: boolean): RowKind {
     const kind = this.#kindOf(record, isApart);
     if (kind === "total") {
@@ -69,9 +66,9 @@ export class TotalRows {
   }
 
   /**
-   * Returns the kind of a row. A total row begins with a word for totals and otherwise has only numbers, one of them a
-   * formula that sums, or the sum of its column. A field such as a Context ID may only have such a formula, or the
-   * number of rows. The last row counts as well if no number can be compared, or if a blank row is above it.
+   * Returns what a row is. A total row begins with a word for totals and otherwise has only numbers. One of them is the
+   * sum of its column or a formula that sums. A field such as a Context ID may only contain such a formula or the
+   * number of rows. The last row is a total even if no number can be compared, or if a blank row is above it.
    */
   #kindOf({ cells, hasSum }: SheetRecord, isApart: boolean): RowKind {
     const name = cells.find((cell) => cell.trim() !== "")?.trim() ?? "";
@@ -79,7 +76,7 @@ export class TotalRows {
     const filled = cells.flatMap((cell, at) => (cell.trim() === "" ? [] : [{ cell: cell.trim(), at }]));
     const [first, ...others] = filled;
     const isSum = hasSum === true || others.some(({ cell }) => SUM_FORMULA.test(cell));
-    // A formula whose value was not stored adds up something, too.
+    // A formula without a stored value counts as one that sums.
     const isFigure = ({ cell }: { readonly cell: string }): boolean =>
       cell === NO_VALUE || SUM_FORMULA.test(cell) || isNumber(cell);
     if (isSum && filled.every((one) => this.#read[one.at] !== true && isFigure(one))) return "total";
@@ -97,10 +94,10 @@ export class TotalRows {
   }
 }
 
-/** The decimal signs of numbers. A sum that is right shows which one the sheet uses. */
+/** Two ways to read a number such as 1.250. The way in which a sum is correct is the one that the sheet uses. */
 const DECIMALS = [",", "."] as const;
 
-/** The sums of a column, for either decimal sign: of all options, and of those since the last total row. */
+/** The sums of a column, for each decimal sign: of all options, and of those since the last total row. */
 class ColumnSum {
   readonly #sums = DECIMALS.map((decimal) => ({ decimal, all: 0, below: 0, digits: 0 }));
   #count = 0;
@@ -115,11 +112,11 @@ class ColumnSum {
     }
   }
 
-  /** Compares a number with the sums. Returns undefined if the column cannot be summed, as with percentages. */
+  /** Compares a number with the sums. Undefined if the column has cells that cannot be added, such as percentages. */
   compare(cell: string): "equal" | "different" | undefined {
     const compared = this.#sums.flatMap(({ decimal, all, below, digits }) => {
       const { value } = readNumber(cell, decimal);
-      // The numbers may be rounded as they are shown.
+      // The sheet may show rounded numbers.
       const isNear = (sum: number): boolean =>
         Math.abs(sum - value) <= Math.min(0.5 * (this.#count + 1) * 10 ** -digits, 0.005 * Math.abs(sum)) + 1e-6;
       return Number.isNaN(value + all) ? [] : [isNear(all) || isNear(below)];
@@ -133,7 +130,7 @@ class ColumnSum {
   }
 }
 
-/** Reads a number with a decimal sign, and counts its digits after the sign. NaN if it is none, or a percentage. */
+/** Reads a number with the given decimal sign, and counts the digits after it. NaN for percentages and other texts. */
 function readNumber(cell: string, decimal: "," | "."): { readonly value: number; readonly digits: number } {
   const plain = cell.replace(CURRENCIES, "").replaceAll(decimal === "," ? /[.'\s]/g : /[,'\s]/g, "");
   const text = plain.replace(",", ".");

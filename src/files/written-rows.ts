@@ -2,13 +2,12 @@ import { thousands } from "../platform/text.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { headingOf } from "./columns.ts";
 
-/** A cell that is marked in a workbook, and the comment that it gets. */
+/** A cell of a workbook that is highlighted and gets a comment. */
 export interface CellMark {
   readonly column: number;
   readonly comment: string;
 }
 
-/** A row of a sheet that is written. */
 export interface WrittenRow {
   readonly cells: readonly string[];
   readonly marks?: readonly CellMark[];
@@ -20,14 +19,14 @@ export interface WrittenSheet {
   readonly rows: AsyncIterable<WrittenRow>;
 }
 
-/** How sheets are written: as a text of cells, or as a workbook. */
+/** The format of a written sheet. */
 export type SheetFormat = { readonly format: "csv"; readonly delimiter: string } | { readonly format: "xlsx" };
 
 const [least, most] = [LIMITS.nameMinLength.value, LIMITS.nameMaxLength.value];
 const NAME = `${least} to ${most} Korean or English letters, digits, spaces, ~ % & + -`;
 const perOption = thousands(LIMITS.optionContextIds.value);
 
-/** What each column may hold, and its limits. */
+/** What each column may contain, and its limits. Written to the second sheet of workbooks. */
 const ROWS: readonly (readonly [column: string, allowed: string, more: string])[] = [
   ["action", "Add, Edit, Remove", "Blank: the tool decides"],
   ["_id", "The ID of an existing option", "Blank for a new option"],
@@ -45,7 +44,7 @@ const ROWS: readonly (readonly [column: string, allowed: string, more: string])[
   ["targeting", "The name or ID of the targeting", "All rows of a sheet are about one targeting"],
 ];
 
-/** The second sheet of workbooks: what the columns of the first may hold. */
+/** The second sheet of workbooks. It explains the columns of the first one. */
 export const VALUES_SHEET = {
   name: "Allowed values",
   rows: [

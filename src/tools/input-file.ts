@@ -112,14 +112,14 @@ export async function openedFile(
   }
   if (other !== undefined) throw new ToolError(`file and ${other} were both given`, "Give one of the two.");
   // Loaded with the first file.
-  const [{ openFile }, { lookedAt }] = await Promise.all([
+  const [{ openFile }, { withDetectedForm }] = await Promise.all([
     import("../files/open-file.ts"),
-    import("../files/looked-at.ts"),
+    import("../files/detected-form.ts"),
   ]);
   const { maxLineBytes } = context;
   const rules = { allowedDirs: await readableDirs(context), maxLineBytes };
   const opened = await fileWithinWait(context, openFile(file, sheetArguments(given), rules));
-  const look = lookedAt(opened.bytes, opened.file, shape);
+  const look = withDetectedForm(opened.bytes, opened.file, shape);
   return { ...opened, file: (await undefinedIfLate(context, look)) ?? opened.file };
 }
 

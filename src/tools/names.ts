@@ -3,7 +3,7 @@ import { fenced, quoteUntrusted } from "../answers/fence.ts";
 import { listLine, optionRow, seenLine } from "../answers/reading.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { NamedTargeting } from "../changes/call.ts";
-import { isUnread } from "../files/looked-at.ts";
+import { isUndetected } from "../files/detected-form.ts";
 import type { OpenedFile } from "../files/rows.ts";
 import { NameIndex } from "../platform/name-index.ts";
 import { readOptions } from "../reads/option-lists.ts";
@@ -132,7 +132,7 @@ export function ulidArgument(argument: string, value: string): string {
 export function referenceOf(given: TargetingReference, opened: OpenedFile | undefined): TargetingReference {
   const named = opened?.file.seen?.targeting;
   if (given.targetingId || given.targetingName) return given;
-  if (opened !== undefined && isUnread(opened.file)) {
+  if (opened !== undefined && isUndetected(opened.file)) {
     throw new ToolError(
       "the targeting is named only in the file, and reading the file takes longer than a call may take; nothing was sent",
       "Give targetingId or targetingName too. Then the call returns a run ID at once, and the run continues.",
@@ -148,7 +148,7 @@ export async function aboutTargeting(
   found: FoundByName | undefined,
   { memory }: Pick<ToolContext, "memory">,
 ): Promise<OpenedFile["file"] | undefined> {
-  if (opened !== undefined && found !== undefined && isUnread(opened.file)) {
+  if (opened !== undefined && found !== undefined && isUndetected(opened.file)) {
     const seen = (await memory.recent()).filter(({ _id }) => _id === found._id);
     return { ...opened.file, targeting: [found._id, ...seen.map(({ name }) => name)] };
   }

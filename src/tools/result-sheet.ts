@@ -8,8 +8,8 @@ import { contextRows, optionRows } from "../changes/rows/input-rows.ts";
 import { type EventRun, isEventRun } from "../events/run/event-runs.ts";
 import { rowsOfEvents } from "../events/run/source.ts";
 import type { ValidColumns } from "../files/columns.ts";
+import { withDetectedForm } from "../files/detected-form.ts";
 import type { InputFile } from "../files/input-file.ts";
-import { lookedAt } from "../files/looked-at.ts";
 import {
   OPTION_RESULT_COLUMNS,
   RESULT_COLUMNS,
@@ -46,7 +46,7 @@ const RESULTS: Readonly<Record<Standing, string>> = {
 export async function readSheetRun(found: SheetRun, { runs }: Pick<ToolContext, "runs">): Promise<SheetRun> {
   const { file, part } = found;
   const { runId } = (found.run ?? found.events).header;
-  return { ...found, file: await lookedAt(runs.part(runId, part), file, shapeOf(found)) };
+  return { ...found, file: await withDetectedForm(runs.part(runId, part), file, shapeOf(found)) };
 }
 
 /** Returns the format of a run's input sheet. */
@@ -153,7 +153,7 @@ async function resultsOf(
     failed(conflict.line, `others have changed it: ${differenceLine(conflict)}`, { howToFix });
   }
   // A sheet with problems was not compared with the service.
-  const isUnread = problems.length > 0 && document?.plan.items.length === 0;
+  const isUndetected = problems.length > 0 && document?.plan.items.length === 0;
   const ids = new Map(adopted.map(({ name, _id }) => [name, _id]));
   const actions = { bulk_add_options: "Add", update_contexts: "Edit" } as const;
   const action = call.tool === "bulk_add_options" || call.tool === "update_contexts" ? actions[call.tool] : undefined;
@@ -165,7 +165,7 @@ async function resultsOf(
     const isCreated = found !== undefined && "object" in found && state.didOf?.(found.object) === "created";
     const own = { action: action ?? (isCreated ? "Add" : "Edit"), contextAction };
     if (found === undefined)
-      return { ...own, result: isUnread ? RESULTS.notApplied : RESULTS.alreadyDone, _id: ids.get(name) };
+      return { ...own, result: isUndetected ? RESULTS.notApplied : RESULTS.alreadyDone, _id: ids.get(name) };
     if ("problem" in found) return { ...own, ...found.problem };
     const at = found.object;
     const result = RESULTS[state.standing(at)];

@@ -13,7 +13,7 @@ import { fileOf } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { isUndone, isWithdrawn, leftoverNames, lossDigest, undoneByRun } from "../changes/run-rules.ts";
 import { isEventRun } from "../events/run/event-runs.ts";
-import { isUnread } from "../files/looked-at.ts";
+import { isUndetected } from "../files/detected-form.ts";
 import type { Run } from "../runs/kind.ts";
 import { changedAt, type Reason } from "../runs/outcome.ts";
 import { countsOf, countsWithin, didCounts, failuresFirst } from "../runs/report.ts";
@@ -232,7 +232,7 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
     ...(call.tool === "create_targetings" && { newOptions: countsWithin(state) }),
     ...(state.facts?.rows && { rows: state.facts.rows }),
     // A sheet may have been examined only after the call was answered.
-    ...(isChangeRun(run) && { file: file && isUnread(file) ? { ...file, ...run.state.facts.look } : file }),
+    ...(isChangeRun(run) && { file: file && isUndetected(file) ? { ...file, ...run.state.facts.look } : file }),
     ...(isChangeRun(run) && run.state.facts.foreseen && status() === "planned" && { plan: run.state.facts.foreseen }),
     hasRejects: fileCall.safeParse(call).success && status() !== "running" && state.counts().failed > 0,
   };

@@ -8,8 +8,8 @@ import { previewNotes, sheetNotes } from "../../src/answers/sheets.ts";
 import { contextRows, optionRows } from "../../src/changes/rows/input-rows.ts";
 import { actionIn, contextActionIn } from "../../src/files/cells.ts";
 import type { SheetArguments } from "../../src/files/detect-sheet.ts";
+import { withDetectedForm } from "../../src/files/detected-form.ts";
 import type { SheetSeen } from "../../src/files/input-file.ts";
-import { lookedAt } from "../../src/files/looked-at.ts";
 import { openFile } from "../../src/files/open-file.ts";
 import { itemsIn, type RowShape } from "../../src/files/rows.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
@@ -29,7 +29,7 @@ async function read<Item>(name: string, shape: RowShape<Item>, given: SheetArgum
   const { bytes } = opened;
   // Whether how it is read was found out before or not, its rows are the same.
   const unread = await itemsIn(bytes, { ...opened.file }, shape);
-  const file = { ...opened.file, ...(await lookedAt(bytes, opened.file, shape)) };
+  const file = { ...opened.file, ...(await withDetectedForm(bytes, opened.file, shape)) };
   expect(await itemsIn(bytes, file, shape)).toEqual(unread);
   return { file, items: await itemsIn(bytes, file, shape), notes: sheetNotes(file) };
 }
@@ -171,7 +171,7 @@ async function noteOn(row: string, { isLast }: { readonly isLast: boolean }) {
   const rows = ["Option,Group,Is Group,Context IDs,Price,Share", "One,,,a,1,40%", "Two,,,b,2,60%", row];
   await writeFile(join(folder, "prices.csv"), [...rows, ...(isLast ? [] : ["Three,,,c,3,10%"])].join("\n"));
   const { file, bytes } = await openFile("prices.csv", {}, { ...RULES, allowedDirs: [folder] });
-  const read = { ...file, ...(await lookedAt(bytes, file, optionRows)) };
+  const read = { ...file, ...(await withDetectedForm(bytes, file, optionRows)) };
   const options = await itemsIn(bytes, read, optionRows);
   const notes = sheetNotes(read).filter((note) => note.startsWith("line "));
   return { notes, isKept: options.length === (isLast ? 3 : 4) };

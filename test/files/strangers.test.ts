@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { sheetNotes } from "../../src/answers/sheets.ts";
 import { optionRows } from "../../src/changes/rows/input-rows.ts";
 import type { SheetArguments } from "../../src/files/detect-sheet.ts";
-import { lookedAt } from "../../src/files/looked-at.ts";
+import { withDetectedForm } from "../../src/files/detected-form.ts";
 import { openFile } from "../../src/files/open-file.ts";
 import { itemsIn } from "../../src/files/rows.ts";
 import { trackEvents } from "../../src/tools/track-events.ts";
@@ -19,7 +19,7 @@ async function read(name: string, content: string | Uint8Array, given: SheetArgu
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
   await writeFile(join(folder, name), content);
   const { file: unread, bytes } = await openFile(name, given, { allowedDirs: [folder], maxLineBytes: 1_048_576 });
-  const file = await lookedAt(bytes, unread, optionRows);
+  const file = await withDetectedForm(bytes, unread, optionRows);
   const items = await itemsIn(bytes, file, optionRows);
   const rows = items.map((one) =>
     "reason" in one
@@ -338,7 +338,7 @@ describe("files of events", () => {
     expect(said).toContain('items "[{\\"item_id\\":\\"x\\",\\"price\\":1.5},{\\"item_id\\":\\"y\\"}]"');
     expect(said).toContain('items "[{\\"item_id\\":\\"z\\"}]"');
     expect(said).toContain("1 row with the tx_id of an earlier row: each counts as a purchase of its own");
-    await expect(dryRun("uid,eventName,items,items.0.item_id\nu1,purchase,[],x\n")).rejects.toThrow("single items");
+    await expect(dryRun("uid,eventName,items,items.0.item_id\nu1,purchase,[],x\n")).rejects.toThrow('both a column "items"');
     await expect(dryRun("uid,eventName,items.0.colour\nu1,purchase,x\n")).rejects.toThrow("unknown column");
   });
 

@@ -2,8 +2,8 @@ import { createHash, hash } from "node:crypto";
 import { plainHeading } from "../../files/columns.ts";
 import { damageIn } from "../../files/damage.ts";
 import { BYTE_ORDER_MARK, csvLine } from "../../files/delimited.ts";
+import { withDetectedForm } from "../../files/detected-form.ts";
 import { ndjsonTexts } from "../../files/json-texts.ts";
-import { lookedAt } from "../../files/looked-at.ts";
 import { invalidRow, type OpenedFile, type RowShape, rowsOf } from "../../files/rows.ts";
 import type { SheetHeader } from "../../files/sheet-rows.ts";
 import { FileError } from "../../platform/files.ts";
@@ -176,7 +176,7 @@ export async function* filterEvents(
     header = cells;
   });
   // The copy of a workbook is comma-separated text.
-  const delimiter = (await lookedAt(bytes, file, rowsOfEvents(kept))).sheet?.delimiter ?? ",";
+  const delimiter = (await withDetectedForm(bytes, file, rowsOfEvents(kept))).sheet?.delimiter ?? ",";
   for await (const batch of rows) {
     const lines = header.length > 0 ? [csvLine(header, delimiter)] : [];
     header = [];

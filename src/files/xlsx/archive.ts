@@ -2,14 +2,17 @@ import { parser } from "sax";
 import { type Entry, fromBuffer, type ZipFile } from "yauzl";
 import { FileError } from "../../platform/files.ts";
 
-/** The maximum number of parts. Genuine workbooks have fewer. */
+/** Real workbooks have fewer parts. */
 const MAX_PARTS = 10_000;
 const MEGABYTE = 1_048_576;
 
-/** The parts of a workbook by name. Each is unpacked while it is read. */
+/** The parts of a workbook by name. A part is unpacked while it is read. */
 export interface Archive {
   readonly names: readonly string[];
-  /** Returns the unpacked bytes of a part; none if it does not exist. Throws a FileError beyond `mostBytes`. */
+  /**
+   * Yields the unpacked bytes of a part; none if it does not exist. Throws a FileError if they are more than
+   * `mostBytes`.
+   */
   readonly part: (name: string, mostBytes: number) => AsyncGenerator<Uint8Array>;
 }
 
@@ -20,7 +23,7 @@ export function unreadableWorkbook(why: string, cause?: unknown): FileError {
   return new FileError(`the workbook cannot be read: ${why}`, DAMAGED, { cause });
 }
 
-/** Opens an archive. Throws a FileError if it is damaged, or has names that genuine archives do not have. */
+/** Opens a ZIP archive. Throws a FileError if it is damaged, or has part names that no real workbook has. */
 export async function openArchive(packed: Buffer): Promise<Archive> {
   const zip = await opened(packed);
   const entries = new Map<string, Entry>();
@@ -57,7 +60,7 @@ function opened(packed: Buffer): Promise<ZipFile> {
 }
 
 async function* unpacked(zip: ZipFile, entry: Entry, mostBytes: number): AsyncGenerator<Uint8Array> {
-  // The sizes stated in an archive may be wrong, so the bytes are counted as well.
+  // An archive may state a wrong size, so the unpacked bytes are counted as well.
   if (entry.uncompressedSize > mostBytes) throw tooLarge(entry, mostBytes);
   const stream = await new Promise<AsyncIterable<unknown>>((resolve, reject) => {
     zip.openReadStream(entry, (thrown, found) => {
@@ -85,18 +88,24 @@ function messageOf(thrown: unknown): string {
 function tooLarge({ fileName }: Entry, mostBytes: number): FileError {
   return new FileError(
     `the workbook's part ${JSON.stringify(fileName)} has more than ${mostBytes / MEGABYTE} MB when it is unpacked`,
-    "Save its sheet alone as CSV UTF-8, or split it.",
+    "Save only the sheet that is needed as CSV UTF-8, or split the workbook.",
   );
 }
 
-/** Handlers for the elements of a part. Names have no prefixes; an attribute `:name` is one with any prefix. */
+/**
+ * Called for the elements and texts of an XML part. Names have no namespace prefix. To get an attribute whatever its
+ * prefix, ask for `:name`.
+ */
 export interface Elements {
   readonly open?: (name: string, attribute: (name: string) => string | undefined) => void;
   readonly text?: (text: string) => void;
   readonly close?: (name: string) => void;
 }
 
-/** Reads the XML of a part piece by piece. Refuses document types and entities. Throws a FileError if it is not XML. */
+/**
+ * Reads the XML of a part while it arrives. Throws a FileError if it is not XML, or declares a document type or
+ * entities.
+ */
 export async function* readXml(bytes: AsyncIterable<Uint8Array>, elements: Elements): AsyncGenerator<undefined> {
   const reader = parser(true, { position: false });
   reader.onopentag = ({ name, attributes }) => {
@@ -110,7 +119,9 @@ export async function* readXml(bytes: AsyncIterable<Uint8Array>, elements: Eleme
   reader.oncdata = (text) => elements.text?.(text);
   reader.onclosetag = (name) => elements.close?.(plain(name));
   reader.ondoctype = () => {
-    throw unreadableWorkbook("a part of it has a document type, which may define entities");
+    throw unreadableWorkbook(
+      "one of its parts declares a document type, which is refused because it can define entities",
+    );
   };
   reader.onerror = (thrown) => {
     throw thrown;
@@ -124,7 +135,7 @@ export async function* readXml(bytes: AsyncIterable<Uint8Array>, elements: Eleme
     reader.write(decoder.decode()).close();
   } catch (thrown) {
     if (thrown instanceof FileError) throw thrown;
-    throw unreadableWorkbook(thrown instanceof Error ? thrown.message : "it holds no XML", thrown);
+    throw unreadableWorkbook(thrown instanceof Error ? thrown.message : "one of its parts is not XML", thrown);
   }
 }
 
@@ -133,15 +144,12 @@ function plain(name: string): string {
   return colon < 0 ? name : name.slice(colon + 1);
 }
 
-/**
- * Reads a part of a workbook to its end, and calls `elements` for its elements and texts. Throws a FileError if it is
- * not XML.
- */
+/** Reads the XML of a part to its end. Throws a FileError if it is not XML. */
 export async function readWholeXml(bytes: AsyncIterable<Uint8Array>, elements: Elements): Promise<void> {
   for await (const _ of readXml(bytes, elements));
 }
 
-/** Decodes characters that XML cannot contain, which are written as `_x000D_`. */
+/** Decodes `_x000D_` and the like, which stand for characters that XML cannot contain. */
 export function unescaped(text: string): string {
   return text.includes("_x")
     ? text.replaceAll(/_x([0-9A-Fa-f]{4})_/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))

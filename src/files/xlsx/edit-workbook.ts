@@ -5,7 +5,7 @@ import { columnOf } from "./sheet.ts";
 import { partOfSheet } from "./workbook.ts";
 import { escaped, lettersOf, zipped } from "./write-workbook.ts";
 
-/** A text for a cell: its row, counted from 1, and its column, counted from 0. */
+/** A text for a cell. Rows (`line`) count from 1, columns from 0. */
 export interface CellText {
   readonly line: number;
   readonly column: number;
@@ -21,8 +21,8 @@ interface Splice {
 const MAX_PART_BYTES = 268_435_456;
 
 /**
- * Writes texts into cells of one sheet of a workbook. Everything else in the file stays as it is. Throws a FileError if
- * the workbook cannot be read, or has no such row.
+ * Writes texts into cells of a sheet and leaves everything else in the workbook unchanged. Throws a FileError if the
+ * workbook cannot be read or a row does not exist.
  */
 export async function* withCells(
   packed: Uint8Array,
@@ -60,7 +60,7 @@ function splicesOf(xml: string, cells: readonly CellText[]): readonly Splice[] {
   const reader = parser(true, { position: true });
   let line = 0;
   let column = 0;
-  /** The cells of the current row that are still to be written. */
+  /** The texts for the current row that are not written yet. */
   let open: CellText[] = [];
   let replaced: (Splice & { readonly depth: number }) | undefined;
   let depth = 0;
@@ -71,7 +71,7 @@ function splicesOf(xml: string, cells: readonly CellText[]): readonly Splice[] {
     const prefix = name.slice(0, name.indexOf(":") + 1);
     switch (name.slice(prefix.length)) {
       case "dimension":
-        // The filled range is removed: programs compute it if it is absent.
+        // Removes the filled range of the sheet, which may now be too small. Programs compute it if it is absent.
         if (isSelfClosing) splices.push({ at: start, removed: end - start, text: "" });
         break;
       case "row": {

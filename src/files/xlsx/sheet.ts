@@ -4,22 +4,22 @@ import { NO_VALUE } from "../damage.ts";
 import { type SheetRecord, SUM_FORMULA } from "../delimited.ts";
 import { type Archive, readXml, unescaped } from "./archive.ts";
 
-/** What the cells of all sheets refer to. */
+/** The parts of a workbook that cells refer to by number. */
 export interface SheetParts {
   readonly strings: readonly string[];
   readonly formats: readonly (string | undefined)[];
-  /** Whether days are counted from 1904. */
+  /** Whether dates count days from 1904 instead of 1899. */
   readonly is1904: boolean;
 }
 
 const MEGABYTE = 1_048_576;
-/** A sheet is unpacked while it is read; only the current rows are in memory. */
+/** The maximum unpacked size of a sheet. It is unpacked while it is read, so only some rows are in memory. */
 const MAX_SHEET_BYTES = 256 * MEGABYTE;
 const MAX_COLUMNS = 512;
 const MAX_CELLS = 5_000_000;
 const MAX_MERGED_RANGES = 100_000;
 
-/** A merged range, whose first cell is shown for all: the column, and the rows below the first. */
+/** A merged range within one column, without its first row. The value of its first cell is valid for all rows. */
 interface MergedRange {
   readonly column: number;
   readonly from: number;
@@ -27,8 +27,8 @@ interface MergedRange {
 }
 
 /**
- * Yields the rows of a sheet, with texts as displayed and merged cells filled down. Throws a FileError if it cannot be
- * read.
+ * Yields the rows of a sheet, with values as a spreadsheet shows them and merged cells filled down. Throws a FileError
+ * if the sheet cannot be read.
  */
 export async function* readSheet(
   archive: Archive,
@@ -43,12 +43,15 @@ export async function* readSheet(
   yield reader.taken();
 }
 
-/** Reads the merged ranges of a sheet. They come after the rows in the file, so they are read before the rows are. */
+/**
+ * Returns the merged ranges of a sheet. They come after the rows in the file but are needed to read these, so the file
+ * is read twice.
+ */
 async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly MergedRange[]> {
   const ranges: MergedRange[] = [];
   let before = Buffer.alloc(0);
   for await (const chunk of bytes) {
-    // A reference may be split at the end of a piece.
+    // A reference may continue in the next chunk.
     const piece = Buffer.concat([before, chunk]);
     const from = piece.indexOf("mergeCell");
     if (from < 0) {
@@ -73,7 +76,7 @@ async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly 
 
 const LONGEST_REFERENCE = 256;
 
-/** Returns the position of a column, from its letters. */
+/** Returns the position of a column, from 0, by its letters. */
 export function columnOf(letters: string): number {
   let column = 0;
   for (const letter of letters) column = column * 26 + letter.charCodeAt(0) - 64;
@@ -84,7 +87,7 @@ class RowReader {
   readonly #parts: SheetParts;
   /** Merged ranges by the row in which they begin. */
   readonly #merged = new Map<number, MergedRange[]>();
-  /** By column: the content of a merged range, and its last row. */
+  /** The value of the current merged range in a column, and its last row. */
   readonly #shown = new Map<number, { readonly to: number; readonly text: string }>();
   #rows: SheetRecord[] = [];
   #line = 0;
@@ -98,7 +101,7 @@ class RowReader {
   #hasFormula = false;
   #isText = false;
   #isPhonetic = false;
-  /** The beginning of the current formula; undefined outside of one. */
+  /** The beginning of the current formula. Undefined outside a formula. */
   #formula: string | undefined;
   #hasSum = false;
   #isHidden = false;
@@ -170,7 +173,7 @@ class RowReader {
       }
       this.#count += 1;
       if (this.#count > MAX_CELLS) {
-        throw new FileError("the sheet has more than 5,000,000 filled cells", "Split it.");
+        throw new FileError("the sheet has more than 5,000,000 filled cells", "Split the sheet into several files.");
       }
       while (this.#cells.length < this.#column) this.#cells.push("");
       this.#cells[this.#column] = text;
@@ -200,7 +203,8 @@ class RowReader {
 
   #shownText(): string {
     const value = this.#value;
-    // A formula with an empty text as its value has the type of a text.
+    // An empty value of type text ("str") is the stored result of a formula. With any other type it means that none is
+    // stored.
     if (this.#hasFormula && value === "" && this.#type !== "str") return NO_VALUE;
     if (!this.#hasValue) return this.#hasFormula ? NO_VALUE : "";
     switch (this.#type) {
@@ -216,12 +220,12 @@ class RowReader {
       case "n":
         return this.#shownNumber(value);
       default:
-        // An error, such as #N/A.
+        // Error values such as #N/A.
         return value;
     }
   }
 
-  /** Returns a date as Strict workbooks store it, such as 2026-03-04T12:30:00, in the format of its cell. */
+  /** Returns a date as the cell shows it. Strict workbooks store dates as texts, such as 2026-03-04T12:30:00. */
   #shownDate(value: string): string {
     const days =
       Date.parse(/T.*[^Z]$/.test(value) ? `${value}Z` : value) / DAY_MS - (this.#parts.is1904 ? JAN_1904 : DEC_1899);
@@ -236,7 +240,7 @@ class RowReader {
     const format = this.#parts.formats[this.#style];
     const isRounded = Math.abs(number) >= EXACT;
     if (format !== undefined && !isRounded) return formatValue(number, format, { is1904: this.#parts.is1904 }).trim();
-    // Spreadsheet programs keep the first fifteen digits of longer numbers.
+    // Spreadsheet programs keep only the first fifteen digits of a number.
     if (Number.isInteger(number) && !isRounded) return String(number);
     if (isRounded) return number.toExponential(14).replace("e", "E");
     return String(Number(number.toPrecision(15)));
@@ -246,10 +250,10 @@ class RowReader {
 const EXACT = 1e15;
 
 const DAY_MS = 86_400_000;
-/** The days that workbooks count from, in days since 1970. */
+/** The day from which a workbook counts, in days since 1970. */
 const [DEC_1899, JAN_1904] = [-25_569, -24_107];
 
-/** Returns whether a boolean attribute or value of XML is true. */
+/** Returns whether an XML attribute or value of type boolean is true. */
 export function isTrue(text: string | undefined): boolean {
   return text === "1" || text === "true";
 }

@@ -7,7 +7,7 @@ import { type Archive, openArchive, readWholeXml, unescaped, unreadableWorkbook 
 import { isTrue, readSheet, type SheetParts } from "./sheet.ts";
 
 const MEGABYTE = 1_048_576;
-/** The parts of a workbook that stay in memory. */
+/** The maximum unpacked size of parts that are completely in memory. */
 const MAX_PART_BYTES = 96 * MEGABYTE;
 
 const NAMED_SHEETS = 20;
@@ -25,8 +25,8 @@ interface Workbook {
 }
 
 /**
- * Finds a sheet by name or number, otherwise the first one with a header, and its rows. Throws a FileError if there is
- * none or the workbook cannot be read.
+ * Finds a sheet by name or number, by default the first sheet with a header. Returns it with its rows. Throws a
+ * FileError if there is none or the workbook cannot be read.
  */
 export async function findSheet(
   bytes: ByteSource,
@@ -52,7 +52,7 @@ export async function findSheet(
   };
 }
 
-/** Yields the rows of a sheet, piece by piece; of the first sheet if none is named. Throws like `findSheet`. */
+/** Yields the rows of a sheet, by default the first one, in batches. Throws the errors of `findSheet`. */
 export async function* workbookRecords(
   bytes: ByteSource,
   sheet: string | undefined,
@@ -61,7 +61,7 @@ export async function* workbookRecords(
   yield* readSheet(archive, namedSheet(sheets, sheet ?? 1).part, parts);
 }
 
-/** Returns the parts of a workbook, and the one that contains a sheet, or the first sheet. Throws like `findSheet`. */
+/** Returns the parts of a workbook, and the name of the part with the sheet. Throws the errors of `findSheet`. */
 export async function partOfSheet(
   bytes: ByteSource,
   sheet: string | undefined,
@@ -142,7 +142,7 @@ interface Relation {
   readonly target: string;
 }
 
-/** Returns the parts that a part refers to, by paths within the archive. Links that lead out of it are ignored. */
+/** Returns the parts that a part refers to. Ignores links to outside the archive. */
 async function relationsOf(archive: Archive, part: string): Promise<readonly Relation[]> {
   const folder = part.slice(0, part.lastIndexOf("/") + 1);
   const relations: Relation[] = [];
@@ -167,7 +167,7 @@ function pathOf(folder: string, target: string): string {
   return steps.join("/");
 }
 
-/** Returns the texts that cells refer to, without their pronunciation. */
+/** Returns the shared texts of the workbook without pronunciation guides. Cells refer to them by number. */
 async function sharedStrings(archive: Archive, part: string): Promise<readonly string[]> {
   const strings: string[] = [];
   let text = "";
@@ -191,7 +191,7 @@ async function sharedStrings(archive: Archive, part: string): Promise<readonly s
   return strings;
 }
 
-/** Returns the number formats of cells, by the number of their style; undefined if a number is displayed as it is. */
+/** Returns the number format of each cell style. Undefined if the style shows a number as it is. */
 async function cellFormats(archive: Archive, part: string): Promise<readonly (string | undefined)[]> {
   const codes = new Map<string, string>(BUILT_IN);
   const formats: (string | undefined)[] = [];
@@ -207,14 +207,14 @@ async function cellFormats(archive: Archive, part: string): Promise<readonly (st
     },
   });
   return formats.map((format) =>
-    // An ID that is shown with thousands separators does not have them.
+    // IDs have no thousands separators, even if a spreadsheet shows them.
     format === undefined || /^general$/i.test(format) || format === "@"
       ? undefined
       : format.replaceAll(/(?<=[#0]),(?=[#0])/g, ""),
   );
 }
 
-/** The formats that are not written in a workbook (ECMA-376, 18.8.30). */
+/** The formats with fixed numbers, which workbooks do not store (ECMA-376, 18.8.30). */
 const BUILT_IN: readonly (readonly [string, string])[] = [
   ["1", "0"],
   ["2", "0.00"],

@@ -3,16 +3,16 @@ import { FileError } from "../../platform/files.ts";
 import { thousands } from "../../platform/text.ts";
 import { type CellMark, VALUES_SHEET, type WrittenRow, type WrittenSheet } from "../written-rows.ts";
 
-/** The limit of Excel. */
+/** The limits of Excel for a sheet and a cell. */
 const MAX_ROWS = 1_048_576;
 const MAX_CHARACTERS = 32_767;
-/** The maximum number of cells with comments: spreadsheet programs keep a shape in memory for each. */
+/** At most this many cells get comments, because spreadsheet programs need much memory for each. */
 const MAX_COMMENTS = 10_000;
-/** The widths of columns are computed from this many rows. */
+/** The width of each column is computed from this many rows. */
 const SAMPLE_ROWS = 500;
 const [LEAST_WIDTH, MAX_WIDTH] = [9, 60];
 
-/** A constant, so that equal contents produce equal bytes. */
+/** A constant, so that equal sheets give equal bytes. */
 const TIME = "2000-01-01T00:00:00Z";
 const MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
 const PACKAGE = "http://schemas.openxmlformats.org/package/2006";
@@ -32,8 +32,8 @@ interface Seen {
 }
 
 /**
- * Writes a workbook of two sheets: the given one as text, with a fixed header, a filter and fitted columns; and one
- * with the allowed values and limits. Throws a FileError if it does not fit.
+ * Writes a workbook with two sheets. The first has the given rows as texts, a fixed header, a filter and fitted
+ * columns. The second explains allowed values and limits. Throws a FileError if the rows do not fit into a workbook.
  */
 export async function* writtenWorkbook(sheet: WrittenSheet): AsyncGenerator<Uint8Array, void, undefined> {
   const seen: Seen = { comments: [], filters: [] };
@@ -56,12 +56,12 @@ async function* inTurn(rows: readonly WrittenRow[]): AsyncGenerator<WrittenRow> 
   yield* rows;
 }
 
-/** Yields a part whose text is created when it is written. */
+/** Yields one text, which is created only when it is needed. */
 async function* once(text: () => string): AsyncGenerator<string> {
   yield text();
 }
 
-/** Yields an archive of parts, piece by piece, in order. */
+/** Yields a ZIP archive of the parts in their order, in pieces. */
 export async function* zipped(
   parts: readonly (readonly [name: string, content: AsyncIterable<string | Uint8Array>])[],
 ): AsyncGenerator<Uint8Array, void, undefined> {
@@ -85,10 +85,10 @@ export async function* zipped(
   yield* ready.splice(0);
 }
 
-/** How much of a sheet is compressed at once, in characters. */
+/** How many characters of a sheet are compressed at a time. */
 const PIECE = 65_536;
 
-/** Yields the XML of a sheet. Records its filter and the comments of its rows. */
+/** Yields the XML of a sheet. Adds its filter and comments to `filters` and `comments`. */
 async function* sheetXml(
   { rows, above }: WrittenSheet,
   { comments, filters }: Pick<Seen, "filters"> & Partial<Seen>,
@@ -139,7 +139,7 @@ function columnsXml(sample: readonly WrittenRow[], above: number): string {
   return columns.length === 0 ? "" : `<cols>${columns.join("")}</cols>`;
 }
 
-/** Returns the displayed width of a text, in digits: East Asian characters take two. */
+/** Returns the width of a text in digits. East Asian characters are twice as wide. */
 function shownWidth(text: string): number {
   let width = 0;
   for (const letter of text.slice(0, MAX_WIDTH)) width += letter >= "\u1100" ? 2 : 1;
@@ -161,10 +161,10 @@ function rowXml({ cells, marks = [] }: WrittenRow, row: number, style: number): 
 }
 
 function tooMany(what: string): FileError {
-  return new FileError(`the file would have ${what}, which a workbook cannot hold`, "Name it .csv.");
+  return new FileError(`the file would have ${what}, which a workbook cannot hold`, "Save it as .csv instead.");
 }
 
-/** Returns the letters of a column. */
+/** Returns the letters of a column by its position from 0. */
 export function lettersOf(column: number): string {
   const [more, last] = [Math.floor(column / 26), String.fromCharCode(65 + (column % 26))];
   return more === 0 ? last : lettersOf(more - 1) + last;
@@ -172,10 +172,13 @@ export function lettersOf(column: number): string {
 
 const NAMED: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 
-/** Characters that XML cannot contain. A carriage return would be read as a line feed. */
+/** Characters that XML cannot contain, and the carriage return, which XML would read as a line feed. */
 const NOT_IN_XML = /[^\P{Cc}\t\n]|[\ufffe\uffff]/gu;
 
-/** A text as XML. Forbidden characters are encoded as spreadsheets do, and so are texts that look like such a code. */
+/**
+ * Returns a text for XML. Forbidden characters become codes such as `_x000D_`, as spreadsheets write them. A text that
+ * already looks like such a code is escaped.
+ */
 export function escaped(text: string): string {
   return text
     .toWellFormed()
@@ -216,14 +219,17 @@ function sheetRelations(): string {
   ]);
 }
 
-/** Returns the names of sheets in a form that Excel accepts, all different. */
+/**
+ * Returns the XML of the workbook. Sheet names are changed where Excel would refuse them, so that they are valid and
+ * different.
+ */
 function workbook(names: readonly [string, string], filters: readonly string[]): string {
   const [first, second] = names.map((name) => name.replaceAll(/[\\/?*[\]:]/g, " ").slice(0, 31));
   const shown = [first || "Options", second === first ? `${second?.slice(0, 29)} 2` : second];
   const sheets = shown.map(
     (name, at) => `<sheet name="${escaped(name ?? "")}" sheetId="${at + 1}" r:id="rId${at + 1}"/>`,
   );
-  // Without a defined name a spreadsheet program may not show the buttons of a filter.
+  // Some spreadsheet programs show the buttons of a filter only if it has a defined name.
   const ranges = filters.map((range, at) => {
     const name = escaped((shown[at] ?? "").replaceAll("'", "''"));
     return `<definedName name="_xlnm._FilterDatabase" localSheetId="${at}" hidden="1">'${name}'!${range}</definedName>`;
@@ -239,7 +245,7 @@ function commentsXml(comments: readonly Comment[]): string {
   return `${DECLARATION}<comments xmlns="${MAIN}"><authors><author>targeting-mcp</author></authors><commentList>${all.join("")}</commentList></comments>`;
 }
 
-/** Returns the shapes of comments. Without them Excel shows no comments. */
+/** Returns the shapes of the comments. Excel shows no comment without one. */
 function drawing(comments: readonly Comment[]): string {
   const shapes = comments.map(
     ({ row, column }, at) =>
