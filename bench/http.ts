@@ -9,6 +9,7 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { Pool } from "undici";
 import * as z from "zod";
 import { redactorFor } from "../src/answers/redact.ts";
+import { Approvals } from "../src/approvals/approvals.ts";
 import { suiteStore } from "../src/events/suites/suite-store.ts";
 import { authenticator } from "../src/http/auth.ts";
 import { createHttpServer } from "../src/http/server.ts";
@@ -22,6 +23,7 @@ import { fileSuites } from "../src/runs/files/backend.ts";
 import { fileRunStore } from "../src/runs/files/run-store.ts";
 import { targetingMemory } from "../src/runs/files/side-stores.ts";
 import { Runs } from "../src/runs/registry.ts";
+import { ulidSource } from "../src/spec/ulid.ts";
 import { everyTool } from "../src/tools/registry.ts";
 import { allowedHostnames } from "../src/web/http-errors.ts";
 import { median } from "./server-process.ts";
@@ -57,7 +59,13 @@ function ours(): Server {
     work: followWork(),
   });
   const key = randomBytes(32);
-  const kept = { store: fileRunStore(join(tmpdir(), "targeting-mcp-bench-runs"), systemClock) };
+  const world = {
+    store: fileRunStore(join(tmpdir(), "targeting-mcp-bench-runs"), systemClock),
+    project: "bench",
+    environment: "sandbox",
+    newRunId: ulidSource(Date.now, Math.random),
+    clock: systemClock,
+  } as const;
   const tools = catalogue(TOOLS);
   const parts = {
     version: "0.0.0",
@@ -70,10 +78,10 @@ function ours(): Server {
     environment: "sandbox" as const,
     services: async () => ({
       environment: "sandbox" as const,
-      runs: new Runs({ ...kept, project: "bench", environment: "sandbox" }, []),
+      runs: new Runs(world, []),
       memory: targetingMemory({ now: Date.now, onProblem: (error) => log.error("memory", { error }) }),
       suites: suiteStore(fileSuites(join(tmpdir(), "targeting-mcp-bench-suites"))),
-      declines: { note: async () => {}, has: async () => false },
+      approvals: new Approvals(world),
       readOnly: false,
       confirm: "ask" as const,
       trustViews: false,

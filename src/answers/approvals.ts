@@ -1,6 +1,6 @@
 import type { Loss } from "../changes/plan/plan.ts";
 import type { Decided, EffectObject, EffectPart } from "../changes/rows/entries.ts";
-import { cutText, thousands } from "../platform/text.ts";
+import { amount, cutText, thousands } from "../platform/text.ts";
 import type { Asked, KnownChange, ReportedObject } from "../runs/outcome.ts";
 import { nameProblem } from "../spec/names.ts";
 import { fullest, tokensOf } from "./budget.ts";
@@ -52,6 +52,18 @@ export const PAGE_NOT_OPENED_HINT = "a page was opened for the person, but nobod
 export function declinedNote(effect: string | undefined): string {
   const shown = effect === undefined ? "" : ` They were shown: ${effect}`;
   return `the person declined; nothing was changed. Do not try again unless they ask for it.${shown}`;
+}
+
+/** Returns the note that a client declined, with the question that it was asked. */
+export function declinedInClientNote(question: string): string {
+  return `the question was: ${question}`;
+}
+
+/** Returns the note that the same call was declined `ms` milliseconds ago, and that nobody was asked again. */
+export function declinedBeforeNote(ms: number): string {
+  const minutes = Math.floor(ms / 60_000);
+  const ago = minutes === 0 ? "less than a minute" : amount(minutes, "minute");
+  return `the same call was declined ${ago} ago, so nobody was asked again. It can ask again in ${amount(10 - minutes, "minute")}`;
 }
 
 /** Explains why a run cannot be approved after its effect has changed. */

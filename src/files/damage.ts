@@ -91,7 +91,10 @@ const DAMAGE_WORDS = {
   truth: ["was changed by a spreadsheet into a truth value", "Write the original text again, formatted as text."],
   date: ["was changed by a spreadsheet into a date", "Write the original text again, formatted as text."],
   narrow: ["was saved from a column that was too narrow to show it", "Widen the column, and save the file again."],
-  formulaText: ["is a formula that was saved as a text", 'Write only the text itself, formatted as text, without =" and ".'],
+  formulaText: [
+    "is a formula that was saved as a text",
+    'Write only the text itself, formatted as text, without =" and ".',
+  ],
   placeholder: ["is a text that programs write for an empty cell", "Empty the cell, or write the right text."],
   apostrophe: [
     "begins with the apostrophe (') that keeps a number as text in a spreadsheet",

@@ -133,7 +133,7 @@ export async function answerCall(
     }
     const asked = { tool: tool.name, input: prepared.input };
     const isAsked = !needsOther(services);
-    const said = isAsked ? await replyTo(call, asked, services) : undefined;
+    const said = isAsked ? replyTo(call, asked) : undefined;
     const opener =
       canOpen(call, server) && opensPages(services)
         ? await openerOf({ call, server, mayAsk: isAsked, redactor })

@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from "node:crypto";
+import { createHash } from "node:crypto";
 import {
   CLIENT_CAPABILITIES_META_KEY,
   createRequestStateCodec,
@@ -11,7 +11,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import type { Reply, ToolServices } from "../tools/context.ts";
+import type { Reply } from "../tools/context.ts";
 import type { ToolQuestion } from "../tools/define-tool.ts";
 
 /** The protocol's ID of the question, and the name of the only field of its form. */
@@ -19,11 +19,8 @@ const CONFIRM = "confirm";
 
 export const QUESTION_SECONDS = 600;
 
-/**
- * The data that is sent with a question and comes back with the reply. A reply counts only if tool and input are the
- * same.
- */
-const sealedQuestion = z.object({ tool: z.string(), input: z.string(), token: z.string(), question: z.string() });
+/** Data sent with a question and returned with the reply. A reply counts only for the same tool and input. */
+const sealedQuestion = z.object({ tool: z.string(), input: z.string(), token: z.string() });
 type SealedQuestion = z.infer<typeof sealedQuestion>;
 
 /**
@@ -120,24 +117,16 @@ export function elicitationResult(answer: unknown): ElicitationResult {
 
 /**
  * Returns the person's reply in this call; undefined if it has none. `closed`: the question was closed without a
- * decision. A reply without the seal of this call is ignored. A question that was declined once stays declined, even if
- * the client repeats the call with another reply. Throws a RunStoreError if that cannot be stored or read.
+ * decision. A reply without the seal of this call is ignored.
  */
-export async function replyTo(
-  call: ServerContext,
-  asked: AskedCall,
-  { declines }: Pick<ToolServices, "declines">,
-): Promise<Reply | "closed" | undefined> {
+export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed" | undefined {
   const state = call.mcpReq.requestState();
   if (state === undefined) return undefined;
   const { data: sealed } = sealedQuestion.safeParse(state);
   if (sealed === undefined || sealed.tool !== asked.tool || sealed.input !== digestOf(asked)) return undefined;
-  const { token, question } = sealed;
-  const given = inputResponse(call.mcpReq.inputResponses, CONFIRM);
-  const said = given.kind === "elicit" ? elicitationResult(given) : "closed";
-  if (said === "closed") return said;
-  if (said === "no") await declines.note(question);
-  return { token, accepted: said === "yes" && !(await declines.has(question)) };
+  const answer = inputResponse(call.mcpReq.inputResponses, CONFIRM);
+  const said = answer.kind === "elicit" ? elicitationResult(answer) : "closed";
+  return said === "closed" ? said : { token: sealed.token, accepted: said === "yes" };
 }
 
 /** A question to the client that has no reply yet. */
@@ -181,10 +170,7 @@ export async function asking(
 ): Promise<InputRequiredResult> {
   return inputRequired({
     inputRequests: { ...further, [CONFIRM]: formRequest(ask.message) },
-    requestState: await seal.mint(
-      { tool: asked.tool, input: digestOf(asked), token: ask.token, question: randomUUID() },
-      call,
-    ),
+    requestState: await seal.mint({ tool: asked.tool, input: digestOf(asked), token: ask.token }, call),
   });
 }
 

@@ -247,6 +247,16 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return ended === undefined ? {} : { ended };
   }
 
+  /** Returns the caller's last run of the same call if it was declined in the last 10 minutes. */
+  async lastDeclined(call: Call, caller: string): Promise<Run<Call, State> | undefined> {
+    const { store, clock } = this.#context;
+    const [last] = await store.list({ lastOf: this.fingerprint(call, caller) });
+    const record = last === undefined ? undefined : await store.record(last);
+    if (last === undefined || record?.status !== "declined") return undefined;
+    const isRecent = clock.now() - (record.ending?.at ?? 0) < DECLINED_MS;
+    return isRecent ? undefinedIfUnreadable(this.find(last)) : undefined;
+  }
+
   /** Resumes a run for a call that is repeated. Returns undefined if the run may no longer mean the same. */
   async takeUp(runId: string): Promise<Run<Call, State> | undefined> {
     const run = await this.find(runId);
@@ -401,6 +411,8 @@ export type EndedRun = Pick<RunSummary, "status" | "open"> & { readonly runId: s
 
 /** How many runs of the same call are checked for an unfinished one. */
 const RECENT_RUNS = 50;
+/** How long a declined call stays declined, in milliseconds: as long as a question to the client may be answered. */
+const DECLINED_MS = 600_000;
 /** Within this time, in milliseconds, a repeated call resumes a run that stopped, and the answer names an ended run. */
 const SAME_CALL_MS = 3_600_000;
 

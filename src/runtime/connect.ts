@@ -248,12 +248,6 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
     ...(saves && { saves }),
     approvals,
     suites: suiteStore(backend.suites),
-    declines: {
-      note: async (question: string) => {
-        await backend.suites.claim(question);
-      },
-      has: async (question: string) => (await backend.suites.settled(question)) !== undefined,
-    },
     readOnly: settings.readOnly,
     confirm: settings.confirm,
     trustViews: settings.trustViews,

@@ -18,16 +18,9 @@ import { ownRun, reportRun } from "./run-reports.ts";
 import { confirmationArgument, confirmed } from "./write/confirmed.ts";
 import { beginPlanned, decided, inClient, isDecidedElsewhere, startDecided } from "./write/decide.ts";
 import { askLater, decidePlanOnPage, tokenInstead } from "./write/on-page.ts";
-import {
-  answerWithToken,
-  declinedAnswer,
-  planInTime,
-  tookTooLong,
-  undecided,
-  unstartedReport,
-} from "./write/planned.ts";
+import { answerWithToken, planInTime, tookTooLong, undecided, unstartedReport } from "./write/planned.ts";
 import { effectOf, tokenLater } from "./write/waiting.ts";
-import { dryRunArgument, runOutput } from "./write/write.ts";
+import { declineRun, dryRunArgument, runOutput } from "./write/write.ts";
 
 const input = () =>
   z.strictObject({
@@ -129,7 +122,7 @@ async function carryOut(
           tokenInstead(effectText(effect), context, (hint) => answerWithToken(header, plan, context, [hint])),
         ),
       start,
-      declined: () => declinedAnswer(header.call, plan, context, effect),
+      declined: () => declineRun(header, plan, context, effect),
       token: () => answerWithToken(header, plan, context),
     },
     context,

@@ -73,8 +73,8 @@ export interface ToolServices {
   readonly changes?: Changes;
   /** Saves lists to files. Absent if the management API is not configured. */
   readonly saves?: SaveRuns;
-  /** Approvals on the page for work that is not a change. If absent, there are none. */
-  readonly approvals?: Approvals;
+  /** Approvals for work that is not a change. */
+  readonly approvals: Approvals;
   /** Starts sending events. Absent if the event API is not configured. */
   readonly sending?: EventRuns;
   /**
@@ -85,11 +85,6 @@ export interface ToolServices {
   /** The sandbox that can be inspected. Absent if there is none. */
   readonly sandbox?: SandboxApi;
   readonly suites: SuiteStore;
-  /** The questions that were declined in a client, by their random IDs, for all processes. Throws RunStoreErrors. */
-  readonly declines: {
-    readonly note: (question: string) => Promise<void>;
-    readonly has: (question: string) => Promise<boolean>;
-  };
   /** Whether no call may change an API. Tools that always change one are not listed; the others check this. */
   readonly readOnly: boolean;
   readonly confirm: "ask" | "strict" | "off";

@@ -24,7 +24,7 @@ export async function grant(
   const { approvals } = services;
   const { header, state } = approval;
   const { waits } = state.facts;
-  if (approvals === undefined || waits === undefined) return undefined;
+  if (waits === undefined) return undefined;
   const work = await workOf(approval, approved, callerContext(approval, services));
   if (work !== undefined) return approvals.runs.start(header, { ...approved, work }, { meanwhile: state });
   const facts = { ...state.facts, waits: { ...waits, stale: STALE } };

@@ -1,7 +1,9 @@
 import * as z from "zod";
 import {
+  type Approval,
   approvalOf,
   declinedIn,
+  declinedInClientNote,
   type Effect,
   effectPart,
   effectText,
@@ -40,7 +42,7 @@ import { askFor, checkCounts, confirmationIn } from "./write/confirmation-token.
 import { confirmationArgument } from "./write/confirmed.ts";
 import { type Approved, type Decision, decide, decided, inClient, personOf, refusedError } from "./write/decide.ts";
 import { followRun, waitWithinCall } from "./write/follow-run.ts";
-import { decideApprovalOnPage, tokenInstead } from "./write/on-page.ts";
+import { decideApprovalOnPage, declineApproval, declinedBefore, tokenInstead } from "./write/on-page.ts";
 import { checkNoDryRun } from "./write/planned.ts";
 import { effectOf } from "./write/waiting.ts";
 import { runOutput } from "./write/write.ts";
@@ -232,6 +234,21 @@ async function resumeOrAsk(
     checkCounts(given, context);
     return goOn({ answer: "approved", channel: "token", person: personOf(context), saw: given.isFor });
   }
+  const work = {
+    call: { tool: "resume_run", input: { about: runId, saveTo: "" } },
+    name: runId,
+    effect: shown,
+  } as const;
+  const declined = (approval: Approval | undefined, note: string): ToolAnswer =>
+    renderReport({
+      ...reported(run, context.environment),
+      status: "cancelled",
+      approval,
+      alwaysReportsApproval: true,
+      notes: ["it was declined: nothing more was sent; do not try again unless the person asks for it", note],
+    });
+  const before = asks ? await declinedBefore(work, context) : undefined;
+  if (before !== undefined) return declined(before.approval, before.note);
   const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {
     const confirmation = await askFor({ run: runId, digest }, text, context);
     return renderReport({
@@ -245,9 +262,7 @@ async function resumeOrAsk(
   const onPage = () =>
     decideApprovalOnPage(
       {
-        call: { tool: "resume_run", input: { about: runId, saveTo: "" } },
-        name: runId,
-        effect: shown,
+        ...work,
         after: (decision) => reportResumed(decision, runId, context),
         otherwise: async () => tokenInstead(text, context, (hint) => token([hint])),
       },
@@ -262,17 +277,10 @@ async function resumeOrAsk(
       start: (asked) => goOn(asked === "agreed_in_client" ? inClient(context) : undefined),
       closed: context.page?.isOffered() ? onPage : undefined,
       undecided: (why) => undecided(run, why, context),
-      declined: () =>
-        renderReport({
-          ...reported(run, context.environment),
-          status: "cancelled",
-          approval: declinedIn("client"),
-          alwaysReportsApproval: true,
-          notes: [
-            "the client declined: nothing more was sent; do not try again unless the person asks for it",
-            `the question was: ${text}`,
-          ],
-        }),
+      declined: async () => {
+        await declineApproval(work, context);
+        return declined(declinedIn("client"), declinedInClientNote(text));
+      },
       token: () => token(),
     },
     context,

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
-import { approvalOf, declinedIn, effectText } from "../answers/approvals.ts";
+import { approvalLines, approvalOf, declinedIn, effectText } from "../answers/approvals.ts";
 import { confirmationStep, confirmationText } from "../answers/run-report.ts";
 import { liveTestsEffect, suiteReportAnswer } from "../answers/suite-reports.ts";
 import { isApproval } from "../approvals/approvals.ts";
@@ -26,7 +26,13 @@ import { askFor, checkCounts, confirmationIn } from "./write/confirmation-token.
 import { confirmationArgument } from "./write/confirmed.ts";
 import { decided, personOf, readQuestion } from "./write/decide.ts";
 import { waitWithinCall } from "./write/follow-run.ts";
-import { decideApprovalOnPage, tokenInstead } from "./write/on-page.ts";
+import {
+  type DeclinedBefore,
+  decideApprovalOnPage,
+  declineApproval,
+  declinedBefore,
+  tokenInstead,
+} from "./write/on-page.ts";
 
 const input = () =>
   z.strictObject({
@@ -140,6 +146,13 @@ async function runLive(
   refuseReadOnly(context);
   const effect = liveTestsEffect(kept.suite);
   const text = effectText(effect);
+  const work = {
+    call: { tool: "run_event_tests", input: { about: kept.suiteId, saveTo: saveTo ?? "" } },
+    name: kept.suiteId,
+    effect,
+  } as const;
+  const before = await declinedBefore(work, context);
+  if (before !== undefined) return notRun(kept, context, before);
   const yes = readQuestion(context.reply?.token ?? "")?.digest ?? randomBytes(16).toString("base64url");
   const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {
     // The planned tests are stored, so that the token alone is enough.
@@ -162,9 +175,7 @@ async function runLive(
   const onPage = () =>
     decideApprovalOnPage(
       {
-        call: { tool: "run_event_tests", input: { about: kept.suiteId, saveTo: saveTo ?? "" } },
-        name: kept.suiteId,
-        effect,
+        ...work,
         after: (approval) => reportApprovedTests(approval, { kept, place }, context),
         otherwise: async () => tokenInstead(text, context, (hint) => token([hint])),
       },
@@ -181,7 +192,10 @@ async function runLive(
         context.confirm === "off"
           ? answerOf({ kept, target: "configured", place, asked }, await reportOf(kept, "configured", context), context)
           : runOnce(yes, { kept, place, asked }, context),
-      declined: () => notRun(kept, context),
+      declined: async () => {
+        await declineApproval(work, context);
+        return notRun(kept, context);
+      },
       token: () => token(),
     },
     context,
@@ -304,12 +318,15 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
   return report;
 }
 
-/** Returns the answer after the client declined. Nothing is sent, and this is not an error. */
-function notRun(kept: KeptSuite, context: ToolContext): ToolAnswer {
-  const note = "the client declined: nothing was sent; do not try again unless the person asks for it";
+/** Returns the answer after the tests were declined. Nothing is sent, and this is not an error. */
+function notRun(kept: KeptSuite, context: ToolContext, before?: DeclinedBefore): ToolAnswer {
+  const { approval, note } = before ?? { approval: declinedIn("client") };
+  const words = "it was declined: nothing was sent; do not try again unless the person asks for it";
+  const notes = note === undefined ? [words] : [words, note];
+  const text = [...approvalLines(approval), ...notes.map((one) => `${one.charAt(0).toUpperCase()}${one.slice(1)}.`)];
   return {
-    structured: { ...about(kept, context), status: "cancelled", approval: declinedIn("client"), notes: [note] },
-    text: `Nothing was sent. ${note}`,
+    structured: { ...about(kept, context), status: "cancelled", approval, notes },
+    text: text.join("\n"),
     isError: false,
   };
 }

@@ -1,5 +1,13 @@
 import * as z from "zod";
-import { type Approval, approvalOf, declinedIn, declinedNote, effectText, staleNote } from "../answers/approvals.ts";
+import {
+  type Approval,
+  approvalOf,
+  declinedIn,
+  declinedInClientNote,
+  declinedNote,
+  effectText,
+  staleNote,
+} from "../answers/approvals.ts";
 import { suiteReportUri } from "../answers/event-suites.ts";
 import { groupFailures } from "../answers/failures.ts";
 import type { Reader } from "../answers/message-words.ts";
@@ -197,7 +205,10 @@ function pageReport({ header, state, status }: ChangeRun | ApprovalRun): Partial
     };
   }
   const declined = declinedBy(state.stopped?.reason);
-  return declined && { approval: declined, ...(declined.by !== undefined && { notes: [declinedNote(effect)] }) };
+  if (declined === undefined) return undefined;
+  if (declined.by !== undefined) return { approval: declined, notes: [declinedNote(effect)] };
+  const question = waits?.effect ?? effect;
+  return { approval: declined, notes: question === undefined ? [] : [declinedInClientNote(question)] };
 }
 
 function declinedBy(reason: Reason | undefined): Approval | undefined {
@@ -250,6 +261,7 @@ export function undoNoteOf(run: Run, { keep }: Pick<ToolContext, "keep">): strin
   if (!isChangeRun(run) || status === "running" || status === "planned" || status === "needs_confirmation") {
     return undefined;
   }
+  if (isWithdrawn(run.state)) return undefined;
   const { created = 0, changed = 0, deleted = 0, gone = 0 } = didCounts(run.state) ?? {};
   const { runId, createdAt } = run.header;
   return undoNote({

@@ -157,6 +157,8 @@ describe("resume_run of a deletion", () => {
         approval: { decision: "declined", channel: "client" },
       });
       expect(textOf(resumed)).toMatch(/The client declined\.[\s\S]*the question was: .*150 deletions/i);
+      const again = await client.callTool("resume_run", { runId });
+      expect(textOf(again)).toMatch(/The client declined\.[\s\S]*nobody was asked again/);
     }
     expect(asked).toEqual([expect.stringContaining("150 deletions")]);
     expect(await service.count("deleteOptions")).toBe(said.action === "accept" ? 2 : 1);

@@ -80,7 +80,11 @@ describe("tokens of the access file", () => {
       post(url, "resources/read", { uri }, { headers: bearer(token) }).then((got) => got.text());
     expect(await read(ALICE)).toContain("succeeded");
     expect(JSON.parse(await read(BOB))).toMatchObject({
-      error: { code: -32602, message: `There is no resource at ${uri}. Check the ID; runs and suites of other callers are not visible.`, data: { uri } },
+      error: {
+        code: -32602,
+        message: `There is no resource at ${uri}. Check the ID; runs and suites of other callers are not visible.`,
+        data: { uri },
+      },
     });
 
     const [{ _id } = { _id: "" }] = made.results;

@@ -135,9 +135,6 @@ test("what was declined stays declined, also for another reply to the same quest
     expect(JSON.stringify(result)).toContain("The client declined.");
     expect(await service.count("deleteOptions")).toBe(0);
   }
-  const again = asked.parse(await call({})).result;
-  await call({ inputResponses: yes, requestState: again.requestState });
-  await expect.poll(() => service.count("deleteOptions")).toBe(1);
 });
 
 test("a client that wants to hear of errors is told of a fault: its ID, and no details", async () => {

@@ -338,7 +338,9 @@ describe("files of events", () => {
     expect(said).toContain('items "[{\\"item_id\\":\\"x\\",\\"price\\":1.5},{\\"item_id\\":\\"y\\"}]"');
     expect(said).toContain('items "[{\\"item_id\\":\\"z\\"}]"');
     expect(said).toContain("1 row with the tx_id of an earlier row: each counts as a purchase of its own");
-    await expect(dryRun("uid,eventName,items,items.0.item_id\nu1,purchase,[],x\n")).rejects.toThrow('both a column "items"');
+    await expect(dryRun("uid,eventName,items,items.0.item_id\nu1,purchase,[],x\n")).rejects.toThrow(
+      'both a column "items"',
+    );
     await expect(dryRun("uid,eventName,items.0.colour\nu1,purchase,x\n")).rejects.toThrow("unknown column");
   });
 

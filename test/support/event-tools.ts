@@ -3,6 +3,7 @@ import type * as z from "zod";
 import { reasonWords } from "../../src/answers/failures.ts";
 import { eventsOver, sandboxOver } from "../../src/api/events.ts";
 import { openHttp } from "../../src/api/http.ts";
+import { Approvals } from "../../src/approvals/approvals.ts";
 import { observerOf } from "../../src/events/observe.ts";
 import { EventRuns } from "../../src/events/run/event-runs.ts";
 import { systemClock } from "../../src/platform/clock.ts";
@@ -45,10 +46,12 @@ export async function eventTools(more: Partial<ToolContext> = {}) {
     ...(environment === "sandbox" && { observe: observerOf(more.sandbox ?? look) }),
   };
   const sending = new EventRuns(about);
+  const approvals = new Approvals(about);
   const context: ToolContext = {
     ...testServices(systemClock, 240_000),
     events,
-    runs: new Runs(about, [sending.runs]),
+    runs: new Runs(about, [sending.runs, approvals.runs]),
+    approvals,
     sending,
     sandbox: look,
     testBench: { url: async () => sandbox.url, events, sandbox: look },

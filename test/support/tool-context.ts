@@ -3,6 +3,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ManagementApi } from "../../src/api/management.ts";
+import { Approvals } from "../../src/approvals/approvals.ts";
 import { suiteStore } from "../../src/events/suites/suite-store.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { fileSuites } from "../../src/runs/files/backend.ts";
@@ -57,10 +58,13 @@ export function readingApi(options: readonly HeldOption[], onRead: () => void = 
 export function testServices(clock: Clock, waitMs = 1000): ToolServices {
   const sealKey = randomBytes(32);
   const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-"));
-  const declined = new Set<string>();
+  const newRunId = ulidSource(clock.now, Math.random);
+  const world = { store: memoryRunStore(clock), project: "project", environment: "sandbox", newRunId, clock } as const;
+  const approvals = new Approvals(world);
   return {
     environment: "sandbox",
-    runs: new Runs({ store: memoryRunStore(clock), project: "project", environment: "sandbox" }, []),
+    runs: new Runs(world, [approvals.runs]),
+    approvals,
     memory: targetingMemory({
       now: clock.now,
       onProblem: (problem) => {
@@ -74,12 +78,6 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
       },
     }),
     suites: suiteStore(fileSuites(join(folder, "suites"))),
-    declines: {
-      note: async (question: string) => {
-        declined.add(question);
-      },
-      has: async (question: string) => declined.has(question),
-    },
     readOnly: false,
     confirm: "ask",
     trustViews: false,

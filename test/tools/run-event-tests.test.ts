@@ -116,6 +116,21 @@ describe("against a live endpoint", () => {
     await expect(use({ readOnly: true })).rejects.toThrow("only reads");
   });
 
+  test("the person is asked, and what they decline stays declined", async () => {
+    const { context, sandbox } = await live({ canAsk: () => true });
+    const outcome = await outcomeOf(runEventTestsTool, configured, context);
+    if (!("ask" in outcome)) throw new Error("nobody was asked");
+    const { token } = outcome.ask;
+    const reply = (accepted: boolean) => ({ ...context, reply: { token, accepted } });
+    for (const again of [reply(false), reply(true), context]) {
+      expect((await answerOf(runEventTestsTool, configured, again)).structured).toMatchObject({
+        status: "cancelled",
+        approval: { decision: "declined", channel: "client" },
+      });
+    }
+    expect(sandbox.events()).toHaveLength(0);
+  });
+
   test("the person is asked, and one yes is one run", async () => {
     const { context, sandbox } = await live({ canAsk: () => true });
     const outcome = await outcomeOf(runEventTestsTool, configured, context);
@@ -124,11 +139,6 @@ describe("against a live endpoint", () => {
     const { token } = outcome.ask;
     const said = (accepted: boolean) =>
       answerOf(runEventTestsTool, configured, { ...context, reply: { token, accepted } });
-    expect((await said(false)).structured).toMatchObject({
-      status: "cancelled",
-      approval: { decision: "declined", channel: "client" },
-    });
-    expect(sandbox.events()).toHaveLength(0);
     const agreed = await said(true);
     expect(agreed.structured).toMatchObject({ approval: { decision: "approved", channel: "client" } });
     expect(agreed.text).toContain("Approved in the client by ");

@@ -1,4 +1,6 @@
 import {
+  type Approval,
+  declinedBeforeNote,
   type Effect,
   PAGE_NOT_OPENED_HINT,
   PAGE_NOT_OPENED_REMEDY,
@@ -14,8 +16,9 @@ import type { Run, ToolCall } from "../../runs/kind.ts";
 import type { RunHeader } from "../../runs/store.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../define-tool.ts";
-import { ownRun, reportedRun, reportRun } from "../run-reports.ts";
+import { approvalOfRun, ownRun, reportedRun, reportRun } from "../run-reports.ts";
 import { decisionFor } from "./confirmation-token.ts";
+import { decide, inClient } from "./decide.ts";
 import { waitWithinCall } from "./follow-run.ts";
 import type { Given } from "./planned.ts";
 import { effectOf, storedEffect, waitingRun } from "./waiting.ts";
@@ -96,24 +99,54 @@ export async function decidePlanOnPage(
   return askOnPage(header, context, otherwise);
 }
 
-interface AskedApproval {
+/** Work that is not a change and needs approval. */
+interface AskedWork {
   readonly call: ApprovalCall;
   readonly name: string;
   readonly effect: Effect;
+}
+
+interface AskedApproval extends AskedWork {
   readonly after: (approval: Run) => Promise<ToolAnswer>;
   readonly otherwise: () => Promise<ToolAnswer>;
 }
 
 /** Lets a person decide on the page about work that is not a change, and waits for the decision. */
 export async function decideApprovalOnPage(
-  { call, name, effect, after, otherwise }: AskedApproval,
+  { after, otherwise, ...work }: AskedApproval,
   context: ToolContext,
 ): Promise<ToolAnswer> {
-  const { approvals, caller, clock } = context;
-  if (approvals === undefined) return otherwise();
+  return askOnPage(await keepApproval(work, context), context, otherwise, after);
+}
+
+function keepApproval(
+  { call, name, effect }: AskedWork,
+  { approvals, caller, clock, requested }: ToolContext,
+): Promise<RunHeader<ApprovalCall>> {
   const waits = { ...storedEffect(effect, ""), until: clock.now() + PAGE_WAIT_MS };
-  const facts = { effect: effect.sentence, waits };
-  return askOnPage(await approvals.keep(call, caller, name, facts, context.requested), context, otherwise, after);
+  return approvals.keep(call, caller, name, { effect: effect.sentence, waits }, requested);
+}
+
+/** Stores that the client declined work that is not a change, so that the same call made again does not ask. */
+export async function declineApproval(work: AskedWork, context: ToolContext): Promise<void> {
+  const { runId } = await keepApproval(work, context);
+  await decide(runId, { ...inClient(context), answer: "declined" }, context);
+}
+
+/** Who declined the same call shortly before, and a note that nobody was asked again. */
+export interface DeclinedBefore {
+  readonly approval: Approval | undefined;
+  readonly note: string;
+}
+
+/** Returns who declined the same call shortly before; undefined if nobody did. */
+export async function declinedBefore(
+  { call }: Pick<AskedWork, "call">,
+  { approvals, caller, clock, confirm }: ToolContext,
+): Promise<DeclinedBefore | undefined> {
+  const before = confirm === "off" ? undefined : await approvals.runs.lastDeclined(call, caller);
+  if (before === undefined) return undefined;
+  return { approval: approvalOfRun(before), note: declinedBeforeNote(clock.now() - before.state.updatedAt) };
 }
 
 /**

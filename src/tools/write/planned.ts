@@ -1,4 +1,4 @@
-import { declinedIn, type Effect, effectText, undecidedNote, undecidedSteps } from "../../answers/approvals.ts";
+import { effectText, undecidedNote, undecidedSteps } from "../../answers/approvals.ts";
 import { groupFailures } from "../../answers/failures.ts";
 import { confirmationStep, renderReport } from "../../answers/run-report.ts";
 import { type ApiError, isApiError } from "../../api/errors.ts";
@@ -10,7 +10,6 @@ import type { Plan, Planning } from "../../changes/plan/plan.ts";
 import { CONFIRMATION_MS, lossDigest } from "../../changes/run-rules.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
-import { ownReason } from "../../runs/outcome.ts";
 import { countsOf, countsWithin } from "../../runs/report.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type Undecided, type UndecidedAnswer } from "../define-tool.ts";
@@ -76,18 +75,6 @@ export async function answerWithToken(
     confirmation,
     notes: hints,
     nextSteps: [confirmationStep(call.tool, confirmation), ...(await interruptedHints(context, runId))],
-  });
-}
-
-/** Returns the answer after the client declined. Nothing is sent, and this is not an error. */
-export function declinedAnswer(call: WriteCall, plan: Plan, context: ToolContext, effect?: Effect): ToolAnswer {
-  const state = new RunState(plan);
-  state.apply({ t: "stop", cause: "cancelled", at: 0, reason: ownReason("DECLINED") });
-  return renderReport({
-    ...unstartedReport(call, state, context),
-    status: "cancelled",
-    approval: declinedIn("client"),
-    notes: effect === undefined ? [] : [`the question was: ${effectText(effect)}`],
   });
 }
 

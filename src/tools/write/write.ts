@@ -1,12 +1,12 @@
 import * as z from "zod";
-import { type Effect, effectOfCall, effectText } from "../../answers/approvals.ts";
+import { declinedBeforeNote, type Effect, effectOfCall, effectText } from "../../answers/approvals.ts";
 import { newRunHint, resumedRunHint } from "../../answers/run-headline.ts";
 import type { WriteCall } from "../../changes/call.ts";
 import { changeOf } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.ts";
 import { isGoing, Plan, type Planning } from "../../changes/plan/plan.ts";
-import { lossDigest, needsConfirmation } from "../../changes/run-rules.ts";
+import { CONFIRMATION_MS, lossDigest, needsConfirmation } from "../../changes/run-rules.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
@@ -24,8 +24,8 @@ import {
 } from "./decide.ts";
 import { checkAllowed, tooManyDeletes } from "./guards.ts";
 import { askLater, decideOnPage, tokenInstead } from "./on-page.ts";
-import { answerWithToken, declinedAnswer, type Given, planInTime, tookTooLong, undecided } from "./planned.ts";
-import { tokenLater } from "./waiting.ts";
+import { answerWithToken, type Given, planInTime, tookTooLong, undecided } from "./planned.ts";
+import { storeWaitingElsewhere, tokenLater } from "./waiting.ts";
 
 /** Returns the schema of every answer about a run. Nested objects stay open to save tokens. */
 export const runOutput = () =>
@@ -77,6 +77,9 @@ type RunOrOutcome =
 
 async function runOrQuestion(given: Given, changes: Changes, context: ToolContext): Promise<RunOrOutcome> {
   const { call, bytes } = given;
+  const before = context.confirm === "off" ? undefined : await changes.runs.lastDeclined(call, context.caller);
+  if (before !== undefined)
+    return { run: before, hints: [declinedBeforeNote(context.clock.now() - before.state.updatedAt)] };
   const { going, ended } = await changes.runs.findEarlierRun(call, context.caller);
   if (going !== undefined) return { run: going, hints: [resumedRunHint()] };
   const hints = ended?.open ? [newRunHint(ended)] : [];
@@ -109,7 +112,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
           startDecided(header, plan, asked === "agreed_in_client" ? inClient(context) : undefined, context);
         return withHints(await once(async (keep) => ({ run: await start(await keep()) })), more);
       },
-      declined: async () => ({ outcome: await declined(call, plan, { changes, context }, effect()) }),
+      declined: async () => ({ outcome: await declined(given, plan, { changes, context }, effect()) }),
       token: () => once(async (keep) => ({ outcome: await answerWithToken(await keep(), plan, context, hints) })),
     },
     context,
@@ -127,7 +130,7 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
   const { reply, confirm, caller } = context;
   if (reply?.accepted === false) {
     planning.stop();
-    return { outcome: await declined(call, new Plan(), { changes, context }) };
+    return { outcome: await declined(given, new Plan(), { changes, context }) };
   }
   if (chooseChannel(changeOf(call).mayTakeAway, context) === "start") {
     const made = await changes.once({ ...context, call, bytes }, async (keep) => ({
@@ -153,18 +156,30 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
   return { run: await changes.prepare(header, planning, begin, { meanwhile: waiting?.state, ask }) };
 }
 
-/** Answers that the person declined in the client. Ends a waiting run of the same call. */
+/** Stores the run of a call that was declined in the client, and answers with it. */
 async function declined(
-  call: WriteCall,
+  { call, bytes }: Given,
   plan: Plan,
   { changes, context }: { readonly changes: Changes; readonly context: ToolContext },
   effect?: Effect,
 ): Promise<ToolAnswer> {
-  const waiting = await changes.waitingRun(call, context.caller);
-  if (waiting !== undefined) {
-    await decide(waiting.header.runId, { ...inClient(context), answer: "declined" }, context);
+  const header = await changes.keep(call, context.caller, bytes, context.requested);
+  return declineRun(header, plan, context, effect);
+}
+
+/** Ends a run that was declined in the client, and reports it. Nothing is sent, and this is not an error. */
+export async function declineRun(
+  header: ChangeHeader,
+  plan: Plan,
+  context: ToolContext,
+  effect?: Effect,
+): Promise<ToolAnswer> {
+  if (effect !== undefined) {
+    const until = context.clock.now() + CONFIRMATION_MS;
+    await storeWaitingElsewhere(header, plan, { effect, elsewhere: "client", until }, context);
   }
-  return declinedAnswer(call, plan, context, effect);
+  await decide(header.runId, { ...inClient(context), answer: "declined" }, context);
+  return reportRun(await context.runs.find(header.runId), context);
 }
 
 function approvalNotNeeded(plan: Plan): Plan {
