@@ -80,7 +80,7 @@ function Active({ rows }: { readonly rows: readonly FaultRow[] }) {
       <Table caption="Faults" heads={heads} className="faults stacks">
         {rows.map(({ id, operation, kind, says, times, met, struck }) => (
           <tr key={id}>
-            <th scope="row" id={`fault-${id}`}>
+            <th scope="row" id={`fault-${id}`} data-head="Requests">
               {operation}
             </th>
             <td>{says}</td>
