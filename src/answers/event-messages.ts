@@ -5,12 +5,14 @@ import { amount, thousands } from "../platform/text.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
 import { basisNote } from "./event-suites.ts";
 import { placesWords, placeWords, plain, rangesOf } from "./fence.ts";
-import { type Detail, type Message, type Sentence, texts } from "./message-words.ts";
+import { type Detail, type Message, type Sentence, type Text, texts } from "./message-words.ts";
 import { rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
 
-/** Returns the finding of the validator, in its own words. */
-function findingWords({ finding, section }: Detail): string {
-  return typeof finding === "string" ? `: ${plain(finding)} (event-tracking-api ${String(section)})` : "";
+/** Returns what the validator found wrong, after the reason why the event was not sent. The page names no section. */
+function findingWords(why: string, onPage: string, { finding, section }: Detail): Text {
+  if (typeof finding !== "string") return why;
+  const whole = `${why}: ${plain(finding)} (event-tracking-api ${String(section)})`;
+  return { agent: whole, page: `${onPage}: ${plain(finding)}`, terminal: whole, sheet: whole };
 }
 
 const DROPPED = 'not sent, since the service would answer "ok" and drop it';
@@ -36,12 +38,12 @@ function requestWords({ kind, ...detail }: Detail, statusCode: number | undefine
 /** Why an event was not recorded, or why that is unknown. */
 export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
   EVENT_IGNORED: (detail) => ({
-    message: `${DROPPED}${findingWords(detail)}`,
+    message: findingWords(DROPPED, "not sent, since it would not count", detail),
     shared: DROPPED,
     remedy: fixWords(detail, "Change the event."),
   }),
   EVENT_REJECTED: (detail) => ({
-    message: `${REFUSED}${findingWords(detail)}`,
+    message: findingWords(REFUSED, REFUSED, detail),
     shared: REFUSED,
     remedy: fixWords(detail, "Change the event."),
   }),

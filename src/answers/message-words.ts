@@ -34,6 +34,12 @@ export function texts(agent: string, people: string): Text {
   return { agent, page: people, terminal: people, sheet: people };
 }
 
+/** Builds a text with an end that the page leaves out, because it is of no use to people there. */
+export function forPage(page: string, end: string): Text {
+  const whole = page + end;
+  return { agent: whole, page, terminal: whole, sheet: whole };
+}
+
 /** Builds a text that says how to resume the run. */
 export function resuming(write: (resume: string) => string): Text {
   return {

@@ -6,6 +6,7 @@ import {
   type Detail,
   type Entry,
   earlierItem,
+  forPage,
   list,
   MORE_PATIENT,
   number,
@@ -63,7 +64,7 @@ function nameTaken(what: string, detail: Detail, { operation }: Reason): Entry {
   const ids = [detail.existingId, ...(Array.isArray(detail.existingIds) ? detail.existingIds : [])].filter(Boolean);
   if (ids.length > 0) {
     return {
-      message: `${what} with this name exists: ${list(ids)}`,
+      message: forPage(`${what} with this name exists`, `: ${list(ids)}`),
       remedy: TAKEN_REMEDIES[`${what}, ${operation}`] ?? "Choose another name.",
     };
   }

@@ -39,7 +39,8 @@ export function nameProblemWords({ rules, length, characters = [] }: NameProblem
 /** How many distinct invalid characters are listed. A valid name has fewer characters than this. */
 const CHARACTERS_NAMED = 40;
 
-function characterList(characters: readonly string[]): string {
+/** Lists characters in quotation marks, at most 40 of them. */
+export function characterList(characters: readonly string[]): string {
   const more = characters.length - CHARACTERS_NAMED;
   const named = characters.slice(0, CHARACTERS_NAMED).map(characterWords).join(", ");
   return more > 0 ? `${named} and ${more} more` : named;

@@ -55,6 +55,8 @@ export const runSummarySchema = z.object({
       to: z.string().exactOptional(),
       client: z.string().exactOptional(),
       fileName: z.string().exactOptional(),
+      /** Several rows of its file are one item, so that its counts are not counts of rows. */
+      mergesRows: z.literal(true).exactOptional(),
       plannedBy: z.string().exactOptional(),
       /** When the run was approved, in milliseconds since 1970. */
       beganAt: z.number().exactOptional(),

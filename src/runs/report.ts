@@ -373,6 +373,7 @@ function aboutOf(
     ...(isRenamed && { to: to.slice(0, MAX_LETTERS) }),
     ...(client !== undefined && { client }),
     ...(fileName !== undefined && { fileName }),
+    ...(state.facts?.rows !== undefined && state.facts.rows.merged > 0 && { mergesRows: true }),
     ...(plannedBy !== undefined && { plannedBy }),
     ...(state.facts?.decided !== undefined && { beganAt: state.facts.decided.at }),
     ...(state.facts?.withinName !== undefined && { within: state.facts.withinName.slice(0, MAX_LETTERS) }),

@@ -1,6 +1,6 @@
 import { approvalWords } from "../answers/approvals.ts";
-import { messageFor } from "../answers/failures.ts";
-import { placeWords } from "../answers/fence.ts";
+import { messageFor, type SummarizedFailure } from "../answers/failures.ts";
+import { placesWords, placeWords } from "../answers/fence.ts";
 import { many } from "../answers/message-words.ts";
 import { undoLine } from "../answers/plan-answers.ts";
 import { FIELD_WORDS } from "../answers/plan-words.ts";
@@ -8,10 +8,11 @@ import { isApproval } from "../approvals/approvals.ts";
 import { isChangeRun } from "../changes/change-run.ts";
 import type { Difference } from "../plans/diff/plan.ts";
 import type { PlanDocument } from "../plans/plan-document.ts";
-import { thousands } from "../platform/text.ts";
+import { characterList, cutText, thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
 import { objectResult } from "../runs/report.ts";
 import { isSaveRun } from "../saves/save-runs.ts";
+import { LIMITS } from "../spec/limits.ts";
 import type { ToolServices } from "../tools/context.ts";
 import { whyNotApplied } from "../tools/kept-plan.ts";
 import { planTextOf, removedLines, resultLine, sheetRunOf } from "../tools/run-files.ts";
@@ -66,6 +67,61 @@ function waitWords({ state: { requests } }: Run): string | undefined {
     seconds > 0 && `waited ${waitedMs >= 2 * MINUTE_MS ? `${Math.round(waitedMs / MINUTE_MS)} min` : `${seconds} s`}`,
   ].filter((part) => part !== false);
   return parts.length === 0 ? undefined : parts.join(", ");
+}
+
+/** Returns a group of failures as the page shows it. */
+export function failureRow(failure: SummarizedFailure): FailureRow {
+  const { outcome, remedy } = failure;
+  const kind = outcome === "failed" || outcome === "notApplied" || outcome === "skipped" ? outcome : "unknown";
+  return {
+    ...{ outcome: kind, count: failure.count, message: sharedMessage(failure), remedy },
+    ...{ places: placesOf(failure), firstPlaces: placesOf(failure, FIRST_PLACES), examples: examplesOf(failure) },
+  };
+}
+
+/** The numbers of positions and of wrong values that a reason shows first. */
+const FIRST_PLACES = 4;
+const FIRST_VALUES = 2;
+const VALUE_LETTERS = 80;
+
+/** Returns the positions of the objects of a failure as text: `lines 6, 23, 40-44 and 17 more`. */
+function placesOf({ count, places, placesOmitted, byLine }: SummarizedFailure, most = places.length): string {
+  const first = places.slice(0, most);
+  const named = first.reduce((sum, [from, to]) => sum + to - from + 1, 0);
+  const isCut = placesOmitted || places.length > most;
+  return placesWords(first, { byLine }) + (isCut ? ` and ${thousands(Math.max(1, count - named))} more` : "");
+}
+
+/** Returns the names of the first objects of a failure. If they have none, returns the wrong values. */
+function examplesOf({ examples, details = [], detail }: SummarizedFailure): readonly string[] {
+  const names = examples.map(({ name }) => name);
+  const values = [detail, ...details.map(({ reason }) => reason.detail)].flatMap((one) =>
+    typeof one?.value === "string" ? [one.value] : [],
+  );
+  const some = names.length > 0 ? names : values;
+  return some.slice(0, FIRST_VALUES).map((text) => cutText(text, VALUE_LETTERS));
+}
+
+/** What objects with different values have in common if they break the same rule, by code and rule. */
+const IN_COMMON: Readonly<Record<string, string>> = {
+  "INVALID_NAME characters": "not allowed in a name",
+  "INVALID_NAME tooLong": `name longer than ${LIMITS.nameMaxLength.value} characters`,
+  "INVALID_NAME tooShort": `name shorter than ${LIMITS.nameMinLength.value} characters`,
+  "INVALID_CONTEXT_ID tooLong": `Context ID longer than ${LIMITS.contextIdBytes.value} bytes`,
+};
+
+/** Returns the message of a failure. If each object has a message of its own, it says what they have in common. */
+function sharedMessage({ isOfFirst, errorCode, count, details = [], message }: SummarizedFailure): string {
+  if (!isOfFirst) return message;
+  const each = details.map(({ reason }) => reason.detail ?? {});
+  const [detail = {}] = each;
+  const [rule] = Array.isArray(detail.rules) ? detail.rules : [detail.rule];
+  const key = `${errorCode} ${String(rule)}`;
+  const common = Object.hasOwn(IN_COMMON, key) ? IN_COMMON[key] : undefined;
+  if (common === undefined) return `for example, ${message}`;
+  const found = each.flatMap(({ characters }) => (Array.isArray(characters) ? characters.map(String) : []));
+  if (rule !== "characters") return common;
+  return `${common}: ${characterList([...new Set(found)])}${count > details.length ? ", …" : ""}`;
 }
 
 /**
@@ -168,7 +224,7 @@ export async function downloadOf(run: Run, file: string, services: ToolServices)
   if (known === "results") return fileAnswer(`${name}-results.ndjson`, resultsOf(run));
   if (known === "removed") return fileAnswer(`${name}-removed.ndjson`, removedLines(run, known, services));
   const isTable = known === "rejects" && JSON.stringify(run.header.call).includes('"format":"csv"');
-  return fileAnswer(`${name}-not-done.${isTable ? "csv" : "ndjson"}`, services.runs.part(runId, known)());
+  return fileAnswer(`${name}-failed.${isTable ? "csv" : "ndjson"}`, services.runs.part(runId, known)());
 }
 
 /**

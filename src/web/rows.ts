@@ -1,10 +1,8 @@
 import { approvalWords, approvedIn, declinedIn } from "../answers/approvals.ts";
 import { groupFailures } from "../answers/failures.ts";
-import { placesWords } from "../answers/fence.ts";
 import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { isUndone, isWithdrawn } from "../changes/run-rules.ts";
-import { thousands } from "../platform/text.ts";
 import type { ListedRun, Run } from "../runs/kind.ts";
 import { changedAt } from "../runs/outcome.ts";
 import { countsOf, didCounts, summaryOf } from "../runs/report.ts";
@@ -14,14 +12,22 @@ import { documentOf } from "../tools/kept-plan.ts";
 import { approvalOfRun } from "../tools/run-reports.ts";
 import { waitingAnywhere } from "../tools/write/waiting.ts";
 import { changeLines, changeList, firstChanges } from "./changes.ts";
-import { planView, problemList, storyOf } from "./detail.ts";
+import { failureRow, planView, problemList, storyOf } from "./detail.ts";
 import { fileAnswer } from "./page.ts";
 import { type PageScope, type SeenRun, unlessDamaged, visibleRun, whyNotApprovable } from "./seen.ts";
-import { objectsOf, onlyObject, type TitleParts, titleOf, undoOfRun, waitingOf, waitingTitle } from "./waiting.ts";
+import {
+  nounOf,
+  objectsOf,
+  onlyObject,
+  type TitleParts,
+  titleOf,
+  undoOfRun,
+  waitingOf,
+  waitingTitle,
+} from "./waiting.ts";
 import {
   type ChangeList,
   type EffectObjects,
-  type FailureRow,
   type ProblemList,
   RUN_STATUSES,
   type RunAction,
@@ -74,17 +80,17 @@ async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, 
   const status = RUN_STATUSES.find((one) => one === listed.status) ?? "unknown";
   const run = status === "needs_confirmation" ? await waitingAnywhere(runId, shown.services) : undefined;
   const counts = { ...NO_COUNTS, ...listed.counts };
-  const { did, only, to, client, fileName, plannedBy, beganAt, decided } = about;
+  const { did, only, to, client, fileName, mergesRows, plannedBy, beganAt, decided } = about;
   const known = (run && nameIn(run)) ?? about.within;
   const targeting = _id === undefined ? undefined : { _id, name: names.get(_id) ?? known };
   const title = titleOf({
-    ...{ tool, status, did, only, to, fileName, ...workOf(counts), targeting: namedIn(targeting, run) },
+    ...{ tool, status, did, only, to, fileName, mergesRows, ...workOf(counts), targeting: namedIn(targeting, run) },
     ...(run ? waitingTitle(run) : { plan: undoneBy(plannedBy, did) }),
   });
   return {
     ...{ runId, title, tool: tool === "" ? "unknown tool" : tool, caller: callerName(caller), startedAt, updatedAt },
     isDeclined: decided?.is === "declined" || undefined,
-    ...{ status, counts, targeting, did, client, fileName, beganAt },
+    ...{ status, counts, targeting, did, client, fileName, beganAt, noun: nounOf({ tool, fileName, mergesRows }) },
     decided: decided && decisionWords(decided),
     ...(run ? await waitingFields(run, { targeting }, shown, shown) : idleActions(listed, status, shown)),
     ...(isDamaged && { standsStill: DAMAGED, actions: [], undoUntil: undefined }),
@@ -191,16 +197,19 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
   const { unknown, notApplied, pending } = state.counts();
   const [tool, status, counts] = [state.facts?.tool ?? header.call.tool, run.status(), countsOf(state)];
   const { about } = summaryOf(header, state, status);
+  const { fileName } = header;
+  const mergesRows = about?.mergesRows;
   const targeting = await targetingOf(run, shown);
   const its = about?.did;
   const title = titleOf({
-    ...{ tool, status, did: its, fileName: header.fileName, ...workOf(counts), targeting: namedIn(targeting, waiting) },
+    ...{ tool, status, did: its, fileName, mergesRows, ...workOf(counts), targeting: namedIn(targeting, waiting) },
     ...onlyObject(run),
     ...(waiting ? waitingTitle(waiting) : { plan: undoneBy(plannedByOf(run), its) }),
   });
   return {
     ...{ runId, title, caller: callerName(caller), environment, startedAt: createdAt, requests: state.requests },
-    ...{ tool, status, counts, targeting, did: its, client: header.client, fileName: header.fileName },
+    ...{ tool, status, counts, targeting, did: its, client: header.client, fileName },
+    noun: nounOf({ tool, fileName, mergesRows }),
     beganAt: about?.beganAt,
     updatedAt: changedAt(header, state),
     decided: approval && approvalWords(approval),
@@ -333,16 +342,6 @@ function actionsOf(status: string, isOpen: boolean, { services }: PageScope): re
   if (status === "running") return ["cancel"];
   if (status === "cancelled" && isOpen) return ["resume"];
   return status === "interrupted" && isOpen ? ["resume", "cancel"] : [];
-}
-
-function failureRow(failure: ReturnType<typeof groupFailures>[number]): FailureRow {
-  const { outcome, count, places, placesOmitted, byLine, remedy, isOfFirst } = failure;
-  const kind = outcome === "failed" || outcome === "notApplied" || outcome === "skipped" ? outcome : "unknown";
-  const named = places.reduce((sum, [from, to]) => sum + to - from + 1, 0);
-  const more = placesOmitted ? ` and ${thousands(Math.max(1, count - named))} more` : "";
-  const where = placesWords(places, { byLine }) + more;
-  const message = isOfFirst ? `${failure.message}; the others have other values` : failure.message;
-  return { outcome: kind, count, places: where, message, remedy };
 }
 
 const NO_COUNTS = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: 0 };

@@ -60,12 +60,24 @@ export function undoOf(
     newIds > 0 && exact === 0 && `Names, groups and Context IDs can be restored ${until}.`,
     newIds > 0 &&
       exact > 0 &&
-      `This can be undone ${until}, with the names, groups and Context IDs of deleted objects.`,
+      `This can be undone ${until}, with the names, groups and Context IDs of what it deletes.`,
     newIds === 0 && exact > 0 && `This can be undone ${until}.`,
     lost > 0 && (newIds + exact > 0 ? `${thousands(lost)} cannot be restored: ${refused}` : capitalized(refused)),
-    newIds > 0 && "Restored objects have new IDs: campaigns and ad products that use the old IDs stay disconnected.",
+    newIds > 0 && newIdsNote(newIds, parts),
   ];
   return { title: undoTitle({ exact, newIds, lost }), notes: notes.filter((note) => note !== false) };
+}
+
+/** Says what follows from the new IDs of restored objects, which it names by their kinds. */
+function newIdsNote(count: number, parts: readonly EffectPart[]): string {
+  const found = parts.flatMap(({ title }) => (Object.hasOwn(DELETED, title) ? (DELETED[title] ?? []) : []));
+  const kinds = optionsWithin(parts) > 0 ? [...found, "option"] : found;
+  const [noun = "option"] = kinds;
+  const [its, id] =
+    count === 1 && kinds.length === 1
+      ? [`The restored ${noun} has a new ID`, "ID"]
+      : [`Restored ${kinds.map((kind) => `${kind}s`).join(" and ") || "options"} have new IDs`, "IDs"];
+  return `${its}: campaigns and ad products that use the old ${id} stay disconnected.`;
 }
 
 /** How many objects an undo restores exactly, under new IDs, with other differences, and not at all. */
@@ -75,18 +87,29 @@ function undoTitle(counts: UndoCounts): string {
   const { exact, newIds, lost } = counts;
   if (exact + newIds === 0) return "It cannot be undone";
   if (newIds + lost === 0) return "It can be undone";
-  return exact + lost === 0 ? "Restorable under new IDs" : `Restorable: ${undoWords(counts)}`;
+  return exact + lost === 0 ? "Restorable under new IDs" : undoWords(counts);
 }
 
-/** Describes what an undo restores: `332 exactly, 12 under new IDs, 1 not at all`. */
+/** Describes what an undo restores: `Undo restores 3 of 4 as they were and 1 under a new ID`. */
 function undoWords({ exact, newIds, differing = 0, lost }: UndoCounts): string {
+  const total = exact + newIds + differing + lost;
+  const kinds = [
+    { count: exact, how: exact === 1 ? " as it was" : " as they were" },
+    { count: newIds, how: newIds === 1 ? " under a new ID" : " under new IDs" },
+    { count: differing, how: " with differences" },
+  ].filter(({ count }) => count > 0);
+  const [first, ...others] = kinds;
+  if (first === undefined) return total === 1 ? "Undo cannot restore it" : `Undo restores none of ${thousands(total)}`;
+  if (first.count === total) {
+    if (total === 1) return `Undo restores it${first.how}`;
+    return `Undo restores all ${thousands(total)}${exact === total ? "" : first.how}`;
+  }
   const parts = [
-    exact > 0 && `${thousands(exact)} exactly`,
-    newIds > 0 && `${thousands(newIds)} under ${newIds === 1 ? "a new ID" : "new IDs"}`,
-    differing > 0 && `${thousands(differing)} with differences`,
-    lost > 0 && `${thousands(lost)} not at all`,
+    `${thousands(first.count)} of ${thousands(total)}${first.how}`,
+    ...others.map(({ count, how }) => thousands(count) + how),
   ];
-  return parts.filter((part) => part !== false).join(", ");
+  const not = lost > 0 ? `; ${thousands(lost)} cannot be restored` : "";
+  return `Undo restores ${parts.join(" and ")}${not}`;
 }
 
 /**
@@ -148,16 +171,13 @@ function magnitudeOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[])
   if (targetings !== undefined) {
     const itself = targetings.count === 1 ? "the targeting itself" : many(targetings.count, "targeting");
     const options = optionsWithin(parts);
-    if (options > 0)
-      return { count: options, verb: "deleted", within: `${options === 1 ? "option" : "options"}, and ${itself}` };
-    return {
-      count: deleted,
-      verb: "deleted",
-      within: `${targetings.count === 1 ? "targeting" : "targetings"} without options`,
-    };
+    if (options > 0) return { count: options, verb: "deleted", what: many(options, "option"), within: `and ${itself}` };
+    return { count: deleted, verb: "deleted", what: many(deleted, "targeting"), within: "without options" };
   }
-  if (deleted > 0) return { count: deleted, whole, verb: "deleted" };
-  return changed > 0 ? { count: changed, whole, verb: "changed" } : undefined;
+  if (deleted > 0) {
+    return { count: deleted, whole, verb: "deleted", what: deletionWords(parts) || many(deleted, "option") };
+  }
+  return changed > 0 ? { count: changed, whole, verb: "changed", what: many(changed, "option") } : undefined;
 }
 
 /**
@@ -217,6 +237,8 @@ export interface TitleParts {
   /** The new name, if the run renames its only object. */
   readonly to?: string | undefined;
   readonly fileName?: string | undefined;
+  /** Whether several rows of its file are one item. */
+  readonly mergesRows?: boolean | undefined;
   /** For a plan: whether it is an undo plan, and how many changes it contains. */
   readonly plan?: { readonly isUndo: boolean; readonly changes: ChangeCounts } | undefined;
 }
@@ -239,6 +261,26 @@ const VERBS = {
   resume: ["Resumed", "Resume"],
 } as const;
 
+/** The objects that the counts of a run count, by its tool. For all other tools, they are options. */
+const NOUNS: Readonly<Record<string, string>> = {
+  create_targetings: "targeting",
+  rename_targetings: "targeting",
+  delete_targeting: "targeting",
+  apply_plan: "change",
+  plan_targeting: "change",
+  undo_run: "change",
+  resume_run: "change",
+  track_event: "event",
+  track_events: "event",
+  run_event_tests: "test",
+};
+
+/** Returns what the counts of a run count, in the singular. Of a file these are rows, unless some are one item. */
+export function nounOf({ tool, fileName, mergesRows }: Pick<TitleParts, "tool" | "fileName" | "mergesRows">): string {
+  const noun = Object.hasOwn(NOUNS, tool) ? NOUNS[tool] : undefined;
+  return noun ?? (fileName !== undefined && !mergesRows ? "row" : "option");
+}
+
 /** Returns the title of a run. It begins with a verb and has no full stop: `Added 3,000 options to Footwear KR`. */
 export function titleOf({ tool, status, items, done, did, plan, ...names }: TitleParts): string {
   const cut = (name: string | undefined) => (name === undefined ? undefined : cutText(name, MAX_LETTERS));
@@ -246,7 +288,7 @@ export function titleOf({ tool, status, items, done, did, plan, ...names }: Titl
   const isPartial = status === "partial";
   const verb = (name: keyof typeof VERBS): string => VERBS[name][isPartial || status === "succeeded" ? 0 : 1];
   const within = (word: string): string => (targeting === undefined ? "" : ` ${word} ${targeting}`);
-  const part = isPartial ? `: ${thousands(done)} of ${thousands(items)}` : "";
+  const part = isPartial ? `: ${thousands(done)} of ${many(items, nounOf({ tool, ...names }))}` : "";
   const countOf = (noun: string): string => (isPartial ? `${thousands(done)} of ` : "") + many(items, noun);
   const targetings = only === undefined ? countOf("targeting") : `the targeting ${only}`;
   const renamed = to === undefined ? "" : ` to ${to}`;
@@ -273,7 +315,7 @@ export function titleOf({ tool, status, items, done, did, plan, ...names }: Titl
     case "apply_plan":
     case "plan_targeting":
     case "undo_run": {
-      const counts = changeCounts(plan?.changes ?? did);
+      const counts = changeCounts(plan?.changes ?? did, AHEAD.has(status));
       const what = counts === "" ? part : `: ${counts}`;
       if (plan?.isUndo ?? tool === "undo_run") return `${verb("undo")} changes${within("to")}${what}`;
       return `${verb("apply")} ${file ?? "a plan"}${within("to")}${what}`;
@@ -297,13 +339,18 @@ function withOptions(only: string | undefined, options = 0): string {
   return options === 0 ? "" : ` and ${only === undefined ? "their" : "its"} ${many(options, "option")}`;
 }
 
-/** Describes counts of changes: `1 new, 3 changed, 1 deleted`. */
-function changeCounts(counts: ChangeCounts | undefined): string {
+/** The statuses of runs that have changed nothing yet. */
+const AHEAD: ReadonlySet<string> = new Set(["planned", "needs_confirmation"]);
+
+/** Describes counts of changes: `1 new, 3 changed, 1 deleted`. Before the changes: `add 1, change 3, delete 1`. */
+function changeCounts(counts: ChangeCounts | undefined, isAhead: boolean): string {
   if (counts === undefined) return "";
-  const words = { created: "new", changed: "changed", deleted: "deleted" } as const;
-  const parts = (["created", "changed", "deleted"] as const).flatMap((kind) =>
-    counts[kind] === 0 ? [] : [`${thousands(counts[kind])} ${words[kind]}`],
-  );
+  const words = { created: ["new", "add"], changed: ["changed", "change"], deleted: ["deleted", "delete"] } as const;
+  const parts = (["created", "changed", "deleted"] as const).flatMap((kind) => {
+    const [done, todo] = words[kind];
+    const count = thousands(counts[kind]);
+    return counts[kind] === 0 ? [] : [isAhead ? `${todo} ${count}` : `${count} ${done}`];
+  });
   return parts.join(", ");
 }
 

@@ -90,6 +90,8 @@ export interface RunRow {
   readonly beganAt?: number | undefined;
   readonly updatedAt: number;
   readonly counts: RunCounts;
+  /** What the counts count, in the singular: `row`, `option`, `event`. */
+  readonly noun: string;
   readonly environment?: "live" | "sandbox";
   /** What the run changed; absent for runs that only read. */
   readonly did?: ChangeCounts | undefined;
@@ -155,7 +157,9 @@ interface Magnitude {
   readonly count: number;
   readonly whole?: number | undefined;
   readonly verb: "deleted" | "changed";
-  /** The text after the count if whole targetings are deleted. */
+  /** The count with its noun, or with each of its nouns: `1 group and 2 options`. */
+  readonly what: string;
+  /** The text after that if whole targetings are deleted. */
   readonly within?: string | undefined;
 }
 
@@ -254,7 +258,7 @@ export interface RunDetail {
   readonly plan?: PlanView;
   /** For a run that has not started: its first changes, deletions first. */
   readonly changes?: ChangeList | undefined;
-  /** What an undo would restore, e.g. `332 exactly, 12 under new IDs`. Absent if nothing can be undone. */
+  /** What an undo would restore, e.g. `Undo restores 332 of 344 as they were and 12 under new IDs`. Absent if nothing can be undone. */
   readonly undo?: string | undefined;
   /** The files of the run. Each can be downloaded from `/page/runs/{runId}/{file}`. */
   readonly downloads: readonly RunFile[];
@@ -270,6 +274,10 @@ export interface FailureRow {
   readonly count: number;
   /** Their positions in the input, as text: `items 1-50`, `line 3`. */
   readonly places: string;
+  /** The first of these positions, as text, and how many more there are. */
+  readonly firstPlaces: string;
+  /** The wrong values of the first objects, if they have any. */
+  readonly examples: readonly string[];
   readonly message: string;
   readonly remedy: string;
 }

@@ -43,9 +43,9 @@ test("after the login, the rejected rows of a file are downloaded as the table t
       await page.getByRole("button", { name: /^Files/ }).click();
       const [download] = await Promise.all([
         page.waitForEvent("download"),
-        page.getByRole("link", { name: "Rows not done", exact: true }).click(),
+        page.getByRole("link", { name: "Failed rows", exact: true }).click(),
       ]);
-      expect(download.suggestedFilename()).toBe("options-not-done.csv");
+      expect(download.suggestedFilename()).toBe("options-failed.csv");
       const text = await readFile(await download.path(), "utf8");
       const rows = text.split("\r\n").map((line) => line.split(",").slice(0, 2).join(","));
       expect(rows).toEqual(["\uFEFFname,contextId", "News,1.23E+15", "속보_1,c", ""]);

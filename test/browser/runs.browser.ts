@@ -109,7 +109,7 @@ test("a run cannot be approved until all that it removes has been read", async (
     counts: { created: 0, changed: 0, deleted: 25 },
   };
   const changes: Record<string, ChangeList> = { "01WAITING": { ...list, isReading: true } };
-  const waiting = { ...WAITS, magnitude: { count: 25, verb: "deleted", within: "options" } as const };
+  const waiting = { ...WAITS, magnitude: { count: 25, verb: "deleted", what: "25 options" } as const };
   const made = await serveMadeRuns({ details: [{ ...WAITING, run: { ...WAITING.run, waiting } }], changes });
   await onPage(`${made.url}/#/approvals`, async (page) => {
     const figure = page.locator(".figure").first();
@@ -118,7 +118,7 @@ test("a run cannot be approved until all that it removes has been read", async (
     expect(await button(page, "approve").isDisabled()).toBe(true);
     await expect.poll(() => button(page, "decline").isEnabled()).toBe(true);
     changes["01WAITING"] = { ...list, removed: 666 };
-    await figure.getByText("666 Context IDs removed").waitFor();
+    await figure.getByText("Removes 666 Context IDs").waitFor();
     await expect.poll(() => button(page, "approve").isEnabled()).toBe(true);
     expect(await page.getByText("been read").or(page.getByText("being read")).count()).toBe(0);
   });
@@ -266,9 +266,9 @@ test("what came of a button is not said of another run, and nothing failed count
     await button(page, "decline").click();
     await page.getByText("Declined: Delete 25 options from Spring.").waitFor();
     await page.getByRole("link", { name: "Runs", exact: true }).click();
-    await page.getByText("0 of 60, 60 failed").waitFor();
+    await page.getByText("0 of 60 changes, 60 failed").waitFor();
     await page.getByRole("link", { name: /spring\.yaml/ }).click();
-    await page.getByText("0 of 60, 60 failed").waitFor();
+    await page.getByText("0 of 60 changes, 60 failed").waitFor();
     expect(await page.getByText("Declined:").count()).toBe(0);
     expect(await page.getByRole("img", { name: "Progress: 60 failed" }).locator("i").count()).toBe(1);
     await page.getByText("3 requests, 1 of them a retry").waitFor();
@@ -324,7 +324,7 @@ test("an export says where its file is, and a list names the client of this comp
     const said = await page.locator("main").innerText();
     expect(said).toContain("by an agent on this computer (calls itself “claude-code”)");
     expect(said).toContain(SAVED.says);
-    expect(said).not.toContain("Not done");
+    expect(said).not.toContain("Failed");
     expect(said).not.toContain("Files");
   });
 });
@@ -333,8 +333,8 @@ test("what needs attention names its file and causes, and can be dismissed", asy
   const run = { ...PARTIAL.run, fileName: "spring.yaml", updatedAt: Date.now() };
   const made = await serveMadeRuns({ details: [{ ...PARTIAL, run }] });
   await onPage(made.url, async (page) => {
-    await page.getByText("2 of 6 rows of spring.yaml failed").waitFor();
-    await page.getByText("2 × The name is taken. · in Spring ·").waitFor();
+    await page.getByText("2 of 6 changes of spring.yaml failed").waitFor();
+    await page.getByText("2 × the name is taken · in Spring ·").waitFor();
     await page.getByRole("button", { name: "Dismiss" }).click();
     await page.getByText("Nothing failed in the last 24 hours.").waitFor();
     await page.reload();
@@ -348,8 +348,8 @@ test("each run is of one kind, runs of one minute show their times, and the larg
   const row = { ...RUNNING.run, actions: [], startedAt: at, updatedAt: at, status: "succeeded" } as const;
   const lost = { ...none, succeeded: 1, failed: 0, unknown: 1, items: 2 };
   const reasons = [54, 1, 1, 1].map((count, nth) => {
-    const one = { outcome: "failed", count, places: "line 1", remedy: "Rename it." } as const;
-    return { ...one, message: `reason ${nth}` };
+    const one = { outcome: "failed", count, places: "line 1", firstPlaces: "line 1", remedy: "Rename it." } as const;
+    return { ...one, examples: [], message: `reason ${nth}` };
   });
   const runs: readonly RunDetail[] = [
     {
@@ -387,7 +387,7 @@ test("each run is of one kind, runs of one minute show their times, and the larg
     await page.getByRole("link", { name: "Sent 1 of 2" }).click();
     await page.getByRole("button", { name: "Unknown 1" }).waitFor();
     await page.getByRole("table", { name: "Unknown" }).waitFor();
-    expect(await page.getByRole("button", { name: /Not done/ }).count()).toBe(0);
+    expect(await page.getByRole("button", { name: /^Failed/ }).count()).toBe(0);
   });
 });
 
@@ -459,21 +459,21 @@ test("runs are listed by day, narrowed and searched, and one is shown with its c
     await page.getByRole("searchbox").fill("");
     await page.getByRole("combobox", { name: "Status" }).selectOption("Running");
     await expect.poll(async () => (await rowNames(page, "Runs")).length).toBe(1);
-    await page.getByText("400 of 1,000").waitFor();
+    await page.getByText("400 of 1,000 options").waitFor();
     await page.getByRole("link", { name: /Add 1,000/ }).click();
     await button(page, "cancel").click();
     await page.getByText("The run is being cancelled: Add 1,000 options to Spring.").waitFor();
     made.put({ ...RUNNING.run, updatedAt: 1, counts: { ...RUNNING.run.counts, succeeded: 700, pending: 300 } });
-    await page.getByText("700 of 1,000").waitFor();
+    await page.getByText("700 of 1,000 options").waitFor();
     await page.getByText(/about .* left/).waitFor();
     made.put({ ...RUNNING.run, updatedAt: 2, counts: { ...RUNNING.run.counts, succeeded: 1000, pending: 0 } });
-    await page.getByText("1,000 of 1,000").waitFor();
+    await page.getByText("1,000 of 1,000 options").waitFor();
     expect(await page.getByText(/about .* left/).count()).toBe(0);
     await page.getByRole("main").getByRole("link", { name: "Runs" }).click();
     await page.getByRole("combobox", { name: "Status" }).selectOption("Every status");
     await page.getByRole("link", { name: /spring\.yaml/ }).click();
     // What is left for the person comes first.
-    await page.getByRole("table", { name: "Not done" }).waitFor();
+    await page.getByRole("table", { name: "Failed" }).waitFor();
     await page.getByRole("button", { name: "Changes 4" }).click();
     const table = page.getByRole("table", { name: "Changes" });
     await table.waitFor();
@@ -490,22 +490,27 @@ test("runs are listed by day, narrowed and searched, and one is shown with its c
     expect(await table.locator("ins").allInnerTexts()).toEqual(["Clothing", "Dresses", "and Backpacks", "page-gifts"]);
     await page.getByText("Choose another name.").waitFor();
     const text = await page.locator("main").innerText();
-    expect(text).toMatch(/Can be undone until .+ · 3 exactly, 1 under a new ID/);
-    for (const words of ["2 × The name is taken. (lines 3-4)", "Choose another name.", "No server could drive it."]) {
+    expect(text).toMatch(/Can be undone until .+\. Undo restores 3 of 4 as they were and 1 under a new ID\./);
+    for (const words of [
+      "2 changes: the name is taken",
+      "lines 3-4: bad_3",
+      "Choose another name.",
+      "No server could drive it.",
+    ]) {
       expect(text).toContain(words);
     }
-    await page.getByRole("button", { name: "Not done 2" }).click();
-    const problems = page.getByRole("table", { name: "Not done" });
+    await page.getByRole("button", { name: "Failed 2" }).click();
+    const problems = page.getByRole("table", { name: "Failed" });
     await problems.waitFor();
     expect(await problems.getByRole("columnheader").allInnerTexts()).toEqual(["Row", "Value", "Problem", "Suggestion"]);
-    expect(await rowNames(page, "Not done")).toEqual(["line 3", "line 4"]);
+    expect(await rowNames(page, "Failed")).toEqual(["line 3", "line 4"]);
     await page.getByRole("button", { name: "Changed by others 2" }).click();
     await page.getByText("Hats has changed since the file was saved").waitFor();
     expect(await rowNames(page, "Conflicts")).toEqual(["Jeans"]);
     await page.getByRole("button", { name: "Files 3" }).click();
     for (const [name, file] of [
       ["Results of all rows", "results"],
-      ["Rows not done", "rejects"],
+      ["Failed rows", "rejects"],
       ["What was removed", "removed"],
     ] as const) {
       expect(await page.getByRole("link", { name, exact: true }).getAttribute("href")).toBe(
@@ -527,8 +532,8 @@ test("what failed is copied for the agent, with its places and the call that sho
     await page.getByText("Copied.").waitFor();
     expect(await page.evaluate("navigator.clipboard.readText()")).toBe(
       [
-        "In run 01PARTIAL (apply_plan), these were not done:",
-        "- 2 failed (lines 3-4): The name is taken. Choose another name.",
+        "In run 01PARTIAL (apply_plan), these did not succeed:",
+        "- 2 failed (lines 3-4): the name is taken. Choose another name.",
         'Their input: get_run {"runId":"01PARTIAL","outcome":"failed","includeInput":true}',
         "Fix the failed ones, and send only these again.",
       ].join("\n"),
@@ -543,12 +548,12 @@ test("the overview says first what waits, then what failed and what happened", a
   await onPage(made.url, async (page) => {
     await page.getByRole("heading", { name: "1 change waits for you" }).waitFor();
     await page.getByText("Agents cannot continue with it until you decide.").waitFor();
-    await page.getByText("2 of 6 items failed").waitFor();
+    await page.getByText("2 of 6 changes failed").waitFor();
     const said = await page.locator("main").innerText();
     expect(said).toContain("2 created · 1 changed · 1 deleted");
     expect(said).toContain("1 partly done");
     await page.getByRole("img", { name: /^Changes in each of the last 24 hours: 4 in all/ }).waitFor();
-    await page.getByRole("link", { name: "Fix rows" }).click();
+    await page.getByRole("link", { name: "Show", exact: true }).click();
     await page.getByRole("heading", { name: /^Applied spring/ }).waitFor();
     await page.goBack();
     await page.getByRole("link", { name: "Review" }).click();
@@ -595,7 +600,7 @@ test("on a phone no word is taken apart", async () => {
     await page.setViewportSize({ width: 390, height: 844 });
     for (const [address, words] of [
       ["#/runs", ["Running", "Waits for approval", "Partly done", "Spring"]],
-      ["#/runs/01PARTIAL", ["Not done 2", "2 failed", "Technical details"]],
+      ["#/runs/01PARTIAL", ["Failed 2", "2 changes failed", "Technical details"]],
     ] as const) {
       await page.goto(`${made.url}/${address}`);
       for (const text of words) {
@@ -621,7 +626,7 @@ test("a run that is done in part is red where something failed, grey where a res
       await page.locator(`main .pill.${tone}`).getByText("Partly done", { exact: true }).waitFor();
       const steps = page.getByRole("list", { name: "What happened" }).getByRole("listitem");
       expect((await steps.allInnerTexts()).map((text) => text.split("\n")[0])).toEqual(["Planned", "Partly done"]);
-      await steps.last().getByText("4 of 6").waitFor();
+      await steps.last().getByText("4 of 6 changes").waitFor();
       expect(await steps.last().locator(`.dot.${tone}`).count()).toBe(1);
       const changed = await page.evaluate(colourOf(".result .changed"));
       for (const one of [".pill", ".steps li:last-child .dot"])
@@ -632,20 +637,20 @@ test("a run that is done in part is red where something failed, grey where a res
 
 test("an approval says which part comes back under new IDs, and each fact once", async () => {
   const notes = ["This can be undone for 30 days.", "What is deleted gets new IDs."];
-  const magnitude = { count: 25, whole: 100, verb: "deleted" } as const;
+  const magnitude = { count: 25, whole: 100, verb: "deleted", what: "25 options" } as const;
   const waiting = { ...WAITS, magnitude, contextIds: 14, effect: "" };
   const counts = { created: 1, changed: 3, deleted: 1 };
-  const plan = { ...waiting, counts, magnitude: { ...magnitude, count: 1 } };
+  const plan = { ...waiting, counts, magnitude: { ...magnitude, count: 1, what: "1 option" } };
   for (const [row, size, words] of [
     [
       { ...waiting, counts: { created: 0, changed: 0, deleted: 25 } },
-      "Deleted 25 of 100 options (25 %)",
+      "Deletes 25 options of 100 (25 %)",
       "Restorable under new IDs",
     ],
     [
       plan,
-      "Changes 5 +1 new ~3 changed −1 deleted 1 of 100 options deleted (1 %)",
-      "Restorable: 4 exactly, 1 under a new ID",
+      "Makes 5 changes +1 new ~3 to change −1 to delete Deletes 1 of 100 options (1 %)",
+      "Undo restores 4 of 5 as they were and 1 under a new ID",
     ],
   ] as const) {
     const made = await serveMadeRuns({
@@ -656,10 +661,10 @@ test("an approval says which part comes back under new IDs, and each fact once",
       await page.getByText("being read").waitFor({ state: "detached" });
       const figures = await page.locator(".figure").allInnerTexts();
       expect(figures.map((text) => text.replaceAll(/\s+/g, " "))).toEqual([
-        `${size} 14 Context IDs removed`,
+        `${size} Removes 14 Context IDs`,
         `If you change your mind ${words} ${notes.join(" ")}`,
       ]);
-      expect((await page.locator("main").innerText()).match(/Context IDs removed/g)).toHaveLength(1);
+      expect((await page.locator("main").innerText()).match(/Removes 14 Context IDs/g)).toHaveLength(1);
     });
   }
 });

@@ -16,6 +16,7 @@ function run(runId: string, about: Partial<RunRow> & Pick<RunRow, "title">): Run
     tool: "bulk_add_options",
     status: "succeeded",
     counts: NONE,
+    noun: "option",
     actions: [],
     caller: "local",
     ...times,
@@ -127,6 +128,7 @@ export const PARTIAL: RunDetail = {
     title: "Applied spring.yaml to Spring: 2 new, 3 changed, 1 deleted",
     did: { created: 2, changed: 1, deleted: 1 },
     tool: "apply_plan",
+    noun: "change",
     status: "partial",
     startedAt: STARTED - 4000,
     targeting: { name: "Spring" },
@@ -137,10 +139,13 @@ export const PARTIAL: RunDetail = {
     disabled: { resume: "No server could drive it." },
     undoUntil: STARTED + 86_400_000,
   }),
-  undo: "3 exactly, 1 under a new ID",
+  undo: "Undo restores 3 of 4 as they were and 1 under a new ID",
   story: [],
   failures: [
-    { outcome: "failed", count: 2, places: "lines 3-4", message: "The name is taken.", remedy: "Choose another name." },
+    {
+      ...{ outcome: "failed", count: 2, places: "lines 3-4", firstPlaces: "lines 3-4", examples: ["bad_3"] },
+      ...{ message: "the name is taken", remedy: "Choose another name." },
+    },
   ],
   downloads: ["results", "rejects", "removed"],
   plan: {

@@ -229,7 +229,7 @@ test("long Korean names stand whole in the narrowest view: the act, its size and
     const words = await frame.locator(".scroll").innerText();
     const order = [
       /1 of \d+ options/,
-      /2 Context IDs removed/,
+      /Removes 2 Context IDs/,
       /Restorable under new IDs/,
       long(2),
       /stay disconnected/,

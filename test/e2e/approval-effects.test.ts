@@ -234,7 +234,7 @@ test("a deletion outside of plans says its share of the targeting in the client,
   const person = await personAt(await browser.address());
   const waiting = await person.waiting();
   // The page shows it as a figure.
-  expect(waiting.waiting?.magnitude).toEqual({ count: 3, whole: 10, verb: "deleted" });
+  expect(waiting.waiting?.magnitude).toEqual({ count: 3, whole: 10, verb: "deleted", what: "3 options" });
   expect(waiting.waiting?.effect).toBe("");
   await person.press(waiting.runId, "approve");
   expect(checkedReport(await calling).counts).toMatchObject({ succeeded: 3 });

@@ -160,7 +160,7 @@ describe("a deletion that waits", () => {
     const answer = client.callTool("delete_options", { ids: [SHOES, BELTS] });
     const { runId, waiting } = await newlyWaiting(person);
     expect(waiting?.undo).toMatchObject({
-      title: "Restorable: 1 under a new ID, 1 not at all",
+      title: "Undo restores 1 of 2 under a new ID; 1 cannot be restored",
       notes: [expect.any(String), "1 cannot be restored: the service does not accept its name.", expect.any(String)],
     });
     const { status, headers, text } = await download(person, runId, "list");
@@ -191,7 +191,7 @@ describe("a deletion that waits", () => {
     const { runId, title, waiting } = await newlyWaiting(person);
     expect(title).toBe("Delete the targeting Winter Sale and its 2 options");
     expect(waiting).toMatchObject({
-      ...{ magnitude: { count: 2, within: "options, and the targeting itself" }, optionsInside: 2 },
+      ...{ magnitude: { count: 2, what: "2 options", within: "and the targeting itself" }, optionsInside: 2 },
       parts: [{ title: "Targetings deleted" }, { title: "Options deleted with their targeting", kind: "inside" }],
     });
     // The options are named before their Context IDs are read.
@@ -313,7 +313,10 @@ describe("a run on the page", () => {
     await expect.poll(async () => (await detailOf(person, back.runId)).run.status).toBe("succeeded");
     const there = await session.client.callTool("list_options", { targetingId, all: true });
     expect(JSON.stringify(there.structuredContent)).toMatch(/Running.*Hats|Hats.*Running/);
-    expect(await detailOf(person, back.runId)).toMatchObject({ run: { actions: ["undo"] }, undo: "2 exactly" });
+    expect(await detailOf(person, back.runId)).toMatchObject({
+      run: { actions: ["undo"] },
+      undo: "Undo restores all 2",
+    });
     expect((await person.press(back.runId, "approve")).status).toBe(409);
   });
 
@@ -550,7 +553,7 @@ describe("what is shown of a run beside its row", () => {
     const { runId } = z.looseObject({ runId: z.string() }).parse(imported.structuredContent);
     await expect.poll(() => person.runs().find((run) => run.runId === runId)?.status).toBe("partial");
     expect(person.runs().find((run) => run.runId === runId)).toMatchObject({
-      title: "Imported brands.csv into Brands: 2 of 3",
+      title: "Imported brands.csv into Brands: 2 of 3 rows",
       ...{ fileName: "brands.csv", client: "test-client", did: { created: 2, changed: 0, deleted: 0 } },
     });
     const read = async (path: string) =>
@@ -566,7 +569,7 @@ describe("what is shown of a run beside its row", () => {
     expect(await read("/failures?of=unknown")).toEqual({ rows: [], total: 0 });
     expect(await read("")).toMatchObject({
       ...{ story: [{ title: "Requested" }], run: { status: "partial", counts: { items: 3, failed: 1 } } },
-      undo: "2 exactly",
+      undo: "Undo restores all 2",
     });
   });
 });

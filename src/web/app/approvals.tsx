@@ -160,10 +160,9 @@ export function Decision({ run, now }: Decided) {
       {(waiting.effect !== "" || isWaiting) && (
         <p class="card note small">
           <Text of={waiting.effect} most={2000} />
+          {isWaiting && waiting.magnitude?.verb === "deleted" && ` ${campaignsNote(waiting.magnitude)}`}
           {isWaiting &&
-            waiting.magnitude?.verb === "deleted" &&
-            " The API does not say which campaigns use the deleted objects: check in the console before you approve."}
-          {isWaiting && " All of it is checked again before anything is sent. If it has changed, nothing happens."}
+            " Everything is checked again before anything is sent. If something has changed, nothing is sent."}
         </p>
       )}
       {plan !== undefined && plan.drift.length + plan.conflicts.length > 0 && <Differences plan={plan} />}
@@ -171,6 +170,7 @@ export function Decision({ run, now }: Decided) {
         runId={runId}
         version={`${waiting.digest} ${waiting.effect}`}
         title="What changes"
+        deletes={waiting.magnitude?.verb === "deleted" ? waiting.magnitude.what : undefined}
         isWaiting={isWaiting}
         shown={list}
       />
@@ -180,6 +180,13 @@ export function Decision({ run, now }: Decided) {
       {isWaiting && <Foot run={run} waiting={waiting} isRead={isRead} />}
     </section>
   );
+}
+
+/** Says that nobody knows which campaigns use what is deleted. */
+function campaignsNote({ count, what }: NonNullable<Waiting["magnitude"]>): string {
+  const [, noun = "options"] = /^[\d,]+ (\w+)$/.exec(what) ?? [];
+  const these = `${count === 1 ? "this" : "these"} ${noun}`;
+  return `The API does not say which campaigns use ${these}: check in the console before you approve.`;
 }
 
 /** Shows the outcome of a run that no longer waits, with the undo button. */
@@ -251,24 +258,24 @@ function Size({
   contextIds,
   isRead,
 }: Pick<FiguresProps, "isRead"> & { readonly of: Waiting; readonly contextIds: number }) {
-  const { counts, magnitude: { count, whole, verb, within } = { count: 0, verb: "changed" } } = waiting;
-  const title = verb === "deleted" ? "Deleted" : "Changed";
+  const { counts, magnitude: { count, whole, verb, what, within } = NO_MAGNITUDE } = waiting;
+  const title = verb === "deleted" ? "Deletes" : "Changes";
   const total = whole === undefined || whole < count ? undefined : whole;
   return (
     <Figure
       {...(hasKinds(waiting)
-        ? { title: "Changes", value: number(totalOf(counts)) }
-        : { title, value: <span class={verb}>{number(count)}</span> })}
+        ? { title: "Makes", value: counted(totalOf(counts), "change") }
+        : { title, value: <span class={verb}>{what}</span> })}
     >
       {hasKinds(waiting) ? (
         <>
           <Bar label="Changes" shares={changeShares(counts)} />
           <span class="row small">
-            <Kinds of={counts} />
+            <Kinds of={counts} areAhead />
           </span>
           {total !== undefined && (
             <span class="line small">
-              {number(count)} of {counted(total, "option")} {verb} ({percent(count, total)})
+              {title} {number(count)} of {counted(total, "option")} ({percent(count, total)})
             </span>
           )}
         </>
@@ -278,17 +285,19 @@ function Size({
             within
           ) : (
             <>
-              of {counted(total, "option")} ({percent(count, total)})
+              of {/^\S+ options?$/.test(what) ? number(total) : counted(total, "option")} ({percent(count, total)})
               <Bar label={title} total={total} shares={[{ tone: verb, count, of: `of ${number(total)}` }]} />
             </>
           )}
         </span>
       )}
-      {contextIds > 0 && <span class="line deleted">{counted(contextIds, "Context ID")} removed</span>}
+      {contextIds > 0 && <span class="line deleted">Removes {counted(contextIds, "Context ID")}</span>}
       {!isRead && verb === "deleted" && <span class="line quiet small">The Context IDs are being read…</span>}
     </Figure>
   );
 }
+
+const NO_MAGNITUDE: NonNullable<Waiting["magnitude"]> = { count: 0, verb: "changed", what: "" };
 
 /** Shows the reasons why a run cannot be approved now. */
 function ApprovalObstacles({ run: { runId, disabled = {} }, waiting, isRead }: FootProps) {

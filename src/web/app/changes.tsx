@@ -15,7 +15,7 @@ const AGAIN_MS = 1000;
 type Kind = "" | ChangeRow["kind"];
 
 /** Shows the changes of a run: both sides of each object in the targeting's order, with pages and a search. */
-export function Changes({ runId, version, title, isRunning, isWaiting, shown }: ChangesProps) {
+export function Changes({ runId, version, title, isRunning, isWaiting, deletes, shown }: ChangesProps) {
   const search = useSignal("");
   const kind = useSignal<Kind>("");
   const from = useSignal(0);
@@ -67,8 +67,8 @@ export function Changes({ runId, version, title, isRunning, isWaiting, shown }: 
             <h2>
               {kinds[0]?.ahead}{" "}
               <span class="quiet">
-                {number(all - itself)}
-                {itself > 0 && ` ${all - itself === 1 ? "option" : "options"}, and the targeting itself`}
+                {(kinds[0]?.name === "deleted" && deletes) || counted(all - itself, "option")}
+                {itself > 0 && " and the targeting itself"}
               </span>
             </h2>
           )
@@ -91,7 +91,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, shown }: 
       ) : (
         <p>
           <button type="button" class="plain" onClick={() => set(isOpen, true)}>
-            Show {number(total - rows.length)} more
+            Show {counted(total - rows.length, "more change")}
           </button>
         </p>
       )}
@@ -106,8 +106,9 @@ interface ChangesProps {
   readonly title: string;
   /** Whether the run is running. Its changes are known only after it has ended. */
   readonly isRunning?: boolean;
-  /** Whether the run waits for an approval. */
+  /** Whether the run waits for an approval, and what it then deletes: `1 group and 2 options`. */
   readonly isWaiting?: boolean;
+  readonly deletes?: string | undefined;
   /** The signal for the list that is shown, if other components need it; undefined until it has been read. */
   readonly shown?: Signal<ChangeList | undefined>;
 }

@@ -68,19 +68,20 @@ function Note({ part: { title, count, objects } }: { readonly part: EffectPart }
 
 function Magnitude({ waiting: { magnitude, contextIds: removed } }: { readonly waiting: Waiting }) {
   if (magnitude === undefined && removed === undefined) return null;
-  const { count = 0, whole, verb = "changed", within = verb } = magnitude ?? {};
+  const { count = 0, whole, verb = "changed", what, within = "" } = magnitude ?? {};
   return (
     <div class="row magnitude">
       {magnitude !== undefined && (
         <span>
-          <strong class={verb}>{number(count)}</strong>
+          {verb === "deleted" ? "Deletes " : "Changes "}
+          <strong class={verb}>{whole === undefined ? what : number(count)}</strong>
           {whole === undefined ? ` ${within}` : ` of ${counted(whole, "option")} (${percent(count, whole)})`}
         </span>
       )}
       {whole !== undefined && <Bar shares={[{ tone: verb, count, of: verb }]} total={whole} label="Share" />}
       {removed !== undefined && (
         <span>
-          <strong class={verb}>{number(removed)}</strong> Context {removed === 1 ? "ID" : "IDs"} removed
+          Removes <strong class={verb}>{number(removed)}</strong> Context {removed === 1 ? "ID" : "IDs"}
         </span>
       )}
     </div>
@@ -93,7 +94,7 @@ export function PlanRows({ plan, changes }: { readonly plan: PlanView; readonly 
   return (
     <>
       {refused.length > 0 && <p class="warning small">Cannot be applied: {refused.join(" ")}</p>}
-      <div class="row">{changes !== undefined && <Kinds of={changes.counts} />}</div>
+      <div class="row">{changes !== undefined && <Kinds of={changes.counts} areAhead />}</div>
       <ul class="names" aria-label="Plan">
         {changes === undefined || changes.total === 0 ? (
           <li class="quiet">Nothing changes.</li>
@@ -198,16 +199,14 @@ export function Done({ run, failures }: { readonly run: RunRow; readonly failure
         <ul class="names" aria-label="Failures">
           {shown.map(({ count, places, message, remedy }, at) => (
             <li key={`${at}`}>
-              <span class="bad">{number(count)}×</span> <Text of={places} most={120} />:{" "}
-              <Text of={message} most={400} />{" "}
+              <span class="bad">{counted(count, run.noun)}</span> (<Text of={places} most={120} />
+              ): <Text of={message} most={400} />{" "}
               <small>
                 <Text of={remedy} most={400} />
               </small>
             </li>
           ))}
-          {failures.length > shown.length && (
-            <li>and {number(failures.length - shown.length)} more kinds of failures</li>
-          )}
+          {failures.length > shown.length && <li>and {counted(failures.length - shown.length, "more reason")}</li>}
         </ul>
       )}
       <p class="small quiet">

@@ -326,7 +326,7 @@ function Problem(problem: {
 
 /** Shows a run with failed or unknown objects or that stopped early, with its first causes. */
 function RunProblem({ run }: { readonly run: RunRow }) {
-  const { runId, updatedAt, counts, fileName, targeting } = run;
+  const { runId, updatedAt, counts, noun, fileName, targeting } = run;
   const detail = useRead<RunDetail>(runPath(runId), { version: updatedAt });
   const failures = detail.value?.failures ?? [];
   return (
@@ -335,7 +335,7 @@ function RunProblem({ run }: { readonly run: RunRow }) {
       tone={counts.failed > 0 ? "bad" : "idle"}
       title={<Text of={problemOf(run)} />}
       href={`#/runs/${runId}`}
-      act={counts.failed > 0 ? "Fix rows" : "Show"}
+      act={counts.failed > 0 && noun === "row" ? "Fix rows" : "Show"}
     >
       {failures.slice(0, MAX_CAUSES).map(({ count, message }) => (
         <span key={message}>
@@ -415,16 +415,15 @@ function EventProblem({ causes }: { readonly causes: readonly EventCause[] }) {
 }
 
 /** Describes what is wrong with a run; undefined if nothing is. */
-function problemOf({ actions, counts, fileName, status, tool }: RunRow): string | undefined {
+function problemOf({ actions, counts, fileName, noun, status }: RunRow): string | undefined {
   const { failed, unknown, notApplied, items } = counts;
-  const noun = fileName !== undefined ? "row" : tool.startsWith("track_") ? "event" : "item";
   const many = (count: number): string => counted(count, noun);
   if (status === "running" || status === "planned" || status === "needs_confirmation") return undefined;
   const of = fileName === undefined ? "" : ` of ${fileName.slice(0, 80)}`;
   if (failed > 0) return `${number(failed)} of ${many(items)}${of} failed`;
   if (unknown > 0) return `The result of ${many(unknown)} is unknown`;
   if (actions.includes("resume") && status === "cancelled")
-    return `Cancelled: ${number(notApplied)} of ${many(items)} not done`;
+    return `Cancelled: ${number(notApplied)} of ${many(items)} not applied`;
   return status === "interrupted" ? "Interrupted: it can be resumed" : undefined;
 }
 

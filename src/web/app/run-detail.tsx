@@ -1,24 +1,11 @@
 import { useSignal } from "@preact/signals";
-import type { ProblemList, RunAction, RunDetail, RunRow, StoryStep } from "../wire.ts";
+import type { RunAction, RunDetail, RunRow, StoryStep } from "../wire.ts";
 import { Decision, UndoButton } from "./approvals.tsx";
 import { Changes, Differences } from "./changes.tsx";
-import {
-  Ago,
-  Bar,
-  ClockTime,
-  Copy,
-  copyText,
-  Empty,
-  Filters,
-  now,
-  Sentences,
-  Steps,
-  Table,
-  Text,
-  visible,
-} from "./parts.tsx";
+import { Ago, Bar, ClockTime, Copy, Empty, Filters, now, Sentences, Text, visible } from "./parts.tsx";
 import { counted, durationWords, number } from "./plain-words.ts";
-import { actOnRun, runPath, save, useDetail, useRead } from "./requests.ts";
+import { actOnRun, runPath, save, useDetail } from "./requests.ts";
+import { FailedNote, FILES, failedTitle, OUTCOMES, Problems } from "./run-problems.tsx";
 import {
   doneOf,
   Kinds,
@@ -33,16 +20,6 @@ import {
   totalOf,
 } from "./run-words.tsx";
 import { isConnected, runs, set } from "./state.ts";
-
-const FILES = {
-  sheet: "Sheet with results",
-  results: "Results of all rows",
-  rejects: "Rows not done",
-  removed: "What was removed",
-  plan: "Plan",
-} as const;
-
-const OUTCOMES = { skipped: "Skipped", failed: "Failed", notApplied: "Not applied", unknown: "Unknown" } as const;
 
 /** Shows one run: its result, its history, its changes, its failures, and its files. */
 export function OneRun({ id }: { readonly id: string }) {
@@ -79,13 +56,13 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
   const tab = useSignal<Tab | undefined>(undefined);
   const tabs: readonly { readonly name: Tab; readonly title: string; readonly count?: number | undefined }[] = [
     ...(hasChanges ? [{ name: "changes", title: "Changes", count: did && totalOf(did) } as const] : []),
-    ...(failed > 0 ? [{ name: "failed", title: LISTS.failed, count: failed } as const] : []),
-    ...(unknown > 0 ? [{ name: "unknown", title: LISTS.unknown, count: unknown } as const] : []),
+    ...(failed > 0 ? [{ name: "failed", title: failedTitle(counts), count: failed } as const] : []),
+    ...(unknown > 0 ? [{ name: "unknown", title: OUTCOMES.unknown, count: unknown } as const] : []),
     ...(others > 0 ? [{ name: "others", title: othersTitle, count: others } as const] : []),
     ...(downloads.length > 0 ? [{ name: "files", title: "Files", count: downloads.length } as const] : []),
   ];
   const showFailed = (): void => set(tab, failed > 0 ? "failed" : "unknown");
-  // What was not done comes first, because it is left for the person.
+  // What did not succeed comes first, because it is left for the person.
   const left = failed > 0 ? "failed" : unknown > 0 ? "unknown" : undefined;
   const first = (run.status === "running" ? undefined : left) ?? tabs[0]?.name;
   const chosen = tabs.find(({ name }) => name === tab.value)?.name ?? first;
@@ -94,6 +71,8 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
       <Head run={run} />
       {run.standsStill !== undefined && <p class="card note warning">{run.standsStill}</p>}
       <Sentences title="It cannot be applied" of={plan?.refused} />
+      {failed + unknown > 0 && <FailedNote detail={known} show={showFailed} />}
+      <Origin run={run} />
       <Result detail={known} />
       {saved !== undefined && (
         <p class="card row">
@@ -104,7 +83,6 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
           <span class="push quiet small">{saved.says}</span>
         </p>
       )}
-      {failed + unknown > 0 && <FailedNote detail={known} show={showFailed} />}
       <Story of={story} run={run} />
       {chosen !== undefined && (
         <Filters label="Parts of the run" areTabs chosen={chosen} choose={(name) => set(tab, name)} of={tabs} />
@@ -117,8 +95,8 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
           isRunning={run.status === "running"}
         />
       )}
-      {chosen === "failed" && <Problems detail={known} of="failed" total={failed} />}
-      {chosen === "unknown" && <Problems detail={known} of="unknown" total={unknown} />}
+      {chosen === "failed" && <Problems detail={known} of="failed" title={failedTitle(counts)} total={failed} />}
+      {chosen === "unknown" && <Problems detail={known} of="unknown" title={OUTCOMES.unknown} total={unknown} />}
       {chosen === "others" && plan !== undefined && <Differences plan={plan} />}
       {chosen === "files" && <Files detail={known} />}
       <Technical run={run} />
@@ -132,8 +110,7 @@ const BUTTONS = { resume: "Resume run", cancel: "Cancel the run" } as const sati
 >;
 
 function Head({ run }: { readonly run: RunRow }) {
-  const { actions, disabled = {}, requests, startedAt, beganAt = startedAt, updatedAt, status, targeting } = run;
-  const isOver = status !== "running" && status !== "planned" && status !== "needs_confirmation";
+  const { actions, disabled = {}, targeting } = run;
   return (
     <>
       <div class="quiet small">
@@ -174,15 +151,23 @@ function Head({ run }: { readonly run: RunRow }) {
           {disabled.resume}
         </p>
       )}
-      <div class="row quiet small">
-        <span>
-          by <Requester run={run} />
-        </span>
-        <Ago at={startedAt} />
-        {isOver && <span>took {durationWords(updatedAt - beganAt)}</span>}
-        {requests !== undefined && requests.sent > 0 && <span>{requestWords(requests)}</span>}
-      </div>
     </>
+  );
+}
+
+/** Shows who requested a run, when, how long it took, and how many requests it sent. */
+function Origin({ run }: { readonly run: RunRow }) {
+  const { requests, startedAt, beganAt = startedAt, updatedAt, status } = run;
+  const isOver = status !== "running" && status !== "planned" && status !== "needs_confirmation";
+  return (
+    <div class="row quiet small">
+      <span>
+        by <Requester run={run} />
+      </span>
+      <Ago at={startedAt} />
+      {isOver && <span>took {durationWords(updatedAt - beganAt)}</span>}
+      {requests !== undefined && requests.sent > 0 && <span>{requestWords(requests)}</span>}
+    </div>
   );
 }
 
@@ -215,7 +200,7 @@ function Story({ of, run }: { readonly of: readonly StoryStep[]; readonly run: R
           {at !== undefined && <ClockTime at={at} to="minute" />}
           {title === end.title && isBegun && counts.items > 1 && (
             <span class="quiet">
-              {number(doneOf(run))} of {number(counts.items)}
+              {number(doneOf(run))} of {counted(counts.items, run.noun)}
             </span>
           )}
         </li>
@@ -240,8 +225,8 @@ function Result({ detail: { run, undo } }: { readonly detail: RunDetail }) {
           <strong>{counted(total, "change")}</strong>
           <Kinds of={did} />
           <Bar shares={sharesOf(run)} total={counts.items} label="Result" />
-          {counts.failed > 0 && <span class="bad">{number(counts.failed)} failed</span>}
-          {counts.unknown > 0 && <span class="quiet">{number(counts.unknown)} unknown</span>}
+          {counts.failed > 0 && <span class="bad">{counted(counts.failed, run.noun)} failed</span>}
+          {counts.unknown > 0 && <span class="quiet">{counted(counts.unknown, run.noun)} unknown</span>}
         </>
       ) : (
         <Progress run={run} />
@@ -250,7 +235,7 @@ function Result({ detail: { run, undo } }: { readonly detail: RunDetail }) {
       {undoUntil !== undefined && (
         <span class="push quiet small">
           Can be undone until <Ago at={undoUntil} />
-          {undo !== undefined && ` · ${undo}`}
+          {undo !== undefined && `. ${undo}.`}
         </span>
       )}
     </div>
@@ -265,126 +250,6 @@ function timeLeft(run: RunRow): string | undefined {
   const passed = Math.max(0, now.value - beganAt);
   const left = Math.ceil((passed * (counts.items - done)) / done / 1000);
   return left <= 1 ? undefined : left < 10 ? `${left} s` : durationWords(left * 1000);
-}
-
-/** Shows the reasons why objects did not succeed, each with its count, and two ways to continue. */
-function FailedNote({
-  detail: { run, failures, downloads },
-  show,
-}: {
-  readonly detail: RunDetail;
-  readonly show: () => void;
-}) {
-  if (failures.length === 0) return null;
-  const sheet = downloads.includes("sheet") || downloads.includes("rejects");
-  const path = runPath(run.runId, downloads.includes("sheet") ? "sheet" : "rejects");
-  return (
-    <div class={`card note${run.counts.failed > 0 ? " failures" : ""}`}>
-      <ul>
-        {failures.slice(0, 5).map(({ count, message, remedy, places }, at) => (
-          <li key={at}>
-            <strong>{number(count)} ×</strong> <Text of={message} most={400} />{" "}
-            <span class="quiet small">({places})</span>
-            {remedy !== failures[at + 1]?.remedy && (
-              <span class="line quiet small">
-                <Text of={remedy} most={400} />
-              </span>
-            )}
-          </li>
-        ))}
-      </ul>
-      {failures.length > 5 && (
-        <p>
-          <button type="button" class="plain" onClick={show}>
-            and {number(failures.length - 5)} more kinds of problems
-          </button>
-        </p>
-      )}
-      <div class="row">
-        {sheet && (
-          <button type="button" class="primary" onClick={() => void save(path)}>
-            Download the {(downloads.includes("sheet") ? FILES.sheet : FILES.rejects).toLowerCase()}
-          </button>
-        )}
-        <button type="button" onClick={() => void copyText(forAgent({ run, failures }))}>
-          Copy for your agent
-        </button>
-      </div>
-    </div>
-  );
-}
-
-/** The warning about unknown results: an event that is sent again may count twice. */
-const UNKNOWN_END =
-  "The result of the unknown ones is not known: they may have counted. Do not send them again before you have checked.";
-
-/**
- * Returns a text for an agent that fixes the failures: the run, each reason with its positions, and the call that
- * returns the rows.
- */
-function forAgent({ run, failures }: Pick<RunDetail, "run" | "failures">): string {
-  const reasons = failures.map(
-    ({ count, places, message, remedy, outcome }) =>
-      `- ${count} ${OUTCOMES[outcome].toLowerCase()} (${places}): ${message.replace(/\.$/, "")}. ${remedy}`,
-  );
-  const call = (which: string) =>
-    `Their input: get_run {"runId":"${run.runId}","outcome":"${which}","includeInput":true}`;
-  const has = (which: keyof typeof OUTCOMES) => failures.some(({ outcome }) => outcome === which);
-  const ends = [
-    ...(has("failed") ? [call("failed"), "Fix the failed ones, and send only these again."] : []),
-    ...(has("unknown") ? [call("unknown"), UNKNOWN_END] : []),
-    ...(has("notApplied") && run.actions.includes("resume")
-      ? [`resume_run {"runId":"${run.runId}"} applies the rest.`]
-      : []),
-  ];
-  const from = run.fileName === undefined ? "" : `, ${run.fileName}`;
-  return [`In run ${run.runId} (${run.tool}${from}), these were not done:`, ...reasons, ...ends].join("\n");
-}
-
-const ROWS = 100;
-
-/** The lists of what did not succeed: events and items with an unknown result may have been done. */
-const LISTS = { failed: "Not done", unknown: "Unknown" } as const;
-
-interface ProblemsProps {
-  readonly detail: RunDetail;
-  readonly of: keyof typeof LISTS;
-  readonly total: number;
-}
-
-/** Shows the rows or items that did not succeed: position, value, problem and suggestion. */
-function Problems({ detail: { run }, of, total }: ProblemsProps) {
-  const from = useSignal(0);
-  const list = useRead<ProblemList>(runPath(run.runId, `failures?of=${of}&from=${from.value}`), {
-    version: `${run.status} ${total}`,
-  });
-  if (list.value === undefined) return <p class="quiet">Reading what was not done…</p>;
-  return (
-    <>
-      <Table caption={LISTS[of]} heads={["Row", "Value", "Problem", "Suggestion"]} className="problem-rows stacks">
-        {list.value.rows.map(({ place, value, problem, suggestion, outcome: how }, at) => (
-          <tr key={at}>
-            <th scope="row">
-              {place}
-              {how !== of && <span class="line quiet small">{OUTCOMES[how]}</span>}
-            </th>
-            <td>
-              <code>
-                <Text of={value} most={120} />
-              </code>
-            </td>
-            <td>
-              <Text of={problem} most={1000} />
-            </td>
-            <td class={`quiet small${suggestion === list.value?.rows[at - 1]?.suggestion ? " again" : ""}`}>
-              <Text of={suggestion} most={1000} />
-            </td>
-          </tr>
-        ))}
-      </Table>
-      <Steps from={from} total={list.value.total} rows={ROWS} of="rows" />
-    </>
-  );
 }
 
 function Files({ detail: { run, downloads } }: { readonly detail: RunDetail }) {

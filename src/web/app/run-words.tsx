@@ -1,6 +1,6 @@
 import type { ChangeCounts, RunRow } from "../wire.ts";
 import { Badge, Bar, type Share, Text, type Tone } from "./parts.tsx";
-import { number } from "./plain-words.ts";
+import { counted, number } from "./plain-words.ts";
 
 // Runs as text: their titles, requesters, statuses and bars.
 
@@ -115,13 +115,22 @@ export function changeShares(counts: ChangeCounts): readonly Share[] {
   return (["created", "changed", "deleted"] as const).map((tone) => ({ tone, count: counts[tone], of: tone }));
 }
 
-/** Changes by kind, as signs with numbers. */
-export function Kinds({ of: { created, changed, deleted } }: { readonly of: ChangeCounts }) {
+/** Changes by kind, as signs with numbers. `areAhead`: they are not made yet. */
+export function Kinds({ of, areAhead = false }: { readonly of: ChangeCounts; readonly areAhead?: boolean }) {
+  const { created, changed, deleted } = of;
   return (
     <>
       {created > 0 && <span class="created">+{number(created)} new</span>}
-      {changed > 0 && <span class="changed">~{number(changed)} changed</span>}
-      {deleted > 0 && <span class="deleted">−{number(deleted)} deleted</span>}
+      {changed > 0 && (
+        <span class="changed">
+          ~{number(changed)} {areAhead ? "to change" : "changed"}
+        </span>
+      )}
+      {deleted > 0 && (
+        <span class="deleted">
+          −{number(deleted)} {areAhead ? "to delete" : "deleted"}
+        </span>
+      )}
     </>
   );
 }
@@ -148,7 +157,7 @@ export function Progress({ run }: { readonly run: RunRow }) {
     <>
       <Bar shares={sharesOf(run)} total={items} label="Progress" />
       <small>
-        {number(doneOf(run))} of {number(items)}
+        {number(doneOf(run))} of {counted(items, run.noun)}
         {failed > 0 && `, ${number(failed)} failed`}
         {unknown > 0 && `, ${number(unknown)} unknown`}
       </small>

@@ -14,7 +14,7 @@ describe("a run as a sentence", () => {
     ["Added 3,000 options to Footwear KR", {}],
     ["Add 3,000 options to Footwear KR", { status: "failed" }],
     [
-      "Imported brands.csv into Footwear KR: 332 of 390",
+      "Imported brands.csv into Footwear KR: 332 of 390 rows",
       { status: "partial", items: 390, done: 332, fileName: "brands.csv" },
     ],
     ["Delete 260 options from Footwear KR", { tool: "delete_options", status: "needs_confirmation", items: 260 }],
@@ -34,7 +34,7 @@ describe("a run as a sentence", () => {
       { tool: "apply_plan", plan: { isUndo: false, changes: { created: 1, changed: 3, deleted: 0 } } },
     ],
     [
-      "Undo changes to Footwear KR: 150 new",
+      "Undo changes to Footwear KR: add 150",
       {
         tool: "undo_run",
         status: "planned",
@@ -71,13 +71,17 @@ describe("what an undo brings back", () => {
     objects: names.map((name) => ({ name, says: "" })),
   });
   const refused = "1 cannot be restored: the service does not accept its name.";
-  const newIds = "Restored objects have new IDs: campaigns and ad products that use the old IDs stay disconnected.";
+  const newId = "The restored option has a new ID: campaigns and ad products that use the old ID stay disconnected.";
   const names = "Names, groups and Context IDs can be restored for 30 days.";
   test.each([
-    [0, ["Shoes"], ["Restorable under new IDs", names, newIds]],
-    [0, ["Shoes", "bad_name"], ["Restorable: 1 under a new ID, 1 not at all", names, refused, newIds]],
+    [0, ["Shoes"], ["Restorable under new IDs", names, newId]],
+    [0, ["Shoes", "bad_name"], ["Undo restores 1 of 2 under a new ID; 1 cannot be restored", names, refused, newId]],
     [0, ["bad_name"], ["It cannot be undone", "The service does not accept its name."]],
-    [3, ["bad_name"], ["Restorable: 3 exactly, 1 not at all", "This can be undone for 30 days.", refused]],
+    [
+      3,
+      ["bad_name"],
+      ["Undo restores 3 of 4 as they were; 1 cannot be restored", "This can be undone for 30 days.", refused],
+    ],
   ])("an approval of %i changes and the deletion of %j", (changed, deleted, [title, ...notes]) => {
     const counts = { created: 0, changed, deleted: deleted.length };
     expect(undoOf(counts, [part(deleted)], 30)).toEqual({ title, notes });
@@ -96,8 +100,12 @@ describe("what an undo brings back", () => {
       return run && undoOfRun(run, { runs });
     };
     const [first = "", ...others] = options;
-    expect(await did({ tool: "update_options", input: { items: [{ _id: first, name: "Eins" }] } })).toBe("1 exactly");
-    expect(await did({ tool: "delete_options", input: { ids: others } })).toBe("1 under a new ID, 1 not at all");
+    expect(await did({ tool: "update_options", input: { items: [{ _id: first, name: "Eins" }] } })).toBe(
+      "Undo restores it as it was",
+    );
+    expect(await did({ tool: "delete_options", input: { ids: others } })).toBe(
+      "Undo restores 1 of 2 under a new ID; 1 cannot be restored",
+    );
   });
 });
 

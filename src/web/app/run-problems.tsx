@@ -1,0 +1,197 @@
+import { useSignal } from "@preact/signals";
+import { Fragment } from "preact";
+import type { FailureRow, ProblemList, RunDetail, RunRow } from "../wire.ts";
+import { copyText, Steps, Table, Text } from "./parts.tsx";
+import { counted, number } from "./plain-words.ts";
+import { runPath, save, useRead } from "./requests.ts";
+
+// What did not succeed in a run: the reasons, and the list of rows or items.
+
+/** The downloads of a run, as people read them. */
+export const FILES = {
+  sheet: "Sheet with results",
+  results: "Results of all rows",
+  rejects: "Failed rows",
+  removed: "What was removed",
+  plan: "Plan",
+} as const;
+
+export const OUTCOMES = {
+  skipped: "Skipped",
+  failed: "Failed",
+  notApplied: "Not applied",
+  unknown: "Unknown",
+} as const;
+
+/** The maximum number of reasons that are shown before the list of all objects. */
+const MAX_REASONS = 5;
+
+/** Returns how many objects did not succeed, as the heading of their reasons: `57 rows failed, 3 not applied`. */
+function problemWords({ counts, noun }: RunRow): string {
+  const { failed, notApplied, skipped = 0, unknown } = counts;
+  const parts = [
+    { count: failed, how: "failed" },
+    { count: notApplied, how: "not applied" },
+    { count: skipped, how: "skipped" },
+    { count: unknown, how: "with an unknown result" },
+  ].filter(({ count }) => count > 0);
+  return parts.map(({ count, how }, at) => `${at === 0 ? counted(count, noun) : number(count)} ${how}`).join(", ");
+}
+
+function countIn(failures: readonly FailureRow[]): number {
+  return failures.reduce((sum, { count }) => sum + count, 0);
+}
+
+/** Shows the reasons why objects did not succeed, each with its count, and two ways to continue. */
+export function FailedNote({
+  detail: { run, failures, downloads },
+  show,
+}: {
+  readonly detail: RunDetail;
+  readonly show: () => void;
+}) {
+  if (failures.length === 0) return null;
+  const sheet = downloads.includes("sheet") ? "sheet" : downloads.includes("rejects") ? "rejects" : undefined;
+  const areCut = failures.some(({ places, firstPlaces }) => places !== firstPlaces);
+  const rest = failures.slice(MAX_REASONS);
+  return (
+    <section class={`card note${run.counts.failed > 0 ? " failures" : ""}`} aria-labelledby="problems">
+      <h2 id="problems">{problemWords(run)}</h2>
+      <ul class="reasons">
+        {failures.slice(0, MAX_REASONS).map((reason, at) => (
+          <Reason key={at} of={reason} noun={run.noun} />
+        ))}
+      </ul>
+      {rest.length > 0 && (
+        <p>
+          <button type="button" class="plain" onClick={show}>
+            Show {counted(rest.length, "more reason")} ({counted(countIn(rest), run.noun)})
+          </button>
+        </p>
+      )}
+      {areCut && (
+        <p class="quiet small">
+          All {counted(countIn(failures), run.noun)} are in the list below
+          {sheet !== undefined && ` and in the ${FILES[sheet].toLowerCase()}`}.
+        </p>
+      )}
+      <div class="row">
+        {sheet !== undefined && (
+          <button type="button" class="primary" onClick={() => void save(runPath(run.runId, sheet))}>
+            Download the {FILES[sheet].toLowerCase()}
+          </button>
+        )}
+        <button type="button" onClick={() => void copyText(forAgent({ run, failures }))}>
+          Copy for your agent
+        </button>
+      </div>
+    </section>
+  );
+}
+
+/** Shows one reason: how many objects it concerns and where they are, the first wrong values, and how to fix it. */
+function Reason({ of, noun }: { readonly of: FailureRow; readonly noun: string }) {
+  const { outcome, count, message, remedy, firstPlaces, examples } = of;
+  return (
+    <li>
+      <strong>
+        {counted(count, noun)}
+        {outcome !== "failed" && ` ${OUTCOMES[outcome].toLowerCase()}`}:
+      </strong>{" "}
+      <Text of={message} most={400} />
+      <span class="line trunc quiet small">
+        {firstPlaces}
+        {examples.map((value, at) => (
+          <Fragment key={at}>
+            {at === 0 ? ": " : ", "}
+            <code>
+              <Text of={value} most={40} />
+            </code>
+          </Fragment>
+        ))}
+        {examples.length > 0 && count > examples.length && ", …"}
+      </span>
+      <span class="line small">
+        <Text of={remedy} most={400} />
+      </span>
+    </li>
+  );
+}
+
+/** The warning about unknown results: an event that is sent again may count twice. */
+const UNKNOWN_END =
+  "The result of the unknown ones is not known: they may have counted. Do not send them again before you have checked.";
+
+/**
+ * Returns a text for an agent that fixes the failures: the run, each reason with its positions, and the call that
+ * returns the rows.
+ */
+function forAgent({ run, failures }: Pick<RunDetail, "run" | "failures">): string {
+  const reasons = failures.map(
+    ({ count, places, message, remedy, outcome }) =>
+      `- ${count} ${OUTCOMES[outcome].toLowerCase()} (${places}): ${message.replace(/\.$/, "")}. ${remedy}`,
+  );
+  const call = (which: string) =>
+    `Their input: get_run {"runId":"${run.runId}","outcome":"${which}","includeInput":true}`;
+  const has = (which: keyof typeof OUTCOMES) => failures.some(({ outcome }) => outcome === which);
+  const ends = [
+    ...(has("failed") ? [call("failed"), "Fix the failed ones, and send only these again."] : []),
+    ...(has("unknown") ? [call("unknown"), UNKNOWN_END] : []),
+    ...(has("notApplied") && run.actions.includes("resume")
+      ? [`resume_run {"runId":"${run.runId}"} applies the rest.`]
+      : []),
+  ];
+  const from = run.fileName === undefined ? "" : `, ${run.fileName}`;
+  return [`In run ${run.runId} (${run.tool}${from}), these did not succeed:`, ...reasons, ...ends].join("\n");
+}
+
+const ROWS = 100;
+
+/** Returns the title of the list of objects that did not succeed, by their outcomes: `Failed and skipped`. */
+export function failedTitle({ failed, notApplied, skipped = 0 }: RunRow["counts"]): string {
+  const found = [failed > 0 && "failed", notApplied > 0 && "not applied", skipped > 0 && "skipped"];
+  const words = found.filter((one) => one !== false).join(" and ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+interface ProblemsProps {
+  readonly detail: RunDetail;
+  readonly of: "failed" | "unknown";
+  readonly title: string;
+  readonly total: number;
+}
+
+/** Shows the rows or items that did not succeed: position, value, problem and suggestion. */
+export function Problems({ detail: { run }, of, title, total }: ProblemsProps) {
+  const from = useSignal(0);
+  const list = useRead<ProblemList>(runPath(run.runId, `failures?of=${of}&from=${from.value}`), {
+    version: `${run.status} ${total}`,
+  });
+  if (list.value === undefined) return <p class="quiet">Reading the list…</p>;
+  return (
+    <>
+      <Table caption={title} heads={["Row", "Value", "Problem", "Suggestion"]} className="problem-rows stacks">
+        {list.value.rows.map(({ place, value, problem, suggestion, outcome: how }, at) => (
+          <tr key={at}>
+            <th scope="row">
+              {place}
+              {how !== of && <span class="line quiet small">{OUTCOMES[how]}</span>}
+            </th>
+            <td>
+              <code>
+                <Text of={value} most={120} />
+              </code>
+            </td>
+            <td>
+              <Text of={problem} most={1000} />
+            </td>
+            <td class={`quiet small${suggestion === list.value?.rows[at - 1]?.suggestion ? " again" : ""}`}>
+              <Text of={suggestion} most={1000} />
+            </td>
+          </tr>
+        ))}
+      </Table>
+      <Steps from={from} total={list.value.total} rows={ROWS} of="rows" />
+    </>
+  );
+}
