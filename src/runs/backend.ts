@@ -5,24 +5,26 @@ import { callerName, type RunHeader, type RunStore, RunStoreError, undefinedIfUn
 import type { Turn } from "./turn.ts";
 
 /**
- * Everything that outlives a process or that processes share, in files or PostgreSQL; `test/runs/backend-contract.ts`
- * tests both.
+ * All data that outlives a process or that processes share, stored in files or in PostgreSQL. The tests in
+ * `test/runs/backend-contract.ts` hold for both.
  */
 export interface Backend {
   readonly runs: RunStore;
   readonly lock: ProjectLock;
   readonly suites: SuiteTexts;
-  /** Returns the store of the project's targetings that were seen before. */
+  /** Returns the names of the project's targetings that were seen before. */
   names(project: string, options: NamesOptions): TargetingMemory;
-  /** Returns the store of the project's Context IDs that were read before. `onProblem` gets its failures. */
+  /**
+   * Returns the Context IDs of the project's options that were read before. `onProblem` receives the store's failures.
+   */
   contents(project: string, onProblem: (problem: unknown) => void): ContentsStore;
   /** Appends a line to the audit log of writes. */
   readonly audit: (line: string) => Promise<void>;
   /** Returns a key of at least 32 bytes, the same for all processes of the backend. Throws a RunStoreError. */
   readonly sealKey: () => Promise<Uint8Array>;
-  /** The sessions of the web page that were ended before they expired, for all processes that share the backend. */
+  /** The sessions of the web page that were ended before they expired. All processes of the backend share them. */
   readonly endedSessions: EndedSessions;
-  /** The stored rights of callers, for all processes that share the backend. */
+  /** The stored rights of callers. All processes of the backend share them. */
   readonly callerRights: CallerTexts;
   /** Resolves if the backend can be reached and is set up completely. If absent, the backend is always ready. */
   readonly ready?: () => Promise<void>;
@@ -36,14 +38,14 @@ export interface CallerTexts {
 }
 
 /**
- * The time for which the end of a session is stored after its tokens expire, in milliseconds. It is longer than any jump
- * of a clock that goes unnoticed.
+ * How long the end of a session is stored after its tokens expire, in milliseconds. If this machine's clock is wrong by
+ * less than that, the tokens of an ended session do not become valid again.
  */
 export const ENDED_FOR_MS = 30 * 86_400_000;
 
 /**
- * Stores which sessions have ended. Their tokens expire at `until`, in milliseconds since 1970. A session is forgotten
- * only long after that, because with a wrong clock its tokens would be valid again.
+ * Stores which sessions of the web page have ended. `until` is when the tokens of a session expire, in milliseconds
+ * since 1970. An ended session is stored for `ENDED_FOR_MS` longer.
  */
 export interface EndedSessions {
   add(id: string, until: number): Promise<void>;
@@ -59,7 +61,7 @@ export interface NamesOptions {
   readonly onProblem: (problem: unknown) => void;
 }
 
-/** An option, with the values of its record when its Context IDs were read. */
+/** An option, with fields of its record at the time when its Context IDs were read. */
 export interface SeenOption {
   readonly targetingId: string;
   readonly optionId: string;
@@ -68,42 +70,49 @@ export interface SeenOption {
 }
 
 /**
- * Context IDs that were read before, valid while the option's record is unchanged. They are used only for answers and
- * exported files: whatever deletes something reads the current ones.
+ * Context IDs that were read before. They are valid while the option's record is unchanged. They are used only for
+ * answers and exported files: a change that removes something always reads the current Context IDs.
  */
 export interface ContentsStore {
-  /** Loads what this process and others stored since the last refresh. Called before many options are looked up. */
+  /** Loads what all processes have stored since the last refresh. Called before many options are looked up. */
   refresh(): Promise<void>;
   /** Returns the Context IDs that were stored for an option with exactly this record. */
   get(option: SeenOption): Promise<readonly string[] | undefined>;
-  /** Stores the Context IDs of an option. If that fails, they are only read once more. */
+  /** Stores the Context IDs of an option. A failure is ignored, because they can be read again. */
   put(option: SeenOption, contexts: readonly string[]): Promise<void>;
 }
 
-/** Lets only one write request of a project be sent at a time (management-api 4.2). */
+/** Ensures that only one write request of a project is sent at a time (management-api 4.2). */
 export interface ProjectLock {
   /**
-   * Runs `work` while this process holds the write lock of the project. Work that sends requests first waits for those
-   * of the previous holder, with `settled`. A lost lock stops only requests, each of which checks the lock. Rejects
-   * with the signal's reason if it is aborted while waiting. Callers take turns.
+   * Runs `work` while this process holds the write lock of the project. Before `work` sends requests, it must wait with
+   * `turn.settled` until no request of the previous holder can still be sent. If the lock is lost, `work` continues,
+   * but its requests are held back, because each of them checks the lock. Rejects with the signal's reason if the
+   * signal is aborted while waiting. Waiting callers get the lock in turn.
    */
   hold<T>(project: string, work: (turn: Turn) => Promise<T>, signal: AbortSignal, caller?: string): Promise<T>;
 }
 
-/** Stores suites of event tests, each for its caller, and the results of confirmed tests. Throws RunStoreErrors. */
+/** Stores suites of event tests by caller, and the results of confirmed tests. Throws a RunStoreError. */
 export interface SuiteTexts {
-  /** Stores a text under an ID of letters and digits, replacing an earlier one. Each caller's newest hundred remain. */
+  /**
+   * Stores a text under an ID of letters and digits, and replaces an earlier one. Only each caller's newest 100 remain.
+   */
   put(caller: string, id: string, text: string): Promise<void>;
   get(caller: string, id: string): Promise<string | undefined>;
-  /** Returns the caller's texts, the last stored first. */
+  /** Returns the texts of a caller, the latest first. */
   list(caller: string): Promise<readonly string[]>;
   /** Returns the size of the texts of all callers with this name, in bytes. */
   storedBytes(callerName: string): Promise<number>;
-  /** Claims a confirmation: true for the first call in any process, which may act on it, false for all others. */
+  /**
+   * Claims a confirmation. Returns true for the first call in any process, which may then act on it; false for others.
+   */
   claim(confirmation: string): Promise<boolean>;
   /** Stores the result of a claimed confirmation. */
   settle(confirmation: string, text: string): Promise<void>;
-  /** Returns the result of a confirmation: an empty text if it has no result yet, undefined if it was not claimed. */
+  /**
+   * Returns the result of a claimed confirmation: an empty text if there is none yet. Undefined if it was not claimed.
+   */
   settled(confirmation: string): Promise<string | undefined>;
 }
 
@@ -117,16 +126,18 @@ export interface SeenTargeting {
 export const MAX_REMEMBERED_TARGETINGS = 2000;
 const CANDIDATES = 5;
 
-/** The targetings of one project that were seen before. The service has no operation that lists them. */
+/** The targetings of one project that were seen before. The service cannot list targetings. */
 export interface TargetingMemory {
   remember(targetings: readonly { readonly _id: string; readonly name: string }[]): Promise<void>;
   forget(ids: readonly string[]): Promise<void>;
   recent(): Promise<readonly SeenTargeting[]>;
-  /** Finds a targeting by name, as `NameIndex` does. If it is unknown, targetings seen last are candidates, too. */
+  /**
+   * Finds a targeting by name, like `NameIndex`. If no name matches, the targetings seen last are candidates as well.
+   */
   resolve(name: string): Promise<NameMatch<SeenTargeting>>;
 }
 
-/** Finds a targeting by its name among those that were seen. `seen` has the last seen first. */
+/** Finds a targeting by name among those that were seen. `seen` is sorted, the last seen first. */
 export function findSeenTargeting(seen: readonly SeenTargeting[], name: string): NameMatch<SeenTargeting> {
   const found = new NameIndex(seen).find(name);
   if (found.kind !== "unknown") return found;
@@ -135,10 +146,13 @@ export function findSeenTargeting(seen: readonly SeenTargeting[], name: string):
 }
 
 const MEGABYTE = 1_048_576;
-/** A call with smaller arguments, in bytes, is not counted until something else of its run is stored. */
+/**
+ * The arguments of a call are not counted if they are smaller than this, in bytes, and nothing else of its run is
+ * stored.
+ */
 const SMALL_BYTES = 65_536;
 
-/** A caller's share of the store is full. Nothing was sent, and nothing of the call stays stored. */
+/** The caller's share of the store is full. Nothing was sent, and nothing of the call was stored. */
 export class ShareFullError extends RunStoreError {}
 
 interface Share {
@@ -147,14 +161,14 @@ interface Share {
 }
 
 /**
- * Returns a backend that limits how much each caller may store, by name, so that own keys add nothing. A dry run
- * replaces only its caller's oldest ones. Anything else beyond the share is removed again, and its call throws a
- * ShareFullError.
+ * Returns a backend that limits how much each caller may store. A caller is identified by name, so other keys give no
+ * further share. If a dry run exceeds the share, the caller's oldest dry runs are removed first. Everything else that
+ * exceeds the share is removed again, and its call throws a ShareFullError.
  */
 export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDryRuns }: Share): Backend {
   const { runs, suites } = backend;
   const unfinishedOf = (caller: string) => runs.list({ unfinished: { callerName: callerName(caller) } });
-  /** Returns the caller's other dry runs that were not started, the oldest first. */
+  /** Returns the caller's other dry runs that have not been started, the oldest first. */
   const otherDryRuns = async ({ runId, caller }: RunHeader): Promise<readonly string[]> => {
     const ids = (await unfinishedOf(caller)).filter((id) => id !== runId);
     const stored = await Promise.all(ids.map((id) => undefinedIfUnreadable(runs.read(id))));
@@ -162,7 +176,10 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
       .flatMap((run) => (run?.header.dryRun && isUnstarted(run.record.status) ? [run.header.runId] : []))
       .reverse();
   };
-  /** Removes a dry run, unless a process holds its lease: then its call is not answered yet, or it is being applied. */
+  /**
+   * Removes a dry run, unless a process holds its lease. In that case its call is not answered yet, or it is being
+   * applied.
+   */
   const removeDryRun = async (runId: string): Promise<void> => {
     const lease = await runs.lease(runId);
     if (lease === undefined) return;
@@ -174,13 +191,13 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
     const bytes = await runs.sizes.of(await unfinishedOf(caller));
     if (bytes + (await suites.storedBytes(callerName(caller))) + more > mostBytes) throw full(mostBytes);
   };
-  /** Stores something of a run, and removes the run if it then exceeds the share. */
+  /** Runs `store`. If the run then exceeds the share, removes the run and throws. */
   const within = async (runId: string, store: () => Promise<void>): Promise<void> => {
     try {
       await store();
     } catch (thrown) {
       if (!(thrown instanceof ShareFullError)) throw thrown;
-      // A run that is being executed reports the error as its own reason.
+      // A run that is executed is not removed, because it reports the error as its reason. Only its input is removed.
       if (await runs.isDriven(runId)) await runs.keep(runId, "input", nothing());
       else await runs.discard(runId);
       throw thrown;
@@ -200,7 +217,9 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
     }
     await checkRoom(header.caller);
   };
-  /** Throws after more bytes than the whole share, so that one call cannot fill the disk before it is counted. */
+  /**
+   * Throws as soon as the pieces exceed the whole share, so that one call cannot fill the disk before it is counted.
+   */
   async function* atMost(pieces: Pieces): AsyncGenerator<string | Uint8Array> {
     let bytes = 0;
     for await (const piece of pieces) {

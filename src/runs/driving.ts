@@ -16,9 +16,9 @@ import { type Lease, LeaseLostError, RECENT_MS } from "./turn.ts";
 export interface ExecutionParts<Call, Entry, State> {
   readonly header: RunHeader<Call>;
   readonly state: State;
-  /** The state that is shown while `state` has no objects. */
+  /** The state to show while `state` has no objects. */
   readonly meanwhile?: State | undefined;
-  /** The first entries of the journal. `state` contains them already. */
+  /** The first entries of the journal. `state` already contains them. */
   readonly first?: readonly Entry[] | undefined;
   readonly open: () => Promise<HeldRecord>;
   readonly carryOut: (run: RunExecution<Call, Entry, State>) => Promise<void>;
@@ -31,28 +31,31 @@ interface HeldRun<Call, State> {
   /** The record of the run, as this process last read or wrote it. */
   record?: RunRecord | undefined;
   journal?: RunJournal;
-  /** Appends the entries that the state contains and the journal lacks. */
+  /** Appends the entries that are in the state but not yet in the journal. */
   appendRest?: () => void;
-  /** Called when the run is on the disk, or when writing it failed. */
+  /** Called when the run is on disk, or when writing it failed. */
   readonly isKept: () => void;
   readonly progress: (waitingMs?: number) => void;
-  /** Whether this process executes the run. If not, it leaves the run to others as soon as the plan is stored. */
+  /** Whether this process executes the run to its end. If not, it leaves the run to others once the plan is stored. */
   readonly isOurs: boolean;
   /** Whether the run was left to other processes. */
   isLeft?: true;
 }
 
 export interface ExecutedRun<Call extends ToolCall, State extends ReportedState> extends Run<Call, State> {
-  /** Whether another process has taken the run over, or it was left to others, as far as this process knows. */
+  /**
+   * Returns whether this process no longer executes the run, because another one has taken it over or it was left to
+   * others.
+   */
   readonly isTakenOver: () => boolean;
   /**
-   * Whether `state` is current: asks the store for a takeover, and stores the state first, so that every process knows
-   * it.
+   * Returns whether `state` is current. Asks the store whether another process has taken over the run. If not, writes
+   * the state to the store, so that every process can see it.
    */
   readonly isCurrent: () => Promise<boolean>;
 }
 
-/** Executes a run in the background. It never rejects: a local error stops the run and becomes its reason. */
+/** Executes a run in the background. Never rejects: an error of this machine stops the run and becomes its reason. */
 export function executeRun<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
   context: Pick<RunsContext, "store" | "clock" | "around" | "onRest">,
@@ -66,7 +69,7 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
   const kept = new Promise<void>((resolve) => {
     isKept = resolve;
   });
-  // A run that is planned first was stored before it is executed.
+  // Such a run is stored before this process executes it.
   if (kind.isPlannedFirst) isKept();
   const { left } = context.store;
   const ended = left?.drives(header.project);
@@ -104,7 +107,7 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
     async isCurrent() {
       if (held.lease === undefined) return true;
       if (isLost(held) || !(await held.lease.stillHeld())) return false;
-      // The store must have all that is reported here, because the next call may go to another process.
+      // The store must contain everything that is reported, because the next call may go to another process.
       held.appendRest?.();
       await held.journal?.write();
       return !isLost(held);
@@ -121,8 +124,8 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
 }
 
 /**
- * Returns a run that this process executes. If another process takes it over, `find` returns the stored run, whose
- * journal is followed, and `ended` is called.
+ * Returns a run that this process executes. If another process takes it over, the returned run switches to the stored
+ * run that `find` returns, and `ended` is called.
  */
 export function followIfTakenOver<Call extends ToolCall, State extends RunView<never>>(
   run: ExecutedRun<Call, State>,
@@ -133,7 +136,7 @@ export function followIfTakenOver<Call extends ToolCall, State extends RunView<n
   const rest = run.rest.then(async () => {
     ended();
     if (!run.isTakenOver()) return;
-    // The run also counts as running while the store is unavailable.
+    // The run counts as running while the store is unavailable.
     let isAway = false;
     other = await find().catch((thrown: unknown) => {
       isAway = thrown instanceof StoreUnavailableError;
@@ -147,7 +150,7 @@ export function followIfTakenOver<Call extends ToolCall, State extends RunView<n
     get state() {
       return other?.state ?? run.state;
     },
-    // The run counts as running until the journal of the other process was read.
+    // After a takeover, the run counts as running until the stored run was found.
     status: () => (run.isTakenOver() && isLookedFor ? "running" : (other ?? run).status()),
     rest,
   };
@@ -171,7 +174,7 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
   held.journal = journal;
   const append = (entry: Entry): void => journal.append(kind.line(entry));
   for (const entry of first) append(entry);
-  /** Stops the run if this process executes none. Its plan is on the disk by now, so another process can continue. */
+  /** Stops the run if this process executes no runs. The plan is on disk by now, so another process can continue. */
   const leaveToOthers = (): void => {
     if (!held.isOurs) stopRequests.stop("interrupted");
   };
@@ -209,7 +212,7 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
   });
 }
 
-/** Executes a run and brings it to rest. If another process has taken the run over, the run is left to that process. */
+/** Executes a run until it is at rest. If another process has taken over the run, that process continues it. */
 async function bringToRest<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
   context: Pick<RunsContext, "store" | "clock">,
@@ -226,7 +229,7 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
     ifHeld(async () => held.isLeft || kind.finish(held.files)),
     ifHeld((lease) => lease.check(RECENT_MS)),
     ifHeld(async () => {
-      // A run that is `running` and has no lease is continued by other processes.
+      // The record stays `running`. A run that is `running` and has no lease is continued by other processes.
       if (shouldLeaveToOthers(store, held, state)) held.isLeft = true;
       const rest = summaryAtRest(kind, header, state);
       if (!held.isLeft) await moved(store, header.runId, held, { status: statusAtRest(state), rest });
@@ -239,13 +242,13 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
       await step();
     } catch (thrown) {
       if (isLost(held)) break;
-      // The run is unchanged. The first process that reaches the store again continues it.
+      // The run is left as it is. The first process that reaches the store again continues it.
       if (thrown instanceof StoreUnavailableError && held.journal !== undefined) held.isLeft = true;
       if (held.isLeft) continue;
       const reason = kind.reasonOf?.(thrown) ?? machineError(thrown);
       const stop = kind.stop({ cause: "interrupted", reason }, clock.now());
       state.apply(stop);
-      // Other processes cannot see lost entries in the journal, so the stop is recorded there.
+      // Other processes would not see the lost entries, so the stop is written to the journal.
       if (thrown instanceof LostEntriesError) held.journal?.append(kind.line(stop));
     }
     held.isKept();
@@ -263,7 +266,7 @@ function moved(
   return moveRun(store, runId, () => to, { ...(lease && { lease }), ...(record && { record }) });
 }
 
-/** Returns whether a run stopped only because its process ends, or because its process executes no runs. */
+/** Returns whether a run was stopped only because its process ends or executes no runs. */
 function shouldLeaveToOthers<Call, State extends RunView<never>>(
   { left }: Pick<RunStore, "left">,
   { stopRequests }: HeldRun<Call, State>,
@@ -273,7 +276,10 @@ function shouldLeaveToOthers<Call, State extends RunView<never>>(
   return left !== undefined && isStopped && restingStatus(state) === "interrupted";
 }
 
-/** Ends the execution of a run that another process took over, and informs it of requests that were sent too late. */
+/**
+ * Ends the execution of a run that another process took over. Tells that process about requests that were sent too
+ * late.
+ */
 async function handOver<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
   state: State,
@@ -283,11 +289,11 @@ async function handOver<Call extends ToolCall, Entry, State extends RunView<Entr
   await journal?.close().catch(() => undefined);
   await stopRequests.end();
   const entry = kind.lateEntry?.(state, at);
-  // If the entry cannot be written, the other process still resolves the items by evidence.
+  // Without this entry, the other process still finds out by reading which items were applied.
   if (entry !== undefined) await journal?.appendLate(kind.line(entry)).catch(() => undefined);
 }
 
-/** Returns the parts of a run that its kind may access. */
+/** Returns access to the stored parts of a run. */
 export function filesOf<Call, State>(
   store: Pick<RunStore, "part" | "keep">,
   header: RunHeader<Call>,
@@ -316,16 +322,16 @@ function machineError(thrown: unknown): Reason {
   return ownReason("STOPPED_BY_ERROR", { error: thrown instanceof Error ? thrown.message : String(thrown) });
 }
 
-/** How often the executor of a run checks for requests to stop it, also while it waits, in milliseconds. */
+/** How often the executor of a run checks whether the run is to be stopped, in milliseconds. */
 const STOP_CHECK_MS = 100;
-/** The interval if the store notifies of such requests. */
+/** The same interval if the store also notifies of requests to stop. */
 const STOP_CHECK_IF_NOTIFIED_MS = 1000;
 
 type StopRequests = ReturnType<typeof stopRequestsOf>;
 
 /**
- * Watches for requests of any process to stop a run, which then stops as cancelled, or because another process took it
- * over. `lease` returns its lease once it is taken.
+ * Watches for requests to stop a run, from any process. The run then stops as cancelled; if another process has taken
+ * it over, it stops as interrupted. `lease` returns the lease of the run once it is taken.
  */
 function stopRequestsOf(
   { stops }: Pick<RunStore, "stops">,
@@ -340,9 +346,9 @@ function stopRequestsOf(
   };
   const isAsked = async (): Promise<boolean> => (await stops.asked(runId)).length > 0;
   /**
-   * Returns whether an announced request may be sent. Call it right before sending, with the announcement on the disk:
-   * a request that leaves after a caller was informed of the stop was then announced before. `asked`: the store had a
-   * request to stop when it stored the announcement.
+   * Returns whether an announced request may be sent. Call it right before sending, when the announcement is on disk.
+   * So once a caller was told that the run stops, only requests that were announced before that are sent. `asked`:
+   * whether the store had a request to stop when it stored the announcement.
    */
   const mayLeave = async (asked?: boolean): Promise<boolean> => {
     if (!controller.signal.aborted && (asked ?? (await isAsked()))) stop("cancelled");
@@ -351,22 +357,22 @@ function stopRequestsOf(
   const look = async (): Promise<void> => {
     if ((await mayLeave()) && (await isTakenFrom(lease()))) stop("interrupted");
   };
-  // A failed check is repeated by the timer, and again before each request.
+  // If a check fails, the timer repeats it. Every request is checked as well.
   const lookNow = (): void => void look().catch(() => undefined);
   const notWatched = stops.watch?.(runId, lookNow);
   const timer = setInterval(lookNow, notWatched === undefined ? STOP_CHECK_MS : STOP_CHECK_IF_NOTIFIED_MS).unref();
   return {
-    /** Aborted when nothing new may start. */
+    /** Aborted when no further request may be sent. */
     signal: controller.signal,
     /** Returns why the run was stopped. */
     cause: () => cause,
     stop,
     mayLeave,
-    /** Stops checking and withdraws the requests to stop, because the run is about to rest. */
+    /** Stops watching and withdraws the requests to stop, because the run is about to be at rest. */
     async end(): Promise<void> {
       clearInterval(timer);
       notWatched?.();
-      // If another process has taken the run over, the requests are left for that process.
+      // If another process has taken over the run, the requests are meant for that process.
       if (await isTakenFrom(lease())) return;
       await stops.forget(runId, await stops.asked(runId));
     },

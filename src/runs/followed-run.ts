@@ -2,31 +2,30 @@ import { beyondCall, type Clock } from "../platform/clock.ts";
 import type { RunWatcher } from "./kind.ts";
 import { countsOf, type ReportedState } from "./report.ts";
 
-/** How often this process checks whether another one still executes a run, in milliseconds. */
+/** How often this process checks whether another process still executes a run, in milliseconds. */
 const LOOK_MS = 100;
-/** The same interval if the other process notifies of changes. */
+/** The same interval if the other process also notifies of changes. */
 const CHECK_IF_NOTIFIED_MS = 500;
 /**
- * Reading a run takes at most one tenth of the time (one fourth after a hint that it has changed), but no pause is
- * longer than `PAUSE_MS.most`.
+ * Limits how much time is spent on reading the followed run: at most one tenth, or one fourth if the other process has
+ * notified of a change. But it is read at least every `PAUSE_MS.most` milliseconds, unless a read takes longer.
  */
 const READ_SHARE = 10;
 const READ_SHARE_IF_NOTIFIED = 4;
 const PAUSE_MS = { notified: 250, least: 1000, most: 2000 } as const;
 
-/** The input of `followedRun`. */
 interface Following<S> {
   readonly read: () => Promise<S | undefined>;
   readonly isDriven: () => Promise<boolean>;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Called when following begins, with a promise that resolves when it ends. */
+  /** Called when following begins. The promise resolves when it ends. */
   readonly whileFollowed: (rest: Promise<void>) => Promise<void>;
-  /** Calls the listener when the run may have changed. These calls are hints: some of them may be missing. */
+  /** Calls the listener when the run may have changed. These calls are only hints, and some may be missing. */
   readonly changes?: ((listener: () => void) => (() => void) | undefined) | undefined;
 }
 
-/** Follows a run that another process executes by its journal, until the run rests or the signal is aborted. */
+/** Follows a run that another process executes by reading its journal, until the run rests or the signal is aborted. */
 export function followedRun<S extends ReportedState>(
   first: S,
   { read, isDriven, clock, signal, whileFollowed, changes }: Following<S>,
@@ -36,7 +35,7 @@ export function followedRun<S extends ReportedState>(
   let driven = true;
   let resting: Promise<void> | undefined;
   /**
-   * Reads the run, at least as new as the store is now. Returns whether a process executes it. The run counts as
+   * Reads the current state of the run from the store. Returns whether a process executes it. The run counts as
    * executed until its last entries were read, so that no answer reports its end with an older state.
    */
   const look = atOnce(async () => {
@@ -67,8 +66,8 @@ export function followedRun<S extends ReportedState>(
     isDriven: () => driven,
     look,
     /**
-     * Resolves when no process executes the run any more. Checking begins with the first call. A failure to read ends
-     * the following; the next read of the run throws it.
+     * Resolves when no process executes the run any more. The first call begins the checks. If the run cannot be read,
+     * the checks end, and the next read of the run throws the error.
      */
     rest(): Promise<void> {
       if (resting === undefined) {
@@ -88,7 +87,7 @@ export function followedRun<S extends ReportedState>(
   };
 }
 
-/** Shares executions of `work` between waiting callers. Each caller gets one that began after its call. */
+/** Shares calls of `work` between callers. Each caller gets the result of a call that began after theirs. */
 function atOnce<T>(work: () => Promise<T>): () => Promise<T> {
   let going: Promise<T> | undefined;
   let next: Promise<T> | undefined;
@@ -125,7 +124,7 @@ function hintOf(clock: Clock, signal: AbortSignal) {
     async orSleep(ms: number): Promise<void> {
       signal.throwIfAborted();
       const woken = new Promise<void>((resolve) => {
-        // A hint from before the sleep does not end it: the caller sleeps until it may act on the hint.
+        // A hint that was given before the sleep does not end it, because the caller may not act on it earlier.
         wake = hint.isGiven ? () => {} : resolve;
       });
       await Promise.race([clock.sleep(Math.max(0, ms), signal), woken]);

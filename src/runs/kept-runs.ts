@@ -24,11 +24,11 @@ import {
 } from "./store.ts";
 import { type Lease, releaseOnError } from "./turn.ts";
 
-/** How a run ends that is cancelled before it was started. */
+/** How a run ends that is cancelled before it starts. */
 const WITHDRAWN: Ending = { cause: "cancelled", reason: ownReason("WITHDRAWN") };
 const CANCELLED: Ending = { cause: "cancelled", reason: ownReason("CANCELLED") };
 
-/** How often a process checks whether another one has started a run, in milliseconds. */
+/** How often a process checks whether another process has started a run, in milliseconds. */
 const LOOK_AGAIN_MS = 20;
 
 export interface LoadedRun<Call, Entry, State> extends ReadBack<Entry, State> {
@@ -46,7 +46,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
   readonly #kind: RunKind<Call, Entry, State, never>;
   readonly #of: Pick<RunsContext, "store" | "clock" | "onRest">;
   readonly #lastRead = new RunCache<LoadedRun<Call, Entry, State>>();
-  /** The runs that other processes execute and that a call in this process waits for. */
+  /** The followed runs: other processes execute them, and calls in this process wait for them. */
   readonly #followed = new Map<string, Followed<Call, State>>();
   readonly #ending = new AbortController();
 
@@ -55,37 +55,37 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     this.#of = of;
   }
 
-  /** Finds a stored run of this kind, as new as the store is now, and follows it if another process executes it. */
+  /** Finds a stored run of this kind in its current state. If another process executes it, the run is followed. */
   async find(runId: string): Promise<Run<Call, State> | undefined> {
     const followed = this.#followed.get(runId);
     if (followed !== undefined && (await followed.look())) return followed.run;
     const found = await this.#lastReadOf(runId);
     if (found === undefined) return undefined;
-    // A process that plans a run again, or plans a run that was cancelled meanwhile, holds its lease, too.
+    // A process may hold the lease of such a run although it does not execute it, for example to plan it again.
     const { status } = found.record;
     const mayBeDriven = status !== "planned" && status !== "waiting" && !isOver(found.record);
     const isDriven = () => this.#of.store.isDriven(runId);
     if (mayBeDriven && (await isDriven())) return this.#follow(found, isDriven);
-    // The run may have come to rest between the two checks.
+    // The run may have come to rest between the two reads, so it is read once more.
     return this.#atRest((mayBeDriven ? await this.#lastReadOf(runId) : undefined) ?? found);
   }
 
-  /** Returns a run as it is stored, without its state, or undefined if this kind has no such run. */
+  /** Returns a stored run without its state. Returns undefined if this kind has no such run. */
   async stored(runId: string): Promise<StoredRun<Call, Entry> | undefined> {
     const stored = await this.#of.store.read(runId);
     return stored && understood(this.#kind, stored);
   }
 
   /**
-   * Reads a run. Undefined if this kind has none, or if another process is just starting it. `isDrivenHere`: this
-   * process holds its lease.
+   * Reads a run with its state. Returns undefined if this kind has no such run, or if another process is just starting
+   * it. `isDrivenHere`: this process holds the lease of the run.
    */
   async read(runId: string, isDrivenHere = false): Promise<LoadedRun<Call, Entry, State> | undefined> {
     const stored = await this.stored(runId);
     return stored && this.#readFrom(stored, isDrivenHere);
   }
 
-  /** Reads the rest of a run that another process left. Throws a RunStoreError if only a call may resume it. */
+  /** Reads a run that another process left. Throws a RunStoreError if only a call may resume it. */
   async readLeft(stored: StoredRun<Call, Entry>): Promise<LoadedRun<Call, Entry, State> | undefined> {
     const found = await this.#readFrom(stored, true);
     if (found === undefined || (this.#kind.mayBeClaimed?.(found, this.#of.clock.now()) ?? true)) return found;
@@ -110,8 +110,9 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
   }
 
   /**
-   * Starts a run for the first caller that may execute it; undefined if another one has started or ended it. The lease
-   * is taken first, unless it is `held`, so a run that is `running` without a lease was interrupted.
+   * Takes the lease of a run and marks it as running. Returns undefined if another process has started or ended it.
+   * `held` is the lease, if this process already has it. The lease always comes first: so a run that is `running` and
+   * has no lease was interrupted.
    */
   async leaseToStart(runId: string, held?: Lease): Promise<HeldRecord | undefined> {
     const { store, clock } = this.#of;
@@ -136,8 +137,9 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
   }
 
   /**
-   * Ends a run that was not started. Returns false if a process has started it, or if runs of this kind never wait.
-   * Needs no lease: a process that starts the run then fails on the version of its record.
+   * Ends a run that was not started. Returns false if a process has started it, or if runs of this kind are never
+   * planned first. No lease is needed: this changes the version of the record, so a process that is just starting the
+   * run fails.
    */
   async withdraw(runId: string, { reason, cause } = WITHDRAWN): Promise<boolean> {
     const { store, clock } = this.#of;
@@ -158,7 +160,10 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     }
   }
 
-  /** Cancels a run that another process executes or plans, or that none does, unless it waits to be started. */
+  /**
+   * Cancels a run that another process executes or plans, or that no process executes. Does nothing to a run that
+   * waits.
+   */
   async cancel(runId: string): Promise<void> {
     const stored = await this.stored(runId);
     if (stored === undefined) return;
@@ -177,8 +182,8 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
   }
 
   /**
-   * Ends a started run that no process executes; `ending` says why it is not resumed. Returns false if a process
-   * executes it, or if there is none.
+   * Ends a started run that no process executes, so that it cannot be resumed. `ending` is the reason. Returns false if
+   * a process executes the run, or if there is no such run.
    */
   async endForGood(runId: string, ending: Ending): Promise<boolean> {
     const lease = await this.#of.store.lease(runId);
@@ -195,14 +200,14 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     }
   }
 
-  /** Brings runs to rest that crashed processes left, so that nothing is stored longer than needed. */
+  /** Writes the final records of runs whose process crashed, so that their data is not stored longer than needed. */
   async recoverOrphans(isDrivenHere: (runId: string) => boolean): Promise<void> {
     for (const runId of await this.#of.store.list({ unfinished: "all" })) {
       if (!isDrivenHere(runId)) await undefinedIfUnreadable(this.#tidy(runId));
     }
   }
 
-  /** Stops waiting for other processes. */
+  /** Stops following the runs of other processes. */
   stopFollowing(): void {
     this.#ending.abort();
   }
@@ -211,7 +216,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     const { store } = this.#of;
     const record = await store.record(runId);
     if (record === undefined || isAtRest(record.status) || (await this.read(runId)) === undefined) return;
-    // Another process is about to continue it.
+    // The process that holds the lease is about to continue the run.
     if (await store.isDriven(runId)) return;
     const lease = await store.lease(runId);
     if (lease === undefined) return;
@@ -225,7 +230,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     }
   }
 
-  /** Ends a run in its journal and its state. If its plan is not in the journal yet, the plan is written first. */
+  /** Writes the end of a run to its journal. If the plan is not in the journal yet, the plan is written first. */
   async #end(
     { header, state, first = [], unwritten }: LoadedRun<Call, Entry, State>,
     ending: Ending,
@@ -264,7 +269,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     await moveRun(this.#of.store, header.runId, () => ({ ...to, rest }), { lease, record });
   }
 
-  /** Applies the entries for what a crash left in doubt, and returns them. */
+  /** Applies the entries for requests that a crash left in doubt, and returns these entries. */
   #asLeft(state: State): readonly Entry[] {
     const lost = this.#kind.lost?.(state) ?? [];
     for (const entry of lost) state.apply(entry);
@@ -291,7 +296,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     };
   }
 
-  /** Returns a run that another process executes. All calls that wait for it share one follower. */
+  /** Returns a run that another process executes. All calls that wait for this run share one follower. */
   #follow(found: LoadedRun<Call, Entry, State>, isDriven: () => Promise<boolean>): Run<Call, State> {
     const { header } = found;
     const { runId } = header;
@@ -336,16 +341,17 @@ function endedAs({ cause, reason }: Ending): Status {
   return reason?.code === "NOT_DECIDED" ? "expired" : "cancelled";
 }
 
+/** The maximum number of cached runs. */
 const MAX_RUNS = 4;
-/** Bytes on the disk. In memory a run takes several times as much. */
+/** The maximum size of the cached runs on disk, in bytes. In memory, a run takes several times as much. */
 const MAX_BYTES = 24 * 1024 * 1024;
 
-/** Caches the last few runs that were read, so that the next page of a run does not read all of it again. */
+/** Caches the last runs that were read. Reading the next page of a report then does not read the whole run again. */
 export class RunCache<T> {
-  /** In the order of their last use, the latest last. */
+  /** In order of their last use, the latest last. */
   readonly #kept = new Map<string, Revision & { readonly found: T }>();
 
-  /** Returns the run from the cache, or reads it again if it has changed since. The result must not be modified. */
+  /** Returns a run from the cache, or reads it if it has changed. The result must not be modified. */
   async get(runId: string, revision: Revision | undefined, read: () => Promise<T | undefined>): Promise<T | undefined> {
     const known = this.#kept.get(runId);
     this.#kept.delete(runId);
@@ -373,8 +379,8 @@ export class RunCache<T> {
 }
 
 /**
- * Cancels a run that this process does not execute. If any process executes it, that process is asked to stop.
- * Otherwise `end` ends it with its lease.
+ * Cancels a run that this process does not execute. If another process executes it, asks that process to stop.
+ * Otherwise takes the lease and calls `end`.
  */
 async function cancelStored(
   store: Pick<RunStore, "stops" | "lease" | "isDriven">,
@@ -384,7 +390,7 @@ async function cancelStored(
   let lease = await store.lease(runId);
   if (lease === undefined) {
     await store.stops.ask(runId);
-    // The executor may have ended just before it could see the request.
+    // The executor may have ended before it could see the request.
     lease = (await store.isDriven(runId)) ? undefined : await store.lease(runId);
   }
   if (lease === undefined) return;

@@ -22,17 +22,17 @@ export interface RunInput {
   readonly digest: string;
 }
 
-/** Properties of a run that is stored before it starts. `RunHeader` describes each of them. */
+/** Properties of a run that is stored before it starts. `RunHeader` describes them. */
 export type RunMarks = Pick<RunHeader, "unplanned" | "dryRun" | "repeats"> & Requested;
 
 /**
- * Who made a call and with which file. This is only shown to people: calls that differ only in it are the same call.
+ * The client and the file of a call. They are only shown to people: two calls that differ only in them are the same.
  */
 export type Requested = Pick<RunHeader, "client" | "fileName">;
 
 /**
- * How long a run that was taken over is not read yet, in milliseconds. Nothing may be sent so soon anyway. Reading
- * would delay this process in taking over the other runs of the process that ended.
+ * How long to wait before a run that was taken over is read, in milliseconds. No request may be sent so early anyway.
+ * Meanwhile this process can take over the other runs of the process that ended.
  */
 const READ_LATER_MS = 250;
 
@@ -57,8 +57,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Returns a hash that is the same for the same call of the same caller. Dry runs have their own, so that no call
-   * joins one.
+   * Returns a hash that is equal for identical calls of the same caller. A dry run has a different hash than the call
+   * itself, so that no call joins a dry run.
    */
   fingerprint(call: Call, caller: string, dryRun?: true): string {
     const { project, environment } = this.#context;
@@ -79,8 +79,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Stores the plan of a run that was not started. The run then waits for approval or is a planned run. Returns false
-   * if it was started or ended meanwhile.
+   * Stores the plan of a run that was not started. Depending on `status`, the run is then only a plan or waits for
+   * approval. Returns false if the run was started or ended meanwhile.
    */
   async propose(runId: string, entries: Iterable<Entry>, status: "planned" | "waiting"): Promise<boolean> {
     const { store } = this.#context;
@@ -94,7 +94,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Throws an ExecutionRefusedError if this process may not execute the run now. Everything that executes a run calls
+   * Throws an ExecutionRefusedError if this process may not execute the run now. Every method that executes a run calls
    * this before it takes the lease.
    */
   async checkExecutable(header: RunHeader<Call>): Promise<void> {
@@ -107,9 +107,9 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Starts a stored run and executes it in the background. Its state is `meanwhile` until it has objects. If this
-   * process already holds the lease of the run, it passes it as `lease`, and the run releases it. Returns undefined if
-   * the run was started before; `find` then returns it. Throws an ExecutionRefusedError.
+   * Starts a stored run and executes it in the background. While the run has no objects, its state is `meanwhile`.
+   * `lease` is the lease of the run, if this process already holds it; the run releases it. Returns undefined if the
+   * run was started before; `find` then returns it. Throws an ExecutionRefusedError.
    */
   async start(
     header: RunHeader<Call>,
@@ -134,9 +134,9 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Stores a run and starts it at once. The lease is taken before the input is stored, and both happen before the
-   * journal is written, which begins with `first` or with what the kind makes of `given`. So a run without them was
-   * never started. If storing fails, the failure becomes the reason of the run.
+   * Stores a run and starts it at once. First the lease is taken, then the input is stored, then the journal is
+   * written. The journal begins with `first`, or with entries that the kind makes from `given`; so a run without
+   * entries was never started. If storing fails, that becomes the reason of the run.
    */
   startAtOnce(
     call: Call,
@@ -160,7 +160,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       await this.checkExecutable(header);
       await store.create(header);
       const lease = await store.lease(runId);
-      if (lease === undefined) throw new RunStoreError("another process executes this run", "Look at it with get_run.");
+      if (lease === undefined) throw new RunStoreError("another process executes this run", "Read it with get_run.");
       await releaseOnError(lease, () => store.keep(runId, "input", unchanged(input.bytes, input.digest)));
       return { lease, record: CREATED };
     };
@@ -171,19 +171,19 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Resumes a run. Returns the run unchanged if another process executes it, or if it was not started and waits.
-   * Returns undefined if there is no such run. Throws a RunStoreError if it cannot be read, and an
-   * ExecutionRefusedError if this process may not execute it.
+   * Resumes a run. Returns it unchanged if another process executes it or if it waits for approval. Returns undefined
+   * if there is no such run. Throws a RunStoreError if it cannot be read, and an ExecutionRefusedError if this process
+   * may not execute it.
    */
   async resume(runId: string, given?: Again): Promise<Run<Call, State> | undefined> {
     const { store } = this.#context;
     const stored = this.#driven.has(runId) ? undefined : await this.stored(runId);
     const isUnbegun = stored !== undefined && isUnstarted(stored.record.status);
     if (stored === undefined || (isUnbegun && this.kind.isPlannedFirst)) return this.find(runId);
-    // Another process may be about to start it and to take the lease.
+    // Another process may be about to start the run.
     if (isUnbegun && (await this.#kept.read(runId)) === undefined) return undefined;
     const refusal = await this.#refusal(stored.header);
-    // A run that another process executes is followed.
+    // If another process executes the run, it is only followed, which is always allowed.
     if (refusal !== undefined && !(await store.isDriven(runId))) throw new ExecutionRefusedError(refusal);
     const lease = refusal === undefined ? await leaseToResume(store, runId) : undefined;
     return lease === undefined ? this.find(runId) : this.#resume(lease, () => this.#kept.read(runId, true), given);
@@ -198,13 +198,13 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       const found = await read();
       if (found === undefined) throw new RunStoreError("the run is no longer stored", "get_run lists the stored runs.");
       const { header, state, from, first } = found;
-      // The version always increases: a process that was suspended with the previous version then fails on it.
+      // Every resume increases the version. A suspended process with the previous version then cannot write any more.
       const record = await moveRun(this.#context.store, header.runId, () => ({ status: "running" }), {
         lease,
         record: found.record,
       });
       if (record === undefined)
-        throw new RunStoreError("the run is over and cannot be continued", "Look at it with get_run.");
+        throw new RunStoreError("the run is over and cannot be continued", "Read it with get_run.");
       const meanwhile = from && (await this.initialState(header));
       return { record, header, state: from ?? state, meanwhile, first };
     });
@@ -218,8 +218,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Finds an earlier run of the same call by the same caller, before another run is started. It is a run that is being
-   * executed, a run that this call resumes, or a run that ended with unfinished items.
+   * Finds an earlier run of the same call by the same caller, before another run is started. That is a run that is
+   * executed now, a run that this resumes, or a recent run that ended with unfinished items.
    */
   async findEarlierRun(call: Call, caller: string): Promise<EarlierRuns<Run<Call, State>>> {
     const { store, clock } = this.#context;
@@ -231,7 +231,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     for (const runId of (await store.list({ unfinished: { fingerprint } })).slice(0, RECENT_RUNS)) {
       const record = await store.record(runId);
       if (record === undefined) continue;
-      // Of the runs that were not started, only one that a process is planning now is joined.
+      // A run that was not started is joined only while a process is planning it.
       const isPlanned = this.kind.isPlannedFirst && isUnstarted(record.status);
       if (isPlanned && (record.status !== "planning" || !(await store.isDriven(runId)))) continue;
       const summary = record.rest;
@@ -257,7 +257,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return isRecent ? undefinedIfUnreadable(this.find(last)) : undefined;
   }
 
-  /** Resumes a run for a call that is repeated. Returns undefined if the run may no longer mean the same. */
+  /** Resumes a run for a repeated call. Returns undefined if repeating the call may have another effect by now. */
   async takeUp(runId: string): Promise<Run<Call, State> | undefined> {
     const run = await this.find(runId);
     if (run === undefined || run.status() === "running") return run;
@@ -265,8 +265,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Continues a run that its process left. Returns undefined if another process has claimed it. Throws if only a call
-   * may resume it, and throws an ExecutionRefusedError if this process may not execute it.
+   * Continues a run whose process left it or crashed. Returns undefined if another process has claimed it. Throws a
+   * RunStoreError if only a call may resume it, and an ExecutionRefusedError if this process may not execute it.
    */
   async claim(stored: StoredRun): Promise<Run<Call, State> | undefined> {
     const { store, clock } = this.#context;
@@ -290,7 +290,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#driven.get(runId);
   }
 
-  /** Makes `find` return this run until it rests. */
+  /** Makes `find` return this run object until the run is at rest. */
   hold(run: Run<Call, State>): Run<Call, State> {
     const { runId } = run.header;
     const rest = run.rest.then(() => {
@@ -302,8 +302,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Finds a run by its ID, whether it is executed or at rest. Returns undefined if this kind has no such run. The state
-   * is at least as new as the store is now.
+   * Finds a run by its ID, whether it is executed or at rest. Its state is current. Returns undefined if this kind has
+   * no such run.
    */
   async find(runId: string): Promise<Run<Call, State> | undefined> {
     await Promise.allSettled([this.#starting.get(runId)]);
@@ -312,19 +312,19 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#kept.find(runId);
   }
 
-  /** Returns a run as it is stored, and follows it if a process executes it, even if that is this process. */
+  /** Returns a run as the store has it, even if this process executes it. A run that is executed is followed. */
   lookAt(runId: string): Promise<Run<Call, State> | undefined> {
     return this.#kept.find(runId);
   }
 
-  /** Returns a run as it was stored, with its record, or undefined if this kind has no such run. */
+  /** Returns a stored run without its state. Returns undefined if this kind has no such run. */
   stored(runId: string): Promise<StoredRun<Call, Entry> | undefined> {
     return this.#kept.stored(runId);
   }
 
   /**
-   * Cancels a run in whatever process executes it. Once this has resolved, only requests that were already announced on
-   * the disk are sent. Returns the run, or undefined if there is no such run.
+   * Cancels a run, whichever process executes it. When this resolves, no further requests are sent, except for requests
+   * that are already announced on disk. Returns undefined if there is no such run.
    */
   async cancel(runId: string): Promise<Run<Call, State> | undefined> {
     const driven = this.#driven.get(runId);
@@ -334,22 +334,22 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Ends a run that was not started, so that no process can start it any more. Returns undefined if it was started, if
-   * there is no such run, or if runs of this kind never wait.
+   * Ends a run that was not started, so that no process can start it. Returns undefined if the run was started, if
+   * there is no such run, or if runs of this kind are never planned first.
    */
   async withdraw(runId: string, ending?: Ending): Promise<Run<Call, State> | undefined> {
     return (await this.#kept.withdraw(runId, ending)) ? this.#kept.find(runId) : undefined;
   }
 
   /**
-   * Ends a run that was started, so that it is not resumed. Returns false if a process executes it, or if this kind has
-   * no such run.
+   * Ends a started run, so that it cannot be resumed. Returns false if a process executes it, or if this kind has no
+   * such run.
    */
   endForGood(runId: string, ending: Ending): Promise<boolean> {
     return this.#driven.has(runId) ? Promise.resolve(false) : this.#kept.endForGood(runId, ending);
   }
 
-  /** Stops all runs between two requests. Resolves when the requests in flight are answered and journaled. */
+  /** Stops all runs between two requests. Resolves when the answers to the requests in flight are in the journals. */
   async stopAll(): Promise<void> {
     const runs = [...this.#driven.values()];
     this.#kept.stopFollowing();
@@ -357,7 +357,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     await Promise.all(runs.map((run) => run.rest));
   }
 
-  /** Brings runs to rest that crashed processes left, so that nothing is stored longer than needed. */
+  /** Writes the final records of runs whose process crashed, so that their data is not stored longer than needed. */
   recoverOrphans(): Promise<void> {
     return this.kind.recoversOrphans ? this.#tidyOnce() : Promise.resolve();
   }
@@ -384,7 +384,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       find: () => this.#kept.find(runId),
       ended: () => {
         this.#driven.delete(runId);
-        // No call waits for this. Runs that cannot be brought to rest now are tried again later.
+        // No call waits for this. If it fails, it is tried again later.
         void this.recoverOrphans().catch(() => undefined);
       },
     });
@@ -398,9 +398,7 @@ interface MadeCall {
   readonly arrivedAt: number;
 }
 
-/**
- * The earlier run of a repeated call: a run that is being executed, or the newest run that ended with unfinished items.
- */
+/** The earlier run of a repeated call: `going` is executed now; `ended` is the newest run with unfinished items. */
 export interface EarlierRuns<R> {
   readonly going?: R;
   readonly ended?: EndedRun;
@@ -409,18 +407,18 @@ export interface EarlierRuns<R> {
 /** A run that ended recently with unfinished items. */
 export type EndedRun = Pick<RunSummary, "status" | "open"> & { readonly runId: string };
 
-/** How many runs of the same call are checked for an unfinished one. */
+/** How many earlier runs of the same call are checked. */
 const RECENT_RUNS = 50;
 /** How long a declined call stays declined, in milliseconds: as long as a question to the client may be answered. */
 const DECLINED_MS = 600_000;
-/** Within this time, in milliseconds, a repeated call resumes a run that stopped, and the answer names an ended run. */
+/** A call that is repeated within this time, in milliseconds, resumes its interrupted run or reports its ended run. */
 const SAME_CALL_MS = 3_600_000;
 
 type AnyStore = Pick<RunStore, "withCallLock" | "list" | "record" | "isDriven" | "read">;
 
 /**
- * Returns one run for identical calls at the same time in any process. If another call has made the run since this call
- * arrived, `attach` returns that run. Otherwise `make` makes one.
+ * Makes identical calls that arrive at the same time share one run, even across processes. If another call has started
+ * a run since this call arrived, returns the result of `attach` for it. Otherwise returns the result of `make`.
  */
 export function startOrJoin<R>(
   store: AnyStore,
@@ -430,7 +428,7 @@ export function startOrJoin<R>(
   return store.withCallLock(fingerprint, async () => {
     const [last] = await store.list({ lastOf: fingerprint });
     if (last !== undefined && (await isOfSameTime(store, last, arrivedAt))) {
-      // A run that cannot be read was never started: its process died while the run was being written.
+      // A run that cannot be read was never started, because its process ended while the run was being written.
       const found = await undefinedIfUnreadable(attach(last));
       if (found !== undefined) return found;
     }
@@ -438,13 +436,13 @@ export function startOrJoin<R>(
   });
 }
 
-/** Returns whether a run was not yet at rest when a call arrived. */
+/** Returns whether a run was still executed when a call arrived. */
 async function isOfSameTime(store: AnyStore, runId: string, arrivedAt: number): Promise<boolean> {
   const { rest } = (await store.record(runId)) ?? {};
   return rest === undefined || rest.updatedAt > arrivedAt || store.isDriven(runId);
 }
 
-/** Does some work once for all callers. After a failure the next caller starts it again. */
+/** Shares one call of `work` between all callers. After a failure, the next caller starts it again. */
 export function onceDone<T>(work: () => Promise<T>): () => Promise<T> {
   let done: Promise<T> | undefined;
   return () => {
@@ -457,8 +455,8 @@ export function onceDone<T>(work: () => Promise<T>): () => Promise<T> {
 }
 
 /**
- * Takes the lease of a run that is resumed. Returns undefined if a process executes it. Earlier requests to stop the
- * run are withdrawn; later ones are not.
+ * Takes the lease to resume a run. Returns undefined if a process executes the run. Withdraws the earlier requests to
+ * stop the run, but not those that arrive meanwhile.
  */
 async function leaseToResume(store: Pick<RunStore, "stops" | "lease">, runId: string): Promise<Lease | undefined> {
   const asked = await store.stops.asked(runId);

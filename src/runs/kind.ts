@@ -20,7 +20,7 @@ export interface ToolCall {
   readonly tool: string;
 }
 
-/** The format of a kind's runs: how their calls and journal entries are written and read back. */
+/** The format of a kind's runs: how calls and journal entries are written and read. */
 export interface RunForm<Call, Entry> {
   /** The name of the kind, stored in the header of each run. */
   readonly name: string;
@@ -32,92 +32,89 @@ export interface RunForm<Call, Entry> {
   readonly line: (entry: Entry) => Line;
 }
 
-/** The state of a run, derived from all entries of its journal. */
+/** The state of a run. It follows from the entries of its journal alone. */
 export interface RunView<Entry> extends ReportedState {
   apply(entry: Entry): void;
 }
 
-/** How a run stops. `reason` becomes the reason of the objects that were not attempted. */
+/** How a run stops. `reason` is reported for the objects that were not attempted. */
 export interface Ending {
   readonly cause: StopCause;
   readonly reason?: Reason;
 }
 
 /**
- * A kind of work that is journaled, leased and reported, such as sending events or changing targetings. This folder
- * contains what all kinds share; a `RunKind` contains what differs. `Given` is the input that a start needs besides the
- * stored parts, and `Again` the optional input of a resume.
+ * A kind of run, such as sending events or changing targetings. Its runs have a journal, a lease and a report. This
+ * folder has the code that all kinds share; a `RunKind` has the rest. `Given` is the input for starting a run that is
+ * not stored, and `Again` is optional input for resuming it.
  */
 export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given>
   extends RunForm<Call, Entry> {
   readonly newState: () => State;
   /**
-   * Whether a run is planned before it starts, and may wait for approval. If not, a run that was not started is just
-   * being started by a process, or its process died before it could start it.
+   * Whether a run is planned before it starts, and may wait for approval. If false, a run that was not started yet is
+   * just being started, or its process ended before it could start the run.
    */
   readonly isPlannedFirst: boolean;
-  /** Whether listing runs brings the runs to rest that crashed processes left. */
+  /** Whether listing runs also writes the final records of runs whose process crashed. */
   readonly recoversOrphans: boolean;
   /**
-   * Reads a run. Returns undefined if another process is starting it now. Throws a RunStoreError if it can be neither
-   * shown nor resumed.
+   * Reads a run. Returns undefined if another process is just starting it. Throws a RunStoreError if the run can be
+   * neither shown nor resumed.
    */
   readBack(kept: StoredParts<Call, Entry>): Promise<ReadBack<Entry, State> | undefined>;
-  /** Returns the state of a run of which only the call and its input are known. If absent, there is no such state. */
+  /** Returns the state of a run that has only a call and its input so far. Absent if runs of this kind have none. */
   initialState?(call: Call, input: ByteSource): Promise<State>;
-  /** Starts a run whose journal is open, executes it until it stops, and records the stop. */
+  /** Executes a run from the beginning until it stops, and records how it stopped. Its journal is already open. */
   start(run: RunExecution<Call, Entry, State>, given: Given): Promise<void>;
-  /** Does the same as `start` for a run that continues where it stopped. */
+  /** Like `start`, for a run that continues where it stopped. */
   resume(run: RunExecution<Call, Entry, State>, given: Again | undefined): Promise<void>;
   /**
-   * Called when a run was taken over from a process that may still be alive, before the run is read. It starts early
-   * what the kind has to wait for in this case.
+   * Called when a run was taken over from a process that may still be alive, before the run is read. The kind can then
+   * start a wait that will be needed anyway.
    */
   takenOver?(): void;
-  /** Returns the entries for what a crash left in doubt. If absent, the state derives this by itself. */
+  /** Returns entries that mark the requests which a crash left in doubt. Absent if the state needs no such entries. */
   lost?(state: State): readonly Entry[];
   /** Returns the entry that records how a run stopped. */
   stop(ending: Ending, at: number): Entry;
-  /**
-   * Returns the reason for an error that stopped a run. If it is absent or returns undefined, the error is a local one.
-   */
+  /** Returns the reason for an error that stopped a run. Without a reason, the error counts as one of this machine. */
   reasonOf?(thrown: unknown): Reason | undefined;
-  /** Stores the parts of a run at rest that may still be needed, and updates the memory of names. */
+  /** Stores the parts of a run at rest that may be needed later, and updates the remembered names. */
   finish(run: RunAccess<Call, State>): Promise<void>;
-  /** Whether `resume_run` could continue a run at rest. If absent, it can if any object is not known to be done. */
+  /** Returns whether `resume_run` could continue a run at rest. Default: it can if an object may not be done yet. */
   isOpen?(header: RunHeader<Call>, state: State): boolean;
-  /** Returns the entry about requests that were sent too late, for the process that has taken the run over. */
+  /** Returns an entry that tells the process that has taken over the run which requests were sent too late. */
   lateEntry?(state: State, at: number): Entry | undefined;
-  /** Returns the part of a call that identifies it. If absent, the whole call does. */
+  /** Returns the part of a call that identifies it. Default: the whole call. */
   identity?(call: Call): unknown;
   /**
-   * Whether a repeated call resumes a run at rest instead of starting a new one. `isRecent` is whether the run stopped
+   * Returns whether a repeated call resumes this run at rest instead of starting a new one. `isRecent`: it stopped
    * recently.
    */
   isMeant(summary: RunSummary, isRecent: boolean): boolean;
-  /** Whether a process may continue a run that another one left, without a call. If absent, it always may. */
+  /** Returns whether another process may continue the run without a call. Default: yes. */
   mayBeClaimed?(run: Pick<RunAccess<Call, State>, "header" | "state">, now: number): boolean;
-  /** Whether a run may be resumed for the same call. If absent, it always may. */
+  /** Returns whether an identical call may resume the run. Default: yes. */
   mayGoOn?(run: Pick<RunAccess<Call, State>, "header" | "state">): boolean;
 }
 
-/** A stored run, for its kind to read. */
+/** A stored run, as its kind reads it. */
 export interface StoredParts<Call, Entry> extends StoredRun<Call, Entry> {
   part(name: RunPart): ByteSource;
   isDriven(): Promise<boolean>;
 }
 
-/** A run after reading. */
+/** A run that was read from its journal. */
 export interface ReadBack<Entry, State> {
   readonly state: State;
-  /** The state from which the run is resumed, if it differs from `state`. */
+  /** The state with which to resume the run, if it differs from `state`. */
   readonly from?: State;
   /**
-   * The entries that are written to the journal first when the run is resumed. `state`, or `from` if present, contains
-   * them already.
+   * The entries to write first when the run is resumed. They are already part of `from`, or of `state` without `from`.
    */
   readonly first?: readonly Entry[];
-  /** Returns the entries that the journal needs besides `first` if the run ends now, so that it names all objects. */
+  /** Returns further entries to write if the run ends without being resumed, so that its journal lists all objects. */
   readonly unwritten?: () => AsyncIterable<Entry> | Iterable<Entry>;
 }
 
@@ -129,66 +126,63 @@ export interface RunAccess<Call, State> {
 }
 
 export interface RunExecution<Call, Entry, State> extends RunAccess<Call, State>, Pick<RunJournal, "flush" | "intend"> {
-  /** Aborted when nothing new may start. */
+  /** Aborted when no further request may be sent. */
   readonly signal: AbortSignal;
   /** Returns why the run was stopped. */
   cause(): "cancelled" | "interrupted";
   stop(why: "cancelled" | "interrupted"): void;
-  /** The state that is shown while `state` has no objects. */
+  /** The state to show while `state` has no objects. */
   readonly meanwhile: State | undefined;
   /** The right of this process to execute the run. */
   readonly lease: Lease;
   /** Appends an entry to the journal and applies it to the state. */
   record(entry: Entry): void;
-  /** Appends an entry that the state contains already. */
+  /** Appends an entry that is already part of the state. */
   append(entry: Entry): void;
-  /** Starts writing the appended entries to the disk. The next `flush` throws if that fails. */
+  /** Starts writing the appended entries to disk. If that fails, the next `flush` throws. */
   write(): void;
   /**
-   * Receives a function that appends the entries that the state contains and the journal lacks. The function is called
-   * before a report.
+   * Sets a function that appends the entries that are in the state but not yet in the journal. It is called before the
+   * run is reported.
    */
   beforeReport(appendRest: () => void): void;
-  /** Marks the run as started, if that was not done before. */
+  /** Marks the run as started, unless it already is. */
   markStarted(): Promise<void>;
-  /** Returns whether a request may be announced. False as soon as this process knows that the run is to stop. */
+  /**
+   * Returns whether a request may be announced in the journal. False once this process knows that the run must stop.
+   */
   mayAnnounce(): boolean;
   /**
-   * Returns whether a request may be sent whose announcement is on the disk. Must be called right before it is sent.
+   * Returns whether an announced request may be sent. Call it right before sending, when the announcement is on disk.
    */
   mayLeave(intent?: Intent): Promise<boolean>;
-  /** Calls the watchers with the counts and with the time that the run waits, in milliseconds. */
+  /** Notifies the watchers of the counts, and of the milliseconds for which the run now pauses. */
   progress(waitingMs?: number): void;
 }
 
-/**
- * Watches a run. It is called from time to time with the counts of the run and with the milliseconds that the run
- * waits.
- */
+/** Receives the counts of a run from time to time, and the milliseconds for which the run pauses. */
 export type RunWatcher = (counts: ReportCounts, waitingMs: number) => void;
 
-/** A run of any kind: its header, its state, and when it rests. */
 export interface Run<Call extends ToolCall = ToolCall, State extends ReportedState = ReportedState> {
   readonly kind: string;
   readonly header: RunHeader<Call>;
   readonly state: State;
   status(): RunStatus;
-  /** Resolves when the run is on the disk, so that its ID may be shown, or when writing it failed. */
+  /** Resolves when the run is on disk, so that its ID may be shown. Also resolves if writing it failed. */
   readonly kept: Promise<void>;
   /** Resolves when no process executes the run any more. Never rejects. */
   readonly rest: Promise<void>;
-  /** Calls the watcher until the returned function is called. */
+  /** Notifies the watcher until the returned function is called. */
   watch(watcher: RunWatcher): () => void;
   /** Stops the run between two requests. Returns false if this process does not execute it. */
   stop(cause: "cancelled" | "interrupted"): boolean;
 }
 
-/** A run in the list of runs. */
 export interface ListedRun extends RunSummary {
   readonly runId: string;
 }
 
-/** A run that came to rest, with its status and counts. */
+/** A run that has come to rest. */
 export interface RestedRun extends ExecutableRun {
   readonly status: RunStatus;
   readonly counts: ReportCounts;
@@ -198,42 +192,40 @@ export interface RunsContext {
   readonly store: RunStore;
   readonly clock: Clock;
   readonly newRunId: () => string;
-  /** The project that the API key belongs to. */
+  /** The project of the API key. */
   readonly project: string;
   readonly environment: "live" | "sandbox";
-  /** The address of the sandbox, or `embedded` for a sandbox inside this process. Absent if there is no sandbox. */
+  /** The address of the sandbox, or `embedded` for a sandbox in this process. Absent for the live service. */
   readonly sandbox?: string | undefined;
-  /** Wraps the execution of each run, to observe it. */
+  /** Wraps the execution of each run, for logs and metrics. */
   readonly around?: AroundRun | undefined;
-  /** Called when this process has ended a run or brought it to rest. */
+  /** Called when this process has ended a run, or when its execution is over. */
   readonly onRest?: ((run: RestedRun) => void) | undefined;
   /** Called before this process executes a run. If absent, every run may be executed. */
   readonly mayExecute?: MayExecute | undefined;
 }
 
-/** Observes some work: its duration and its result. Returns what the work returns, and throws what it throws. */
+/**
+ * Runs some work and observes it, for example its duration. Returns what the work returns, and throws what it throws.
+ */
 export type Wrapper<About, Result> = (about: About, work: () => Promise<Result>) => Promise<Result>;
 
 /**
- * Wraps the execution of a run, to observe it. The result is the status of the run, or undefined if another process has
- * it now.
+ * Wraps the execution of a run. The result is the status of the run; undefined if another process has taken it over.
  */
 export type AroundRun = Wrapper<Pick<RunAccess<ToolCall, ReportedState>, "header" | "state">, RunStatus | undefined>;
 
-/**
- * The changes that a run made in the service, as plain data: what is known to have been applied, with the previous
- * values. The undo plan is made from it.
- */
+/** The changes that a run made on the service, with the previous values. An undo plan is made from them. */
 export interface Done {
   readonly targetings: readonly TargetingEffect[];
   readonly options: readonly OptionEffect[];
-  /** Objects for which it cannot be determined whether the run changed them. */
+  /** Objects that the run may have changed. No read can show whether it did. */
   readonly unknown: readonly UncertainObject[];
-  /** Objects whose requests were announced but not answered. Whether the run changed them can still be determined. */
+  /** Objects whose requests were announced but not answered. A read can still show whether the run changed them. */
   readonly unresolved: readonly UncertainObject[];
 }
 
-/** An object that a run may have changed. `targeting` is absent if it is unknown. */
+/** An object that a run may have changed. `targeting` is absent if unknown. */
 export interface UncertainObject {
   readonly _id?: string;
   readonly name?: string;
@@ -246,7 +238,7 @@ export type TargetingEffect =
   /** `name` is absent if it was not stored. */
   | { readonly did: "deleted"; readonly _id: string; readonly name?: string | undefined };
 
-/** A field that a run wrote, with its new value and, if known, its previous value. */
+/** The new value of a field that a run wrote. `from` is its previous value, if known. */
 export interface FieldChange<Value> {
   readonly from?: Value | undefined;
   readonly to: Value;
@@ -260,7 +252,7 @@ export interface OptionState {
   readonly contexts: readonly string[];
 }
 
-/** What a run did to one option. `targeting` is absent if it is unknown. */
+/** The effect of a run on one option. `targeting` is absent if unknown. */
 export type OptionEffect =
   /** `left` is the state after the run. */
   | { readonly did: "created"; readonly _id: string; readonly targeting: string; readonly left: OptionState }
@@ -273,7 +265,7 @@ export type OptionEffect =
       readonly before?: OptionState | undefined;
     };
 
-/** An option that existed before a run and still exists after it. */
+/** An option that existed before the run and still exists after it. */
 export interface ChangedOption {
   readonly did: "changed";
   readonly _id: string;
@@ -282,34 +274,34 @@ export interface ChangedOption {
   readonly parent?: FieldChange<string | null> | undefined;
   readonly exposeChildren?: FieldChange<boolean> | undefined;
   /**
-   * Context IDs that the run added and removed, and the number for which it is unknown whether they were present
-   * before.
+   * Context IDs that the run added and removed. `unsure` counts those for which it is unknown whether the option held
+   * them before.
    */
   readonly contexts?:
     | { readonly added: readonly string[]; readonly removed: readonly string[]; readonly unsure: number }
     | undefined;
 }
 
-/** Why a run may not be executed: a code for programs, the problem, and how to fix it. */
+/** Why this process may not execute a run. */
 export interface Refusal {
   readonly code: "PROJECT" | "READ_ONLY" | "TOOLSET" | "CALLER" | "FOLDERS" | "TARGETINGS" | "LIMITS" | "NOT_CHECKED";
   readonly message: string;
   readonly remedy: string;
 }
 
-/** The parts of a run that decide who may execute it. */
+/** The facts about a run that decide whether a process may execute it. */
 export interface ExecutableRun {
   readonly kind: string;
   readonly header: RunHeader<{ readonly tool: string }>;
 }
 
 /**
- * Returns the reason why this process may not execute a run now, or undefined if it may. The reason follows from the
- * settings and the caller's current rights. Every run passes this check before it is executed, however it starts.
+ * Returns why this process may not execute a run now, or undefined if it may. That depends on the settings and on the
+ * caller's current rights. It is checked before every execution of a run.
  */
 export type MayExecute = (run: ExecutableRun) => Promise<Refusal | undefined>;
 
-/** This process may not execute the run now. No lease was taken, and nothing was sent. */
+/** This process may not execute the run now. It has taken no lease and sent nothing. */
 export class ExecutionRefusedError extends Error {
   readonly refusal: Refusal;
   constructor(refusal: Refusal) {
@@ -323,8 +315,8 @@ export class ExecutionRefusedError extends Error {
 }
 
 /**
- * Parses a stored run as one of this kind. Returns undefined if it is of another kind. Throws a DamagedRunError if its
- * call cannot be parsed; so does reading an entry that cannot be parsed.
+ * Parses a stored run. Returns undefined if it belongs to another kind. Throws a DamagedRunError if its call cannot be
+ * parsed. Reading an invalid journal entry throws this error, too.
  */
 export function understood<Call, Entry>(
   form: RunForm<Call, Entry>,

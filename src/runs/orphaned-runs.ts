@@ -4,26 +4,21 @@ import { ExecutionRefusedError } from "./kind.ts";
 import { type OrphanedRun, type OrphanedRuns, StoreUnavailableError } from "./store.ts";
 
 /**
- * How often a process looks for orphaned runs, in milliseconds. A notification, or a free slot for another project,
- * makes it look at once.
+ * How often a process looks for orphaned runs, in milliseconds. It also looks right after a notification, or when it
+ * gets a free slot for another project.
  */
 const LOOK_MS = 250;
-/** The minimum time between two looks, in milliseconds, even after a notification. */
+/** The minimum pause between two looks, in milliseconds, even after a notification. */
 const MIN_PAUSE_MS = 20;
-/**
- * The pause after a look is at least this many times as long as the look took, because a look costs the store much if
- * many runs wait.
- */
+/** The pause after a look is at least this many times as long as the look itself, to limit the load on the store. */
 const PAUSE_PER_LOOK = 2;
-/** How many runs a look returns at most. Several processes look at the same time. */
+/** The maximum number of runs that one look returns. Several processes look at the same time. */
 const AT_ONCE = 8;
-/**
- * How long a run that this process may not execute is not tried again, in milliseconds. Settings and rights can change.
- */
+/** How long to wait before a refused run is tried again, in milliseconds. Settings and rights may change meanwhile. */
 const REFUSED_MS = 5000;
-/** A refused run that was not found again for this time, in milliseconds, is forgotten. */
+/** A refused run that was not found again within this time, in milliseconds, is forgotten. */
 const FORGOTTEN_MS = 60_000;
-/** The pause after a look that found the maximum, in milliseconds: more runs of a dead process may be waiting. */
+/** The pause after a look that returned the maximum number of runs, in milliseconds. More runs may be waiting. */
 const LOOK_FOR_MORE_MS = 50;
 
 interface ProjectRuns {
@@ -39,17 +34,17 @@ export interface ClaimOptions {
   /** Aborted when no more runs may be claimed. */
   readonly stopping: AbortSignal;
   readonly onProblem: (problem: unknown, runId?: string) => void;
-  /** Called once for each run that this process may not execute. Another process may. */
+  /** Called once for each run that this process may not execute. Other processes may be allowed to execute it. */
   readonly onRefused: (refused: ExecutionRefusedError, runId: string) => void;
 }
 
-/** Continues orphaned runs until it is stopped. Resolves once other processes count this one as a worker. */
+/** Continues orphaned runs until it is stopped. Resolves when other processes can see that this process does so. */
 export async function claimOrphans(of: ClaimOptions): Promise<void> {
   const { left, projects, clock, stopping, onProblem } = of;
   let woken = new AbortController();
   await left.takesUp([...projects.keys()], () => woken.abort());
   const driven = new Set<string>();
-  /** The runs that this process may not execute, and until when they are not tried again. */
+  /** The runs that this process may not execute, each with the time until which it is not tried again. */
   const refused = new Map<string, number>();
   const refuse = async (runId: string, thrown: ExecutionRefusedError): Promise<void> => {
     const isKnown = refused.has(runId);
@@ -59,8 +54,8 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
     await left.refuses([...refused.keys()]);
   };
   /**
-   * Claims a run. A run that cannot be continued waits until a call resumes it. A run that this process may not execute
-   * is left to others.
+   * Claims a run. If it cannot be continued, it waits until a call resumes it. If this process may not execute it, it
+   * is left to other processes.
    */
   const takeUp = async ({ runId, project }: OrphanedRun): Promise<Pick<Run, "rest"> | undefined> => {
     const runs = projects.get(project)?.();
@@ -82,13 +77,13 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
   };
   const pause = async (ms: number, lookedMs: number): Promise<void> => {
     const soonest = Math.max(MIN_PAUSE_MS, Math.ceil(PAUSE_PER_LOOK * lookedMs));
-    // Being woken during the look counts, too: the run may have been left after the look had read the store.
+    // A notification during the look counts as well, because the run may have been left after the store was read.
     const awake = AbortSignal.any([woken.signal, stopping]);
     await clock.sleep(soonest, stopping).catch(() => undefined);
     if (ms > soonest) await clock.sleep(ms - soonest, awake).catch(() => undefined);
     woken = new AbortController();
   };
-  /** Returns whether there may be more runs. */
+  /** Looks once. Returns whether there may be more runs. */
   const look = async (): Promise<boolean> => {
     const wanted = [...projects.keys()].filter((project) => left.hasRoomFor(project));
     const now = clock.monotonic();
@@ -97,11 +92,11 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
     const found = wanted.length === 0 ? [] : await left.found(wanted, AT_ONCE, refusedNow);
     for (const run of found) {
       if (stopping.aborted || driven.has(run.runId)) continue;
-      // The project counts as being written to from here on, although the run is not read yet.
+      // From here on, the project counts as one that this process writes to, although the run is not read yet.
       const over = left.drives(run.project);
       if (over === undefined) continue;
       driven.add(run.runId);
-      // Claimed in parallel, so that no run of a killed process waits until the others were read.
+      // Runs are claimed in parallel, so that no run has to wait until the others are read.
       void takeUp(run)
         .then((taken) => taken?.rest)
         .finally(() => {

@@ -12,10 +12,7 @@ export const reason = z.object({
   operation: z
     .enum(["createTargetings", "renameTargetings", "deleteTargetings", "addOptions", "updateOptions", "deleteOptions"])
     .exactOptional(),
-  /**
-   * The fields that the refused item sent (`sentFields`). Present if the code has several meanings and only this
-   * distinguishes them.
-   */
+  /** The names of the fields that the refused item sent. Only present if the meaning of `code` depends on them. */
   sent: z.array(z.string()).readonly().exactOptional(),
 });
 
@@ -47,10 +44,10 @@ const placed = { parent: z.string().nullable().exactOptional(), parentName: z.st
 const side = z.union([z.string(), z.object({ name: text, ...placed })]).exactOptional();
 
 const knownChange = z.object({
-  /** The names of a rename, the groups of a move, or both. */
+  /** The names before and after a rename, or the groups before and after a move, or both. */
   from: side,
   to: side,
-  /** How many Context IDs are added and removed, and how many need no change. */
+  /** The numbers of Context IDs that are added and removed, already there, and already absent. */
   added: number,
   removed: number,
   alreadyThere: number,
@@ -58,26 +55,23 @@ const knownChange = z.object({
 });
 
 export const reportedObject = z.object({
-  /** Position in the caller's `items`, or the data row of the file, counted from 0. */
+  /** The position in the caller's `items`, or of the data row in the file, counted from 0. */
   index: z.number(),
-  /** The line of the file, counted from 1. */
+  /** The line in the file, counted from 1. */
   line: number,
-  /** Position in the item's `children` or `options`. */
+  /** The position in the `children` or `options` of the item. */
   child: number,
-  /** Position in the `children` of an option of a new targeting. */
+  /** The position in the `children` of an option in a new targeting. */
   grandchild: number,
   name: text,
   /** The ID that the caller sent, if any. */
   _id: text,
   /** Events only: the SHA-256 hash of the event's `uid`, in hexadecimal. */
   uid: text,
-  /** Events only: the corrected names, each as `eventName addToCart → add_to_cart`. */
+  /** Events only: autocorrected names, each in the form `eventName addToCart → add_to_cart`. */
   mended: z.array(z.string()).readonly().exactOptional(),
   change: knownChange.exactOptional(),
-  /**
-   * How many Context IDs the option is expected to have after the run: those that were read before, with the run's
-   * changes.
-   */
+  /** The expected number of Context IDs of the option after the run. */
   contextCount: number,
 });
 
@@ -86,33 +80,33 @@ export type Outcome = "succeeded" | "alreadyDone" | "skipped" | "failed" | "notA
 
 export type Standing = Outcome | "pending";
 
-/** Why an object did not succeed, as data. `answers/` makes the sentences. */
+/** Why an object did not succeed, as data. The code in `answers/` turns it into sentences. */
 export type Reason = Readonly<z.infer<typeof reason>>;
 
-/** The position of an option: its group, or null at the top level. */
+/** The group of an option. Null for the top level. */
 export interface OptionPosition {
   /** Absent if the ID of the group is unknown. */
   readonly parent?: string | null;
   readonly parentName?: string | null;
 }
 
-/** The change that a run plans for an object whose previous values were read. It is shown in the rows of a result. */
+/** The planned change of an object whose previous values were read. The rows of a result show it. */
 export type KnownChange = Readonly<z.infer<typeof knownChange>>;
 
 export type Did = "created" | "changed" | "deleted" | "same";
 
 /**
- * How many objects a run created, changed, deleted or left unchanged. `gone`: how many it found deleted when it sent
- * their deletion again, which its own first attempt or another writer may have done.
+ * How many objects a run created, changed, deleted or left unchanged. `gone` counts the objects that no longer existed
+ * when their deletion was sent again: the first attempt or another writer had deleted them.
  */
 export type DidCounts = Readonly<Record<Did, number>> & { readonly gone?: number };
 
 export type Asked = z.infer<typeof asked>;
 
-/** A name as the caller sent it, and the name that it was matched with. Case and outer spaces may differ. */
+/** A name that the caller sent, and the name that it matched. They may differ in case and in spaces at the ends. */
 export type MatchedName = Fixed<z.infer<typeof takenName>>;
 
-/** How many Context IDs are similar to one that their option already has, and the first of them. */
+/** The number of Context IDs that are similar to one that their option already holds, and the first of them. */
 export type NearIds = Fixed<z.infer<typeof nearIds>>;
 
 /** An option whose number of Context IDs after a run differs from the expected number. */
@@ -123,26 +117,22 @@ export interface OtherCount {
   readonly found: number;
 }
 
-/**
- * How many rows of a file were read, how many were merged into an earlier item, and how many empty rows were skipped.
- */
+/** How many rows of a file were read, merged into an earlier item, and skipped because they were empty. */
 export type RowCounts = Fixed<z.infer<typeof rowCounts>>;
 
-/**
- * An object that is counted and reported individually: an item of the caller, or one of several objects within an item.
- */
+/** An object that is counted and reported: an item of the caller, or one of several objects in an item. */
 export type ReportedObject = Readonly<z.infer<typeof reportedObject>>;
 
-/** How a run stopped: `finished` if nothing is left to try, otherwise why it did not continue. */
+/** Why a run stopped: `finished` if nothing is left to try. */
 export type StopCause = "finished" | "cancelled" | "interrupted" | "ended";
 
 /** Outcomes in the order in which reports list them. */
 export const OUTCOMES: readonly Outcome[] = ["succeeded", "alreadyDone", "skipped", "failed", "notApplied", "unknown"];
 
-/** How many objects have each standing. The numbers add up to the number of objects. `skipped` is absent if it is 0. */
+/** The number of objects by standing. They add up to the number of objects. `skipped` is absent if it is 0. */
 export type Counts = Readonly<Record<Exclude<Standing, "skipped">, number>> & { readonly skipped?: number };
 
-/** Returns when a run last changed, in milliseconds since 1970: when it was created if nothing was recorded yet. */
+/** Returns when a run last changed, in milliseconds since 1970. Without any change, that is when it was created. */
 export function changedAt(
   { createdAt }: { readonly createdAt: number },
   { updatedAt }: { readonly updatedAt: number },
@@ -150,7 +140,7 @@ export function changedAt(
   return Math.max(createdAt, updatedAt);
 }
 
-/** Our own reason codes, in addition to the error codes of the API. Each has its meaning for the object. */
+/** The reason codes of this server, in addition to the error codes of the API. Each text says what the code means. */
 export const OWN_CODES = {
   INVALID_NAME: "the name breaks the rules of management-api 8.3",
   INVALID_ID: "an ID is not a ULID",
@@ -198,7 +188,7 @@ export const OWN_CODES = {
 
 export type OwnCode = keyof typeof OWN_CODES;
 
-/** Makes a reason of our own. */
+/** Returns a reason with one of this server's codes. */
 export function ownReason(code: OwnCode, detail?: Readonly<Record<string, unknown>>): Reason {
   return detail === undefined ? { code } : { code, detail };
 }

@@ -32,13 +32,14 @@ interface AnyKindRuns {
 
 export type Interrupted = Pick<ListedRun, "runId" | "tool">;
 
-/** Sorts after every letter and digit of an ID. */
+/** This character sorts after every character of an ID. */
 const AFTER = "~";
-/** What is reported of a damaged run, regardless of its record. */
+/** The fields that are reported for a damaged run instead of those in its record. */
 const DAMAGED = { status: "unknown", counts: {}, open: false, isDamaged: true } as const;
+/** How many unfinished runs are checked. */
 const LOOKED_AT = 20;
 
-/** All runs of a project, of the given kinds. Stored runs of other kinds are not touched. */
+/** All runs of a project that are of the given kinds. Stored runs of other kinds are left alone. */
 export class Runs {
   readonly #store: RunStore;
   readonly #of: Pick<RunsContext, "project" | "environment">;
@@ -59,17 +60,17 @@ export class Runs {
     return this.#kinds.some(({ isDriving }) => isDriving);
   }
 
-  /** Returns a run that this process executes, as far as it knows. Does not ask the store. */
+  /** Returns a run that this process executes. Does not ask the store, so another process may have taken it over. */
   driven(runId: string): Run | undefined {
     return this.#drivenKind(runId)?.driven(runId);
   }
 
-  /** The orphaned runs that processes leave to each other. Absent if this machine alone stores the runs. */
+  /** The runs whose processes have ended. Absent if only this machine can reach the store. */
   get left(): OrphanedRuns | undefined {
     return this.#store.left;
   }
 
-  /** Returns whether a run is going to be continued by a worker without a call, if no process executes it now. */
+  /** Returns whether a worker will continue a run without a call, if no process executes it now. */
   async isToBeClaimed(runId: string): Promise<boolean> {
     return this.#store.left !== undefined && (await this.#store.record(runId))?.status === "running";
   }
@@ -79,13 +80,13 @@ export class Runs {
     return (await this.#store.record(runId))?.status;
   }
 
-  /** Returns whether a run was neither started nor ended. Returns undefined if there is no such run. */
+  /** Returns whether a run has neither started nor ended. Returns undefined if there is no such run. */
   async isUnstarted(runId: string): Promise<boolean | undefined> {
     const record = await this.#store.record(runId);
     return record && isUnstarted(record.status);
   }
 
-  /** Returns whether any live process that shares the store executes runs of the project. */
+  /** Returns whether any live process that shares the store continues runs of the project. */
   async isTakenUp(project: string): Promise<boolean> {
     return (await this.#store.left?.isTakenUp(project)) ?? true;
   }
@@ -100,16 +101,16 @@ export class Runs {
   }
 
   /**
-   * Finds a run by its ID, whether it is executed or at rest. Returns undefined if there is none. Throws a
-   * RunStoreError if it cannot be read.
+   * Finds a run by its ID, whether it is executed or at rest. Returns undefined if there is no such run. Throws a
+   * RunStoreError if the run cannot be read.
    */
   async find(runId: string): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.find(runId);
   }
 
   /**
-   * Finds a run of a caller by its ID. Returns undefined if they have none. Throws a DamagedRunError if the run is
-   * damaged; the error says whether the data that the run removed is complete.
+   * Finds a run of a caller by its ID. Returns undefined if the caller has no such run. If the run is damaged, throws a
+   * DamagedRunError that says whether the removed data of the run is complete.
    */
   async findOwn(runId: string, caller: string): Promise<Run | undefined> {
     try {
@@ -149,7 +150,7 @@ export class Runs {
   }
 
   /**
-   * Continues a run that another process left. Returns undefined if yet another process has claimed it. Throws a
+   * Continues a run whose process left it or crashed. Returns undefined if another process has claimed it. Throws a
    * RunStoreError if only a call may resume it.
    */
   async claim(runId: string): Promise<Run | undefined> {
@@ -157,7 +158,7 @@ export class Runs {
     return stored && this.#kindOfStored(stored)?.claim(stored);
   }
 
-  /** Leaves a run that cannot be claimed to calls: it stays interrupted until a call resumes it. */
+  /** Marks a run as interrupted that this process could not continue. It then waits until a call resumes it. */
   async leaveToCalls(runId: string): Promise<void> {
     const lease = await this.#store.lease(runId);
     if (lease === undefined) return;
@@ -167,23 +168,23 @@ export class Runs {
   }
 
   /**
-   * Cancels a run in whatever process executes it. Once this has resolved, only requests that were already announced on
-   * the disk are sent. Returns the run, or undefined if there is no such run.
+   * Cancels a run, whichever process executes it. When this resolves, no further requests are sent, except for requests
+   * that are already announced on disk. Returns undefined if there is no such run.
    */
   async cancel(runId: string): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.cancel(runId);
   }
 
   /**
-   * Ends a run that was not started, so that no process can start it any more. `ending` says how; by default the run is
-   * cancelled. Returns undefined if there is no such run.
+   * Ends a run that was not started, so that no process can start it. `ending` says how; default: cancelled. Returns
+   * undefined if there is no such run.
    */
   async withdraw(runId: string, ending?: Ending): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.withdraw(runId, ending);
   }
 
   /**
-   * Yields the runs of a caller, the newest first. Of the runs that were not started, it yields those that wait for
+   * Returns the runs of a caller, the newest first. A run that was not started is included only if it waits for
    * approval.
    */
   async *list(caller: string): AsyncGenerator<ListedRun> {
@@ -194,13 +195,13 @@ export class Runs {
     }
   }
 
-  /** Returns a damaged run of a caller as the list shows it, or undefined if they have none with this ID. */
+  /** Returns the list entry of a caller's damaged run. Returns undefined if the caller has no run with this ID. */
   async damaged(runId: string, caller: string): Promise<ListedRun | undefined> {
     const listed = (await this.#isOf(runId, caller)) ? await this.#listed(runId, caller) : undefined;
     return listed && { ...listed, ...DAMAGED };
   }
 
-  /** Returns a few of the caller's runs that were interrupted and that no process executes, the newest first. */
+  /** Returns a few interrupted runs of the caller that no process executes, the newest first. */
   async interrupted(caller: string): Promise<readonly Interrupted[]> {
     const found: Interrupted[] = [];
     for (const runId of (await this.#store.list({ unfinished: { caller, ...this.#of } })).slice(0, LOOKED_AT)) {
@@ -213,7 +214,7 @@ export class Runs {
     return found;
   }
 
-  /** Returns the runs of all callers that may be unfinished or wait for approval, the newest first. */
+  /** Returns the runs of all callers that may be unfinished, the newest first. */
   open(): Promise<readonly string[]> {
     return this.#store.list({ unfinished: "all" });
   }
@@ -223,22 +224,22 @@ export class Runs {
     return this.#store.part(runId, part);
   }
 
-  /** Stops all runs between two requests. Resolves when the requests in flight are answered and journaled. */
+  /** Stops all runs between two requests. Resolves when the answers to the requests in flight are in the journals. */
   async stopAll(): Promise<void> {
     await Promise.all(this.#kinds.map((kind) => kind.stopAll()));
   }
 
-  /** Returns why no run is removed now, even if it is old, or undefined if old runs are removed. */
+  /** Returns why no run may be removed now, not even an old one. Returns undefined if old runs may be removed. */
   async retentionDoubt(): Promise<string | undefined> {
     return this.#store.retention?.peek();
   }
 
-  /** Removes runs that need not be stored any longer. */
+  /** Removes the runs that are stored for longer than necessary. */
   tidy(): Promise<void> {
     return this.#store.tidy();
   }
 
-  /** Returns whether a run belongs to a caller. Works even if the run's own record cannot be read. */
+  /** Returns whether a run belongs to a caller. This also works for a run whose record cannot be read. */
   async #isOf(runId: string, caller: string): Promise<boolean> {
     const [next] = await this.#store.list({ caller, before: `${runId}${AFTER}` });
     return next === runId;
@@ -281,13 +282,13 @@ export class Runs {
   }
 
   /**
-   * Returns the summary of a run that is not at rest, or undefined if it cannot be read or has no objects yet. Throws a
-   * DamagedRunError if it is damaged.
+   * Returns the summary of a run that is not at rest. Returns undefined if the run cannot be read or has no objects
+   * yet. Throws a DamagedRunError if it is damaged.
    */
   async #lookedAt(runId: string): Promise<RunSummary | undefined> {
     const stored = await unlessDamaged(this.#store.read(runId));
     const run = stored && (await unlessDamaged(this.find(runId)));
-    // A run without a plan is about to be started by a process, or its process died before it could start it.
+    // A run without objects is just being started, or its process ended before it could start the run.
     const isUnbegun = stored === undefined || isUnstarted(stored.record.status);
     if (run === undefined || (isUnbegun && run.state.objects.length === 0)) return undefined;
     return summaryOf(run.header, run.state, run.status());
@@ -300,7 +301,7 @@ function toolOf(call: unknown): string | undefined {
     : undefined;
 }
 
-/** Returns the result of `reading`, or undefined if the run cannot be read. Damage is thrown as a DamagedRunError. */
+/** Returns undefined if a run cannot be read, but throws a DamagedRunError if it is damaged. */
 async function unlessDamaged<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;
@@ -310,7 +311,7 @@ async function unlessDamaged<T>(reading: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Returns the list entry of a damaged run whose summary cannot be read. */
+/** Returns a list entry for a damaged run whose summary cannot be read. */
 function damagedSummary(thrown: unknown, caller: string): RunSummary {
   if (!(thrown instanceof DamagedRunError)) throw thrown;
   const at = ulidTime(thrown.runId);

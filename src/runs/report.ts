@@ -26,24 +26,24 @@ export type RunStatus =
   | "planned"
   | "needs_confirmation";
 
-/** The prediction for one object if it says more than the outcome, and what was observed. */
+/** What was predicted for an object, if the outcome does not say it, and what was observed. */
 export interface Prediction {
   readonly predicted: string;
-  /** The deciding rule, with its section of the API document. */
+  /** The rule that decides, with its section in the API document. */
   readonly rule?: string;
   readonly observed?: string;
 }
 
-/** The part of a run's state that reports read. It is the same for all kinds of runs. */
+/** The part of a run's state that reports need. All kinds of runs have it. */
 export interface ReportedState {
   readonly objects: { readonly length: number; at(object: number): ReportedObject | undefined };
   readonly requests: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
   readonly stopped: { readonly cause: StopCause; readonly reason?: Reason | undefined } | undefined;
-  /** Milliseconds since 1970. */
+  /** When the run last changed, in milliseconds since 1970. */
   readonly updatedAt: number;
   /**
-   * The only targeting whose objects the run changes, and its name. The tool to report, if it is not the tool of the
-   * call. The counts of the rows of its file. When a person approved the run, who and where.
+   * `within`: the ID of the only targeting that the run changes. `tool`: the tool under which the run is reported, if
+   * it is not the tool of the call. `decided`: when a person approved the run, who, and in which channel.
    */
   readonly facts?: {
     readonly within?: string;
@@ -56,18 +56,17 @@ export interface ReportedState {
   standing(object: number): Standing;
   reason(object: number): Reason | undefined;
   idOf(object: number): string | undefined;
-  /** Returns what the run did with an object whose outcome is resolved. Absent if runs of this kind create nothing. */
+  /** Returns the effect on an object whose outcome is known. Absent if runs of this kind create nothing. */
   didOf?(object: number): Did | undefined;
-  /** Only for a resumed run: the counts when it was resumed. */
+  /** For a resumed run: the counts at the time when it was resumed. */
   readonly resumed?: { readonly counts: Counts } | undefined;
   /** Absent if runs of this kind predict nothing. */
   predictionOf?(object: number): Prediction | undefined;
 }
 
-/** The counts as results name them. They add up to `items`. */
+/** The counts as results show them. They add up to `items`. */
 export type ReportCounts = Counts & { readonly items: number };
 
-/** One object of a run with its outcome. */
 export interface ObjectResult
   extends Partial<Prediction>,
     KnownChange,
@@ -82,31 +81,29 @@ export interface FailureGroup {
   readonly outcome: Outcome;
   readonly reason: Reason;
   readonly count: number;
-  /** The caller's indexes of the first objects. */
+  /** The positions of the first objects in the caller's input. */
   readonly indexes: readonly number[];
-  /** The locations of all objects: lines of a file, or items counted from 1. The number of ranges is limited. */
+  /** The locations of the objects: lines of a file, or items counted from 1. Limited to a number of ranges. */
   readonly places: readonly PlaceRange[];
   readonly placesOmitted: boolean;
-  /** Whether the locations are lines of a file. */
+  /** Whether `places` are lines of a file. */
   readonly byLine: boolean;
-  /** Whether the objects are sub-options of new groups, or options of new targetings. */
+  /** Whether the objects are inside new objects: sub-options of new groups, or options of new targetings. */
   readonly isInside?: true;
-  /** How many Context IDs the objects have in total, if the reason has a number for each object. */
+  /** The total number of Context IDs of the objects, if the reason states a number for each object. */
   readonly contextIds?: number;
-  /** Name or ID of the first object. */
+  /** The name or the ID of the first object. */
   readonly ref?: string;
-  /** The names of the first objects that have one, with their IDs. */
+  /** The first objects that have a name. */
   readonly examples: readonly { readonly name: string; readonly _id?: string | undefined }[];
-  /**
-   * Present if the details differ: the details of the first objects, each with its position, in the order of `indexes`.
-   */
+  /** Set if the objects have different details: the positions and details of the first objects, in order. */
   readonly details?: readonly FailureDetail[];
 }
 
-/** A range of consecutive locations. Both ends are included. */
+/** A range of consecutive locations, including both ends. */
 export type PlaceRange = readonly [from: number, to: number];
 
-/** The reason of one object with its details, and the object's position. */
+/** The position of one object, and the reason with its details. */
 export interface FailureDetail extends Pick<ReportedObject, "index" | "line" | "child" | "grandchild"> {
   readonly reason: Reason;
 }
@@ -115,16 +112,16 @@ const INDEXES_SHOWN = 20;
 const RANGES_KEPT = 20;
 const EXAMPLES_KEPT = 3;
 
-/** Returns the counts of a run's state. */
+/** Returns the number of objects of a run, and how many of them have each outcome. */
 export function countsOf(state: ReportedState): ReportCounts {
   const counts = state.counts();
   return { items: state.objects.length, ...counts };
 }
 
-/** How many objects of a run are within another one, such as the options of new targetings. */
+/** How many objects of a run are inside others, such as the options of new targetings. */
 export type WithinCounts = Pick<ReportCounts, "items" | "succeeded" | "pending">;
 
-/** Counts the objects of a run that are within another one. */
+/** Counts the objects of a run that are inside others. */
 export function countsWithin(state: ReportedState): WithinCounts {
   const counts = { items: 0, succeeded: 0, pending: 0 };
   for (let object = 0; object < state.objects.length; object += 1) {
@@ -136,7 +133,7 @@ export function countsWithin(state: ReportedState): WithinCounts {
   return counts;
 }
 
-/** Returns the status of a run that is no longer executed, by its counts. */
+/** Returns the status of a run that has ended, according to its counts. */
 function settledStatus(counts: ReportCounts): "succeeded" | "partial" | "failed" | "unknown" {
   const good = counts.succeeded + counts.alreadyDone + (counts.skipped ?? 0);
   if (good === counts.items) return "succeeded";
@@ -144,7 +141,7 @@ function settledStatus(counts: ReportCounts): "succeeded" | "partial" | "failed"
   return counts.unknown > 0 ? "unknown" : "failed";
 }
 
-/** Returns the status of a run that no process executes now. */
+/** Returns the status of a run that no process executes now, according to its state. */
 export function restingStatus(state: ReportedState): RunStatus {
   const counts = countsOf(state);
   if (state.stopped === undefined) return "interrupted";
@@ -162,8 +159,8 @@ export function statusAtRest(state: ReportedState): Status {
 }
 
 /**
- * Returns the status of a run that no process executes now. Until the run starts, its record decides; after that, its
- * journal does. So a journal that ends with a stop overrules the record's `running`.
+ * Returns the status of a run that no process executes now. Until the run starts, its record decides. After that, its
+ * journal decides, because a crash can leave `running` in the record of a run that has stopped.
  */
 export function reportedStatus({ status }: Pick<RunRecord, "status">, state: ReportedState): RunStatus {
   if (status === "planned") return "planned";
@@ -178,7 +175,7 @@ export function objectResult(state: ReportedState, object: number): ObjectResult
   const reason = state.reason(object);
   const outcome = state.standing(object);
   const did = state.didOf?.(object);
-  // The planned change is shown only if it was certainly made, or is still planned.
+  // A planned change is shown only if it is certain or still pending.
   const isKnown = outcome === "succeeded" || outcome === "alreadyDone" || outcome === "pending";
   return {
     ...placeOf(about),
@@ -194,10 +191,7 @@ export function objectResult(state: ReportedState, object: number): ObjectResult
   };
 }
 
-/**
- * Returns up to `most` objects of a run: first those that failed or are unknown, last those that were as wanted already,
- * each in their order.
- */
+/** Returns at most `most` objects of a run: failed and unknown ones first, then changed ones, then unchanged ones. */
 export function failuresFirst(state: ReportedState, most: number): readonly ObjectResult[] {
   const rankOf = (object: number): number => {
     const standing = state.standing(object);
@@ -213,7 +207,9 @@ export function failuresFirst(state: ReportedState, most: number): readonly Obje
   return wanted.map((object) => objectResult(state, object));
 }
 
-/** Returns what a run did, as counts, or undefined if its kind creates nothing. */
+/**
+ * Returns how many objects a run created, changed, deleted and left unchanged. Undefined if its kind creates nothing.
+ */
 export function didCounts(state: ReportedState): DidCounts | undefined {
   if (state.didOf === undefined) return undefined;
   const counts = { created: 0, changed: 0, deleted: 0, same: 0, gone: 0 };
@@ -227,7 +223,7 @@ export function didCounts(state: ReportedState): DidCounts | undefined {
   return counts;
 }
 
-/** A group while it is collected. */
+/** A group of failures that is still being collected. */
 interface Collected extends Pick<FailureGroup, "outcome" | "reason" | "byLine" | "ref" | "isInside"> {
   count: number;
   readonly indexes: number[];
@@ -239,8 +235,8 @@ interface Collected extends Pick<FailureGroup, "outcome" | "reason" | "byLine" |
 }
 
 /**
- * Groups the objects that did not succeed by outcome and reason, the largest groups first. `remedyOf` returns the
- * remedy of a reason: failures with different remedies are never in one group.
+ * Groups the objects that did not succeed by outcome and reason, the largest group first. `remedyOf` returns how to fix
+ * a reason: failures with different remedies are never in the same group.
  */
 export function failureGroups(
   state: ReportedState,
@@ -256,10 +252,10 @@ export function failureGroups(
     if (reason === undefined || outcome === "pending" || outcome === "succeeded" || outcome === "alreadyDone") continue;
     const about = state.objects.at(object);
     if (about === undefined) continue;
-    // The key is cached, because many objects often share one reason.
+    // The key is cached, because many objects often share the same reason.
     const mark = keys.get(reason) ?? markOf(reason, remedyOf);
     keys.set(reason, mark);
-    // Failures inside new objects are sent again in another way.
+    // Failed objects inside new objects are in a group of their own, because they are sent again in another form.
     const isInside = outcome === "failed" && about.child !== undefined;
     const key = `${outcome} ${mark} ${isInside}`;
     const group = groups.get(key) ?? collect(outcome, reason, about, { id: state.idOf(object), isInside });
@@ -330,7 +326,7 @@ function placeOf({ index, line, child, grandchild }: ReportedObject): Omit<Failu
   };
 }
 
-/** Returns the summary of a run. */
+/** Returns the summary of a run, for lists of runs. */
 export function summaryOf(
   header: RunHeader<{ readonly tool: string }>,
   state: ReportedState,
@@ -352,10 +348,10 @@ export function summaryOf(
   };
 }
 
-/** The maximum length of a name in a summary. */
+/** The maximum length of a name in a summary, in characters. */
 const MAX_LETTERS = 120;
 
-/** Returns what lists show about a run besides its counts. */
+/** Returns the details of a run that lists show in addition to its counts. */
 function aboutOf(
   { call, client, fileName }: RunHeader<{ readonly tool: string }>,
   state: ReportedState,
@@ -367,7 +363,7 @@ function aboutOf(
   const only = isRenamed ? from : name;
   const plannedBy = inputText(call, "plannedBy");
   return {
-    // An undo restores what was found deleted, too.
+    // An undo also restores objects that no longer existed when their deletion was sent again.
     ...("created" in did && { did: { ...did, deleted: did.deleted + gone } }),
     ...(only !== undefined && { only: only.slice(0, MAX_LETTERS) }),
     ...(isRenamed && { to: to.slice(0, MAX_LETTERS) }),
@@ -381,10 +377,10 @@ function aboutOf(
   };
 }
 
-/** Reasons after which a run neither continues nor can be undone. */
+/** Reasons of runs that can be neither continued nor undone. */
 const FINAL_REASON_CODES: ReadonlySet<string> = new Set(["WITHDRAWN", "NOT_DECIDED", "DECLINED", "UNDONE"]);
 
-/** Returns who approved or declined a run, in which channel, and whether the run can no longer continue. */
+/** Returns who approved or declined a run, in which channel, and whether the run can never continue. */
 function decisionIn({ facts, stopped }: ReportedState): Pick<NonNullable<RunSummary["about"]>, "decided" | "isOver"> {
   const { code = "", detail: { who, where } = {} } = stopped?.reason ?? {};
   const approved = facts?.decided && { is: "approved" as const, who: facts.decided.who, where: facts.decided.where };
@@ -392,12 +388,12 @@ function decisionIn({ facts, stopped }: ReportedState): Pick<NonNullable<RunSumm
   return { ...(decided && { decided }), ...(FINAL_REASON_CODES.has(code) && { isOver: true as const }) };
 }
 
-/** Returns the only targeting that a call of any kind names. */
+/** Returns the ID of the only targeting in the input of a call. */
 function targetingIn(call: object): string | undefined {
   return inputText(call, "targetingId");
 }
 
-/** Returns a text of the input of a call. */
+/** Returns a text field from the input of a call. */
 function inputText(call: object, name: string): string | undefined {
   const input = "input" in call ? call.input : undefined;
   if (typeof input !== "object" || input === null) return undefined;

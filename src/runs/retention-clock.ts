@@ -2,40 +2,40 @@ import * as z from "zod";
 import type { Clock } from "../platform/clock.ts";
 
 const DAY_MS = 86_400_000;
-/** A store that was not used for longer than this, in milliseconds, looks like a jump of the clock. */
+/** If the clock advances by more than this between two readings, in milliseconds, that counts as a jump. */
 const PAUSE_MS = 7 * DAY_MS;
 
-/** The stored reading of the clock by which runs are removed. */
+/** The last reading of the clock that decides when runs are removed. It is stored. */
 export const seenClock = z.object({
   /** When the clock was last read, in milliseconds since 1970. */
   at: z.number(),
-  /** Whether another clock agreed with it then. */
+  /** Whether another clock agreed with it at that time. */
   agreed: z.boolean(),
-  /** The last jump, and whether another clock agreed before it and after it. */
+  /** The last jump of the clock, and whether another clock agreed with it before and after the jump. */
   jump: z.object({ from: z.number(), to: z.number(), before: z.boolean(), after: z.boolean() }).exactOptional(),
 });
 export type SeenClock = Readonly<z.infer<typeof seenClock>>;
 
-/** The reading of this machine's clock, and the times that it is compared with. */
+/** A reading of this machine's clock, and the times to compare it with. */
 export interface Readings {
   readonly now: number;
-  /** The same moment by other known clocks: those of the service and of the database. */
+  /** The current time according to other clocks: that of the service and that of the database. */
   readonly others: readonly number[];
-  /** The newest time in the store that this process has not written itself. */
+  /** The newest time in the store that was not written by this process. */
   readonly newest?: number | undefined;
 }
 
-/** The reading to store, and the reason why nothing may be removed now. */
+/** The reading to store, and the reason why no run may be removed now, if there is one. */
 export interface Judged {
   readonly seen: SeenClock | undefined;
   readonly doubt?: string;
 }
 
 /**
- * Checks whether runs may be removed by the clock of this machine. It must agree with the other clocks and must not
- * have jumped. After a jump nothing is removed for a day if other clocks agreed before and after it, otherwise for as
- * long as runs are retained (`keepMs`, at least a day). So each run stays at least that long, even if the clock was
- * wrong.
+ * Checks whether this machine's clock may decide which runs are removed. It must agree with other clocks, and must not
+ * have jumped. After a jump, no run is removed for a day if other clocks agreed before and after the jump, and
+ * otherwise for `keepMs` (at least a day), which is how long runs are retained. So every run is retained long enough,
+ * even if the clock was wrong.
  */
 export function checkRetentionClock(
   before: SeenClock | undefined,
@@ -43,7 +43,7 @@ export function checkRetentionClock(
   keepMs: number,
 ): Judged {
   const other = others.find((time) => Math.abs(time - now) > DAY_MS);
-  // The stored reading stays, so that the wrong time leaves no trace once the clock is right again.
+  // The wrong time is not stored, so it has no effect once the clock is right again.
   if (other !== undefined) return { seen: before, doubt: disagreement(now, other) };
   const agreed = others.length > 0;
   const last = before?.at ?? (agreed ? now : (newest ?? now));
@@ -56,51 +56,55 @@ export function checkRetentionClock(
   return { seen: { ...seen, jump }, doubt: jumped(jump, until) };
 }
 
-/** Returns whether a reading must be stored. The clock is read often, so small differences are not stored. */
+/** Returns whether a reading must be stored. Small differences are not, because the clock is read often. */
 function shouldStoreReading(before: SeenClock | undefined, seen: SeenClock): boolean {
   const { at = Number.NEGATIVE_INFINITY, ...rest } = before ?? {};
   const { at: now, ...others } = seen;
   return now - at > DAY_MS / 24 || now < at || JSON.stringify(rest) !== JSON.stringify(others);
 }
 
-function disagreement(now: number, other: number): string {
-  return `the clock of this machine says ${dayOf(now)}, another one ${dayOf(other)}: until they agree no stored run is removed`;
+function disagreement(now: number, otherTime: number): string {
+  const other = `another clock says ${dayOf(otherTime)}`;
+  return `the clock of this machine says ${dayOf(now)}, but ${other}; no stored run is removed until they agree`;
 }
 
 function jumped({ from, to }: { readonly from: number; readonly to: number }, until: number): string {
-  return `the clock of this machine went from ${dayOf(from)} to ${dayOf(to)}: no stored run is removed before ${dayOf(until)}`;
+  const jump = `the clock of this machine jumped from ${dayOf(from)} to ${dayOf(to)}`;
+  return `${jump}; no stored run is removed before ${dayOf(until)}`;
 }
 
 function dayOf(time: number): string {
   return new Date(time).toISOString().slice(0, 10);
 }
 
-/** Watches the clock by which a store removes runs. */
+/** Watches the clock that decides when a store removes runs. */
 export interface RetentionWatch {
-  /** Takes the time from an answer of the live service. */
+  /** Records the time in an answer of the live service. */
   readonly noteService: (time: number) => void;
-  /** Returns why no run is removed now, or undefined if old runs are removed. Stores the reading of the clock. */
+  /**
+   * Returns why no run may be removed now, or undefined if old runs may be removed. Stores the reading of the clock.
+   */
   readonly doubt: () => Promise<string | undefined>;
-  /** Does the same as `doubt`, but stores nothing. */
+  /** Like `doubt`, but stores nothing. */
   readonly peek: () => Promise<string | undefined>;
-  /** Calls the listener once for each new reason why no run is removed. */
+  /** Calls the listener once for each new reason why no run may be removed. */
   readonly onDoubt: (listener: (doubt: string) => void) => void;
 }
 
-/** Creates the watch of a store's retention clock. `read` and `store` access the stored reading. */
+/** Watches the clock that decides when a store removes runs. `read` and `store` access the stored reading. */
 export function retentionWatch(of: {
   readonly clock: Pick<Clock, "now" | "monotonic">;
   readonly keepMs: number;
   readonly read: () => Promise<SeenClock | undefined>;
   readonly store: (seen: SeenClock) => Promise<void>;
-  /** Returns the newest time in the store from before this process wrote to it. Called if no reading is stored. */
+  /** Returns the newest time in the store from before this process wrote to it. Called if no reading is stored yet. */
   readonly newest: () => Promise<number | undefined>;
-  /** Returns the time by another clock of the store. Absent if the store has none. */
+  /** Returns the time of another clock, that of the database. Absent if the store has no clock. */
   readonly other?: () => Promise<number>;
 }): RetentionWatch {
   /**
-   * The last time that the service sent, and when it came by the monotonic clock, which setting the time does not
-   * change.
+   * The last time that the service sent, and the monotonic time when it arrived. Setting the clock does not change the
+   * monotonic time.
    */
   let said: { readonly time: number; readonly at: number } | undefined;
   let reported = "";

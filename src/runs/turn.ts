@@ -2,46 +2,46 @@ import type { Clock } from "../platform/clock.ts";
 import { type Fence, HeldBackError } from "../platform/fence.ts";
 
 /**
- * The maximum time, on either clock, between the clock readings that a request was announced with and its last bytes,
- * in milliseconds.
+ * The maximum time between reading the clocks for a request and sending the last byte of the request, in milliseconds.
+ * It applies to both clocks.
  */
 export const SEND_WINDOW_MS = 2000;
 /**
  * How long a process waits after it took over a lease from a process that may still run, in milliseconds. After that,
- * the other process cannot send any request.
+ * the previous process can no longer send requests.
  */
 const TAKE_OVER_WAIT_MS = SEND_WINDOW_MS + 500;
 
 /**
- * A lease that was renewed within this time, in milliseconds, counts as held for checks that no request depends on. It
- * can be taken over only after it was not renewed for far longer.
+ * A lease that was renewed within this time, in milliseconds, counts as held for checks that no request depends on.
+ * Another process can take it over only after a much longer time.
  */
 export const RECENT_MS = 100;
 
 /**
- * The readings of both clocks from before a request was announced. The monotonic clock may not count the time of a
- * suspended machine, and the wall clock can be set.
+ * Readings of both clocks, taken before a request is announced. Both are needed: the monotonic clock may not advance
+ * while the machine is suspended, and the wall clock can be set.
  */
 export interface Intent {
   readonly monotonic: number;
   /** Milliseconds since 1970. */
   readonly wall: number;
-  /** Whether the run was asked to stop before the announcement was durable. Absent if unknown. */
+  /** Whether the run was asked to stop before the announcement was on disk. Absent if unknown. */
   readonly stopAsked?: boolean;
 }
 
-/** The right of this process to send requests, as long as it holds a lease. */
+/** The right of this process to send requests while it holds a lease. */
 export interface Turn {
   /** Increases with every new holder of the lease. */
   readonly epoch: bigint;
-  /** Resolves when no request of the previous holder can be sent any more. Rejects with the signal's reason. */
+  /** Resolves when the previous holder can no longer send requests. Rejects with the reason of the signal. */
   settled(signal?: AbortSignal): Promise<void>;
   /**
-   * Reads both clocks, renews the lease, and verifies that this holder still has it. Waits first until no request of
-   * the previous holder can be sent any more. Throws a LeaseLostError if another process holds the lease.
+   * Waits until the previous holder can no longer send requests. Then reads both clocks, and renews the lease. Throws a
+   * LeaseLostError if another process holds the lease.
    */
   renew(): Promise<Intent>;
-  /** Throws a HeldBackError if the lease is known to be lost, or if the readings are too old. */
+  /** Throws a HeldBackError if this process knows that the lease is lost, or if the clock readings are too old. */
   mayLeave(intent: Intent): void;
   /** Aborted as soon as this process notices that the lease is lost. */
   readonly lost: AbortSignal;
@@ -49,20 +49,20 @@ export interface Turn {
 
 /** A lease that this process holds until it releases it. */
 export interface Lease extends Turn {
-  /** Whether the lease was taken from a holder that may still be alive and write. */
+  /** Whether the previous holder may still be alive and write. */
   readonly isTakenOver: boolean;
   /**
-   * Verifies that the lease is still held. A renewal within the last `recentMs` milliseconds is enough. Throws a
-   * LeaseLostError if it is lost.
+   * Checks that the lease is still held. Asks the store only if the last renewal is older than `recentMs` milliseconds.
+   * Throws a LeaseLostError if the lease is lost.
    */
   check(recentMs?: number): Promise<void>;
-  /** Returns whether the store says that no other holder has the lease. Renews nothing. */
+  /** Asks the store whether this holder still has the lease. Does not renew it. */
   stillHeld(): Promise<boolean>;
-  /** Releases the lease. The next holder can take it at once. */
+  /** Releases the lease, so that the next holder can take it at once. */
   release(): Promise<void>;
 }
 
-/** Runs `work`, and releases the lease if it fails. */
+/** Runs `work`. If it fails, releases the lease. */
 export async function releaseOnError<T>(lease: Lease, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -72,17 +72,17 @@ export async function releaseOnError<T>(lease: Lease, work: () => Promise<T>): P
   }
 }
 
-/** Another process holds the lease now: this process was suspended for too long. */
+/** Another process holds the lease now, because this process was suspended for too long. */
 export class LeaseLostError extends HeldBackError {}
 
-/** Reads both clocks. */
+/** Returns the current readings of both clocks. */
 export function readClocks(clock: Clock): Intent {
   return { monotonic: clock.monotonic(), wall: clock.now() };
 }
 
 /**
- * Returns how long ago the clocks were read, in milliseconds, by the clock that shows more. A clock that was set back
- * counts, too.
+ * Returns how long ago the clocks were read, in milliseconds, according to the clock that shows more. If a clock was
+ * set back, that counts as time passed.
  */
 function agoOf({ monotonic, wall }: Intent, clock: Clock): number {
   return Math.max(clock.monotonic() - monotonic, Math.abs(clock.now() - wall));
@@ -93,7 +93,7 @@ export function isFresh(intent: Intent, clock: Clock): boolean {
   return agoOf(intent, clock) <= SEND_WINDOW_MS;
 }
 
-/** Throws a HeldBackError if the send window has passed on either clock. A clock that was set back counts, too. */
+/** Throws a HeldBackError if the readings are too old for a request, according to either clock. */
 export function checkFresh(intent: Intent, clock: Clock): void {
   const passed = agoOf(intent, clock);
   if (passed > SEND_WINDOW_MS) {
@@ -101,16 +101,16 @@ export function checkFresh(intent: Intent, clock: Clock): void {
   }
 }
 
-/** The interval at which a holder renews a lease, in milliseconds, if no request renews it. */
+/** How often a lease is renewed if no request renews it, in milliseconds. */
 const BEAT_MS = 2000;
 
-/** The properties of a lease when it was taken. */
+/** The properties of a lease that was just taken. */
 interface TakenLease extends Pick<HeldLease, "name" | "epoch" | "isTakenOver"> {
-  /** Whether a request of the previous holder may still be sent. */
+  /** Whether the previous holder may still send requests. */
   readonly isUnsettled: boolean;
 }
 
-/** A lease that this process holds in any kind of store. It is renewed until it is lost or released. */
+/** A lease that this process holds, in any kind of store. It is renewed until it is lost or released. */
 export abstract class HeldLease implements Lease {
   readonly name: string;
   readonly epoch: bigint;
@@ -128,11 +128,11 @@ export abstract class HeldLease implements Lease {
     this.#clock = clock;
     this.#renewedAt = readClocks(clock);
     this.#settledAt = isUnsettled ? this.#renewedAt.monotonic + TAKE_OVER_WAIT_MS : Number.NEGATIVE_INFINITY;
-    // If the lease cannot be renewed now, it is renewed before a request is sent with it.
+    // A failed renewal is ignored here, because every request renews the lease before it is sent.
     this.#beat = setInterval(() => void this.check(BEAT_MS / 2).catch(() => undefined), BEAT_MS).unref();
   }
 
-  /** Renews the lease in its store. Returns false if another holder has it. */
+  /** Renews the lease in the store. Returns false if another holder has it. */
   protected abstract renewed(): Promise<boolean>;
   protected abstract giveBack(isUnsettled: boolean): Promise<void>;
   abstract stillHeld(): Promise<boolean>;
@@ -151,7 +151,7 @@ export abstract class HeldLease implements Lease {
     for (;;) {
       const intent = readClocks(this.#clock);
       await this.check();
-      // If the store was unavailable meanwhile, the readings are too old by now.
+      // If the store was unavailable for a while, the readings are too old now, so they are taken again.
       if (isFresh(intent, this.#clock)) return intent;
     }
   }
@@ -164,12 +164,11 @@ export abstract class HeldLease implements Lease {
     this.noteRenewed(now);
   }
 
-  /** Notes when the lease was renewed. */
   noteRenewed(at: Intent = readClocks(this.#clock)): void {
     this.#renewedAt = at;
   }
 
-  /** Notes that another holder has the lease, and returns the error for it. */
+  /** Records that another holder has the lease. Returns the error to throw. */
   lose(): LeaseLostError {
     clearInterval(this.#beat);
     const lost = new LeaseLostError(`another process has taken over the lease "${this.name}"`);
@@ -188,7 +187,7 @@ export abstract class HeldLease implements Lease {
   }
 }
 
-/** Returns the `Turn` of a process that shares nothing with others. It is never lost. */
+/** Returns a `Turn` for a process that shares its store with no other process. It is never lost. */
 export function permitWithoutLease(clock: Clock): Turn {
   return {
     epoch: 0n,
@@ -200,8 +199,8 @@ export function permitWithoutLease(clock: Clock): Turn {
 }
 
 /**
- * Returns the fence of one request that needs all given `turns` and was announced with `intent`. `renew` returns new
- * readings for the last slice of a large body. `onLate` is called if the request was sent too late.
+ * Returns the fence of one request. The request needs all `turns`, and was announced with `intent`. For a large body,
+ * `renew` takes new clock readings before the last slice. `onLate` is called if the request was sent too late.
  */
 export function requestFence(
   turns: readonly Turn[],

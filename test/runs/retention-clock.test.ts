@@ -25,7 +25,7 @@ describe("no run is removed", () => {
   test("while another clock says something else, which leaves no trace once they agree", () => {
     const { seen } = judge(undefined, NOW, [NOW]);
     const ahead = judge(seen, NOW + 40 * DAY_MS, [NOW]);
-    expect(ahead.doubt).toContain("the clock of this machine says 2027-02-24, another one 2027-01-15");
+    expect(ahead.doubt).toContain("the clock of this machine says 2027-02-24, but another clock says 2027-01-15");
     expect(judge(ahead.seen, NOW + DAY_MS, [NOW + DAY_MS]).doubt).toBeUndefined();
   });
 
@@ -33,7 +33,7 @@ describe("no run is removed", () => {
     const { seen } = judge(undefined, NOW, [NOW]);
     const back = NOW + 40 * DAY_MS;
     const after = judge(seen, back, [back]);
-    expect(after.doubt).toContain("went from 2027-01-15 to 2027-02-24: no stored run is removed before 2027-02-25");
+    expect(after.doubt).toContain("jumped from 2027-01-15 to 2027-02-24; no stored run is removed before 2027-02-25");
     expect(judge(after.seen, back + DAY_MS - 1, [back + DAY_MS]).doubt).toBeDefined();
     expect(judge(after.seen, back + DAY_MS).doubt).toBeUndefined();
   });
@@ -51,13 +51,13 @@ describe("no run is removed", () => {
   test("after a clock that was behind is right again: what was made meanwhile looks far too old", () => {
     const behind = judge(undefined, 0);
     const right = judge(behind.seen, NOW, [NOW]);
-    expect(right.doubt).toContain("went from 1970-01-01");
+    expect(right.doubt).toContain("jumped from 1970-01-01");
     // The other clock did not confirm the time before the jump.
     expect(judge(right.seen, NOW + 5 * DAY_MS, [NOW + 5 * DAY_MS]).doubt).toBeDefined();
   });
 
   test("after a clock goes back", () => {
-    expect(judge(judge(undefined, NOW).seen, NOW - 3 * DAY_MS).doubt).toContain("went from 2027-01-15 to 2027-01-12");
+    expect(judge(judge(undefined, NOW).seen, NOW - 3 * DAY_MS).doubt).toContain("jumped from 2027-01-15 to 2027-01-12");
   });
 });
 
