@@ -287,11 +287,11 @@ test("a key for seals that is a folder is named with its remedy, in answers and 
   const client = await CLIENTS["2025 client"]({ args: [COMMAND], env: environment });
   const args = { targetingId: await targeting("Shoes") };
   const refused = textOf(await client.callTool("delete_targeting", args));
-  expect(refused).toContain(`cannot be kept in ${file}: this is a folder`);
-  expect(refused).toContain("or remove it: then a new key is created");
+  expect(refused).toContain(`cannot be stored in ${file}: this is a folder`);
+  expect(refused).toContain("or remove it. A new key is then created");
   expect(await runCommand(["http", "--port", "0"], environment)).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining(`cannot be kept in ${file}: this is a folder. Make it a file`),
+    stderr: expect.stringContaining(`cannot be stored in ${file}: this is a folder. Replace it by a file`),
   });
   // No start is needed once this is fixed.
   rmdirSync(file);

@@ -18,7 +18,7 @@ interface FileBackendOptions {
   readonly keep: Retention;
 }
 
-/** Stores everything in files that the processes of one machine share, created when they are needed. */
+/** Stores everything in files that the processes of one machine share. Files and folders are created when needed. */
 export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Backend {
   const projectFolder = (id: string): string => join(stateDir, "projects", id);
   const runs = fileRunStore(join(stateDir, "runs"), clock, keep);
@@ -45,7 +45,7 @@ export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Back
   };
 }
 
-/** Only such IDs become file names, so that no path leads out of the folder. */
+/** Only such IDs are used as file names, so no path can leave the folder. */
 const SESSION_ID = /^[\w-]{1,64}$/;
 
 function endedSessionsIn(
@@ -85,15 +85,16 @@ function callerTextsIn(folder: string): CallerTexts {
   };
 }
 
-/** The maximum numbers of stored suites per caller, and of stored confirmations. */
+/** The maximum number of stored suites of one caller. */
 const MAX_SUITES = 100;
+/** The maximum number of stored confirmations of all callers. */
 const MAX_STORED_CONFIRMATIONS = 1000;
 const CONFIRMATIONS = "yes";
 
-/** Stores suites below `folder`, for all processes that share it, in files that only the owner can read. */
+/** Stores suites below `folder`, in files that only their owner can read. The processes of a machine share them. */
 export function fileSuites(folder: string): SuiteTexts {
   const folderOf = (caller: string) => join(folder, hashOf(caller).slice(0, 32));
-  /** A file for each folder of a caller with this name who brings keys. */
+  /** Returns the folder that lists the folders of all callers with this name who use their own keys. */
   const withKeys = (name: string) => join(folder, "with-keys", hashOf(name).slice(0, 32));
   const kept = <T>(work: () => Promise<T>) => withStoreErrors(folder, work, "suites", "");
   const confirmationFile = (confirmation: string) => join(folder, CONFIRMATIONS, `${hashOf(confirmation)}.json`);
@@ -135,7 +136,7 @@ function hashOf(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** Removes all files except the newest. The one just written stays, even if a slow clock makes it look old. */
+/** Removes all but the newest files. Never removes `written`, even if it looks old because a clock is wrong. */
 async function removeOldest(folder: string, most: number, written?: string): Promise<void> {
   const old = (await newestFirst(folder)).slice(most).filter((file) => file !== join(folder, written ?? ""));
   await Promise.all(old.map((file) => removeFile(file)));
@@ -146,7 +147,7 @@ async function bytesIn(folder: string): Promise<number> {
   return files.reduce((sum, file) => sum + (file?.size ?? 0), 0);
 }
 
-/** Returns the files of a folder, last written first. Returns none if the folder does not exist. */
+/** Returns the files of a folder, the last written first. Returns none if the folder does not exist. */
 async function newestFirst(folder: string): Promise<readonly string[]> {
   const names = await namesIn(folder);
   const files = await Promise.all(

@@ -9,8 +9,8 @@ import { type Lease, RECENT_MS } from "../turn.ts";
 import { unlessMissing } from "./run-folder.ts";
 
 /**
- * Opens a journal for appending under a lease. Removes an incomplete last line, which never took effect. `isStopAsked`:
- * whether a stop was requested.
+ * Opens a journal for appending. The lease of the run must be held. Removes an incomplete last line, which never took
+ * effect. `isStopAsked` returns whether the run was asked to stop.
  */
 export async function openJournal(
   file: string,
@@ -19,7 +19,7 @@ export async function openJournal(
 ): Promise<RunJournal> {
   const handle = await open(file, "a+", 0o600);
   await handle.truncate(await endOfLastLine(handle));
-  // After a power failure, entries are lost if the name of their file is not on the disk.
+  // Without this, a power failure could lose the file with all its entries, because its name is not on disk yet.
   await syncFolder(dirname(file));
   let waiting: Uint8Array[] = [];
   const writeWaiting = async (): Promise<void> => {
@@ -31,7 +31,8 @@ export async function openJournal(
     }
     await handle.datasync();
   };
-  // Writes run one after another: a line after a failed one would look like a damaged journal.
+  // Writes run one after another. A failed write stops all later ones, because a line after it would make the journal
+  // look damaged.
   let written = Promise.resolve();
   const write = (): Promise<void> => {
     written = written.then(writeWaiting);
@@ -45,7 +46,7 @@ export async function openJournal(
     append(line) {
       for (const piece of lineBytes(line)) waiting.push(piece);
     },
-    // The next flush throws errors that occur here.
+    // An error is ignored here, because the next flush throws it.
     write: () => write().catch(() => undefined),
     async flush() {
       await held();
@@ -53,7 +54,7 @@ export async function openJournal(
     },
     async intend(turn) {
       await held();
-      // Wait first, so that waiting does not make the other lease's reading old.
+      // This wait comes first, so that the clock readings of the other lease do not become too old.
       await lease.settled();
       const renewed = lease.renew();
       const [first, second, stopAsked] = await Promise.all([
@@ -61,7 +62,7 @@ export async function openJournal(
         turn === lease ? renewed : turn.renew(),
         isStopAsked(),
       ]);
-      // The earlier readings are the older ones, so they are valid for both leases.
+      // The earlier readings are valid for both leases.
       return { ...(first.monotonic < second.monotonic ? first : second), stopAsked };
     },
     async appendLate(line) {
@@ -83,7 +84,10 @@ export async function openJournal(
   };
 }
 
-/** Replaces a journal by a copy without an incomplete last line. Lines appended to the old open file are lost. */
+/**
+ * Replaces a journal by a copy without an incomplete last line. A process that still has the old file open can then no
+ * longer change the journal.
+ */
 export async function detachJournal(file: string): Promise<void> {
   const fresh = `${file}.new`;
   const isThere = await unlessMissing(copyFile(file, fresh).then(() => true));
@@ -99,7 +103,7 @@ export async function detachJournal(file: string): Promise<void> {
   await syncFolder(dirname(file));
 }
 
-/** Returns how many bytes of a journal are complete lines; 0 if it does not exist. */
+/** Returns the number of bytes of the complete lines of a journal. Returns 0 if the journal does not exist. */
 export async function wholeBytes(file: string): Promise<number> {
   const handle = await unlessMissing(open(file, "r"));
   try {
@@ -112,11 +116,11 @@ export async function wholeBytes(file: string): Promise<number> {
 /** The maximum number of pieces that every operating system accepts in one write. */
 const PIECES_AT_ONCE = 512;
 
-/** Writes pieces one after another without concatenating them first. */
+/** Writes pieces in order. Does not concatenate them, which would copy all bytes. */
 async function writeWhole(handle: FileHandle, pieces: readonly Uint8Array[]): Promise<void> {
   const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
   const { bytesWritten } = await handle.writev([...pieces]);
-  // A disk that is nearly full accepts a part. Writing the rest then throws the error of the disk.
+  // A disk that is nearly full writes only a part. Writing the rest then throws the error of the disk.
   if (bytesWritten < bytes) await handle.appendFile(Buffer.concat(pieces).subarray(bytesWritten));
 }
 
@@ -133,7 +137,7 @@ async function endOfLastLine(handle: FileHandle): Promise<number> {
   return 0;
 }
 
-/** Reads the lines of a journal. Omits an incomplete last line: a crash cut it off, and it never took effect. */
+/** Reads the lines of a journal. Omits an incomplete last line, because a crash cut it off before it took effect. */
 export async function* journalLines(file: string): AsyncGenerator<string> {
   const bytes = await wholeBytes(file);
   if (bytes === 0) return;

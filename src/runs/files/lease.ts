@@ -11,7 +11,7 @@ import type { ProjectLock } from "../backend.ts";
 import { HeldLease, type Lease, permitWithoutLease, RECENT_MS } from "../turn.ts";
 import { namesIn, readText, unlessMissing } from "./run-folder.ts";
 
-/** The time after the last renewal when another process may take over, in milliseconds. */
+/** How long after its last renewal a lease can be taken over, in milliseconds. */
 const TTL_MS = 10_000;
 
 const content = z.object({
@@ -20,28 +20,31 @@ const content = z.object({
   boot: z.string().optional(),
   namespace: z.string().optional(),
   startedAt: z.string().optional(),
-  /** Identifies one holding of the lease. */
+  /** Distinguishes this holding of the lease from all others. */
   token: z.string(),
   released: z.boolean(),
-  /** A request of the previous holder might still have been sent when this was written. */
+  /** When this was written, the previous holder could still send requests. */
   unsettled: z.boolean().optional(),
 });
 type LeaseContent = z.infer<typeof content>;
 
+/** One holding of a lease. Each has a file of its own. */
 interface Generation {
   readonly number: number;
-  /** Undefined if its holder is still writing it, or if it is damaged. */
+  /** Undefined if the holder has not finished writing it, or if it is damaged. */
   readonly content: LeaseContent | undefined;
+  /** When the lease was last renewed, in milliseconds since 1970. */
   readonly beatAt: number;
 }
 
 /**
- * Tries to take a lease that is stored in a folder; undefined if another process holds it or there is no folder. A
- * lease is a file whose name ends in an increasing number, and whose creator holds it. Creation is atomic, so a dead
- * holder has exactly one successor. The newest file stays, so that numbers never start again. A lease ends when it is
- * released, when its process is known to be gone, or after ten seconds without renewal. In the last case its holder may
- * still send a request that it recorded; the new holder then waits before it sends. The file need not survive a power
- * failure, which ends all holders.
+ * Tries to take a lease that is stored in a folder. Returns undefined if another process holds it, or if the folder
+ * does not exist. A lease is a file whose name ends in an increasing number. The process that creates the next number
+ * holds the lease. Creating a file is atomic, so a dead holder has exactly one successor. The newest file is never
+ * removed, so that numbers do not start again. A lease ends when it is released, when its process is known to be gone,
+ * or ten seconds after its last renewal. In the last case, the old holder may still send a request that it has
+ * announced, so the new holder waits before it sends. The file need not survive a power failure, which ends all
+ * holders.
  */
 export async function tryLease(folder: string, name: string, clock: Clock): Promise<Lease | undefined> {
   const newest = await newestGeneration(folder, name);
@@ -53,15 +56,15 @@ export async function tryLease(folder: string, name: string, clock: Clock): Prom
   const token = randomUUID();
   const unsettled = isTakenOver || newest?.content?.unsettled === true;
   const mine: LeaseContent = { ...(await ownMark()), token, released: false, ...(unsettled && { unsettled }) };
-  // A run may be removed meanwhile, with its folder.
+  // The folder does not exist if the run was removed meanwhile.
   if (!(await unlessMissing(createFile(file, mine)))) return undefined;
   const files = await filesOf(folder, name);
   if (newestIn(files, name) !== number) {
-    // Another process was faster by more than one number, so this file came too late to count.
+    // Other processes took and released the lease meanwhile, so this number is no longer the newest.
     await removeFile(file);
     return undefined;
   }
-  // Killed processes may also have left files that never became a lease.
+  // This also removes files of killed processes that never became a lease.
   const older = files.filter((other) => Number.parseInt(other.slice(prefixOf(name).length), 10) < number);
   await Promise.all(older.map((other) => removeFile(join(folder, other))));
   return new FileLease(name, { folder, number, file, mine }, isTakenOver, clock);
@@ -83,14 +86,14 @@ class FileLease extends HeldLease {
     this.#of = of;
   }
 
-  /** If the renewal cannot be written, other processes take over the lease. */
+  /** Renews the lease. A failed write is ignored: if failures continue, another process takes over the lease. */
   protected async renewed(): Promise<boolean> {
     const at = new Date();
     await utimes(this.#of.file, at, at).catch(() => undefined);
     return this.stillHeld();
   }
 
-  /** Returns whether no later number exists and the file has the token of this holding. */
+  /** Returns whether this file has the highest number and still has this token. */
   async stillHeld(): Promise<boolean> {
     const { folder, number, file, mine } = this.#of;
     const [files, text] = await Promise.all([filesOf(folder, this.name), readText(file)]);
@@ -98,7 +101,7 @@ class FileLease extends HeldLease {
   }
 
   protected async giveBack(unsettled: boolean): Promise<void> {
-    // A removed run has no lease to release.
+    // The lease of a run that was removed meanwhile is gone.
     await unlessMissing(replaceFile(this.#of.file, { ...this.#of.mine, released: true, unsettled }));
   }
 }
@@ -109,7 +112,9 @@ export async function isLeased(folder: string, name: string, now: () => number):
   return newest !== undefined && (await endOf(newest, now())) === "held";
 }
 
-/** Returns whether a lease has ended: `over` if it certainly has, `silent` if its holder may still run. */
+/**
+ * Returns `over` if a lease has certainly ended, `silent` if it can be taken over although its holder may still run.
+ */
 async function endOf({ content: held, beatAt }: Generation, now: number): Promise<"held" | "over" | "silent"> {
   if (held?.released) return "over";
   const presence = held === undefined ? "perhaps" : await presenceOf(held);
@@ -122,19 +127,19 @@ async function newestGeneration(folder: string, name: string): Promise<Generatio
   if (number === 0) return undefined;
   const file = fileOf(folder, name, number);
   const found = await unlessMissing(Promise.all([readFile(file, "utf8"), stat(file)]));
-  // The holder of a newer number removed it meanwhile, so read again.
+  // The holder of a newer number has removed this file meanwhile.
   if (found === undefined) return newestGeneration(folder, name);
   const [text, { mtimeMs }] = found;
   return { number, content: parseContent(text), beatAt: mtimeMs };
 }
 
-/** Returns the highest number among the files of a lease, which count from 1; 0 if there are none. */
+/** Returns the highest number among the files of a lease. Numbers begin at 1; 0 means that there are no files. */
 function newestIn(files: readonly string[], name: string): number {
   const numbers = files.map((file) => Number(file.slice(prefixOf(name).length)));
   return Math.max(0, ...numbers.filter(Number.isSafeInteger));
 }
 
-/** Returns the files of a lease; none if the folder does not exist. */
+/** Returns the files of a lease. Returns none if the folder does not exist. */
 async function filesOf(folder: string, name: string): Promise<readonly string[]> {
   return (await namesIn(folder)).filter((file) => file.startsWith(prefixOf(name)));
 }
@@ -156,8 +161,9 @@ function parseContent(text: string): LeaseContent | undefined {
 }
 
 /**
- * Creates a file, or returns false if it exists. It appears with its content, so that a killed holder is known to be
- * dead. Without links it is empty for a moment; a process that dies then counts as alive until its lease expires.
+ * Creates a file. Returns false if it exists already. The file appears with its content, so that other processes can
+ * tell whether its holder was killed. On a file system without links, it is empty for a moment. If its process ends at
+ * that moment, the holder counts as alive until the lease expires.
  */
 async function createFile(file: string, value: LeaseContent): Promise<boolean> {
   const fresh = `${file}-${value.token}`;
@@ -178,24 +184,24 @@ async function replaceFile(file: string, value: LeaseContent): Promise<void> {
   await moveIntoPlace(fresh, file);
 }
 
-/** Identifies a process as well as the operating system allows. */
+/** Identifies a process as exactly as the operating system allows. */
 interface ProcessMark {
   readonly pid: number;
   readonly host: string;
-  /** The ID of the last boot of its machine. */
+  /** The ID of the current boot of the machine. */
   readonly boot?: string | undefined;
-  /** The namespace of its process ID. Each container has its own. */
+  /** The namespace of the process ID. Every container has its own. */
   readonly namespace?: string | undefined;
-  /** The start time, in clock ticks of its machine. */
+  /** When the process started, in clock ticks of the machine. */
   readonly startedAt?: string | undefined;
 }
 
-/** `unlikely`: this machine has no process with this ID, which proves nothing if the two systems cannot be compared. */
+/** `unlikely`: no process on this machine has this ID, but the process may run in a system that cannot be compared. */
 type Presence = "gone" | "unlikely" | "perhaps";
 
 let own: Promise<ProcessMark> | undefined;
 
-/** Returns the mark of this process. */
+/** Returns the mark that identifies this process. */
 export function ownMark(): Promise<ProcessMark> {
   own ??= readOwnMark();
   return own;
@@ -211,8 +217,8 @@ async function readOwnMark(): Promise<ProcessMark> {
 }
 
 /**
- * Returns whether a process is known to be gone: only one of the same boot and namespace of process IDs. If the system
- * reports neither, a missing process ID makes it unlikely that it runs.
+ * Returns whether a process still runs. That it is gone can be proven only within the same boot and the same namespace
+ * of process IDs. If the system reports neither, a missing process ID makes it `unlikely`.
  */
 async function presenceOf(mark: ProcessMark): Promise<Presence> {
   const mine = await ownMark();
@@ -222,7 +228,7 @@ async function presenceOf(mark: ProcessMark): Promise<Presence> {
   const isComparable = mark.boot === mine.boot && mark.namespace !== undefined && mark.namespace === mine.namespace;
   if (!isComparable || mark.startedAt === undefined) return "perhaps";
   if (mark.pid === mine.pid) return mark.startedAt === mine.startedAt ? "perhaps" : "gone";
-  // An ID without a process means that it is gone. A different start time means a different process.
+  // The ID may belong to a new process by now, which then has another start time.
   if (!isThere(mark.pid)) return "gone";
   const startedAt = await startOf(mark.pid);
   return startedAt === undefined || startedAt === mark.startedAt ? "perhaps" : "gone";
@@ -238,11 +244,14 @@ function isThere(pid: number): boolean {
   }
 }
 
-/** Returns the 22nd field of a process's stat line. The second, its name, may contain anything in brackets. */
+/**
+ * Returns the start time of a process, which is field 22 of its stat line. Field 2, the name, may contain any
+ * characters, but ends with the last bracket.
+ */
 async function startOf(pid: number | "self"): Promise<string | undefined> {
   const line = await orUndefined(readFile(`/proc/${pid}/stat`, "utf8"));
   const fields = line?.slice(line.lastIndexOf(")") + 2).split(" ");
-  // A zombie has ended, but its parent has not read its exit status yet.
+  // A zombie process has ended. It is only listed until its parent reads its exit status.
   return fields?.[0] === "Z" ? "ended" : fields?.[19];
 }
 
@@ -254,24 +263,26 @@ async function orUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** How often a waiting process tries again, in milliseconds. */
+/** How often a process that waits for the lease tries again, in milliseconds. */
 const LOOK_AGAIN_MS = 20;
-/** The file that requests the lease. */
+/** The file whose modification shows that a process wants the lease. */
 const ASKED = "write.asked";
-/** The time for which a lease is held for the next request, in milliseconds. */
+/** How long the lease is held for a next request after the last one, in milliseconds. */
 const KEEP_MS = 25;
 
 /** The leases that processes share, one per project. */
 export interface SharedLeases<L extends Lease> {
   /** Tries to take the lease. Returns undefined if another process holds it. */
   take(project: string): Promise<L | undefined>;
-  /** Requests that the holder releases it between two requests. */
+  /** Asks the holder to release the lease between two requests. */
   ask(project: string): Promise<void>;
-  /** Returns a value that changes with each request for the lease; NaN if it is unknown. */
+  /** Returns a value that changes whenever a process asks for the lease. NaN if it is unknown. */
   asked(project: string, lease: L): Promise<number>;
 }
 
-/** Returns the write lock between the processes of this machine, with leases stored below `folder`. */
+/**
+ * Returns the write lock for the processes of this machine. Its leases are stored in the folders that `folder` returns.
+ */
 export function machineLock(folder: (project: string) => string, clock: Clock): ProjectLock {
   return sharedLock(
     {
@@ -288,7 +299,8 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
 }
 
 /**
- * Returns a queue within this process, and a lease between processes, which is kept until another process requests it.
+ * Returns a write lock that combines a queue in this process with a lease between processes. A free lease is kept for a
+ * moment, unless another process asks for it.
  */
 export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Clock, lookAgainMs: number): ProjectLock {
   const queue = processLock(clock);
@@ -328,10 +340,10 @@ export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Cloc
             if (lease.lost.aborted) kept.delete(project);
             else if ((await leases.asked(project, lease)) !== mine.lastAsked) {
               await giveBack(project);
-              // Gives waiting processes time to notice before the lease is taken again.
+              // Waiting processes get time to take the lease before this process takes it again.
               await clock.sleep(2 * lookAgainMs);
             } else {
-              // A lease that cannot be released expires, and another process takes it over.
+              // If the release fails, the lease expires and another process can take it over.
               const later = (): void => void queue.hold(project, () => giveBack(project), NEVER).catch(() => undefined);
               kept.set(project, { ...mine, timer: setTimeout(later, KEEP_MS) });
             }
@@ -345,14 +357,15 @@ export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Cloc
 
 interface KeptLease<L> {
   readonly lease: L;
-  /** The time when another process last requested the lease, read when the lease was taken. */
+  /** The value of `asked` when the lease was taken. Another value means that a process is waiting for the lease. */
   readonly lastAsked: number;
   readonly timer?: NodeJS.Timeout;
 }
 
+/** A signal that is never aborted. */
 const NEVER = new AbortController().signal;
 
-/** Returns whether a stored lease is still held. If the check fails, releases the lease if possible. */
+/** Returns whether a lease is still held. If the check fails, tries to release the lease. */
 async function isStillHeld(lease: Lease): Promise<boolean> {
   try {
     await lease.check(RECENT_MS);
@@ -363,7 +376,7 @@ async function isStillHeld(lease: Lease): Promise<boolean> {
   }
 }
 
-/** Returns when a process last requested a held lease, by the clock of the file system; NaN if unknown. */
+/** Returns when a process last asked for the lease, by the clock of the file system. NaN if that is unknown. */
 async function lastAsked(folder: string): Promise<number> {
   try {
     return (await stat(join(folder, ASKED))).mtimeMs;
@@ -372,7 +385,9 @@ async function lastAsked(folder: string): Promise<number> {
   }
 }
 
-/** Returns a queue within this process only. Callers take turns; the work of each caller keeps its order. */
+/**
+ * Returns a lock within this process only. Waiting callers get it in turn, and each caller in the order of its calls.
+ */
 export function processLock(clock: Clock): ProjectLock {
   const turn = permitWithoutLease(clock);
   const queues = new Map<string, Queue>();
@@ -401,7 +416,7 @@ interface Queue {
   turns: number;
 }
 
-/** Starts the first waiting work of the caller whose last turn is longest ago. Returns false if none waits. */
+/** Starts the first waiting work of the caller whose last turn was longest ago. Returns false if no work waits. */
 function beginNext({ waiting, served }: Queue): boolean {
   const lastTurn = (one: string): number => served.get(one) ?? 0;
   const [caller] = [...waiting.keys()].sort((one, other) => lastTurn(one) - lastTurn(other));
@@ -413,7 +428,7 @@ function beginNext({ waiting, served }: Queue): boolean {
   return true;
 }
 
-/** Resolves when it is the caller's turn. Rejects with the signal's reason as soon as the signal is aborted. */
+/** Resolves when it is the caller's turn. Rejects with the signal's reason if the signal is aborted before that. */
 function waitForTurn({ waiting }: Queue, caller: string, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();

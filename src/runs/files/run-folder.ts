@@ -20,7 +20,7 @@ export const FILES = {
   rejects: "rejects",
 } as const;
 
-/** Returns the name of the file with a version of a run's record. The highest version counts; the others stay. */
+/** Returns the name of the file that stores this version of a run's record. The highest version is the current one. */
 export function recordFile(version: number): string {
   return `record.${version}.json`;
 }
@@ -33,15 +33,15 @@ function versionsIn(names: readonly string[]): number[] {
 const partOfHeader = runHeaderSchema
   .pick({ createdAt: true, fingerprint: true, caller: true, project: true, environment: true })
   .partial();
-/** Returns the runs below a folder, newest first. */
+/** Returns the IDs of the runs in a folder, the newest first. */
 export async function runsIn(folder: string): Promise<readonly string[]> {
   return (await namesIn(folder)).filter(isRunId).sort().reverse();
 }
 
 /**
- * Reads the record of a run, if it exists. A power failure can restore a record from before the start, so a journal
- * with entries overrules it. A run with an unreadable newest record counts as started, so that its journal shows its
- * status. The record notes other damaged files.
+ * Reads the record of a run, if it exists. A power failure can restore a record from before the start of the run. So if
+ * the journal has entries, the run counts as started. It also counts as started if its newest record cannot be read;
+ * its journal then shows its status. If a file of the run is damaged, the summary in the record says so.
  */
 export async function readRecord(folder: string, runId: string): Promise<RunRecord | undefined> {
   const place = join(folder, runId);
@@ -63,8 +63,8 @@ async function hasEntries(place: string): Promise<boolean> {
 }
 
 /**
- * Returns whether the header or journal of a run is damaged, by their first and last characters. Read the summary
- * before, because a journal may grow.
+ * Returns whether the header or the journal of a run is damaged, judged by the first and last character of each. Read
+ * the summary first, because the journal may grow meanwhile.
  */
 export async function isDamaged(folder: string, runId: string, summary?: RunSummary): Promise<boolean> {
   const [header, journal] = await Promise.all([
@@ -78,7 +78,10 @@ export async function isDamaged(folder: string, runId: string, summary?: RunSumm
   return journalBytes > 0 && (journal.bytes < journalBytes || journal.last !== "\n");
 }
 
-/** Returns the length of a file, its first character, and its last one or the one before `upTo`. */
+/**
+ * Returns the length of a file, its first character, and the character at its end, or at the end of its first `upTo`
+ * bytes.
+ */
 async function endsOf(file: string, upTo?: number) {
   const handle = await unlessMissing(open(file, "r"));
   if (handle === undefined) return undefined;
@@ -98,13 +101,13 @@ function isObject({ first, last }: { readonly first: string; readonly last: stri
   return first === "{" && last === "}";
 }
 
-/** Returns the readable parts of a run's header, even of a damaged one. */
+/** Returns the readable parts of a run's header, even if the header is damaged. */
 export async function readHeader(folder: string, runId: string): Promise<z.infer<typeof partOfHeader> | undefined> {
   const text = await readText(join(folder, runId, FILES.header));
   return text === undefined ? undefined : (partOfHeader.safeParse(parseJson(text)).data ?? {});
 }
 
-/** Returns the result of work with a file or folder; undefined if the file or folder does not exist. */
+/** Returns the result of `work`. Returns undefined if the file or folder does not exist. */
 export function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
   return work.catch((thrown: unknown) => {
     if (hasCode(thrown, "ENOENT")) return undefined;
@@ -112,12 +115,12 @@ export function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
   });
 }
 
-/** Returns the content of a file; undefined if it does not exist. */
+/** Returns the content of a file. Returns undefined if the file does not exist. */
 export function readText(file: string): Promise<string | undefined> {
   return unlessMissing(readFile(file, "utf8"));
 }
 
-/** Returns the names in a folder; none if it does not exist. */
+/** Returns the names in a folder. Returns none if the folder does not exist. */
 export async function namesIn(folder: string): Promise<readonly string[]> {
   return (await unlessMissing(readdir(folder))) ?? [];
 }
@@ -126,7 +129,7 @@ function mark(folder: string, name: string): Promise<void> {
   return inFolder(folder, () => writeFile(join(folder, name), "", { flag: "a", mode: 0o600 }));
 }
 
-/** Removes a mark. A mark that cannot be removed is harmless: each search reads its run once more. */
+/** Removes a mark. A failure is ignored: a mark that remains only makes searches read its run once more. */
 async function unmark(file: string): Promise<void> {
   await rm(file, { force: true }).catch(() => undefined);
 }
@@ -141,7 +144,10 @@ async function inFolder(folder: string, write: () => Promise<void>): Promise<voi
   }
 }
 
-/** Does work in a folder of `what`. Throws a RunStoreError with `effect` for errors of the operating system. */
+/**
+ * Runs `work` on a folder. Throws a RunStoreError for an error of the operating system; its message names `what` and
+ * ends with `effect`.
+ */
 export async function withStoreErrors<T>(
   folder: string,
   work: () => Promise<T>,
@@ -151,24 +157,24 @@ export async function withStoreErrors<T>(
   try {
     return await work();
   } catch (thrown) {
-    // The content may come from another source, whose errors are passed on.
+    // Pieces to write may come from another source. Its errors are not errors of this store.
     if (!isSystemError(thrown)) throw thrown;
     throw new RunStoreError(
-      `${what} cannot be kept in ${folder} (${thrown.message})${effect}`,
-      "Make room, or let TARGETING_MCP_STATE_DIR name a folder that can be written.",
+      `${what} cannot be stored in ${folder} (${thrown.message})${effect}`,
+      "Free disk space, or set TARGETING_MCP_STATE_DIR to a folder that this server can write.",
       { cause: thrown },
     );
   }
 }
 
-/** Returns whether the operating system refused something. */
+/** Returns whether an error comes from the operating system. */
 function isSystemError(thrown: unknown): thrown is Error {
   return thrown instanceof Error && "syscall" in thrown;
 }
 
 /**
- * Writes pieces to a file that only the owner can read. An earlier file is replaced at the end. Without pieces, removes
- * the file.
+ * Writes pieces to a file that only its owner can read. An existing file is replaced once all pieces are written.
+ * Without any pieces, the file is removed.
  */
 export async function keepPart(file: string, pieces: Pieces): Promise<void> {
   let isEmpty = true;
@@ -184,7 +190,7 @@ export async function keepPart(file: string, pieces: Pieces): Promise<void> {
   await syncFolder(dirname(file));
 }
 
-/** Reads the content of a file; empty if it does not exist. */
+/** Returns the content of a file. The content is empty if the file does not exist. */
 export function partIn(file: string): ByteSource {
   return async function* (pieceBytes) {
     try {
@@ -195,12 +201,14 @@ export function partIn(file: string): ByteSource {
   };
 }
 
-/** Run folders have names of 26 letters and digits, so this cannot be one. */
+/** The folder of the index, next to the folders of the runs. Run IDs have 26 characters, so no run has this name. */
 export const INDEX_FOLDER = "calls";
-/** Marks of runs that may be unfinished: `<run>.<fingerprint>.<scope>.<name of the caller>`. */
+/**
+ * The folder with the marks of runs that may be unfinished, named `<run>.<fingerprint>.<scope>.<name of the caller>`.
+ */
 const OPEN = "open";
 const CALLERS = "callers";
-/** Contains a file per fingerprint with the ID of the newest run. */
+/** The folder with one file for each fingerprint, which contains the ID of the newest run of that call. */
 const LAST = "last";
 
 export interface IndexedRun {
@@ -211,12 +219,12 @@ export interface IndexedRun {
   readonly fingerprint: string;
 }
 
-/** Returns a key for a caller's runs of one project and environment. Answers in this scope may name the run. */
+/** Returns the key of a caller, project and environment, for searches of unfinished runs. */
 function scopeOf({ caller, project, environment }: Omit<IndexedRun, "runId" | "fingerprint">): string {
   return digest(JSON.stringify([caller, project, environment]));
 }
 
-/** Returns the mark of the runs that a query means. */
+/** Returns the part of a mark that the runs of a query have in common. */
 function markOf(which: Exclude<Unfinished, "all">): string {
   if ("callerName" in which) return digest(which.callerName);
   return "fingerprint" in which ? digest(which.fingerprint) : scopeOf(which);
@@ -227,13 +235,14 @@ export function callerFolder(caller: string): string {
   return digest(caller);
 }
 
-/** What a folder knows about its runs, apart from the contents of their own folders. */
+/** What is known about the runs without opening their folders. */
 export type RunIndex = ReturnType<typeof runIndex>;
 
 /**
- * Returns the index of runs. Names of small files show the caller, whether the run may be unfinished, and the newest
- * run of a call, so that not every run has to be opened. A run is indexed before it is stored, so a mark without a run
- * means nothing; a run without a mark is of another version. An outdated mark of an open run costs one extra read.
+ * Returns the index of runs. The names of small files show the caller of each run, whether the run may be unfinished,
+ * and the newest run of each call, so that not every run has to be opened. A run is indexed before it is stored. So a
+ * mark may have no run yet, but a run without a mark was stored by a version without an index. An outdated mark of an
+ * unfinished run only costs an extra read.
  */
 export function runIndex(folder: string) {
   const place = join(folder, INDEX_FOLDER);
@@ -244,7 +253,7 @@ export function runIndex(folder: string) {
   const reopen = async ({ runId, fingerprint, ...run }: IndexedRun): Promise<void> => {
     const marks = [digest(fingerprint), scopeOf(run), digest(callerName(run.caller))];
     await mark(open, [runId, ...marks].join("."));
-    // The same call, repeated after a power failure, must find the run.
+    // Without this, a repeated call would not find the run after a power failure.
     await syncFolder(open);
   };
   const markAtRest = async (runId: string): Promise<void> => {
@@ -254,14 +263,14 @@ export function runIndex(folder: string) {
   return {
     reopen,
     markAtRest,
-    /** Records a run, before it is stored, as possibly unfinished. Throws if that cannot be written. */
+    /** Adds a run to the index, before the run is stored. It counts as unfinished. Throws if that cannot be written. */
     async add(run: IndexedRun): Promise<void> {
       await callers.note(callerFolder(run.caller), run.runId, "kept");
       await reopen(run);
       await keepLast(join(place, LAST), digest(run.fingerprint), run.runId);
     },
     markHoldsRemoved: (runId: string, caller: string) => callers.note(callerFolder(caller), runId, "removed"),
-    /** Returns the runs that may be unfinished, newest first. */
+    /** Returns the runs that may be unfinished, the newest first. */
     async open(which: Unfinished = "all"): Promise<readonly string[]> {
       const wanted = which === "all" ? undefined : markOf(which);
       const found = (await namesIn(open)).flatMap((name) => {
@@ -271,13 +280,13 @@ export function runIndex(folder: string) {
       return [...new Set(found)].sort().reverse();
     },
     of: (caller: string) => callers.of(callerFolder(caller)),
-    /** Returns the runs of every caller, by the name of the caller's folder. */
+    /** Returns the runs of all callers, by the name of the caller's folder. */
     async all(): Promise<ReadonlyMap<string, readonly KeptMark[]>> {
       const found = new Map<string, readonly KeptMark[]>();
       for (const name of await callers.callers()) found.set(name, await callers.of(name));
       return found;
     },
-    /** Returns the newest run of a call; undefined if there was none, or it is gone. */
+    /** Returns the newest run of a call. Returns undefined if there is none, or if it was removed. */
     async last(fingerprint: string): Promise<string | undefined> {
       const runId = await readText(lastOf(fingerprint));
       return runId !== undefined && isRunId(runId) ? runId : undefined;
@@ -292,12 +301,15 @@ export function runIndex(folder: string) {
   };
 }
 
-/** Returns a short file name for a text: callers and fingerprints may contain any character. */
+/** Returns a short hash for use as a file name, because callers and fingerprints may contain any characters. */
 function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 32);
 }
 
-/** Replaces the file in one step, so that a reader finds either the old ID or the new one. */
+/**
+ * Writes the ID of the newest run of a call. Replaces the file at once, so that a reader finds the old ID or the new
+ * one.
+ */
 async function keepLast(folder: string, name: string, runId: string): Promise<void> {
   const fresh = join(folder, `${name}-${runId}`);
   await inFolder(folder, () => writeFile(fresh, runId, { mode: 0o600 }));
@@ -306,22 +318,23 @@ async function keepLast(folder: string, name: string, runId: string): Promise<vo
 
 export interface KeptMark {
   readonly runId: string;
-  /** Whether the run stores options or Context IDs that it removed. */
+  /** Whether the run stores objects or Context IDs that it removed. */
   readonly holdsRemoved: boolean;
 }
 
 /**
- * Manages a folder per caller, with an empty file per run: `<run>`, or `<run>.removed` if it stores what it removed.
+ * Manages one folder for each caller, with an empty file for each run. The file is named `<run>`, or `<run>.removed` if
+ * the run stores removed data.
  */
 export function callerRuns(place: string) {
   return {
-    /** Records that a run exists, that it stores what it removed, or that it was deleted. */
+    /** Records that a run is stored, that it stores removed data, or that it is gone. */
     async note(caller: string, runId: string, change: "kept" | "removed" | "gone"): Promise<void> {
       const folder = join(place, caller);
       if (change !== "gone") await mark(folder, change === "kept" ? runId : `${runId}.${REMOVED}`);
       if (change !== "kept") await unmark(join(folder, runId));
       if (change === "gone") await unmark(join(folder, `${runId}.${REMOVED}`));
-      // Only its mark tells retention that a run stores what it removed.
+      // Retention relies on this mark to know that a run stores removed data.
       else await syncFolder(folder);
     },
     of: (caller: string): Promise<readonly KeptMark[]> => marksIn(join(place, caller)),

@@ -52,8 +52,8 @@ const COUNTED = [FILES.header, FILES.input, FILES.sheet, FILES.proposed] as cons
 const versioned = z.looseObject({ version: z.number() });
 
 /**
- * Stores each run in a folder below `folder` that only the owner can read: the call, a journal of JSON lines, the
- * removed objects, and the versions of its record.
+ * Stores each run in its own folder, which only its owner can read. The folder contains the call, a journal of JSON
+ * lines, the versions of the record, and the parts.
  */
 export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENTION): RunStore {
   const now = (): number => clock.now();
@@ -62,7 +62,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
   const retention = clockOf(folder, index, clock, keep);
   const old = sweeper({ folder, index, now, doubt: retention.doubt }, keep);
   const turns = machineLock((turn) => join(folder, INDEX_FOLDER, "turns", turn), systemClock);
-  /** The index is complete once this process has searched for runs without a mark. */
+  /** Resolves when the index is complete. Once in each process, runs without a mark are searched and added. */
   const known = onceDone(() => adoptRuns(folder, index));
   const withIndex = <T>(work: () => Promise<T>) => withStoreErrors(folder, () => known().then(work));
   return {
@@ -80,7 +80,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
         const before = record.version === 1 ? undefined : await readRecord(folder, runId);
         const isReopened = before !== undefined && !mayBeUnfinished(before) && mayBeUnfinished(record);
         const run = isReopened ? await indexedRun(folder, runId) : undefined;
-        // The same call, repeated after a power failure, must find the run.
+        // Without this, a repeated call would not find the run after a power failure.
         if (run !== undefined) await index.reopen(run);
         const journalBytes = rest && (await wholeBytes(at(runId, FILES.journal)));
         const stored = rest === undefined ? record : { ...record, rest: { ...rest, journalBytes } };
@@ -132,7 +132,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
 
 async function removeRun(folder: string, index: RunIndex, runId: string): Promise<void> {
   const { caller, fingerprint } = (await readHeader(folder, runId)) ?? {};
-  // Another process may be trying for its lease, and write a file meanwhile.
+  // Retries, because another process may create a file in the folder when it tries to take the lease.
   await rm(join(folder, runId), { recursive: true, force: true, maxRetries: 3 });
   await index.forget(runId, callerFolder(caller ?? ""), fingerprint);
 }
@@ -149,10 +149,13 @@ async function listed(index: RunIndex, query: RunQuery): Promise<readonly string
   return before === undefined ? ids : ids.filter((runId) => runId < before);
 }
 
-/** The prefix of the files that request the driver of a run to stop. */
+/** The prefix of files that ask the executor of a run to stop. */
 const STOP_ASKED = "stop-asked.";
 
-/** If the previous driver may still run, replaces the journal, so that late entries of that driver change nothing. */
+/**
+ * Takes the lease to execute a run. If the previous executor may still run, replaces the journal, so that entries which
+ * that executor appends later have no effect.
+ */
 async function driverLease(place: string, clock: Clock): Promise<Lease | undefined> {
   const lease = await tryLease(place, "driver", clock);
   if (!lease?.isTakenOver) return lease;
@@ -181,7 +184,7 @@ function parseHeader(runId: string, text: string): RunHeader {
   const value = parseJson(text);
   const { data } = versioned.safeParse(value);
   if (data !== undefined && data.version > VERSION) {
-    throw new RunStoreError(`run ${runId} was made by a newer version of this server`, "Use that version for it.");
+    throw new RunStoreError(`run ${runId} was made by a newer version of this server`, "Use that newer version.");
   }
   const header = parseRunHeader(value);
   if (header === undefined) throw new DamagedRunError(runId);
@@ -189,8 +192,8 @@ function parseHeader(runId: string, text: string): RunHeader {
 }
 
 /**
- * Returns the revision of a run: a replaced file has another inode or time, a record has a version, and a journal that
- * grew has another size.
+ * Returns the revision of a run. It differs after any change: a replaced file has another inode or time, a new record
+ * is a further file, and a longer journal has another size.
  */
 async function revisionOf(place: string): Promise<Revision> {
   const records = (await namesIn(place)).filter((name) => name.startsWith("record."));
@@ -202,31 +205,31 @@ async function revisionOf(place: string): Promise<Revision> {
 }
 
 const DAY_MS = 86_400_000;
-/** How long an unconfirmed plan is kept, and the interval at which expired ones are searched. */
+/** How long an unapproved plan is stored, and how often expired plans are searched, in milliseconds. */
 const KEEP_PLANNED_MS = DAY_MS;
 
-/** How long finished runs are stored, how many, and how many bytes of them, per caller. */
+/** For how many days the finished runs of a caller are stored, how many of them, and how many bytes they may have. */
 export interface Retention {
   readonly days: number;
   readonly runs: number;
-  /** No limit if absent. */
+  /** Absent if the size is not limited. */
   readonly bytes?: number;
 }
 
 const DEFAULT_RETENTION: Retention = { days: 30, runs: 500 };
 
-/** The runs of a caller are measured only after a run of at least this size has finished. */
+/** The size of a caller's runs is checked only after a run of at least this many bytes has finished. */
 const LARGE_BYTES = 262_144;
 
 interface RunsFolder {
   readonly folder: string;
   readonly index: RunIndex;
   readonly now: () => number;
-  /** Returns why nothing may be removed by the clock now; undefined if removal is allowed. */
+  /** Returns why no run may be removed now. Returns undefined if runs may be removed. */
   readonly doubt: () => Promise<string | undefined>;
 }
 
-/** The file next to the index that stores the state of the clock. */
+/** The file in the index folder that stores the last reading of the clock. */
 const CLOCK = "clock.json";
 
 function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention): RetentionWatch {
@@ -240,7 +243,7 @@ function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention)
       return text === undefined ? undefined : seenClock.safeParse(parseJson(text)).data;
     },
     async store(seen) {
-      // If no run was ever stored, create nothing.
+      // A state folder without runs stays empty.
       if ((await unlessMissing(stat(folder))) === undefined) return;
       await makeFolder(dirname(file));
       await replaceFile(file, JSON.stringify(seen));
@@ -254,13 +257,13 @@ function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention)
 }
 
 /**
- * Removes finished runs that exceed a caller's limits, and old runs. Runs that store what they removed are deleted by
- * age alone, unconfirmed plans after a day, unfinished runs never, and nothing while the clock is in doubt. No call
- * waits for it.
+ * Removes old runs, and finished runs beyond a caller's limits. Runs that store removed data are removed by age alone.
+ * Unapproved plans are removed after a day, and unfinished runs never. Nothing is removed while the clock is in doubt.
+ * No call waits for this.
  */
 function sweeper(of: RunsFolder, keep: Retention) {
   const { index, now, doubt } = of;
-  /** Callers with a run that has come to rest, and whether one of these runs is large. */
+  /** The callers whose runs must be checked, and whether one of their latest runs is large. */
   const waiting = new Map<string, boolean>();
   let going = false;
   let lastAll = now();
@@ -269,11 +272,11 @@ function sweeper(of: RunsFolder, keep: Retention) {
     marks: readonly KeptMark[],
     { withPlans = false, isWeighed = true },
   ): Promise<void> => {
-    // Runs created while the clock was ahead would count as the newest and displace the others.
+    // Runs that were created while the clock was ahead are left out. They would count as the newest ones forever.
     const newest = ulidAt(now() + DAY_MS);
     const byNow = marks.filter(({ runId }) => runId <= newest);
     const found = await surplus(of, byNow, { keep, withPlans, isWeighed });
-    // A run that cannot be read or removed must not prevent the removal of others.
+    // If a run cannot be read or removed, the others are removed anyway.
     for (const runId of found) await removeIfUseless(of, runId, name).catch(() => undefined);
   };
   const sweepWaiting = async (): Promise<void> => {
@@ -284,7 +287,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
       await sweep(callerFolder(caller), await index.of(caller), { isWeighed }).catch(() => undefined);
     }
   };
-  /** Removes superfluous runs of all callers. Runs that other versions stored must have their marks before. */
+  /** Checks the runs of all callers. Runs that other versions stored must be in the index already. */
   const sweepAll = async (): Promise<void> => {
     lastAll = now();
     if ((await doubt()) !== undefined) return;
@@ -297,7 +300,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
       if (going) return;
       going = true;
       const isDue = now() - lastAll >= KEEP_PLANNED_MS;
-      // A run that cannot be removed now is harmless. The next run that comes to rest triggers another try.
+      // If a run cannot be removed now, the next finished run triggers another attempt.
       void (isDue ? sweepAll().catch(() => undefined) : Promise.resolve()).then(sweepWaiting).finally(() => {
         going = false;
       });
@@ -306,7 +309,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
   };
 }
 
-/** Returns which runs of a caller to check, oldest first. Expects the runs newest first. */
+/** Returns the runs of a caller that may be removed, the oldest first. `marks` has the newest run first. */
 async function surplus(
   { folder, index, now }: RunsFolder,
   marks: readonly KeptMark[],
@@ -322,7 +325,7 @@ async function surplus(
     const isOpen = open.has(runId);
     const isPlain = !isOpen && !holdsRemoved;
     if (isPlain) plain += 1;
-    // A run that cannot be measured takes no bytes from the others.
+    // A run whose size cannot be read counts as 0 bytes, so that no other run is removed because of it.
     if (isPlain && isWeighed && keep.bytes !== undefined) bytes += await bytesOfRun(folder, runId).catch(() => 0);
     const isBeyond = isPlain && (plain > keep.runs || bytes > mostBytes);
     const isOld = isOpen ? withPlans && runId <= oldPlan : runId <= old;
@@ -346,10 +349,10 @@ async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string
   const isUseless = wasStarted ? !mayBeUnfinished(record) : isLong(runId, now(), KEEP_PLANNED_MS);
   if (!isUseless || (await isHeld(folder, runId, now))) return;
   const isMarkedOpen = (await index.open()).includes(runId);
-  // It came to rest, but its process died before the run was marked. The next sweep handles it as a run at rest.
+  // The run is at rest, but its process ended before it could change the mark. The next sweep checks the run again.
   if (wasStarted && isMarkedOpen) return index.markAtRest(runId);
   const fingerprint = record?.rest?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
-  // Done first, so that nobody finds a half-removed run. After a crash here it gets its marks again.
+  // The index comes first, so that nobody finds a half-removed run. After a crash here, the run is indexed again.
   await index.forget(runId, name, fingerprint);
   await rm(join(folder, runId), { recursive: true, force: true });
 }
@@ -358,7 +361,10 @@ function isLong(runId: string, now: number, ms: number): boolean {
   return now - ulidTime(runId) >= ms;
 }
 
-/** Removes marks of runs that no longer exist (a mark is created before its run), and run folders without a header. */
+/**
+ * Removes marks of runs that no longer exist, and run folders without a header. Only old ones: a mark is created before
+ * its run.
+ */
 async function forgetGone({ folder, index, now }: RunsFolder): Promise<void> {
   const runs = new Set(await runsIn(folder));
   const marked = new Set<string>();
@@ -375,7 +381,9 @@ async function forgetGone({ folder, index, now }: RunsFolder): Promise<void> {
   }
 }
 
-/** Returns whether a process has resumed a run that was at rest. If that cannot be determined, the run stays. */
+/**
+ * Returns whether a process holds the lease of a run. If that is unknown, returns true, so that the run is not removed.
+ */
 async function isHeld(folder: string, runId: string, now: () => number): Promise<boolean> {
   try {
     return await isLeased(join(folder, runId), "driver", now);
@@ -384,12 +392,12 @@ async function isHeld(folder: string, runId: string, now: () => number): Promise
   }
 }
 
-/** Adds marks for runs that a version without an index stored, or that were copied here. */
+/** Adds runs to the index that a version without an index stored, or that were copied into the folder. */
 async function adoptRuns(folder: string, index: RunIndex): Promise<void> {
   const runs = await runsIn(folder);
   if (runs.length === 0) return;
   const marked = new Set([...(await index.all()).values()].flatMap((marks) => marks.map(({ runId }) => runId)));
-  // Oldest first, so that the newest run of a call is recorded last.
+  // The oldest run comes first, so that the newest run of each call is recorded last.
   for (const runId of runs.filter((one) => !marked.has(one)).reverse()) {
     const run = await indexedRun(folder, runId);
     if (run === undefined) continue;

@@ -20,22 +20,24 @@ import { RunStoreError } from "../store.ts";
 import { machineLock } from "./lease.ts";
 import { unlessMissing } from "./run-folder.ts";
 
-/** The file that stores contents, and its limits. */
 interface ContentsFile {
   readonly file: string;
-  /** Called when the file cannot be read or written. Nothing is stored then. */
+  /** Called when the file cannot be read or written. Reading and storing then have no effect. */
   readonly onProblem: (problem: unknown) => void;
-  /** The maximum size of both files together, in bytes. The oldest contents are removed first. */
+  /** The maximum size of the two files together, in bytes. The oldest Context IDs are removed first. */
   readonly mostBytes?: number;
 }
 
-/** Most projects fit: they hold at most 200,000 Context IDs of at most 256 bytes (management-api 8.1). */
+/**
+ * The default maximum size. Most projects fit: they have at most 200,000 Context IDs of 256 bytes (management-api 8.1).
+ */
 const MAX_BYTES = 64 * 1_048_576;
 const PIECE = 1_048_576;
-/** Lines are read together with their neighbours, because lists are read in the order in which they were stored. */
+/** How many bytes are read at once. Lines are usually read in the order in which they were stored. */
 const NEIGHBOURS = 65_536;
+/** How many of these bytes precede the line. */
 const NEIGHBOURS_BEFORE = 8192;
-/** Characters that need no escaping in the key of a line. */
+/** The characters in a key that JSON does not escape. */
 const PLAIN = /^[\w.:+-]+$/;
 
 interface Line {
@@ -44,21 +46,21 @@ interface Line {
   readonly length: number;
 }
 
-/** The lines of one file, up to the position that was scanned. */
+/** The positions of the lines in one file. The file was scanned up to `upTo`. */
 interface Lines {
   readonly path: string;
   inode: number;
   upTo: number;
   readonly of: Map<string, Line>;
-  /** The piece of the file that was read last. */
+  /** The part of the file that was read last. */
   piece?: { readonly from: number; readonly to: number; readonly bytes: Promise<Buffer> } | undefined;
 }
 
 const line = z.object({ k: z.string(), c: z.array(z.string()) });
 
 /**
- * Stores contents as lines of a file to which all processes append. At half the maximum size, it replaces the file that
- * was set aside before. A damaged line counts as not stored.
+ * Stores the Context IDs of options as lines of a file. All processes append to this file. When it reaches half of the
+ * maximum size, it is renamed, replacing the file that was renamed before. A damaged line counts as not stored.
  */
 export function fileContentsStore({ file, onProblem, mostBytes = MAX_BYTES }: ContentsFile): ContentsStore {
   const files = [linesOf(file), linesOf(`${file}.before`)] as const;
@@ -96,9 +98,9 @@ export function fileContentsStore({ file, onProblem, mostBytes = MAX_BYTES }: Co
     async put(option, contexts) {
       const key = keyOf(option);
       if (!key.split(" ").every((part) => PLAIN.test(part))) return;
-      // The leading line feed ends a line that a process could not finish.
+      // The line break at the beginning ends a line that another process may have left incomplete.
       waiting += `\n${JSON.stringify({ k: key, c: contexts })}\n`;
-      // Contents that arrived meanwhile are stored in one write.
+      // Lines that arrive while a write waits are written together.
       await inTurn(async () => {
         const text = waiting;
         waiting = "";
@@ -116,7 +118,7 @@ function keyOf({ targetingId, optionId, updatedAt, contextCount }: SeenOption): 
   return `${optionId} ${targetingId} ${updatedAt} ${contextCount}`;
 }
 
-/** Scans what was added to a file since the last scan, or all of it if the file was replaced. */
+/** Scans the new part of a file. If the file was replaced, scans all of it. */
 async function scanNewLines(lines: Lines): Promise<void> {
   const handle = await open(lines.path).catch((thrown: unknown) => {
     if (hasCode(thrown, "ENOENT")) return undefined;
@@ -164,7 +166,7 @@ async function textAt(lines: Lines, { at, length }: Line): Promise<string> {
   return (await bytes).toString("utf8", at - from, at - from + length);
 }
 
-/** Reads a line with its neighbours. If that fails, the next line is read from the file again. */
+/** Reads a line together with the lines around it. After a failure, the next call reads the file again. */
 function readAround(lines: Lines, at: number, length: number) {
   const from = Math.max(0, at - NEIGHBOURS_BEFORE);
   const to = Math.max(at + length, Math.min(from + NEIGHBOURS, lines.upTo));
@@ -189,17 +191,17 @@ async function bytesBetween(path: string, from: number, to: number): Promise<Buf
 }
 
 interface MemoryOptions extends Pick<NamesOptions, "known" | "onProblem"> {
-  /** If undefined, the memory is for this process only, which suits a sandbox that ends with it. */
+  /** Undefined if the memory lasts only as long as this process, for example for an embedded sandbox. */
   readonly file?: string | undefined;
   readonly now: () => number;
 }
 
-/** Unknown fields are allowed, because a later version may have added some. */
+/** The content of the file. Unknown fields are allowed, because a newer version may have added them. */
 const memoryFile = z.object({
   targetings: z.array(z.object({ _id: z.string(), name: z.string(), seenAt: z.number() })),
 });
 
-/** Opens a memory. Nothing is read or written before its first use. Several processes may share a file. */
+/** Opens a memory of targetings. Its file is first read or written when the memory is used. Processes may share it. */
 export function targetingMemory(options: MemoryOptions): TargetingMemory {
   let known: ReadonlyMap<string, SeenTargeting> = new Map();
   let turn: Promise<unknown> = Promise.resolve();
@@ -207,7 +209,7 @@ export function targetingMemory(options: MemoryOptions): TargetingMemory {
 
   const begin = async (): Promise<void> => {
     const first = await options.known?.().catch(options.onProblem);
-    // All get the same time, so that they keep their order.
+    // All of them get the same time, so that their order stays as it is.
     const seenAt = options.now();
     known = new Map(first?.map(({ _id, name }) => [_id, { _id, name, seenAt }]));
   };
@@ -218,7 +220,7 @@ export function targetingMemory(options: MemoryOptions): TargetingMemory {
     if (stored !== undefined) known = new Map(stored.map((one) => [one._id, one]));
     return known;
   };
-  /** Changes run one after another. Each starts with the current content of the file. */
+  /** Applies a change to the current content of the file. Changes run one after another. */
   const change = (apply: (targetings: Map<string, SeenTargeting>) => void): Promise<void> => {
     const done = turn.then(async () => {
       const next = new Map(await load());
@@ -257,7 +259,7 @@ function newest(targetings: ReadonlyMap<string, SeenTargeting>): ReadonlyMap<str
   return new Map(kept.map((one) => [one._id, one]));
 }
 
-/** Returns the file's targetings; undefined if the file is missing or damaged. */
+/** Returns the targetings in the file. Returns undefined if the file is missing or damaged. */
 async function readMemory({ file, onProblem }: MemoryOptions): Promise<readonly SeenTargeting[] | undefined> {
   if (file === undefined) return undefined;
   try {
@@ -268,7 +270,7 @@ async function readMemory({ file, onProblem }: MemoryOptions): Promise<readonly 
   }
 }
 
-/** Writes a temporary file and moves it into place, so that no reader sees an incomplete file. */
+/** Writes a temporary file and then renames it, so that no reader sees an incomplete file. */
 async function writeMemory({ file, onProblem }: MemoryOptions, targetings: readonly SeenTargeting[]): Promise<void> {
   if (file === undefined) return;
   const beside = `${file}.${randomUUID()}`;
@@ -284,11 +286,11 @@ async function writeMemory({ file, onProblem }: MemoryOptions, targetings: reado
 
 export const SEAL_KEY_FILE = "seal.key";
 const KEY_BYTES = 32;
-/** On a file system without links, another process may be writing the file at this moment. */
+/** How often the key file is read before it counts as incomplete. Another process may just be writing it. */
 const READ_TRIES = 20;
 const READ_WAIT_MS = 25;
 
-/** Why a key cannot be used, by the code of the system's error. */
+/** Why the key file cannot be used, by the error code of the operating system. */
 const UNUSABLE = {
   EISDIR: "this is a folder",
   ENOENT: "this is a link to a file that does not exist",
@@ -296,9 +298,9 @@ const UNUSABLE = {
 } as const;
 
 /**
- * Returns the key of a state folder: 32 bytes that only the owner can read, created at the first use. An empty or short
- * key, for example after a power failure, is replaced, which invalidates older signatures. Throws a RunStoreError if
- * the file cannot be read or written.
+ * Returns the key in a state folder: 32 bytes that only their owner can read, created on first use. An empty or
+ * incomplete key, for example after a power failure, is replaced; earlier signatures then become invalid. Throws a
+ * RunStoreError if the file cannot be read or written.
  */
 export async function sealKeyIn(stateDir: string): Promise<Uint8Array> {
   const file = join(stateDir, SEAL_KEY_FILE);
@@ -308,14 +310,14 @@ export async function sealKeyIn(stateDir: string): Promise<Uint8Array> {
   } catch (cause) {
     const why = Object.entries(UNUSABLE).find(([code]) => hasCode(cause, code))?.[1] ?? String(cause);
     throw new RunStoreError(
-      `the key that seals confirmations cannot be kept in ${file}: ${why}`,
-      "Make it a file that this server can read and write, or remove it: then a new key is created, and confirmations " +
-        "that were given before end. Or let TARGETING_MCP_STATE_DIR name another folder.",
+      `the key that signs confirmations cannot be stored in ${file}: ${why}`,
+      "Replace it by a file that this server can read and write, or remove it. A new key is then created, and " +
+        "earlier confirmations become invalid. Or set TARGETING_MCP_STATE_DIR to another folder.",
     );
   }
 }
 
-/** Reads the key in a file, and creates the file if it is missing. Returns undefined if the key stays too short. */
+/** Reads the key in a file, or creates the file if it is missing. Returns undefined if the key remains incomplete. */
 async function keyIn(file: string, tries: number): Promise<Uint8Array | undefined> {
   for (let left = tries; left > 0; left -= 1) {
     const text = await unlessMissing(readFile(file, "utf8"));
@@ -327,7 +329,7 @@ async function keyIn(file: string, tries: number): Promise<Uint8Array | undefine
   return undefined;
 }
 
-/** Only one process at a time replaces the key, so that all processes use the same one. */
+/** Replaces an incomplete key. A lock makes sure that all processes then use the same key. */
 function keyMadeAgain(file: string, stateDir: string): Promise<Uint8Array> {
   const lock = machineLock((name) => join(stateDir, "locks", name), systemClock);
   return lock.hold(

@@ -20,9 +20,10 @@ interface PostgresOptions extends DatabaseOptions, Partial<DrivingOptions> {
   readonly keep: Retention;
 }
 
+/** The default number of projects that one process writes to at the same time. */
 const MAX_PROJECTS = 50;
 
-/** Stores everything in PostgreSQL, for processes on any number of machines. Connects only when needed. */
+/** Stores everything in PostgreSQL, for processes on any number of machines. Connects on first use. */
 export function postgresBackend(options: PostgresOptions): Backend {
   const { clock, keep, drives = true, parallelProjects = MAX_PROJECTS, ...where } = options;
   const database = openDatabase(where, clock);
@@ -85,12 +86,12 @@ function leasesIn(of: LeasesOf): SharedLeases<StoredLease> {
     async ask(project) {
       await of.database.rows("update targeting_mcp.lease set asked = asked + 1 where name = $1", [nameOf(project)]);
     },
-    // Taking a lease and each append read this counter, so it needs no separate statement.
+    // This counter was read when the lease was taken, and with each entry, so it needs no extra statement.
     asked: async (_, lease) => Number(lease.asked),
   };
 }
 
-/** The processes that are alive according to their advisory locks. */
+/** The numbers of the living processes. A living process holds an advisory lock. */
 const ALIVE = `
   alive as (
     select objid::bigint as number from pg_locks
@@ -98,7 +99,10 @@ const ALIVE = `
       and database = (select oid from pg_database where datname = current_database())
   )`;
 
-/** Processes that claim the runs of a project. A process without an advisory lock is alive if it was seen recently. */
+/**
+ * A living process that claims runs of a project. A number below 0 means that the process cannot hold an advisory lock;
+ * it counts as living if it was seen recently.
+ */
 const TAKING_UP = `
   with ${ALIVE}
   select number from targeting_mcp.worker
@@ -107,9 +111,9 @@ const TAKING_UP = `
   limit 1`;
 
 /**
- * Runs that no process executes, in projects that this process has room for. Callers with fewer projects in progress
- * come first; each further project of a caller counts as one more. A lease counts as free if its holder shows no sign
- * of life; taking the lease decides.
+ * Orphaned runs in projects for which this process has room. Runs of callers with fewer projects in execution come
+ * first, and each further project of a caller counts as one more. A lease counts as free if its holder does not seem to
+ * live; whether it really is free is decided when it is taken.
  */
 const FOUND = `
   with ${ALIVE}, unfinished as (
@@ -137,14 +141,17 @@ export interface DrivingOptions {
   readonly parallelProjects: number;
 }
 
-/** Orphaned runs, which the processes of a database leave to each other. */
+/**
+ * The runs of a database whose processes have ended. The processes that share the database leave such runs to each
+ * other.
+ */
 export function orphanedRuns(
   { database, member }: Pick<LeasesOf, "database" | "member">,
   { drives, parallelProjects }: DrivingOptions,
 ): OrphanedRuns {
-  /** How many runs of each project this process executes. */
+  /** By project: how many of its runs this process executes. */
   const driven = new Map<string, number>();
-  /** The projects whose runs other processes may execute, too. */
+  /** The projects whose runs other processes may claim as well. */
   let shared: ReadonlySet<string> = new Set();
   let wakeUp = (): void => {};
   const hasRoomFor = (project: string): boolean => driven.has(project) || driven.size < parallelProjects;
@@ -157,7 +164,7 @@ export function orphanedRuns(
         const wasFull = driven.size >= parallelProjects;
         if (others > 0) driven.set(project, others);
         else driven.delete(project);
-        // Runs of other projects may have been skipped because there was no room.
+        // Runs of other projects may have been skipped before, because this process had no room for another project.
         if (others <= 0 && wasFull) wakeUp();
       };
     },

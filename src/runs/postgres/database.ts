@@ -2,25 +2,27 @@ import pg from "pg";
 import { type Clock, callUntil, systemClock } from "../../platform/clock.ts";
 import { RunStoreError, StoreUnavailableError } from "../store.ts";
 
-/** How long a statement is retried while the database cannot be reached, in milliseconds. */
+/** How long a statement is retried if the database cannot be reached, in milliseconds. */
 const PATIENCE_MS = 5000;
-/** The pause before the next try, in milliseconds. */
+/** The pause before the next attempt, in milliseconds. */
 export const AGAIN_MS = 250;
-/** A connection without an answer for this time counts as broken, in milliseconds. */
+/** A connection that does not answer within this time, in milliseconds, counts as broken. */
 const ANSWER_MS = 5000;
 /**
- * The minimum time for the answer to the last try of a statement, in milliseconds: a call is answered within 10
- * seconds.
+ * The minimum time that the last attempt of a statement gets, in milliseconds. With `PATIENCE_MS`, this keeps the
+ * answer to a call within 10 seconds.
  */
 const LAST_ANSWER_MS = 1000;
 const CONNECT_MS = 3000;
 
-/** SQLSTATE codes of a healthy server that ends or refuses connections, lacks room, or cancels a statement. */
+/**
+ * SQLSTATE codes of a server that works, but ends connections, refuses them, lacks resources, or cancels a statement.
+ */
 const AWAY_STATES = /^(08...|53[0-4]..|57014|57P0[1-5]|55P03|40001|40P01|25006)$/;
 
-const STORE_REMEDY = "It continues automatically once the database of TARGETING_MCP_STORE answers; try again then.";
+const STORE_REMEDY = "Try again when the database of TARGETING_MCP_STORE answers. Runs then continue automatically.";
 
-/** Makes a statement run only once, even if the database is away. */
+/** Passed as `until`, it makes a statement run only once, without retries. */
 export const ONCE = AbortSignal.abort();
 
 /** The address of the database, and how many connections a process may use. */
@@ -28,27 +30,27 @@ export interface DatabaseOptions {
   readonly url: string;
   /** A direct address of the same database, if `url` leads through a pooler. */
   readonly listenUrl?: string | undefined;
-  /** The maximum number of connections of this process. One of them is for the sign of life. */
+  /** The maximum number of connections of this process. One of them shows that the process lives. */
   readonly connections: number;
 }
 
 /**
- * Runs statements, each in its own transaction: changes that belong together are one statement or one function of the
+ * Runs statements, each in its own transaction. Changes that belong together are one statement, or one function in the
  * database.
  */
 export interface Database {
   /**
-   * Returns the rows of a statement. The statement is retried while the database is away, so it must be safe to repeat.
-   * Throws a StoreUnavailableError if the database stays away or `until` is aborted. Without `until`, this happens
-   * after some seconds, or when the call must be answered.
+   * Returns the rows of a statement. While the database cannot be reached, the statement is retried, so it must be safe
+   * to repeat. Throws a StoreUnavailableError once `until` is aborted; without `until`, after some seconds, or when the
+   * call has to be answered.
    */
   rows<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[], until?: AbortSignal): Promise<Row[]>;
-  /** Opens a connection for one purpose only. The caller closes it. */
+  /** Opens a separate connection. The caller closes it. */
   direct(): Promise<pg.Client>;
   close(): Promise<void>;
 }
 
-/** Opens a database. Connects with the first statement. */
+/** Opens a database. The first statement connects. */
 export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, clock: Clock = systemClock): Database {
   const common = { application_name: "targeting-mcp", connectionTimeoutMillis: CONNECT_MS, keepAlive: true };
   const pool = new pg.Pool({
@@ -59,7 +61,7 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
     onConnect: commitsDurably,
     allowExitOnIdle: true,
   });
-  // The next statement replaces a connection that breaks while idle.
+  // An idle connection may break. The next statement replaces it.
   pool.on("error", () => undefined);
   const closing = new AbortController();
   return {
@@ -88,17 +90,17 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
   };
 }
 
-/** Makes commits durable before they are acknowledged, whatever the settings of the role or the database are. */
+/** Makes every commit durable before it is confirmed, even if the role or the database has this switched off. */
 async function commitsDurably(client: pg.ClientBase): Promise<void> {
   const text =
     "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'";
-  // Without a limit, a connection without answers would be awaited forever.
+  // Without a timeout, this would wait forever for a connection that does not answer.
   const statement = { text, query_timeout: ANSWER_MS };
   await client.query(statement);
 }
 
 /**
- * Returns the result of work. Throws a StoreUnavailableError if the call that waits must be answered first; the work
+ * Returns the result of `work`. If the call has to be answered before that, throws a StoreUnavailableError; the work
  * then continues.
  */
 export async function inCallTime<T>(work: Promise<T>, clock: Clock): Promise<T> {
@@ -117,8 +119,8 @@ export async function inCallTime<T>(work: Promise<T>, clock: Clock): Promise<T> 
 }
 
 /**
- * Returns the result of work, unless the signal is aborted meanwhile. If the signal is already aborted, waits for the
- * work.
+ * Returns the result of `work`, or throws a StoreUnavailableError when the signal is aborted. If the signal is already
+ * aborted, waits for the work.
  */
 function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) return work;
@@ -130,8 +132,8 @@ function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
 }
 
 /**
- * Repeats work while the database is away. Throws a StoreUnavailableError if it is still away when `isOver` returns
- * true, and a RunStoreError if the database refuses the work.
+ * Repeats `work` while the database cannot be reached. Throws a StoreUnavailableError if it still cannot be reached
+ * when `isOver` returns true, and a RunStoreError if the database refuses the work.
  */
 export async function retryWhileAway<T>(
   clock: Clock,
@@ -177,11 +179,12 @@ function refused(cause: unknown): RunStoreError {
   return new RunStoreError(`the store of TARGETING_MCP_STORE refused a statement (${why})`, remedy, { cause });
 }
 
-/** The rights that the role needs. */
-export const RIGHTS_REMEDY = "Let its role create the schema targeting_mcp, or own it and what is in it.";
+/** How to fix missing rights of the role. */
+export const RIGHTS_REMEDY =
+  "Allow the role of TARGETING_MCP_STORE to create the schema targeting_mcp, or make it the owner of that schema and its tables.";
 const ENTRY_REMEDY = "Check the user, the password and the name of the database in TARGETING_MCP_STORE.";
 
-/** SQLSTATE codes whose messages contain the user name, and may be in any language. */
+/** Texts for SQLSTATE codes whose own messages contain the user name and may be in any language. */
 const NAMING: Readonly<Record<string, string>> = {
   "28000": "it does not let this user in",
   "28P01": "it does not accept the password",
@@ -193,9 +196,9 @@ function whyOf(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   const code = "code" in cause ? String(cause.code) : "";
   const why = NAMING[code] ?? cause.message;
-  // If a host name has several addresses, Node's error has no message.
+  // If all addresses of a host name fail, the error of Node has no message.
   return why === "" ? code : why;
 }
 
-/** Whether the caller of a row has the name `$1`, with any keys: `callerName` in SQL. */
+/** Whether a row's caller has the name `$1`, with or without own keys. This is `callerName` in SQL. */
 export const IS_NAMED = "(caller = $1 or caller like 'keys:%' and regexp_replace(caller, '^keys:\\w+ ', '') = $1)";

@@ -4,7 +4,7 @@ import { HeldLease, type Lease } from "../turn.ts";
 import type { Database } from "./database.ts";
 import type { Member } from "./member.ts";
 
-/** The time after the last renewal when others may take over a lease. */
+/** How long after its last renewal a lease can be taken over. */
 export const TTL = "6 seconds";
 
 export interface LeasesOf {
@@ -18,7 +18,7 @@ export function driverOf(runId: string): string {
   return `run:${runId}`;
 }
 
-/** Tries to take a lease. Returns undefined if another holder has it. */
+/** Tries to take a lease. Returns undefined if another process holds it. */
 export async function takeLease(of: LeasesOf, name: string): Promise<StoredLease | undefined> {
   const token = randomUUID();
   const number = await of.member.number();
@@ -34,11 +34,11 @@ type Taken = {
   readonly asked_before: string;
 };
 
-/** A lease in the database that this process holds. The journal renews it with each append. */
+/** A lease in the database that this process holds. Each journal entry renews it. */
 export class StoredLease extends HeldLease {
   readonly token: string;
   readonly #database: Database;
-  /** How often others had requested it at its last renewal. */
+  /** How often other processes have asked for the lease, read at its last renewal. */
   asked: bigint;
 
   constructor({ database, clock }: LeasesOf, { name, token }: Pick<StoredLease, "name" | "token">, taken: Taken) {
@@ -67,8 +67,8 @@ export class StoredLease extends HeldLease {
   }
 }
 
-/** Returns a lease as one of this store. Throws a TypeError for a lease of another store. */
+/** Returns a lease as a lease of this store. Throws a TypeError for a lease of another store. */
 export function storedLease(lease: Lease): StoredLease {
-  if (!(lease instanceof StoredLease)) throw new TypeError("the lease is of another store");
+  if (!(lease instanceof StoredLease)) throw new TypeError("the lease belongs to another store");
   return lease;
 }

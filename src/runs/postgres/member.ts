@@ -2,49 +2,48 @@ import { hostname } from "node:os";
 import { beyondCall, type Clock } from "../../platform/clock.ts";
 import { AGAIN_MS, type Database, inCallTime, ONCE, retryWhileAway } from "./database.ts";
 
-/** The first half of the keys of this server's advisory locks. `is_gone` in the migrations uses it, too. */
+/** The first half of the keys of this server's advisory locks. The function `is_gone` in the migrations has it, too. */
 const LOCKS = 1953325936;
 const READY_MS = 5000;
 const SEEN_EVERY_MS = 5000;
-/** A session without an answer for this time counts as broken, in milliseconds. */
+/** A session that does not answer within this time, in milliseconds, counts as broken. */
 const ANSWER_MS = 4000;
-/** How long an ending process tries to announce its end, in milliseconds. */
+/** How long an ending process tries to announce that it ends, in milliseconds. */
 const CLOSING_TIMEOUT_MS = 1500;
-/** The notifications between processes. A process that misses one checks by itself a little later. */
+/** The notifications between processes. A process that misses one finds out a little later by checking. */
 const LEFT = "targeting_mcp_left";
 const CHANGED = "targeting_mcp_changed";
 export const STOPS = "targeting_mcp_stops";
-/**
- * The interval of notifications about changed runs, in milliseconds, and the maximum number of runs in one
- * notification.
- */
+/** How often changed runs are reported to other processes, in milliseconds. */
 const TELL_EVERY_MS = 250;
+/** The maximum number of runs in one notification. */
 const RUNS_AT_ONCE = 200;
 
+/** A process, as the other processes that share the database see it. */
 export interface Member {
   /**
-   * Returns its number, once its sign of life is active. Throws a StoreUnavailableError if the database cannot be
-   * reached.
+   * Returns the number of this process, once other processes can see that it lives. Throws a StoreUnavailableError if
+   * the database cannot be reached.
    */
   number(): Promise<number>;
-  /** Starts to claim the runs of these projects. `wake` is called if there may be some. */
+  /** Announces that this process claims runs of these projects. `wake` is called when there may be such runs. */
   drives(projects: readonly string[], wake: () => void): Promise<void>;
-  /**
-   * Announces to all processes that this one may not execute these runs, although it claims the runs of their projects.
-   */
+  /** Announces that this process may not execute these runs, although it claims runs of their projects. */
   refuses(runIds: readonly string[]): Promise<void>;
-  /** Notifies all processes of a run that can be claimed. */
+  /** Notifies all processes that there is a run to claim. */
   tellOfLeft(): Promise<void>;
-  /** Notifies all processes, a little later, that a run has changed. */
+  /** Notifies all processes that a run has changed. The notification is sent a little later. */
   changed(runId: string): void;
-  /** Calls the listener when another process reports that a run has changed, until the returned function is called. */
+  /** Calls the listener when another process reports a change of the run, until the returned function is called. */
   watch(runId: string, listener: () => void): () => void;
-  /** Calls the listener when a process requests that a run stops, until the returned function is called. */
+  /** Calls the listener when a process asks to stop the run, until the returned function is called. */
   watchStops(runId: string, listener: () => void): () => void;
   close(): Promise<void>;
 }
 
-/** Returns the entry for a run that a process may not execute, in the list of projects whose runs it claims. */
+/**
+ * Returns the entry for a run that a process may not execute. It is stored in the list of the projects that it claims.
+ */
 export function refusedRun(runId: string): string {
   return `!${runId}`;
 }
@@ -54,9 +53,9 @@ type Session = Awaited<ReturnType<Database["direct"]>>;
 type Listeners = Map<string, Set<() => void>>;
 
 interface Shown {
-  /** Assigned by the database, and unchanged for the life of the process. */
+  /** The number that the database has assigned. It stays the same as long as the process lives. */
   number?: number | undefined;
-  /** The server process that holds the sign of life. */
+  /** The ID of the database process that holds the advisory lock of this process. */
   backend?: number | undefined;
   projects: readonly string[];
   refused: readonly string[];
@@ -66,8 +65,8 @@ interface Shown {
 }
 
 /**
- * Shows a sign of life while the process lives and reaches the database: an advisory lock on a separate connection,
- * which ends with the process. It starts with the first use.
+ * Shows other processes that this process lives. For that it holds an advisory lock on a separate connection, which
+ * ends with the process. This begins on first use.
  */
 export function memberOf(database: Database, clock: Clock): Member {
   const shown: Shown = { projects: [], refused: [], wake: () => {}, changes: new Map(), stops: new Map() };
@@ -91,7 +90,7 @@ export function memberOf(database: Database, clock: Clock): Member {
     });
     return session;
   };
-  /** Connects again until it succeeds. Without the sign of life, others take over the leases of this process. */
+  /** Connects again until it succeeds. Without the lock, other processes take over the leases of this process. */
   const again = async (): Promise<void> => {
     while (!closing.signal.aborted) {
       try {
@@ -102,7 +101,9 @@ export function memberOf(database: Database, clock: Clock): Member {
       }
     }
   };
-  /** Uses the session itself, so that a silently broken session is replaced. */
+  /**
+   * Shows that this process lives. It uses the session of the lock, so that a broken session is noticed and replaced.
+   */
   const showLife = async (): Promise<void> => {
     const client = await connected();
     await inTime(client, () => client.query(SEEN, [shown.number, announcedProjects(shown)]));
@@ -133,7 +134,7 @@ export function memberOf(database: Database, clock: Clock): Member {
     },
     changed: tell.changed,
     watch: (runId, listener) => {
-      // Without a session no notification arrives. Runs are then checked at intervals.
+      // Without a session, no notifications arrive. The run is then checked at intervals.
       void beyondCall(connected).catch(() => undefined);
       return listening(shown.changes, runId, listener);
     },
@@ -156,7 +157,7 @@ function listening(listeners: Listeners, runId: string, listener: () => void): (
   };
 }
 
-/** Sends notifications of changed runs at most every quarter of a second, in the background. */
+/** Notifies other processes of changed runs in the background, at most every `TELL_EVERY_MS` milliseconds. */
 function teller(database: Database) {
   let waiting = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
@@ -165,7 +166,7 @@ function teller(database: Database) {
     timer = undefined;
     const ids = [...waiting];
     waiting = new Set();
-    // A lost notification only causes a delay.
+    // A lost notification only delays the other processes.
     for (let from = 0; from < ids.length; from += RUNS_AT_ONCE) {
       const some = ids.slice(from, from + RUNS_AT_ONCE).join(" ");
       await database.rows("select pg_notify($1, $2)", [CHANGED, some], ONCE).catch(() => undefined);
@@ -188,7 +189,7 @@ function announcedProjects({ projects, refused }: Shown): readonly string[] {
   return [...projects, ...refused.map(refusedRun)];
 }
 
-/** Does work with a connection. If it takes too long, closes the connection, and the work fails. */
+/** Runs `work` with a connection. If it takes too long, closes the connection, which makes the work fail. */
 async function inTime<T>(client: Session, work: () => Promise<T>): Promise<T> {
   const timer = setTimeout(() => void client.end().catch(() => undefined), ANSWER_MS);
   try {
@@ -214,7 +215,7 @@ async function openSession(database: Database, shown: Shown): Promise<Session> {
   return client;
 }
 
-/** Takes a number or shows the previous one again, and starts to listen. */
+/** Takes a number, or uses the previous one again, and begins to listen to notifications. */
 async function showMember(database: Database, client: Session, shown: Shown): Promise<void> {
   const numbered = "select nextval('targeting_mcp.worker_number')::int as n";
   const number = shown.number ?? (await client.query<{ n: number }>(numbered)).rows[0]?.n ?? 0;
@@ -233,15 +234,16 @@ async function showMember(database: Database, client: Session, shown: Shown): Pr
 }
 
 /**
- * Ends the previous session of this process if the server has not noticed that it is broken. Gives up a number that
- * another process shows, for example after a failover that lost the last numbers. The next try takes another one.
+ * Ends the previous session of this process, if the database has not noticed yet that it is broken. If another process
+ * uses the same number, gives up the number; the next attempt takes a new one. That can happen after a failover that
+ * lost the last numbers.
  */
 async function freeNumber(client: Session, number: number, shown: Shown): Promise<void> {
   const holder = (await client.query<{ pid: number }>(HOLDER, [number])).rows[0]?.pid;
   if (holder === undefined) return;
   if (holder !== shown.backend) {
     shown.number = undefined;
-    throw new Error("another process shows a sign of life by this number");
+    throw new Error("another process uses the same number");
   }
   await client.query("select pg_terminate_backend($1)", [holder]);
 }
@@ -252,14 +254,16 @@ async function ended(client: Session, number: number | undefined): Promise<void>
   await client.end().catch(() => undefined);
 }
 
-/** Waits a short time for the last statements of a process. If they are lost, others only lose time. */
+/** Waits a short time for the last statements of a process. If they are lost, other processes only notice later. */
 async function shortly(clock: Clock, said: Promise<unknown>): Promise<void> {
   const isSaid = new AbortController();
   await Promise.race([said, clock.sleep(CLOSING_TIMEOUT_MS, isSaid.signal).catch(() => undefined)]);
   isSaid.abort();
 }
 
-/** Returns whether the lock of this session excludes others. With a pooler, sessions are shared, and it does not. */
+/**
+ * Returns whether the lock of this session keeps others out. It does not if a pooler shares sessions between clients.
+ */
 async function isKeptOut(database: Database, number: number): Promise<boolean> {
   const other = await database.direct();
   try {

@@ -1,7 +1,7 @@
 import { RunStoreError } from "../store.ts";
 import type { Database } from "./database.ts";
 
-/** The schema that contains everything, whatever the search path of the role. */
+/** The schema that contains all tables. Every statement names it, so the search path of the role has no effect. */
 const SCHEMA = "targeting_mcp";
 
 const FIRST = `
@@ -12,21 +12,21 @@ create table targeting_mcp.worker (
   number int primary key,
   name text not null,
   seen_at timestamptz not null,
-  -- The projects whose runs it takes up by itself.
+    -- The projects whose runs it claims.
   projects text[] not null
 );
 
 create table targeting_mcp.lease (
   name text collate "C" primary key,
-  -- Larger for each later holding, which has a token of its own.
+    -- Increases with each holding. Each holding has its own token.
   epoch bigint not null,
   token uuid not null,
   worker int not null,
   until timestamptz not null,
   released boolean not null,
-  -- A request of the holder before might still leave.
+    -- The previous holder may still send requests.
   unsettled boolean not null,
-  -- How often others asked for it.
+    -- How often other processes have asked for the lease.
   asked bigint not null default 0
 ) with (fillfactor = 70);
 
@@ -37,19 +37,19 @@ create table targeting_mcp.run (
   environment text not null,
   fingerprint text not null,
   header text not null,
-  -- Where it stands; changed by compare-and-set on the version alone.
+    -- The status and the record change only together with the version (compare-and-set).
   status text not null default 'planning',
   version bigint not null default 0,
-  -- Who wrote the version: an update whose answer was lost may be made again.
+    -- Who wrote this version. It allows an update to be repeated if its answer was lost.
   version_by uuid,
   record text,
-  -- The number of journal entries, and of those that former drivers added late.
+    -- The number of journal entries, and the number of those that previous executors added late.
   seq bigint not null default 0,
   late int not null default 0,
   bytes bigint not null default 0,
   changes bigint not null default 0,
   changed_at timestamptz not null default clock_timestamp(),
-  -- Whether it may be unfinished.
+    -- Whether the run may be unfinished.
   open boolean not null default true
 ) with (fillfactor = 70);
 create index run_of_caller on targeting_mcp.run (caller, id desc);
@@ -67,7 +67,7 @@ create table targeting_mcp.entry (
   primary key (run, seq, late)
 );
 
--- Which version of a part counts.
+-- The current version of each part of a run.
 create table targeting_mcp.part (
   run text collate "C" not null references targeting_mcp.run on delete cascade,
   name text not null,
@@ -111,7 +111,7 @@ create table targeting_mcp.name (
 );
 create index name_seen on targeting_mcp.name (project, seen_at desc);
 
--- Context IDs that were read, by what the record of their option said then.
+-- Context IDs that were read, with the record of their option at that time.
 create table targeting_mcp.content (
   project text not null,
   option text not null,
@@ -129,10 +129,11 @@ create table targeting_mcp.audit (
 );
 create table targeting_mcp.setting (name text primary key, value text not null);
 
--- Since when each server that became the primary has been it.
+-- When each server that became the primary did so.
 create table targeting_mcp.timeline (id text primary key, since timestamptz not null default clock_timestamp());
 
--- Whether another server became the primary just now, which may lack what was acknowledged last: who knows of it comes first.
+-- Returns whether another server became the primary just now. It may lack the last confirmed changes, such as renewals
+-- of leases. So for some seconds, no lease that seems expired is taken over.
 create function targeting_mcp.is_new() returns boolean language plpgsql as $$
 declare
   mine text := left(pg_walfile_name(pg_current_wal_lsn()), 8);
@@ -146,16 +147,18 @@ begin
   );
 end $$;
 
--- Whether a process shows no sign of life. After a start of the server all of them have to show one again first. Those
--- below 0 cannot show any: a pooler shares their sessions. A start that lies ahead was before the clock was set back.
+-- Returns whether a process does not seem to live. After a start of the server, all processes first get time to show that
+-- they live. Those with a number below 0 never can, because a pooler shares their sessions. If the server seems to have
+-- started in the future, its clock was set back, and this wait is skipped.
 create function targeting_mcp.is_gone(worker int) returns boolean language sql volatile as $$
   select worker > 0
     and pg_postmaster_start_time() not between clock_timestamp() - interval '5 seconds' and clock_timestamp()
     and pg_try_advisory_xact_lock_shared(1953325936, worker)
 $$;
 
--- Takes a lease: no row while another holding has it. A holder that did not give it back may still be there. One that
--- asks again, since the answer was lost, has it. An end that lies far ahead was there before the clock was set back.
+-- Takes a lease. Returns no row while another process holds it. If the previous holder did not release it, that holder may
+-- still run. A process that repeats the request because the answer was lost gets the lease that it already holds. If a
+-- lease seems to end far in the future, the clock was set back, and the lease can be taken over.
 create function targeting_mcp.take(a_name text, a_worker int, a_token uuid, ttl interval)
 returns table (new_epoch bigint, taken_over boolean, was_unsettled boolean, asked_before bigint) language plpgsql as $$
 declare
@@ -188,7 +191,7 @@ begin
   return query select held.epoch + 1, is_silent, held.unsettled or is_silent, held.asked;
 end $$;
 
--- Renews a lease; no row where another holding has it. Gives how often others asked for it.
+-- Renews a lease. Returns how often other processes have asked for it. Returns no row if another process holds it.
 create function targeting_mcp.renew(a_name text, a_token uuid, ttl interval)
 returns table (epoch bigint, asked bigint) language sql as $$
   update targeting_mcp.lease l set until = clock_timestamp() + ttl
@@ -196,9 +199,9 @@ returns table (epoch bigint, asked bigint) language sql as $$
     returning l.epoch, l.asked
 $$;
 
--- Appends to a journal in one commit, and renews the lease of the run and the turn to write to its project. Refuses
--- a process that has lost one of them, and a journal that is not where it should be. An append whose answer was lost may be
--- made again.
+-- Appends an entry to a journal, and renews the lease of the run and the write lock of its project in the same commit.
+-- Refuses a process that has lost one of them, and an entry that is not the next one of the journal. An append may be
+-- repeated if its answer was lost.
 create function targeting_mcp.append(
   a_run text, a_lease text, a_token uuid, a_seq bigint, a_body bytea, a_turn text, a_turn_token uuid, ttl interval
 ) returns table (result text, turn_asked bigint, seq_now bigint, stop_asked boolean) language plpgsql as $$
@@ -206,10 +209,10 @@ declare
   my_epoch bigint;
   turn_asks bigint := 0;
   found_seq bigint;
-  -- Unknown where nothing is appended.
+    -- Stays unknown if nothing is appended.
   is_to_stop boolean;
 begin
-  -- Through a pooler the setting of a session says nothing.
+    -- A pooler can reset the setting of the session, so it is checked here.
   if current_setting('synchronous_commit') = 'off' then perform set_config('synchronous_commit', 'on', true); end if;
   select r.epoch into my_epoch from targeting_mcp.renew(a_lease, a_token, ttl) r;
   if not found then
@@ -239,7 +242,7 @@ begin
       return;
     end if;
     insert into targeting_mcp.entry (run, seq, late, epoch, body) values (a_run, a_seq, 0, my_epoch, a_body);
-    -- Who asks to stop a run locks its row before, so that what is not seen here is asked after this has been committed.
+        -- A request to stop locks the row of the run first. So a request that is not seen here is made after this commit.
     is_to_stop := exists (select from targeting_mcp.stop_wish where run = a_run);
   end if;
   return query select 'ok', turn_asks, a_seq + 1, is_to_stop;
@@ -247,12 +250,12 @@ end $$;
 `;
 
 /**
- * The migrations of the tables, by number, starting at 1. A released migration is never changed. Migrations only add,
- * so that replicas of two versions work side by side.
+ * The migrations of the tables, numbered from 1. A released migration is never changed. Migrations only add things, so
+ * that processes of two versions can work at the same time.
  */
 export const MIGRATIONS: readonly string[] = [FIRST];
 
-/** The advisory lock that protects changes of the tables. */
+/** The key of the advisory lock that is held during a migration. */
 const MIGRATING = "1953325936, 0";
 
 const THERE = `select to_regnamespace('${SCHEMA}') is not null as schema, to_regclass('${SCHEMA}.migration') is not null as tables`;
@@ -260,22 +263,22 @@ const THERE = `select to_regnamespace('${SCHEMA}') is not null as schema, to_reg
 const LAST = `select coalesce(max(number), 0) as found from ${SCHEMA}.migration`;
 
 export interface Tables {
-  /** The number of the last migration; 0 without tables. */
+  /** The number of the last applied migration. 0 if there are no tables. */
   readonly found: number;
   readonly wanted: number;
 }
 
 /**
- * Migrates the tables in one transaction, so that no lock remains even behind a pooler. Several processes may call it
- * at once. Returns the version before.
+ * Migrates the tables in one transaction, so that no lock remains, even behind a pooler. Several processes may call
+ * this at the same time. Returns the state before the migration.
  */
 export async function migrate(database: Pick<Database, "direct">): Promise<Tables> {
   const client = await database.direct();
   try {
     await client.query("begin");
     await client.query(`select pg_advisory_xact_lock(${MIGRATING})`);
-    // "create … if not exists" needs rights even if the object exists. A role that owns only the schema may not create
-    // another one.
+    // "create … if not exists" requires the right to create, even if the object exists. A role that only owns the
+    // schema does not have this right for schemas.
     const { rows: there } = await client.query<{ schema: boolean; tables: boolean }>(THERE);
     if (there[0]?.schema !== true) await client.query(`create schema ${SCHEMA}`);
     if (there[0]?.tables !== true) {
@@ -296,7 +299,7 @@ export async function migrate(database: Pick<Database, "direct">): Promise<Table
   }
 }
 
-/** Returns the version of the tables without changing anything. */
+/** Returns the version of the tables. Changes nothing. */
 export async function tablesOf(database: Pick<Database, "rows">): Promise<Tables> {
   const wanted = MIGRATIONS.length;
   const [there] = await database.rows<{ is: boolean }>(`select to_regclass('${SCHEMA}.migration') is not null as is`);
@@ -305,16 +308,16 @@ export async function tablesOf(database: Pick<Database, "rows">): Promise<Tables
   return { found: last?.found ?? 0, wanted };
 }
 
-/** Throws a RunStoreError if this version cannot work with the tables. Tables of the next version are allowed. */
+/** Throws a RunStoreError if this version cannot work with the tables. It can work with those of the next version. */
 export function checkTables({ found, wanted }: Tables): void {
   if (found < wanted) {
-    const which = found === 0 ? "has no tables yet" : `has tables of an older version (${found}, ${wanted} is needed)`;
+    const which = found === 0 ? "has no tables yet" : `has tables of version ${found}, but version ${wanted} is needed`;
     throw new RunStoreError(`the database of TARGETING_MCP_STORE ${which}`, "Run targeting-mcp migrate.");
   }
   if (found > wanted + 1) {
     throw new RunStoreError(
-      `the tables of TARGETING_MCP_STORE are of a much newer version (${found}, this one knows ${wanted})`,
-      "Use that version of targeting-mcp.",
+      `the tables of TARGETING_MCP_STORE have the newer version ${found}; this server knows version ${wanted}`,
+      "Use a newer version of targeting-mcp.",
     );
   }
 }

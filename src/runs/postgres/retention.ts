@@ -6,13 +6,16 @@ import { type RetentionWatch, retentionWatch, seenClock } from "../retention-clo
 import type { Database } from "./database.ts";
 
 const DAY_MS = 86_400_000;
-/** A small number, so that nothing waits for the removal. Rows that another process is removing are skipped. */
+/**
+ * How many rows one statement removes: few, so that nothing waits for it. Rows that another process removes are
+ * skipped.
+ */
 const AT_ONCE = 50;
 const MAX_STORED_CONFIRMATIONS = 1000;
 const CONTENTS_AT_ONCE = 500;
-/** The maximum stored Context IDs of all projects together, in characters. */
+/** The maximum size of the stored Context IDs of all projects together, in characters. */
 const MAX_CONTENTS = 1_073_741_824;
-/** The delay between the end of a run and counting its caller's runs, in milliseconds. */
+/** How long after the end of a run its caller's runs are checked, in milliseconds. */
 const SOON_MS = 1000;
 
 const HELD = "exists (select from targeting_mcp.part p where p.run = r.id and p.name = 'removed')";
@@ -21,11 +24,11 @@ const removing = (which: string): string =>
      select r.id from targeting_mcp.run r where ${which} order by r.id limit ${AT_ONCE} for update skip locked
    ) returning id`;
 
-/** Runs at rest that are too old. */
+/** Removes finished runs that are too old. */
 const OLD = removing("not r.open and r.id < $1");
 /**
- * A caller's runs at rest beyond the newest ones. Runs that store removed objects are deleted by age alone. Runs
- * created while a clock was ahead do not count as the newest.
+ * Removes finished runs of a caller, except for the newest ones. Runs that store removed data are removed by age alone.
+ * Runs that were created while a clock was ahead do not count as the newest.
  */
 const BEYOND = removing(
   `not r.open and r.caller = $1 and not ${HELD} and r.id < (
@@ -33,11 +36,14 @@ const BEYOND = removing(
      order by r.id desc offset $2 limit 1
    )`,
 );
-/** The size of a run in bytes: its call, its journal, and its other parts. */
+/** The size of a run in bytes: its call, its journal, and its parts. */
 const BYTES = `octet_length(r.header) + r.bytes + coalesce((
   select sum(octet_length(p.bytes)) from targeting_mcp.piece p where p.run = r.id
 ), 0)`;
-/** A caller's runs at rest beyond the maximum bytes, newest first. Excludes runs created while a clock was ahead. */
+/**
+ * Removes the oldest finished runs of a caller if all of them exceed the maximum size. Ignores runs that were created
+ * while a clock was ahead.
+ */
 const BEYOND_BYTES = removing(
   `r.id in (
      select w.id from (
@@ -46,13 +52,13 @@ const BEYOND_BYTES = removing(
      ) w where w.so_far > $2
    )`,
 );
-/** Plans that nobody has confirmed. */
+/** Removes plans that nobody has approved. */
 const PLANNED = removing(
   `r.open and r.status in ('planning', 'planned', 'waiting') and r.id < $1 and not exists (
      select from targeting_mcp.lease l where l.name = 'run:' || r.id and not l.released and l.until > clock_timestamp()
    )`,
 );
-/** Leases of deleted runs. */
+/** Removes the leases of removed runs. */
 const LEASES = `
   delete from targeting_mcp.lease where name in (
     select l.name from targeting_mcp.lease l
@@ -60,7 +66,7 @@ const LEASES = `
       and not exists (select from targeting_mcp.run r where r.id = split_part(l.name, ':', 2))
     limit ${AT_ONCE}
   ) returning name as id`;
-/** Context IDs that were stored long ago, or that exceed the maximum for all projects. The newest stay. */
+/** Removes Context IDs that are old, and the oldest ones if those of all projects exceed the maximum size. */
 const CONTENTS = `
   delete from targeting_mcp.content where (project, option) in (
     select project, option from (
@@ -69,7 +75,7 @@ const CONTENTS = `
       from targeting_mcp.content
     ) c where c.kept_at < to_timestamp($1 / 1000.0) or c.so_far > $2 limit ${CONTENTS_AT_ONCE}
   ) returning option as id`;
-/** Lists each caller once without reading every run. */
+/** Returns each caller once, without reading all runs. */
 const CALLERS = `
   with recursive known as (
     (select caller from targeting_mcp.run order by caller limit 1)
@@ -80,16 +86,14 @@ const CALLERS = `
 
 export type Sweeper = ReturnType<typeof sweeper>;
 
-/** The name of the setting that stores the state of the clock. */
+/** The name of the setting that stores the last reading of the clock. */
 const CLOCK = "clock of retention";
 const READ_CLOCK = "select value from targeting_mcp.setting where name = $1";
 const STORE_CLOCK =
   "insert into targeting_mcp.setting values ($1, $2) on conflict (name) do update set value = excluded.value";
 const DATABASE_TIME = "select (extract(epoch from clock_timestamp()) * 1000)::float8 as time";
 
-/**
- * Returns the clock that decides which runs of a database are removed. The clock of the database must agree with it.
- */
+/** Watches the clock that decides which runs are removed. It is compared with the clock of the database. */
 function clockOf(database: Database, keep: Retention, clock: Clock): RetentionWatch {
   return retentionWatch({
     clock,
@@ -110,8 +114,8 @@ function clockOf(database: Database, keep: Retention, clock: Clock): RetentionWa
 }
 
 /**
- * Removes runs that need not be stored any longer, with all their parts. Works in the background in small steps. No run
- * is removed while the clock is in doubt.
+ * Removes runs that are stored for longer than necessary, with their parts. Works in the background in small steps. No
+ * run is removed while the clock is in doubt.
  */
 export function sweeper(database: Database, keep: Retention, clock: Clock) {
   const waiting = new Set<string>();
@@ -152,10 +156,10 @@ export function sweeper(database: Database, keep: Retention, clock: Clock) {
     if (clock.now() - sweptAt >= DAY_MS) await all();
   };
   return {
-    /** Schedules the removal of superfluous runs of a caller whose run has come to rest. */
+    /** Schedules a check of a caller's runs, because one of them is finished. */
     rested(caller: string): void {
       waiting.add(caller);
-      // A run that cannot be removed now is removed after a later run.
+      // If a run cannot be removed now, the end of a later run triggers another attempt.
       if (!isClosed) timer ??= setTimeout(() => void sweep().catch(() => undefined), SOON_MS).unref();
     },
     all,

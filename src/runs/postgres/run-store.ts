@@ -26,11 +26,11 @@ import type { Sweeper } from "./retention.ts";
 
 const ENTRIES_AT_ONCE = 50;
 const LISTED_AT_ONCE = 200;
-/** The maximum number of runs that a search for unfinished runs reads. */
+/** The maximum number of runs that a query for unfinished runs returns. */
 const MAX_UNFINISHED = 1000;
-/** Greater than every run ID. */
+/** This text sorts after every run ID. */
 const AFTER_ALL = "~";
-/** An orphaned run counts as executed if a process that claims it was seen within this time. */
+/** An orphaned run counts as executed if a process that claims runs of its project was seen within this time. */
 const SEEN_WITHIN = "30 seconds";
 
 /** Stores runs in a database that processes on several machines share. */
@@ -111,14 +111,14 @@ function callEnds(clock: LeasesOf["clock"]): AbortSignal {
   const until = callUntil();
   if (until === undefined) return controller.signal;
   const late = new StoreUnavailableError(
-    "other calls like this one held their turn for as long as it may take; nothing was sent for this call",
+    "identical calls were being handled during the whole waiting time; nothing was sent for this call",
     "Make the call again.",
   );
   setTimeout(() => controller.abort(late), Math.max(0, until - clock.monotonic())).unref();
   return controller.signal;
 }
 
-/** A run is executed if its lease is held, or if a live process claims it by itself and may execute it. */
+/** A run is executed if its lease is held, or if a living process claims runs of its project and may execute it. */
 const IS_DRIVEN = `
   select exists (
     select from targeting_mcp.lease where name = $2 and not released and until > clock_timestamp()
@@ -131,7 +131,7 @@ const IS_DRIVEN = `
 function stopRequestStore(database: Database): StopStore {
   return {
     async ask(runId) {
-      // An append to the run either sees the request, or was committed before this resolves.
+      // An entry that is appended at the same time either sees this request or is committed before this resolves.
       await database.rows(
         `with run as (select id from targeting_mcp.run where id = $1 for no key update),
            made as (insert into targeting_mcp.stop_wish select id, $2 from run on conflict do nothing)
@@ -147,7 +147,10 @@ function stopRequestStore(database: Database): StopStore {
   };
 }
 
-/** With a lease, only if the lease is held. Recognises an update that is repeated because its answer was lost. */
+/**
+ * Replaces a record. If a lease is given, it must be held. An update that is repeated because its answer was lost
+ * succeeds.
+ */
 const UPDATE = `
   update targeting_mcp.run set version = $2, version_by = $3, status = $4, record = $5, open = $6, changes = changes + 1
   where id = $1 and (version = $2::bigint - 1 or version = $2 and version_by = $3) and ($7::text is null or exists (
@@ -175,7 +178,7 @@ async function idsOf(database: Database, query: string, values: readonly unknown
   return (await database.rows<{ id: string }>(query, values)).map(({ id }) => id);
 }
 
-/** Whether the journal of the run `r` contains all that was appended to it. */
+/** Whether the journal of run `r` contains everything that was appended to it. */
 const IS_WHOLE = `(
   select count(*) = r.seq + r.late and coalesce(sum(octet_length(e.body)) filter (where e.late = 0), 0) = r.bytes
   from targeting_mcp.entry e where e.run = r.id
@@ -197,7 +200,7 @@ async function readRun(database: Database, runId: string): Promise<StoredRun | u
   };
 }
 
-/** Reads the record of a run. It notes if the journal of the run does not match it. */
+/** Reads the record of a run. If the journal is incomplete, the summary in the record says so. */
 async function recordOf(database: Database, runId: string): Promise<RunRecord | undefined> {
   const [found] = await database.rows<StoredRecord & { whole: boolean }>(
     `select record, version, status not in ${AT_REST} or ${IS_WHOLE} as whole from targeting_mcp.run r where id = $1`,
@@ -209,18 +212,18 @@ async function recordOf(database: Database, runId: string): Promise<RunRecord | 
   return rest === undefined || found.whole ? record : { ...record, rest: { ...rest, isDamaged: true } };
 }
 
-/** The statuses in which a run's summary is read. */
+/** The statuses of runs at rest, whose summary is used. */
 const AT_REST = "('interrupted', 'finished', 'cancelled', 'declined', 'expired')";
 
 type StoredRecord = { readonly record: string | null; readonly version: string };
 
-/** Returns the record in a row. An unreadable record counts as that of a started run: the journal shows its status. */
+/** Returns the record in a row. If it cannot be read, the run counts as started, and its journal shows its status. */
 function recordIn({ record, version }: StoredRecord): RunRecord {
   if (record === null) return CREATED;
   return runRecord.safeParse(parseJson(record)).data ?? { version: Number(version), status: "running" };
 }
 
-/** Reads the appended pieces in order. Late pieces of a previous driver stay at their position. */
+/** Returns the bodies of the journal entries in order. Late entries of a previous executor stay at their position. */
 async function* entryBodies(database: Database, runId: string): AsyncGenerator<Uint8Array> {
   let [seq, late] = ["-1", 0];
   for (;;) {
@@ -303,13 +306,13 @@ interface Appended {
   readonly result: "ok" | "run lost" | "turn lost" | "elsewhere";
   readonly turn_asked: string;
   readonly seq_now: string;
-  /** Null if nothing was appended. */
+  /** Whether the run was asked to stop before this. Null if nothing was appended. */
   readonly stop_asked: boolean | null;
 }
 
 /**
- * Opens a journal for appending under a lease of this store. While the database is away, an append waits for it until
- * the lease is known to be lost. API answers that arrive meanwhile are retained and never requested again.
+ * Opens a journal for appending. The lease must be one of this store. While the database cannot be reached, an append
+ * waits until the lease is known to be lost. API answers that arrive meanwhile stay in memory and are written later.
  */
 async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Promise<RunJournal> {
   const lease = storedLease(given);
@@ -317,12 +320,11 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
   let seq = BigInt(found?.seq ?? "0");
   let waiting: Buffer[] = [];
   let turns: Promise<unknown> = Promise.resolve();
-  /** Entries were lost when nobody waited for it. The next append throws this. */
+  /** Set when entries were lost and no call waited for them. The next append throws it. */
   let lost: LostEntriesError | undefined;
 
   /**
-   * One commit: appends the waiting entries and renews the leases. Returns whether a stop of the run was requested
-   * before.
+   * Appends the waiting entries and renews the leases, in one commit. Returns whether the run was asked to stop before.
    */
   const append = async (turn: StoredLease | undefined): Promise<boolean | undefined> => {
     lease.lost.throwIfAborted();
@@ -340,7 +342,7 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
     if (row?.result === "run lost") throw lease.lose();
     if (row?.result === "turn lost" && turn !== undefined) throw turn.lose();
     if (row?.result !== "ok") {
-      // Later entries, such as the reason for stopping, follow the ones already there.
+      // Later entries, such as the reason for stopping, are appended after the entries that are in the database.
       waiting = [];
       seq = BigInt(row?.seq_now ?? seq);
       throw behind(runId);
@@ -364,7 +366,7 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
       const note = (thrown: unknown): void => {
         if (thrown instanceof LostEntriesError) lost = thrown;
       };
-      // A call only waits: an append that ends with its time would be repeated with other entries.
+      // The write does not end with the call. A write that was cut off would be repeated with other entries.
       const written = beyondCall(() => (waiting.length === 0 ? turns : inTurn().catch(note)));
       await inCallTime(written, of.clock);
     },
@@ -378,7 +380,7 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
         const intent = readClocks(of.clock);
         stopAsked = (await inTurn(other)) ?? stopAsked;
         if (other === undefined && turn !== lease) await turn.renew();
-        // If the database was away meanwhile, the readings are too old by now.
+        // If the database could not be reached for a while, the readings are too old now, so they are taken again.
         if (isFresh(intent, of.clock)) return stopAsked === undefined ? intent : { ...intent, stopAsked };
       }
     },
@@ -396,11 +398,11 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
   };
 }
 
-/** After a failover that lost entries, the journal lacks entries that were acknowledged. */
+/** Returns the error for a journal that lacks confirmed entries, for example after a failover. */
 function behind(runId: string): LostEntriesError {
-  const remedy = "look at what was applied before it is resumed";
+  const remedy = "look at what was applied before you resume the run";
   return new LostEntriesError(
-    `the store has lost entries of run ${runId} that it had acknowledged, as in a failover to a standby that was behind: ${remedy}`,
+    `the store has lost confirmed entries of run ${runId}, as in a failover to a standby that was behind: ${remedy}`,
     `Use list_options: ${remedy}.`,
   );
 }

@@ -14,8 +14,8 @@ import { RunStoreError } from "../store.ts";
 import { type Database, IS_NAMED, ONCE } from "./database.ts";
 
 /**
- * The maximum length of stored contents, in characters of JSON. Longer contents are read from the service each time,
- * because their statement would take too long.
+ * The maximum length of stored Context IDs of one option, in characters of JSON. Longer ones are read from the service
+ * each time, because storing them would take too long.
  */
 const MAX_CHARACTERS = 4 * 1_048_576;
 const AT_ONCE = 100;
@@ -29,7 +29,8 @@ interface Row {
 }
 
 /**
- * Stores contents in the database, for all processes of the cluster. Requests of the same moment share one statement.
+ * Stores the Context IDs of options in the database, for all processes. Requests that arrive together share one
+ * statement.
  */
 export function storedContents(
   database: Database,
@@ -41,14 +42,14 @@ export function storedContents(
       .rows<Row & { readonly [column: string]: string }>(
         "select option, record, ids from targeting_mcp.content where project = $1 and option = any($2)",
         [project, options.map(({ optionId }) => optionId)],
-        // Reading from the service again costs less than waiting.
+        // No retry: reading from the service costs less than waiting for the database.
         ONCE,
       )
       .catch(onProblem);
     return new Map((rows ?? []).map((row) => [row.option, row]));
   });
   const keep = gathered(async (rows: readonly Row[]) => {
-    // A statement may contain each option only once.
+    // One statement must not contain the same option twice.
     const last = [...new Map(rows.map((row) => [row.option, row])).values()];
     await database
       .rows(
@@ -63,7 +64,7 @@ export function storedContents(
       .catch(onProblem);
   });
   return {
-    // Every read queries the database.
+    // Nothing is cached here: every read queries the database.
     refresh: async () => {},
     async get(option) {
       const row = (await find(option)).get(option.optionId);
@@ -83,7 +84,7 @@ function recordOf({ targetingId, updatedAt, contextCount }: SeenOption): string 
   return JSON.stringify([targetingId, updatedAt, contextCount]);
 }
 
-/** Combines single requests into work on many: all requests that arrive before the work begins. */
+/** Combines single requests. All requests that arrive before `work` begins are passed to it together. */
 function gathered<One, Done>(work: (all: readonly One[]) => Promise<Done>): (one: One) => Promise<Done> {
   let waiting: { readonly all: One[]; readonly done: Promise<Done> } | undefined;
   return (one) => {
@@ -102,7 +103,7 @@ function gathered<One, Done>(work: (all: readonly One[]) => Promise<Done>): (one
   }
 }
 
-/** Returns the targetings of a project that any process has seen. */
+/** Returns the targetings of a project that any of the processes has seen. */
 export function storedNames(database: Database, project: string, now: () => number): TargetingMemory {
   const recent = async (): Promise<readonly SeenTargeting[]> => {
     const rows = await database.rows<{ id: string; name: string; seen_at: string }>(
@@ -183,8 +184,8 @@ async function textOf(database: Database, query: string, values: readonly unknow
 const KEY_BYTES = 32;
 
 /**
- * Returns the key that the processes of a store share. Creates it at the first use. Throws a RunStoreError if they use
- * another key.
+ * Returns the key that the processes of a store share. It is created on first use. Throws a RunStoreError if other
+ * processes use another key.
  */
 export async function storedSealKey(database: Database): Promise<Uint8Array> {
   const key = Buffer.from(await kept(database, "seal key", randomBytes(KEY_BYTES).toString("base64")), "base64");
@@ -193,19 +194,19 @@ export async function storedSealKey(database: Database): Promise<Uint8Array> {
 }
 
 /**
- * Throws a RunStoreError if the processes of a store use another key, since they could not verify each other's
+ * Throws a RunStoreError if other processes of the store use another key. They could not verify each other's
  * signatures.
  */
 export async function checkSealKey(database: Database, key: Uint8Array): Promise<void> {
   const hash = createHash("sha256").update(key).digest("hex");
   if ((await kept(database, "hash of the seal key", hash)) === hash) return;
   throw new RunStoreError(
-    "the processes that share the store of TARGETING_MCP_STORE seal with another key",
-    "Set the same TARGETING_MCP_SEAL_KEY for all of them, or for none.",
+    "the other processes that share the store of TARGETING_MCP_STORE sign with another key",
+    "Set the same TARGETING_MCP_SEAL_KEY for all processes, or for none.",
   );
 }
 
-/** Returns the value of a setting. Stores the given value if there is none yet. */
+/** Returns the stored value of a setting. If there is none, stores and returns the given value. */
 async function kept(database: Database, name: string, value: string): Promise<string> {
   await database.rows("insert into targeting_mcp.setting values ($1, $2) on conflict do nothing", [name, value]);
   const query = "select value from targeting_mcp.setting where name = $1";

@@ -8,15 +8,15 @@ const AGAIN_MS = 500;
 
 interface StartOptions {
   readonly migrates: boolean;
-  /** How long to wait for a database that does not answer, in milliseconds. */
+  /** How long to wait for a database that cannot be reached, in milliseconds. */
   readonly waitMs: number;
   /** The key from the settings, in base64. */
   readonly sealKey?: string | undefined;
 }
 
 /**
- * Checks whether the database can be used. Returns descriptions of its weaknesses. Throws a RunStoreError if it stays
- * away, is too old or a standby, or its tables do not match.
+ * Checks whether the database can be used. Returns its weaknesses, as sentences. Throws a RunStoreError if it cannot be
+ * reached, is too old, is a standby, or has other tables.
  */
 export async function prepareStore(where: DatabaseOptions, options: StartOptions): Promise<readonly string[]> {
   return opened(where, async (database) => {
@@ -30,7 +30,7 @@ export async function prepareStore(where: DatabaseOptions, options: StartOptions
   });
 }
 
-/** Migrates the tables. Returns their version before. */
+/** Migrates the tables. Returns their version before the migration. */
 export function migrateStore(where: DatabaseOptions): Promise<Tables> {
   return opened(where, (database) => answered(() => migrate(database), 0));
 }
@@ -51,7 +51,7 @@ function answered<T>(work: () => Promise<T>, waitMs: number): Promise<T> {
 
 interface StoredTables extends Tables {
   readonly runs: number;
-  /** The size on disk of each table with its indexes, in bytes. */
+  /** The size of each table on disk, including its indexes, in bytes. */
   readonly bytes: Readonly<Record<string, number>>;
 }
 
@@ -60,7 +60,7 @@ export interface FoundStore extends Partial<Pick<ProbedServer, "server">>, Pick<
   readonly problem?: RunStoreError;
 }
 
-/** Inspects a store without changing anything. Does not wait for a store that is away. */
+/** Inspects a store without changing anything. Does not wait if the store cannot be reached. */
 export function lookAtStore(where: DatabaseOptions): Promise<FoundStore> {
   return opened(where, async (database) => {
     let found: FoundStore = { weaknesses: [] };
@@ -91,7 +91,7 @@ async function sizesOf(database: Database): Promise<Pick<StoredTables, "runs" | 
   return sizes ?? NOTHING;
 }
 
-/** Earlier versions of the server lack features that the tables need. */
+/** The oldest supported version of PostgreSQL. Earlier versions lack features that the tables need. */
 const OLDEST = 140_000;
 
 interface Probed {
@@ -104,7 +104,10 @@ interface Probed {
   readonly asynchronous: boolean;
 }
 
-/** Only some roles may see which standbys are synchronous; every role can see that none is required. */
+/**
+ * Reads the settings of the server. Only some roles can see which standbys are synchronous, but every role can see
+ * whether any must be.
+ */
 const PROBE = `
   select current_setting('server_version_num')::int as number, current_setting('server_version') as version,
     pg_is_in_recovery() as standby, current_setting('fsync') as fsync,
@@ -116,7 +119,7 @@ const PROBE = `
 
 interface ProbedServer {
   readonly server: string;
-  /** Settings that may lose acknowledged data, described with the name of the PostgreSQL setting. */
+  /** Settings that can lose confirmed data. Each text names the PostgreSQL setting. */
   readonly weaknesses: readonly string[];
   readonly unfit?: RunStoreError;
 }
@@ -125,14 +128,20 @@ async function probeServer(database: Pick<Database, "direct">): Promise<ProbedSe
   const client = await database.direct();
   try {
     const [probed] = (await client.query<Probed & { [column: string]: unknown }>(PROBE)).rows;
-    if (probed === undefined) throw new RunStoreError("the database tells nothing about itself", "Is it PostgreSQL?");
+    if (probed === undefined) {
+      throw new RunStoreError(
+        "the database did not report its version",
+        "Set TARGETING_MCP_STORE to the address of a PostgreSQL server.",
+      );
+    }
     const server = `PostgreSQL ${probed.version}`;
     const unfit =
       probed.number < OLDEST ? `it is ${server}` : probed.standby ? "it is a standby, which takes no writes" : "";
     const weaknesses = [...weaknessesOf(probed), ...((await locksExclude(database)) ? [] : [POOLED])];
     if (unfit === "") return { server, weaknesses };
     const words = `the database of TARGETING_MCP_STORE cannot be used: ${unfit}`;
-    return { server, weaknesses, unfit: new RunStoreError(words, "Name the primary of a PostgreSQL 14 or newer.") };
+    const remedy = "Set TARGETING_MCP_STORE to the primary server of PostgreSQL 14 or newer.";
+    return { server, weaknesses, unfit: new RunStoreError(words, remedy) };
   } finally {
     await client.end();
   }
@@ -140,29 +149,29 @@ async function probeServer(database: Pick<Database, "direct">): Promise<ProbedSe
 
 function weaknessesOf(probed: Probed): readonly string[] {
   const weak: readonly (readonly [boolean, string])[] = [
-    [probed.fsync === "off", "fsync is off in PostgreSQL: a loss of power loses runs and their journals"],
-    [probed.full_page_writes === "off", "full_page_writes is off in PostgreSQL: a loss of power may damage the tables"],
+    [probed.fsync === "off", "fsync is off in PostgreSQL: a power failure can lose runs and their journals"],
+    [probed.full_page_writes === "off", "full_page_writes is off in PostgreSQL: a power failure can damage the tables"],
     [
       probed.synchronous_commit === "off",
-      "synchronous_commit is off for this role or database: it is switched on for this server's sessions",
+      "synchronous_commit is off for this role or database: this server switches it on for its own sessions",
     ],
     [
       probed.asynchronous,
-      "a standby of PostgreSQL is asynchronous: a failover to it loses what was journaled last (synchronous_standby_names)",
+      "a standby of PostgreSQL is asynchronous: a failover to it can lose the last journal entries (synchronous_standby_names)",
     ],
   ];
   return weak.flatMap(([is, words]) => (is ? [words] : []));
 }
 
 const POOLED =
-  "advisory locks do not exclude: a pooler in transaction mode lies between, so that a dead process is noticed only when its leases expire (TARGETING_MCP_STORE_LISTEN names a direct address)";
+  "advisory locks have no effect, because a pooler in transaction mode is used: a dead process is noticed only when its leases expire (set TARGETING_MCP_STORE_LISTEN to a direct address)";
 
-/** Returns whether the lock of one session excludes another session. It does not if a pooler shares sessions. */
+/** Returns whether a lock of one session keeps another session out. It does not if a pooler shares sessions. */
 async function locksExclude(database: Pick<Database, "direct">): Promise<boolean> {
   const one = await database.direct();
   const other = await database.direct();
   try {
-    // Two processes may probe at once, so each probe uses a random number.
+    // Two processes may check at the same time, so each check uses a random number.
     const number = Math.floor(Math.random() * 2 ** 31);
     await one.query("select pg_advisory_lock(1953325937, $1)", [number]);
     const query = "select pg_try_advisory_lock(1953325937, $1) as free";
@@ -172,7 +181,7 @@ async function locksExclude(database: Pick<Database, "direct">): Promise<boolean
   }
 }
 
-/** The tables and sequences on which the role lacks rights. */
+/** The tables and sequences for which the role lacks a right. */
 const LACKING = `
   select string_agg(distinct c.relname, ', ') as tables
   from pg_class c, unnest(array['select', 'insert', 'update', 'delete']) as needed
@@ -181,7 +190,7 @@ const LACKING = `
     when 'S' then c.relname = 'worker_number' and not has_sequence_privilege(c.oid, 'usage')
     else false end`;
 
-/** Throws a RunStoreError if the role lacks rights on the tables. */
+/** Throws a RunStoreError if the role lacks rights on tables or sequences. */
 async function checkRights(database: Pick<Database, "rows">): Promise<void> {
   const [lacking] = await database.rows<{ tables: string | null }>(LACKING);
   if (typeof lacking?.tables !== "string") return;

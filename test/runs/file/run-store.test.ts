@@ -106,7 +106,7 @@ describe("runs that may be unfinished are found", () => {
   test("where the index cannot be kept that is said, since a run without a mark would not be found", async () => {
     const folder = await newFolder();
     await writeFile(join(folder, "calls"), "a file, where a folder should be");
-    await expect(storeIn(folder).create(headerOf(newRunId()))).rejects.toThrow(`runs cannot be kept in ${folder}`);
+    await expect(storeIn(folder).create(headerOf(newRunId()))).rejects.toThrow(`runs cannot be stored in ${folder}`);
   });
 
   test("where the process died between the summary and the mark, it is looked at, and no more", async () => {
@@ -261,7 +261,7 @@ describe("where the clock is wrong", () => {
     const store = storeIn(folder, ahead, keep);
     store.retention?.onDoubt((doubt) => told.push(doubt));
     await store.tidy();
-    expect(told).toEqual([expect.stringContaining("the clock of this machine went from 2027-01-15 to 2027-02-24")]);
+    expect(told).toEqual([expect.stringContaining("the clock of this machine jumped from 2027-01-15 to 2027-02-24")]);
     for (let made = 0; made < 5; made += 1) runs.push(await madeAt(folder, ahead + made, keep, false));
     for (let made = 1; made < 6; made += 1) runs.push(await madeAt(folder, NOW + made, keep, false));
     expect(await runsIn(folder)).toEqual(runs.toSorted().reverse());

@@ -51,8 +51,8 @@ describe("a key that cannot be used names its path and what to do", () => {
     const thrown: unknown = await sealKeyIn(dirname(file)).catch((error: unknown) => error);
     expect(thrown).toBeInstanceOf(RunStoreError);
     expect(thrown).toMatchObject({
-      message: `the key that seals confirmations cannot be kept in ${file}: ${why}`,
-      remedy: expect.stringContaining("or remove it: then a new key is created"),
+      message: `the key that signs confirmations cannot be stored in ${file}: ${why}`,
+      remedy: expect.stringContaining("or remove it. A new key is then created"),
     });
   });
 });
