@@ -409,7 +409,7 @@ export type EndedRun = Pick<RunSummary, "status" | "open"> & { readonly runId: s
 
 /** How many earlier runs of the same call are checked. */
 const RECENT_RUNS = 50;
-/** How long a declined call stays declined, in milliseconds: as long as a question to the client may be answered. */
+/** A call that is repeated within this time after it was declined, in milliseconds, is answered as declined. */
 const DECLINED_MS = 600_000;
 /** A call that is repeated within this time, in milliseconds, resumes its interrupted run or reports its ended run. */
 const SAME_CALL_MS = 3_600_000;
