@@ -122,7 +122,7 @@ describe("a decision on the page over stdio", () => {
     for (const digest of ["another effect", ""]) {
       const refused = await person.press(runId, "approve", {}, { digest });
       expect({ digest, status: refused.status }).toEqual({ digest, status: 409 });
-      expect(await refused.text()).toContain("another effect");
+      expect(await refused.text()).toContain("different from what the page showed");
     }
     expect(await deletions()).toBe(0);
     expect((await person.press(runId, "approve")).status).toBe(200);
