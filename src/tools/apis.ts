@@ -11,8 +11,8 @@ import { LEAST_READ_MS, type TestBench, type ToolContext, type ToolServices } fr
 import { ToolError, type Toolset } from "./define-tool.ts";
 
 /**
- * Throws a ToolError if the address or the key of the tool's API is missing or invalid. For a tool of either API,
- * throws only if no API remains. Throws for every tool if a setting blocks all of them.
+ * Throws a ToolError if the address or key of the API that a tool needs is missing or invalid. A tool of toolset
+ * `either` needs only one of the two APIs. Throws for every tool if a setting that all tools need is invalid.
  */
 export function checkSettingsComplete(toolset: Toolset, { half, blocked, management, events }: ToolServices): void {
   const whole = management ?? events;
@@ -30,8 +30,8 @@ export function checkSettingsComplete(toolset: Toolset, { half, blocked, managem
 }
 
 /**
- * Returns the management API, for a tool that is listed only if that API is configured. Its reads end with the wait of
- * the call and then throw a DeadlineExceeded.
+ * Returns the management API for a call. Its reads are aborted when the call must be answered; they then throw a
+ * DeadlineExceeded. Tools that use it are listed only if it is configured.
  */
 export function managementOf(
   context: Pick<ToolContext, "management" | "arrivedAt" | "waitMs" | "clock">,
@@ -40,30 +40,36 @@ export function managementOf(
   return withDeadline(management.forCall?.() ?? management, context);
 }
 
-/** Returns the event API, for a tool that is listed only if that API is configured. */
+/** Returns the event API. Tools that use it are listed only if it is configured. */
 export function eventsOf({ events }: ToolContext): EventApi {
   return configured("event", events);
 }
 
-/** Returns the sandbox that event tests run against, for a tool that is listed only if the event API is configured. */
+/** Returns the sandbox in which event tests run. Tools that use it are listed only if the event API is configured. */
 export function testBenchOf({ testBench }: ToolContext): TestBench {
   const bench = configured("event", testBench);
-  return { ...bench, sandbox: lookedAt(bench.sandbox) };
+  return { ...bench, sandbox: withRefusalsExplained(bench.sandbox) };
 }
 
-/** Returns the address at which a generated page test expects the events of the page. Other formats need no address. */
+/**
+ * Returns the address to which a page must send its events during a generated Playwright test. The other formats do not
+ * use it.
+ */
 export async function emittedUrl(format: SuiteFormat, { testBench }: Pick<ToolServices, "testBench">): Promise<string> {
   return format !== "playwright" || testBench === undefined ? DEFAULT_SANDBOX_URL : testBench.url();
 }
 
-/** The default address of `targeting-mcp sandbox`. */
+/** Where `targeting-mcp sandbox` listens by default. */
 const DEFAULT_SANDBOX_URL = "http://127.0.0.1:4010";
 
-/** Returns the sandbox to inspect, for a tool that is listed only if one exists. Its reads end with the call's wait. */
+/**
+ * Returns the sandbox whose events are inspected. Its reads are aborted when the call must be answered. Tools that use
+ * it are listed only if there is a sandbox.
+ */
 export function sandboxOf(context: ToolContext): SandboxApi {
   const { sandbox } = context;
   if (sandbox !== undefined) {
-    const { events } = lookedAt(sandbox);
+    const { events } = withRefusalsExplained(sandbox);
     return {
       events: (query, options) =>
         withinWait(context, options?.signal, (signal) => events(query, { ...options, signal })),
@@ -72,7 +78,7 @@ export function sandboxOf(context: ToolContext): SandboxApi {
   throw new ToolError("no sandbox is configured", "Set TARGETING_MCP_SANDBOX_URL to the address of one.");
 }
 
-function lookedAt(sandbox: SandboxApi): SandboxApi {
+function withRefusalsExplained(sandbox: SandboxApi): SandboxApi {
   return {
     async events(query, options) {
       try {
@@ -88,17 +94,22 @@ function lookedAt(sandbox: SandboxApi): SandboxApi {
   };
 }
 
-/** Plans and starts changes, for a tool that is listed only if the management API is configured. */
+/**
+ * Returns the service that plans and starts changes. Tools that use it are listed only if the management API is
+ * configured.
+ */
 export function changesOf({ changes }: Pick<ToolServices, "changes">): Changes {
   return configured("management", changes);
 }
 
-/** Saves lists to files, for a tool that is listed only if the management API is configured. */
+/**
+ * Returns the service that saves lists to files. Tools that use it are listed only if the management API is configured.
+ */
 export function savesOf({ saves }: ToolContext): SaveRuns {
   return configured("management", saves);
 }
 
-/** Starts sending events, for a tool that is listed only if the event API is configured. */
+/** Returns the service that sends events. Tools that use it are listed only if the event API is configured. */
 export function sendingOf({ sending }: ToolContext): EventRuns {
   return configured("event", sending);
 }
@@ -113,15 +124,15 @@ function configured<Service>(api: keyof typeof SETTINGS, service: Service | unde
   throw new ToolError(`the ${api} API is not configured`, SETTINGS[api]);
 }
 
-/** A read was aborted because the call has taken as long as it may (`TARGETING_MCP_WAIT_MS`). */
+/** A read was aborted because the call must be answered now (`TARGETING_MCP_WAIT_MS`). */
 export class DeadlineExceeded extends ToolError {}
 
-/** The parts of a context that limit how long the reads of a call may take. */
+/** What determines when a call must be answered. */
 type Waiting = Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">;
 
 /**
- * Runs `read`, and aborts it when the call's time is over. Throws a DeadlineExceeded in that case; otherwise throws
- * what `read` throws. `signal` is the signal of the caller.
+ * Runs `read` and aborts it when the call must be answered. Throws a DeadlineExceeded then, and otherwise the errors of
+ * `read`. `signal` is aborted when the caller cancels.
  */
 export async function withinWait<Value>(
   { arrivedAt, waitMs, clock }: Waiting,
@@ -151,8 +162,8 @@ function tookTooLong(most: number): DeadlineExceeded {
 }
 
 /**
- * Returns what is read from a file, within the time of the call. Throws a DeadlineExceeded if that takes longer;
- * otherwise throws what the read throws. The read then continues in the background and changes nothing.
+ * Waits for `read` until the call must be answered, but at least one second. Throws a DeadlineExceeded if it takes
+ * longer, and otherwise the errors of `read`. A late read continues in the background and changes nothing.
  */
 export async function fileWithinWait<Value>(waiting: Waiting, read: Promise<Value>): Promise<Value> {
   const waitMs = Math.max(waiting.waitMs, LEAST_READ_MS);
@@ -167,7 +178,7 @@ export async function fileWithinWait<Value>(waiting: Waiting, read: Promise<Valu
   );
 }
 
-/** Returns what is read from a file, or undefined if that takes longer than the call may. The read then continues. */
+/** Waits for `read` until the call must be answered. Returns undefined if it takes longer; the read continues. */
 export async function undefinedIfLate<Value>({ arrivedAt, waitMs, clock }: Waiting, read: Promise<Value>) {
   const over = new AbortController();
   const late = clock.sleep(Math.max(0, arrivedAt + waitMs - clock.now()), over.signal).then(() => undefined);
@@ -179,7 +190,7 @@ export async function undefinedIfLate<Value>({ arrivedAt, waitMs, clock }: Waiti
   }
 }
 
-/** Returns the same API with reads that take no longer than a call may. */
+/** Returns an API whose reads are aborted when the call must be answered. */
 function withDeadline(api: ManagementApi, waiting: Waiting): ManagementApi {
   return aroundReads(api, (read, options) =>
     withinWait(waiting, options?.signal, (signal) => read({ ...options, signal })),

@@ -29,7 +29,6 @@ const input = () =>
     ...confirmationArgument(),
   });
 
-/** Applies a plan. */
 export const applyPlan = {
   name: "apply_plan",
   title: "Apply a plan",
@@ -47,7 +46,7 @@ export const applyPlan = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Finds a plan of `plan_targeting` or `undo_run`, or a dry run. Throws a ToolError if the run is neither. */
+/** Returns the run of a plan or dry run. Throws a ToolError if the run is neither. */
 export async function plannedRun(runId: string, context: ToolContext): Promise<ChangeRun> {
   const run = await ownRun(runId, context);
   if (isChangeRun(run) && (run.header.call.tool === "apply_plan" || run.header.dryRun)) return run;
@@ -57,7 +56,7 @@ export async function plannedRun(runId: string, context: ToolContext): Promise<C
   );
 }
 
-/** Applies a planned run, after a person's approval if it needs one. Reports a run that was started before. */
+/** Applies a planned run, with a person's approval if it needs one. If it was started before, reports that run. */
 export async function applyPlanned(runId: string, dryRun: boolean, context: ToolContext): Promise<ToolOutcome> {
   const run = await plannedRun(runId, context);
   if (run.status() !== "planned" && run.status() !== "needs_confirmation") {
@@ -130,9 +129,8 @@ async function carryOut(
 }
 
 /**
- * Continues to check a plan in the background if that takes longer than the call may. The caller receives the run.
- * After the check the run starts, or waits for approval if it takes something away. Throws a ToolError if the check
- * cannot continue without the call.
+ * Continues to check a plan in the background because the call must be answered. After the check the run starts, or
+ * waits for approval if it removes data. Throws a ToolError if the check cannot continue without the call.
  */
 async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, context: ToolContext): Promise<ToolAnswer> {
   if (isDry || context.reply !== undefined) {

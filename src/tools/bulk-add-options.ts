@@ -24,7 +24,6 @@ const input = () => {
   });
 };
 
-/** Adds options, groups and sub-options to a targeting. */
 export const bulkAddOptions = {
   name: "bulk_add_options",
   title: "Add options",

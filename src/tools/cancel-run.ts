@@ -7,10 +7,9 @@ import { runOutput } from "./write/write.ts";
 
 const input = () => z.strictObject({ runId: z.string() });
 
-/** How long the answer waits for the run to end, in milliseconds. */
+/** How long the answer waits until the run has stopped, in milliseconds. */
 const REST_MS = 300;
 
-/** Stops a run between two requests. */
 export const cancelRun = {
   name: "cancel_run",
   title: "Cancel a run",
@@ -23,10 +22,10 @@ export const cancelRun = {
   output: runOutput,
   async handler({ runId }, context) {
     const { runs } = context;
-    // A run of this process can be stopped even while the store is unavailable.
+    // A run that this process executes can be stopped even if the store is unavailable.
     const driven = runs.driven(runId);
     let run = driven?.header.caller === context.caller ? driven : await ownRun(runId, context);
-    // A run that waits for approval, in any process, must not be started any more.
+    // If the run waits for approval, no process may start it any more.
     if (run.status() !== "running") run = (await runs.withdraw(runId)) ?? (await ownRun(runId, context));
     const isGoing = run.status() === "running" || run.status() === "interrupted";
     const notes =

@@ -8,7 +8,6 @@ const input = () => {
   return z.strictObject({ items: items.min(1), ...others, ...dryRunArgument() });
 };
 
-/** Creates targetings, optionally with options. */
 export const createTargetings = {
   name: "create_targetings",
   title: "Create targetings",

@@ -14,7 +14,7 @@ const input = () =>
     secret: z.string().describe("From the _meta of the answer that waits for the decision"),
   });
 
-/** Records a person's decision in a view. Models do not see this tool. */
+/** Records the decision that a person made in a view. Models do not see this tool. */
 export const decideRun = {
   name: "decide_run",
   title: "Decide on a run",
@@ -34,8 +34,8 @@ interface InViewDecision {
 }
 
 /**
- * Executes a person's decision in a view, and answers with the status of the run. Throws a ToolError if this secret
- * decides nothing, so that nothing is shown about runs of other callers.
+ * Carries out the decision that a person made in a view, and answers with the status of the run. Throws a ToolError if
+ * the secret is not valid for a waiting run of this caller, so that nobody learns of other callers' runs.
  */
 export async function decidedInView(
   { runId, decision, secret }: InViewDecision,

@@ -2,72 +2,68 @@ import type * as z from "zod";
 import type { Failure } from "../answers/request-messages.ts";
 import type { ToolContext } from "./context.ts";
 
-/** The group of tools that a setting can switch off. Tools of `either` are listed with any of them. */
+/** The group of tools that a setting can switch off. A tool of `either` is listed if one of the two others is on. */
 export type Toolset = "targeting" | "events" | "either";
 
-/** The effect of a tool. It determines the annotations, and whether read-only mode lists the tool. */
+/** What a tool changes. It decides the annotations of the tool, and whether it is listed in read-only mode. */
 export type Effect =
-  /** Changes nothing anywhere. */
   | "reads"
-  /** Changes an API, and only adds. */
+  /** Changes an API, but only adds data. */
   | "adds"
-  /** Changes an API, and may overwrite or delete. */
+  /** Changes an API, and may overwrite or delete data. */
   | "changes"
-  /** Changes only data that this server or the sandbox stores. */
+  /** Changes only data of this server or of the sandbox. */
   | "local"
-  /** Changes the sandbox. Changes an API only if the call requests that, and never in read-only mode. */
+  /** Changes the sandbox. Changes an API only if the call requests that, and not in read-only mode. */
   | "tests";
 
-/** The answer of a tool: the same facts as data and as text. */
+/** The answer of a tool, as data and as text with the same facts. */
 export interface ToolAnswer {
   readonly structured: Readonly<Record<string, unknown>>;
   readonly text: string;
   readonly isError: boolean;
-  /** What a person needs to decide on the run in a view. It is sent outside the content, where no model reads it. */
+  /** What a view needs so that a person can decide on the run. It is sent in `_meta`, which models do not read. */
   readonly decision?: { readonly runId: string; readonly secret: string };
-  /** The run to decide on, if the client is to open the page. The call is answered with that request. */
+  /** The run that waits for a decision, if the answer shall ask the client to open the page. */
   readonly opens?: string;
 }
 
 /**
- * A question to the person instead of an answer. May be returned only if `context.canAsk` returns true. The server asks
- * the question, and calls the handler again with the same input and with `context.reply`.
+ * A question to the person, returned instead of an answer. Allowed only if `context.canAsk()` is true. The server asks
+ * it, and calls the tool again with the same arguments and `context.reply`.
  */
 export interface ToolQuestion {
   readonly ask: {
     readonly message: string;
     /**
-     * Returned in `context.reply`. It is signed, so that no client can make or change it. At most a few hundred bytes.
+     * Returned in `context.reply`. The server signs it, so that no client can create or change it. At most a few
+     * hundred bytes.
      */
     readonly token: string;
     /**
-     * Creates the answer if nobody has decided. Either the call must end first ("unanswered"), or the question was
-     * closed without a decision ("closed"). A closed question must not be asked again in a way that may reach no
-     * person. If absent, there is a general answer.
+     * Returns the answer if nobody decided, because the call must be answered ("unanswered") or the question was closed
+     * without a decision ("closed"). Perhaps no person saw a closed question, so it must not be asked again in the same
+     * way. Absent: a general answer is given.
      */
     readonly undecided?: (why: Undecided) => Promise<UndecidedAnswer>;
-    /** Asks on the page after the question was closed. Absent if there is no page, or if `undecided` does that. */
+    /** Asks on the page after the question was closed. Absent if there is no page, or if `undecided` does this. */
     readonly onPage?: (() => Promise<ToolAnswer>) | undefined;
   };
 }
 
-/** Why a question has no decision. */
+/** Why there is no decision: the call had to be answered first, or the question was closed. */
 export type Undecided = "unanswered" | "closed";
 
-/** The answer of a call while nobody has decided. */
+/** The answer to a call if nobody has decided. */
 export interface UndecidedAnswer {
   readonly answer: ToolAnswer;
-  /** Acts on a decision that comes after the answer. If absent, the question ends with the call. */
+  /** Carries out a decision that is made after the answer. Absent: the question ends with the call. */
   readonly later?: (accepted: boolean) => Promise<void>;
 }
 
-/** The result of a handler. */
 export type ToolOutcome = ToolAnswer | ToolQuestion;
 
-/**
- * The facts about a tool that lists show and that determine whether it is listed. They are known without loading the
- * tool.
- */
+/** What is known about a tool without loading it: what lists show, and what decides whether it is listed. */
 export interface ToolFacts {
   readonly name: string;
   readonly title: string;
@@ -78,22 +74,24 @@ export interface ToolFacts {
   readonly needsSandbox?: true;
 }
 
-/** A tool as data: its description for the agent, its arguments, and its handler. */
 export interface ToolDefinition<Input extends z.ZodObject = z.ZodObject> extends ToolFacts {
-  /** Makes the strict schema of the arguments. It is made at the first use, because zod schemas slow down start-up. */
+  /**
+   * Returns the strict schema of the arguments. It is created at the first call, because creating zod schemas makes the
+   * start slower.
+   */
   readonly input: () => Input;
-  /** Makes the advertised schema of the structured answer. It must allow `{environment, error}`, the form of errors. */
+  /** Returns the advertised schema of the structured answer. It must also allow errors: `{environment, error}`. */
   readonly output: () => z.ZodObject;
   /**
-   * Executes a call. May throw a ToolError, an ApiError or an UnsupportedEventError; the server makes answers of them
-   * in one place.
+   * Executes a call. May throw a ToolError, an ApiError or an UnsupportedEventError, which the server turns into
+   * answers.
    */
   readonly handler: (input: z.output<Input>, context: ToolContext) => Promise<ToolOutcome>;
 }
 
 /**
- * A call that cannot be executed as requested: what is wrong, in our own words, and what to do instead. For errors that
- * no schema can detect, such as an invalid ULID, cursor or name.
+ * A call that cannot be executed as requested, for reasons that no schema can detect, such as an invalid ULID, cursor
+ * or name. `message` is the problem, `remedy` the next step.
  */
 export class ToolError extends Error {
   readonly remedy: string | undefined;
@@ -103,7 +101,7 @@ export class ToolError extends Error {
   }
 }
 
-/** Returns a function that calls `make` once and returns its result each time. A rejected promise is stored, too. */
+/** Returns a function that calls `make` once and returns that result each time, even if it is a rejected promise. */
 export function once<Value>(make: () => Value): () => Value {
   let made: { readonly value: Value } | undefined;
   return () => {
@@ -112,14 +110,14 @@ export function once<Value>(make: () => Value): () => Value {
   };
 }
 
-/** A failure, and a code if programs need to recognise it. */
+/** A failure. It has a code if programs must recognise it. */
 export interface SummarizedFailure extends Failure {
   readonly errorCode?: "STORE_UNAVAILABLE" | "RUN_DAMAGED";
-  /** The run whose outcome is unknown because its stored data is damaged. */
+  /** The run whose result is unknown because its stored data is damaged. */
   readonly runId?: string;
 }
 
-/** Converts a failure to the answer of a tool. */
+/** Returns the answer for a call that failed. */
 export function failureAnswer(
   { message, remedy, errorCode, runId }: SummarizedFailure,
   environment: string,

@@ -19,7 +19,7 @@ const input = () =>
     ...dryRunArgument(),
   });
 
-/** Returns the IDs of the empty options of a targeting, or the answer that it has none. */
+/** Returns the IDs of the empty options of a targeting, or an answer if it has none. */
 async function idsOfEmpty(targetingId: string, context: ToolContext): Promise<{ ids?: string[] } | ToolAnswer> {
   const all = await everyOption(targetingId, {}, context);
   const empty = emptyOptions(all.map(({ step }) => step.option));
@@ -35,7 +35,6 @@ async function idsOfEmpty(targetingId: string, context: ToolContext): Promise<{ 
   return { structured, text, isError: false };
 }
 
-/** Deletes options, option groups and sub-options. */
 export const deleteOptions = {
   name: "delete_options",
   title: "Delete options",

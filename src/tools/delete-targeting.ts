@@ -13,7 +13,6 @@ const input = () =>
     ...dryRunArgument(),
   });
 
-/** Deletes targetings with all their options. */
 export const deleteTargeting = {
   name: "delete_targeting",
   title: "Delete targetings",

@@ -37,7 +37,7 @@ function eventReport(about: {
 }): RenderedReport {
   const { state, uidOf, notes = [], ...rest } = about;
   const { runId, status } = rest;
-  // Events that were not sent were not corrected either.
+  // Events that were not sent were not corrected, so their corrections are not reported.
   const verdicts = state.verdicts().map((group) => verdictRow(group, state.objects));
   const mended = correctionNotes(state.objects.filter((_, object) => state.standing(object) !== "failed"));
   return renderReport({
@@ -54,7 +54,7 @@ function eventReport(about: {
   });
 }
 
-/** Predicts what would happen to events, without sending them. */
+/** Predicts the result of each event without sending any. */
 export async function plannedEventReport(
   about: { readonly environment: "live" | "sandbox"; readonly tool: string; readonly file?: InputFile | undefined },
   events: AsyncIterable<readonly SourceEvent[]>,
@@ -102,8 +102,8 @@ export async function plannedEventReport(
 const UIDS_KEPT = 2000;
 
 /**
- * Returns the report about the current state of an event run. Failed and doubtful events are identified by their
- * original `uid`: from `source` if the call has it, otherwise from the stored input.
+ * Returns the report of a run that sends events. Failed and uncertain events are listed with their original `uid`,
+ * which is read from `source` or, if absent, from the stored input.
  */
 export async function eventRunReport(
   run: EventRun,
@@ -121,8 +121,7 @@ export async function eventRunReport(
   );
   const wanted = [...new Set([...first, ...rows])];
   const events = source === undefined ? originalItemsOf(run, wanted, context) : eventsAt(source, wanted);
-  // The original events are shown if they can be read soon. A large file is not read to its end after the call has
-  // waited.
+  // Reading a large file may take too long after the call has already waited. Then the original events are left out.
   const given =
     (await undefinedIfLate({ ...context, waitMs: context.waitMs + LEAST_READ_MS }, events)) ??
     new Map<number, unknown>();
@@ -165,8 +164,8 @@ function withUids(failure: SummarizedFailure, uidOf: UidOf): SummarizedFailure {
 }
 
 /**
- * Returns the most informative results, with the original `uid` of what did not succeed. For a single event only its
- * outcome, because the caller knows the event and the verdict contains the rest.
+ * Returns the results that matter most, with the original `uid` of events that did not succeed. The result of a single
+ * event is only its outcome: the caller knows the event, and the verdict says the rest.
  */
 function firstResults(state: EventRunState, tool: string, uidOf: UidOf): readonly ObjectResult[] {
   const results = failuresFirst(state, RESULTS_READ).map((result): ObjectResult => {

@@ -13,16 +13,16 @@ import type { ToolServices } from "./context.ts";
 import type { Toolset } from "./define-tool.ts";
 import { notAllowed, tooManyDeletes } from "./write/guards.ts";
 
-/** The current rights of a caller. `refused` is the reason if the caller has none any more. */
+/** What a caller may do now. `refused` says why the caller may do nothing any more. */
 export type CallerRights =
   | { readonly refused: string }
   | {
       readonly readOnly: boolean;
-      /** The folders that the caller may use. If absent, those of the settings. */
+      /** The folders that the caller may use. Absent: those of the settings. */
       readonly folders?: readonly string[];
     };
 
-/** The parts that decide whether a process may execute a run. */
+/** What decides whether this process may execute a run. */
 export interface GuardParts
   extends Pick<
     ToolServices,
@@ -30,21 +30,21 @@ export interface GuardParts
   > {
   readonly project: string;
   readonly toolsets: readonly Exclude<Toolset, "either">[];
-  /** Its reads are retried. Absent if the management API is not configured. */
+  /** Failed reads are retried. Absent if the management API is not configured. */
   readonly management: ManagementApi | undefined;
   readonly input: (runId: string) => ByteSource;
-  /** Returns the current rights of a caller. If absent, the settings alone decide. */
+  /** Returns what a caller may do now. Absent: only the settings decide. */
   readonly rightsOf: ((caller: string) => CallerRights | Promise<CallerRights>) | undefined;
 }
 
-/** The maximum number of plans whose check is remembered. The page asks repeatedly about each waiting run. */
+/** For how many plans the result of the check is remembered. The page asks again and again about each waiting run. */
 const MAX_PLANS = 100;
 
 type KnownPlans = Map<string, Pick<Refusal, "message" | "remedy"> | undefined>;
 
 /**
- * Makes the guard that every run must pass before it is executed. It checks the settings of this process, the current
- * rights of the caller, and what the run would change.
+ * Returns a function that checks every run before this process executes it: the settings, the current rights of the
+ * caller, and what the run would change. It returns the reason if the run is refused.
  */
 export function executionGuard(parts: GuardParts): MayExecute {
   const plans: KnownPlans = new Map();
@@ -103,7 +103,7 @@ function byRights(run: ExecutableRun, rights: CallerRights): Refusal | undefined
   return { code: "CALLER", message: "the caller of this run may only read now", remedy };
 }
 
-/** Refuses a run that would write files in folders that its caller may no longer use. */
+/** Refuses a run that would write files to a folder that its caller may not use any more. */
 function outsideFolders(run: ExecutableRun, rights: CallerRights, { allowedDirs }: GuardParts): Refusal | undefined {
   const ofCaller = "folders" in rights ? rights.folders : undefined;
   const used = isOfSaves(run) ? run.header.call.input.folders : isChangeKind(run) && ofCaller ? baseFolder(run) : [];
@@ -127,7 +127,7 @@ function isInside(folder: string, allowed: string): boolean {
   return steps === "" || !(steps === ".." || steps.startsWith(`..${sep}`) || steps.includes(":"));
 }
 
-/** Refuses a change that the settings do not allow, because of its targetings or the number of its deletions. */
+/** Refuses a change of a targeting that the settings protect, and one with more deletions than they allow. */
 async function byChange(
   header: RunHeader<WriteCall>,
   parts: GuardParts,
@@ -154,7 +154,7 @@ async function byChange(
   }
 }
 
-/** Returns why the current settings do not allow a plan; undefined for other calls. */
+/** Returns why the settings do not allow a plan. Undefined if they do, and for calls other than `apply_plan`. */
 async function planNotApplied(
   { call, runId }: RunHeader<WriteCall>,
   bytes: ByteSource,
@@ -173,7 +173,7 @@ async function planNotApplied(
     plans.set(runId, refused);
     return refused;
   } catch (thrown) {
-    // An incomplete plan cannot be applied, and applying it reports that.
+    // The plan is not stored completely, so it cannot be applied. Applying it will report that.
     if (thrown instanceof FileError) return undefined;
     throw thrown;
   }

@@ -25,7 +25,6 @@ const input = () =>
     saveTo: z.string().optional().describe("New file in an allowed folder for all of it in that form"),
   });
 
-/** Generates tests of events, with the verdict that the API documents define for each. */
 export const generateEventTestsTool = {
   name: "generate_event_tests",
   title: "Generate event tests",

@@ -27,7 +27,6 @@ const input = () =>
 
 type GetOption = z.output<ReturnType<typeof input>>;
 
-/** Reads one option with a page of its Context IDs, or compares it with another. */
 export const getOption = {
   name: "get_option",
   title: "Get or compare options",
@@ -56,9 +55,9 @@ export const getOption = {
 const position = z.int().min(0).max(LIMITS.getOffset.value);
 
 /**
- * Returns one option with a page of its Context IDs. With `saveTo`, saves all of them to a file; with `compareWith`,
- * compares them with another option. Throws ApiErrors, a FileError if the file may not be written, and a ToolError for
- * bad arguments.
+ * Returns one option with a page of its Context IDs. With `saveTo`, saves all of them to a file. With `compareWith`,
+ * compares them with those of another option. Throws an ApiError, a FileError if the file cannot be written, and a
+ * ToolError for invalid arguments.
  */
 export async function readOption(
   { limit, cursor, saveTo, delimiter, compareWith, detail, ...given }: GetOption,
@@ -123,8 +122,8 @@ async function pageOf(
 }
 
 /**
- * Finds the option to compare with, by ID, or by name in the targeting of the first. Throws a ToolError if a name is
- * unknown, and ApiErrors.
+ * Finds the option to compare with by its ID, or by its name in the targeting of the first option. Throws a ToolError
+ * if the name is unknown, and an ApiError.
  */
 export async function otherOption(
   given: string,
@@ -143,8 +142,8 @@ type Kind = (typeof KINDS)[number];
 const place = z.record(z.enum(KINDS), z.int().min(0));
 
 /**
- * Compares the Context IDs of two options: the counts, and a page of Context IDs with those that only one option has
- * first. Throws ApiErrors, and a ToolError for a cursor of another query.
+ * Compares the Context IDs of two options. Returns the counts, and a page of Context IDs that begins with those of only
+ * one option. Throws an ApiError, and a ToolError for a cursor of another query.
  */
 export async function compareOptions(
   optionId: string,
@@ -165,10 +164,10 @@ export async function compareOptions(
     onlyThere: there.contexts.filter((id) => !inHere.has(id)),
     shared: here.contexts.filter((id) => inThere.has(id)),
   };
-  // The differences come first. Shared Context IDs are listed only on request.
+  // Context IDs of both options are listed only if `withShared` is set.
   const listed = withShared ? KINDS : KINDS.filter((kind) => kind !== "shared");
   const [row, other] = [optionRow(here.option, "concise"), optionRow(there.option, "concise")];
-  // The kinds alternate, so that a page shows some of each.
+  // Alternates between the kinds, so that each page shows some of each.
   const rest = inTurn(listed.map((kind) => all[kind].slice(from[kind]).map((id) => ({ kind, id })))).slice(0, limit);
   const budget = pageBudget({ beside: [row, other, row, other] });
   const page = takeRows(

@@ -53,7 +53,6 @@ const output = () => runOutput().extend({ runs: z.array(z.looseObject({})).optio
 type GetRun = z.output<ReturnType<typeof input>>;
 type Asked = Omit<GetRun, "runId" | "status" | "tool" | "targetingId">;
 
-/** Shows one run with its items, or the recent runs. */
 export const getRun = {
   name: "get_run",
   title: "Look at runs",
@@ -68,8 +67,8 @@ export const getRun = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 /**
- * Shows one run with a page of its items, or without `runId` the recent runs of the caller. Throws a ToolError if there
- * is no such run, for a cursor of another query, and for arguments that do not belong together.
+ * Shows one run with a page of its items. Without `runId`, lists the caller's recent runs. Throws a ToolError if the
+ * run does not exist, for a cursor of another query, and for arguments that exclude each other.
  */
 export function showRunOrList(
   { runId, status, tool, targetingId, ...page }: GetRun,
@@ -122,7 +121,7 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   const picked = await reportOf(run, context);
   const undoNote = includeInput ? undefined : undoNoteOf(run, context);
   const whole = undoNote === undefined ? picked : { ...picked, notes: [...(picked.notes ?? []), undoNote] };
-  // The first page has the reasons and notes, and further pages have more rows. The rows already name the positions.
+  // Only the first page has the reasons of failures and the notes. Rows already name their positions.
   const report =
     from > 0
       ? { ...whole, failures: [], notes: [], file: undefined }
@@ -137,7 +136,7 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
 }
 
 /**
- * Waits until a run is decided on and has ended, but no longer than the caller wants. Returns the run as it is then.
+ * Waits until a person has decided about a run and it has ended, at most `waitMs` milliseconds. Returns its new state.
  */
 async function waitForRun(run: Run, waitMs: number | undefined, context: ToolContext): Promise<Run> {
   if (waitMs === undefined) return run;
@@ -154,7 +153,7 @@ async function waitForRun(run: Run, waitMs: number | undefined, context: ToolCon
   return found;
 }
 
-/** Returns the run that was resumed, if the run is an approval to resume it. Otherwise returns the run itself. */
+/** Returns the resumed run if `run` is a granted approval to resume it. Otherwise returns `run`. */
 export async function followResumedRun(run: Run, context: ToolContext): Promise<Run> {
   const goesOn = isApproval(run) && run.header.call.tool === "resume_run" && run.status() === "succeeded";
   return goesOn ? ownRun(run.header.call.input.about, context) : run;
@@ -162,14 +161,14 @@ export async function followResumedRun(run: Run, context: ToolContext): Promise<
 
 const PLACES_BESIDE = 3;
 
-/** The default number of rows on a page, without and with their input. With input, fewer may fit. */
+/** How many rows a page has by default, without and with their input. With input, fewer may fit. */
 const MAX_SHOWN = 20;
 const MAX_WITH_INPUT = 50;
 const CURSOR_LETTERS = 110;
-/** The size of the heading of the rows and of the marks around them. */
+/** The size of the heading and of the marks around the rows, in tokens. */
 const HEADING_TOKENS = 40;
 
-/** Returns a row of the page. With its input, the hash and the rule of an event add nothing. */
+/** Returns a row of the page. With the input of an event, its hash and rule are left out because they add nothing. */
 function rowOf(
   result: ObjectResult,
   input: unknown,
@@ -210,13 +209,13 @@ async function listRuns(
   return renderAnswer({ environment, runs: shown, cursor: next }, [runsText(shown, next)]);
 }
 
-/** Returns the row of a waiting run. If it has waited too long, it is ended first. */
+/** Returns the row of a waiting run. If it has waited too long, ends the run first. */
 async function currentRow(listed: ListedRun, context: ToolContext): Promise<ListedRun> {
   const run = await ownRun(listed.runId, context);
   return { ...listed, status: run.status(), counts: countsOf(run.state), updatedAt: changedAt(run.header, run.state) };
 }
 
-/** Returns all stored runs of the caller, the newest first. */
+/** Returns all stored runs of the caller, newest first. */
 export async function recentRuns(context: ToolContext): Promise<readonly RunRow[]> {
   const names = new Map((await context.memory.recent()).map(({ _id, name }) => [_id, name]));
   const runs: RunRow[] = [];
@@ -224,7 +223,7 @@ export async function recentRuns(context: ToolContext): Promise<readonly RunRow[
   return runs;
 }
 
-/** Returns whether a listed run is a dry run that was not applied. Lists show those only if planned runs are wanted. */
+/** Returns whether a run is a dry run that was not applied. Lists show these only if the filter is `planned`. */
 export function isDryRun({ status, tool }: { readonly status: string; readonly tool: string }): boolean {
   return status === "planned" && tool !== "plan_targeting" && tool !== "undo_run";
 }

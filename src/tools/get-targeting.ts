@@ -30,7 +30,6 @@ const input = () =>
     cursor: z.string().optional(),
   });
 
-/** Reads one targeting, or lists those seen before. */
 export const getTargeting = {
   name: "get_targeting",
   title: "Get a targeting",
@@ -52,9 +51,9 @@ export const getTargeting = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 /**
- * Reads one targeting; `counting` also counts its options, from its cursor on. Without a reference, lists the
- * targetings seen before; if only part of a name matches, lists the candidates. Throws ApiErrors, and a ToolError for
- * an unknown name or a wrong cursor.
+ * Returns one targeting. With `counting`, also counts its options, and continues at a cursor. Without a reference,
+ * lists the targetings seen before. If only a part of a name matches, lists the candidates. Throws an ApiError, and a
+ * ToolError for an unknown name or a cursor of another query.
  */
 export async function readTargeting(
   reference: TargetingReference,
@@ -111,8 +110,8 @@ async function readOne(
 }
 
 /**
- * Returns the targetings whose names contain the given text. Returns undefined if a targeting has exactly this name, or
- * none contains it.
+ * Returns an answer with the targetings whose names contain the given text. Undefined if a targeting has exactly this
+ * name, or if no name contains it.
  */
 async function withPart(
   { targetingId, targetingName }: TargetingReference,
@@ -125,7 +124,7 @@ async function withPart(
   return listAnswer(having, (lines, omitted) => candidatesText(targetingName, lines, omitted), { environment });
 }
 
-/** Lists as many targetings as fit in an answer. `textOf` makes the text from their lines. */
+/** Lists as many targetings as fit into an answer. `textOf` creates the text from their lines. */
 function listAnswer(
   all: readonly SeenTargeting[],
   textOf: (lines: readonly string[], omitted: number) => string,
@@ -145,20 +144,20 @@ const counted = z.strictObject({
   withoutContexts: z.int(),
   contextIds: z.int(),
 });
-/** The position at which counting continues, and the counts so far. */
+/** Where counting continues, and the counts up to there. */
 const place = z.strictObject({ top: z.int().min(0), inside: z.int().min(0).optional(), counted });
 
 const NOTHING: z.output<typeof counted> = { topLevel: 0, groups: 0, subOptions: 0, withoutContexts: 0, contextIds: 0 };
 
-/** The counts, and the cursor to continue with. The cursor is absent if everything was counted. */
+/** The counts so far, and a cursor to continue. The cursor is absent if everything is counted. */
 export interface CountedSoFar {
   readonly summary: TargetingSummary;
   readonly cursor?: string;
 }
 
 /**
- * Counts the contents of a targeting, as far as the time of one call allows. A cursor continues from there. Throws
- * ApiErrors, and a ToolError for a cursor of another query.
+ * Counts the options of a targeting until the call must be answered. The cursor in the result continues the count.
+ * Throws an ApiError, and a ToolError for a cursor of another query.
  */
 export function summaryOf(
   targetingId: string,

@@ -12,9 +12,9 @@ import { waitingAnywhere } from "./write/waiting.ts";
 const STALE = "the run is no longer as it was when this was asked";
 
 /**
- * Starts approved work other than a change, once in all processes. Returns "stale" if the work would now differ from
- * what was approved. The approval is recorded in its journal before anything is done. Throws ToolErrors if the work is
- * no longer possible.
+ * Starts work other than a change after a person approved it, only once for all processes. Stores the approval before
+ * anything is done. Returns "stale" if the work would now differ from what was approved, and undefined if another
+ * process started it. Throws a ToolError if the work is no longer possible.
  */
 export async function grant(
   approval: ApprovalRun,
@@ -33,7 +33,7 @@ export async function grant(
   return (await approvals.runs.propose(header.runId, entries, "waiting")) ? "stale" : undefined;
 }
 
-/** Returns the context for executing a call in the name of its original caller. */
+/** Returns the context for executing a run on behalf of its original caller. */
 export function callerContext({ header }: Pick<Run, "header">, services: ToolServices): ToolContext {
   const { clock, stopping } = services;
   return { ...services, caller: header.caller, arrivedAt: clock.now(), signal: stopping, canAsk: () => false };
@@ -62,8 +62,8 @@ async function workOf(
 }
 
 /**
- * Resumes a run for a person who presses the button. The button is also the approval, if the run needs one. Throws
- * ToolErrors, and an ExecutionRefusedError.
+ * Resumes a run for a person who pressed Resume. Pressing it is also the approval, if one is needed. Throws a ToolError
+ * or an ExecutionRefusedError.
  */
 export async function resumeFor(run: Run, person: Person, services: ToolServices): Promise<void> {
   const { runId } = run.header;
@@ -90,7 +90,7 @@ export interface RunQuestion {
   readonly message: string;
 }
 
-/** Returns the question about a waiting run. Returns undefined if there is nothing left to decide. */
+/** Returns the question to the person about a waiting run. Undefined if there is nothing to decide any more. */
 export async function runQuestion(runId: string, context: ToolContext): Promise<RunQuestion | undefined> {
   const { waits, effect } = (await waitingAnywhere(runId, context))?.state.facts ?? {};
   if (waits === undefined || waits.stale !== undefined) return undefined;
@@ -98,7 +98,10 @@ export async function runQuestion(runId: string, context: ToolContext): Promise<
   return { runId, digest, message: questionText({ sentence: effect ?? waits.effect, parts }) };
 }
 
-/** Records the decision of the person behind the client on a waiting run, for the effect that they were shown. */
+/**
+ * Records the decision that the client reports for a waiting run. It counts only for the effect that the question
+ * showed.
+ */
 export function decideInClient(
   { runId, digest }: Pick<RunQuestion, "runId" | "digest">,
   isApproved: boolean,

@@ -8,7 +8,7 @@ import { fileWithinWait, undefinedIfLate } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
 import { ToolError } from "./define-tool.ts";
 
-/** Returns the arguments about reading a file of rows. What is absent is detected. */
+/** Returns the arguments for reading a file of rows. Absent ones are detected. */
 const rowsArguments = () => ({
   encoding: z.string().optional().describe("Default: detected"),
   sheet: z.string().optional().describe("Name or number"),
@@ -16,7 +16,7 @@ const rowsArguments = () => ({
   fillDown: z.array(z.string()).optional(),
 });
 
-/** Returns the arguments about reading a sheet of options. What is absent is detected. */
+/** Returns the arguments for reading a sheet of options. Absent ones are detected. */
 export const sheetReadingArguments = () => ({
   ...rowsArguments(),
   separator: z.string().optional().describe("Between Context IDs"),
@@ -29,20 +29,20 @@ const fileArgument = (columns: string, beside: string) => ({
     .describe(`Instead of ${beside}: .xlsx, .csv, .tsv, .txt (${columns}), .ndjson or .json in an allowed folder`),
 });
 
-/** Returns the arguments for taking events from the rows of a file instead of from another argument. */
+/** Returns the arguments for reading events from a file. */
 export const eventFileArguments = (columns: string) => ({ ...fileArgument(columns, "events"), ...rowsArguments() });
 
-/** Returns the arguments for taking options and their Context IDs from a file. */
+/** Returns the arguments for reading options and their Context IDs from a file. */
 export const fileArguments = (columns: string) => ({ ...fileArgument(columns, "items"), ...sheetReadingArguments() });
 
-/** The arguments of a call that are about its file. */
+/** The arguments of a call that concern its file. */
 export type FileArguments = Omit<SheetArguments, "sheet" | "encoding"> & {
   readonly file?: string | undefined;
   readonly sheet?: string | undefined;
   readonly encoding?: string | undefined;
 };
 
-/** Separates the arguments about a file from the other arguments of a call. */
+/** Splits the arguments of a call into those that concern its file and the others. */
 export function fileArgumentsOf<Given extends FileArguments>({
   file,
   encoding,
@@ -79,7 +79,7 @@ function encodingNamed(name: string | undefined): Encoding | undefined {
   );
 }
 
-/** Returns how a file is read, from the arguments of a call. Throws a ToolError for an unknown encoding. */
+/** Returns how to read a file, from the arguments of a call. Throws a ToolError for an unknown encoding. */
 export function sheetArguments({ encoding, sheet, columns, separator, fillDown }: FileArguments): SheetArguments {
   const number = sheet !== undefined && /^\d+$/.test(sheet.trim()) ? Number(sheet) : undefined;
   return {
@@ -92,10 +92,9 @@ export function sheetArguments({ encoding, sheet, columns, separator, fillDown }
 }
 
 /**
- * Opens the file of a call. Returns undefined if there is none. `beside` contains the argument that the file replaces,
- * with its value. The format of a sheet is detected within the time of the call, or later when its rows are read.
- * Throws a ToolError if both are given or if the bytes cannot be read within that time, and a FileError if the file may
- * not or cannot be read.
+ * Opens the file of a call; undefined if it has none. `beside` has the arguments that exclude a file, with their
+ * values. The form of a sheet is detected now if there is enough time, otherwise when its rows are read. Throws a
+ * ToolError if both are given or the file cannot be read in time, and a FileError if it may not or cannot be read.
  */
 export async function openedFile(
   given: FileArguments,
@@ -111,7 +110,7 @@ export async function openedFile(
     throw new ToolError(`${useless} was given beside ${other}`, `${useless} is for file; leave it out.`);
   }
   if (other !== undefined) throw new ToolError(`file and ${other} were both given`, "Give one of the two.");
-  // Loaded with the first file.
+  // Imported with the first file, which makes the start faster.
   const [{ openFile }, { withDetectedForm }] = await Promise.all([
     import("../files/open-file.ts"),
     import("../files/detected-form.ts"),
@@ -124,8 +123,8 @@ export async function openedFile(
 }
 
 /**
- * Returns the folders that a call may read: those of the setting, or of the token over HTTP. If there are none, the
- * working folders of the client.
+ * Returns the folders from which a call may read files: those of the settings, or of the token over HTTP. If there are
+ * none, the working folders of the client.
  */
 export async function readableDirs({
   allowedDirs,
@@ -140,13 +139,13 @@ export const saveArguments = (saveTo: string) => ({
   delimiter: z.string().optional().describe("Of .csv"),
 });
 
-/** The file that a call saves to, and the separator between the cells of a text file. */
+/** The file to save to, and the separator of cells in a text file. */
 export interface SaveArguments {
   readonly saveTo: string;
   readonly delimiter?: string | undefined;
 }
 
-/** Returns the argument that decides what happens to events whose answer is lost. */
+/** Returns the argument that decides what happens to an event whose answer is lost. */
 export const onUnknownArgument = () => ({
   onUnknown: z
     .enum(["report", "resend"])
@@ -154,7 +153,10 @@ export const onUnknownArgument = () => ({
     .describe("When an answer is lost: report it, or send again and risk recording it twice"),
 });
 
-/** The schema of an object with any fields. All fields stay as they came; zod's own schemas omit `__proto__`. */
+/**
+ * Returns the schema of an object with any fields. It keeps all fields, while zod's own object schemas drop
+ * `__proto__`.
+ */
 export function openObject() {
   return z
     .unknown()
@@ -166,18 +168,21 @@ export function openObject() {
     });
 }
 
-/** Deeper than any event needs, and far below the depth at which reading it back would fail. */
+/** How deep a value may be nested. No event needs more, and parsing would fail only far beyond this depth. */
 const DEEPEST = 100;
 
 /**
- * Throws a ToolError for values that JSON cannot represent: numbers beyond its range, and cyclic nesting. `where` names
- * what is checked.
+ * Throws a ToolError for values that JSON cannot represent: too large numbers, and cyclic references. `where` names the
+ * checked value in the message.
  */
 export function checkJsonValues(given: unknown, where = "the event"): void {
   let level: readonly unknown[] = [given];
   for (let depth = 0; level.length > 0; depth += 1) {
     if (depth > DEEPEST) {
-      throw new ToolError(`${where} is nested more than ${DEEPEST} levels deep; nothing was sent`, "Make it flatter.");
+      throw new ToolError(
+        `${where} is nested more than ${DEEPEST} levels deep; nothing was sent`,
+        "Send it with fewer levels.",
+      );
     }
     if (level.some((value) => typeof value === "number" && !Number.isFinite(value))) {
       throw new ToolError(

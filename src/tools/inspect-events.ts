@@ -55,7 +55,6 @@ const input = () =>
 
 type InspectInput = z.output<ReturnType<typeof input>>;
 
-/** Shows the events that a sandbox received, and checks them against expectations. */
 export const inspectEvents = {
   name: "inspect_events",
   title: "Look at the events that arrived",
@@ -84,7 +83,10 @@ export const inspectEvents = {
 
 const LOOKED_AT = 100_000;
 
-/** Shows the events that a sandbox received, and checks them. Throws ApiErrors, and a ToolError for bad arguments. */
+/**
+ * Returns the events that a sandbox received, and the result of each check. Throws an ApiError, and a ToolError for
+ * invalid arguments.
+ */
 export async function inspection(given: InspectInput, context: ToolContext): Promise<ToolAnswer> {
   const { eventName, verdict, limit } = given;
   const filters = { uid: given.uid, since: instant(given.since), eventName, verdict };
@@ -158,7 +160,10 @@ function checkedOf(arrived: readonly SandboxEvent[], given: InspectInput) {
   };
 }
 
-/** Selects the findings of the events that a call asks for. Events whose names were misspelt are among them. */
+/**
+ * Returns a filter for findings of the requested events. Events whose misspelt name means the requested one are
+ * included.
+ */
 function isAskedFor({ eventName, verdict }: InspectInput) {
   return (kind: WrongKind): boolean =>
     (verdict === undefined || kind.verdict === verdict) &&
@@ -181,7 +186,7 @@ function look(filters: Filters, context: ToolContext): Promise<SandboxEvents> {
 
 type Wanted = ((event: SandboxEvent) => boolean) | undefined;
 
-/** Selects events by several users or by platform. Returns undefined if the call names neither. */
+/** Returns a filter for events of certain users or a platform. Undefined if the call asks for neither. */
 function wantedBy({ uids, platform }: Pick<InspectInput, "uids" | "platform">): Wanted {
   if (uids === undefined && platform === undefined) return undefined;
   const users = uids === undefined ? undefined : new Set<unknown>(uids);
@@ -207,9 +212,7 @@ function instant(since: string | number | undefined): number | undefined {
   );
 }
 
-/**
- * The position of older events: before the event with this number. It is valid as long as no more events were dropped.
- */
+/** Where older events continue: before the event with this number. Valid only until the sandbox drops more events. */
 const position = z.object({ before: z.int().min(0), dropped: z.int().min(0) });
 
 function pageOf(
@@ -266,7 +269,7 @@ function withoutEvents(events: readonly SandboxEvent[], uids: readonly string[])
   return without.length === 0 ? [] : [`No events of uid ${without.map((uid) => quoteUntrusted(uid)).join(", ")}.`];
 }
 
-/** The result of each requested check. Order and time are absent if the call does not request them. */
+/** The result of each check. `order` and `within` are absent if the call does not request them. */
 export interface Checks {
   readonly expectations: readonly ExpectationRow[];
   readonly order?: readonly CheckRow[];
@@ -274,7 +277,7 @@ export interface Checks {
   readonly notes: readonly string[];
 }
 
-/** Makes each requested check. With `uids`, checks the events of each user separately. */
+/** Makes the requested checks. With `uids`, checks the events of each user separately. */
 export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput): Checks {
   const { expect = [], inOrder = false, withinMs, uids } = given;
   const parts = uids === undefined ? [{ events: arrived }] : byUser(arrived, new Set(uids));
@@ -315,7 +318,7 @@ function whyLate(tookMs: number | undefined, withinMs: number): string {
   return tookMs === undefined ? "not all of the expected events came" : `${thousands(tookMs)} ms, ${allowed}`;
 }
 
-/** Returns an event in the form that the checks take. */
+/** Returns an event in the form that the checks need. */
 export function arrivedEvent({ body, verdict, at }: SandboxEvent): ArrivedEvent {
   return { body, verdict, arrivedAt: Date.parse(at) };
 }

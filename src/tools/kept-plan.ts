@@ -18,13 +18,13 @@ import type { Refusal } from "../runs/kind.ts";
 import type { ToolContext, ToolServices } from "./context.ts";
 import { type ToolAnswer, ToolError } from "./define-tool.ts";
 
-/** Reads the stored plan of a planned run. Throws a FileError if it cannot be read. */
+/** Returns the plan that a run stores. Throws a FileError if it cannot be read. */
 export async function documentOf(runId: string, { runs }: Pick<ToolContext, "runs">): Promise<PlanDocument> {
   return readKeptPlan(runs.part(runId, "input"));
 }
 
 /**
- * Returns a page of everything that a planned run would do. Throws a ToolError for a cursor of another query, and a
+ * Returns one page of everything that a planned run would do. Throws a ToolError for a cursor of another query, and a
  * FileError if the plan cannot be read.
  */
 export async function planPageOf(
@@ -43,7 +43,7 @@ export async function planPageOf(
 
 const MAX_ROWS = 1000;
 
-/** Returns the answer of `get_run` about a planned run that was not started. */
+/** Returns the answer of `get_run` about a plan that was not started. */
 export async function shownPlan(run: ChangeRun, context: ToolContext): Promise<ToolAnswer> {
   const { header, state } = run;
   const refusal = await context.runs.refusal(run);
@@ -84,7 +84,7 @@ export function renderKeptPlan(
   });
 }
 
-/** Returns the requests of a stored plan: those that were predicted with it, otherwise computed from the plan. */
+/** Returns the requests of a stored plan: those stored with the run, or computed from the plan if there are none. */
 export function requestsFor(
   document: PlanDocument,
   { facts }: Pick<ChangeRun["state"], "facts">,
@@ -92,7 +92,7 @@ export function requestsFor(
   return facts.foreseen ?? requestsOf(changesOfDocument(document));
 }
 
-/** Returns the changes of a stored plan by itself, without the state that it was compared with. */
+/** Returns the changes of a stored plan. The state that they were compared with is not part of the result. */
 export function changesOfDocument({ plan, wayBack }: PlanDocument): PlannedChanges {
   const further = wayBack?.further.map((one) => asPlanned(one, undefined)) ?? [];
   return { ...asPlanned(plan, undefined), further };
@@ -109,7 +109,9 @@ export async function stepsOfPlan(
   return steps.find((some, at) => some.length > 0 || !isApplicable(plans[at] ?? document.plan)) ?? [];
 }
 
-/** Returns the next steps for a plan. If it exceeds a limit, there are none: only a person can raise the limit. */
+/**
+ * Returns the next steps for a plan. There are none if it exceeds a limit, because only a person can raise the limit.
+ */
 function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonly string[] {
   const isInFile = plan.conflicts.length + plan.problems.length > 0;
   if (isInFile) return ["fix the conflicts and problems listed above, and call plan_targeting again"];
@@ -119,13 +121,15 @@ function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonl
 
 type Thresholds = Pick<ToolServices, "maxChangePercent" | "maxDeletes">;
 
-/** Returns the reasons why a plan may not be applied: its own problems and the current settings. Empty if it may. */
+/**
+ * Returns the reasons why a plan cannot be applied: conflicts, problems, and limits of the settings. Empty if it can.
+ */
 export function whyNotApplied(
   { plan, wayBack }: PlanDocument,
   { maxChangePercent, maxDeletes }: Thresholds,
 ): readonly string[] {
   const thresholds = { maxChangePercent, maxDeletes };
-  // The limits do not apply to an undo plan: it changes and deletes only objects that the undone run changed or
+  // These limits do not apply to an undo plan, because it changes and deletes only what the undone run changed or
   // created.
   const exceeded = wayBack === undefined ? exceededThresholds(plan.items, plan.optionsThere, thresholds) : [];
   const why = [
@@ -136,13 +140,13 @@ export function whyNotApplied(
   return [...new Set(why)];
 }
 
-/** Throws a ToolError if a plan may not be applied, because of its own problems or the current settings. */
+/** Throws a ToolError if a plan cannot be applied. */
 export function checkApplicable(document: PlanDocument, thresholds: Thresholds): void {
   const refused = notApplicable(document, thresholds);
   if (refused !== undefined) throw new ToolError(`${refused.message}; nothing was sent`, refused.remedy);
 }
 
-/** Returns why a plan may not be applied and what to do; undefined if it may. */
+/** Returns why a plan cannot be applied, and the next step. Undefined if it can. */
 export function notApplicable(
   document: PlanDocument,
   thresholds: Thresholds,
@@ -156,8 +160,8 @@ export function notApplicable(
 }
 
 /**
- * Returns the losses of a stored plan, from when it was made, if they need approval; otherwise nothing. Throws a
- * ToolError if the plan may not be applied, and a FileError if it cannot be read.
+ * Returns the data that a stored plan removes, if removing it needs approval; otherwise an empty list. Throws a
+ * ToolError if the plan cannot be applied, and a FileError if it cannot be read.
  */
 export async function lossesOfStoredPlan(runId: string, context: ToolContext): Promise<readonly Loss[]> {
   const document = await documentOf(runId, context);

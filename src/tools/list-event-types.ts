@@ -15,7 +15,6 @@ const input = () =>
     eventName: z.string().optional().describe("The same for one"),
   });
 
-/** Lists the events that the service supports, and their parameters. */
 export const listEventTypesTool = {
   name: "list_event_types",
   title: "List event types",

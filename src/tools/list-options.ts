@@ -59,7 +59,6 @@ const output = () =>
     counts: z.looseObject({}).optional(),
   });
 
-/** Lists or finds the options of a targeting. */
 export const listOptions = {
   name: "list_options",
   title: "List or find options",
@@ -89,7 +88,7 @@ export const listOptions = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Returns the Context IDs to search for. Throws a ToolError if one is not a valid Context ID. */
+/** Returns the Context IDs to search for. Throws a ToolError if one is invalid. */
 function wantedContextIds({
   contextId,
   contextIds = [],
@@ -114,22 +113,22 @@ const position = z.strictObject({
   top: z.int().min(0),
   inside: z.int().min(0).optional(),
   page: z.string().optional(),
-  /** The numbers of top-level options, sub-options and matches before this position. */
+  /** How many top-level options, sub-options and matches come before this position. */
   before: counts.optional(),
-  /** The same numbers for the whole list, if it was counted completely. */
+  /** The same counts for the whole list, if it was read completely. */
   whole: counts.optional(),
 });
 type Position = z.output<typeof position>;
 
 /**
- * Lists a page of the options that a query selects. Throws ApiErrors, a ListError if a page repeats, and a ToolError
- * for a cursor of another query.
+ * Lists a page of the options that match a query. Throws an ApiError, a ListError if the service repeats a page, and a
+ * ToolError for a cursor of another query.
  */
 export async function listedOptions(query: OptionsQuery, form: ListForm, context: ToolContext): Promise<ToolAnswer> {
   const api = managementOf(context);
   const { parent, sortBy } = query;
   const show = async <P>(reading: Promise<Part<P>>): Promise<ToolAnswer> => {
-    // The list is useful without the name of its group.
+    // If the name of the group cannot be read, the list is shown without it.
     const group =
       parent === undefined
         ? undefined
@@ -189,8 +188,8 @@ async function pageOf(
 const DIGEST_DIGITS = 16;
 
 /**
- * Returns a digest that distinguishes pages and is short in a cursor. It changes if the list grows, even for the same
- * options.
+ * Returns a short digest that differs for different pages. It also changes when the list grows, even if this page does
+ * not.
  */
 function digestOf({ items, total }: OptionPage): string {
   const content = JSON.stringify([total, items.map(({ _id }) => _id)]);
@@ -259,7 +258,7 @@ function noteOf(
   return `No option holds ${some}${nowhere.length > 20 ? ` and ${nowhere.length - 20} more` : ""}.${list}`;
 }
 
-/** Returns the first Context IDs of the options of a page, by option ID. Options that cannot be read are omitted. */
+/** Returns the first Context IDs of each option on a page, by option ID. Omits options that cannot be read. */
 async function firstContextIds<P>(
   { hits }: Part<P>,
   api: ManagementApi,

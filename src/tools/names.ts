@@ -12,19 +12,19 @@ import { isUlid } from "../spec/ulid.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "./define-tool.ts";
 
-/** Returns the two arguments that identify a targeting. */
+/** Returns the two arguments that name a targeting. */
 export const targetingArguments = () => ({
   targetingId: z.string().optional().describe("ULID of the targeting"),
   targetingName: z.string().optional().describe("Or the name of one seen before"),
 });
 
-/** A targeting by ID or by name. Empty texts count as absent. */
+/** The arguments that name a targeting. Empty texts count as absent. */
 export interface TargetingReference {
   readonly targetingId?: string | undefined;
   readonly targetingName?: string | undefined;
 }
 
-/** Separates the arguments that identify a targeting from the other arguments of a call. */
+/** Splits the arguments of a call into those that name a targeting and the others. */
 export function targetingArgumentsOf<Given extends TargetingReference>({
   targetingId,
   targetingName,
@@ -33,16 +33,15 @@ export function targetingArgumentsOf<Given extends TargetingReference>({
   return { reference: { targetingId, targetingName }, others };
 }
 
-/** A targeting or an option that was found, and a note if the match was not exact. */
+/** A targeting or option. `note` is present if its name did not match exactly. */
 export interface FoundByName {
   readonly _id: string;
   readonly note?: string | undefined;
 }
 
 /**
- * Returns the targeting that a reference identifies; undefined if the reference is empty. Throws a ToolError if both ID
- * and name are present, if the ID is not a ULID, and if the name is unknown or ambiguous. The error then lists the
- * candidates.
+ * Returns the targeting that the arguments name. Undefined if they name none. Throws a ToolError if both ID and name
+ * are given, the ID is not a ULID, or the name is unknown or ambiguous. The error lists candidates.
  */
 export async function findTargeting(
   { targetingId, targetingName }: TargetingReference,
@@ -81,8 +80,8 @@ function matched(
 }
 
 /**
- * Returns the targeting that a reference identifies. Throws a ToolError as `findTargeting` does, and if the reference
- * is empty.
+ * Returns the targeting that the arguments name. Throws the errors of `findTargeting`, and a ToolError if they name
+ * none.
  */
 export async function neededTargeting(
   reference: TargetingReference,
@@ -96,7 +95,10 @@ export async function neededTargeting(
   );
 }
 
-/** Resolves the targeting name of an item. An unknown or ambiguous name fails only this item, with the candidates. */
+/**
+ * Resolves the targeting name of an item. If the name is unknown or ambiguous, the result has the candidates, and only
+ * this item fails.
+ */
 export async function seenTargeting(name: string, { memory }: Pick<ToolContext, "memory">): Promise<NamedTargeting> {
   const found = await memory.resolve(name);
   if (found.kind === "one") return { currentName: name, _id: found.thing._id };
@@ -105,7 +107,7 @@ export async function seenTargeting(name: string, { memory }: Pick<ToolContext, 
   return { currentName: name, near: candidates.map((candidate) => candidate.name) };
 }
 
-/** Adds a note to an answer about how a name was matched. Questions stay as they are. */
+/** Adds a note about an inexact name to an answer. Returns a question unchanged. */
 export function withNote<Outcome extends ToolOutcome>(
   note: string | undefined,
   outcome: Outcome,
@@ -116,7 +118,7 @@ export function withNote<Outcome extends ToolOutcome>(
   return { structured: { ...structured, note: all }, text: `${note}\n${text}`, isError };
 }
 
-/** Checks that an argument is a ULID. Throws a ToolError if it is not. */
+/** Returns the value of an argument if it is a ULID. Throws a ToolError otherwise. */
 export function ulidArgument(argument: string, value: string): string {
   if (isUlid(value)) return value;
   throw new ToolError(
@@ -126,8 +128,8 @@ export function ulidArgument(argument: string, value: string): string {
 }
 
 /**
- * Returns the targeting that a call identifies; otherwise the one in the Targeting column of its file. Throws a
- * ToolError if the call identifies none and the file could not be read yet.
+ * Returns which targeting a call means: the one in its arguments, or else the one in the Targeting column of its file.
+ * Throws a ToolError if the arguments name none and reading the file takes too long.
  */
 export function referenceOf(given: TargetingReference, opened: OpenedFile | undefined): TargetingReference {
   const named = opened?.file.seen?.targeting;
@@ -142,7 +144,10 @@ export function referenceOf(given: TargetingReference, opened: OpenedFile | unde
   return isUlid(named) ? { targetingId: named } : { targetingName: named };
 }
 
-/** Returns the file of a call, with the ID and the known names by which its rows may refer to the targeting. */
+/**
+ * Returns the file of a call. It then has the ID and the names by which its rows may refer to the targeting of the
+ * call.
+ */
 export async function aboutTargeting(
   opened: OpenedFile | undefined,
   found: FoundByName | undefined,
@@ -160,8 +165,8 @@ export async function aboutTargeting(
 }
 
 /**
- * Returns a function that finds options of one targeting by name. The lists are read once. It throws a ToolError with
- * the candidates if a name is unknown or ambiguous.
+ * Returns a function that finds an option of a targeting by name. It reads the options once. It throws a ToolError with
+ * candidates if the name is unknown or ambiguous.
  */
 export function optionsNamed(targetingId: string, api: ManagementApi, signal: AbortSignal) {
   let index: Promise<NameIndex<OptionRecord>> | undefined;

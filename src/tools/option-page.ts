@@ -22,11 +22,11 @@ import type { FoundByName } from "./names.ts";
 import { reportedRun } from "./run-reports.ts";
 import { followRun } from "./write/follow-run.ts";
 
-/** Options in order, and the known facts about their list. */
+/** A part of a list of options, and what is known about the list. */
 export interface Part<Position> extends OptionsTotals {
-  /** Each with the position after it. */
+  /** Each option with the position after it. */
   readonly hits: readonly (Hit & { readonly behind: Position })[];
-  /** The position of the next options, after all hits. Undefined if there are no more. */
+  /** The position after all options in `hits`. Undefined if there are no more. */
   readonly next: Position | undefined;
   readonly limit: number;
 }
@@ -34,11 +34,10 @@ export interface Part<Position> extends OptionsTotals {
 interface RowForm {
   readonly detail: "concise" | "detailed";
   readonly contexts?: ReadonlyMap<string, readonly string[]> | undefined;
-  /** The name of the group, if all the options are its sub-options. */
+  /** The group's name, if all options are sub-options of one group. */
   readonly groupName?: string | undefined;
 }
 
-/** Makes rows in the requested form. */
 export function rowsOf(hits: readonly Hit[], { detail, contexts, groupName: only }: RowForm): readonly OptionRow[] {
   return hits.map(({ step: { option, groupName = only, countWithChildren }, matched }) => {
     const first = contexts?.get(option._id);
@@ -53,7 +52,7 @@ export function rowsOf(hits: readonly Hit[], { detail, contexts, groupName: only
   });
 }
 
-/** Answers with as many options as fit. If more remain, adds a note with the reason and a cursor. */
+/** Answers with as many options as fit. If more remain, adds a cursor and the reason. */
 export function optionsAnswer<Position>(
   query: unknown,
   part: Part<Position>,
@@ -72,10 +71,11 @@ export function optionsAnswer<Position>(
   const fitting = (brief: BriefList | undefined): number => {
     const note = part.note ?? fullNote(wanted, wanted);
     const frame = answer([], { cursor: position && writeCursor(query, position), note, brief });
-    // The marks around the rows need no budget: the estimate for these sentences is too high by as many tokens.
+    // The marks around the rows are not counted, because the estimate for these sentences is too high by the same
+    // amount.
     return takeRows(all, listLines(brief), pageBudget({ around: sizeOf(frame) })).length;
   };
-  // Complete IDs are easier to use. If not all rows fit with them, a brief form is used.
+  // If not all rows fit with complete IDs, they are listed with shortened ones.
   const whole = fitting(undefined);
   const brief = whole < all.length ? briefList(all.slice(0, MAX_IN_BRIEF)) : undefined;
   const rows = all.slice(0, brief === undefined ? whole : Math.min(fitting(brief), MAX_IN_BRIEF));
@@ -96,7 +96,7 @@ function fullNote(shown: number, wanted: number): string {
   return `Full page: ${shown} of ${wanted}.`;
 }
 
-/** The options that a list selects. */
+/** Which options to list. */
 export interface OptionsQuery extends Wanted {
   readonly targetingId: string;
   readonly parent: string | undefined;
@@ -104,32 +104,31 @@ export interface OptionsQuery extends Wanted {
   readonly sortBy: "contextCount" | "name" | undefined;
 }
 
-/** The form of a list. */
+/** How to list them. `fresh`: read everything again. */
 export interface ListForm extends PageAsked {
   readonly detail: "concise" | "detailed";
   readonly fresh: boolean | undefined;
 }
 
-/** The requested page. */
 export interface PageAsked {
   readonly limit: number;
   readonly cursor: string | undefined;
 }
 
-/** The option that a call refers to, by ID or by name. */
+/** The option that a call names, by ID or by name. */
 export interface RequestedOption extends FoundByName {
   readonly targetingId?: string | undefined;
 }
 
-/** What to do about a cursor of another query, by the kind of request. */
+/** The next step for a cursor that belongs to another query. */
 const REMEDIES = {
   list: "Take cursor from the last answer and leave the other arguments as they were, or leave it out to start again.",
   option: "Leave cursor out to start at the beginning.",
 } as const;
 
 /**
- * Returns the position in a cursor, or the beginning if there is no cursor. Throws a ToolError for a cursor of another
- * query.
+ * Returns the position that a cursor contains; the beginning if there is no cursor. Throws a ToolError if the cursor
+ * belongs to another query.
  */
 export function placeOf<Schema extends z.ZodType>(
   of: keyof typeof REMEDIES,
@@ -143,9 +142,9 @@ export function placeOf<Schema extends z.ZodType>(
 }
 
 /**
- * Saves the selected options to a file, as a run. If this takes longer than one wait, it continues after the answer.
- * Throws the error that ends the run within the wait, a FileError if the file may not be written, and a ToolError if
- * only a part of a targeting is to be saved as a desired state.
+ * Saves the options that match a query to a file, as a run. The run continues after the answer if it takes too long.
+ * Throws the error with which the run ends before the answer, a FileError if the file cannot be written, and a
+ * ToolError if the file would hold only a part of a desired state.
  */
 export async function savedList(
   { targetingId, parent, search, contextIds, empty }: OptionsQuery,
@@ -166,7 +165,7 @@ export async function savedList(
   return savedBy({ tool: "list_options", input: asked }, context);
 }
 
-/** Saves all Context IDs of an option to a file, as a run. Throws as `savedList` does. */
+/** Saves all Context IDs of an option to a file, as a run. Throws the same errors as `savedList`. */
 export async function savedContexts(
   { _id: optionId, targetingId }: RequestedOption,
   { saveTo, delimiter }: SaveArguments,

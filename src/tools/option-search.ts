@@ -11,7 +11,7 @@ import { type ToolContext, timeLeft } from "./context.ts";
 import { ToolError } from "./define-tool.ts";
 import { type ListForm, type OptionsQuery, type Part, placeOf } from "./option-page.ts";
 
-/** How many options of each kind were examined, and how many of them matched. */
+/** How many options of each kind were read, and how many of them match. */
 export interface Counted extends Walked {
   readonly found: number;
 }
@@ -20,7 +20,7 @@ interface FoundOption extends Hit {
   readonly counted: Counted;
 }
 
-/** The matches in the order of the walk. `next` is absent if the walk reached its end. */
+/** The matches in the order in which options are read. `next` is absent if all options were read. */
 interface Found {
   readonly hits: readonly FoundOption[];
   readonly counted: Counted;
@@ -28,11 +28,11 @@ interface Found {
   readonly stopped: boolean;
 }
 
-/** What to search for, from which position, and how many matches are needed. */
+/** What to search for, where to begin, and how many matches are needed. */
 interface SearchJob {
   readonly query: OptionsQuery;
   readonly from: WalkPosition;
-  /** The maximum number of matches. The walk ends with the last of them, unless all options are counted. */
+  /** The maximum number of matches. Reading ends with the last of them, unless `countsAll` is set. */
   readonly most: number;
   readonly countsAll?: boolean;
   readonly counted: Counted;
@@ -40,8 +40,8 @@ interface SearchJob {
 }
 
 /**
- * Searches for options from a position, until `most` are found, all were examined, or one wait has passed. Starts again
- * if a list shifted meanwhile. Throws ApiErrors.
+ * Reads options from a position until `most` of them match, all are read, or the call must be answered. Begins again if
+ * a list changed meanwhile. Throws an ApiError.
  */
 export function searchOptions(
   api: ManagementApi,
@@ -71,7 +71,7 @@ export function searchOptions(
         if (clock.now() >= end) return { hits, counted, next, stopped: true };
       }
     } catch (thrown) {
-      // The matches before a read that took too long are shown, and the cursor continues after them.
+      // A read took too long. The matches up to there are shown, and the cursor continues after them.
       if (thrown instanceof DeadlineExceeded && next !== undefined) return { hits, counted, next, stopped: true };
       throw thrown;
     }
@@ -81,8 +81,8 @@ export function searchOptions(
 
 const key = z.tuple([z.union([z.string(), z.number()]), z.string(), z.string()]);
 /**
- * The position in a sorted list. `after` is the sort key of the last shown option, so that the cursor stays valid while
- * others change. `scan` is the position at which examining all options continues, and the name of the stored matches.
+ * The position in a sorted list. `after` is the sort key of the last option shown, which stays valid if other options
+ * change. `scan` is where reading all options continues, and the ID of the stored matches.
  */
 const place = z.strictObject({
   after: key.optional(),
@@ -102,8 +102,8 @@ const MAX_SORTED = 100;
 const MAX_SCANS = 16;
 
 /**
- * The first matches of sorted lists that took longer than one wait, by caller and name: too many for a cursor. They
- * exist as long as the process. If they are lost, the search starts again.
+ * The matches so far of sorted lists that took longer than one call, by ID. They do not fit into a cursor. If the
+ * process ends, the search begins again.
  */
 const begun = new Map<string, readonly FoundOption[]>();
 
@@ -113,9 +113,9 @@ function keep(id: string, hits: readonly FoundOption[]): void {
 }
 
 /**
- * Returns the next options, sorted by their number of Context IDs, largest first, or by name in code point order. Equal
- * ones are sorted by creation. All options are examined first. If one wait is too short for that, returns none, and the
- * cursor continues the examination. Throws ApiErrors, and a ToolError for a cursor of another list.
+ * Returns the next options, sorted by their number of Context IDs (highest first) or by name (code points). Equal ones
+ * are in the order of creation. All options must be read first. If that takes longer than the call may, returns none,
+ * and the cursor continues reading. Throws an ApiError, and a ToolError for a cursor of another list.
  */
 export async function sortedPart(
   query: OptionsQuery & { readonly sortBy: "contextCount" | "name" },
@@ -141,7 +141,7 @@ export async function sortedPart(
     (sortBy === "name" ? byCodePoints(String(one), String(other)) : Number(other) - Number(one)) ||
     byCreation(rest, others);
   const isBehind = (hit: FoundOption): boolean => after === undefined || compare(keyOf(hit, sortBy), after) > 0;
-  // An option that moved in the list between two calls is examined twice.
+  // An option that moved in the list between two calls is read twice, so options are collected by ID.
   const all = new Map([...(kept ?? []), ...found.hits.filter(isBehind)].map((hit) => [hit.step.option._id, hit]));
   const rest = [...all.values()].sort((one, other) => compare(keyOf(one, sortBy), keyOf(other, sortBy)));
   const { topLevel, subOptions } = found.counted;
@@ -185,12 +185,12 @@ function keyOf({ step: { option } }: FoundOption, sortBy: "contextCount" | "name
   return [sortBy === "name" ? name : contextCount, createdAt, _id];
 }
 
-/** Compares creation times, then IDs, which begin with the time of creation. */
+/** Compares creation times, and then IDs, which begin with the time of creation. */
 function byCreation(one: readonly [string, string], other: readonly [string, string]): number {
   return byCodePoints(one[0], other[0]) || byCodePoints(one[1], other[1]);
 }
 
-/** Compares by code points. `<` would compare the surrogates of characters outside the basic plane. */
+/** Compares texts by code points. `<` compares UTF-16 units, which sorts characters outside the basic plane wrongly. */
 function byCodePoints(one: string, other: string): number {
   const length = Math.min(one.length, other.length);
   for (let at = 0; at < length; at += 1) {
@@ -200,16 +200,16 @@ function byCodePoints(one: string, other: string): number {
   return one.length - other.length;
 }
 
-/** Sorts surrogates after all other code units, as their code points are. */
+/** Returns a sort key for a UTF-16 unit: surrogates come after all others, as their code points do. */
 function inOrder(unit: number): number {
   if (unit >= 0xe000) return unit - 0x800;
   return unit >= 0xd800 ? unit + 0x2000 : unit;
 }
 
 /**
- * Returns every option of a targeting, or those that contain one of some Context IDs, as of now. Throws ApiErrors,
- * and a ToolError if the targeting is too large for one call. What was read is stored, so that the next call continues
- * from there.
+ * Returns all options of a targeting, or all that have one of the given Context IDs, from the service's current state.
+ * Throws an ApiError, and a ToolError if one call is too short. The next call then continues, because the data that was
+ * read is stored.
  */
 export async function everyOption(
   targetingId: string,

@@ -12,12 +12,12 @@ import type { Run } from "../runs/kind.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
 import type { ToolContext } from "./context.ts";
 
-/** The original input of objects, by object number. */
+/** What the caller sent for each object, by object number. */
 export type GivenOf = ReadonlyMap<number, unknown>;
 
 /**
- * Returns the original input of those objects of a run that did not succeed, if it is stored: the body of an event, or
- * the contents of a file's row. Input of objects that succeeded is not returned, nor input that can no longer be read.
+ * Returns what the caller sent for the given objects of a run: the body of an event, or the cells of a row. Omits
+ * objects that succeeded and input that is not stored any more.
  */
 export async function originalItemsOf(run: Run, objects: readonly number[], context: ToolContext): Promise<GivenOf> {
   const wanted = objects.filter((object) => {
@@ -45,7 +45,7 @@ async function givenEvents(
   const { file } = call.input.events;
   const open = new Set(wanted.filter((object) => !given.has(object)));
   if (file === undefined || open.size === 0) return given;
-  // When nothing is left to send, the failed rows of a file are only in its reject file, in the order of its rows.
+  // When no events are left to send, failed rows are stored only in the reject file, in the order of the original file.
   const isSheet = file.format === "csv" || file.format === "xlsx";
   const { delimiter: _, ...sheet } = file.sheet ?? {};
   const rejects: InputFile = { ...file, format: isSheet ? "csv" : "ndjson", encoding: "utf-8", sheet };
@@ -61,7 +61,7 @@ async function givenEvents(
   return given;
 }
 
-/** Returns events of a source in their original form, by index. Omits events that are no longer stored. */
+/** Returns events as the caller sent them, by index. Omits events that are not stored any more. */
 export async function eventsAt(source: EventSource, indexes: readonly number[]): Promise<GivenOf> {
   const given = new Map<number, unknown>();
   const open = new Set(indexes);
@@ -72,13 +72,13 @@ export async function eventsAt(source: EventSource, indexes: readonly number[]):
       if (open.size === 0) break;
     }
   } catch (thrown) {
-    // Nothing is stored any more: an empty part is not a valid file of its format.
+    // If all events were deleted, the empty part is not a valid file of its format.
     if (!(thrown instanceof FileError)) throw thrown;
   }
   return given;
 }
 
-/** Returns whether a value is the placeholder of an event that is no longer stored. */
+/** Returns whether a value is the placeholder of an event that was deleted. */
 function isGone(event: unknown): boolean {
   const values: readonly unknown[] = typeof event === "object" && event !== null ? Object.values(event) : [];
   return values.length === 0 || (values.length === 1 && values[0] === "-");
@@ -134,7 +134,7 @@ async function itemsInFile(
   return new Map([...rows].map(([index, row]) => [index, withoutSplit(row)]));
 }
 
-/** Removes the field of a row that only planning needs. */
+/** Removes a field that planning adds to a row. */
 function withoutSplit(row: unknown): unknown {
   if (typeof row !== "object" || row === null || !("split" in row)) return row;
   const { split: _, ...shown } = row;
@@ -142,8 +142,7 @@ function withoutSplit(row: unknown): unknown {
 }
 
 /**
- * Returns the contents of rows of a file; rows about the same item are merged. A row that cannot be read is returned as
- * it is.
+ * Returns rows of a file by index; rows of the same item are merged. A row that cannot be read is returned as a text.
  */
 async function rowsAt<Item>(
   bytes: ByteSource,

@@ -9,7 +9,9 @@ import { planInTime } from "./write/planned.ts";
 
 interface PlanWork<Made> extends Pick<StoredPlan, "base" | "undoes" | "sheet"> {
   readonly plannedBy: PlanningTool;
-  /** The source of the plan: the arguments of the call, which are needed to plan again, and the digest of its file. */
+  /**
+   * What the plan is made from: the arguments of the call, with which it can be made again, and the digest of its file.
+   */
   readonly from: { readonly given: object; readonly fileDigest?: string };
   readonly targetings: readonly string[];
   readonly make: (signal: AbortSignal) => Promise<Made>;
@@ -18,8 +20,8 @@ interface PlanWork<Made> extends Pick<StoredPlan, "base" | "undoes" | "sheet"> {
 }
 
 /**
- * Makes a plan and answers with it. If this takes longer than the call may, continues in the background and answers
- * with the run that will store the plan. The run is `earlier` if its plan was not finished before. Throws a
+ * Makes a plan and answers with it. If the call must be answered first, answers with a run that will store the plan,
+ * and continues in the background. `earlier` is the run of a plan that was interrupted before it was stored. Throws a
  * PlanningError if a read failed.
  */
 export async function planNowOrInBackground<Made extends object>(

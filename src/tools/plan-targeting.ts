@@ -54,10 +54,8 @@ const input = () =>
     fresh: z.boolean().optional().describe("Read again"),
   });
 
-/** The arguments of `plan_targeting`. */
 export type DesiredArguments = z.output<ReturnType<typeof input>>;
 
-/** Plans a desired state. */
 export const planTargeting = {
   name: "plan_targeting",
   title: "Plan a desired state",
@@ -72,8 +70,8 @@ export const planTargeting = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 /**
- * Plans a desired state, stores the plan as a run, and answers with it. If planning takes longer than the call may,
- * answers with the run. The run is `earlier` if its plan was not finished before.
+ * Plans a desired state, stores the plan as a run and answers with it. If the call must be answered first, answers with
+ * the run, and planning continues. `earlier` is the run of a plan that was interrupted before it was stored.
  */
 export async function planDesiredState(
   given: DesiredArguments,
@@ -86,23 +84,24 @@ export async function planDesiredState(
   const api = changesOf(context).api();
   const { memory } = context;
   const targeting = targetingArgument(given);
-  // An explicit base belongs to another file, or to none. The roots of a client are read, and never written to.
+  // The base beside the file is renewed only if the caller did not name another base. Folders of the client are never
+  // written to.
   const isKept = place !== undefined && !given.base && context.allowedDirs.length > 0;
   const beside = isKept ? { root: place.root, steps: place.steps } : undefined;
   const unread = await fileWithinWait(context, unreadSheet(bytes, source, context)).catch(ignoreDeadline);
   let reading: Promise<ReadDesired> | undefined = readState(bytes, source, context);
-  // If the call no longer waits for this, its errors become those of the run.
+  // If the call is answered before this is read, the run reports its errors.
   reading.catch(() => undefined);
   const read = await undefinedIfLate(context, reading.then(withoutOptions));
   const notes = read === undefined ? [] : read.notes;
-  // A sheet that cannot be read cannot be returned with its problems either.
+  // If the state cannot be read, its sheet cannot be returned with marked problems either.
   const file = read === undefined ? unread : read.file;
   const sheet = file && { file, bytes: () => Readable.from([bytes]) };
   if (read !== undefined && read.problems.length > 0) {
     const runId = sheet && (await storeProblems(given, { ...(await reading), digest }, sheet, context, earlier));
     return withNotes(problemsAnswer(context.environment, read.problems, runId), notes);
   }
-  // If the state is not read yet, only the call can identify its targeting.
+  // Without the state, only the arguments of the call can name the targeting.
   const targetingId = await (read === undefined && targeting === undefined
     ? undefined
     : whichTargeting({ given: targeting, file: read?.targeting, base, byName, memory }));
@@ -115,7 +114,7 @@ export async function planDesiredState(
       targetings: targetingId === undefined ? [] : [targetingId],
       async make(signal) {
         const found = await (reading ?? readState(bytes, source, context));
-        // Frees the memory of a large state before its requests, which take as much memory, are planned.
+        // Frees the memory of a large state before its requests are planned, which need as much again.
         reading = undefined;
         if (found.problems.length > 0) {
           const made = sheet && (await problemsPlan(given, { ...found, digest }, context));
@@ -137,7 +136,7 @@ export async function planDesiredState(
       textOf: ({ document, there }) => ({ changes: asPlanned(document.plan, there), text: planBytes(document) }),
       async answer({ document, there, notes }) {
         const { caller, requested } = context;
-        // The base is renewed when the run that apply_plan starts has ended.
+        // The base is renewed after apply_plan has applied the plan.
         const kept = {
           text: planBytes(document),
           plannedBy: "plan_targeting",
@@ -177,7 +176,7 @@ async function readRemembering(
   return there;
 }
 
-/** Returns what the answer about a state needs of it besides its options, of which there may be many. */
+/** Returns what the answer needs of a state without its options, of which there may be many. */
 function withoutOptions(read: ReadDesired) {
   const { problems, file, desired } = read;
   return { problems, file, targeting: desired.targeting, notes: readNotes(read) };
@@ -206,12 +205,12 @@ async function readState(
   source: StateSource,
   { maxLineBytes }: Pick<ToolContext, "maxLineBytes">,
 ): Promise<ReadDesired> {
-  // Large states take long to read, so waiting work runs first.
+  // Reading a large state takes long, so waiting work of other calls runs first.
   await nextTurn();
   if (source.folder !== undefined) return readDesired({ bytes, ...source, maxLineBytes });
   const read = await readDesired({ bytes, ...source });
   const text = Buffer.from(bytes).toString("utf8");
-  // A state in an argument has no lines.
+  // A state that is an argument of the call has no lines.
   const options = read.desired.options.map((option) => ({ ...option, line: 0 }));
   const problems = read.problems.map((problem) => ({
     ...problem,
@@ -222,7 +221,7 @@ async function readState(
 
 const PLACES_NAMED = 20;
 
-/** Returns the error that ends a run whose state was read after its answer and has problems. */
+/** Returns the error of a run if its state turned out to have problems after the call was answered. */
 function hasProblems(problems: ReadDesired["problems"]): FileError {
   const [first] = problems;
   const places = problems.slice(0, PLACES_NAMED).map(({ path, line }) => path ?? `line ${line}`);
@@ -247,8 +246,8 @@ function nearNotes(items: readonly PlanItem[], there: ServiceTargeting | undefin
 const MAX_NEAR = 3;
 
 /**
- * Stores a sheet that has problems as an empty plan, so that the sheet can be returned with the problems marked.
- * Returns its run ID; undefined if its targeting is unknown or nothing can be stored now.
+ * Stores a sheet with problems as an empty plan, so that it can be returned with the problems marked. Returns the ID of
+ * the run. Undefined if the targeting is unknown or nothing can be stored now.
  */
 async function storeProblems(
   given: DesiredArguments,
@@ -287,18 +286,17 @@ async function problemsPlan(
   };
 }
 
-/** Ignores a DeadlineExceeded, because planning continues without this result. Throws all other errors again. */
+/**
+ * Returns undefined for a DeadlineExceeded, because planning continues without this result. Throws all other errors.
+ */
 function ignoreDeadline(thrown: unknown): undefined {
   if (!(thrown instanceof DeadlineExceeded)) throw thrown;
 }
 
-/** How many bytes are examined before other waiting work runs. */
+/** How many bytes are read before waiting work of other calls runs. */
 const PIECE_BYTES = 4_194_304;
 
-/**
- * Returns the format of a sheet, before its rows are examined. Undefined for other states, and for those that cannot be
- * read.
- */
+/** Returns the format of a sheet before its rows are read. Undefined for other states, and if it cannot be read. */
 async function unreadSheet(
   bytes: Uint8Array,
   { format, path = "", sheet = {} }: StateSource,
@@ -314,7 +312,7 @@ async function unreadSheet(
   try {
     return (await unreadBytes(pieces, { path, format, maxLineBytes }, sheet)).file;
   } catch (thrown) {
-    // Reading the state throws and reports the same error.
+    // Reading the state itself will report this error.
     if (thrown instanceof FileError) return undefined;
     throw thrown;
   }
@@ -329,7 +327,7 @@ function withNotes(answer: ToolAnswer, notes: readonly string[]): ToolAnswer {
 }
 
 /**
- * Reads the base in the arguments, otherwise the base next to the file. With `byName`, the base next to the file is
+ * Reads the base that the caller names, or else the base beside the file. With `byName` the base beside the file is
  * ignored, because it belongs to another targeting.
  */
 async function baseOf(

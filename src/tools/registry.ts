@@ -2,17 +2,17 @@ import type * as z from "zod";
 import type { ToolContext } from "./context.ts";
 import type { ToolDefinition, ToolOutcome } from "./define-tool.ts";
 
-/** Valid arguments, ready to run; or what is wrong with them. */
+/** Valid arguments with a function that runs the tool, or what is wrong with the arguments. */
 export type Prepared =
   | { readonly fits: true; readonly input: unknown; readonly run: (context: ToolContext) => Promise<ToolOutcome> }
   | { readonly fits: false; readonly issues: readonly z.core.$ZodIssue[] };
 
-/** A tool whose input type is hidden: it takes any arguments, checks them, and runs. */
+/** A tool with the type of its arguments hidden, so that tools can be in one list. */
 export interface Tool extends Omit<ToolDefinition, "handler"> {
   readonly prepare: (given: unknown) => Prepared;
 }
 
-/** Loads every tool, in the order of the list. Each is loaded separately, because a call needs only one. */
+/** Imports each tool, in the order of the list. They are separate modules, because a call needs only one. */
 const TOOLS: Readonly<Record<string, () => Promise<Tool>>> = {
   get_targeting: async () => toolOf((await import("./get-targeting.ts")).getTargeting),
   list_options: async () => toolOf((await import("./list-options.ts")).listOptions),
@@ -38,29 +38,27 @@ const TOOLS: Readonly<Record<string, () => Promise<Tool>>> = {
   inspect_events: async () => toolOf((await import("./inspect-events.ts")).inspectEvents),
 };
 
-/** The tools that only views call, for clients that show views. */
+/** Tools that only views call. Listed only for clients that show views. */
 const VIEW_TOOLS: typeof TOOLS = {
   decide_run: async () => toolOf((await import("./decide-run.ts")).decideRun),
 };
 
-/** Loads all tools. */
 export function everyTool(): Promise<readonly Tool[]> {
   return Promise.all(Object.values(TOOLS).map((load) => load()));
 }
 
-/** Loads all tools that only views call. */
 export function everyViewTool(): Promise<readonly Tool[]> {
   return Promise.all(Object.values(VIEW_TOOLS).map((load) => load()));
 }
 
-/** Loads a tool by its name. Throws a RangeError if there is no such tool. */
+/** Imports a tool. Throws a RangeError if there is no tool with this name. */
 export async function toolNamed(name: string): Promise<Tool> {
   const load = { ...TOOLS, ...VIEW_TOOLS }[name];
   if (load === undefined) throw new RangeError(`there is no tool ${name}`);
   return load();
 }
 
-/** Hides the input type of a definition. */
+/** Returns a tool with the type of its arguments hidden. */
 export function toolOf<Input extends z.ZodObject>(definition: ToolDefinition<Input>): Tool {
   let schema: Input | undefined;
   const input = () => {

@@ -9,7 +9,6 @@ const input = () => {
   return z.strictObject({ items: items.min(1), ...others, ...dryRunArgument() });
 };
 
-/** Renames targetings. */
 export const renameTargetings = {
   name: "rename_targetings",
   title: "Rename targetings",

@@ -42,14 +42,14 @@ const RESULTS: Readonly<Record<Standing, string>> = {
   unknown: "Unknown",
 };
 
-/** Detects how the rows of a run's sheet are read. This may have been unknown when the run began. */
+/** Detects how to read the sheet of a run, which may not have been known when the run began. */
 export async function readSheetRun(found: SheetRun, { runs }: Pick<ToolContext, "runs">): Promise<SheetRun> {
   const { file, part } = found;
   const { runId } = (found.run ?? found.events).header;
   return { ...found, file: await withDetectedForm(runs.part(runId, part), file, shapeOf(found)) };
 }
 
-/** Returns the format of a run's input sheet. */
+/** Returns the format of the sheet that was the input of a run. */
 export function formOfSheet({ file }: SheetRun): SheetFormat {
   if (file.format === "xlsx") return { format: "xlsx" };
   return { format: "csv", delimiter: file.sheet?.delimiter ?? "," };
@@ -62,7 +62,7 @@ function shapeOf({ run, events }: SheetRun): ValidColumns & Partial<Pick<RowShap
   return tool === "update_contexts" ? contextRows : desiredRows;
 }
 
-/** Writes the sheet of a run with the result of each row, piece by piece. Calls `count` with the result of each row. */
+/** Yields the sheet of a run with the result of each row. Calls `count` with each result. */
 export async function* resultSheet(
   found: SheetRun,
   form: SheetFormat,
@@ -103,7 +103,7 @@ function keyBy(shape: Pick<RowShape<unknown>, "fromCells">, header: SheetHeader,
   return (cells: readonly string[]) => read(cells).key;
 }
 
-/** Returns a function that reads the key of a row about one option, in the same way as planning does. */
+/** Returns a function that returns the key of a row about one option, with the same rules as planning. */
 function keyOfOption(header: SheetHeader): (cells: readonly string[]) => string | undefined {
   const [id, name] = [header.at("_id"), header.at("name")];
   const oneARow = header.at("contextId") >= 0;
@@ -113,8 +113,8 @@ function keyOfOption(header: SheetHeader): (cells: readonly string[]) => string 
 type Found = { readonly object: number } | { readonly problem: Omit<RowResult, "action" | "contextAction"> };
 
 /**
- * Returns a function that reports the result of each row of events, in their order. It omits rows that were sent, or
- * may have been: if sent again, they would be counted twice.
+ * Returns a function that is called for each row of events in order and returns its result. It omits rows that were
+ * sent or may have been, because sending them again would count them twice.
  */
 function resultsOfEvents({ state }: EventRun): ResultSource["resultOf"] {
   let index = 0;
@@ -153,7 +153,7 @@ async function resultsOf(
     failed(conflict.line, `others have changed it: ${differenceLine(conflict)}`, { howToFix });
   }
   // A sheet with problems was not compared with the service.
-  const isUndetected = problems.length > 0 && document?.plan.items.length === 0;
+  const isUncompared = problems.length > 0 && document?.plan.items.length === 0;
   const ids = new Map(adopted.map(({ name, _id }) => [name, _id]));
   const actions = { bulk_add_options: "Add", update_contexts: "Edit" } as const;
   const action = call.tool === "bulk_add_options" || call.tool === "update_contexts" ? actions[call.tool] : undefined;
@@ -165,7 +165,7 @@ async function resultsOf(
     const isCreated = found !== undefined && "object" in found && state.didOf?.(found.object) === "created";
     const own = { action: action ?? (isCreated ? "Add" : "Edit"), contextAction };
     if (found === undefined)
-      return { ...own, result: isUndetected ? RESULTS.notApplied : RESULTS.alreadyDone, _id: ids.get(name) };
+      return { ...own, result: isUncompared ? RESULTS.notApplied : RESULTS.alreadyDone, _id: ids.get(name) };
     if ("problem" in found) return { ...own, ...found.problem };
     const at = found.object;
     const result = RESULTS[state.standing(at)];
@@ -240,8 +240,8 @@ async function savedFailedRows(
 
 /**
  * Saves the sheet of a run with the result of each row to a new file, and reports how many rows have each result. For
- * other files, saves the failed rows. Throws a ToolError if the run has no such file, and a FileError if the file may
- * not be written.
+ * files that are not sheets, saves the failed rows. Throws a ToolError if the run had no file, and a FileError if the
+ * new file cannot be written.
  */
 export async function savedResults(
   run: Run,
@@ -280,7 +280,7 @@ export async function savedResults(
   };
 }
 
-/** Returns the call that takes the fixed sheet. Its arguments are those of the run's own call. */
+/** Returns the call that sends the corrected sheet, with the arguments of the run's original call. */
 function againCall({ run, file: { given = {} } }: SheetRun, file: string): string {
   const { columns, separator, fillDown } = given;
   const { tool, input } = run?.header.call ?? { tool: "track_events", input: {} };
@@ -295,7 +295,7 @@ function againCall({ run, file: { given = {} } }: SheetRun, file: string): strin
   return `${tool === "apply_plan" ? "plan_targeting" : tool} ${JSON.stringify(call)}`;
 }
 
-/** Like `savedResults`, for a path in any folder that a person passed to a command. */
+/** Does the same as `savedResults` for a path that a person passed to a command. Any folder is allowed. */
 export async function savedResultsAt(
   run: Run,
   { saveTo, delimiter }: SaveArguments,

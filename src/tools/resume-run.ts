@@ -49,7 +49,6 @@ import { runOutput } from "./write/write.ts";
 
 const input = () => z.strictObject({ runId: z.string(), ...confirmationArgument() });
 
-/** Finishes a run that was interrupted, ran out of retries, or has items with an unknown outcome. */
 export const resumeRun = {
   name: "resume_run",
   title: "Resume a run",
@@ -70,8 +69,8 @@ export const resumeRun = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 /**
- * Resumes a run of changes, after a person's approval if it needs one. Throws a ToolError if the run was never started,
- * or if no channel can ask.
+ * Resumes a change, with a person's approval if it needs one. Throws a ToolError if the run was never started, or if no
+ * person can be asked.
  */
 export async function resumeChange(
   run: ChangeRun,
@@ -82,12 +81,13 @@ export async function resumeChange(
   await checkStarted(run, context);
   const counts = run.state.counts();
   const left = counts.pending + counts.notApplied + counts.unknown + counts.failed;
-  // A run that ended abruptly after its last answer has nothing left to send, but its end is not recorded yet.
+  // The server may have stopped after the last answer of the service. Nothing is left to send then, but the end is not
+  // recorded yet.
   const open = left > 0 || run.status() === "interrupted";
   if (!open) return reportRun(run, context);
   const goOn: ResumeWith = async (decision) => {
     const { approved, resumed } = await resumedBy(run, decision, context);
-    // If no new approval was needed, the earlier approval counts.
+    // Without a new approval, the earlier one is reported.
     const approval = approvalOf(approved ?? { asked: "not_needed", ...run.state.facts });
     return reportRun(resumed, context, [], { approval, alwaysReportsApproval: true });
   };
@@ -98,7 +98,7 @@ export async function resumeChange(
 
 type ResumeWith = (decision: Decision | undefined) => Promise<ToolAnswer>;
 
-/** Resumes a run. A new approval is stored with the run, so that later reports show it. */
+/** Resumes a run. Stores a new approval with the run, so that later reports show it. */
 async function resumedBy(
   run: ChangeRun,
   decision: Decision | undefined,
@@ -124,13 +124,13 @@ function resumeDigest(runId: string): string {
   return `resume ${runId}`;
 }
 
-/** Returns whether a run is a plan whose process ended before the plan was made or stored completely. */
+/** Returns whether a run is a plan whose server stopped before the plan was completely stored. */
 async function isUnfinishedPlan({ header, status }: ChangeRun, context: ToolContext): Promise<boolean> {
   if (header.call.tool !== "apply_plan" || status() !== "interrupted") return false;
   return (await context.runs.isUnstarted(header.runId)) === true;
 }
 
-/** Throws a ToolError if a run was never started, or may not continue because it was undone or cancelled. */
+/** Throws a ToolError if a run was never started, or cannot continue because it was undone or cancelled. */
 export async function checkStarted(run: ChangeRun, context: ToolContext): Promise<void> {
   if (run.status() === "needs_confirmation") {
     throw new ToolError(
@@ -153,7 +153,7 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
     );
   }
   checkNoDryRun(run);
-  // A waiting plan was made after its call was answered.
+  // The plan was completed after the call was answered.
   if (run.status() === "planned") return;
   if ((await context.runs.isUnstarted(run.header.runId)) === true) {
     const what = run.header.unplanned ? "planned: its server ended before;" : "started: its server ended before, and";
@@ -162,9 +162,9 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
 }
 
 /**
- * Returns the effect that needs approval before a run is resumed: deletions or removals that a person approved more
- * than ten minutes ago. Returns undefined if no approval is needed. Throws a ToolError if a plan may no longer be
- * applied, and a FileError if it cannot be read.
+ * Returns what a person must approve before a run is resumed: deletions or removals whose last approval is more than
+ * ten minutes old. Undefined if no approval is needed. Throws a ToolError if a plan cannot be applied any more, and a
+ * FileError if it cannot be read.
  */
 export async function approvalToResume(run: ChangeRun, context: ToolContext): Promise<Effect | undefined> {
   const { header, state } = run;
@@ -177,7 +177,7 @@ export async function approvalToResume(run: ChangeRun, context: ToolContext): Pr
       ? undefined
       : effectOf(header, { losses, objects: state.objects, facts: state.facts }, context);
   }
-  // Changes that were not planned yet would be planned again, and may then differ from what was approved.
+  // These changes will be planned again, so they may differ from what was approved.
   if (!state.planned) {
     const sentence = `This begins ${tool} as it was agreed to; it was cut short before it was planned.`;
     const note = "It was interrupted before anything was sent. Resuming it starts it as it was requested.";
@@ -295,8 +295,8 @@ async function reportResumed(decision: Run, runId: string, context: ToolContext)
 }
 
 /**
- * Returns the answer if nobody has decided whether to resume a run. If the question is unanswered, a later approval
- * resumes it.
+ * Returns the answer if nobody decided about resuming a run. If the call had to be answered before a decision, a later
+ * approval resumes the run.
  */
 async function undecided(run: ChangeRun, why: Undecided, context: ToolContext): Promise<UndecidedAnswer> {
   const { runId } = run.header;
@@ -318,8 +318,8 @@ const made = z.object({ kind: z.literal("targeting-mcp-plan") });
 const undoArguments = z.object({ runId: z.string() });
 
 /**
- * Makes the plan of a run again if its process ended before the plan was made. A plan that was made but not stored
- * completely is stored. Throws the errors of planning.
+ * Makes a plan again if the server stopped before it was made. If it was made but not stored completely, stores it.
+ * Throws the errors of planning.
  */
 export async function resumePlanning(header: ChangeHeader, context: ToolContext): Promise<ToolAnswer> {
   const text = await textOf(context.runs.part(header.runId, "input"));
@@ -336,7 +336,7 @@ export async function resumePlanning(header: ChangeHeader, context: ToolContext)
   return undo === undefined ? planDesiredState(given, context, header) : startUndoPlan(undo.runId, context, header);
 }
 
-/** Stores the steps of a plan whose document was stored before its process ended, and shows the plan. */
+/** Stores the remaining data of a plan whose server stopped after storing its document, and answers with the plan. */
 async function keepMade(header: ChangeHeader, text: string, context: ToolContext): Promise<ToolAnswer> {
   const { call, caller } = header;
   if (call.tool !== "apply_plan")

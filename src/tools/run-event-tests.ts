@@ -49,7 +49,6 @@ const input = () =>
 
 type RunTestsInput = z.output<ReturnType<typeof input>>;
 
-/** Runs a suite of event tests against a sandbox, or against the configured endpoint. */
 export const runEventTestsTool = {
   name: "run_event_tests",
   title: "Run event tests",
@@ -75,7 +74,7 @@ export const runEventTestsTool = {
   handler: runTests,
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Runs a suite, or asks a person first. Throws ToolErrors, ApiErrors and FileErrors. */
+/** Runs the tests of a suite, or asks a person first. Throws a ToolError, an ApiError or a FileError. */
 export async function runTests(given: RunTestsInput, context: ToolContext): Promise<ToolOutcome> {
   if (given.confirmation !== undefined) return confirmed(given.confirmation, given, context);
   const kept = await suiteOf(given, context);
@@ -121,7 +120,7 @@ async function jsonIn(file: string, allowedDirs: readonly string[]): Promise<unk
   }
 }
 
-/** Returns the location for the report. It is checked before anything is sent. */
+/** Returns where the report will be saved. Checks this before anything is sent. */
 async function placeOf(saveTo: string | undefined, { allowedDirs }: ToolContext): Promise<Place | undefined> {
   return saveTo ? findFreePlace(saveTo, allowedDirs) : undefined;
 }
@@ -155,7 +154,7 @@ async function runLive(
   if (before !== undefined) return notRun(kept, context, before);
   const yes = readQuestion(context.reply?.token ?? "")?.digest ?? randomBytes(16).toString("base64url");
   const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {
-    // The planned tests are stored, so that the token alone is enough.
+    // Stored, so that a call with only the token can run the tests.
     const run = ulidOfBytes(randomBytes(16));
     await context.suites.keepPlanned(context.caller, run, { suiteId: kept.suiteId, saveTo: saveTo ?? "" });
     const confirmation = await askFor({ run, digest: LIVE_TESTS }, text, context);
@@ -228,7 +227,7 @@ export async function runApprovedTests(
   if (place !== undefined) await saveFile(place, inOnePiece(junitXml(report, `event tests ${suiteId}`)));
 }
 
-/** The effect that a token approves. The planned run names the suite. */
+/** What the token approves. The stored tests say which suite. */
 const LIVE_TESTS = "live tests";
 
 async function confirmed(token: string, given: RunTestsInput, context: ToolContext): Promise<ToolAnswer> {
@@ -310,7 +309,7 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
     signal: AbortSignal.any([context.signal, context.stopping, late.signal]),
     onProgress: (done, cases) => context.progress?.(done, cases, undefined),
   });
-  // The tests cannot continue after the answer.
+  // Tests run only during the call, so the rest is stopped when the call must be answered.
   await waitWithinCall(running, context);
   late.abort();
   const report = await running;
@@ -318,7 +317,7 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
   return report;
 }
 
-/** Returns the answer after the tests were declined. Nothing is sent, and this is not an error. */
+/** Returns the answer if the tests were declined. Nothing was sent, and this is not an error. */
 function notRun(kept: KeptSuite, context: ToolContext, before?: DeclinedBefore): ToolAnswer {
   const { approval, note } = before ?? { approval: declinedIn("client") };
   const words = "it was declined: nothing was sent; do not try again unless the person asks for it";

@@ -38,7 +38,7 @@ import { effectOf, endIfExpired } from "./write/waiting.ts";
 
 const RESULTS_READ = 50;
 
-/** Finds a run of the caller, in its current state. Throws a ToolError if there is none, and a DamagedRunError. */
+/** Returns a run of the caller in its current state. Throws a ToolError if there is none, and a DamagedRunError. */
 export async function ownRun(
   runId: string,
   { runs, caller, clock }: Pick<ToolContext, "runs" | "caller" | "clock">,
@@ -50,13 +50,13 @@ export async function ownRun(
 
 type ReportExtras = Pick<ReportedRun, "approval" | "alwaysReportsApproval"> & {
   readonly notes?: readonly string[] | undefined;
-  /** The reader of the report. If absent, an agent. */
+  /** Who reads the report. Absent: an agent. */
   readonly reader?: Reader;
 };
 
 /**
- * Waits for a run to end, but no longer than a call may take, and reports it. The answer names the caller's other
- * interrupted runs.
+ * Waits for a run until it ends or the call must be answered, and reports it. The answer also names other interrupted
+ * runs of the caller.
  */
 export async function reportRun(
   run: Run | undefined,
@@ -65,7 +65,7 @@ export async function reportRun(
   more: ReportExtras = {},
 ): Promise<ToolAnswer> {
   if (run === undefined) throw new ToolError("there is no such run", "get_run without runId lists the runs.");
-  // Read while the call waits, because afterwards no time is left for it.
+  // Read while the call waits, because no time is left afterwards.
   const interrupted = orNone(interruptedHints(context, run.header.runId));
   interrupted.catch(() => undefined);
   await followRun(run, context);
@@ -101,7 +101,7 @@ export async function reportedRun(
   return renderReport({ ...report, ...more, ...(totals && { totals }), nextSteps: steps, notes });
 }
 
-/** The answer about what a run saved; undefined if it has saved nothing yet, or if runs of its kind save nothing. */
+/** Returns the answer about the file that a run saved. Undefined if the run saves none, or has not saved it yet. */
 export function savedAnswer(run: Run, { environment }: Pick<ToolContext, "environment">): ToolAnswer | undefined {
   if (!isSaveRun(run) || run.state.saved === undefined) return undefined;
   const { runId, call } = run.header;
@@ -115,7 +115,7 @@ const LIMIT_CODES: ReadonlySet<string> = new Set([
   "TARGETING_CONTEXT_LIMIT_EXCEEDED",
 ]);
 
-// Loaded late: few runs reach a limit.
+// Imported late, because few runs reach a limit.
 async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext): Promise<readonly string[]> {
   const isMet = report.failures.some(({ outcome, errorCode }) => outcome === "failed" && LIMIT_CODES.has(errorCode));
   if (!isMet || report.status === "running" || !isChangeRun(run)) return [];
@@ -123,7 +123,10 @@ async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext
   return limitNotes(await limitsMet(run, context));
 }
 
-/** The data of a report about a run. A change that was planned after its answer includes what needs approval. */
+/**
+ * Returns the data of a run's report. If a change was planned after its call was answered, this includes what needs
+ * approval.
+ */
 export async function reportOf(run: Run, context: ToolContext, reader?: Reader): Promise<ReportedRun> {
   const blocked = mayGoOn(run) ? await context.runs.refusal(run) : undefined;
   const report = { ...reported(run, context.environment, reader), ...(blocked && { blocked }) };
@@ -156,15 +159,15 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   const planned = { run: header.runId, digest: lossDigest(losses) };
   const effect = await effectOf(header, { losses, objects: state.objects, facts: state.facts }, context);
   const confirmation = await askFor(planned, effectText(effect), context);
-  // An approved plan that is not applied yet is reported as a plan.
+  // A plan that is approved but not applied yet is reported as a plan.
   const { tool } = header.call;
   const nextSteps = [confirmationStep(tool, confirmation)];
   return { ...report, tool, status: "needs_confirmation", confirmation, nextSteps };
 }
 
 /**
- * Returns whether the server of a run ended before it planned the run, and cannot plan it any more. A plan is made
- * again from its input, unless the server ended before it stored that.
+ * Returns whether the server stopped before it planned a run and the run cannot be planned any more. A plan can be made
+ * again if its input is stored.
  */
 async function isNeverPlanned({ header, state, status }: ChangeRun, { runs }: ToolContext): Promise<boolean> {
   if (status() !== "interrupted" || state.planned) return false;
@@ -173,7 +176,7 @@ async function isNeverPlanned({ header, state, status }: ChangeRun, { runs }: To
   return true;
 }
 
-/** Returns the next steps of a run that is a plan. Loaded late, because few runs are plans. */
+/** Returns the next steps of a planned run. They are imported late, because few runs are plans. */
 async function planSteps(run: ChangeRun, context: ToolContext): Promise<readonly string[]> {
   const { header, status } = run;
   if (header.dryRun) return dryRunSteps(run, context);
@@ -217,12 +220,12 @@ function declinedBy(reason: Reason | undefined): Approval | undefined {
   return where === "page" || where === "view" ? declinedIn(where, String(who)) : declinedIn("client");
 }
 
-/** Returns who approved or declined a run, and in which channel; undefined if neither happened. */
+/** Returns who approved or declined a run, and in which channel. Undefined if nobody did. */
 export function approvalOfRun({ state }: ChangeRun | ApprovalRun): Approval | undefined {
   return declinedBy(state.stopped?.reason) ?? approvalOf(state.facts);
 }
 
-/** Returns the basic data of a report about a run of any kind, with its first results. */
+/** Returns the data that reports of all kinds of runs have, with the first results. */
 export function reported(run: Run, environment: "live" | "sandbox", reader?: Reader): ReportedRun {
   const { header, state, status } = run;
   const { call } = header;
@@ -242,7 +245,7 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
     ...(did !== undefined && { did }),
     ...(call.tool === "create_targetings" && { newOptions: countsWithin(state) }),
     ...(state.facts?.rows && { rows: state.facts.rows }),
-    // A sheet may have been examined only after the call was answered.
+    // The form of a sheet may have been detected only after the call was answered.
     ...(isChangeRun(run) && { file: file && isUndetected(file) ? { ...file, ...run.state.facts.look } : file }),
     ...(isChangeRun(run) && run.state.facts.foreseen && status() === "planned" && { plan: run.state.facts.foreseen }),
     hasRejects: fileCall.safeParse(call).success && status() !== "running" && state.counts().failed > 0,
@@ -255,7 +258,7 @@ const fileCall = z.object({ input: z.union([withFile, z.object({ events: withFil
 const DAY_MS = 86_400_000;
 const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
 
-/** Describes whether a finished run can be undone, and until when. Returns undefined if this is not known. */
+/** Returns a sentence about whether and how long a finished run can be undone. Undefined if that is not known. */
 export function undoNoteOf(run: Run, { keep }: Pick<ToolContext, "keep">): string | undefined {
   const status = run.status();
   if (!isChangeRun(run) || status === "running" || status === "planned" || status === "needs_confirmation") {
@@ -270,12 +273,14 @@ export function undoNoteOf(run: Run, { keep }: Pick<ToolContext, "keep">): strin
     undoneBy: undoneByRun(run.state),
     hasChanged: created + changed + deleted + gone + run.state.inDoubt().size > 0,
     until: createdAt + keep.days * DAY_MS,
-    // Runs that store what they removed are deleted by age only.
+    // A run that removed data is deleted only because of its age, never because there are too many runs.
     mostRuns: deleted + gone > 0 ? undefined : keep.runs,
   });
 }
 
-/** Returns the error for undoing a run that does not exist. If the run is too old to be stored, the error says so. */
+/**
+ * Returns the error for undoing a run that is not stored. If the run is older than runs are kept, the error says so.
+ */
 export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep" | "clock">): ToolError {
   const kept =
     `finished runs are kept for ${keep.days} days (TARGETING_MCP_KEEP_DAYS), and the last ${keep.runs} of each caller ` +

@@ -13,8 +13,8 @@ import { dryRunArgument, runOutput } from "./write/write.ts";
 type Fields = Readonly<Record<string, z.ZodOptional<z.ZodType>>>;
 
 /**
- * Returns the documented type of each parameter, as it is advertised. Any value is accepted and judged as the service
- * would: a text remains a text even if a number is expected, as in track_events.
+ * Returns the schemas of an event's parameters. They advertise the documented types but accept any value, so that the
+ * service's own rules judge it: a text stays a text even if a number is expected, as in track_events.
  */
 function fieldsOf(parameters: Readonly<Record<string, Parameter>>): Fields {
   const schemas: Readonly<Record<ParameterType, () => z.ZodType>> = {
@@ -43,7 +43,6 @@ const input = () =>
     ...dryRunArgument(),
   });
 
-/** Sends one event, unless the service would drop or refuse it. */
 export const trackEvent = {
   name: "track_event",
   title: "Send an event",

@@ -39,7 +39,6 @@ const input = () =>
     ...dryRunArgument(),
   });
 
-/** Sends many events, except those that the service would drop or refuse. */
 export const trackEvents = {
   name: "track_events",
   title: "Send events",
@@ -58,7 +57,7 @@ export const trackEvents = {
     }
     const events = given.events ?? sameAsEvents;
     const opened = await openedFile(about, { events }, rowsOfEvents(autocorrect ? { mend: true } : {}), context);
-    // Values that JSON cannot represent would change when they are converted to text.
+    // Values that JSON cannot represent would change silently when the events are stored.
     const meant = (events ?? []).map(parseNestedJson);
     for (const [index, event] of meant.entries()) checkJsonValues(event, `event ${index}`);
     const source = opened === undefined ? sourceOfEvents(meant, autocorrect) : sourceOfFile(opened, autocorrect);
@@ -70,7 +69,7 @@ export const trackEvents = {
     const counting = opened === undefined ? undefined : countEvents(eventsIn(source));
     const counts = counting === undefined ? { items: meant.length } : await undefinedIfLate(context, counting);
     if (counts?.items === 0) throw noEvents();
-    // If counting takes longer than the call may, the run continues to count.
+    // If counting takes longer than the call may, the run counts on.
     counting?.catch(() => undefined);
     const planned =
       counts === undefined ? { source: { ...source, ...(counting && { counting }) } } : { source, ...counts };
@@ -105,8 +104,8 @@ function noEvents(): ToolError {
 }
 
 /**
- * Throws a ToolError if there are no events, if JSON cannot represent one, or if reading them takes longer than a call
- * may.
+ * Yields events. Throws a ToolError if there are none, if JSON cannot represent one, or if reading takes longer than
+ * the call may.
  */
 async function* checked(
   events: AsyncIterable<readonly SourceEvent[]>,

@@ -21,7 +21,6 @@ import { notKept } from "./run-reports.ts";
 
 const input = () => z.strictObject({ runId: z.string() });
 
-/** Plans how to undo a run. */
 export const undoRun = {
   name: "undo_run",
   title: "Plan how to undo a run",
@@ -41,9 +40,9 @@ interface StoredUndoPlan extends Pick<PlannedUndo, "rows" | "already"> {
 }
 
 /**
- * Plans the undo of a run of the caller, stores the plan as a run, and answers with it. If planning takes longer than
- * the call may, answers with the run. `earlier` is the run of an unfinished plan that is planned again. Throws a
- * ToolError if the run cannot be undone.
+ * Plans how to undo a run of the caller, stores the plan as a run and answers with it. If the call must be answered
+ * first, answers with the run, and planning continues. `earlier` is the run of a plan that was interrupted before it
+ * was stored. Throws a ToolError if the run cannot be undone.
  */
 export async function startUndoPlan(runId: string, context: ToolContext, earlier?: ChangeHeader): Promise<ToolAnswer> {
   const { targetings, make } = await undoPlanOf(runId, context);
@@ -66,7 +65,7 @@ export async function startUndoPlan(runId: string, context: ToolContext, earlier
   );
 }
 
-/** Plans the undo of a run of the caller, and stores the plan as a run. Throws as `startUndoPlan` does. */
+/** Plans how to undo a run of the caller, and stores the plan as a run. Throws the errors of `startUndoPlan`. */
 export async function keepUndoPlan(runId: string, context: ToolContext): Promise<StoredUndoPlan> {
   const { make } = await undoPlanOf(runId, context);
   return storeUndoPlan(runId, await make(context.signal), context);
@@ -76,7 +75,7 @@ async function undoPlanOf(runId: string, context: ToolContext) {
   const api = changesOf(context).api();
   const doneByRun = await doneOf(runId, api, context);
   const targetings = targetingsIn(await doneByRun());
-  // Computed again, so that it takes no memory in addition to the plan.
+  // `doneByRun` computes its result here again, so that no copy of it stays in memory beside the plan.
   const make = async (signal: AbortSignal): Promise<PlannedUndo> =>
     planUndo(
       await doneByRun(),
@@ -87,8 +86,8 @@ async function undoPlanOf(runId: string, context: ToolContext) {
 }
 
 /**
- * Returns a function that computes what a run did, as far as this is known. Throws a ToolError or a DamagedRunError if
- * the run cannot be undone.
+ * Returns a function that computes what a run changed, as far as that is known. Throws a ToolError or a DamagedRunError
+ * if the run cannot be undone.
  */
 async function doneOf(runId: string, api: ManagementApi, context: ToolContext): Promise<() => Promise<Done>> {
   const former = context.runs.part(runId, "former");
@@ -99,7 +98,7 @@ async function doneOf(runId: string, api: ManagementApi, context: ToolContext): 
     if (!(thrown instanceof DamagedRunError && thrown.holdsRemoved)) throw thrown;
     const { header } = thrown;
     if (header !== undefined) checkProject(header, context);
-    // With the keys of another project, the targeting would seem to be gone, too.
+    // With the keys of another project, an existing targeting would also look as if it were gone.
     const isGone = async (_id: string): Promise<boolean> =>
       header !== undefined && (await unlessMissing(api.getTargeting(_id, { signal: context.signal }))) === undefined;
     return async () => {
@@ -122,7 +121,7 @@ function byUndo(runId: string) {
   return { plannedBy: "undo_run", undoes: runId } as const;
 }
 
-/** Stores an undo plan. An empty plan is stored only if a run waits for it. */
+/** Stores an undo plan. Without changes it is stored only if a run waits for it. */
 async function storeUndoPlan(
   runId: string,
   { rows, already, isEmpty, document, changes, text }: PlannedUndo,

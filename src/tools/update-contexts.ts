@@ -59,7 +59,6 @@ async function removals(contextIds: readonly string[], targetingId: string | und
   return hits.map(({ step, matched = [] }) => ({ _id: step.option._id, remove: [...matched] }));
 }
 
-/** Changes the Context IDs of options. */
 export const updateContexts = {
   name: "update_contexts",
   title: "Change Context IDs",
@@ -91,7 +90,7 @@ export const updateContexts = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** The files of Context IDs in an item. Their content is added, removed or set. */
+/** The files of an item whose Context IDs are added, removed or set. */
 export interface ListFiles {
   readonly addFile?: string | undefined;
   readonly removeFile?: string | undefined;
@@ -103,14 +102,14 @@ type Lists = Partial<Record<"add" | "remove" | "set", readonly string[] | undefi
 const LINES_NAMED = 5;
 
 /**
- * Adds the Context IDs of files to the items that name the files. Throws a FileError if a file may not or cannot be
- * read, or has lines that a spreadsheet has damaged. Nothing is sent then.
+ * Returns the items with the Context IDs of the files that they name. Throws a FileError if a file may not or cannot be
+ * read, or if a spreadsheet has damaged some of its lines; nothing is sent then.
  */
 export async function withListedContexts<Item extends ListFiles & Lists>(
   items: readonly Item[],
   context: Pick<ToolContext, "allowedDirs" | "roots" | "maxLineBytes">,
 ): Promise<readonly (Omit<Item, keyof ListFiles> & Lists)[]> {
-  /** Each file is read once, even if several items name it. */
+  /** Files by path, so that each is read once even if several items name it. */
   const read = new Map<string, Promise<readonly string[]>>();
   const idsIn = (path: string): Promise<readonly string[]> => {
     const ids = read.get(path) ?? idsOf(path, context);

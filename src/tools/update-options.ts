@@ -9,7 +9,6 @@ const input = () => {
   return z.strictObject({ ...targetingArguments(), items: items.min(1), ...others, ...dryRunArgument() });
 };
 
-/** Renames and moves options, and changes the setting of groups. */
 export const updateOptions = {
   name: "update_options",
   title: "Rename and move options",

@@ -4,7 +4,7 @@ import { ulidBytes, ulidOfBytes } from "../../spec/ulid.ts";
 import type { ToolContext, ToolServices } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../define-tool.ts";
 
-/** Creates the token for an approval, in the form that answers use. `effect` describes what the person approves. */
+/** Returns the token for an approval as answers contain it. `effect` is the text that the person approves. */
 export async function askFor(
   planned: Pick<Agreement, "run" | "digest">,
   effect: string,
@@ -15,7 +15,10 @@ export async function askFor(
   return { token, effect, expiresAt: new Date(expiresAt).toISOString() };
 }
 
-/** Reads a token, expired or not. Throws a ToolError if this server did not issue it to this caller. */
+/**
+ * Returns the data of a token, even of an expired one. Throws a ToolError if this server did not issue it to this
+ * caller.
+ */
 export async function confirmationIn(
   token: string,
   { sealKey, caller, clock }: Pick<ToolContext, "sealKey" | "caller" | "clock">,
@@ -25,13 +28,10 @@ export async function confirmationIn(
   throw new ToolError("confirmation is not a token that this server gave to this caller", "Call again without it.");
 }
 
-/**
- * Throws a ToolError if a confirmation can no longer start anything: it has expired, or the server has become strict
- * since it was issued.
- */
+/** Throws a ToolError if a token is no longer valid, because it has expired or because the server is now strict. */
 export function checkCounts({ expiresAt }: Confirmation, { clock, confirm }: ToolContext): void {
   const leftMs = expiresAt - clock.now();
-  // A token that ends later than any issued now was issued while the clock was ahead.
+  // No token is valid for longer than CONFIRMATION_MS, so the clock was ahead when this one was issued.
   if (leftMs < 0 || leftMs > CONFIRMATION_MS) throw expired();
   if (confirm !== "strict") return;
   throw new ToolError(
@@ -40,7 +40,6 @@ export function checkCounts({ expiresAt }: Confirmation, { clock, confirm }: Too
   );
 }
 
-/** Returns the error for a confirmation that has expired. */
 export function expired(): ToolError {
   return new ToolError("the confirmation has expired; nothing was done", "Call again without it to plan again.");
 }
@@ -49,16 +48,16 @@ interface Agreement {
   readonly run: string;
   readonly digest: string;
   readonly caller: string;
-  /** In milliseconds since 1970, rounded to whole seconds. */
+  /** In milliseconds since 1970, a multiple of 1,000. */
   readonly expiresAt: number;
 }
 
 export interface Confirmation extends Pick<Agreement, "run" | "expiresAt"> {
-  /** Whether the token was issued for exactly this effect. */
+  /** Returns whether the token was issued for the effect with this digest. */
   readonly isFor: (digest: string) => boolean;
 }
 
-/** The sizes of the parts of a token, in bytes: 30 in all, which are 40 characters. */
+/** The sizes of the parts of a token in bytes. Together they are 30, which are 40 characters. */
 const RUN = 16;
 const SECONDS = 3;
 const MARK = 5;
@@ -67,9 +66,9 @@ const SECONDS_ROUND = 2 ** (8 * SECONDS);
 const TOKEN_LETTERS = 40;
 
 /**
- * Signs a confirmation in 40 characters, so that nobody can make or change one. The token contains the run and the
- * expiry. The caller and the effect are only in its two signatures; the second one is checked when the effect has been
- * computed again. `key` has at least 32 bytes.
+ * Returns a token of 40 characters for an approval. Only this server can create or change one. It contains the run and
+ * the time of expiry. The caller and the effect are part of its two signatures. The second signature is checked later,
+ * when the effect has been computed again. `key` has at least 32 bytes.
  */
 export function sealConfirmation(key: Uint8Array, agreement: Agreement): string {
   const seconds = Buffer.alloc(4);
@@ -79,9 +78,9 @@ export function sealConfirmation(key: Uint8Array, agreement: Agreement): string 
 }
 
 /**
- * Opens a signed confirmation. Returns undefined if this server did not sign it, if it was changed, or if it was issued
- * for another caller. Does not check the expiry. `now` (milliseconds since 1970) selects one of the times that its
- * three bytes can mean.
+ * Returns the data of a token. Undefined if this server did not sign it, it was changed, or it was issued to another
+ * caller. Does not check whether it has expired. Its three bytes of time repeat after half a year; `now`, in
+ * milliseconds since 1970, says which time they mean.
  */
 function openConfirmation(
   key: Uint8Array,
@@ -89,7 +88,7 @@ function openConfirmation(
   { caller, now }: { readonly caller: string; readonly now: number },
 ): Confirmation | undefined {
   const bytes = Buffer.from(token, "base64url");
-  // Different characters that decode to the same bytes are not a valid token.
+  // Several texts decode to the same bytes. Only the one that this server wrote is a valid token.
   if (token.length !== TOKEN_LETTERS || bytes.toString("base64url") !== token) return undefined;
   const run = ulidOfBytes(bytes.subarray(0, RUN));
   const expiresAt = nearestTime(bytes.readUIntBE(RUN, SECONDS), now);
@@ -99,7 +98,7 @@ function openConfirmation(
   return { run, expiresAt, isFor: (digest) => timingSafeEqual(sealsFor(digest).effect, given.effect) };
 }
 
-/** Returns the time nearest to now that ends in these seconds. */
+/** Returns the time nearest to `now` whose last three bytes of seconds are these. In milliseconds since 1970. */
 function nearestTime(seconds: number, now: number): number {
   const round = Math.round((now / 1000 - seconds) / SECONDS_ROUND);
   return (round * SECONDS_ROUND + seconds) * 1000;
@@ -121,20 +120,22 @@ export interface InView {
 
 type Sealing = Pick<ToolContext, "sealKey" | "caller">;
 
-/** Returns whether the settings accept a decision in a view. Only the host keeps the model from deciding there. */
+/**
+ * Returns whether a decision in a view is valid under the settings. There only the host can prevent the model from
+ * deciding instead of the person.
+ */
 export function mayDecideInView({ confirm, trustViews }: Pick<ToolServices, "confirm" | "trustViews">): boolean {
   return confirm !== "strict" || trustViews;
 }
 
 /**
- * Returns the data with which a person decides in a view. The secret is valid only for this run, its effect and this
- * caller.
+ * Returns what a view needs for a person's decision. Its secret is valid only for this run, its effect and this caller.
  */
 export async function decisionFor(about: InView, sealing: Sealing): Promise<NonNullable<ToolAnswer["decision"]>> {
   return { runId: about.runId, secret: (await secretOf(about, sealing)).toString("base64url") };
 }
 
-/** Returns whether a secret was issued for this run, its effect and this caller. */
+/** Returns whether a secret is valid for this run, its effect and this caller. */
 export async function isSecretFor(about: InView, given: string, sealing: Sealing): Promise<boolean> {
   const [bytes, secret] = [Buffer.from(given, "base64url"), await secretOf(about, sealing)];
   return bytes.length === secret.length && timingSafeEqual(bytes, secret);

@@ -26,34 +26,32 @@ import { type ToolAnswer, ToolError, type ToolOutcome, type ToolQuestion } from 
 import { mayDecideInView } from "./confirmation-token.ts";
 import { effectOf, waitingAnywhere } from "./waiting.ts";
 
-/** The channel of a decision. A channel only identifies the person; their rights are checked in this file. */
+/** How the person was asked. The channel only says who the person is; this file checks what they may do. */
 type Channel = Decided["where"];
 
-/** A person whom a channel has identified. */
+/** The person who decides, as the channel identified them. */
 export interface Person {
   readonly who: string;
-  /** The caller whose runs the person may decide on. */
+  /** The caller whose runs the person may decide about. */
   readonly caller: string;
-  /** Whether the person may decide on a run of another caller. If absent, they may not. */
+  /** Returns whether the person may also decide about a run of another caller. Absent: they may not. */
   readonly approves?: ((run: Pick<RunHeader, "project" | "caller">) => boolean) | undefined;
-  /**
-   * The caller whose requests the person may not approve, because they are the person's own. Absent if there is none.
-   */
+  /** The person's own caller, if the person must not approve its requests. Absent: they may. */
   readonly except?: string | undefined;
 }
 
-/** A person's decision, and the effect that they saw. */
+/** A person's decision, and which effect it is about. */
 export interface Decision {
   readonly answer: "approved" | "declined";
   readonly channel: Channel;
   readonly person: Person;
-  /** Whether the person saw exactly the effect with this digest. */
+  /** Returns whether the person saw the effect with this digest. */
   readonly saw: (digest: string) => boolean;
-  /** When the decision expires, in milliseconds since 1970. If absent, it counts as long as the run waits. */
+  /** When the decision expires, in milliseconds since 1970. Absent: as long as the run waits. */
   readonly until?: number;
 }
 
-/** A run whose effect a call has just computed again, and the function that starts it once it is approved. */
+/** A run whose effect was just computed, and how to start it. */
 export interface Looked {
   readonly run: Pick<Run, "header">;
   /** The digest of the effect that the run would have now. */
@@ -63,8 +61,8 @@ export interface Looked {
 }
 
 /**
- * Starts what a person approved, if it is not a change. Returns undefined if another process started it, and "stale" if
- * its effect has changed.
+ * Starts approved work other than a change. Returns undefined if another process started it, and "stale" if its effect
+ * has changed.
  */
 type Grant = (approval: ApprovalRun, approved: Approved, services: ToolServices) => Promise<Run | "stale" | undefined>;
 
@@ -73,7 +71,7 @@ export interface Approved {
   readonly decided: Decided;
 }
 
-/** Why a person may not decide, or may not decide in this channel. */
+/** Why a person may not decide, or not in this channel. */
 export type Refused =
   | "NOT_THEIRS"
   | "READ_ONLY"
@@ -84,9 +82,9 @@ export type Refused =
   | "ELSEWHERE";
 
 /**
- * The result of a decision: "done" if it counts; "decided" if another decision came first; "changed" if the person saw
- * another effect; "stale" if the run would do something else by now; "expired" if it came too late; "refused" if the
- * person may not decide.
+ * What became of a decision. "done": it is carried out. "decided": another decision came first. "changed": the person
+ * saw another effect. "stale": the run would now do something else. "expired": it came too late. "refused": the person
+ * may not decide.
  */
 export type Outcome =
   | { readonly is: "done"; readonly run?: Run }
@@ -96,8 +94,8 @@ export type Outcome =
 type Rights = Pick<ToolServices, "readOnly" | "confirm" | "trustViews" | "environment" | "project" | "page">;
 
 /**
- * Returns why a person may not decide on a run, or undefined if they may. Declining sends nothing, so it needs no key
- * of the project, and the person who requested the run may decline it.
+ * Returns why a person may not decide about a run. Undefined if they may. Declining sends nothing, so it is allowed
+ * without a key of the project, and to the person who made the request.
  */
 export function refusal(
   { caller, project, environment }: Pick<RunHeader, "caller" | "project" | "environment">,
@@ -117,10 +115,11 @@ export function refusal(
 }
 
 /**
- * Decides on a run, once in all processes. Every decision passes through this function. It checks all rights, compares
- * what the person saw with what the run would do now, and records the decision before anything is sent.
- * `looked` is a run that the call has just planned. Without it, the run has to be waiting and is planned again. `grant`
- * starts what is not a change; without it, such approvals are refused. Throws the errors of planning, and an
+ * Carries out a decision about a run, only once for all processes. Every decision passes through this function. It
+ * checks the person's rights, compares what they saw with what the run would do now, and stores the decision before
+ * anything is sent.
+ * `looked` is a run that the call has just planned. Without it, the run must be waiting and is planned again. `grant`
+ * starts work other than a change; without it, such a decision is refused. Throws the errors of planning, and an
  * ExecutionRefusedError.
  */
 export async function decide(
@@ -140,7 +139,7 @@ export async function decide(
   if (decision.until !== undefined && decision.until < at) return { is: "expired" };
   const decided = { who: person.who, where: channel, at };
   if (answer === "declined") {
-    // The client also asks about plans, and these are not stored as waiting runs.
+    // The client also asks about plans, which are not stored as waiting runs.
     const isAsked = waiting !== undefined || channel === "client";
     return isAsked ? declined(run, decided, services) : { is: "decided" };
   }
@@ -170,7 +169,7 @@ async function begun({ run, start }: Looked, approved: Approved, services: ToolS
   return { is: "done", run: begun };
 }
 
-/** Returns a change that has just been planned, in the form that `decide` takes. */
+/** Returns a change that was just planned in the form that `decide` needs. */
 export function plannedChange(
   header: ChangeHeader,
   plan: Plan,
@@ -188,8 +187,8 @@ export function plannedChange(
 }
 
 /**
- * Starts a run that was planned in the background, if its earlier decision still applies or it needs none. Returns
- * undefined if it needs approval first.
+ * Starts a run that was planned in the background, if it needs no approval or an earlier decision still applies.
+ * Undefined if it must be approved first.
  */
 export async function beginPlanned(
   header: ChangeHeader,
@@ -247,8 +246,8 @@ function note(
 }
 
 /**
- * Starts a change that its call has just planned, with the decision if there is one. Without a decision, the change
- * must need no approval. Returns the run, even if another process started it.
+ * Starts a change that was just planned, with the decision about it. Without a decision, the change must not need
+ * approval. Returns the run, even if another process started it.
  */
 export async function startDecided(
   header: ChangeHeader,
@@ -267,14 +266,13 @@ export async function startDecided(
 }
 
 /**
- * Returns an approval through the client of a call. By default, the caller has already compared the effect that the
- * person saw.
+ * Returns an approval that came through the client. By default, the effect that the person saw was already compared.
  */
 export function inClient(context: Pick<ToolContext, "person" | "caller">, saw: Decision["saw"] = () => true): Decision {
   return { answer: "approved", channel: "client", person: personOf(context), saw };
 }
 
-/** Returns the error for an approval that the current settings or rights do not allow. */
+/** Returns the error for an approval that is not valid under the current settings and rights. */
 export function refusedError(): ToolError {
   return new ToolError(
     "this approval does not count under the current settings and rights; nothing was sent",
@@ -282,35 +280,38 @@ export function refusedError(): ToolError {
   );
 }
 
-/** Returns the person who answers through the client of a call, or with its token. */
+/** Returns the person who answers through the client or uses the token of a call. */
 export function personOf({ person, caller }: Pick<ToolContext, "person" | "caller">): Person {
   return { who: person ?? caller, caller };
 }
 
 interface ApprovalRequest<R> {
   readonly needsApproval: boolean;
-  /** The digest of the effect. An approval counts only for the same digest. */
+  /** The digest of the effect. An approval is valid only for this digest. */
   readonly digest: string;
-  /** Returns what the person approves. Called only if a person is asked, because for a large plan it takes long. */
+  /**
+   * Returns the effect that the person approves. Called only if a person is asked, because it takes long for a large
+   * plan.
+   */
   readonly effect: () => Effect;
   readonly undecided?: ToolQuestion["ask"]["undecided"];
-  /** Lets a person decide on the page after they closed the question. Absent if `undecided` does that. */
+  /** Asks on the page if the question was closed. Absent if `undecided` does that. */
   readonly closed?: (() => Promise<ToolAnswer>) | undefined;
   readonly start: (asked: Asked, hints: readonly string[]) => Promise<R>;
   readonly declined: () => Promise<R> | R;
-  /** Lets a person decide in a view or on the page. Absent if neither can decide this. */
+  /** Asks in a view or on the page. Absent if this cannot be decided there. */
   readonly onPage?: () => Promise<R>;
   readonly token: () => Promise<R>;
 }
 
 type NextStep = "start" | "ask" | "page" | "token" | "refuse";
 
-/** Returns whether a person decides outside the call: in a view of their client or on the page. */
+/** Returns whether the person decides outside the call, in a view of their client or on the page. */
 export function isDecidedElsewhere({ page, inView }: Pick<ToolContext, "page" | "inView">): boolean {
   return inView === true || page?.isOffered() === true;
 }
 
-/** Chooses the first available channel for a decision. `strict` never chooses the token. */
+/** Returns how to ask a person: in the first channel that is available. In strict mode never with a token. */
 export function chooseChannel(
   needsApproval: boolean,
   context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "inView">,
@@ -323,16 +324,16 @@ export function chooseChannel(
 }
 
 /**
- * Starts the work of a request, or asks a person for approval first, in the first available channel. When the server
- * repeats the call with the reply of the client, it follows the reply; if the effect has changed since the question, it
- * asks again. Throws a ToolError if no channel can ask.
+ * Starts a request, or asks a person first, in the first channel that is available. If the call is repeated with the
+ * client's reply, follows the reply, and asks again if the effect has changed since. Throws a ToolError if no person
+ * can be asked.
  */
 export async function decided<R>(
   wish: ApprovalRequest<R>,
   context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "inView" | "reply">,
 ): Promise<R | Extract<ToolOutcome, ToolQuestion>> {
   const { reply } = context;
-  // A request that cannot be decided on the page uses the next channel.
+  // Without `onPage` the request cannot be decided on the page, so the next channel is used.
   const { page, inView, ...others } = context;
   switch (chooseChannel(wish.needsApproval, wish.onPage === undefined ? others : context)) {
     case "start":
@@ -348,7 +349,7 @@ export async function decided<R>(
       if (reply === undefined) return question(wish);
       if (!reply.accepted) return wish.declined();
       const asked = readQuestion(reply.token);
-      // The effect that they approved is not the effect that it would have now.
+      // The person approved another effect than the request would have now.
       if (asked?.digest !== wish.digest) return question(wish, changedEffect(asked?.effect ?? "", wish.effect()));
       return wish.start("agreed_in_client", asked.changed === undefined ? [] : [askedTwiceHint(asked.changed)]);
     }
@@ -385,7 +386,7 @@ const askedForm = z.object({ digest: z.string(), effect: z.string(), changed: z.
 
 type Question = Readonly<z.output<typeof askedForm>>;
 
-/** Reads the question that a reply belongs to; undefined if the token is not a question of `decided`. */
+/** Returns the question that a reply belongs to. Undefined if the token is not one of `decided`. */
 export function readQuestion(token: string): Question | undefined {
   return askedForm.safeParse(parseJson(token)).data;
 }

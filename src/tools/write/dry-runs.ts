@@ -29,16 +29,16 @@ import { reportRun } from "../run-reports.ts";
 import { applyStep, type Given, planInTime, unstartedReport } from "./planned.ts";
 
 interface Shown {
-  /** The plan. Its settlements also contain the predicted outcomes. */
+  /** The plan, including the failures that are predicted from the current state. */
   readonly plan: Plan;
-  /** Removes the predicted outcomes: when the plan is applied, the service itself decides what fails. */
+  /** Returns the plan without the predicted failures. When the plan is applied, the service decides what fails. */
   readonly withoutPredictions: () => Plan;
   readonly notes: readonly string[];
 }
 
 /**
- * Reports what a call would do and what would fail, and sends no write. The plan is stored for a day as a run of its
- * caller, for `apply_plan`. If the store is unavailable, the plan is only reported.
+ * Reports what a call would do and what would fail. Sends nothing. Stores the plan for a day, so that `apply_plan` can
+ * apply it. If the store is unavailable, only reports the plan.
  */
 export async function dryRun(given: Given, changes: Changes, context: ToolContext): Promise<ToolAnswer> {
   const { call, bytes } = given;
@@ -46,7 +46,7 @@ export async function dryRun(given: Given, changes: Changes, context: ToolContex
   const shown = await planToShow(given, repeats, changes, context);
   if ("stop" in shown) return reportRun(await goOn(given, shown, changes, context), context);
   const { plan } = shown;
-  // Finding the first rows of a large sheet may take long.
+  // Finding the first rows of a large sheet may take long, so they are left out if the call must be answered.
   const notes = [...((await undefinedIfLate(context, previewOf(call, bytes))) ?? []), ...shown.notes];
   try {
     const { runId } = await changes.keep(call, context.caller, bytes, { ...context.requested, dryRun: true });
@@ -64,8 +64,8 @@ export async function dryRun(given: Given, changes: Changes, context: ToolContex
 }
 
 /**
- * Prepares a dry run for `apply_plan`. Returns its plan as it is now; or the planning that continues if it takes longer
- * than the call may; or the answer if the plan cannot be applied as it was shown.
+ * Plans a dry run again for `apply_plan`. Returns the new plan, the planning that continues after the call, or an
+ * answer if the plan cannot be applied as it was shown.
  */
 export async function dryRunToApply(
   { header, state }: ChangeRun,
@@ -92,7 +92,7 @@ export async function dryRunToApply(
   return { answer: answerOf(given, plan, { runId, notes: [note, ...notes] }, context) };
 }
 
-/** Continues to plan a dry run. The promise rejects with a FileError if the plan differs from what was shown. */
+/** Continues to plan a dry run. Rejects with a FileError if the new plan differs from the one that was shown. */
 function checkWhenPlanned(
   { plan: making, stop }: Planning,
   { header, state: { facts } }: Pick<ChangeRun, "header" | "state">,
@@ -114,10 +114,7 @@ function checkWhenPlanned(
   return { plan: checked(), stop };
 }
 
-/**
- * Continues to plan in the background if planning takes longer than the call may. Returns the run that will store the
- * plan.
- */
+/** Continues to plan in the background because the call must be answered. Returns the run that will store the plan. */
 async function goOn(
   { call, bytes }: Given,
   planning: Planning,
@@ -168,7 +165,7 @@ async function planToShow(
   }
 }
 
-/** Stores what a dry run showed, with a digest to compare with when it is applied. */
+/** Stores what a dry run showed, and a digest that is compared when it is applied. */
 async function propose(
   runId: string,
   plan: Plan,
@@ -197,7 +194,7 @@ function answerOf(
         ]
       : [];
   const state = new RunState(plan);
-  // An effect that needs approval lists its changes itself.
+  // If the effect needs approval, its text already lists the changes.
   const changed = plan.losses.length > 0 ? [] : plannedChanges(state);
   return renderReport({
     ...unstartedReport(call, state, context),
@@ -243,7 +240,7 @@ function nameIn(side: KnownChange["from"]): string | undefined {
   return typeof side === "string" ? side : side?.name;
 }
 
-/** Describes in numbers how a plan differs from what was shown. The answer itself lists what fails now. */
+/** Returns how a plan differs from the one that was shown, in numbers. The answer lists separately what fails now. */
 function changesSince(before: RunState, plan: Plan): string {
   const now = new RunState(plan);
   const items = Math.max(before.objects.length, now.objects.length);
@@ -272,8 +269,8 @@ function changesSince(before: RunState, plan: Plan): string {
 }
 
 /**
- * Returns a digest of everything that a plan would do: its objects, its steps, what would fail, and what it would take
- * away. Two plans with the same digest make the same changes.
+ * Returns a digest of all that a plan would do: its objects, steps, failures and removals. Plans with the same digest
+ * make the same changes.
  */
 function planDigest(plan: Plan): string {
   const hash = createHash("sha256").update(lossDigest(plan.losses));

@@ -18,8 +18,8 @@ interface Followed {
 }
 
 /**
- * Waits for a run to end, but no longer than a call may take. Reports progress to the client meanwhile. Stops the run
- * if the caller cancels. If the client follows the run as a task, only waits until the run is stored.
+ * Waits until a run ends or the call must be answered, and reports progress meanwhile. Stops the run if the caller
+ * cancels. If the client follows the run as a task, waits only until the run is stored.
  */
 export async function followRun(run: Followed, context: ToolContext): Promise<void> {
   if (context.asTask) {
@@ -45,21 +45,19 @@ function reportProgress(run: Pick<Followed, "watch">, { progress }: Pick<ToolCon
   });
 }
 
-/** Describes the progress of a run, for a person. Returns undefined before the number of items is known. */
+/** Returns the progress of a run as a text for a person. Undefined before the number of items is known. */
 export function progressWords(done: number, items: number, waitingMs = 0): string | undefined {
   if (items === 0) return undefined;
   const waiting = waitingMs > 0 ? `, waiting ${thousands(Math.ceil(waitingMs / 1000))} s for the service` : "";
   return `${thousands(done)} of ${thousands(items)} ${items === 1 ? "item" : "items"}${waiting}`;
 }
 
-/** Resolves when the work has ended, or when the call has used its time. Rejects if the work rejects. */
+/** Resolves when the work ends or the call must be answered. Rejects if the work rejects. */
 export function waitWithinCall(work: Promise<unknown>, context: ToolContext): Promise<void> {
   return waitAtMost(work, timeLeft(context), context);
 }
 
-/**
- * Resolves when the work has ended, after `ms` milliseconds, or when `gaveUp` is aborted. Rejects if the work rejects.
- */
+/** Resolves when the work ends, after `ms` milliseconds, or when `gaveUp` is aborted. Rejects if the work rejects. */
 async function waitAtMost(
   work: Promise<unknown>,
   ms: number,
@@ -78,7 +76,7 @@ async function waitAtMost(
   }
 }
 
-/** Resolves when a run ends, or after `ms` milliseconds. Reports progress to the client meanwhile. */
+/** Resolves when a run ends or after `ms` milliseconds. Reports progress meanwhile. */
 export async function waitForEnd(
   run: Pick<Followed, "rest" | "watch">,
   ms: number,
@@ -88,7 +86,7 @@ export async function waitForEnd(
   await waitAtMost(run.rest, ms, context, context.signal).finally(unwatch);
 }
 
-/** Names the caller's other interrupted runs, for the answer about run `runId`. */
+/** Returns hints that name other interrupted runs of the caller, for the answer about the run `runId`. */
 export async function interruptedHints(
   { runs, caller }: Pick<ToolContext, "runs" | "caller">,
   runId: string,
@@ -99,7 +97,7 @@ export async function interruptedHints(
   return interruptedHint(others.filter((_, index) => helped[index]));
 }
 
-/** Returns whether resuming a run has any effect. An event that may have been recorded is not sent again. */
+/** Returns whether resuming a run would send anything. An event that may have been recorded is not sent again. */
 async function isWorthResuming({ runId, tool }: Interrupted, runs: ToolContext["runs"]): Promise<boolean> {
   if (tool !== "track_event") return true;
   const counts = (await undefinedIfNothingStored(runs.find(runId)))?.state.counts();
@@ -114,12 +112,12 @@ const OPTION_TOOLS: ReadonlySet<string> = new Set([
   "apply_plan",
 ]);
 
-/** One retry, and a short timeout. */
+/** For reads that an answer can do without: one retry and a short timeout. */
 const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 3000 } as const;
 
 /**
- * Reads how many options the targeting contains after a run that changed its options. Returns undefined if the options
- * belong to several targetings, nothing was changed, or the read fails.
+ * Returns how many options the targeting has after a run. Undefined if the run changed no options or those of several
+ * targetings, and if the read fails.
  */
 export async function totalsAfter(
   { header, state, status }: ChangeRun,
@@ -135,12 +133,12 @@ export async function totalsAfter(
   return name === undefined || optionCount === undefined ? undefined : { targetingId, name, optionCount };
 }
 
-/** Returns the management API with reads that give up early, for facts that an answer can omit. */
+/** Returns the management API with reads that give up soon, for facts that an answer can do without. */
 export function shortReads(context: ToolContext): ManagementApi {
   return aroundReads(managementOf(context), (read, options) => read({ ...options, ...OPTIONAL_READ_LIMITS }));
 }
 
-/** Returns the result of a read, or undefined if it fails or the call's time is over. */
+/** Returns the result of a read. Undefined if it fails or the call must be answered. */
 export async function undefinedIfFailed<Value>(
   read: () => Promise<Value>,
   { signal }: ToolContext,

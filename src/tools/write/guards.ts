@@ -16,17 +16,17 @@ interface NotAllowed {
 
 const SETTING = "TARGETING_MCP_ALLOWED_TARGETINGS lists the targetings that may change.";
 const MAX_NAMED = 5;
-/** The maximum number of options that are remembered as allowed. An option never moves to another targeting. */
+/** How many options are remembered as allowed. An option never moves to another targeting, so this does not change. */
 const MAX_KNOWN = 100_000;
 
 /**
- * For each list of allowed targetings: the options that are known to be in one of them, so that each is read only once.
+ * The options known to be in an allowed targeting, for each list of allowed targetings. Each option is read only once.
  */
 const known = new WeakMap<readonly string[], Set<string>>();
 
 /**
- * Throws a ToolError if a write would change a targeting that is not allowed, before anything is written. `bytes` is
- * the content of the call's file, if it has one.
+ * Throws a ToolError if a call would change a targeting that the settings protect. `bytes` is the call's file, if it
+ * has one.
  */
 export async function checkAllowed(
   call: WriteCall,
@@ -45,9 +45,9 @@ interface Allowed {
 }
 
 /**
- * Returns why a write is not allowed, or undefined if it is: it would change a targeting that is not allowed. The
- * targetings of options are read from the service. Options that do not exist pass, because nothing can happen to them.
- * Throws an ApiError if a read fails.
+ * Returns why a call may not change its targetings. Undefined if it may. Reads from the service which targetings the
+ * options are in. Options that do not exist are ignored, because nothing can happen to them. Throws an ApiError if a
+ * read fails.
  */
 export async function notAllowed(
   call: WriteCall,
@@ -79,10 +79,10 @@ function refusal(kind: "targeting" | "option", ids: readonly string[]): NotAllow
   const named = ids.slice(0, MAX_NAMED).join(", ");
   const more = ids.length > MAX_NAMED ? ` and ${ids.length - MAX_NAMED} more` : "";
   const why = kind === "targeting" ? "may not be changed here" : "belong to targetings that may not be changed here";
-  return { message: `${ids.length} ${kind}(s) ${why}: ${named}${more}`, remedy: SETTING };
+  return { message: `${amount(ids.length, kind)} ${why}: ${named}${more}`, remedy: SETTING };
 }
 
-/** Returns why a call may not delete as many objects as it names, or undefined if it may. */
+/** Returns the reason if a call names more objects to delete than the settings allow. Undefined otherwise. */
 export function tooManyDeletes(
   call: WriteCall,
   maxDeletes: number,

@@ -23,7 +23,7 @@ import { waitWithinCall } from "./follow-run.ts";
 import type { Given } from "./planned.ts";
 import { effectOf, storedEffect, waitingRun } from "./waiting.ts";
 
-/** Answers with a token if nobody came to the page. Throws a ToolError in strict mode. */
+/** Answers with a token because nobody opened the page. In strict mode throws a ToolError instead. */
 export function tokenInstead(
   effect: string,
   { confirm }: Pick<ToolContext, "confirm">,
@@ -34,10 +34,12 @@ export function tokenInstead(
 }
 
 const PAGE_WAIT_MS = 24 * 3_600_000;
-/** How often a call checks whether a person has decided, in any process, in milliseconds. */
+/**
+ * How often a call checks whether a person has decided, in milliseconds. The decision may come through another process.
+ */
 const LOOK_MS = 100;
 
-/** Stores a run as waiting for a person's decision on the page. */
+/** Stores a run that waits for a person's decision on the page. */
 export async function keepWaiting(
   header: ChangeHeader,
   plan: Plan,
@@ -53,7 +55,7 @@ export async function keepWaiting(
 }
 
 /**
- * Stores a call's run for a decision on the page, and waits for it. Answers with `otherwise` if nobody comes to the
+ * Stores the run of a call for a decision on the page, and waits for it. Answers with `otherwise` if nobody opens the
  * page.
  */
 export async function decideOnPage(
@@ -71,15 +73,15 @@ export async function decideOnPage(
 }
 
 /**
- * Returns a function that lets a person decide on the page about a run whose call was answered. If nobody comes to the
- * page, the agent can request a token, except in strict mode.
+ * Returns a function that asks on the page about a run whose call is already answered. If nobody opens the page, the
+ * agent can request a token, except in strict mode.
  */
 export function askLater(changes: Changes, context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {
     await keepWaiting(header, plan, { ...context, changes });
     const { runId, call } = header;
     const shown = context.page?.show({ runId, tool: call.tool }) ?? Promise.resolve(false);
-    // No call waits for this. A page that cannot be opened counts as one that nobody came to.
+    // Nobody waits for this. If the page cannot be opened, that counts as nobody opening it.
     void shown
       .catch(() => false)
       .then((came) => {
@@ -88,7 +90,7 @@ export function askLater(changes: Changes, context: ToolContext) {
   };
 }
 
-/** Like `decideOnPage`, for a plan, which is already stored as a run. */
+/** Does the same as `decideOnPage` for a plan, which is already stored as a run. */
 export async function decidePlanOnPage(
   header: ChangeHeader,
   plan: Plan,
@@ -111,7 +113,7 @@ interface AskedApproval extends AskedWork {
   readonly otherwise: () => Promise<ToolAnswer>;
 }
 
-/** Lets a person decide on the page about work that is not a change, and waits for the decision. */
+/** Asks on the page about work other than a change, and waits for the decision. */
 export async function decideApprovalOnPage(
   { after, otherwise, ...work }: AskedApproval,
   context: ToolContext,
@@ -150,9 +152,9 @@ export async function declinedBefore(
 }
 
 /**
- * Shows a waiting run to a person, and waits for the decision as long as the call may. Answers with `otherwise` if
- * nobody opened the page, and with `after` once there is a decision; otherwise reports the run. If the client has
- * views, it answers at once and the view is shown with the answer.
+ * Shows a waiting run to a person, and waits for the decision until the call must be answered. Answers with `otherwise`
+ * if nobody opened the page, with `after` if there is a decision, and with a report of the run if not. For a client
+ * with views it answers at once, because the answer shows the view.
  */
 async function askOnPage(
   { runId, call: { tool } }: Pick<RunHeader<ToolCall>, "runId" | "call">,
@@ -173,7 +175,7 @@ async function askOnPage(
 
 type After = (run: Run) => Promise<ToolAnswer>;
 
-/** Lets the client open the page for its person. If the client does not, uses its next channel, but never a token. */
+/** Asks the client to open the page. If it does not, uses the next channel, but never a token. */
 async function openedByClient(
   shown: { readonly runId: string; readonly tool: string },
   context: ToolContext,
@@ -192,7 +194,8 @@ async function openedByClient(
 }
 
 /**
- * Waits for the decision on a run as long as the call may, and reports the run. A client with a task waits by itself.
+ * Waits for the decision about a run until the call must be answered, and reports the run. Does not wait for a client
+ * that follows the run as a task.
  */
 export async function waitOnPage(runId: string, context: ToolContext, after?: After): Promise<ToolAnswer> {
   if (!context.asTask) await waitWithinCall(untilDecided(runId, context), context);
@@ -202,7 +205,7 @@ export async function waitOnPage(runId: string, context: ToolContext, after?: Af
   return reportRun(run, context, isWaiting ? [waitsOnPage(runId, context.page?.address?.())] : []);
 }
 
-/** Returns the answer that the client shows in a view, with the secret for a person's decision in it. */
+/** Returns the answer with which the client shows a view. It contains the secret for the person's decision. */
 export async function shownInView(runId: string, context: ToolContext): Promise<ToolAnswer> {
   const waiting = await waitingRun(runId, context);
   const { waits } = waiting?.state.facts ?? {};
@@ -210,7 +213,7 @@ export async function shownInView(runId: string, context: ToolContext): Promise<
   return waits ? { ...answer, decision: await decisionFor({ runId, digest: waits.digest }, context) } : answer;
 }
 
-/** Resolves when a waiting run was decided, or the call is over. */
+/** Resolves when a waiting run is decided or the call must be answered. */
 export async function untilDecided(runId: string, context: ToolContext): Promise<void> {
   const { clock, signal, stopping, arrivedAt, waitMs } = context;
   const isOver = () => signal.aborted || stopping.aborted || clock.now() > arrivedAt + waitMs;

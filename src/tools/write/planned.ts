@@ -23,7 +23,7 @@ export interface Given {
   readonly bytes: ByteSource | undefined;
 }
 
-/** Returns the report of a call that is planned and not started. Only items that failed in planning have an outcome. */
+/** Returns the report of a call that is planned but not started. Items have an outcome only if planning them failed. */
 export function unstartedReport(call: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
   const { takenFor, nearIds, stale, rows } = state.facts;
   const picked = {
@@ -44,7 +44,7 @@ export function unstartedReport(call: WriteCall, state: RunState, { environment 
   };
 }
 
-/** Returns the error if planning takes longer than a call may and cannot continue in the background. */
+/** Returns the error if planning takes longer than the call may, and cannot continue in the background. */
 export function tookTooLong(): ToolError {
   return new ToolError(
     "planning this took longer than a call may take; nothing was changed",
@@ -52,7 +52,7 @@ export function tookTooLong(): ToolError {
   );
 }
 
-/** Returns the answer to a client that cannot ask: the effect, and the token that starts the stored run. */
+/** Returns the answer to a client that cannot ask a person: the effect, and a token that starts the stored run. */
 export async function answerWithToken(
   header: ChangeHeader,
   plan: Plan,
@@ -78,7 +78,7 @@ export async function answerWithToken(
   });
 }
 
-/** A read that a plan needs has failed. Nothing was sent. */
+/** A read that is needed for planning failed. Nothing was sent. */
 export class PlanningError extends Error {
   readonly failed: ApiError;
   constructor(failed: ApiError) {
@@ -88,8 +88,8 @@ export class PlanningError extends Error {
 }
 
 /**
- * Makes a plan. If this takes longer than the call may, returns the planning that continues. Stops it if the caller
- * cancels before that. Throws a PlanningError if a read of the API failed.
+ * Makes a plan. If it is not finished when the call must be answered, returns the planning, which continues. Stops
+ * planning if the caller cancels before. Throws a PlanningError if a read of the API failed.
  */
 export async function planInTime<Made>(
   make: (signal: AbortSignal) => Promise<Made>,
@@ -114,7 +114,7 @@ export async function planInTime<Made>(
   return made ?? { plan, stop };
 }
 
-/** Returns the call that applies a stored dry run. Empty if the run is not a dry run or was applied. */
+/** Returns the call that applies a stored dry run. Empty if the run is no dry run or was already applied. */
 export function dryRunSteps(
   { header, status }: ChangeRun,
   { readOnly }: Pick<ToolContext, "readOnly">,
@@ -122,7 +122,7 @@ export function dryRunSteps(
   return header.dryRun && status() === "planned" && !readOnly ? [applyStep(header.runId)] : [];
 }
 
-/** Throws a ToolError if a run is a dry run that was not applied: there is nothing to resume. */
+/** Throws a ToolError if a run is a dry run that was not applied, because it cannot be resumed. */
 export function checkNoDryRun({ header, status }: ChangeRun): void {
   if (!header.dryRun || status() !== "planned") return;
   throw new ToolError(
@@ -131,15 +131,14 @@ export function checkNoDryRun({ header, status }: ChangeRun): void {
   );
 }
 
-/** Returns the call that applies a dry run. */
 export function applyStep(runId: string): string {
   return `apply_plan {"runId":"${runId}"} applies exactly this, within 24 hours`;
 }
 
 /**
- * Returns the answer if nobody has decided. If the question is unanswered, the run is stored: a later approval starts
- * it if it would still do the same, and a later refusal ends it. If the question was closed, no run is stored, because
- * perhaps no person saw it.
+ * Returns the answer if nobody decided. If the call had to be answered before a decision, stores the run: a later
+ * approval starts it if its effect is the same, and declining ends it. If the question was closed, stores nothing,
+ * because perhaps no person saw it.
  */
 export async function undecided(
   { call, bytes }: Given,
@@ -177,7 +176,7 @@ export async function undecided(
         await decide(header.runId, { ...decided, answer: "declined" }, context);
         return;
       }
-      // It may have been cancelled meanwhile.
+      // The run may have been cancelled meanwhile.
       if ((await context.runs.isUnstarted(header.runId)) !== true) return;
       const stopping = new AbortController();
       const again = changes.plan(call, stopping.signal, context.runs.part(header.runId, "input"));

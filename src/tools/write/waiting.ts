@@ -13,8 +13,8 @@ import { changesOf } from "../apis.ts";
 import type { ToolContext, ToolServices } from "../context.ts";
 
 /**
- * Finds a change that waits for a decision in a view or on the page. Returns undefined if it does not wait, or no
- * longer waits. Ends a run that has waited too long.
+ * Returns a change that waits for a decision in a view or on the page. Undefined if it does not wait any more. Ends a
+ * run that has waited too long.
  */
 export async function waitingRun(
   runId: string,
@@ -24,7 +24,7 @@ export async function waitingRun(
   return run !== undefined && isChangeRun(run) ? run : undefined;
 }
 
-/** Like `waitingRun`, for changes and for other work that needs approval. */
+/** Does the same as `waitingRun`, and also finds other work that needs approval. */
 export async function waitingOfAnyKind(
   runId: string,
   { runs, clock }: Pick<ToolServices, "runs" | "clock">,
@@ -33,7 +33,7 @@ export async function waitingOfAnyKind(
   return run !== undefined && waitsForDecision(run) ? run : undefined;
 }
 
-/** Like `waitingOfAnyKind`, for approvals in any channel. */
+/** Does the same as `waitingOfAnyKind`, and also finds runs that wait for an approval in the client or with a token. */
 export async function waitingAnywhere(
   runId: string,
   { runs, clock }: Pick<ToolServices, "runs" | "clock">,
@@ -43,7 +43,7 @@ export async function waitingAnywhere(
   return (await endIfExpired(run, { runs, clock })) === run ? run : undefined;
 }
 
-/** Returns whether a run waits for a person's decision in a view or on the page. */
+/** Returns whether a run waits for a decision in a view or on the page. */
 export function waitsForDecision(run: Run): run is ChangeRun | ApprovalRun {
   return waits(run) && run.state.facts.waits?.elsewhere === undefined;
 }
@@ -53,7 +53,7 @@ function waits(run: Run): run is ChangeRun | ApprovalRun {
   return isOne && run.state.facts.waits !== undefined;
 }
 
-/** Ends a run if nobody decided on it in time. Returns the ended run, or the same run if it need not be ended. */
+/** Ends a run if nobody decided about it in time. Returns its new state, or the same run if its time is not over. */
 export async function endIfExpired(run: Run, { runs, clock }: Pick<ToolServices, "runs" | "clock">): Promise<Run> {
   const { until = Number.POSITIVE_INFINITY, elsewhere } = (waits(run) && run.state.facts.waits) || {};
   if (until > clock.now()) return run;
@@ -79,8 +79,8 @@ async function toolOf(runId: string | undefined, { runs }: Pick<ToolContext, "ru
 }
 
 /**
- * Describes everything that a person approves with a call. For a plan, this includes all that the plan lists. Throws a
- * FileError as `documentOf` does.
+ * Returns everything that a person approves with a call. For a plan it includes all changes that the plan lists. Throws
+ * a FileError if the plan cannot be read.
  */
 export async function effectOf(
   { runId, call }: CallOfRun,
@@ -88,7 +88,7 @@ export async function effectOf(
   context: Pick<ToolContext, "runs">,
 ): Promise<Effect> {
   if (call.tool !== "apply_plan" || runId === undefined) return effectOfCall(losses, objects, facts);
-  // Loaded late: only plans need it.
+  // Imported late, because only plans need it.
   const [{ documentOf }, { effectOfDocument }] = await Promise.all([
     import("../kept-plan.ts"),
     import("../../answers/plan-effects.ts"),
@@ -97,7 +97,7 @@ export async function effectOf(
   return effectOfDocument(document, losses, await toolOf(document.wayBack?.undoes, context));
 }
 
-/** Returns an effect as it is stored with a run that waits for its approval. */
+/** Returns an effect in the form in which a waiting run stores it. */
 export function storedEffect(effect: Effect, digest: string): Omit<Waits, "until"> {
   const { note, optionsThere, parts } = effect;
   const known = { ...(note !== undefined && { note }), ...(optionsThere !== undefined && { optionsThere }) };
@@ -113,9 +113,9 @@ interface Elsewhere {
 }
 
 /**
- * Stores a run that is approved in the client or with a token. The page shows its effect, the channel of the approval
- * and the time limit. A run that already waits for the page continues to do so. For the run of a plan, only the effect
- * is stored, because lists show the run as a plan.
+ * Stores a run that waits for an approval in the client or with a token, so that the page can show its effect, the
+ * channel and the time limit. A run that already waits for a decision on the page keeps waiting for it. Of a plan only
+ * the effect is stored, because lists show it as a plan.
  */
 export async function storeWaitingElsewhere(
   header: ChangeHeader,
@@ -132,14 +132,14 @@ export async function storeWaitingElsewhere(
 }
 
 /**
- * Returns a function that stores a run whose call was answered, so that the agent can request its token. In strict mode
- * there is no token, and the client may ask again instead.
+ * Returns a function that stores a run whose call is already answered, so that the agent can request a token for it. In
+ * strict mode there are no tokens, and the client may ask again instead.
  */
 export function tokenLater(context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {
     const { confirm, clock } = context;
     const isToken = confirm !== "strict";
-    // A token can be requested until the last of these minutes, and is then valid for the same time again.
+    // A token can be requested during the first period, and is then valid for a second one.
     const until = clock.now() + (isToken ? 2 : 1) * CONFIRMATION_MS;
     const effect = await effectOf(header, plan, context);
     await storeWaitingElsewhere(header, plan, { effect, elsewhere: isToken ? "token" : "client", until }, context);

@@ -27,7 +27,7 @@ import { askLater, decideOnPage, tokenInstead } from "./on-page.ts";
 import { answerWithToken, type Given, planInTime, tookTooLong, undecided } from "./planned.ts";
 import { storeWaitingElsewhere, tokenLater } from "./waiting.ts";
 
-/** Returns the schema of every answer about a run. Nested objects stay open to save tokens. */
+/** Returns the schema of every answer about a run. Nested objects are not described, which saves tokens. */
 export const runOutput = () =>
   z.looseObject({
     environment: z.string(),
@@ -49,7 +49,7 @@ interface WriteOptions {
   readonly bytes?: ByteSource | undefined;
 }
 
-/** Executes a write: plans it, asks a person if it takes something away, runs it, and reports. */
+/** Plans a change, asks a person if it removes data, runs it, and reports it. */
 export async function write(
   call: WriteCall | undefined,
   { dryRun, bytes }: WriteOptions,
@@ -62,7 +62,7 @@ export async function write(
   if (refused !== undefined) throw new ToolError(`${refused.message}; nothing was deleted`, refused.remedy);
   await checkAllowed(call, bytes, context);
   if (dryRun) {
-    // Loaded late: few calls are dry runs.
+    // Imported late, because few calls are dry runs.
     const { dryRun: planOnly } = await import("./dry-runs.ts");
     return planOnly({ call, bytes }, changes, context);
   }
@@ -70,7 +70,7 @@ export async function write(
   return "run" in answer ? reportRun(answer.run, context, [], { notes: answer.hints }) : answer.outcome;
 }
 
-/** The result of a write before waiting for its run: the run with hints for its answer, or an answer without a run. */
+/** What a call has started or answered: a run with hints for its answer, or an answer without a run. */
 type RunOrOutcome =
   | { readonly run: ChangeRun | undefined; readonly hints?: readonly string[] }
   | { readonly outcome: ToolOutcome };
@@ -85,7 +85,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
   const hints = ended?.open ? [newRunHint(ended)] : [];
   const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
   if (isGoing(plan)) return withHints(await goOn(given, plan, changes, context), hints);
-  /** Executes the call, or attaches to the run of an identical call that was made at the same time. */
+  /** Executes the call. If an identical call was made at the same time, uses the run of that call. */
   const once = async (make: (keep: () => Promise<ChangeHeader>) => Promise<RunOrOutcome>): Promise<RunOrOutcome> =>
     withHints(await changes.once({ ...context, call, bytes }, make), hints);
   const effect = () => effectOfCall(plan.losses, plan.objects, plan.facts);
@@ -97,7 +97,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
       undecided: async (why) => {
         const none = () => undecided(given, plan, why, { changes, context });
         if (why !== "closed" || !isDecidedElsewhere(context)) return none();
-        // Hosts without a person close questions by themselves. A view or the page is tried then, and never the token.
+        // Some hosts close questions without showing them to a person. Then a view or the page asks, but never a token.
         const shown = await decideOnPage(given, plan, { changes, context }, async () => (await none()).answer);
         return { answer: "run" in shown ? await reportRun(shown.run, context) : shown.outcome };
       },
@@ -124,7 +124,7 @@ function withHints(answer: RunOrOutcome, hints: readonly string[]): RunOrOutcome
   return "run" in answer ? { ...answer, hints: [...(answer.hints ?? []), ...hints] } : answer;
 }
 
-/** Continues to plan in the background if planning takes longer than the call may. The caller receives the run ID. */
+/** Continues to plan in the background because the call must be answered. The caller gets the ID of the run. */
 async function goOn(given: Given, planning: Planning, changes: Changes, context: ToolContext): Promise<RunOrOutcome> {
   const { call, bytes } = given;
   const { reply, confirm, caller } = context;
@@ -141,7 +141,7 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
     return { run: made.run };
   }
   const isPage = context.page?.isOffered() ?? false;
-  // In strict mode there is no token, and a call that has ended cannot ask. A task still can.
+  // Strict mode has no tokens, and a call that was answered cannot ask a person any more. A task still can.
   if (confirm === "strict" && reply === undefined && !isPage && !(context.asTask && context.canAsk())) {
     planning.stop();
     throw tookTooLong();
