@@ -7,7 +7,10 @@ import { fullest, tokensOf } from "./budget.ts";
 import { fenced, plain, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
 
-/** The message to an agent while a person decides on the page; without `address` the page was opened for them. */
+/**
+ * Returns the text for an agent while a person decides on the page. Without `address`, the server has opened the page
+ * for the person.
+ */
 export function waitsOnPage(runId: string, address: string | undefined): string {
   const who =
     address === undefined
@@ -16,18 +19,21 @@ export function waitsOnPage(runId: string, address: string | undefined): string 
   return `${who}; nothing was changed yet. get_run {"runId":"${runId}","waitMs":25000} waits for the decision; cancel_run ends it`;
 }
 
-/** The status of a task that waits for a decision on the page; without `address` the page was opened for them. */
+/**
+ * Returns the status text of a task while a person decides on the page. Without `address`, the server has opened the
+ * page for the person.
+ */
 export function taskWaitsText(address: string | undefined): string {
   const where = address === undefined ? "in the page that was opened" : `on the page at ${address}`;
   return `Approval required; nothing was sent. A person decides ${where}.`;
 }
 
-/** Returns the text that a client shows to its person before it opens the page of a run that waits for approval. */
+/** Returns the text that a client shows to its user before it opens the page for a run that waits for approval. */
 export function opensPageText(effect = "a change waits there."): string {
   return `Your approval is needed on the page of this server: ${effect} Log in there to see all of it, and to decide.`;
 }
 
-/** Returns the message to an agent while a run waits for a decision in a view of the client. */
+/** Returns the text for an agent while a person decides in a view of the client. */
 export function waitsInView(runId: string): string {
   return (
     "the client shows this run to the person, who decides there; nothing was changed yet. " +
@@ -35,20 +41,20 @@ export function waitsInView(runId: string): string {
   );
 }
 
-/** How to fix that approval is needed and no channel can ask a person. */
+/** What to do if approval is needed in strict mode and no person can be asked. */
 export const STRICT_REMEDY =
   "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), run targeting-mcp page where a browser can " +
   "be opened (TARGETING_MCP_PAGE), or make the change in the web console.";
 
-/** What an agent can do if nobody opened the page and no other channel is left. */
+/** What an agent can do if nobody opened the page and no person can be asked otherwise. */
 export const PAGE_NOT_OPENED_REMEDY =
   "Ask the person to run targeting-mcp page on this machine, with the settings of this server, and to decide there; " +
   "or use a client that can ask (elicitation).";
 
-/** Why a channel other than the page was used. */
+/** Explains why the approval was requested in another way than on the page. */
 export const PAGE_NOT_OPENED_HINT = "a page was opened for the person, but nobody looked at it";
 
-/** Returns the note that the person declined, with the effect that they were shown. */
+/** Returns the note that the person declined, with the effect that they saw. */
 export function declinedNote(effect: string | undefined): string {
   const shown = effect === undefined ? "" : ` They were shown: ${effect}`;
   return `the person declined; nothing was changed. Do not try again unless they ask for it.${shown}`;
@@ -66,23 +72,23 @@ export function declinedBeforeNote(ms: number): string {
   return `the same call was declined ${ago} ago, so nobody was asked again. It can ask again in ${amount(10 - minutes, "minute")}`;
 }
 
-/** Explains why a run cannot be approved after its effect has changed. */
+/** Returns the note that a run cannot be approved because its effect has changed. */
 export function staleNote(changed: string): string {
   return `this has changed since it was planned and cannot be approved any more; make the call again (${changed})`;
 }
 
-/** Why nobody has decided, for an agent. */
+/** Says to an agent why there is no decision. */
 export const UNDECIDED_WORDS: Readonly<Record<"unanswered" | "closed", string>> = {
   unanswered: "the person has not answered the question yet",
   closed: "the question was closed without a decision",
 };
 
-/** Returns the note that nobody has decided, and that nothing was changed. */
+/** Returns the note that nobody decided and nothing was changed. */
 export function undecidedNote(why: keyof typeof UNDECIDED_WORDS): string {
   return `${UNDECIDED_WORDS[why]}: nothing was changed`;
 }
 
-/** Returns what an agent can do if nobody has decided. If `runId` is set, a later approval still starts that run. */
+/** Returns what an agent can do if nobody decided. With `runId`, a later approval still starts that run. */
 export function undecidedSteps(runId: string | undefined): readonly string[] {
   const again = "ask the person. If they want it, make the call again: they are then asked for approval";
   if (runId === undefined) return [again];
@@ -92,12 +98,12 @@ export function undecidedSteps(runId: string | undefined): readonly string[] {
   ];
 }
 
-/** What a person approves: one sentence with counts, and every object by kind and name, losses first. */
+/** What a person approves: a sentence with counts, and all objects by kind and name, deletions and removals first. */
 export interface Effect {
   readonly sentence: string;
-  /** The part of the sentence that the page shows beside its title and figures; absent: all of it. */
+  /** The sentence for the page, which shows counts elsewhere. Absent: the page shows all of `sentence`. */
   readonly note?: string;
-  /** The number of options in the targeting; absent if it is unknown, or if there are several targetings. */
+  /** How many options the targeting has. Absent if that is unknown, or if there are several targetings. */
   readonly optionsThere?: number | undefined;
   readonly parts: readonly EffectPart[];
 }
@@ -119,14 +125,14 @@ interface ChangedObjects {
   at(object: number): Pick<ReportedObject, "_id" | "name" | "change"> | undefined;
 }
 
-/** The targeting of an effect with its number of options, as far as they are known. */
+/** The targeting of an effect, as far as it is known: its number of options, ID and name. */
 export interface EffectTargeting {
   readonly optionsThere?: number;
   readonly within?: string;
   readonly withinName?: string;
 }
 
-/** Returns the effect of a call and, if the number of options in the targeting is known, the share that is lost. */
+/** Returns the effect of a call. If the number of options in the targeting is known, it says which share is lost. */
 export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, targeting: EffectTargeting): Effect {
   const gaining: EffectObject[] = [];
   for (let at = 0; at < objects.length; at += 1) {
@@ -146,7 +152,10 @@ export function effectPart(title: string, objects: readonly EffectObject[]): rea
   return objects.length === 0 ? [] : [{ title, count: objects.length, objects }];
 }
 
-/** Returns the counts of what a plan deletes or removes, followed by `others`, and the share of the targeting. */
+/**
+ * Returns the sentence of an effect: counts of what is deleted or removed, then `others`, and the share of the
+ * targeting.
+ */
 export function effectWords(
   losses: readonly Loss[],
   others: readonly string[] = [],
@@ -203,12 +212,15 @@ function within(targetings: readonly Loss[]): string {
   return many(options, "option") + (areCounted ? ` and ${many(contextIds, "Context ID")}` : "");
 }
 
-/** Returns whether the service makes a change. It never deletes the last sub-option of a group without Context IDs. */
+/**
+ * Returns whether the service will carry out a deletion. It never deletes the last sub-option of a group without
+ * Context IDs.
+ */
 function isCarriedOut({ lastOf }: Loss): boolean {
   return lastOf === undefined;
 }
 
-/** States how many sub-options of deleted groups become top-level options, because they are not deleted too. */
+/** Returns a sentence about the sub-options that become top-level options because only their group is deleted. */
 function freedWords(groups: readonly Loss[], options: readonly Loss[]): string {
   const deleted = new Set(options.map(({ _id }) => _id));
   const freed = groups.reduce(
@@ -228,12 +240,15 @@ function staysWords(losses: readonly Loss[]): string {
     : ` ${thousands(staying)} other options stay: the service does not leave their groups empty.`;
 }
 
-/** Counts the deleted objects that undo cannot restore, because the API refuses their names (management-api 8.3). */
+/**
+ * Counts the deleted objects that undo cannot restore, because the API does not accept their names (management-api
+ * 8.3).
+ */
 export function unrestorable(deleted: readonly { readonly name: string }[]): number {
   return deleted.filter(({ name }) => nameProblem(name) !== undefined).length;
 }
 
-/** States what undo restores of deleted objects. */
+/** Returns a sentence about what undo restores of deleted objects. */
 function deletedEnd(deleted: readonly Loss[]): string {
   const lost = unrestorable(deleted);
   const names = lost === 1 ? "its name" : "their names";
@@ -246,8 +261,8 @@ function deletedEnd(deleted: readonly Loss[]): string {
 const REMOVED_END = " Undo can bring them back.";
 
 /**
- * States the share of a targeting's options that is deleted or loses Context IDs. `hasOthers`: other changes exist,
- * too.
+ * Returns a sentence with the share of a targeting's options that are deleted or lose Context IDs. `hasOthers`: the
+ * effect also has other changes.
  */
 function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthers: boolean): string {
   const lost = losses.filter((loss) => loss.kind !== "targeting" && isCarriedOut(loss)).length;
@@ -260,12 +275,15 @@ function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthe
   return ` ${share} ${lost === 1 ? "is deleted or loses" : "are deleted or lose"} Context IDs.`;
 }
 
-/** Names a targeting in our own sentence: by its name if that is valid, otherwise by `id`. */
+/**
+ * Returns a targeting's name for one of our own sentences. If the name is not valid, and thus could be misread, returns
+ * `id`.
+ */
 export function targetingWords({ withinName }: Pick<EffectTargeting, "withinName">, id: string): string {
   return withinName !== undefined && nameProblem(withinName) === undefined ? quoteUntrusted(withinName) : id;
 }
 
-/** Lists what a plan deletes or removes. Options that lose all their Context IDs come first in their kind. */
+/** Returns the objects that a plan deletes or changes, by kind. Options that lose all their Context IDs come first. */
 export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
   const first = losses
     .filter(isCarriedOut)
@@ -332,21 +350,23 @@ export function shortName(name: string): string {
 }
 
 const MAX_NAMED = 20;
-/** The maximum number of names for an agent, for each kind. It is lower to save tokens. */
+/** How many names of each kind an agent gets. The number is low to save tokens. */
 const MAX_FOR_AGENT = 10;
-/** The maximum number of tokens for the names in an answer: with IDs and details, and with names only. */
+/** How many tokens the names in an answer may take, with IDs and details or without them. */
 const DETAILED_TOKENS = 350;
 const NAMES_TOKENS = 450;
 const NAMED_TO_AGENT = [MAX_FOR_AGENT, 6, 4, 2] as const;
 
-/** The effect as a question to a person in their client: each kind with its total, and its first and last names. */
+/**
+ * Returns an effect as a question to a person: the sentence, and the number and the first and last names of each kind.
+ */
 export function questionText({ sentence, parts }: Effect): string {
   return [sentence, ...parts.flatMap((part) => partLines(part, MAX_NAMED, parts.length > 1))].join("\n");
 }
 
 /**
- * Returns the effect for the agent that shows it to a person, with names fenced. IDs and details are omitted for many
- * names.
+ * Returns an effect for an agent, with names marked as foreign text. If there are many names, leaves out IDs and
+ * details.
  */
 export function effectText(effect: Effect): string {
   const { sentence, parts } = effect;
@@ -383,7 +403,7 @@ function ends(objects: readonly EffectObject[], most: number, count: number) {
   return { first: objects.slice(0, most / 2), last: objects.slice(-most / 2), left: count - most };
 }
 
-/** Compares the effect that a person saw with the current one, in words. */
+/** Returns how the current effect differs from the one that a person saw. */
 export function changedEffect(before: string, { sentence }: Effect): string {
   if (before === sentence) return "names, groups or other details have changed since; the counts are the same";
   return `before: ${before} Now: ${sentence}`;
@@ -391,7 +411,7 @@ export function changedEffect(before: string, { sentence }: Effect): string {
 
 const MAX_DIFFERING = 20;
 
-/** Describes for the person, in one sentence each, the objects whose changes differ from those that the person saw. */
+/** Returns a sentence for each object that was added, removed or changed since a person saw the effect. */
 export function differingObjects(before: readonly EffectPart[], now: readonly EffectPart[]): readonly string[] {
   const byId = ({ title, objects }: EffectPart) =>
     objects.map((object) => [`${title} ${object._id ?? object.name}`, object] as const);
@@ -407,17 +427,17 @@ export function differingObjects(before: readonly EffectPart[], now: readonly Ef
   return more > 0 ? [...sentences.slice(0, MAX_DIFFERING), `${thousands(more)} more have changed`] : sentences;
 }
 
-/** Returns the note for the agent that a person was asked a second time, and why. */
+/** Returns the note for an agent that a person was asked a second time, and why. */
 export function askedTwiceHint(changed: string): string {
   return `the person was asked twice, since something changed: ${changed}`;
 }
 
-/** Returns the text of a repeated question, with what has changed since the first one. */
+/** Returns the text of a second question, with what has changed since the first one. */
 export function changedQuestion(changed: string, message: string): string {
   return `Something has changed since you were asked: ${changed}\n${message}`;
 }
 
-/** The approval of a run: what was decided, in which channel, and by whom if that is known. */
+/** The decision about a run, where it was made, and by whom if that is known. */
 export interface Approval {
   readonly decision: "approved" | "declined" | "not_needed";
   readonly channel?: "client" | "view" | "page" | "token" | "terminal";
@@ -432,7 +452,7 @@ const CHANNELS = {
   agreed_in_terminal: "terminal",
 } as const satisfies Partial<Record<Asked, Approval["channel"]>>;
 
-/** Returns the approval in a run's facts, or undefined if they contain none. */
+/** Returns the approval that the facts of a run contain. Undefined if there is none. */
 export function approvalOf(facts: {
   readonly asked?: Asked;
   readonly decided?: Pick<Decided, "who">;
@@ -444,17 +464,17 @@ export function approvalOf(facts: {
   return decided ? approvedIn(channel, decided.who) : { decision: "approved", channel };
 }
 
-/** Returns an approval by a person, or one that the agent reports. */
+/** Returns an approval by a person. With the channel "token", the agent reports that person's approval. */
 export function approvedIn(channel: NonNullable<Approval["channel"]>, who: string): Approval {
   return { decision: "approved", channel, by: approverName(who) };
 }
 
-/** Returns a declined approval. For "client" no person is named, because some clients decline automatically. */
+/** Returns a declined approval. For "client" no person is named, because some clients decline without asking one. */
 export function declinedIn(channel: "client" | "view" | "page", who?: string): Approval {
   return { decision: "declined", channel, ...(who !== undefined && { by: approverName(who) }) };
 }
 
-/** Returns a person's name from a caller's: the entry in the access file, or the subject of an issuer's login. */
+/** Returns the name of a person from the name of a caller: the name in the access file, or the subject of a login. */
 function approverName(who: string): string {
   const [, subject] = /^(?:\w+:)?https?:\/\/\S+ (.+)$/s.exec(who) ?? [];
   return subject ?? who.replace(/^token:/, "");
@@ -467,13 +487,13 @@ const PLACES = {
   terminal: "in the terminal",
 } as const;
 
-/** Returns the sentence that says who approved or declined, as lines of an answer. Empty if no approval was needed. */
+/** Returns a line that says who approved or declined. Empty if no approval was needed. */
 export function approvalLines(approval: Approval | undefined): readonly string[] {
   const words = approval && approvalWords(approval);
   return words === undefined ? [] : [`${words}.`];
 }
 
-/** Returns who approved or declined, without a full stop; undefined if no approval was needed. */
+/** Returns who approved or declined, without a full stop. Undefined if no approval was needed. */
 export function approvalWords({ decision, channel, by }: Approval): string | undefined {
   if (decision === "not_needed" || channel === undefined) return undefined;
   if (channel === "token") return "Approved by confirmation token: the agent reports the person's approval";

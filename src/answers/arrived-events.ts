@@ -12,14 +12,14 @@ import { type Row, takeFittingRows, tokensOf, withinTokens } from "./budget.ts";
 import { escapeInvisible, fenced, plain, quoteUntrusted } from "./fence.ts";
 
 const FINDINGS_SHOWN = 5;
-/** The maximum number of tokens of an event's body. A single event must fit an answer, as data and as text. */
+/** How many tokens the body of an event may take. One event must fit into an answer, both as data and as text. */
 const BODY_TOKENS = 600;
 const TEXT_TOKENS = 60;
 
-/** An arrived event as answers show it. Long bodies are omitted. */
+/** A received event as answers show it. Long bodies are left out. */
 export type ArrivedRow = ReturnType<typeof arrivedRow>;
 
-/** Converts an arrived event to data, with its body if it is short, otherwise with its length in bytes. */
+/** Returns a received event as data. A long body is replaced by its length in bytes. */
 export function arrivedRow(event: SandboxEvent) {
   const { at, verdict, uid, eventName, bytes, body, text } = event;
   const findings = arrivedFindings(event).slice(0, FINDINGS_SHOWN);
@@ -38,7 +38,7 @@ export function arrivedRow(event: SandboxEvent) {
   };
 }
 
-/** Formats an arrived event as a line of text. */
+/** Returns a received event as a line of text. */
 export function arrivedLine({ at, verdict, basis: how, uid, eventName, findings = [], ...sent }: ArrivedRow): string {
   const found = findings.map(
     ({ path, code, basis, fix }) =>
@@ -60,7 +60,7 @@ function cut(text: string): string {
 
 const COLUMNS = 80;
 
-/** Returns the coverage report as text. Each part has its own lines, of at most 80 columns. */
+/** Returns the coverage report as text. Each part begins on its own line, and lines have at most 80 columns. */
 export function coverageText(coverage: Coverage): string {
   const { summary, neverSeen, alwaysRight, sometimesWrong, alwaysWrong, parametersNeverSeen, unsupported } = coverage;
   const missing = Object.entries(parametersNeverSeen).map(([event, names]) => `${event} ${names.join(" ")}`);
@@ -114,7 +114,9 @@ function wrong(events: Readonly<Record<string, WrongEvents>>): readonly string[]
 
 const MAX_UNSUPPORTED_SHOWN = 5;
 
-/** Describes each event that arrived in one line: its count, why events were not recorded, platforms and parameters. */
+/**
+ * Returns a line for each received event name: how many arrived, why some were not recorded, platforms and parameters.
+ */
 export function eventCoverageText(events: readonly EventCoverage[], coverage: Coverage): readonly string[] {
   const came = events.filter(({ count }) => count > 0);
   const never = events.filter(({ count }) => count === 0).map(({ eventName }) => eventName);
@@ -149,7 +151,7 @@ export function eventCoverageText(events: readonly EventCoverage[], coverage: Co
   ];
 }
 
-/** The result of one expectation. If each user was checked separately: the `uid`, and the position in `expect`. */
+/** The result of an expectation. If users are checked separately, it has the `uid` and the position in `expect`. */
 export interface ExpectationRow extends ExpectationResult {
   readonly uid?: string;
   readonly index?: number;
@@ -165,7 +167,7 @@ export interface CheckRow {
 const EXPECTATION_TOKENS = 1600;
 const CHECK_TOKENS = 300;
 const FINDING_TOKENS = 520;
-/** The maximum number of tokens for findings beside a coverage report, which does not list events. */
+/** How many tokens findings may take beside a coverage report, which lists no events. */
 export const COVERAGE_FINDING_TOKENS = 700;
 const UID_TOKENS = 60;
 
@@ -174,7 +176,10 @@ interface Said {
   readonly text: readonly string[];
 }
 
-/** Reports expectations, one row each. If not all of them fit, unmet ones come first. `expect` names their events. */
+/**
+ * Reports the result of each expectation. If not all fit, those that are not met come first. `expect` names their
+ * events.
+ */
 export function reportExpectations(
   results: readonly ExpectationRow[],
   expect: readonly { readonly eventName: string }[],
@@ -209,7 +214,7 @@ function expectationLine(
   return `${about}: ${met ? `met, found ${found}` : `NOT met, ${escapeInvisible(reason ?? `found ${found}`)}`}`;
 }
 
-/** Reports the check of order or time, by user if users were checked separately. Empty if it was not requested. */
+/** Reports the check of order or time, for each user if users are checked separately. Empty if it was not requested. */
 export function reportCheck(name: "order" | "within", results: readonly CheckRow[] | undefined): Said {
   if (results === undefined) return { facts: {}, text: [] };
   const what = name === "order" ? "order" : "time";
@@ -251,7 +256,7 @@ function reasonOf(reason: string | undefined) {
   return reason === undefined ? {} : { reason };
 }
 
-/** Reports why events were not recorded, or may not be recorded: each reason once. */
+/** Reports why events were not recorded, or perhaps not. Each reason appears once. */
 export function reportFindings(
   kinds: readonly WrongKind[],
   tokens = FINDING_TOKENS,
@@ -289,7 +294,7 @@ interface CheckedRow extends Pick<Row, "line"> {
   readonly met: boolean;
 }
 
-/** Takes the rows that fit a number of tokens. If all fit, they keep their order; otherwise unmet ones come first. */
+/** Returns the rows that fit into a number of tokens. If not all fit, those that are not met come first. */
 function fitting<Checked extends CheckedRow>(rows: readonly Checked[], tokens: number) {
   const take = (some: readonly Checked[]) => takeFittingRows(some, { left: tokens, least: 1 });
   const all = take(rows);
@@ -313,7 +318,7 @@ const INDENT = " ".repeat(9);
 
 type Findings = Parameters<typeof arrivedFindings>[0]["findings"];
 
-/** Formats an arrived event that was not recorded with its first reason; each further reason is a line of its own. */
+/** Returns an event that was not recorded as lines of text, each with one reason. The first line also has the event. */
 export function arrivalText(
   event: {
     readonly at: string;
@@ -335,13 +340,15 @@ function reasons(findings: Findings, body: unknown): readonly string[] {
   const found = arrivedFindings({ body, findings, ...(body === undefined && { text: "" }) });
   const sentences = found
     .filter(({ isDecisive }) => isDecisive)
-    // A sentence about an entry of a list does not name the entry, so the path of the entry precedes it.
+    // The sentence about an entry of a list does not say which entry it is, so the path comes first.
     .map(({ path, message, fix }) => plain(`${path.includes("[") ? `${path}: ` : ""}${message}; ${fix}`));
   if (sentences.length <= MAX_REASONS) return sentences;
   return [...sentences.slice(0, MAX_REASONS), `and ${sentences.length - MAX_REASONS} more`];
 }
 
-/** Formats a failed request that left no event as one line: `12:00:00 404 POST /events: did you mean /event?` */
+/**
+ * Returns a failed request that is not in the event log as a line: `12:00:00 404 POST /events: did you mean /event?`
+ */
 export function failedRequestLine(request: {
   readonly at: string;
   readonly method: string;
@@ -369,7 +376,7 @@ function pathMeant(path: string): string | undefined {
   return meant === path ? undefined : meant;
 }
 
-/** Returns the catalogue of events as text, one line for each event. */
+/** Returns the supported events as text, one per line. */
 export function eventTypesText(events: readonly EventType[]): string {
   const lines = events.map(({ eventName, meaning, required, optional }) => {
     const parameters = [...required.map((name) => `${name}*`), ...optional].join(", ");
@@ -381,7 +388,7 @@ export function eventTypesText(events: readonly EventType[]): string {
   ].join("\n");
 }
 
-/** Events as text, with types and limits of their parameters. */
+/** Returns events as text, with the types and limits of their parameters. */
 export function eventTypesInFull(events: readonly EventTypeDetail[]): string {
   return [
     `* is required: without it the service drops or refuses the event. Types are text of at most ${TEXT_LIMIT} characters, or as in brackets.`,

@@ -2,20 +2,18 @@ import { createHash } from "node:crypto";
 import type * as z from "zod";
 import { parseJson } from "../platform/json.ts";
 
-/** A row of an answer, as data and as a line of text. */
 export interface Row {
   readonly data: Readonly<Record<string, unknown>>;
   readonly line: string;
 }
 
-/** An answer as data and as text, with the same content. */
 export interface RenderedReport {
   readonly structured: Readonly<Record<string, unknown>>;
   readonly text: string;
   readonly isError: boolean;
 }
 
-/** Builds an answer from its fields and lines. Undefined fields and missing lines are omitted. */
+/** Returns an answer. Leaves out undefined fields and missing lines. */
 export function renderAnswer(
   fields: Readonly<Record<string, unknown>>,
   lines: readonly (string | false | undefined)[],
@@ -25,23 +23,23 @@ export function renderAnswer(
   return { structured, text: lines.filter((line) => typeof line === "string").join("\n"), isError };
 }
 
-/** The maximum number of tokens of an answer about a run or a plan, data and text together. */
+/** How many tokens an answer about a run or plan may take, data and text together. */
 export const ANSWER_TOKENS = 2500;
 const PAGE_TOKENS = 3500;
 
-/** The number of tokens by which a page of random IDs may exceed its estimate; the maximum in 9,000 pages was 29. */
+/** The estimate for a page of random IDs may be too low by this many tokens. In 9,000 pages it was at most 29. */
 const RANDOM_ID_TOKENS = 50;
 
-/** The assumed maximum of tokens for the sentences and fields around the rows, unless they are measured. */
+/** How many tokens everything around the rows of a page takes, if it is not measured. */
 const AROUND_TOKENS = 350;
 
-/** The tokens that are left in an answer, and the minimum number of rows that it shows. */
+/** How many tokens are left in an answer, and how many rows it shows even if they do not fit. */
 export interface Budget {
   left: number;
   readonly least?: number;
 }
 
-/** Returns the budget of a page of a list. `around` are the tokens of everything except the rows and `beside`. */
+/** Returns the budget for the rows of a page. `around` are the tokens of everything but the rows and `beside`. */
 export function pageBudget({
   beside,
   around = AROUND_TOKENS,
@@ -53,7 +51,7 @@ export function pageBudget({
   return { left: PAGE_TOKENS - RANDOM_ID_TOKENS - around - other, least: 1 };
 }
 
-/** Takes the first items that fit a budget, and subtracts their tokens, both as data and as lines. */
+/** Returns the first items that fit into the budget as data and as lines, and subtracts their tokens from it. */
 export function takeRows<Item>(
   items: readonly Item[],
   lineOf: (item: Item) => string,
@@ -73,7 +71,7 @@ export function takeRows<Item>(
   return taken;
 }
 
-/** Takes the first rows that fit a budget, and subtracts their tokens from it. */
+/** Returns the first rows that fit into the budget, and subtracts their tokens from it. */
 export function takeFittingRows<Made extends Pick<Row, "line"> & { readonly data: unknown }>(
   rows: readonly Made[],
   budget: Budget,
@@ -92,7 +90,10 @@ export function sizeOf({ structured, text }: Pick<RenderedReport, "structured" |
   return tokensOf(JSON.stringify(structured)) + tokensOf(text);
 }
 
-/** Returns the fullest form that fits a number of tokens, or the last and shortest one if none fits. */
+/**
+ * Returns the first form that fits into a number of tokens. `steps` begin with the fullest form. If none fits, returns
+ * the last one.
+ */
 export function fullest<Step, Form>(
   steps: readonly Step[],
   make: (step: Step) => Form,
@@ -106,7 +107,10 @@ export function fullest<Step, Form>(
   throw new RangeError("there is no form");
 }
 
-/** Returns an upper estimate of the tokens of a text. Models differ, so each kind of character has its highest cost. */
+/**
+ * Estimates the tokens of a text. The estimate is high rather than low: models differ, so each kind of character has
+ * the highest cost of all.
+ */
 export function tokensOf(text: string): number {
   return Math.ceil(estimateOf(text));
 }
@@ -115,23 +119,23 @@ function estimateOf(text: string, seen?: ReadonlySet<string>): number {
   return measure(text, Number.POSITIVE_INFINITY, seen).tokens;
 }
 
-/** Returns a text, or as much of its beginning as fits a number of tokens, followed by an ellipsis. */
+/** Returns a text if it fits into a number of tokens. Otherwise returns its beginning with an ellipsis. */
 export function withinTokens(text: string, most: number): string {
   const { end } = measure(text, most);
   return end === text.length ? text : `${text.slice(0, end)}…`;
 }
 
-/** Frequent pieces of the JSON of our answers, with their tokens. */
+/** Parts that are frequent in the JSON of our answers, with their tokens. */
 const KNOWN: ReadonlyMap<string, number> = new Map([
   ...['{"_', '":["', '"],"', "atomic", "collection", "matched", "parent"].map((piece) => [piece, 1] as const),
   ...["contextCount", "childCount", "parentName", "eventName"].map((word) => [word, 2] as const),
 ]);
 
-/** Splits a text into pieces that tokens do not cross: letters, up to three digits, signs, or one other character. */
+/** Splits a text into parts that no token crosses: letters, up to three digits, signs, or another character. */
 const PIECES =
   /(?<![A-Za-z])(?:contextCount|childCount|parentName|eventName)(?![A-Za-z])|\d{1,3}|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[!-/:-@[-`{-~]+|./gsu;
 
-/** Pairs of capital letters that are two tokens. */
+/** Pairs of capital letters that take two tokens. Other pairs take one. */
 const SPLIT_PAIRS = new Set(
   (
     "EJ FJ FQ FZ GJ GQ GZ IY JH JQ JX JY JZ KJ KQ KX KZ LJ LQ LZ MZ NQ OQ OZ PZ QF QG QH QJ QK QO QW QX QY QZ RZ TQ " +
@@ -147,9 +151,9 @@ const FURTHER_SIGN = 0.7;
 const OUTSIDE_BMP = 0xffff;
 
 /**
- * Counts the tokens of a text, up to `most`, and returns where it stopped. Measured with o200k: words are cheap, and so
- * are digits (three per token). Identifiers (letters mixed with digits and signs, or very long) are expensive. A rare
- * letter of a non-Latin script costs one token per UTF-8 byte.
+ * Counts the tokens of a text up to `most`, and returns where counting stopped. The rules were measured with o200k.
+ * Words and digits take few tokens (three digits take one). Identifiers, which mix letters, digits and signs, take
+ * many. A rare letter of a non-Latin script takes one token per UTF-8 byte.
  */
 function measure(
   text: string,
@@ -161,7 +165,7 @@ function measure(
   for (const { 0: piece, index } of text.matchAll(PIECES)) {
     const more = tokensOfPiece(piece, before, text[index + 1], seen);
     if (tokens + more > most) {
-      // Longer pieces contain only ASCII, so they can be cut anywhere.
+      // A longer part has only ASCII characters, so it can be cut anywhere.
       const fitting = piece.length > 2 ? Math.floor(((most - tokens) * piece.length) / more) : 0;
       return { tokens: most, end: index + fitting };
     }
@@ -171,7 +175,7 @@ function measure(
   return { tokens, end: text.length };
 }
 
-/** Counts the tokens of a piece. `before` precedes it, and `after` follows its first character. */
+/** Counts the tokens of a part of a text. `before` and `after` are the characters around its first character. */
 function tokensOfPiece(piece: string, before: string, after = "", seen?: ReadonlySet<string>): number {
   const known = KNOWN.get(piece);
   if (known !== undefined) return known;
@@ -189,12 +193,12 @@ function tokensOfPiece(piece: string, before: string, after = "", seen?: Readonl
 
 const ASCII_END = 0x7f;
 
-/** Identifies repeated letters: the IDs of one request start alike, and different letters can follow. */
+/** Returns the key under which repeated letters are recognised. IDs of one request share their first letters only. */
 const beginningOf = (letters: string): string => letters.slice(0, 3);
 
 /**
- * Counts the tokens of letters without a meaning. Letters repeated in many rows have their highest possible cost,
- * because an error in one row would add up.
+ * Counts the tokens of letters that form no word. For letters that repeat in many rows, returns the highest possible
+ * number, because an error would add up.
  */
 function tokensOfLetters(letters: string, isRepeated = false): number {
   if (isRepeated) return mostTokensOfLetters(letters);
@@ -204,7 +208,10 @@ function tokensOfLetters(letters: string, isRepeated = false): number {
   return pairs * 2 === length ? pairs + (length - 2) * EXTRA_TOKENS_PER_LETTER : pairs;
 }
 
-/** Returns the highest number of tokens among all ways to pair the letters that leave no possible pair unused. */
+/**
+ * Returns the highest number of tokens for letters that a tokenizer joins in pairs. Which letters it pairs is unknown,
+ * but it leaves no two adjacent letters single if they can be a pair.
+ */
 function mostTokensOfLetters(letters: string): number {
   let before = { single: -1, pair: 0 };
   let now = { single: 1, pair: -1 };
@@ -222,10 +229,10 @@ function mostTokensOfLetters(letters: string): number {
 
 const isPair = (letters: string, at: number): boolean => !SPLIT_PAIRS.has(letters.slice(at, at + 2));
 
-/** The measured average of extra tokens per letter. Letters may be paired in another way than the cheapest one. */
+/** The measured average of additional tokens per letter, because letters are not always paired in the cheapest way. */
 const EXTRA_TOKENS_PER_LETTER = 0.1;
 
-/** Returns whether letters can be pronounced and start where words start. Other letters are expensive. */
+/** Returns whether letters can be pronounced and begin where a word can begin. Other letters take many tokens. */
 function isWord(letters: string, before: string): boolean {
   if (letters.length > LONGEST_WORD || !/[a-z]$/.test(letters)) return false;
   if (/[0-9]/.test(before) || (/[A-Za-z]/.test(before) && letters.length < SHORTEST_INSIDE)) return false;
@@ -233,15 +240,18 @@ function isWord(letters: string, before: string): boolean {
   return vowels >= FEWEST_VOWELS && vowels <= MAX_VOWELS;
 }
 
-/** The minimum length of a word that follows another one without a sign in between, such as `Cart` in `addToCart`. */
+/** The minimum length of a word inside another one, such as `Cart` in `addToCart`. */
 const SHORTEST_INSIDE = 4;
 
-/** Returns a cursor: where a list continues, with a digest of the query, so that it fits no other query. */
+/**
+ * Returns a cursor: the position where a list continues, and a digest of the query, which prevents its use with another
+ * query.
+ */
 export function writeCursor(query: unknown, position: unknown): string {
   return `${digestOf(query)}${Buffer.from(JSON.stringify(position)).toString("base64url")}`;
 }
 
-/** Returns the position in a cursor, or undefined if the cursor is invalid or belongs to another query. */
+/** Returns the position in a cursor. Undefined if the cursor is invalid or belongs to another query. */
 export function readCursor<Schema extends z.ZodType>(
   cursor: string,
   query: unknown,

@@ -24,7 +24,7 @@ function fixWords({ fix }: Detail, otherwise: string): string {
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
 }
 
-/** Explains a failed request, from the details that a run stored. Uses the same words as for any other request. */
+/** Returns the message about a failed request, in the same words as for all other requests. */
 function requestWords({ kind, ...detail }: Detail, statusCode: number | undefined): Message {
   const known = storedRequestDetails(detail, statusCode);
   if (kind === "rateLimited")
@@ -35,7 +35,7 @@ function requestWords({ kind, ...detail }: Detail, statusCode: number | undefine
   return { message: `the service could not be reached${why}`, remedy: remedyOf({ setBy: "EVENT_API_URL", ...known }) };
 }
 
-/** Why an event was not recorded, or why that is unknown. */
+/** The message for each reason why an event was not recorded, or perhaps not. */
 export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
   EVENT_IGNORED: (detail) => ({
     message: findingWords(DROPPED, "not sent, since it would not count", detail),
@@ -112,10 +112,10 @@ export interface VerdictRow {
   readonly ofFirst?: true;
 }
 
-/** Converts a group of events with the same verdict to a row. The group refers to `events` by index. */
+/** Returns a verdict as a row. `group.objects` are indexes in `events`. */
 export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[]): VerdictRow {
   const { predicted, basis, observed, count, objects, isOfFirst } = group;
-  // Why an event is not sent is shown with the failures.
+  // The failures already say why an event is not sent.
   const findings = predicted === "ignored" || predicted === "rejected" ? [] : group.findings;
   const lines = objects.flatMap((object) => events[object]?.line ?? []);
   return {
@@ -138,7 +138,7 @@ export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[
   };
 }
 
-/** Formats a verdict as a line of text. */
+/** Returns a verdict as a line of text. */
 export function verdictLine(row: VerdictRow): string {
   const { count, indexes, lines, predicted, basis, observed, findings, ofFirst } = row;
   const places = rangesOf(lines ?? indexes.map((index) => index + 1));
@@ -155,7 +155,7 @@ export function verdictLine(row: VerdictRow): string {
 
 const MAX_CORRECTIONS_SHOWN = 10;
 
-/** Notes the corrected names, each with the number of events and the first of them. */
+/** Returns a note for each corrected name, with the number of events and the first of them. */
 export function correctionNotes(objects: readonly ReportedObject[]): readonly string[] {
   const kinds = new Map<string, { count: number; readonly first: ReportedObject }>();
   for (const object of objects) {
@@ -175,7 +175,7 @@ export function correctionNotes(objects: readonly ReportedObject[]): readonly st
     : named;
 }
 
-/** Explains what `expected` means if events were sent and the actual result was not read. */
+/** Explains "expected" in an answer about sent events whose actual result is unknown. */
 export function predictedNotes(
   verdicts: readonly VerdictGroup[],
   { status, environment }: { readonly status: string; readonly environment: "live" | "sandbox" },
@@ -189,14 +189,14 @@ export function predictedNotes(
   return [`expected is what the API's documents state; ${actual}`];
 }
 
-/** Explains the words that state how verdicts are known. */
+/** Explains the words that say how verdicts are known. */
 export function basisNotes(verdicts: readonly VerdictRow[]): readonly string[] {
-  // The verdicts of events that were not sent are shown as failures.
+  // Verdicts of events that were not sent are among the failures.
   const sent = verdicts.filter(({ predicted }) => predicted !== "ignored" && predicted !== "rejected");
   return basisNote(sent.flatMap(({ basis, findings }) => [basis, ...findings.map((found) => found.basis)]));
 }
 
-/** States what happened to a call of `track_event` because an identical earlier call has an unknown result. */
+/** Returns what a call of `track_event` did because the result of an identical earlier call is unknown. */
 export function repeatedEventWords(repeat: "attached" | "resumed" | "resent"): string {
   switch (repeat) {
     case "attached":

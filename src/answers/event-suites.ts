@@ -4,7 +4,7 @@ export function suiteUri(suiteId: string): string {
   return `targeting://suites/${suiteId}`;
 }
 
-/** Returns the address of the report of a suite's last run, as a resource. */
+/** Returns the URI of the report of a suite's latest run. */
 export function suiteReportUri(suiteId: string): string {
   return `${suiteUri(suiteId)}/junit`;
 }
@@ -17,14 +17,14 @@ const MEANINGS = {
 
 const RULE_BASES = ["documented", "assumed", "notShown"] as const satisfies readonly RuleBasis[];
 
-/** Explains the words that an answer uses. Empty if it uses only "documented". */
+/** Explains the words for bases that an answer uses. Empty if it uses only "documented". */
 export function basisNote(used: Iterable<RuleBasis>): readonly string[] {
   const found = new Set(used);
   const meanings = RULE_BASES.filter((basis) => found.has(basis)).map((basis) => MEANINGS[basis]);
   return found.has("assumed") || found.has("notShown") ? [meanings.join("; ")] : [];
 }
 
-/** Renames the keys of figures from the basis of a rule to its words. */
+/** Returns the values with the words for bases as keys. */
 export function inBasisWords<Value>(
   byBasis: Readonly<Partial<Record<string, Value>>>,
 ): Readonly<Record<string, Value>> {

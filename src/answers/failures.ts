@@ -25,7 +25,8 @@ import { SERVICE_SENTENCES } from "./service-messages.ts";
 const SENTENCES: Readonly<Record<string, Sentence>> = { ...EVENT_SENTENCES, ...SERVICE_SENTENCES, ...OWN_SENTENCES };
 
 /**
- * Returns the message and remedy of a reason, filled with the values of `detail`. Foreign text is quoted and escaped.
+ * Returns the message and the next step for a reason, with the values of `detail`. Foreign text in it is quoted and
+ * escaped.
  */
 export function messageFor(reason: Reason, reader: Reader = "agent"): Message {
   const sentence = Object.hasOwn(SENTENCES, reason.code) ? SENTENCES[reason.code] : undefined;
@@ -45,18 +46,17 @@ export function messageFor(reason: Reason, reader: Reader = "agent"): Message {
   };
 }
 
-/** Formats a code for a line of text. Known codes stay as they are; any other is quoted as foreign text. */
+/** Returns a code for a line of text. An unknown code is foreign text, so it is quoted. */
 function codeWords(code: string): string {
   return Object.hasOwn(SENTENCES, code) ? code : quoteShort(code);
 }
 
-/** Formats a reason as one line, as files of rejected items show it. */
+/** Returns a reason as one line, for files of failed rows. */
 export function reasonWords(reason: Reason): string {
   const { message, remedy } = messageFor(reason);
   return `${codeWords(reason.code)}: ${message}. ${remedy}`;
 }
 
-/** Words for the operation of a bulk request, for plans. */
 export const OPERATION_WORDS: Readonly<Record<BulkOperation, string>> = {
   createTargetings: "create targetings",
   renameTargetings: "rename targetings",
@@ -66,7 +66,6 @@ export const OPERATION_WORDS: Readonly<Record<BulkOperation, string>> = {
   deleteOptions: "delete options",
 };
 
-/** Words for outcomes, for counts. */
 export const OUTCOME_WORDS: Readonly<Record<Outcome | "pending", string>> = {
   succeeded: "succeeded",
   alreadyDone: "already done",
@@ -77,10 +76,10 @@ export const OUTCOME_WORDS: Readonly<Record<Outcome | "pending", string>> = {
   pending: "pending",
 };
 
-/** The maximum length of a name or ID in an answer; no valid one is longer. */
+/** At most this many characters of a name or ID are shown. Valid ones are shorter. */
 const LONGEST_TEXT = 120;
 
-/** A group of objects that did not succeed for the same reason, with its message and remedy. */
+/** Objects that did not succeed for the same reason, with the message and the next step. */
 export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
   readonly errorCode: string;
   readonly statusCode?: number | undefined;
@@ -89,13 +88,13 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
   readonly shared?: string | undefined;
   readonly remedy: string;
   readonly uids?: readonly string[];
-  /** Whether the message applies only to the first object. The details then contain the message of each object. */
+  /** Whether the message is only about the first object. `details` then has the message of each object. */
   readonly isOfFirst: boolean;
-  /** Whether the reason is the call's file. Resuming the run would read the same file again. */
+  /** Whether the file of the call is the reason. Resuming the run would read the same file again. */
   readonly isOfFile?: boolean;
 }
 
-/** Groups the objects of a run that did not succeed: one group for each code and remedy. */
+/** Groups the objects of a run that did not succeed. Objects with the same code and next step form a group. */
 export function groupFailures(state: ReportedState, reader: Reader = "agent"): readonly SummarizedFailure[] {
   return failureGroups(state, (reason) => messageFor(reason).remedy).map(({ reason, ...group }) => {
     const { code, statusCode, detail } = reason;
@@ -117,13 +116,13 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
   });
 }
 
-/** Adds to a message which of several objects it is about. The shared beginning of the messages stays first. */
+/** Adds to a message which object it is about. The beginning that all messages share stays in front. */
 function inPlace(message: string, shared: string | undefined, place: FailureDetail): string {
   const about = shared === undefined ? "" : `${shared}: `;
   return `${about}${placeWords(place)}: ${message.slice(about.length)}`;
 }
 
-/** Removes the details that the sentences already state. */
+/** Returns the details that the message does not already contain. */
 function factsOf({ finding, fix, network, setBy, effect, operation, statusCode, ...facts }: Detail): Detail {
   return facts;
 }
@@ -135,7 +134,7 @@ export interface FailureForm {
   readonly tokens?: number;
 }
 
-/** A group of failures as data and as lines. Lines separate foreign text from our own if possible. */
+/** A group of failures as data and as lines of text. Lines with foreign text are separate from our own if possible. */
 export interface FailureRow {
   readonly data: Readonly<Record<string, unknown>>;
   readonly lines: readonly string[];
@@ -144,11 +143,14 @@ export interface FailureRow {
 interface Beside {
   readonly isNamed?: boolean;
   readonly resumes?: boolean;
-  /** Whether a line above states the code and the common beginning of all messages. */
+  /** Whether a line above already has the code and the shared beginning of all messages. */
   readonly isBelowShared?: boolean;
 }
 
-/** Returns the line above several groups with the same code, with the common beginning of their messages. */
+/**
+ * Returns the line above several groups with the same code: the code, the count, and the shared beginning of their
+ * messages.
+ */
 export function sharedLine(failures: readonly SummarizedFailure[]): string {
   const [first] = failures;
   if (first === undefined) return "";
@@ -156,7 +158,7 @@ export function sharedLine(failures: readonly SummarizedFailure[]): string {
   return `${codeWords(first.errorCode)}, ${thousands(count)} ${first.byLine ? "lines" : "items"}: ${first.shared}:`;
 }
 
-/** Converts a group of failures to a row. */
+/** Returns a group of failures as a row. */
 export function failureRow(
   failure: SummarizedFailure,
   { details: mostDetails, places, isBare = false, tokens }: FailureForm,
@@ -192,7 +194,7 @@ export function failureRow(
     remedy,
   };
   const how = resumes ? withoutResume(remedy) : remedy;
-  // The ID of an option that a call skipped is not known to the caller.
+  // The caller does not know the ID of an option that was skipped, so it is shown.
   const examples = failure.examples.map(({ name, _id }) => ({ name, _id: outcome === "skipped" ? _id : undefined }));
   const names = ref === undefined ? [] : isNamed && examples.length > 0 ? examples : [{ name: ref }];
   const place = countedPlaces(count, short.places, { byLine, omitted: short.placesOmitted });
@@ -217,7 +219,7 @@ export function failureRow(
 const DETAILS_IN_TEXT = 5;
 
 function exampleWords(names: FailureGroup["examples"], count: number, message: string): string {
-  // A message about one name already quotes it.
+  // A message about one name already quotes that name.
   const picked = count === 1 ? names.filter(({ name }) => !message.includes(quoteUntrusted(cut(name)))) : names;
   return picked.length === 0
     ? ""
@@ -240,7 +242,9 @@ function inTokens(sentence: string, most: number | undefined): string {
   return most === undefined ? sentence : withinTokens(sentence, most);
 }
 
-/** Returns the details of one object's reason: only the finding, if the message applies only to the first object. */
+/**
+ * Returns the details of one object's reason. If the message is only about the first object, returns only the finding.
+ */
 function detailOf(detail: Detail, { isOfFirst }: SummarizedFailure): Detail {
   const { finding } = detail;
   return isOfFirst && finding !== undefined ? { finding } : factsOf(detail);
@@ -259,7 +263,7 @@ function detailData({ reason, ...place }: FailureDetail, failure: SummarizedFail
   return { ...shortFields(detailOf(reason.detail ?? {}, failure)), ...place };
 }
 
-/** The words for each of several objects, for codes whose words contain all details. */
+/** For these codes, the words about each further object. They contain all details of its reason. */
 const SAID_OF_EACH: Readonly<Record<string, (reason: FailureDetail["reason"]) => string>> = {
   INVALID_NAME: (reason) => messageFor(reason).message,
   NOT_EMPTY: ({ detail = {} }) => heldWords(detail),
@@ -281,14 +285,14 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
       if (ofEach !== undefined) return `${placeWords(place)}: ${ofEach(reason)}`;
       const why = because(reason.detail ?? {});
       const all = fieldsOf(detail);
-      // The caller already knows the names of objects with an ID.
+      // If objects have an ID, the caller already knows their names.
       const fields = Object.entries("_id" in all ? { _id: all._id } : all).filter(
         ([field]) => details.length === 1 || isDifferent(field),
       );
       const values = fields.map(([field, value]) =>
         fields.length === 1 ? detailWords(value) : `${word(field)} ${detailWords(value)}`,
       );
-      // The message states why the first object failed.
+      // The message already says why the first object failed.
       const other = why === because(first?.reason.detail ?? {}) ? "" : why;
       const words = `${values.length === 0 ? "" : ` ${values.join(", ")}`}${other}`;
       return words === "" ? [] : `${placeWords(place)}${words}`;
@@ -296,7 +300,9 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
     .join("; ");
 }
 
-/** Returns a field's documented name unchanged; quotes any other as foreign text. */
+/**
+ * Returns a field name for a line of text. A name that looks unlike documented ones is foreign text, so it is quoted.
+ */
 function word(field: string): string {
   return /^[a-zA-Z]{1,30}$/.test(field) ? field : quoteShort(field);
 }
@@ -308,7 +314,7 @@ function detailWords(value: unknown): string {
 }
 
 const LIST_SHOWN = 3;
-/** The limit for lists of single characters and short words, such as the characters that a name may not contain. */
+/** How many entries are shown of a list of short words, such as the characters that a name must not contain. */
 const SHORT_LIST_SHOWN = 40;
 const SHORT_WORD = 12;
 const FIELDS_SHOWN = 20;

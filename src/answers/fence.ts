@@ -9,21 +9,21 @@ const LONGEST_BRIEF = 60;
 /** The maximum length of a valid name (management-api 8.3). */
 const LONGEST_NAME = 36;
 /**
- * How many digits of a UUID the mark has. Its first digits are random, and it is fast: Node caches random bytes for
- * UUIDs, but asks the system for any other random value.
+ * How many random hexadecimal digits the mark has. They come from a UUID, because Node caches random bytes for UUIDs,
+ * which is fast.
  */
 const TAG_DIGITS = 4;
 
 /**
- * Control and format characters (bidirectional marks, zero-width characters), separators, and all other invisible
- * characters.
+ * Characters that a reader cannot see, or that break a line: control and format characters, separators, and characters
+ * without width.
  */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 /**
- * Marks where foreign text starts and ends: names, Context IDs and messages that the service or its users wrote. Every
- * foreign text in the lines must already be quoted with `quoteUntrusted`, so that none can start a line and end the
- * part. The mark is random. The server's instructions explain it.
+ * Marks lines as foreign text, written by the service or its users: names, Context IDs and messages. All foreign text
+ * in the lines must be quoted with `quoteUntrusted`, so that no line of it can begin with the end mark. The mark is
+ * random. The server's instructions explain it to the model.
  */
 export function fenced(lines: readonly string[]): string {
   const tag = `untrusted-${randomUUID().slice(0, TAG_DIGITS)}`;
@@ -31,8 +31,8 @@ export function fenced(lines: readonly string[]): string {
 }
 
 /**
- * Moves all lines with foreign text to the end, into one marked part. If one of the `rows` has foreign text, all are
- * marked.
+ * Moves all lines with foreign text to the end and marks them as foreign text. If one of `rows` has foreign text, all
+ * rows are marked.
  */
 export function withForeignLast(lines: readonly string[], rows: readonly string[] = []): readonly string[] {
   const areForeign = !rows.every(isOurs);
@@ -41,7 +41,7 @@ export function withForeignLast(lines: readonly string[], rows: readonly string[
   return foreign.length === 0 ? ours : [...ours, fenced(foreign)];
 }
 
-/** Marks lines that belong together if one of them contains foreign text. */
+/** Marks all lines as foreign text if one of them contains foreign text. */
 export function fenceIfForeign(lines: readonly string[]): readonly string[] {
   return lines.length === 0 || lines.every(isOurs) ? lines : [fenced(lines)];
 }
@@ -49,8 +49,9 @@ export function fenceIfForeign(lines: readonly string[]): readonly string[] {
 const QUOTED = /"((?:[^"\\]|\\.)*)"/g;
 
 /**
- * Returns whether a line may stand among our own sentences: it is one line, and everything that it quotes is a valid
- * name (management-api 8.3), a documented name or a single character. Quotation marks within foreign text are escaped.
+ * Returns whether a line contains no foreign text that could be mistaken for an instruction. Everything it quotes is a
+ * valid name (management-api 8.3), a documented name or a single character. Quotation marks in foreign text are
+ * escaped.
  */
 export function isOurs(line: string): boolean {
   return [...line.matchAll(QUOTED)].every(
@@ -66,22 +67,22 @@ const PARAMETERS: ReadonlySet<string> = new Set(
   Object.values(EVENTS).flatMap(({ parameters }) => Object.keys(parameters)),
 );
 
-/** Removes the marks from an answer. They are for models; people see the quotation marks. */
+/** Removes the marks of foreign text. Models need them; for people the quotation marks are enough. */
 export function unmarked(text: string): string {
   return text.replaceAll(/^<\/?untrusted-[0-9a-f]+>\n?/gm, "");
 }
 
-/** Quotes a foreign text on one line, with invisible characters escaped. It is cut after 300 characters. */
+/** Quotes a foreign text on one line. Escapes invisible characters and cuts it after 300 characters. */
 export function quoteUntrusted(text: string): string {
   return quoted(text, LONGEST_SHOWN);
 }
 
-/** Quotes a foreign text like `quoteUntrusted`, but cuts it after 60 characters, for texts that occur many times. */
+/** Does the same as `quoteUntrusted` but cuts after 60 characters, for texts that occur many times. */
 export function quoteShort(text: string): string {
   return quoted(text, LONGEST_BRIEF);
 }
 
-/** Formats a foreign text at the end of a line: quoted unless it has only words of letters and digits. */
+/** Returns a foreign text for the end of a line. It is quoted unless it consists of words of letters and digits. */
 export function quoteUntrustedLast(text: string): string {
   return text.length <= LONGEST_NAME && /^\p{L}[\p{L}\p{N}]*(?: [\p{L}\p{N}]+)*$/u.test(text)
     ? text
@@ -93,19 +94,19 @@ function quoted(text: string, most: number): string {
   return `"${escapeInvisible(kept.replace(/["\\]/g, "\\$&"))}"${cut > 0 ? ` (and ${amount(cut, "more character")})` : ""}`;
 }
 
-/** Escapes the control, bidirectional and invisible characters of a line of code or data. */
+/** Escapes control, bidirectional and invisible characters in a line of code or data. */
 export function escapeInvisible(line: string): string {
   return line.replace(UNSEEN, escapeOf);
 }
 
-/** Formats a sentence with foreign text on one line: invisible characters escaped, cut after 300 characters. */
+/** Returns a sentence with foreign text on one line. Escapes invisible characters and cuts it after 300 characters. */
 export function plain(text: string): string {
   const { kept, cut } = cutAt(text, LONGEST_SHOWN);
   return `${escapeInvisible(kept)}${cut > 0 ? "…" : ""}`;
 }
 
 function cutAt(text: string, most: number): { readonly kept: string; readonly cut: number } {
-  // Most texts have fewer code units than `most`, and therefore not more characters.
+  // A text with few code units cannot have more characters, so most texts need no counting.
   if (text.length <= most) return { kept: text, cut: 0 };
   const characters = [...text];
   const cut = Math.max(0, characters.length - most);
@@ -116,7 +117,7 @@ function escapeOf(character: string): string {
   return `\\u{${(character.codePointAt(0) ?? 0).toString(16).toUpperCase()}}`;
 }
 
-/** Positions as people count them: `line 501`, `lines 2-20, 35`, `item 1`, `items 1-5000`. */
+/** Returns positions as people count them: `line 501`, `lines 2-20, 35`, `item 1`, `items 1-5000`. */
 export function placesWords(
   places: readonly PlaceRange[],
   { byLine, omitted = false }: { readonly byLine: boolean; readonly omitted?: boolean },
@@ -128,13 +129,15 @@ export function placesWords(
   return `${noun}${isOne ? "" : "s"} ${ranges.join(", ")}${omitted ? ", …" : ""}`;
 }
 
-/** The position of an object in the call: its line in a file or its item (from 1), and its position within that. */
+/**
+ * Returns the position of an object in the call: the line of the file or the item, from 1, and the position within it.
+ */
 export function placeWords({ index, line, child, grandchild }: Omit<FailureDetail, "reason">): string {
   const within = [child, grandchild].flatMap((position) => (position === undefined ? [] : [`.${position + 1}`]));
   return `${line === undefined ? `item ${index + 1}` : `line ${line}`}${within.join("")}`;
 }
 
-/** Converts single positions to ranges. Adjacent positions become one range. */
+/** Joins adjacent positions to ranges. */
 export function rangesOf(places: readonly number[]): readonly PlaceRange[] {
   const ranges: [from: number, to: number][] = [];
   for (const place of places) {
@@ -145,7 +148,7 @@ export function rangesOf(places: readonly number[]): readonly PlaceRange[] {
   return ranges;
 }
 
-/** Formats a number of objects with their positions: `item 2`, `30 items (21-50)`. */
+/** Returns a count with positions: `item 2`, `30 items (21-50)`. */
 export function countedPlaces(
   count: number,
   places: readonly PlaceRange[],

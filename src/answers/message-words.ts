@@ -4,43 +4,43 @@ import type { Reason } from "../runs/outcome.ts";
 import { isUlid } from "../spec/ulid.ts";
 import { quoteUntrusted } from "./fence.ts";
 
-/** The message about an object, and how to fix its problem, in our own sentences. */
+/** What is wrong with an object, and the next step. */
 export interface Message {
   readonly message: string;
-  /** The common beginning of all messages with this code, if there is one. Several reasons share one line with it. */
+  /** The beginning that all messages of this code share. One line then has it for several reasons. */
   readonly shared?: string;
   readonly remedy: string;
 }
 
-/** The details of a reason besides its code. */
+/** The details of a reason. */
 export type Detail = Readonly<Record<string, unknown>>;
 
-/** Who reads a text: an agent, or a person on the page, in a terminal, or with a returned sheet. */
+/** Who reads a text: an agent, or a person on the page, in a terminal, or in a sheet with results. */
 export type Reader = "agent" | "page" | "terminal" | "sheet";
-/** A text that is the same for every reader, or one for each reader. */
+/** One text for all readers, or a text for each. */
 export type Text = string | Readonly<Record<Reader, string>>;
 
-/** The message and remedy of a code, for each reader. */
+/** The message and the next step of a code, for each reader. */
 export interface Entry extends Omit<Message, "message" | "remedy"> {
   readonly message: Text;
   readonly remedy: Text;
 }
 
-/** The entry of a code, or a function that builds it from a reason. */
+/** The entry of a code, or a function that returns it for a reason. */
 export type Sentence = Entry | ((detail: Detail, reason: Reason) => Entry);
 
-/** Combines a text for agents, which names tools and arguments, with one for people, who do not know them. */
+/** Returns a text with a version for agents, which names tools and arguments, and a version for people. */
 export function texts(agent: string, people: string): Text {
   return { agent, page: people, terminal: people, sheet: people };
 }
 
-/** Builds a text with an end that the page leaves out, because it is of no use to people there. */
+/** Returns a text whose end is left out on the page, because it does not help people there. */
 export function forPage(page: string, end: string): Text {
   const whole = page + end;
   return { agent: whole, page, terminal: whole, sheet: whole };
 }
 
-/** Builds a text that says how to resume the run. */
+/** Returns a text that says to each reader how to resume the run. */
 export function resuming(write: (resume: string) => string): Text {
   return {
     agent: write("Call resume_run with this runId."),
@@ -50,7 +50,7 @@ export function resuming(write: (resume: string) => string): Text {
   };
 }
 
-/** Builds a text that says to make the call again. */
+/** Returns a text that says to each reader how to make the call again. */
 export function startingOver(write: (again: string) => string): Text {
   return {
     agent: write("make the call again."),
@@ -62,20 +62,20 @@ export function startingOver(write: (again: string) => string): Text {
 
 const SIZES = /\b\d{4,15}(?= (?:bytes|characters)\b)/g;
 
-/** Returns the text for a reader. On the page, sizes have thousands separators. */
+/** Returns the version of a text for a reader. On the page, large numbers get thousands separators. */
 export function textFor(text: Text, reader: Reader): string {
   const its = typeof text === "string" ? text : text[reader];
   return reader === "page" ? its.replace(SIZES, (size) => thousands(Number(size))) : its;
 }
 
-/** Removes from a remedy what it says about `resume_run`, because a next step contains the call and what it does. */
+/** Removes the sentences about `resume_run` from a remedy, because a next step already has that call. */
 export function withoutResume(remedy: string): string {
   return remedy
     .replace(/(?: Then:| When that time is over:)? ?Call resume_run with this runId\.( It [^.]*\.)?/, "")
     .trim();
 }
 
-/** How to make a run retry longer while others write. */
+/** How to let a run retry longer while others write. */
 export const MORE_PATIENT = "To retry longer, raise TARGETING_MCP_RETRY_BUDGET_MS.";
 
 /** Where people change the settings of this server. */
@@ -85,7 +85,7 @@ export const number = (value: unknown, fallback: number | string = "?"): string 
   typeof value === "number" ? thousands(value) : String(fallback);
 
 export const many = (value: unknown, one: string): string => `${number(value)} ${one}${value === 1 ? "" : "s"}`;
-/** Describes what an option holds that keeps it from being deleted. */
+/** Returns the contents of an option that is not deleted because of them. */
 export function heldWords({ contextCount, childCount }: Detail): string {
   const subOptions = childCount === undefined ? "" : ` and ${many(childCount, "sub-option")}`;
   return `${many(contextCount, "Context ID")}${subOptions}`;
@@ -93,7 +93,10 @@ export function heldWords({ contextCount, childCount }: Detail): string {
 
 export const text = (value: unknown): string => (typeof value === "string" ? quoteUntrusted(value) : "?");
 
-/** Lists up to `most` entries as text, and counts the omitted ones. `all` is their number if more were omitted before. */
+/**
+ * Returns up to `most` entries as text, and how many are left out. `all` is the number of entries if some were left out
+ * before.
+ */
 export function list(value: unknown, most = 3, all?: unknown): string {
   const entries = Array.isArray(value) ? value.filter((entry) => typeof entry === "string") : [];
   const count = typeof all === "number" ? all : entries.length;
@@ -101,18 +104,18 @@ export function list(value: unknown, most = 3, all?: unknown): string {
   return entries.slice(0, most).map(plainOrShown).join(", ") + more;
 }
 
-/** Returns an ID unchanged. Quotes any other text from outside. */
+/** Returns an ID unchanged. Quotes any other text, because it is foreign. */
 function plainOrShown(entry: string): string {
   return isUlid(entry) ? entry : quoteUntrusted(entry);
 }
 
-/** Names an earlier item of the same call as people count it: by its line in a file, or by its number. */
+/** Returns an earlier item of the same call as people count it: `line 3` of a file, or `item 3`. */
 export function earlierItem({ duplicateOfIndex, duplicateOfLine }: Detail): string {
   if (typeof duplicateOfLine === "number") return `line ${duplicateOfLine}`;
   return `item ${typeof duplicateOfIndex === "number" ? duplicateOfIndex + 1 : "?"}`;
 }
 
-/** States how many objects exist and how many more fit, if the current number was read before. */
+/** Returns how many objects exist and how many more fit, if the number was read before. */
 export function there({ there, limit }: Detail): string {
   if (typeof there !== "number") return "";
   const left = typeof limit === "number" ? Math.max(0, limit - there) : undefined;
@@ -120,13 +123,13 @@ export function there({ there, limit }: Detail): string {
   return `; it has ${number(there)}${fits}`;
 }
 
-/** Returns the reason in brackets. */
+/** Returns the reason in parentheses. */
 export function because({ because, reason }: Detail): string {
   const why = typeof reason === "string" ? reason : because;
   return typeof why === "string" ? ` (${plainWords(why)})` : "";
 }
 
-/** Returns our own codes and reasons unchanged. Quotes anything else. */
+/** Returns our own codes and reasons unchanged. Quotes any other text, because it is foreign. */
 function plainWords(why: string): string {
   return /^[A-Za-z0-9_ ,.:'-]{1,120}$/.test(why) ? why : quoteUntrusted(why);
 }
@@ -154,7 +157,7 @@ function plannedAndThere(planned: unknown, one: string, there: unknown): string 
 
 const MAX_STALE = 5;
 
-/** Describes what has changed since planning, object by object. Names are escaped. */
+/** Returns what has changed since planning, for each object. */
 export function staleText(fields: readonly StaleField[]): string {
   const picked = fields
     .slice(0, MAX_STALE)

@@ -6,7 +6,7 @@ import type { SummarizedFailure } from "./failures.ts";
 import { placesWords, plain, quoteUntrusted } from "./fence.ts";
 import type { ReportedRun } from "./run-results.ts";
 
-/** The cause of a failure that cannot be fixed in its item. */
+/** Why an object failed, if changing its item does not help. */
 type Cause = "file" | "setting" | "network" | "rateLimit" | "limit" | "campaign" | "busy";
 
 const CAUSES: Readonly<Record<string, Cause>> = {
@@ -32,7 +32,7 @@ const CAUSES: Readonly<Record<string, Cause>> = {
 };
 
 /**
- * Returns the calls that help with a run now. If a person must change a setting first, the remedy of the failure says
+ * Returns the calls that help with a run now. If a person must first change a setting, the remedy of the failure says
  * so.
  */
 export function nextStepsOf(run: ReportedRun): readonly string[] {
@@ -63,7 +63,10 @@ function callOf(tool: string, input: Readonly<Record<string, unknown>>): string 
   return `${tool} ${JSON.stringify(input)}`;
 }
 
-/** Returns the call that saves the sheet of a run with its results, under a name that no earlier run has used. */
+/**
+ * Returns the call that saves the sheet of a run with results. The file name contains the run, so it does not exist
+ * yet.
+ */
 export function sheetCall(runId: string): string {
   return callOf("get_run", { runId, saveTo: `results-${runId.slice(-6)}.xlsx` });
 }
@@ -72,7 +75,7 @@ function inputCall(runId: string): string {
   return callOf("get_run", { runId, outcome: "failed", includeInput: true });
 }
 
-/** Returns further notes on how a run ended, besides its failures. */
+/** Returns notes about the end of a run that are not failures of single objects. */
 export function endNotes(run: ReportedRun): readonly string[] {
   const isBusy = run.failures.some((failure) => causeOf(failure) === "busy");
   const isOver = run.status !== "running" && run.status !== "needs_confirmation";
@@ -81,7 +84,7 @@ export function endNotes(run: ReportedRun): readonly string[] {
 
 function causeOf({ errorCode, statusCode, isOfFile }: SummarizedFailure): Cause | undefined {
   if (isOfFile) return "file";
-  // Events that exceed the rate limit have the code of a busy service.
+  // Events over the rate limit have the same code as those that failed because the service was busy.
   if (statusCode === RATE_LIMITED) return "rateLimit";
   return Object.hasOwn(CAUSES, errorCode) ? CAUSES[errorCode] : undefined;
 }
@@ -90,14 +93,14 @@ function isEvents({ tool }: Pick<ReportedRun, "tool">): boolean {
   return tool === "track_events" || tool === "track_event";
 }
 
-/** Counts the objects of a run that another try would resolve. Events that may be recorded are not sent again. */
+/** Counts the objects that resuming a run could resolve. Events that may have been recorded are not sent again. */
 function resumable(run: ReportedRun): number {
   return run.neverPlanned ? 0 : askable(run) + run.counts.pending + waiting(run);
 }
 
 /**
- * Counts the unknown objects that another attempt would resolve. If an object of this name has appeared meanwhile, no
- * answer shows who created it.
+ * Counts the objects with an unknown result that another attempt could resolve. If an object with the name has appeared
+ * meanwhile, the service does not show who created it.
  */
 function askable({ counts, failures, tool, unknownIsFinal }: ReportedRun): number {
   if (isEvents({ tool }) || unknownIsFinal) return 0;
@@ -163,7 +166,7 @@ function limitNote({ failures, counts, status }: ReportedRun): readonly string[]
   ];
 }
 
-/** The tools whose runs are plans. A failed plan is not resumed. */
+/** Tools that make plans. A failed plan is not resumed. */
 const PLANNING: ReadonlySet<string> = new Set(["plan_targeting", "undo_run"]);
 
 function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFailure[]): string {
@@ -185,7 +188,7 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   const inside = failed.filter(({ isInside }) => isInside);
   const parts = [
     ...(own.length > 0 ? [`send only ${failedPlaces(own)} again with ${tool}`] : []),
-    // The group or targeting that they belong to was created.
+    // The group or targeting that contains these objects was created, so only they are sent again.
     ...(inside.length > 0 ? [`add what failed inside ${failedPlaces(inside)} with bulk_add_options`] : []),
   ];
   const fix = `fix and ${parts.join(", and ")}${isSeen ? "" : `. ${input}`}`;
@@ -220,7 +223,7 @@ function joined(places: readonly PlaceRange[]): readonly PlaceRange[] {
   return ranges;
 }
 
-/** The codes of objects that later attempts do not send either. */
+/** The codes of objects that resuming a run does not send. */
 const NEVER_SENT: ReadonlySet<string> = new Set([
   ...["NEEDS_FAILED", "WITHDRAWN", "NOT_DECIDED", "PLAN_STALE_ELSEWHERE", "DECLINED", "UNDONE", "NOT_EMPTY"],
 ]);
@@ -229,14 +232,14 @@ function isNeverSent({ errorCode, isOfFile = false }: SummarizedFailure): boolea
   return NEVER_SENT.has(errorCode) || isOfFile;
 }
 
-/** Counts the objects that can still be applied, without those that are never sent and those of plans. */
+/** Counts the objects that resuming a run would apply. Excludes objects that are never sent, and plans. */
 function waiting({ counts, failures, tool }: ReportedRun): number {
   return failures
     .filter((failure) => failure.outcome === "notApplied" && (isNeverSent(failure) || PLANNING.has(tool)))
     .reduce((left, { count }) => left - count, counts.notApplied);
 }
 
-/** The facts about undoing a run. */
+/** What is known about undoing a run. */
 export interface UndoFacts {
   readonly runId: string;
   readonly isUndone: boolean;
@@ -246,7 +249,7 @@ export interface UndoFacts {
   readonly mostRuns: number | undefined;
 }
 
-/** States whether a run can be undone, and until when. */
+/** Returns whether a run can be undone, and until when. */
 export function undoNote({ runId, isUndone, undoneBy, hasChanged, until, mostRuns }: UndoFacts): string {
   if (isUndone)
     return `this run was undone${undoneBy === undefined ? "" : ` by run ${undoneBy}`} and cannot be resumed`;

@@ -36,7 +36,7 @@ const nameDetail = z.object({
 });
 
 function invalidName(detail: Detail): Entry {
-  // Runs of earlier versions stored only the first violated rule.
+  // Runs of earlier versions stored only the first rule that a name breaks.
   const problem = nameDetail.safeParse({ rules: [detail.rule], ...detail }).data;
   const words = problem === undefined ? "breaks a rule" : nameProblemWords(problem);
   return { message: `the name ${words}`, remedy: NAME_RULE };
@@ -102,7 +102,7 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount }: Detai
     return { message, remedy: "If you mean this one, give its ID or its current name." };
   }
   const message = `the targeting has no ${field === "parentName" ? "option group" : "option"} named ${text(value)}`;
-  // Only an import has a list of groups, and can create groups.
+  // Only a call that adds options has a list of groups, because only it can create a group.
   if (Array.isArray(groups)) {
     const its = groups.length === 0 ? "" : `Existing groups: ${list(groups, 5, groupCount)}. `;
     return {
@@ -119,7 +119,7 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount }: Detai
   return { message, remedy };
 }
 
-/** Returns the message of a refusal that every further request would get. Nothing of its request was applied. */
+/** Returns the message for a rejection that all further requests would get, too. Nothing of the request was applied. */
 function refusal(kind: string): Sentence {
   return (detail, { operation, statusCode }) => {
     const words = refusalWords(kind, { operation, ...storedRequestDetails(detail, statusCode) });
@@ -135,7 +135,7 @@ function thenResume(remedy: string): Text {
   return resuming((resume) => `${remedy} Then: ${resume}`);
 }
 
-/** The messages of this server's own codes. */
+/** The messages for the codes of this program. */
 export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   INVALID_NAME: invalidName,
   INVALID_ID: (detail) => ({
@@ -199,7 +199,10 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
         : `the option would hold ${many(detail.count, "Context ID")}; at most ${number(detail.limit)} are allowed`,
     remedy: "Spread them over several options.",
   }),
-  ITEM_TOO_LARGE: { message: "the item is too large, even for a request of its own", remedy: "Make it smaller." },
+  ITEM_TOO_LARGE: {
+    message: "the item is too large, even for a request of its own",
+    remedy: "Give it fewer Context IDs or sub-options.",
+  },
   EMPTY_GROUP: {
     message: "the option group would have neither sub-options nor Context IDs of its own (API document 7.4, case 1)",
     remedy: "Give it contexts, or a valid sub-option.",
@@ -247,7 +250,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   CANCELLED: { message: "the run was cancelled before this was sent", remedy: RESUME },
   NOT_PLANNED: (detail) => {
     const { message, remedy = "Fix that." } = planningFailure(detail);
-    // The file of a run does not change, so resuming would read the same.
+    // Resuming would read the same file again, so the call must be made again.
     const isOver = detail.isOver || detail.effect === "file";
     return {
       message: `the change could not be planned, so nothing was changed: ${message}`,
@@ -435,7 +438,7 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
 function rowMessage(detail: Detail, reason: Reason): Entry {
   const problem = String(detail.problem);
   const words = Object.hasOwn(PROBLEMS, problem) ? PROBLEMS[problem] : undefined;
-  if (words === undefined) return { message: "the row cannot be read", remedy: "Fix it." };
+  if (words === undefined) return { message: "the row cannot be read", remedy: "Correct the row." };
   return typeof words === "function" ? words(detail, reason) : words;
 }
 

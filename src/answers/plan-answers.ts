@@ -54,13 +54,13 @@ export interface AnsweredPlan {
   readonly isError?: boolean;
 }
 
-/** Returns the answer with a plan, within 2,500 tokens for any size. The resource of its run contains all of it. */
+/** Returns the answer about a plan, in at most 2,500 tokens. The resource of the run has the complete plan. */
 export function planAnswer(plan: AnsweredPlan): RenderedReport {
   const isError = plan.isError ?? false;
   return fitted((most) => renderAnswer(structuredOf(plan, most), textOf(plan, most), isError));
 }
 
-/** Returns the answer that shows the most entries of its lists within the token limit, as `make` builds it. */
+/** Returns the answer that shows the most entries within the token limit. `make` builds it with at most that many. */
 function fitted(make: (most: number) => RenderedReport, counts: readonly number[] = MAX_SHOWN): RenderedReport {
   return fullest(counts, make, sizeOf, ANSWER_TOKENS);
 }
@@ -167,8 +167,8 @@ function requestLines(requests: readonly PlannedRequest[]): readonly string[] {
 }
 
 /**
- * Returns the answer with the problems of a desired state that cannot be read, as many as fit. `runId` is the run that
- * stores the sheet.
+ * Returns the answer about a desired state that cannot be planned, with as many problems as fit. `runId` is the run
+ * that stores the sheet.
  */
 export function problemsAnswer(
   environment: "live" | "sandbox",
@@ -205,7 +205,7 @@ export function problemsAnswer(
 
 const NOTHING = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: 0 };
 
-/** Returns the query of a plan's pages. A cursor of these pages works for no other query. */
+/** Returns what the cursors of a plan's pages belong to. They are not valid for other queries. */
 export function pagesOf(runId: string): object {
   return { runId, pages: "plan" };
 }
@@ -214,7 +214,7 @@ function firstCursor(runId: string): string {
   return writeCursor(pagesOf(runId), 0);
 }
 
-/** Returns everything in a plan, object by object; for an undo, objects that are not restored come first. */
+/** Returns all changes of a plan, one row for each object. In an undo, objects that are not restored come first. */
 export function rowsOfPlan(document: PlanDocument): readonly Row[] {
   const { plan, wayBack } = document;
   if (wayBack !== undefined) return inOrder(wayBack.rows).map((row) => undoPlanRow(row, document));
@@ -239,7 +239,7 @@ function inOrder(rows: readonly UndoRow[]): readonly UndoRow[] {
   return rows.toSorted((one, other) => RANK.indexOf(one.undo) - RANK.indexOf(other.undo));
 }
 
-/** Undo results in the order in which they are shown. */
+/** The results of an undo, in the order in which they are shown. */
 export const RANK: readonly RowLabel[] = ["unresolved", "impossible", "notOurs", "caveat", "exact"];
 
 function undoPlanRow(row: UndoRow, document: PlanDocument | undefined): Row {
@@ -263,7 +263,7 @@ interface PageAsked {
   readonly limit: number;
 }
 
-/** Returns a page of everything in a plan. */
+/** Returns one page of all changes of a plan. */
 export function planPage(rows: readonly Row[], { environment, runId, tool, from, limit }: PageAsked): RenderedReport {
   const picked = takeFittingRows(rows.slice(from, from + limit), pageBudget());
   const end = from + picked.length;
@@ -292,7 +292,7 @@ export interface AnsweredUndo {
   readonly environment: "live" | "sandbox";
   readonly undoes: string;
   readonly rows: readonly UndoRow[];
-  /** How many further objects are as they were before the run. */
+  /** How many further objects are already as they were before the run. */
   readonly already: number | undefined;
   readonly readOnly: boolean;
   readonly planned?: {
@@ -303,8 +303,8 @@ export interface AnsweredUndo {
 }
 
 /**
- * Returns the answer with an undo plan. Objects that are not restored come first. The resource of its run contains all
- * of it.
+ * Returns the answer about an undo plan. Objects that are not restored come first. The resource of the run has all
+ * objects.
  */
 export function undoAnswer(answer: AnsweredUndo): RenderedReport {
   const rows = inOrder(answer.rows);
@@ -336,7 +336,7 @@ function undoData(answer: AnsweredUndo, rows: readonly UndoRow[], most: number):
   };
 }
 
-/** Returns the targeting of an undo plan, if there is exactly one. */
+/** Returns the targeting of an undo plan as words. Empty if there are several. */
 function withinWords(document: PlanDocument | undefined): string {
   const { _id, name } = document?.plan.targeting ?? {};
   const isOne = document !== undefined && (document.wayBack?.further ?? []).length === 0 && _id !== undefined;
@@ -381,7 +381,7 @@ function countsIn(rows: readonly UndoRow[]): object {
   return unresolved > 0 ? { unresolved, ...counts } : counts;
 }
 
-/** Returns the objects of one undo result below a heading, which names a reason that is the same for all of them. */
+/** Returns the objects with one undo result as lines. If all have the same reason, the heading has it. */
 function undoSection(rows: readonly UndoRow[], label: RowLabel, document: PlanDocument | undefined): readonly string[] {
   const [first] = rows;
   if (first === undefined) return [];
@@ -394,7 +394,6 @@ function undoSection(rows: readonly UndoRow[], label: RowLabel, document: PlanDo
   ];
 }
 
-/** What happens to the objects of each undo result. */
 export const LABEL_WORDS: Readonly<Record<RowLabel, string>> = {
   unresolved: "unresolved: sent, and not answered",
   exact: "undone exactly",
@@ -417,8 +416,8 @@ const REASON_WORDS: Readonly<Record<UndoReason, string>> = {
 };
 
 /**
- * Returns the number of objects with each undo result: "3 undone exactly, 1 impossible to undo". `already`: unchanged
- * objects.
+ * Returns how many objects have each undo result: "3 undone exactly, 1 impossible to undo". `already` counts objects
+ * that are as they were before.
  */
 export function undoCounts(rows: readonly UndoRow[], already = 0): string {
   const counts = countsOfRows(rows);
@@ -429,7 +428,7 @@ export function undoCounts(rows: readonly UndoRow[], already = 0): string {
   return [...picked, ...(already > 0 ? [`${count(already)} already as before`] : [])].join(", ");
 }
 
-/** Describes one object of an undo on one line. `changes` are the changes of its item. */
+/** Returns one object of an undo as a line. `changes` are the changes that restore it. */
 export function undoLine(row: UndoRow, changes: readonly ListedChange[] = []): string {
   return `${LABEL_WORDS[row.undo]}: ${undoneObject(row, changes)}`;
 }
@@ -450,7 +449,7 @@ function undoneObject(
   return `${what}${about}${values}${why === "" ? "" : `: ${why}`}`;
 }
 
-/** Explains why an object is not restored, or not restored exactly. */
+/** Returns why an object is not restored, or not exactly. */
 export function reasonWords({ reasons = [] }: Pick<UndoRow, "reasons">): readonly string[] {
   return reasons.map((reason) => REASON_WORDS[reason]);
 }

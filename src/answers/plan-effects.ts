@@ -19,8 +19,8 @@ import { changesOfRow, changeWords, LABEL_WORDS, RANK, reasonWords, undoCounts }
 import { contextIds, place, value } from "./plan-words.ts";
 
 /**
- * Returns the effect of a plan: its losses as read now, and its other changes. `undoneTool`: the tool of the undone
- * run.
+ * Returns the effect of a plan for the person who approves it. `losses` are its deletions and removals from the current
+ * state. `undoneTool` is the tool of the run that it undoes.
  */
 export function effectOfDocument(document: PlanDocument, losses: readonly Loss[], undoneTool?: string): Effect {
   const { wayBack } = document;
@@ -75,7 +75,7 @@ function object(says: (change: ListedChange) => string): OtherKind["of"] {
   };
 }
 
-/** The kinds of changes other than losses, which include deletions. */
+/** The kinds of changes besides deletions and removals. */
 const KINDS: readonly OtherKind[] = [
   {
     title: "Targetings renamed",
@@ -125,7 +125,10 @@ function isLoss({ kind, added = 0 }: ListedChange): boolean {
   return kind === "deleted" || (kind === "contexts" && added === 0);
 }
 
-/** The objects of each undo result. Those that are undone exactly by deletions and removals are among the losses. */
+/**
+ * Returns the objects with each undo result. Objects that are restored by deleting or removing something are left out,
+ * because the losses list them.
+ */
 function undoParts(rows: readonly UndoRow[], document: PlanDocument): readonly EffectPart[] {
   return RANK.flatMap((label) =>
     effectPart(

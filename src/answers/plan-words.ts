@@ -23,13 +23,13 @@ export const KIND_WORDS: Readonly<Record<ListedChangeKind, string>> = {
   adopted: "found by name",
 };
 
-/** Formats a problem as compilers do: `FILE:LINE:COLUMN: text`. A problem with a path shows the path instead. */
+/** Returns a problem in the form of compilers: `FILE:LINE:COLUMN: text`. If it has a path, shows that instead. */
 export function problemLine(file: string, { line, column, path, message, remedy }: Problem): string {
   const place = path === undefined ? `${file}:${line}:${column}` : plain(path);
   return `${place}: ${plain(message)}. ${plain(remedy)}`;
 }
 
-/** Lists what a plan of a file contains besides its changes, one line each. */
+/** Returns what a plan contains besides its changes, one line each. */
 export function linesOf({ drift, conflicts, onlyThere, limits, problems }: StatePlan, file: string) {
   return {
     drift: drift.map(differenceLine),
@@ -40,7 +40,7 @@ export function linesOf({ drift, conflicts, onlyThere, limits, problems }: State
   };
 }
 
-/** Formats a change as one line, without its kind. */
+/** Returns a change as a line, without its kind. */
 export function changeLine({ kind, _id, name, from, to, added, removed, isTargeting }: ListedChange): string {
   const what = `${isTargeting === true ? "the targeting " : ""}${quoteUntrusted(name)}${_id === undefined ? "" : ` (${_id})`}`;
   if (kind === "renamed") return `${what}: ${value(from)} → ${value(to)}`;
@@ -54,7 +54,7 @@ export function changeLine({ kind, _id, name, from, to, added, removed, isTarget
   return what;
 }
 
-/** Summarizes a plan for its heading: its changes, or the changes by others if it has none itself. */
+/** Returns the counts of a plan's changes. If it has none, counts the changes by others. */
 export function planCounts(changes: readonly ListedChange[], { drift, conflicts, problems }: StatePlan): string {
   if (changes.length > 0 || conflicts.length + problems.length > 0 || drift.length === 0) return changeCounts(changes);
   const [noun, are] = drift.length === 1 ? ["change", "is"] : ["changes", "are"];
@@ -80,19 +80,21 @@ export const FIELD_WORDS: Readonly<Record<Difference["field"], string>> = {
   subOptions: "sub-options",
 };
 
-/** Formats a difference as one line: the object, the field, and its value on each side that has one. */
+/**
+ * Returns a difference as a line: the object, the field, and its value in the base, file, plan and service if known.
+ */
 export function differenceLine({ _id, name, field, base, file, service, planned, line }: Difference): string {
   const what = `${quoteUntrusted(name)}${_id === undefined ? "" : ` (${_id})`}${line === undefined ? "" : `, line ${line}`}`;
   if (field === "deleted" || field === "added") return `${what}: ${FIELD_WORDS[field]}`;
   const sides = Object.entries({ base, file, planned, service }).flatMap(([name, picked]) =>
     picked === undefined ? [] : [`${name} ${field === "parent" ? place(picked) : value(picked)}`],
   );
-  // For Context IDs, each side shows their number.
+  // The values of Context IDs are their numbers, which can be equal although the IDs differ.
   const isSameCount = field === "contexts" && base !== undefined && base === service;
   return `${what}: ${FIELD_WORDS[field]}: ${sides.join(", ")}${isSameCount ? ", but different ones" : ""}`;
 }
 
-/** Formats a limit that would be exceeded, with the current state and how many fit. */
+/** Returns a line about a limit that the plan exceeds, with the current number and how many fit. */
 export function limitLine({ limit, of, there, wanted, fits }: ExceededLimit): string {
   if (limit.startsWith("TARGETING_MCP_")) {
     return (
@@ -119,7 +121,9 @@ export function place(picked: ShownValue | undefined): string {
   return picked === null || picked === undefined ? "top level" : value(picked);
 }
 
-/** How a line of a plan is marked: an addition, a change, a removal, an obstacle, or none of these. */
+/**
+ * What a line of a plan is about, which decides its colour: an addition, a change, a removal, an obstacle, or neither.
+ */
 export type Tone = "comes" | "changes" | "goes" | "stops" | "plain";
 
 export interface TonedLine {
@@ -139,7 +143,7 @@ const TONES: Readonly<Record<ListedChangeKind, Tone>> = {
 
 const SIGNS: Readonly<Record<Tone, string>> = { comes: "+", changes: "~", goes: "-", stops: "!", plain: " " };
 
-/** A plan, and the facts that are shown with it. */
+/** A plan and what is shown with it. */
 export interface ShownPlan {
   readonly plan: StatePlan;
   readonly file: string;
@@ -147,7 +151,7 @@ export interface ShownPlan {
   readonly groupName: (id: string) => string;
 }
 
-/** Formats a whole plan for a terminal, change by change. */
+/** Returns a complete plan as lines for a terminal. */
 export function planLines({ plan, file, digest, groupName }: ShownPlan): readonly TonedLine[] {
   const changes = changesOf(plan, groupName);
   const { targeting } = plan;
@@ -189,10 +193,10 @@ function line(text: string): TonedLine {
   return { text, tone: "plain" };
 }
 
-/** The maximum number of changes in a comment of a pull request, whose length is limited. */
+/** The length of a comment on a pull request is limited, so it lists at most this many changes. */
 const MAX_ROWS = 500;
 
-/** Formats a plan as Markdown for a pull request: obstacles first, then a table of changes. */
+/** Returns a plan as Markdown for a pull request: first obstacles, then a table of changes. */
 export function planMarkdown({ plan, file, digest, groupName }: ShownPlan): string {
   const changes = changesOf(plan, groupName);
   const { targeting } = plan;
@@ -228,7 +232,7 @@ function list(title: string, lines: readonly string[]): readonly string[] {
   ];
 }
 
-/** Escapes a foreign name for a table cell, so that nothing in it acts as Markdown, HTML, a mention or a new cell. */
+/** Escapes foreign text for a table cell, so that it cannot act as Markdown, HTML or a mention, or end the cell. */
 function cell(text: string): string {
   return text.replace(/[\\`*_{}[\]()#+!|<>~@&-]/g, (sign) =>
     sign === "@" ? "&#64;" : sign === "&" ? "&amp;" : sign === "<" ? "&lt;" : `\\${sign}`,
@@ -237,7 +241,7 @@ function cell(text: string): string {
 
 const UNSEEN = "Who changed it, and when single Context IDs came or went, cannot be seen: the API does not show it.";
 
-/** Formats drift as lines for a terminal. `against` names the state that the service was compared with. */
+/** Returns drift as lines for a terminal. `against` names the state that the service was compared with. */
 export function driftLines(
   { name, _id }: { readonly name: string; readonly _id: string },
   drift: readonly Difference[],

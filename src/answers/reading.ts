@@ -5,17 +5,17 @@ import type { OptionRecord, TargetingRecord } from "../spec/records.ts";
 import { fenced, fenceIfForeign, quoteUntrusted, quoteUntrustedLast, withForeignLast } from "./fence.ts";
 import { many } from "./message-words.ts";
 
-/** The fields of an option in answers, concise and detailed. Undocumented fields are omitted. */
+/** The fields of options and targetings that answers show. Fields that the documents do not mention are left out. */
 const CONCISE = ["_id", "name", "type", "contextCount", "childCount", "parent"] as const;
 const DETAILED = [...CONCISE, "exposeChildren", "createdAt", "updatedAt", "targeting", "children"] as const;
 const TARGETING = ["_id", "name", "optionCount", "createdAt", "updatedAt"] as const;
 
-/** Returns an option with its concise or detailed fields. */
+/** Returns an option with the fields that an answer shows. */
 export function optionRow(option: OptionRecord, detail: "concise" | "detailed"): OptionRow {
   return { _id: option._id, name: option.name, ...fieldsOf(option, detail === "concise" ? CONCISE : DETAILED) };
 }
 
-/** Returns a targeting with its documented fields. */
+/** Returns a targeting with the fields that an answer shows. */
 export function targetingRow(targeting: TargetingRecord): Readonly<Record<string, unknown>> {
   return fieldsOf(targeting, TARGETING);
 }
@@ -26,7 +26,7 @@ function fieldsOf(record: Readonly<Record<string, unknown>>, names: readonly str
   );
 }
 
-/** What is known about a list of options besides its rows. */
+/** Counts of a list of options, as far as they are known. */
 export interface OptionsTotals {
   readonly total?: number | undefined;
   readonly topLevel?: number | undefined;
@@ -43,7 +43,7 @@ interface OptionsPage extends OptionsTotals {
   readonly brief?: BriefList | undefined;
 }
 
-/** Formats a page of options as text. */
+/** Returns a page of options as text. */
 export function optionsText(page: OptionsPage): string {
   const { rows, total, scanned, topLevel, subOptions, complete, note, cursor, brief, isFiltered } = page;
   const counted = `${amount(rows.length, "option")}${total === undefined || total === rows.length ? "" : ` of ${thousands(total)}`}`;
@@ -90,7 +90,7 @@ interface ContextList {
 }
 
 interface ComparedOptions extends Readonly<Record<"onlyHere" | "onlyThere", ContextList>> {
-  /** The shared Context IDs themselves are present only if they were requested. */
+  /** The shared Context IDs are absent if they were not requested; their number is always present. */
   readonly shared: Pick<ContextList, "total"> & Partial<ContextList>;
   readonly row: OptionRow;
   readonly other: OptionRow;
@@ -98,7 +98,7 @@ interface ComparedOptions extends Readonly<Record<"onlyHere" | "onlyThere", Cont
   readonly cursor: string | undefined;
 }
 
-/** Formats the comparison of two options as text. */
+/** Returns the comparison of two options as text. */
 export function comparedText({ row, other, shared, onlyHere, onlyThere, note, cursor }: ComparedOptions): string {
   const isWhole = onlyHere.complete && onlyThere.complete;
   const list = (what: string, { total, contexts }: Pick<ContextList, "total" | "contexts">) => [
@@ -120,7 +120,7 @@ export function comparedText({ row, other, shared, onlyHere, onlyThere, note, cu
   ]);
 }
 
-/** Describes as text what was saved to a file. */
+/** Returns the text about what was saved to a file. */
 export function savedText({ savedTo, base, counts, largest = [], option }: Saved): string {
   const { options, contextIds } = counts;
   const ids = many(contextIds, "Context ID");
@@ -142,7 +142,7 @@ export function savedText({ savedTo, base, counts, largest = [], option }: Saved
   ]);
 }
 
-/** The totals of a targeting. If `complete` is false, they count only what was read. */
+/** Counts of a targeting. If `complete` is false, they include only what was read so far. */
 export interface TargetingSummary {
   readonly topLevel: number;
   readonly groups: number;
@@ -152,7 +152,7 @@ export interface TargetingSummary {
   readonly complete: boolean;
 }
 
-/** Formats a targeting as text. */
+/** Returns a targeting as text. */
 export function targetingText(
   row: Readonly<Record<string, unknown>>,
   summary?: TargetingSummary,
@@ -170,7 +170,7 @@ export function targetingText(
   ]);
 }
 
-/** Targetings whose names contain the requested text. `candidates` are their lines. */
+/** Returns the targetings whose names contain the given text. `candidates` are their lines. */
 export function candidatesText(part: string, candidates: readonly string[], omitted: number): string {
   return lines([
     `No known targeting is named exactly ${quoteUntrusted(part)}; these contain it:`,
@@ -179,17 +179,17 @@ export function candidatesText(part: string, candidates: readonly string[], omit
   ]);
 }
 
-/** Returns the other targetings whose names contain the name of the shown targeting. */
+/** Returns the targetings whose names contain the name of the targeting that the answer is about. */
 export function othersText(others: readonly SeenTargeting[]): string {
   return lines(["Other names contain this one:", ...withForeignLast([], others.map(seenLine))]);
 }
 
-/** Formats the line of a targeting that was seen before. */
+/** Returns the line about a targeting that was seen before. */
 export function seenLine({ _id, name, seenAt }: SeenTargeting): string {
   return `${_id} ${quoteUntrusted(name)} ${new Date(seenAt).toISOString().slice(0, 16)}Z`;
 }
 
-/** Returns the targetings that were seen before, as text. `seen` are their lines. */
+/** Returns the list of targetings that were seen before. `seen` are their lines. */
 export function seenText(seen: readonly string[], omitted: number): string {
   if (seen.length === 0) {
     return (
@@ -222,7 +222,7 @@ function fieldWords(fields: Readonly<Record<string, unknown>>): readonly string[
   return Object.entries(fields).map(([field, value]) => `${field}=${plain(value)}`);
 }
 
-/** Formats a line of a list: ID, number of Context IDs, name, and the fields that most options do not have. */
+/** Returns an option as a line of a list: ID, number of Context IDs, name, and fields that most options lack. */
 export function listLine({ _id, name, type, contextCount, parent, parentName, ...rest }: OptionRow): string {
   const { childCount, contextCountWithChildren, matched, contexts, ...fields } = rest;
   const all =
@@ -239,18 +239,18 @@ export function listLine({ _id, name, type, contextCount, parent, parentName, ..
     ...fieldWords(fields),
   ].filter((part) => part !== false);
   const count = contextCount === undefined ? "?" : plain(contextCount);
-  // Quotation marks cost one token per line, and are needed only if something follows the name.
+  // Quotation marks cost a token on each line, so they are left out if nothing follows the name.
   return [`${_id}:${count}`, more.length > 0 ? quoteUntrusted(name) : quoteUntrustedLast(name), ...more].join(" ");
 }
 
-/** A short form of a list: IDs omit their common beginning, and groups are shown only by name. */
+/** A short form of a list: the shared beginning of all IDs is left out, and groups have only their names. */
 export interface BriefList {
   readonly beginning: string;
 }
 
 /**
- * Returns a function that formats the rows of a list in order, and starts each group of options with a line of its own.
- * A name identifies one option within a targeting (management-api 8.3).
+ * Returns a function that must be called for each row of a list in order and returns its line. Before the options of
+ * another group it adds a line with that group. Names identify options within a targeting (management-api 8.3).
  */
 export function listLines(brief?: BriefList): (row: OptionRow) => string {
   const known = new Map<string, unknown>();
@@ -268,7 +268,7 @@ export function listLines(brief?: BriefList): (row: OptionRow) => string {
   };
 }
 
-/** Returns the short form of a list. Only the time part of the IDs is omitted, which many IDs share. */
+/** Returns the short form of a list. Only the time at the beginning of IDs is left out, because many IDs share it. */
 export function briefList(rows: readonly OptionRow[]): BriefList {
   const [first = "", ...others] = rows.map(({ _id }) => _id);
   let length = Math.min(first.length, ULID_TIME_LETTERS);
@@ -277,10 +277,12 @@ export function briefList(rows: readonly OptionRow[]): BriefList {
 }
 
 const ULID_TIME_LETTERS = 10;
-/** Omitting fewer letters does not save the tokens of the sentence that explains it. */
+/** Leaving out fewer letters would not save the tokens of the sentence that explains it. */
 const FEWEST_LEFT_OUT = 3;
 
-/** Names the group of sub-options. The ID is omitted if an earlier row with this name had the same ID. */
+/**
+ * Returns the words for the group of sub-options. If an earlier row had this name with the same ID, leaves out the ID.
+ */
 function groupWords(
   id: unknown,
   name: unknown,
@@ -294,7 +296,7 @@ function groupWords(
   return { key, words: `in ${quoteUntrusted(name)}${isKnown ? "" : ` ${key}`}:` };
 }
 
-/** Formats a value. Text from the service is quoted unless it has only safe characters. */
+/** Returns a value as text. A text from the service is quoted unless all its characters are safe. */
 function plain(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(plain).join(",")}]`;
   if (typeof value === "string") return /^[\w.:+-]*$/.test(value) ? value : quoteUntrusted(value);

@@ -1,36 +1,36 @@
 /** Removes secrets from texts and data. */
 export interface Redactor {
   text(given: string): string;
-  /** Redacts every secret in UTF-8 bytes. Returns the same bytes if there is none. */
+  /** Replaces secrets in UTF-8 bytes. Returns the same object if there are none. */
   bytes(given: Buffer): Buffer;
-  /** Returns a copy of a JSON object with all texts redacted, including property names. */
+  /** Returns a copy of a JSON object without secrets in its texts and property names. */
   record(given: Readonly<Record<string, unknown>>): Record<string, unknown>;
-  /** Returns whether any text of some data contains a secret. Secrets that may be ordinary words are ignored. */
+  /** Returns whether a text in the data contains a secret. Ignores secrets that could be ordinary words. */
   holds(given: unknown): boolean;
 }
 
 const REPLACEMENT = "[redacted]";
 
-/** The minimum length of a secret. Replacing shorter texts would garble everything else. */
+/** Shorter secrets are not replaced, because they would occur in many other texts. */
 const SHORTEST = 4;
-/** The minimum length of a secret that is also found inside longer words. A shorter match is probably accidental. */
+/** Shorter secrets are not replaced inside longer words, because they would occur there by chance. */
 const SHORTEST_INSIDE = 8;
-/** A secret of only letters, up to the length of long words, may be an ordinary word. */
+/** A secret that consists of letters only and is no longer than this may be an ordinary word. */
 const WORD = /^[a-z]{1,15}$/i;
-/** How many levels of JSON within JSON are searched. */
+/** How many levels of JSON inside JSON texts are searched. */
 const NESTED_JSON = 3;
 
 interface WrittenSecret {
   readonly form: string;
-  /** Finds the form only between other characters than letters, digits, hyphens and underscores; absent: anywhere. */
+  /** Matches the secret only as a whole word. Absent: it is found anywhere. */
   readonly alone?: RegExp;
   readonly isWord: boolean;
 }
 
-/** Returns a redactor for all configured keys, in plain form and as written in JSON and addresses. */
+/** Returns a redactor for all configured keys. It also finds them as they are written in JSON and in addresses. */
 export function redactorFor(secrets: readonly string[]): Redactor {
   const known = new Set(secrets.filter((secret) => secret.length >= SHORTEST));
-  // The longest first, because one key may start with another.
+  // Longer secrets are replaced first, because one secret may begin with another.
   const written = [...known].flatMap(writtenForms).sort((one, other) => other.form.length - one.form.length);
   const text = (given: string) =>
     written.reduce((clean, { form, alone }) => clean.replaceAll(alone ?? form, REPLACEMENT), given);

@@ -6,7 +6,7 @@ import { thousands } from "../platform/text.ts";
 import { fenced, plain, quoteUntrusted } from "./fence.ts";
 import type { Message } from "./message-words.ts";
 
-/** What went wrong, in our own words, and how to fix it. */
+/** What went wrong, and the next step. */
 export interface Failure {
   readonly message: string;
   readonly remedy?: string | undefined;
@@ -31,7 +31,9 @@ type Known = { readonly [Field in keyof Problem]?: Problem[Field] | undefined };
 
 const fileProblem = z.object({ effect: z.literal("file"), message: z.string(), remedy: z.string() });
 
-/** Returns why a run could not be planned, from the stored details of an ApiError or a FileError. */
+/**
+ * Returns why a run could not be planned. `detail` is stored with the run and comes from an ApiError or a FileError.
+ */
 export function planningFailure(detail: Readonly<Record<string, unknown>>): Failure {
   const file = fileProblem.safeParse(detail).data;
   if (file !== undefined) return { message: plain(file.message), remedy: plain(file.remedy) };
@@ -39,13 +41,13 @@ export function planningFailure(detail: Readonly<Record<string, unknown>>): Fail
   return stored === undefined ? { message: "the reason is not known" } : problemWords(stored);
 }
 
-/** Returns the message of a request that failed outside of a run: a read for an answer or for a plan. */
+/** Returns why a request failed that belongs to no run: a read for an answer or a plan. */
 export function requestFailure(error: ApiError): Failure {
   if (error instanceof ListError) return LIST_FAILURES[error.problem];
   return planningFailure(problemOf(error));
 }
 
-/** Returns the details of a request that a run stored. Everything is omitted if they are invalid. */
+/** Returns the details of a failed request from a stored run. Leaves out all of them if they are invalid. */
 export function storedRequestDetails(detail: Readonly<Record<string, unknown>>, statusCode?: number): Known {
   const known = requestProblem.partial().safeParse(detail).data ?? {};
   return { ...known, ...(statusCode !== undefined && { statusCode }) };
@@ -69,13 +71,13 @@ function problemWords(problem: Problem): Failure {
   }
 }
 
-/** Returns how to fix that a request was not sent or not answered. Unknown causes get the most frequent remedy. */
+/** Returns what to do if a request was not sent or not answered. An unknown cause is treated as a lost connection. */
 export function remedyOf(problem: Known): string {
   const { network = "lost" } = problem;
   return (isCause(network) ? REMEDIES[network] : REMEDIES.lost)(endpointOf(problem));
 }
 
-/** Returns the message that the service limits requests, with the requested wait. */
+/** Returns the message that the service limits requests, and how long it asks to wait. */
 export function rateLimitWords({ retryAfterMs = 0 }: Known): string {
   const seconds = Math.ceil(retryAfterMs / 1000);
   const time = seconds < 120 ? `${seconds} s` : `${thousands(Math.ceil(seconds / 60))} min`;
@@ -121,7 +123,10 @@ const REJECTIONS: Readonly<Record<string, Failure>> = {
   },
 };
 
-/** The messages of refusals that every further request would get: the key, the address, or the network is wrong. */
+/**
+ * Messages for rejections that all further requests would get, too, because the key, the address or the network is
+ * wrong.
+ */
 const REFUSALS: Readonly<Record<string, (problem: Known, endpoint: Endpoint) => Message>> = {
   unauthorized: (_problem, { key }) => ({
     message: "the service does not accept the key",
@@ -160,7 +165,7 @@ function quoted(route: string | undefined): string {
   return route === undefined ? "a request" : quoteUntrusted(route);
 }
 
-/** Returns the message of a refusal that every further request would get, or undefined for any other kind. */
+/** Returns the message for a rejection that all further requests would get, too. Undefined for other rejections. */
 export function refusalWords(kind: string, problem: Known): Message | undefined {
   return Object.hasOwn(REFUSALS, kind) ? REFUSALS[kind]?.(problem, endpointOf(problem)) : undefined;
 }
@@ -177,12 +182,12 @@ function rejectionWords(problem: Problem): Failure {
 }
 
 interface Endpoint {
-  /** The setting that contains the address, or a description of it. */
+  /** The setting that contains the address, or words for it. */
   readonly address: string;
   readonly key: string;
 }
 
-/** How to fix that a request was not answered, by cause. Reads, writes, events and `doctor` share these texts. */
+/** What to do if a request was not answered, by cause. Used for reads, writes and events, and by `doctor`. */
 const REMEDIES: Readonly<Record<NetworkCause, (endpoint: Endpoint) => string>> = {
   name: ({ address }) =>
     `Check the host in ${address} for typing errors, and that this machine can look it up (DNS, VPN). ` +
@@ -217,7 +222,7 @@ function isCause(cause: string): cause is NetworkCause {
   return Object.hasOwn(REMEDIES, cause);
 }
 
-/** The hosts by their client names, each with its name in `setup` and its title. */
+/** Known hosts by the name that the client reports: the name for `targeting-mcp setup`, and the title. */
 const HOSTS: Readonly<Record<string, readonly [word: string, title: string]>> = {
   "claude-ai": ["claude-desktop", "Claude Desktop"],
   "claude-code": ["claude-code", "Claude Code"],
@@ -227,15 +232,15 @@ const HOSTS: Readonly<Record<string, readonly [word: string, title: string]>> = 
   "gemini-cli-mcp-client": ["gemini", "Gemini CLI"],
 };
 
-/** A request for a file outside of the allowed folders. */
+/** A call that used a file outside the allowed folders. */
 export interface FolderRequest {
-  /** The name that the client reported. Undefined over HTTP, where each token has its own folders. */
+  /** The name that the client reports. Undefined over HTTP, where each token has its own folders. */
   readonly client: string | undefined;
   readonly path: string;
   readonly allowedDirs: readonly string[];
 }
 
-/** Explains how a person allows a file to be used, for the host that requested it. */
+/** Returns how a person can allow the folder, for the host that the client belongs to. */
 export function allowFolderRemedy({ client, path, allowedDirs }: FolderRequest, delimiter: string): string {
   if (client === undefined) {
     return "Over HTTP each token has its folders: `folders` of its entry in TARGETING_MCP_ACCESS_FILE. Or give the data in the call.";

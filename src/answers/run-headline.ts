@@ -31,7 +31,7 @@ const WORK: Readonly<Record<string, Work>> = {
   track_events: EVENT,
 };
 
-/** What precedes the counts of a run that has not simply finished. */
+/** What comes before the counts, by status. Other statuses need no such words. */
 const BEFORE: Readonly<Partial<Record<RunStatus, string>>> = {
   running: "Still running; ",
   interrupted: "Interrupted; ",
@@ -40,7 +40,10 @@ const BEFORE: Readonly<Partial<Record<RunStatus, string>>> = {
   needs_confirmation: "Approval required; nothing was sent. ",
 };
 
-/** The result of a run in one line: what was done and what was not, where, and finally the run and the environment. */
+/**
+ * Returns the first line of an answer about a run: what was done, what was not, where, and at the end the run and the
+ * environment.
+ */
 export function headline(run: ReportedRun): string {
   const { status, runId, environment, counts } = run;
   const ran = runId === undefined ? `Environment: ${environment}.` : `Run ${runId}, ${environment}.`;
@@ -60,7 +63,7 @@ function resultWords(run: ReportedRun): string {
   const rest = restWords(run);
   const also = rest.length === 0 ? "" : `; ${rest.join(", ")}`;
   if (status === "planned" || status === "needs_confirmation") {
-    // The effect that needs approval follows.
+    // The effect that needs approval comes after this line.
     if (status === "needs_confirmation") return rest.length === 0 ? "" : `${all}${also}`;
     return `Would ${wouldWords(run, work)}${also}`;
   }
@@ -69,22 +72,23 @@ function resultWords(run: ReportedRun): string {
   if (rest.length === 0) return `No ${work.noun} to ${work.todo}`;
   if (BEFORE[status] !== undefined) {
     const [only = "", ...others] = rest;
-    // All objects have this outcome.
+    // All objects have the same outcome.
     if (others.length === 0) return only.replace(/^[\d,]+/, all);
     return `${all}: ${rest.join(", ")}`;
   }
   const isAll = counts.items > 1 && rest.length === 1 ? "all " : "";
-  // Objects with an unknown result may have been changed. Options of new targetings are counted, too.
+  // If the result of some objects is unknown, they may have been changed, so "none was" would be wrong. The same is
+  // true if options of new targetings are counted.
   const isNone = counts.unknown === 0 && !did?.gone && (newOptions?.items ?? 0) === 0;
   const none = isNone ? `No ${work.noun} was ${work.done.toLowerCase()}` : all;
   return `${none}${whereWords(run)}: ${isAll}${rest.join(", ")}`;
 }
 
-/** States what a plan would do. An import may also add Context IDs to options that exist. */
+/** Returns what a plan would do. Adding options may also add Context IDs to options that exist. */
 function wouldWords({ tool, counts, plan = [], newOptions }: ReportedRun, { todo, noun }: Work): string {
   const { pending, items, failed } = counts;
   const updates = plan.reduce((sum, { operation, items }) => sum + (operation === "updateOptions" ? items : 0), 0);
-  // The number of requests includes the items that would fail.
+  // If some items would fail, the requests do not say how many options they would change.
   if (tool !== "bulk_add_options" || updates === 0 || failed > 0)
     return `${todo} ${ofAll(pending, items, noun, newOptions && { ...newOptions, count: newOptions.pending })}`;
   const extended = `add Context IDs to ${thousands(updates)}`;
@@ -100,7 +104,7 @@ function doneWords({ did, tool, counts, newOptions }: ReportedRun, { done, noun 
   const kinds = DID.flatMap((kind) => (did !== undefined && did[kind] > 0 ? [{ kind, count: did[kind] }] : []));
   const [only, ...more] = kinds;
   const options = newOptions && { ...newOptions, count: newOptions.succeeded };
-  // If each item is in one of the kinds, their counts add up to the total.
+  // If each item is of one of these kinds, the counts of all kinds add up to all items.
   const counted = (count: number, isFirst: boolean): string =>
     isFirst ? ofAll(count, succeeded === items ? count : items, noun, options) : thousands(count);
   const words = {
@@ -140,7 +144,7 @@ const ALREADY_WORDS: Readonly<Record<string, string>> = {
   bulk_add_options: "already there",
 };
 
-/** Formats how many of all objects. `options`: the counted options of new targetings, which are named separately. */
+/** Returns `count` of `all` with the noun. `options` are options of new targetings, which are counted separately. */
 function ofAll(count: number, all: number, noun: string, options = { count: 0, items: 0 }): string {
   if (options.items === 0) return count === all ? many(count, noun) : `${thousands(count)} of ${many(all, noun)}`;
   const [outer, outerAll] = [count - options.count, Math.max(all, options.items) - options.items];
@@ -155,7 +159,9 @@ function whereWords({ totals, tool, counts }: ReportedRun): string {
   return `${prefix} ${of}, which ${tool.startsWith("update") ? "has" : "now has"} ${tool.startsWith("update") ? many(optionCount, "option") : thousands(optionCount)}`;
 }
 
-/** Returns the note that some requests have no answer yet, because requests are counted by their answers. */
+/**
+ * Returns the note that some requests have no answer yet. The number of requests in an answer does not include them.
+ */
 export function unansweredNote({ unanswered = 0 }: ReportedRun): readonly string[] {
   return unanswered === 0
     ? []
@@ -163,7 +169,7 @@ export function unansweredNote({ unanswered = 0 }: ReportedRun): readonly string
 }
 
 function requestWords({ requests, unanswered = 0, tool, status, failures }: ReportedRun): string {
-  // For a locked service, a note already states how often and how long it was tried.
+  // If the service was locked, a note already says how often and how long it was tried.
   const isBusy = failures.some(({ errorCode }) => errorCode === "BUSY" || errorCode === LOCKED);
   if (requests === undefined || status === "planned" || isBusy) return "";
   const { sent, resent, waitedMs } = requests;
@@ -186,7 +192,7 @@ function seconds(ms: number): string {
   return `${ms < WHOLE_SECONDS_FROM_MS ? Math.round(ms / 100) / 10 : Math.round(ms / 1000)} s`;
 }
 
-/** The tools that ask a person about large losses. Other tools report an approval only if there was a question. */
+/** Tools that ask a person before they remove data. Other tools report an approval only if a person was asked. */
 const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "delete_targeting",
   "delete_options",
@@ -194,13 +200,15 @@ const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "apply_plan",
 ]);
 
-/** Returns the approval that an answer reports. Undefined for plans, waiting runs and tools that do not ask. */
+/**
+ * Returns the approval that an answer reports. Undefined for plans, for waiting runs, and for tools that do not ask.
+ */
 export function reportedApproval({ approval, tool, status, alwaysReportsApproval }: ReportedRun): Approval | undefined {
   if (approval === undefined || status === "planned" || status === "needs_confirmation") return undefined;
   return alwaysReportsApproval || ASKING_TOOLS.has(tool) || approval.decision !== "not_needed" ? approval : undefined;
 }
 
-/** States how the rows of a file became items. Empty if each row is one item. */
+/** Returns how many rows of a file became how many items. Empty if each row is one item. */
 export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[] {
   if (merged + skipped === 0) return [];
   const parts = [
@@ -213,7 +221,7 @@ export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[
 
 const MAX_MATCHES_SHOWN = 5;
 
-/** Lists the names that matched other names approximately, because none matched exactly. */
+/** Returns the names that matched another name approximately because none matched exactly. */
 export function fuzzyMatchNote({ takenFor = [] }: ReportedRun): readonly string[] {
   if (takenFor.length === 0) return [];
   const named = takenFor
@@ -223,7 +231,7 @@ export function fuzzyMatchNote({ takenFor = [] }: ReportedRun): readonly string[
   return [`${named.join(", ")}${more > 0 ? `, and ${more} more` : ""}, which differs in case or outer spaces`];
 }
 
-/** Lists the Context IDs that look like one that the option already has. */
+/** Returns the Context IDs that look almost like one that the option already has. */
 export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly string[] {
   if (nearIds === undefined) return [];
   const { count, first } = nearIds;
@@ -234,7 +242,10 @@ export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly st
   ];
 }
 
-/** Returns the note that an undo keeps added Context IDs of options that were not read before: they may be older. */
+/**
+ * Returns the note that undo does not remove Context IDs from options that were not read before: the options may have
+ * had them already.
+ */
 export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string[] {
   if (unread === 0 || counts.succeeded === 0) return [];
   const options = `${many(unread, "option")} ${unread === 1 ? "was" : "were"}`;
@@ -243,7 +254,7 @@ export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string
 
 const MAX_COUNTS_SHOWN = 5;
 
-/** Lists the options whose number of Context IDs differs from the expected one. */
+/** Returns the options whose number of Context IDs is not the expected one. */
 export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[] {
   if (otherCounts.length === 0) return [];
   const picked = otherCounts.slice(0, MAX_COUNTS_SHOWN).map(({ name, _id = "?", expected, found }) => {
@@ -258,7 +269,7 @@ export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[]
   ];
 }
 
-/** States what a resumed run did now, and what it had done before. */
+/** Returns what a resumed run did now, and what it had done before. */
 export function resumedNote({ resumed, counts }: ReportedRun): readonly string[] {
   if (resumed === undefined) return [];
   const before = resumed.succeeded + resumed.alreadyDone;
@@ -268,7 +279,7 @@ export function resumedNote({ resumed, counts }: ReportedRun): readonly string[]
   ];
 }
 
-/** Explains why a run of renames sent more requests than it has items. */
+/** Returns why a run that renames objects sent more requests than it has items. */
 export function swapsNote({ temporaryNames = 0, tool, status }: ReportedRun): readonly string[] {
   if (temporaryNames === 0) return [];
   const names = many(temporaryNames, tool === "rename_targetings" ? "targeting" : "option");
@@ -279,7 +290,7 @@ export function swapsNote({ temporaryNames = 0, tool, status }: ReportedRun): re
   return [`names were swapped, so ${names} ${temporaryNames === 1 ? "was" : "were"} renamed twice`];
 }
 
-/** An option whose change exceeded a limit, with its current size and the limit. */
+/** An option that reached a limit, with its current size. */
 export interface FullOption {
   readonly _id: string;
   readonly name: string;
@@ -288,17 +299,17 @@ export interface FullOption {
   readonly limit: "count" | "bytes" | "project";
 }
 
-/** A targeting with its current totals, if these were read. */
+/** A targeting with its current counts, as far as they were read. */
 export interface FullTargeting {
   readonly _id: string;
   readonly name: string;
-  /** Present if its number of options stopped the run. */
+  /** Present if the run stopped at the limit for its number of options. */
   readonly options?: number;
-  /** The sum over all its options. A Context ID counts once for each option that has it. */
+  /** Summed over its options: a Context ID counts once for each option that has it. */
   readonly contextIds?: number;
 }
 
-/** How many objects are before (or after) the first one that a limit stopped, and how many were applied. */
+/** How many objects are before or after the first one that exceeded a limit, and how many of them were applied. */
 interface Side {
   readonly count: number;
   readonly isIn: number;
@@ -314,7 +325,7 @@ export interface LimitsMet {
   readonly isProject: boolean;
 }
 
-/** Describes which limits stopped a run, the current totals, how many more fit, and what was applied. */
+/** Returns which limits stopped a run, the current counts, how many more fit, and what was applied. */
 export function limitNotes(met: LimitsMet): readonly string[] {
   return [...limitPlace(met), ...met.targetings.flatMap(targetingWords), ...optionsWords(met), ...projectWords(met)];
 }
@@ -341,7 +352,7 @@ function targetingWords({ _id, name, options }: FullTargeting): readonly string[
 
 function optionsWords({ options, optionsOmitted }: LimitsMet): readonly string[] {
   const words = options.map((option) => `${quoteUntrusted(option.name)} (${option._id}) ${holdsWords(option)}`);
-  // Options that are not there any more were not read.
+  // Options that do not exist any more were not read.
   const hasMore = optionsOmitted > 0 && options.length > 0;
   const more = hasMore ? [`${many(optionsOmitted, "more option")} reached it; get_option shows their counts`] : [];
   return [...words, ...more];
@@ -359,7 +370,7 @@ function holdsWords({ contextIds, bytes, limit }: FullOption): string {
   return `${holds}, and ${number(bytes)} of at most ${number(mostBytes)} bytes of them: bytes: ${fitWords(mostBytes - bytes)}`;
 }
 
-/** States the known part of the project's total. The service cannot list targetings, so the rest is unknown. */
+/** Returns the known part of the project's total. The service cannot list targetings, so the rest is unknown. */
 function projectWords({ isProject, targetings }: LimitsMet): readonly string[] {
   if (!isProject) return [];
   const limit = LIMITS.projectContextIds.value;
@@ -381,12 +392,12 @@ function fitWords(room: number): string {
 
 const MAX_NAMED = 3;
 
-/** Explains why a call continued an earlier run. */
+/** Returns the note that a call continued an earlier run. */
 export function resumedRunHint(): string {
   return "this call was made before and had not finished: its run was resumed";
 }
 
-/** The note that the same call was made before and left something undone, and that this is nevertheless a new run. */
+/** Returns the note that the same call was made before and left something undone, but that this is a new run. */
 export function newRunHint({ runId, status }: EndedRun): string {
   return (
     `the same call was made before and ended ${status} (run ${runId}); this is a new run of all its items. ` +
@@ -394,7 +405,7 @@ export function newRunHint({ runId, status }: EndedRun): string {
   );
 }
 
-/** Returns the note on interrupted runs that nothing has resumed. */
+/** Returns the note about interrupted runs that nobody has resumed. */
 export function interruptedHint(runs: readonly Interrupted[]): readonly string[] {
   const named = runs.slice(0, MAX_NAMED).map(({ runId, tool }) => `${runId} (${tool})`);
   const more = runs.length - named.length;
@@ -406,15 +417,15 @@ export function interruptedHint(runs: readonly Interrupted[]): readonly string[]
   ];
 }
 
-/** The note that a run stops after the request in flight is answered. */
+/** The note that a run will stop once its current request is answered. */
 export const STOP_REQUESTED = "the run stops after the request in flight and sends nothing more";
 
 export interface RunRow {
   readonly runId: string;
-  /** Unknown for some damaged runs. */
+  /** Absent for some damaged runs. */
   readonly tool?: string;
   readonly status: string;
-  /** The only targeting that the run changes, with its last seen name, if they are known. */
+  /** The targeting that the run changes, and the name it had when it was last read. Absent if it changes several. */
   readonly targetingId?: string;
   readonly targetingName?: string;
   /** Absent if the run is damaged. */

@@ -37,20 +37,20 @@ import type { ReportedRun } from "./run-results.ts";
 import { changeLines, resultRow } from "./run-results.ts";
 import { sheetNotes } from "./sheets.ts";
 
-/** Tokens reserved for the fields and sentences that every report has. */
+/** Tokens for the fields and sentences that every report has. */
 const AROUND_TOKENS = 500;
-/** Tokens reserved for the token of a confirmation and how to use it. The effect is counted separately. */
+/** Tokens for a confirmation and how to use it, without the effect. */
 const CONFIRMATION_TOKENS = 250;
 const MAX_GROUPS = 10;
 const MAX_GROUPS_BESIDE_PAGE = 3;
 const MAX_REASONS = 25;
 const MAX_RESULTS = 50;
-/** The maximum number of results for each reason that is shown with its count. */
+/** How many results are shown of each reason, if their number is shown as well. */
 const MAX_OF_A_REASON = 5;
 
 /**
- * Builds the answer about a run within 2,500 tokens: counts, failures by reason, the most informative results, next
- * steps.
+ * Returns the answer about a run in at most 2,500 tokens: counts, failures by reason, the results that matter most, and
+ * next steps.
  */
 export function renderReport(run: ReportedRun): RenderedReport {
   const nextSteps = nextStepsOf(run);
@@ -72,7 +72,7 @@ function sectionsOf(run: ReportedRun, budget: Budget, nextSteps: readonly string
     nextSteps.some((step) => step.includes("resume_run {")),
   );
   const requests = takeFittingRows([...plan.slice(0, MAX_GROUPS).map(planRow), ...eventPlan], budget);
-  // The failures also show why an event was not sent.
+  // The failures already say why an event was not sent.
   const sentFirst = verdicts.toSorted((one, other) => Number(isNotSent(one)) - Number(isNotSent(other)));
   const judged = takeFittingRows(sentFirst.slice(0, most).map(verdictRow), budget);
   const some = page === undefined ? fewOfEachReason(run) : run.results;
@@ -183,7 +183,7 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
     ...notes.map(sentence),
     ...failures.rows.flatMap(({ lines }) => lines),
     ...moreLine(failures, "reason", runId),
-    // Why an event was not sent is shown with the failures.
+    // The failures already say why an event was not sent.
     ...sentVerdicts.map(({ line }) => line),
     ...moreLine({ omitted: sentKinds - sentVerdicts.length }, "kind", runId, " of expected results"),
     ...plan.rows.map(({ line }) => line),
@@ -193,7 +193,7 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
   const rows = page === undefined ? [] : results.rows.map(({ line }) => line);
   return [
     headline(run),
-    // The effect that a person must approve has its own marks.
+    // The effect that a person must approve already has its own marks for foreign text.
     confirmation !== undefined && confirmationText(confirmation),
     ...withForeignLast(body, rows),
     page?.cursor !== undefined &&
@@ -202,9 +202,9 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
   ];
 }
 
-/** Formats a note as a sentence. A note that ends with foreign text ends with its mark instead of a full stop. */
+/** Returns a note as a sentence. A note that ends with the mark of foreign text gets no full stop. */
 function sentence(note: string): string {
-  // The name of a tool is not capitalized.
+  // A note that begins with the name of a tool is not capitalized.
   if (/^[a-z]+_[a-z_]+ /.test(note)) return `${note}.`;
   return `${note.charAt(0).toUpperCase()}${note.slice(1)}${/[.>]$/.test(note) ? "" : "."}`;
 }
@@ -249,12 +249,12 @@ const FAILURE_FORMS: readonly FailureForm[] = [
   { details: 0, places: 1, isBare: true, tokens: 30 },
   { details: 0, places: 1, isBare: true, tokens: 12 },
 ];
-/** The share of the free tokens that one failure may use. */
+/** The share of the remaining tokens that one failure may take. */
 const DETAILS_SHARE = 0.6;
 
 /**
- * Returns the failures, each as fully as the others leave room, with examples cut first. Reasons are omitted only
- * beside an effect that a person must see completely.
+ * Returns the failures, each as complete as the budget allows. Examples are left out first. Whole reasons are left out
+ * only if the answer also has an effect, which a person must see completely.
  */
 function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readonly FailureRow[] {
   const mayCut = run.confirmation !== undefined;
@@ -270,7 +270,7 @@ function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readon
       return { ...row, lines: [...above, ...row.lines] };
     });
   });
-  // Chooses the fullest of the short forms with which all failures fit.
+  // Of the short forms, uses the fullest one in which all failures fit.
   const [least = -1] = [-3, -2].filter((at) => sum(forms.map((rows) => costOf(rows.at(at)))) <= budget.left);
   let needed = sum(forms.map((rows) => costOf(rows.at(least))));
   return forms.flatMap((rows) => {
@@ -330,18 +330,18 @@ const WAITS_FOR = {
   token: "It waits for its confirmation token",
 } as const;
 
-/** Returns the effect that needs approval. Without a token it also says where it is approved, and until when. */
+/** Returns the effect that needs approval. If there is no token, adds where it can be approved, and until when. */
 export function confirmationText(confirmation: NonNullable<ReportedRun["confirmation"]>): string {
   const { token, effect, expiresAt, channel = "page" } = confirmation;
   return token === undefined ? `${effect}\n${WAITS_FOR[channel]}, until ${timeWords(expiresAt)}.` : effect;
 }
 
-/** Returns the next step if an agent no longer has the token of a run that waits for it. */
+/** Returns the next step for an agent that has lost the token of a run. */
 export function tokenAgainStep(tool: string): string {
   return `without its token: the same ${tool} call again asks about this run and gives a new token`;
 }
 
-/** Returns the next step to have a plan approved, with the call that continues it. */
+/** Returns the next step for getting a person's approval, with the call that continues the run. */
 export function confirmationStep(
   tool: string,
   { token = "", expiresAt }: { readonly token?: string; readonly expiresAt: string },
@@ -358,7 +358,7 @@ function timeWords(iso: string): string {
   return `${iso.slice(11, 16)} UTC`;
 }
 
-/** Returns whether the answer is an error: nothing succeeded, and the run failed or its result is unknown. */
+/** Returns whether an answer is an error: the run failed, or its result is unknown and nothing succeeded. */
 function isError({ status, counts }: ReportedRun): boolean {
   return status === "failed" || (status === "unknown" && counts.succeeded + counts.alreadyDone === 0);
 }

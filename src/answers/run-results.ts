@@ -14,30 +14,30 @@ import { escapeInvisible, placeWords, plain, quoteUntrusted } from "./fence.ts";
 /** A run as an answer reports it. */
 export interface ReportedRun {
   readonly environment: "live" | "sandbox";
-  /** Absent if nothing is stored: a declined call, a dry run of events, or a dry run while the store is unavailable. */
+  /** Absent if nothing is stored: the client declined, it is a dry run of events, or the store is unavailable. */
   readonly runId?: string;
   readonly tool: string;
   readonly status: RunStatus;
   readonly counts: ReportCounts;
   readonly requests?: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
-  /** The number of events sent, or about to be sent, without an answer so far. `requests` does not count them. */
+  /** How many sent events have no answer yet. `requests` does not include them. */
   readonly unanswered?: number;
   readonly failures: readonly SummarizedFailure[];
   readonly results: readonly (ObjectResult & { readonly input?: unknown })[];
-  /** Present if a page of results was requested. The answer then shows all results of the page, and fewer failures. */
+  /** Present if a page of results was requested. The answer then has all results of that page and fewer failures. */
   readonly page?: {
     readonly cursor: string | undefined;
     readonly matching?: number;
   };
   readonly plan?: readonly PlannedRequest[];
-  /** The requests that a plan of events would send, one for each event, and their total size. */
+  /** The requests that a dry run of events would send, one per event, and their total size. */
   readonly eventRequests?: { readonly items: number; readonly bytes: number };
   readonly verdicts?: readonly VerdictRow[];
   readonly confirmation?: {
     readonly token?: string;
     readonly effect: string;
     readonly expiresAt: string;
-    /** Where the run is approved if not on the web page. */
+    /** Where the run can be approved. Absent: on the web page. */
     readonly channel?: "client" | "token";
   };
   readonly nextSteps?: readonly string[];
@@ -46,7 +46,7 @@ export interface ReportedRun {
   readonly did?: DidCounts;
   readonly newOptions?: WithinCounts;
   readonly approval?: Approval | undefined;
-  /** Whether the approval is reported for every tool, because the answer is one of `resume_run`. */
+  /** Whether the approval is reported whatever the tool, because this is an answer of `resume_run`. */
   readonly alwaysReportsApproval?: boolean;
   readonly totals?: { readonly targetingId: string; readonly name: string; readonly optionCount: number };
   readonly file?: InputFile | undefined;
@@ -57,23 +57,23 @@ export interface ReportedRun {
   readonly otherCounts?: readonly OtherCount[];
   readonly resumed?: Counts;
   readonly temporaryNames?: number;
-  /** When anything of the run changed last, in milliseconds since 1970. */
+  /** When the run last changed, in milliseconds since 1970. */
   readonly lastAt?: number;
   readonly stale?: readonly StaleField[];
   readonly blocked?: Refusal | undefined;
   readonly notes?: readonly string[];
-  /** Whether the server ended before planning the run, which then is not resumed. */
+  /** Whether the server stopped before it planned the run. Such a run cannot be resumed. */
   readonly neverPlanned?: boolean | undefined;
-  /** Whether unknown results stay unknown, because nothing is sent again and nothing else can resolve them. */
+  /** Whether unknown results stay unknown because resuming the run sends nothing. */
   readonly unknownIsFinal?: boolean;
 }
 
-/** Returns the line of a result, to count what fits a page. */
+/** Returns a result as a line, from which the tokens of a page are counted. */
 export function resultLine(result: ObjectResult): string {
   return resultRow(result).line;
 }
 
-/** Converts one object of a run to data and a line: its position, outcome, name and ID, and changes. */
+/** Returns one object of a run as data and as a line: position, outcome, name, ID and changes. */
 export function resultRow({ reason, input, ...result }: ObjectResult & { readonly input?: unknown }): Row {
   const { outcome, did, predicted, rule, observed, mended = [] } = result;
   const [_id, name] = [cut(result._id), cut(result.name)];
@@ -86,7 +86,7 @@ export function resultRow({ reason, input, ...result }: ObjectResult & { readonl
   };
   const line = [
     `${placeWords(result)}:`,
-    // The failures explain the codes of objects that are shown with their input.
+    // If the input of objects is shown, the failures explain these codes.
     input !== undefined && outcome === "failed"
       ? reason?.code
       : did === undefined || did === "same"
@@ -112,7 +112,7 @@ function objectWords(result: ObjectResult): string {
 const MAX_NAMED = 20;
 const FEW_NAMED = 3;
 
-/** The kinds of results with their titles. Objects that did not succeed are shown with the failures. */
+/** The kinds of changes, with their titles. Objects that did not succeed are among the failures. */
 const KINDS: readonly {
   readonly title: string;
   readonly isOne: (result: ObjectResult) => boolean;
@@ -133,9 +133,9 @@ interface ChangeWords {
 }
 
 /**
- * Describes what a run did or would do, with one line for each kind of change. Up to 20 objects of a kind are listed
- * with IDs; of more, the first few. `all` has the totals, `done` is the title for objects whose change is unknown, and
- * `allAt` is the address of all objects.
+ * Returns what a run did or would do, a line for each kind of change. A kind with up to 20 objects lists all with IDs;
+ * a larger one lists the first few. `all` has the number of objects of each kind, `done` the title for objects whose
+ * change is unknown, and `allAt` where all objects are listed.
  */
 export function changeLines(
   results: readonly ObjectResult[],
@@ -161,7 +161,7 @@ export function changeLines(
   return lines;
 }
 
-/** Returns the title of a kind. "Changed" becomes more specific if all objects changed in the same way. */
+/** Returns the title of a kind. Instead of "Changed" it says how, if all objects changed in the same way. */
 function titleOf(title: string, results: readonly ObjectResult[], { done, isPlanned }: ChangeWords): string {
   if (title === "Done") return done ?? title;
   if (title !== "Changed") return title;
@@ -173,7 +173,7 @@ function titleOf(title: string, results: readonly ObjectResult[], { done, isPlan
   return isPlanned ? "Would change" : title;
 }
 
-/** Returns the positions of objects, nested ones by their position in their parent: `items 1-3, 3.1, 3.2`. */
+/** Returns the positions of objects. Those inside another object have two numbers: `items 1-3, 3.1, 3.2`. */
 function positionWords(results: readonly ObjectResult[]): string {
   const byLine = results.some(({ line }) => line !== undefined);
   const spots: { first: number; last: number; within: string }[] = [];
@@ -192,13 +192,13 @@ function positionWords(results: readonly ObjectResult[]): string {
 
 type Side = NonNullable<KnownChange["from"]>;
 
-/** Returns the names and the groups before and after a change, each only if they differ. */
+/** Returns the names and groups before and after a change, if they differ. */
 function differencesOf({ from, to }: KnownChange) {
   if (from === undefined || to === undefined) return {};
   const sides = [from, to].map((side) => (typeof side === "string" ? { name: side } : side));
   const names = sides.flatMap(({ name }) => name ?? []);
   const places = sides.flatMap((side) => placeIn(side) ?? []);
-  // A group that the same call renames is still the same group.
+  // If the same call renames a group, that group has two names but is the same.
   const groups = new Set(sides.map(({ parent }) => parent));
   const isMoved = new Set(places).size === 2 && (groups.size === 2 || groups.has(undefined));
   return { ...(new Set(names).size === 2 && { names }), ...(isMoved && { places }) };

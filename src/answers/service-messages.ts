@@ -37,7 +37,7 @@ function conflictWords(detail: Detail): string {
   return words.length === 0 ? "" : `: ${words.join("; ")}${more}`;
 }
 
-/** How to fix that a name is taken, by the kind of object and the operation. */
+/** What to do if a name is taken, by the kind of object and the operation. */
 const TAKEN_REMEDIES: Readonly<Record<string, Text>> = {
   "an option, addOptions": texts(
     'Choose another name, or call bulk_add_options with onExisting "skip" or "addContexts".',
@@ -79,7 +79,10 @@ const MOST = {
   project: number(LIMITS.projectContextIds.value),
 } as const;
 
-/** Explains the code of three limits (management-api 8.1). A small new option can only exceed the project's. */
+/**
+ * Returns the message for a code that stands for three limits (management-api 8.1). A small new option can exceed only
+ * the limit of the project.
+ */
 function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Entry {
   const own = detail.contextIds;
   const isNew = operation === "addOptions" || operation === "createTargetings";
@@ -105,7 +108,7 @@ function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Entry {
   };
 }
 
-/** The messages of the codes of the management API (management-api 7). */
+/** The messages for the codes of the management API (management-api 7). */
 export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
   AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED: (detail) => ({
     message:
@@ -180,7 +183,9 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
   },
 };
 
-/** Returns the message of a case of management-api 7.4. Case 8 occurs in reads only: `request-messages.ts`. */
+/**
+ * Returns the message for a case of management-api 7.4. Case 8 is in `request-messages.ts`, because only reads have it.
+ */
 function notSupported({ operation, sent = [] }: Reason): Entry {
   if (operation === "deleteOptions") return LAST_SUB_OPTION;
   if (operation === "addOptions" || operation === "createTargetings") {
@@ -190,7 +195,7 @@ function notSupported({ operation, sent = [] }: Reason): Entry {
   return about?.words ?? STORED_UNCHANGEABLE;
 }
 
-/** Returns the message of a predicted refusal, whose group is known. */
+/** Returns the message for a deletion or move that would leave the named group empty. */
 function leavesEmpty(group: string, { operation }: Reason): Entry {
   return {
     message: `it is the last sub-option of ${quoteUntrusted(group)}, a group without Context IDs of its own (API document 7.4, case 6)`,
@@ -222,7 +227,7 @@ const STORED_UNCHANGEABLE: Entry = {
   remedy: "Change it in the web console.",
 };
 
-/** The possible reasons of a refused update. The first one applies whose fields were all sent. */
+/** Why an update may be rejected. The first entry applies whose fields were all sent. */
 const UPDATES_NOT_SUPPORTED: readonly { readonly fields: readonly string[]; readonly words: Entry }[] = [
   {
     fields: ["parent", "exposeChildren"],

@@ -9,7 +9,7 @@ import { basisNote, inBasisWords, suiteReportUri, suiteUri } from "./event-suite
 import { escapeInvisible, fenced, plain, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
 
-/** The effect of running a suite against a live endpoint, for the person who decides: how often each event is sent. */
+/** Returns the effect of running a suite against the live service, for the person who approves it. */
 export function liveTestsEffect({ cases }: EventSuite): Effect {
   const events = cases.flatMap(eventsOf);
   const purchases = events.filter(({ eventName }) => eventName === "purchase").length;
@@ -25,17 +25,14 @@ export function liveTestsEffect({ cases }: EventSuite): Effect {
   return { sentence, parts: effectPart("Event names sent", objects) };
 }
 
-/**
- * Builds the answer about a run of a suite, as data and as text with the same content. It shows as many mismatches as
- * fit.
- */
+/** Returns the answer about a run of a suite. It shows as many mismatches as fit. */
 export function suiteReportAnswer(run: {
   readonly environment: string;
   readonly suiteId: string;
   readonly target: string;
   readonly report: SuiteReport;
   readonly approval?: Approval | undefined;
-  /** The file that contains the report. `notSaved` is the reason why it was not written. */
+  /** The file with the report. `notSaved` says why it was not written. */
   readonly savedTo?: string;
   readonly notSaved?: string;
 }) {
@@ -157,11 +154,11 @@ function notesOf({ results }: SuiteReport): readonly string[] {
   ];
 }
 
-/** The maximum number of tokens of the first lines of a file. They are in the answer twice, as data and as text. */
+/** How many tokens the first lines of a file may take. The answer has them twice, as data and as text. */
 const PREVIEW_TOKENS = 1100;
 const LINE_LETTERS = 160;
 
-/** Returns the first lines of a suite's file, with long lines cut, so that a reader recognizes its content. */
+/** Returns the first lines of a suite's file, with long lines cut. */
 export function previewOf(file: string): string {
   const lines: string[] = [];
   let left = PREVIEW_TOKENS;
@@ -181,16 +178,16 @@ const HOW_TO_RUN = {
   curl: "sh runs it.",
 } as const satisfies Record<SuiteFormat, string>;
 
-/** What generated files that send events by themselves test, and where. */
+/** What generated files test that send events themselves. */
 const SERVICE_TESTS =
   "It tests the service, not the app, in a sandbox that it starts itself. To name another service, set EVENT_API_URL.";
 
-/** Returns the note on a file that does not contain the cases of its suite. */
+/** Returns the note about a page test, whose file does not contain the cases of the suite. */
 export function pageTestNote(cases: number): string {
   return `the file opens a page and checks the events that the page itself sends; the ${cases} cases of the suite are not in it, and kinds, uid and seed do not change it`;
 }
 
-/** Returns a generated suite as text. */
+/** Returns the text of an answer about a generated suite. */
 export function suiteText(suite: {
   readonly suiteId: string;
   readonly resourceUri: string;
