@@ -37,7 +37,7 @@ function flagRows(commands: readonly ReturnType<typeof helped>[]): readonly (rea
 function helped(name: string) {
   const help = helpOf("help", name);
   const [, usage = "", meaning = ""] = /Usage:\n {2}targeting-mcp (.*)\n {6}(.*)\n/.exec(help) ?? [];
-  const [, own = ""] = /\nFlags of its own:\n((?: .*\n)+)/.exec(help) ?? [];
+  const [, own = ""] = /\nFlags of this command:\n((?: .*\n)+)/.exec(help) ?? [];
   const flags = [...own.matchAll(/^ {2}(--\S+)\n {6}(.*)$/gm)].map(
     ([, flag = "", about = ""]) => [flag, about] as const,
   );

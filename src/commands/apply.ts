@@ -44,8 +44,8 @@ interface ApplyLine extends AskedFile {
 }
 
 /**
- * Applies a file, a stored plan or a planned run, or continues an interrupted run. Returns the exit code: 0 if
- * everything is done or there was nothing to do, otherwise 1.
+ * Applies a file, a stored plan or a planned run, or continues an interrupted run. Returns the exit code: 0 if nothing
+ * is left to do, otherwise 1.
  */
 export async function runApply(line: CommandLine): Promise<number> {
   const asked: ApplyLine = {
@@ -55,7 +55,10 @@ export async function runApply(line: CommandLine): Promise<number> {
   };
   return withProject(line, "apply", async (context) => {
     if (context.readOnly) {
-      throw new ToolError("nothing may be changed: TARGETING_MCP_READ_ONLY is set", "plan shows what would change.");
+      throw new ToolError(
+        "nothing can be changed, because TARGETING_MCP_READ_ONLY is set",
+        "To see what would change, run targeting-mcp plan.",
+      );
     }
     const runId = asked.file.trim().toUpperCase();
     if (isUlid(runId) && !(await isThere(asked.file))) return applyRun(runId, refusePlanning(asked), context);
@@ -64,7 +67,10 @@ export async function runApply(line: CommandLine): Promise<number> {
   });
 }
 
-/** Refuses options about planning a file for a plan that exists already. Returns the checked line. */
+/**
+ * Throws a SettingsError if a plan is combined with options that are only for planning a file. Returns the command
+ * line.
+ */
 function refusePlanning(asked: ApplyLine): ApplyLine {
   const given = [
     asked.targeting !== undefined && "--targeting",
@@ -76,10 +82,10 @@ function refusePlanning(asked: ApplyLine): ApplyLine {
     asked.sheet.encoding !== undefined && "--encoding",
   ].find((flag) => flag !== false);
   if (given === undefined) return asked;
-  throw new SettingsError(`${given} is for the file of a desired state, but this is already a plan`);
+  throw new SettingsError(`${given} works only with the file of a desired state, but this is a plan`);
 }
 
-/** The beginning of a plan that `plan --out` wrote. */
+/** The first bytes of a plan that `plan --out` wrote. */
 const PLAN_BEGINS = '{"kind":"targeting-mcp-plan"';
 
 /** Returns the plan in a file; undefined if the file contains something else. */
@@ -141,14 +147,23 @@ async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, context:
     return printReport(run, context);
   }
   const { pending, notApplied, unknown } = run.state.counts();
-  if (!(await isApproved(`Continue it? ${pending + notApplied + unknown} are not known to be done.`, yes))) return 1;
+  if (
+    !(await isApproved(
+      `Continue this run? ${amount(pending + notApplied + unknown, "item")} may not be done yet.`,
+      yes,
+    ))
+  )
+    return 1;
   await context.runs.resume(runId);
   const resumed = await plannedRun(runId, context);
   await rested(resumed);
   return printReport(resumed, context);
 }
 
-/** Applies a dry run after showing it and asking. If it would not do what it showed any more, nothing is sent. */
+/**
+ * Shows a dry run, asks the person and applies it. Sends nothing if the effect is now different from what the dry run
+ * showed.
+ */
 async function applyDryRun(run: ChangeRun, yes: boolean, context: PlanContext): Promise<number> {
   const { header } = run;
   if (header.sandbox !== undefined && header.sandbox !== context.apiUrl) throw otherService();
@@ -159,15 +174,15 @@ async function applyDryRun(run: ChangeRun, yes: boolean, context: PlanContext): 
   return printReport(await carriedOut(header, context), context);
 }
 
-/** Throws a FileError if a plan was made for another service. */
+/** Throws a FileError if the plan is for another service than the configured one. */
 function checkOrigin({ environment, apiUrl }: PlanDocument, context: PlanContext): void {
   if (environment !== context.environment || apiUrl !== context.apiUrl) throw otherService();
 }
 
 function otherService(): FileError {
   return new FileError(
-    "this was planned for another environment or address than the settings name; nothing was sent",
-    "Set TARGETING_API_URL and TARGETING_API_KEY as they were for the plan, or plan the file again.",
+    "the plan is for another environment or address than the settings; nothing was sent",
+    "Use the settings with which it was planned (TARGETING_API_URL, TARGETING_API_KEY), or plan the file again.",
   );
 }
 
@@ -176,27 +191,27 @@ function print(document: PlanDocument, file: string): void {
   printLines(planLines({ plan, file, digest, groupName: groupNamesOf(document) }));
 }
 
-/** Returns the base of a file. The run that applies the file renews it. Throws if there is none. */
+/** Returns the base next to a file. The run that applies the file updates it. Throws if it does not exist. */
 export async function baseFileOf(file: string): Promise<BaseFile> {
   const path = await realpath(basePathOf(file));
   return { root: dirname(path), steps: [basename(path)] };
 }
 
 /**
- * Returns the base of the file that a stored plan was made from. If that file is not found from the plan, a note says
- * so, and the base stays as it was.
+ * Returns the base of the file that a stored plan was made from. If the file is not in the plan's folder, prints a note
+ * and returns undefined, so the base is not updated.
  */
 export async function baseFileOfPlan(planPath: string, { file }: PlanDocument): Promise<BaseFile | undefined> {
   if (file === undefined) return undefined;
   const path = resolve(dirname(planPath), file);
   if (await isThere(basePathOf(path))) return baseFileOf(path);
-  printNote(`${basePathOf(file)} is not in the folder of the plan, so its base is not renewed.`);
+  printNote(`${basePathOf(file)} is not in the folder of the plan, so it is not updated.`);
   return undefined;
 }
 
 /**
- * Writes the `_id`s of options into the rows of a file that have none. Writes nothing and returns false if the file has
- * changed since it was read.
+ * Writes `_id`s into those rows of a file that have none. If the file has changed since it was read, writes nothing and
+ * returns false.
  */
 export async function writeIds(
   { file, sheet }: Pick<AskedFile, "file" | "sheet">,
@@ -207,7 +222,7 @@ export async function writeIds(
   if (ids.size === 0) return true;
   const bytes = await bytesAtPath(file);
   if (createHash("sha256").update(bytes).digest("hex") !== digest) {
-    printNote(`${file} has changed since it was read: no _id was written into it. Call again with --write-ids.`);
+    printNote(`${file} has changed since it was read, so no _id was written. Run the command again with --write-ids.`);
     return false;
   }
   const written = await withIds(bytes, { format: formatToRead(file), path: file, sheet }, ids);

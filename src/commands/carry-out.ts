@@ -13,13 +13,13 @@ import { localUserName } from "../web/browser.ts";
 import type { PlanContext } from "./project.ts";
 import { confirmInTerminal, printNote } from "./terminal.ts";
 
-/** Asks the person whether to continue, unless `yes` already says so. Without a terminal nothing is asked. */
+/** Asks the person whether to continue, unless `yes` is set. Returns false if there is no terminal. */
 export async function isApproved(question: string, yes: boolean): Promise<boolean> {
-  const without = "Nothing was sent: there is no terminal to ask in, and --yes was not given.";
+  const without = "Nothing was sent: there is no terminal for the question. To apply without a question, use --yes.";
   return yes || confirmInTerminal(question, "Nothing was sent.", without);
 }
 
-/** Stores a plan, and the sheet that it was made from, as a run that is not started. `base` is renewed when it ends. */
+/** Stores a plan, with the sheet that it was made from, as a planned run. The run updates `base` when it ends. */
 export async function storePlan(
   { document, there }: MadePlan,
   plannedBy: "plan_targeting" | "undo_run",
@@ -33,8 +33,8 @@ export async function storePlan(
 }
 
 /**
- * Starts an approved run and waits until it stops. If something relevant has changed, nothing is sent and the run
- * fails.
+ * Starts an approved run and waits until it stops. If something that matters has changed since the plan, sends nothing
+ * and returns a failed run.
  */
 export async function carriedOut(header: ChangeHeader, context: PlanContext): Promise<ChangeRun> {
   const changes = changesOf(context);
@@ -49,10 +49,10 @@ export async function carriedOut(header: ChangeHeader, context: PlanContext): Pr
   return run;
 }
 
-/** Without a terminal, a progress line is printed for this many objects. */
+/** Without a terminal, progress is printed once for this many objects. */
 const OBJECTS_PER_LINE = 1000;
 
-/** Waits until a run stops, and shows its progress. A signal stops it between two requests. */
+/** Waits until a run stops, and shows the progress. After a signal, the run stops before its next request. */
 export async function rested(run: Pick<ChangeRun, "rest" | "watch" | "stop">): Promise<void> {
   const isTerminal = process.stderr.isTTY;
   let reported = 0;
@@ -70,7 +70,7 @@ export async function rested(run: Pick<ChangeRun, "rest" | "watch" | "stop">): P
   if (isTerminal) process.stderr.write("\r\u001b[K");
 }
 
-/** Returns whether anything of a run is still to be done, or unknown. */
+/** Returns whether a run has items that are not done, or whose result is unknown. */
 export function isUnfinished(run: ChangeRun): boolean {
   const status = run.status();
   const { pending, notApplied, unknown } = run.state.counts();
@@ -78,7 +78,7 @@ export function isUnfinished(run: ChangeRun): boolean {
   return pending + notApplied + unknown > 0;
 }
 
-/** Returns a report without the steps that name tools, which only an agent has, and without the markers for agents. */
+/** Removes markers for agents, and next steps that call tools, from a report. */
 export function forPerson(text: string): string {
   return unmarked(text)
     .split("\n")
@@ -86,10 +86,10 @@ export function forPerson(text: string): string {
     .join("\n");
 }
 
-/** Prints the report of a run. Returns the exit code: 0 if all of it is done, otherwise 1. */
+/** Prints the report of a run. Returns the exit code: 0 if all items are done, otherwise 1. */
 export async function printReport(run: ChangeRun, context: PlanContext): Promise<0 | 1> {
   const { text } = await reportedRun(run, context, [], { withTotals: true, reader: "terminal" });
   process.stdout.write(`${forPerson(text)}\n`);
-  if (isUnfinished(run)) printNote(`targeting-mcp apply ${run.header.runId} continues it.`);
+  if (isUnfinished(run)) printNote(`To continue this run: targeting-mcp apply ${run.header.runId}`);
   return run.status() === "succeeded" ? 0 : 1;
 }

@@ -23,19 +23,19 @@ export interface ProbeOptions {
   readonly isSandbox: boolean;
 }
 
-/** A request that shows whether an operation is available, and that cannot change anything. */
+/** A request that shows whether an operation is available. It cannot change anything. */
 interface Probe {
   readonly operation: Operation;
   readonly scope: "read" | "write";
   readonly send: () => Promise<unknown>;
 }
 
-/** The result of a probe. `answered`: the operation exists and the key gives access. */
+/** The result of a probe. `answered`: the operation exists and the key may use it. */
 interface ProbeOutcome {
   readonly probe: Probe;
   readonly kind: "answered" | "unauthorized" | "forbidden" | "wrongRoute" | "noProject" | "unreached" | "trouble";
   readonly words: string;
-  /** For an unreachable service: what to do, as in the answers of tools. */
+  /** For a service that does not answer: how to fix it, as tools report it. */
   readonly remedy?: string;
 }
 
@@ -46,7 +46,7 @@ interface Names {
   readonly whereKeysAre: string;
 }
 
-/** Where keys come from: management-api 5, event-tracking-api 5. */
+/** The names of the settings, and where people find the keys (management-api 5, event-tracking-api 5). */
 const MANAGEMENT: Names = {
   about: "management API",
   address: "TARGETING_API_URL",
@@ -60,7 +60,7 @@ const EVENTS: Names = {
   whereKeysAre: "it is in the application's service configuration file",
 };
 
-/** Returns the names of the settings to fix, which differ if a running sandbox emulates the APIs. */
+/** Returns the names of the settings to fix. They differ if a running sandbox emulates the APIs. */
 function namesOf(names: Names, { isSandbox }: ProbeOptions): Names {
   if (!isSandbox) return names;
   return {
@@ -70,12 +70,12 @@ function namesOf(names: Names, { isSandbox }: ProbeOptions): Names {
   };
 }
 
-/** A ULID of the year 1970, which no service has ever created. */
+/** A ULID from 1970. No service has created it. */
 const NO_SUCH_ID = "00000000000000000000000000";
 
 /**
- * Probes operations of the management API: reads of an ID that does not exist, and bulk writes without items, which are
- * always refused (management-api 8.1).
+ * Probes the management API: reads of an ID that does not exist, and bulk writes without items, which are always
+ * refused (management-api 8.1).
  */
 export async function checkManagement(api: ManagementApi, options: ProbeOptions): Promise<readonly Check[]> {
   const reads: readonly Probe[] = [
@@ -103,11 +103,11 @@ const BULK_WRITES = [
   "deleteOptions",
 ] as const satisfies readonly Operation[];
 
-/** Probes the event API with an object that names neither user nor event, which no service can record. */
+/** Probes the event API with an object without user and event name, which the service never records. */
 export async function checkEvents(api: EventApi, options: ProbeOptions): Promise<readonly Check[]> {
   if (options.readOnly) return [notWritten(EVENTS)];
   const probed = await outcomesOf([{ operation: "trackEvent", scope: "write", send: () => api.track("{}") }]);
-  // This API has no scopes: a key that is forbidden is simply wrong.
+  // This API has no scopes: status 403 means that the key is wrong.
   const outcomes = probed.map(
     (one): ProbeOutcome => (one.kind === "forbidden" ? { ...one, kind: "unauthorized" } : one),
   );
@@ -118,7 +118,7 @@ function notWritten({ about }: Names): Check {
   return note(about, "writing was not checked: TARGETING_MCP_READ_ONLY is on");
 }
 
-/** Returns the checks that the probes of an API show; only the reason if the API cannot be used. */
+/** Returns the checks for the results of an API's probes. If the API cannot be used, returns only the reason. */
 function checksOf(
   outcomes: readonly ProbeOutcome[],
   names: Names,
@@ -131,7 +131,7 @@ function checksOf(
   return [ok(names.about, "reachable"), keyCheck(outcomes, names), ...scopes, ...ofRoutes];
 }
 
-/** Sends the probes one after another; only the first one if it shows that the API cannot be used. */
+/** Sends the probes one after another. Stops after the first if it shows that the API cannot be used. */
 async function outcomesOf(probes: readonly Probe[]): Promise<readonly ProbeOutcome[]> {
   const outcomes: ProbeOutcome[] = [];
   for (const probe of probes) {
@@ -161,7 +161,9 @@ function failureReason({ reason, statusCode }: NotSentError | AmbiguousError): s
   return isSuccess ? `answers with status ${statusCode}, and ${reason.replace(/^its answer/, "what it says")}` : reason;
 }
 
-/** Describes a service that limits requests: it is reachable, but this does not show whether the key gives access. */
+/**
+ * Describes a response that limits requests. The service is reachable, but this does not show whether the key is valid.
+ */
 function busyMeans({ statusCode, retryAfterMs }: BusyError): Omit<ProbeOutcome, "probe"> {
   return statusCode === RATE_LIMITED
     ? { kind: "trouble", words: rateLimitWords({ retryAfterMs }), remedy: "Run doctor again then." }
@@ -176,14 +178,15 @@ function rejectionMeans(error: RejectedError): Omit<ProbeOutcome, "probe"> {
   }
   const said = errorCode === undefined ? String(statusCode) : `${statusCode} ${errorCode}`;
   if (kind === "unauthorized" || kind === "forbidden") return { kind, words: said };
-  if (kind === "wrongRoute") return { kind, words: `${route} does not exist here: ${said} without a documented code` };
+  if (kind === "wrongRoute")
+    return { kind, words: `${route} does not exist there: ${said} without a documented error code` };
   if (errorCode === "PROJECT_NOT_FOUND") return { kind: "noProject", words: said };
   if (kind === "business" || kind === "validation")
     return { kind: "answered", words: `answers: ${said}, as it should` };
-  return { kind: "trouble", words: `${route} is answered with ${said}` };
+  return { kind: "trouble", words: `${route} answers with ${said}` };
 }
 
-/** Explains why an API cannot be probed further; undefined if it can. */
+/** Returns the reason why an API cannot be used; undefined if it can. */
 function unusable(outcomes: readonly ProbeOutcome[], { about, address, key, whereKeysAre }: Names): Check | undefined {
   const outcomeOf = (kind: ProbeOutcome["kind"]) => outcomes.find((outcome) => outcome.kind === kind);
   const unreached = outcomeOf("unreached");
@@ -193,20 +196,22 @@ function unusable(outcomes: readonly ProbeOutcome[], { about, address, key, wher
   const unauthorized = outcomeOf("unauthorized");
   if (unauthorized !== undefined) {
     const found = `reachable, but the key is not accepted (${unauthorized.words})`;
-    return problem(about, found, `Put a valid key into ${key}: ${whereKeysAre}.`);
+    return problem(about, found, `Set ${key} to a valid key: ${whereKeysAre}.`);
   }
   if (outcomes.every(({ kind }) => kind === "wrongRoute")) {
-    const remedy = `Check ${address} first: it may lack a part of the path, or be the address of another service.`;
-    return problem(about, "reachable, but none of the paths exists there (404)", remedy);
+    const remedy = `Check ${address}: a part of the path may be missing, or it may be the address of another service.`;
+    return problem(about, "reachable, but none of the API's paths exist there (404)", remedy);
   }
   if (outcomeOf("noProject") === undefined) return undefined;
-  return problem(about, "the project of the key no longer exists", `Put a key of another project into ${key}.`);
+  return problem(about, "the project of the key no longer exists", `Set ${key} to a key of another project.`);
 }
 
-/** Returns the check of a key. A 403 proves the key, as an answer does: the service knows what the key may do. */
+/** Returns the check of a key. Status 403 also proves that the key is valid: the service knows its scopes. */
 function keyCheck(outcomes: readonly ProbeOutcome[], { about, key }: Names): Check {
   const proven = outcomes.some(({ kind }) => kind === "answered" || kind === "forbidden");
-  return proven ? ok(about, "the key is accepted") : note(about, `no answer shows whether ${key} is accepted`);
+  return proven
+    ? ok(about, "the key is accepted")
+    : note(about, `not known whether ${key} is accepted: no response showed it`);
 }
 
 function scopeCheck(outcomes: readonly ProbeOutcome[], scope: Probe["scope"]): Check {
@@ -219,10 +224,10 @@ function scopeCheck(outcomes: readonly ProbeOutcome[], scope: Probe["scope"]): C
     return problem(about, `the key lacks the scope ${name} (403)`, remedy);
   }
   if (kinds.includes("answered")) return ok(about, `the key has the scope ${name}`);
-  return note(about, `no answer shows whether the key has the scope ${name}`);
+  return note(about, `not known whether the key has the scope ${name}: no response showed it`);
 }
 
-/** Returns what a probe shows about its route; nothing if the key gave no access. */
+/** Returns the check of a path; undefined if the key was refused. */
 function routeCheck(
   { probe, kind, words, remedy: known }: ProbeOutcome,
   routes: RouteTable,
@@ -246,7 +251,7 @@ const ABOUT = "authorization server";
 const REMEDY =
   "Check TARGETING_MCP_OAUTH_ISSUER, TARGETING_MCP_OAUTH_JWKS_URL, the network, and HTTPS_PROXY, HTTP_PROXY and NO_PROXY.";
 
-/** Reads what an HTTP server reads from the authorization server: its keys, and where people log in. */
+/** Checks what the HTTP server needs from the authorization server: the keys, and the login for people. */
 export async function checkIssuer(
   oauth: NonNullable<Settings["http"]["oauth"]>,
   proxies: Settings["proxies"],

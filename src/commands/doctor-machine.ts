@@ -6,7 +6,7 @@ import { runsIn } from "../runs/files/run-folder.ts";
 import type { FoundStore } from "../runs/postgres/start.ts";
 import type { Settings } from "../settings/settings.ts";
 
-/** The result of one check. A note is harmless but may surprise; a problem must be fixed. */
+/** The result of one check. `note`: harmless, but may be unexpected. `problem`: must be fixed. */
 export interface Check {
   readonly about: string;
   readonly state: "ok" | "note" | "problem";
@@ -14,29 +14,29 @@ export interface Check {
   readonly remedy?: string;
 }
 
-/** Returns a check that found no problem. */
 export function ok(about: string, found: string): Check {
   return { about, state: "ok", found };
 }
 
-/** Returns a check that found something harmless that may surprise. */
 export function note(about: string, found: string, remedy?: string): Check {
   return { about, state: "note", found, ...(remedy !== undefined && { remedy }) };
 }
 
-/** Returns a check that found something to fix, and how to fix it. */
 export function problem(about: string, found: string, remedy?: string): Check {
   return { about, state: "problem", found, ...(remedy !== undefined && { remedy }) };
 }
 
-/** Checks whether this version of Node ("20.18.1") is one that the package supports. */
+/** Checks whether the package supports this version of Node, such as "20.18.1". */
 export function checkNode(running: string): Check {
   const least = packageJson.engines.node.replace(">=", "");
   const isRecent = running.localeCompare(least, "en", { numeric: true }) >= 0;
   return isRecent ? ok("Node", running) : problem("Node", `${running} is too old`, `Install Node ${least} or newer.`);
 }
 
-/** Checks whether runs can be stored in the folder. A missing folder is not created: its parent is checked instead. */
+/**
+ * Checks whether runs can be stored in the folder. If the folder does not exist, it is not created; its parent is
+ * checked instead.
+ */
 async function checkStateFolder(folder: string): Promise<Check> {
   const about = "state folder";
   try {
@@ -45,21 +45,21 @@ async function checkStateFolder(folder: string): Promise<Check> {
       await access(existing, constants.W_OK);
       return ok(about, `${folder} will be created by the first run`);
     }
-    // Only a write proves that the folder is writable: on some platforms and file systems, permissions do not.
+    // Only a write proves that the folder is writable. On some platforms and file systems, permissions do not show it.
     await rm(await mkdtemp(join(folder, "doctor-")), { recursive: true });
-    if (await syncFolder(folder)) return ok(about, `${folder} can be written`);
+    if (await syncFolder(folder)) return ok(about, `${folder} is writable`);
     return note(
       about,
-      `${folder} can be written, but its file system does not guarantee that new files survive a power failure: the newest runs, and the record of their requests, may be lost`,
+      `${folder} is writable, but its file system does not guarantee that new files survive a power failure. The newest runs and the record of their requests may then be lost`,
       "Set TARGETING_MCP_STATE_DIR to a folder on a local file system.",
     );
   } catch (thrown) {
     const remedy = "Set TARGETING_MCP_STATE_DIR to a writable folder.";
-    return problem(about, `${folder} cannot be written: ${reasonOf(thrown)}`, remedy);
+    return problem(about, `${folder} is not writable: ${reasonOf(thrown)}`, remedy);
   }
 }
 
-/** Checks whether the folders for `file` and `saveTo` exist, and describes what they allow. */
+/** Checks whether the folders for `file` and `saveTo` exist and are accessible. */
 export async function checkFolders(folders: readonly string[]): Promise<readonly Check[]> {
   if (folders.length === 0) return [ok("allowed folders", "none: file and saveTo are refused")];
   return Promise.all(folders.map(checkFolder));
@@ -76,9 +76,9 @@ async function checkFolder(folder: string): Promise<Check> {
   }
   try {
     await access(folder, constants.W_OK);
-    return ok(about, `${folder} can be read and written`);
+    return ok(about, `${folder} is readable and writable`);
   } catch (thrown) {
-    return note(about, `${folder} can be read; saveTo cannot write there: ${reasonOf(thrown)}`);
+    return note(about, `${folder} is readable, but saveTo cannot write there: ${reasonOf(thrown)}`);
   }
 }
 
@@ -100,14 +100,14 @@ function reasonOf(thrown: unknown): string {
 export interface StoreShown {
   readonly kind: "files" | "postgres";
   readonly ok: boolean;
-  /** A description of the database; absent if it was not reached. */
+  /** The name and version of the database; absent if it was not reached. */
   readonly server?: string | undefined;
-  /** The number of the last migration, the required one, and the size of the tables in bytes, by table. */
+  /** The number of the last migration, the number that this version needs, and the size of each table in bytes. */
   readonly tables?: FoundStore["tables"];
   readonly problems: readonly string[];
 }
 
-/** Checks where runs are stored. Returns a description, and the checks. */
+/** Checks the store of runs. Returns a description of the store, and the results of the checks. */
 export async function checkStore({ store, stateDir }: Pick<Settings, "store" | "stateDir">): Promise<{
   readonly store: StoreShown;
   readonly checks: readonly Check[];

@@ -23,12 +23,11 @@ import {
 } from "./doctor-machine.ts";
 import { exposures } from "./exposures.ts";
 
-/** A person waits for the result, so no probe takes longer, and none is retried. */
+/** The maximum time of one probe, in milliseconds. Probes are not retried, because a person waits for the result. */
 const PROBE_TIMEOUT_MS = 10_000;
-/** The maximum number of listed runs: more do not help a reader. */
 const MAX_RUNS = 20;
 
-/** Checks the configuration, prints the findings, and returns the exit code: 1 if something must be fixed. */
+/** Checks the configuration and prints the results. Returns the exit code: 1 if something must be fixed. */
 export async function runDoctor(line: CommandLine): Promise<number> {
   const asJson = isOn(line, "json");
   const diagnosis = await diagnose(inputOf(line));
@@ -36,7 +35,7 @@ export async function runDoctor(line: CommandLine): Promise<number> {
   return diagnosis.ok ? 0 : 1;
 }
 
-/** Checks everything that a server with these settings would depend on. Changes nothing in an API. */
+/** Checks everything that a server with these settings needs. Changes nothing in an API. */
 async function diagnose(input: SettingsInput): Promise<Diagnosis> {
   const shown = SETTING_LIST.map((setting): SettingShown => {
     const { variable, secret, otherwise } = setting;
@@ -65,7 +64,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
       ...(await checkFolders(settings.allowedDirs)),
       ...(await checkApis(connected, settings, byCallers)),
     ];
-    // The runs of an unusable store are not listed: its problem is reported already.
+    // If the store does not work, its problem is reported, and its runs are not listed.
     const { unfinishedRuns, problem: ofRuns } = store.ok
       ? await findUnfinished(connected, localCaller(settings))
       : { unfinishedRuns: [] };
@@ -73,7 +72,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
     const ofClock =
       doubt === undefined
         ? []
-        : [note("clock", doubt, "If the clock is wrong, set it right: nothing is removed until then.")];
+        : [note("clock", doubt, "Check the clock of this machine. Until it is right, old runs are not removed.")];
     const all = [...checks, ...ofClock, ...(ofRuns === undefined ? [] : [ofRuns])];
     const clean = redacted(all, redactorFor([...settings.secrets, ...secretsIn(access)]));
     return {
@@ -101,13 +100,13 @@ const EVERY_HOST = "0.0.0.0";
 
 function usableSettings(input: SettingsInput): Usable | { readonly problem: Check } {
   try {
-    // If callers over HTTP may bring their own keys, an address without a key is valid.
+    // Over HTTP, callers may bring their own keys, so an API may have an address without a key.
     const settings = settingsFrom({ ...input, overHttp: true });
     routesOf(settings);
     const access = readAccess(settings.http.accessFile);
     const { oauth, ownKeys, accessFile } = settings.http;
     const isAsked = ownKeys || accessFile !== undefined || oauth !== undefined;
-    // The host is not a setting. Without authentication, the server can only listen on this machine.
+    // The host is not a setting. A server without authentication can listen only on this machine.
     checkAccess(settings, access, isAsked ? EVERY_HOST : THIS_HOST);
     return { settings, access };
   } catch (thrown) {
@@ -116,27 +115,33 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
   }
 }
 
-/** Returns the settings for probes. A running server may use the sandbox's fixed port, so the probes use another. */
+/** Returns the settings for probes. They use another port than the sandbox of a server that may be running. */
 function forProbing(settings: Settings): Settings {
   const { environment } = settings;
   return {
     ...settings,
     environment: environment.kind === "sandbox" ? { ...environment, port: 0 } : environment,
     requestTimeoutMs: Math.min(settings.requestTimeoutMs, PROBE_TIMEOUT_MS),
-    // A first try may take a third of this wait, so that it may take as long as a whole probe.
+    // The first attempt of a request gets a third of the wait, so three times the time of a probe gives it all of that.
     waitMs: 3 * PROBE_TIMEOUT_MS,
     retryBudgetMs: 0,
     logLevel: "silent",
   };
 }
 
-/** Keys of this server in the configuration files of hosts. Loaded late, because their parsers are large. */
+/**
+ * Checks whether configuration files of hosts contain keys and can be read by others. Imported on demand, because the
+ * parsers are large.
+ */
 async function checkHostFiles(input: SettingsInput): Promise<readonly Check[]> {
   const { openHostFiles } = await import("../setup/settings.ts");
   return (await openHostFiles(input)).map(({ title, found, remedy }) => problem(title, found, remedy));
 }
 
-/** Checks that a person can approve. Over stdio the server reaches its person differently, so nothing is checked. */
+/**
+ * Checks whether a person can approve changes over HTTP. Over stdio, the server opens the browser or asks the client,
+ * so there is nothing to check.
+ */
 function checkApprovers({ settings, access }: Usable, { environment }: SettingsInput): readonly Check[] {
   const { ownKeys, oauth } = settings.http;
   if (!(ownKeys || oauth !== undefined || access.tokens.some(callsTools))) return [];
@@ -144,7 +149,7 @@ function checkApprovers({ settings, access }: Usable, { environment }: SettingsI
   return lacking === undefined ? [] : [{ about: "approvals", state: "note", ...lacking }];
 }
 
-/** Checks the authorization server, if there is one. Only then the code for reading it is loaded. */
+/** Checks the authorization server, if one is configured. Only then the module for it is imported. */
 async function checksOfIssuer(settings: Settings): Promise<readonly Check[]> {
   const { oauth } = settings.http;
   if (oauth === undefined) return [];
@@ -153,7 +158,11 @@ async function checksOfIssuer(settings: Settings): Promise<readonly Check[]> {
 }
 
 function misspelt(variable: string): Check {
-  return note("settings", `${variable} is not a setting`, "Is it misspelt? `targeting-mcp --help` lists them.");
+  return note(
+    "settings",
+    `${variable} is not a setting`,
+    "Check the spelling: `targeting-mcp --help` lists all settings.",
+  );
 }
 
 async function checkApis(
@@ -167,7 +176,7 @@ async function checkApis(
   const without = (about: string, keys: string | undefined, variables: string): Check =>
     keys === undefined
       ? note(about, "not configured: its tools are not listed", `Set ${variables} to use it.`)
-      : ok(about, `set up for http: ${keys}, so none was checked here`);
+      : ok(about, `set up for http: ${keys}, so no key was checked`);
   return [
     ...(management === undefined
       ? [without("management API", byCallers.targeting, "TARGETING_API_URL and TARGETING_API_KEY")]
@@ -178,7 +187,7 @@ async function checkApis(
   ];
 }
 
-/** Describes where callers over HTTP get the key of an API from; undefined if no caller can have one. */
+/** By API: where callers over HTTP get its key from; undefined if no caller has one. */
 type KeysOfCallers = Readonly<Record<ToolAvailability["toolsets"][number], string | undefined>>;
 
 function keysOfCallers(input: SettingsInput, { settings, access }: Usable): KeysOfCallers {
@@ -194,13 +203,13 @@ function keysOfCallers(input: SettingsInput, { settings, access }: Usable): Keys
   };
 }
 
-/** Returns what is offered to a caller who has every key that callers can have. */
+/** Returns the availability for a caller who has all keys that a caller can have. */
 function withKeysOf(byCallers: KeysOfCallers, offer: ToolAvailability): ToolAvailability {
   const added = (["targeting", "events"] as const).filter((one) => byCallers[one] !== undefined);
   return { ...offer, configured: [...new Set([...offer.configured, ...added])] };
 }
 
-/** Returns the unfinished runs of a caller, or why they cannot be listed. */
+/** Returns the unfinished runs of a caller. If they cannot be read, returns the problem. */
 async function findUnfinished({ services }: ServerProcess, caller: string) {
   const unfinishedRuns: UnfinishedRun[] = [];
   try {
@@ -223,21 +232,20 @@ function redacted(checks: readonly Check[], redactor: Redactor): readonly Check[
   }));
 }
 
-/** A setting, its source, and its text; for a secret only whether it is set. */
+/** A setting with its source and value. Of a secret, the value only says that it is set. */
 export interface SettingShown {
   readonly variable: string;
   readonly source: Source;
   readonly value: string;
 }
 
-/** A run that `resume_run` could continue, or that is being executed now. */
 export interface UnfinishedRun {
   readonly runId: string;
   readonly tool: string;
   readonly status: string;
 }
 
-/** What `targeting-mcp doctor --json` prints. */
+/** The output of `targeting-mcp doctor --json`. */
 export interface Diagnosis {
   readonly ok: boolean;
   readonly version: string;
@@ -247,14 +255,14 @@ export interface Diagnosis {
   /** Where runs are stored; undefined if the settings cannot be used. */
   readonly store?: StoreShown;
   readonly settings: readonly SettingShown[];
-  /** The names of the tools that would be listed. */
+  /** The names of the tools that are listed with these settings. */
   readonly tools: readonly string[];
   readonly unfinishedRuns: readonly UnfinishedRun[];
 }
 
 const MARKS = { ok: "ok", note: "note", problem: "FIX" } as const satisfies Record<Check["state"], string>;
 
-/** Returns a diagnosis for a person at a terminal. */
+/** Formats a diagnosis for a terminal. */
 export function diagnosisText(diagnosis: Diagnosis): string {
   const { ok, version, environment, checks, settings, tools, unfinishedRuns } = diagnosis;
   const found = checks.flatMap(({ about, state, found, remedy }): readonly (readonly string[])[] => [
@@ -266,13 +274,13 @@ export function diagnosisText(diagnosis: Diagnosis): string {
     `targeting-mcp ${version}${environment === undefined ? "" : `, environment: ${environment}`}`,
     table(found),
     given.length === 0
-      ? "Settings: every one has its default."
+      ? "Settings: all have their defaults."
       : `Settings (all others have their defaults):\n${table(given.map((one) => [one.variable, one.source, one.value]))}`,
     tools.length === 0 ? "Tools: none would be listed." : `Tools (${tools.length}): ${tools.join(", ")}`,
     ...(unfinishedRuns.length === 0
       ? []
       : [`Unfinished runs:\n${table(unfinishedRuns.map((run) => [run.runId, run.tool, run.status]))}`]),
-    ok ? "Nothing must be fixed." : "Something must be fixed: see the lines marked FIX.",
+    ok ? "Nothing must be fixed." : "Some problems must be fixed: see the lines marked FIX.",
   ];
   return `${paragraphs.join("\n\n")}\n`;
 }

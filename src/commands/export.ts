@@ -15,13 +15,13 @@ import { baseFor, isThere, writeOver } from "./plan-files.ts";
 import { onlyWord, readShowing, withProject } from "./project.ts";
 import { confirmInTerminal, printNote } from "./terminal.ts";
 
-/** Writes a targeting as a desired state, to standard output or to a file with its base. Returns the exit code. */
+/** Exports a targeting as a desired state, to standard output, or to a file with its base. Returns the exit code. */
 export async function runExport(line: CommandLine): Promise<number> {
   const given = onlyWord(line, "the ID or name of a targeting");
   const to = optionOf(line, "to", text);
   const [isForced, fresh, isBaseOnly] = [isOn(line, "force"), isOn(line, "fresh"), isOn(line, "base-only")];
   if (isBaseOnly && to === undefined)
-    throw new SettingsError("--base-only needs --to, the file that the base belongs to");
+    throw new SettingsError("--base-only requires --to with the file to which the base belongs");
   const delimiter = optionOf(line, "delimiter", text);
   const form = to === undefined ? ({ format: "yaml" } as const) : formOrUsage(to, delimiter);
   return withProject(line, "export", async (context) => {
@@ -32,14 +32,14 @@ export async function runExport(line: CommandLine): Promise<number> {
       return 0;
     }
     if (!isForced && !(await mayReplace(to, there, isBaseOnly))) return 1;
-    // The file is written before its base. If the command stops in between, an equal value in the file and the service
-    // is not a difference, even with an older base.
+    // The file is written before its base. If the command stops in between, the old base does no harm: values that are
+    // equal in the file and the service are not differences.
     const base = { path: basePathOf(to), pieces: baseText(baseOf(there, new Date().toISOString())) };
     await writeOver(isBaseOnly ? [base] : [{ path: to, pieces: piecesOf(there, form) }, base]);
     printNote(`${isBaseOnly ? base.path : `${to} and ${base.path}`}: ${amount(there.options.length, "option")}`);
     if (form.format === "csv" && !isBaseOnly)
       printNote(
-        "In a spreadsheet, import all columns as text: opening it changes IDs. An .xlsx file has them as texts.",
+        "To edit this file in a spreadsheet program, import all columns as text; otherwise the program changes IDs. With .xlsx, this is not necessary.",
       );
     return 0;
   });
@@ -66,7 +66,7 @@ function piecesOf(there: ServiceTargeting, form: ExportForm): AsyncIterable<stri
   return writtenSheet({ name: "Options", above: 0, rows: rows() }, form);
 }
 
-/** Asks before a file or a base is replaced, and says how many changes by others this accepts. */
+/** Asks before an existing file or base is replaced. The question says how many changes by others this would accept. */
 async function mayReplace(to: string, there: ServiceTargeting, isBaseOnly: boolean): Promise<boolean> {
   const paths = isBaseOnly ? [basePathOf(to)] : [to, basePathOf(to)];
   const found = (await Promise.all(paths.map(async (path) => ((await isThere(path)) ? [path] : [])))).flat();
@@ -76,7 +76,7 @@ async function mayReplace(to: string, there: ServiceTargeting, isBaseOnly: boole
   return confirmInTerminal(
     `${what} Replace?`,
     "Nothing was written.",
-    `${what} Nothing was written; --force replaces.`,
+    `${what} Nothing was written. To replace it, use --force.`,
   );
 }
 
@@ -84,11 +84,11 @@ async function acceptedWords(to: string, there: ServiceTargeting): Promise<strin
   try {
     const base = await baseFor(to, undefined);
     if (base === undefined) return "It has no base.";
-    if (base.targeting._id !== there.targeting._id) return "Its base is of another targeting.";
+    if (base.targeting._id !== there.targeting._id) return "Its base belongs to another targeting.";
     const many = driftSince(base, there).length;
     return many === 0
-      ? "Nobody else has changed anything since then."
-      : `Since then others made ${amount(many, "change")}, and replacing the file accepts this.`;
+      ? "Since its base was written, nothing has changed in the service."
+      : `Since its base was written, others have made ${amount(many, "change")}. If you replace the file, you accept them.`;
   } catch (thrown) {
     if (thrown instanceof FileError) return "Its base cannot be read.";
     throw thrown;

@@ -8,39 +8,43 @@ import { type Settings, type SettingsInput, settingText } from "../settings/sett
 import { isPlain, type Setting } from "../settings/value-types.ts";
 import type { Check } from "./doctor-machine.ts";
 
-/** Something that others on this machine, or on the way to a service, could read, with its remedy. */
+/** Something that other users of this machine, or programs in the network, could read. */
 type Exposure = Check & { readonly state: "note" | "problem"; readonly remedy: string };
 
-/** Checks files with secrets, and the addresses that keys are sent to. Reads no content and sends nothing. */
+/**
+ * Checks the permissions of files with secrets, and whether addresses that receive keys are encrypted. Reads no files
+ * and sends nothing.
+ */
 export function exposures(settings: Settings, input: SettingsInput): readonly Exposure[] {
   return [...openFiles(settings), ...plainAddresses(settings, input)];
 }
 
-/** Logs what was noticed at the start of a server. `problem` is why there are no traces. */
+/** Logs warnings about the configuration when a server starts. `problem` is the reason why there are no traces. */
 export function logStartWarnings(log: Log, settings: Settings, input: SettingsInput, problem: unknown): void {
   for (const variable of settings.unknownVariables)
-    log.warn("this variable is not a setting; is it misspelt?", { variable });
+    log.warn("this variable is not a setting; check its spelling", { variable });
   if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
   for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
 }
 
-/** Secrets in files, with the permissions that they should have. Windows uses access lists instead. */
+/** Checks files with secrets that other users can open. On Windows, access lists protect files instead of modes. */
 function openFiles({ stateDir, sealKey, http }: Settings): readonly Exposure[] {
   if (process.platform === "win32") return [];
   const sealFile = sealKey === undefined ? join(stateDir, SEAL_KEY_FILE) : undefined;
   return [
-    // Files in it have their own permissions, but an open folder shows names, and files that older versions left.
-    ...openOne("state folder", stateDir, { right: "700", why: "it holds runs", ifForAll: "note" }),
+    // The files in the folder have their own permissions. An open folder still shows their names, and files of older
+    // versions.
+    ...openOne("state folder", stateDir, { right: "700", why: "it contains runs", ifForAll: "note" }),
     ...openOne("seal key", sealFile, { right: "600", why: "a program that reads it can confirm deletions" }),
-    ...openOne("access file", http.accessFile, { right: "600", why: "it holds keys and tokens" }),
+    ...openOne("access file", http.accessFile, { right: "600", why: "it contains keys and tokens" }),
   ];
 }
 
 interface OwnPath {
-  /** The permissions that it should have, in the notation of `chmod`. */
+  /** The permissions that it should have, for `chmod`. */
   readonly right: string;
   readonly why: string;
-  /** The severity if every user of the machine can use the path; a problem if absent. */
+  /** The severity if all users of the machine have access; absent: a problem. */
   readonly ifForAll?: Exposure["state"];
 }
 
@@ -54,11 +58,14 @@ function openOne(
   if (!isForAll && (mode & 0o070) === 0) return [];
   const who = isForAll ? "every user of this machine" : "its group";
   const found = `${path} is open to ${who} (mode ${mode.toString(8)}), and ${why}`;
-  // Access for a group may be intended, as on a mounted volume; access for all users never is.
+  // Access for the group may be intended, as on a mounted volume. Access for all users never is.
   return [{ about, state: isForAll ? ifForAll : "note", found, remedy: `chmod ${right} ${path}` }];
 }
 
-/** Returns the permissions of a file; 0 if it does not exist or is not accessible, because it then reveals nothing. */
+/**
+ * Returns the permissions of a file; 0 if it does not exist or cannot be accessed, because then others cannot read it
+ * either.
+ */
 function modeOf(path: string): number {
   try {
     return (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;
@@ -74,7 +81,9 @@ const SENDERS: readonly (readonly [Setting<string>, string])[] = [
   [SETTINGS.publicUrl, "callers send their tokens and keys"],
 ];
 
-/** Addresses of live services that keys are sent to without encryption. A sandbox receives only its own public keys. */
+/**
+ * Finds addresses of live services to which keys are sent unencrypted. Sandbox keys are public, so they do not matter.
+ */
 function plainAddresses({ environment }: Settings, input: SettingsInput): readonly Exposure[] {
   if (environment.kind === "sandbox") return [];
   return SENDERS.flatMap(([setting, what]): readonly Exposure[] => {

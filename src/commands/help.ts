@@ -4,7 +4,7 @@ import packageJson from "../../package.json" with { type: "json" };
 import type { CommandOption } from "../settings/command-line.ts";
 import { SETTING_LIST } from "../settings/registry.ts";
 
-/** Formats every setting as lines for a terminal: flag, variable, meaning, default. */
+/** Lists all settings for a terminal, each with flag, variable, meaning and default. */
 export function settingsHelp(): string {
   return SETTING_LIST.map((setting) => {
     const names = setting.flag === undefined ? setting.variable : `--${setting.flag}, ${setting.variable}`;
@@ -13,18 +13,22 @@ export function settingsHelp(): string {
 }
 
 export interface HelpedCommand {
-  /** The call of the command, without the name of the program. */
+  /** The arguments of the command, without the name of the program. */
   readonly usage: string;
   readonly meaning: string;
   readonly options: readonly CommandOption[];
 }
 
-/** Returns the help of one command: its purpose, its own flags, and where to find the others. */
+/** Returns the help of one command: its meaning and flags, and where to find the settings. */
 export function commandHelp({ usage, meaning, options }: HelpedCommand): string {
   const flags = options.map((option) => `  --${option.flag}\n      ${option.meaning}`);
   const lines = ["Usage:", `  targeting-mcp ${usage}`, `      ${meaning}`, ""];
-  if (flags.length > 0) lines.push("Flags of its own:", ...flags, "");
-  return [...lines, "Settings, which it takes as well, and the other commands: targeting-mcp --help", ""].join("\n");
+  if (flags.length > 0) lines.push("Flags of this command:", ...flags, "");
+  return [
+    ...lines,
+    "For the settings, which are also accepted as flags, and the other commands: targeting-mcp --help",
+    "",
+  ].join("\n");
 }
 
 /** Returns the help of the program: every command and every setting. */
@@ -38,12 +42,12 @@ const component = z.object({
   version: z.string(),
   properties: z.array(z.object({ name: z.string(), value: z.string() })).default([]),
 });
-/** The parts of the bill of materials (CycloneDX) that are read. The build writes it. */
+/** The fields that are used from the bill of materials (CycloneDX), which the build writes. */
 const billSchema = z.object({ metadata: z.object({ component }), components: z.array(component) });
 
 /**
- * Returns the running version as JSON: version, commit, version of Node, and bundled packages. Commit and packages come
- * from the bill of materials beside the built code, if there is one.
+ * Returns the running version as JSON: version, commit, version of Node, and bundled packages. The commit and the
+ * packages come from the bill of materials next to the built code; without one, they are omitted.
  */
 export async function versionJson(): Promise<string> {
   const bill = await billOfMaterials();

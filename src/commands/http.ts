@@ -31,14 +31,14 @@ import { type Settings, settingText } from "../settings/settings.ts";
 import { text, wholeNumber } from "../settings/value-types.ts";
 import { allowedHostnames } from "../web/http-errors.ts";
 
-/** The time that answers in progress may take after a signal, in milliseconds. */
+/** The time for calls in progress to finish after a stop signal, in milliseconds. */
 const LAST_ANSWERS_MS = 2000;
 const IDLE_SWEEP_MS = 50;
 
-/** Serves MCP over HTTP until the process gets a signal. Returns the exit code. */
+/** Serves MCP over HTTP until a signal arrives. Returns the exit code. */
 export async function runHttp(line: CommandLine): Promise<number> {
   process.stderr.on("error", () => undefined);
-  // Signals are handled from the beginning: a program that waits for the line "serving" may send one at once.
+  // Signals must be handled from the start: a program that waits for the line "serving" may send one immediately.
   const asked = stopSignal();
   const host = optionOf(line, "host", text) ?? "127.0.0.1";
   const port = optionOf(line, "port", wholeNumber(0, 65_535)) ?? 3000;
@@ -72,7 +72,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
   return 0;
 }
 
-/** Creates the server. Calls `listensAt` with its address as soon as its port is open. */
+/** Creates the HTTP server. Calls `listensAt` with its address once the port is open. */
 async function serverOf(
   {
     settings,
@@ -150,7 +150,7 @@ async function authOf(
   if (oauth === undefined) return { auth: known, metadata: new Map<string, unknown>() };
   const { issuer, audience = publicUrl, jwksUrl, projectClaim } = oauth;
   const resource = protectedResource(publicUrl, issuer);
-  // Loaded late: most servers have no authorization server.
+  // Imported on demand to keep the start fast: most servers have no authorization server.
   const { jwtVerifier } = await import("../http/jwt.ts");
   const auth: AuthOptions = {
     ...known,
@@ -162,7 +162,9 @@ async function authOf(
   return { auth, metadata: resource.metadata };
 }
 
-/** Returns a function that makes the parts of a caller's servers. All of them share the tools and their schemas. */
+/**
+ * Returns a function that creates the parts of a caller's MCP servers. All callers share the tools and their schemas.
+ */
 function partsMaker(
   all: Projects,
   tools: readonly ListedTool[],
@@ -200,7 +202,9 @@ function partsMaker(
   };
 }
 
-/** Accepts no more requests, stops runs between two requests, and waits until all calls in progress are answered. */
+/**
+ * Stops accepting requests, stops runs before their next request, and waits until all calls in progress are answered.
+ */
 async function stop({ server, close }: HttpService, all: Projects, calls: CallsUnderWay): Promise<void> {
   const closed = once(server, "close");
   server.close();

@@ -22,12 +22,14 @@ import { printLines, printNote } from "./terminal.ts";
 
 export type AskedFile = ReturnType<typeof askedFile>;
 
-/** Returns the file that a command line names (`what` describes it), and how it is planned. */
+/**
+ * Returns the file from a command line, with the options for planning it. `what` describes the file in error messages.
+ */
 export function askedFile(line: CommandLine, what: string) {
   return {
     file: onlyWord(line, what),
     targeting: optionOf(line, "targeting", text),
-    /** The path of the base, if it is not the one beside the file. */
+    /** The path of the base; absent if it is next to the file. */
     base: optionOf(line, "base", path),
     prune: isOn(line, "prune"),
     byName: isOn(line, "by-name"),
@@ -36,7 +38,7 @@ export function askedFile(line: CommandLine, what: string) {
   } as const;
 }
 
-/** Returns the options of a command line about reading a sheet. Throws a SettingsError if one is invalid. */
+/** Returns the options of a command line for reading a sheet. Throws a SettingsError if one is invalid. */
 function sheetOf(line: CommandLine): SheetArguments {
   const [sheet, named, columns] = [
     optionOf(line, "sheet", text),
@@ -55,15 +57,13 @@ function sheetOf(line: CommandLine): SheetArguments {
   };
 }
 
-/** The plan of a file, the content of the file, and the base that was used. */
+/** The plan of a file, with the file's content and base. */
 export interface PlannedFile extends MadePlan {
   readonly read: ReadFile;
   readonly base: Base | undefined;
 }
 
-/**
- * Plans a file against the current state, or returns its problems if it cannot be read. Throws what planning throws.
- */
+/** Plans a file against the current state of the service. If the file cannot be read, returns its problems instead. */
 export async function planFile(
   asked: AskedFile,
   context: PlanContext,
@@ -72,7 +72,7 @@ export async function planFile(
   const read = await readDesiredFile(file, asked.sheet);
   const { desired, problems, digest } = read;
   if (problems.length > 0) return { problems };
-  // For a targeting that is named, the base beside the file belongs to another targeting.
+  // The base next to the file belongs to another targeting, so it is not used for a targeting that `--by-name` selects.
   const base = byName && asked.base === undefined ? undefined : await baseFor(file, asked.base);
   const request = { desired, fileDigest: digest, base, targeting, prune, byName };
   const scene = {
@@ -88,7 +88,6 @@ export function printFileProblems(file: string, problems: readonly Problem[]): v
   printLines(problems.map((problem) => ({ text: problemLine(file, problem), tone: "stops" })));
 }
 
-/** Reports how a sheet was read. */
 export function printReading({ file }: ReadDesired): void {
   for (const note of sheetNotes(file)) printNote(`Note: ${note}.`);
 }
@@ -97,7 +96,7 @@ export interface ReadFile extends ReadDesired {
   readonly bytes: Uint8Array;
 }
 
-/** Reads a desired state from a path that a person gave. Throws a FileError if it cannot be read. */
+/** Reads a desired state from a path on this machine. Throws a FileError if it cannot be read. */
 export async function readDesiredFile(path: string, sheet: SheetArguments): Promise<ReadFile> {
   const format = formatToRead(path);
   const bytes = await bytesAtPath(path);
@@ -106,8 +105,8 @@ export async function readDesiredFile(path: string, sheet: SheetArguments): Prom
 }
 
 /**
- * Reads the base of a file: the named one, otherwise the one beside it, if it exists. Throws a FileError if it is not
- * readable.
+ * Reads the base of a file: the one at the path `named`, otherwise the one next to the file. Returns undefined if
+ * neither exists. Throws a FileError if it cannot be read.
  */
 export async function baseFor(path: string, named: string | undefined): Promise<Base | undefined> {
   if (named !== undefined) return readBase((await bytesAtPath(named)).toString("utf8"), named);
@@ -128,15 +127,16 @@ export async function isThere(path: string): Promise<boolean> {
 /** The maximum size of a file in memory, in bytes. */
 const MAX_BYTES = 268_435_456;
 
-/** Returns the content of a file that a person named. Throws a FileError if it cannot be read. */
+/** Returns the content of a file. Throws a FileError if it cannot be read. */
 export async function bytesAtPath(path: string): Promise<Buffer> {
   try {
     const found = await stat(path);
-    if (!found.isFile()) throw new FileError(`${JSON.stringify(path)} is not a file`, "Give the path of a file.");
+    if (!found.isFile())
+      throw new FileError(`${JSON.stringify(path)} is not a file`, "Use the path of a file, not of a folder.");
     if (found.size > MAX_BYTES) {
       throw new FileError(
         `${JSON.stringify(path)} has more than 256 MB`,
-        "Put Context IDs into files of their own (contextsFile).",
+        "Move the Context IDs to separate files (contextsFile).",
       );
     }
     return await readFile(path);
@@ -149,14 +149,14 @@ export async function bytesAtPath(path: string): Promise<Buffer> {
 function unreadable(path: string, thrown: unknown): FileError {
   if (hasCode(thrown, "ENOENT")) return new FileError(`there is no file ${JSON.stringify(path)}`, "Check the path.");
   const why = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "unknown reason";
-  return new FileError(`${JSON.stringify(path)} cannot be read (${why})`, "Check the path, and that it may be read.", {
+  return new FileError(`${JSON.stringify(path)} cannot be read (${why})`, "Check the path and its permissions.", {
     cause: thrown,
   });
 }
 
 /**
- * Writes files under temporary names, then moves each to its path, in order. Files that exist are replaced and keep
- * their modes. Throws a FileError if one cannot be written.
+ * Writes files. All are first written under temporary names, then moved to their paths in order. Existing files are
+ * replaced and keep their permissions. Throws a FileError if one cannot be written.
  */
 export async function writeOver(
   files: readonly {
@@ -185,7 +185,7 @@ export async function writeOver(
     }
   } catch (thrown) {
     if (!(thrown instanceof Error && "code" in thrown)) throw thrown;
-    const remedy = "Check the folder, and that it may be written to.";
+    const remedy = "Check that the folder exists and that you may write to it.";
     throw new FileError(`a file cannot be written (${String(thrown.code)})`, remedy, { cause: thrown });
   } finally {
     await Promise.all(written.map(({ beside }) => rm(beside, { force: true })));

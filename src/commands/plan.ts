@@ -28,10 +28,13 @@ interface PlanLine extends AskedFile {
   readonly out: string | undefined;
 }
 
-/** Shows what applying a file would change. Returns the exit code: 0 for nothing, 2 for something, 1 on an error. */
+/**
+ * Shows what applying a file would change. Returns the exit code: 0 if nothing would change, 2 if something would, 1
+ * for an error.
+ */
 export async function runPlan(line: CommandLine): Promise<number> {
   const [asJson, asMarkdown] = [isOn(line, "json"), isOn(line, "markdown")];
-  if (asJson && asMarkdown) throw new SettingsError("--json and --markdown were both given: give one of them");
+  if (asJson && asMarkdown) throw new SettingsError("--json and --markdown cannot be combined");
   const asked: PlanLine = {
     ...askedFile(line, "the file of a desired state"),
     form: asJson ? "json" : asMarkdown ? "markdown" : "text",
@@ -55,7 +58,7 @@ async function plan(asked: PlanLine, context: PlanContext): Promise<number> {
     printLines(planLines(shown));
   }
   if (asked.out !== undefined) {
-    // A named base belongs to another file.
+    // With --base, the base next to the file is not updated, so the plan does not name the file.
     const isBeside = planned.base !== undefined && asked.base === undefined;
     const kept = isBeside ? { ...document, file: pathBetween(asked.out, file) } : document;
     await writeOver([{ path: asked.out, pieces: [`${JSON.stringify(kept)}\n`] }]);
@@ -69,7 +72,7 @@ function pathBetween(from: string, to: string): string {
     .join("/");
 }
 
-/** Prints the problems of a file that cannot be read, which therefore has no plan. */
+/** Prints the problems of a file that could not be read. Returns the exit code. */
 function printProblems(problems: readonly Problem[], { file, form }: PlanLine): 1 {
   if (form === "json") {
     const nothing = { targeting: {}, changes: [], drift: [], conflicts: [], limits: [], requests: [] };
@@ -87,7 +90,10 @@ function printJson(value: PlanJson): void {
   process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
 }
 
-/** Shows the differences from a file's base, or from the file if it has none. Returns the exit code: 0, 2 or 1. */
+/**
+ * Shows the differences between the service and a file's base (or the file, if it has no base). Returns the exit code:
+ * 0 without differences, 2 with differences, 1 for an error.
+ */
 export async function runDrift(line: CommandLine): Promise<number> {
   const asked = askedFile(line, "the file of a desired state");
   return withProject(line, "drift", (context) => drift(asked, context));
@@ -105,7 +111,7 @@ async function drift({ file, targeting: given, fresh, sheet }: AskedFile, contex
   const { memory } = context;
   const targetingId = await whichTargeting({ given, file: desired.targeting, base, byName: false, memory });
   if (targetingId === undefined) {
-    printNote("The targeting of the file has never been seen, so it cannot have drifted.");
+    printNote("The targeting of this file has never been created or read here, so there is nothing to compare.");
     return 1;
   }
   const there = await readShowing(context, targetingId, fresh);

@@ -14,17 +14,17 @@ import type { ToolContext } from "../tools/context.ts";
 import { localCaller } from "../web/browser.ts";
 import { printNote } from "./terminal.ts";
 
-/** The context of tools for the person at the terminal: the same caller as over stdio. */
+/** The context of tools for terminal commands. The caller is the same as over stdio. */
 export interface PlanContext extends ToolContext {
   readonly management: ManagementApi;
 }
 
-/** A person at a terminal waits until a command is done: the longest time of a timer. */
+/** Terminal commands wait without limit: this is the maximum of a timer, in milliseconds. */
 const ANY_TIME_MS = 2 ** 31 - 1;
 
 /**
- * Does the work of a command with the configured project. Returns the exit code of the work, or 1 if it throws. Throws
- * a SettingsError if the settings contain no API.
+ * Runs the work of a command with the configured project. Returns the exit code of the work, or 1 if it throws. Throws
+ * a SettingsError if no API is configured.
  */
 export async function withProject(
   line: CommandLine,
@@ -57,7 +57,7 @@ export function reportFailure(
   return 1;
 }
 
-/** An unused address: a command that only shows runs sends nothing. */
+/** A sandbox address to which nothing is ever sent: commands that only show runs need no API. */
 const NOWHERE = {
   kind: "sandbox",
   url: "http://127.0.0.1:9",
@@ -67,7 +67,7 @@ const NOWHERE = {
   eventKey: "",
 } as const;
 
-/** Does the work of a command that only shows stored runs, so that no API needs to be configured. */
+/** Runs the work of a command that only shows stored runs. No API needs to be configured. */
 export async function withRuns<Result>(
   line: CommandLine,
   work: (context: PlanContext, reporting: { readonly log: Log; readonly redactor: Redactor }) => Promise<Result>,
@@ -85,7 +85,9 @@ export async function withRuns<Result>(
   });
 }
 
-/** Throws if no management API is configured. A sandbox is used only if it was requested by mode and address. */
+/**
+ * Throws a SettingsError if no management API is configured. A sandbox counts only if both mode and address are set.
+ */
 function checkService({ environment }: Settings, mode: string | undefined): void {
   if (environment.kind === "live" && environment.management !== undefined) return;
   if (environment.kind === "sandbox" && mode === "sandbox") {
@@ -102,19 +104,18 @@ function checkService({ environment }: Settings, mode: string | undefined): void
   );
 }
 
-/** Returns the only word of a command line. Throws a SettingsError if it is missing. */
+/** Returns the argument of a command line. Throws a SettingsError if there is none. `what` describes it. */
 export function onlyWord({ words }: CommandLine, what: string): string {
   const [word] = words;
   if (word === undefined) throw new SettingsError(`${what} is missing (see --help)`);
   return word;
 }
 
-/** Without a terminal, a progress line is printed for this many options. */
+/** Without a terminal, progress is printed once for this many options. */
 const OPTIONS_PER_LINE = 10_000;
 
 /**
- * Reads a whole targeting and shows the progress. Context IDs that were read before are not read again while their
- * option is unchanged, unless `fresh`.
+ * Reads a whole targeting and shows the progress. Context IDs of unchanged options come from the cache, unless `fresh`.
  */
 export async function readShowing(
   { management, memory, contents, signal }: PlanContext,

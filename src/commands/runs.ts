@@ -9,13 +9,13 @@ import { ownRun } from "../tools/run-reports.ts";
 import { forPerson } from "./carry-out.ts";
 import { type PlanContext, reportFailure, withRuns } from "./project.ts";
 
-/** Shows the recent runs of this caller, or one of them. No API needs to be configured. Returns the exit code. */
+/** Shows the caller's recent runs, or one of them. No API needs to be configured. Returns the exit code. */
 export async function runRuns(line: CommandLine): Promise<number> {
   const [given] = line.words;
   const isJson = isOn(line, "json");
   const [to, delimiter] = [optionOf(line, "to", text), optionOf(line, "delimiter", text)];
   if (given === undefined && to !== undefined) {
-    throw new SettingsError("--to needs the ID of the run whose sheet is written");
+    throw new SettingsError("--to needs the ID of a run: targeting-mcp runs RUN --to FILE");
   }
   return withRuns(line, async (context, reporting) => {
     try {
@@ -33,13 +33,12 @@ export async function runRuns(line: CommandLine): Promise<number> {
   });
 }
 
-/** Shows a run. It belongs to the environment in which it was made, whatever is configured now. */
+/** Shows a run with the environment in which it was made, whatever is configured now. */
 async function showRun(runId: string, context: PlanContext) {
   const environment = (await context.runs.find(runId))?.header.environment ?? context.environment;
   return showRunOrList({ runId }, { ...context, environment });
 }
 
-/** Writes the sheet of a run with the result of each row. */
 async function sheetOf(runId: string, to: SaveArguments, context: PlanContext) {
   const run = await ownRun(runId, context);
   return savedResultsAt(run, to, { ...context, environment: run.header.environment });

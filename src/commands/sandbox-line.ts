@@ -16,16 +16,16 @@ const PLAIN = ", with their keys, unencrypted over http";
 interface SandboxCommand extends Pick<SandboxOptions, "allowedHosts" | "forward" | "keys"> {
   readonly host: string;
   readonly port: number;
-  /** The file that stores the state across restarts. */
+  /** The file that keeps the state across restarts. */
   readonly data?: string;
-  /** Its content at the start, if the data file is empty. */
+  /** The initial content, used if the data file is empty. */
   readonly seed?: SandboxSeed;
   readonly isQuiet?: boolean;
 }
 
-/** Serves the sandbox with the options of the command line. It accepts the configured keys, too. */
+/** Serves the sandbox with the options of a command line. It also accepts the configured API keys. */
 export async function runSandboxLine(line: CommandLine): Promise<number> {
-  // This command uses no API, even if one is configured.
+  // The sandbox calls no API, even if one is configured.
   const seed = line.flags.get("seed");
   const flags = new Map([
     ...line.flags,
@@ -51,8 +51,8 @@ export async function runSandboxLine(line: CommandLine): Promise<number> {
 }
 
 /**
- * Serves the emulated APIs until a signal comes; then writes the data file and prints a summary. Throws a SettingsError
- * for an unusable port or data file.
+ * Serves the emulated APIs until a signal arrives. Then writes the data file and prints a summary. Throws a
+ * SettingsError if the port or the data file cannot be used.
  */
 export async function runSandbox({ data, seed = "none", isQuiet, ...options }: SandboxCommand): Promise<void> {
   const { host, port, forward } = options;
@@ -82,7 +82,7 @@ export async function runSandbox({ data, seed = "none", isQuiet, ...options }: S
     ...(data === undefined ? [] : [`State is stored in ${data}`]),
     ...(held.length === 0 ? [] : ["It holds:", ...held]),
     "",
-    `To try an app against it, put ${sandbox.url} in place of the base address of its event endpoint:`,
+    `To test an app with the sandbox, use ${sandbox.url} as the base address of its event API:`,
     `  curl -X POST ${sandbox.url}/event -H "Authorization: ${appKey}" -H "Content-Type: application/json" \\`,
     `    -d '{"uid":"user-1","eventName":"app_open"}'`,
     `  curl ${sandbox.url}/_sandbox/events`,
@@ -94,14 +94,14 @@ export async function runSandbox({ data, seed = "none", isQuiet, ...options }: S
   print([sandbox.shutdownSummary(), coverageText(coverageOf(countArrived(sandbox.events().map(arrivedEvent))))]);
 }
 
-/** Waits for a step of the sandbox. An error that the person can correct becomes a SettingsError. */
+/** Waits for `work`. Converts errors that the person can fix to a SettingsError. */
 async function orSay<Value>(work: Promise<Value>, ofThePort?: (thrown: Error) => Error): Promise<Value> {
   try {
     return await work;
   } catch (thrown) {
     if (thrown instanceof SeedError) throw new SettingsError(`${thrown.message} (--seed)`);
     if (thrown instanceof DataFileError) {
-      throw new SettingsError(`${thrown.message}: name a separate file with --data, in an existing folder`);
+      throw new SettingsError(`${thrown.message}: use a separate file in an existing folder for --data`);
     }
     const isOfThePort = thrown instanceof Error && "syscall" in thrown;
     throw isOfThePort && ofThePort !== undefined ? ofThePort(thrown) : thrown;

@@ -21,23 +21,26 @@ import type { Settings, SettingsInput } from "../settings/settings.ts";
 import { once } from "../tools/define-tool.ts";
 import { localCaller } from "../web/browser.ts";
 
-/** A host ends the process soon after a signal: calls get this long to end, and connections that long to close. */
+/**
+ * After a stop signal, calls get this long to end, and connections to close, in milliseconds. Hosts kill the process
+ * soon after the signal.
+ */
 const LAST_CALLS_MS = 1000;
 const CLOSE_MS = 300;
 
-/** Without this text a person at a terminal would see nothing happen. */
+/** A person who starts the command in a terminal sees this text. Otherwise nothing would be printed. */
 const WHAT_WAITS = [
-  "targeting-mcp waits for an MCP client on standard input; Ctrl-C ends it.",
-  "To try it: targeting-mcp setup HOST writes it into a host's configuration (targeting-mcp setup lists the hosts),",
-  "targeting-mcp doctor checks the settings, targeting-mcp sandbox serves the emulated APIs. More: targeting-mcp --help",
+  "targeting-mcp is waiting for an MCP client on standard input. To end it, press Ctrl-C.",
+  "To add it to an AI host: targeting-mcp setup HOST (without HOST, the command lists the hosts).",
+  "To check the settings: targeting-mcp doctor. To try it without keys: targeting-mcp sandbox. All commands: targeting-mcp --help",
   "",
 ].join("\n");
 
 /** Serves MCP on standard input and output until the input ends or a signal comes. Returns the exit code. */
 export async function runStdio(line: CommandLine): Promise<number> {
-  // Standard output belongs to the protocol: everything else is printed to standard error.
+  // Standard output is only for the protocol. All other output goes to standard error.
   globalThis.console = new Console(process.stderr, process.stderr);
-  // A host that does not read the log may have closed it; the protocol continues without it.
+  // A host that does not read the log may close standard error. The server must continue without it.
   process.stderr.on("error", () => undefined);
   const input = { ...inputOf(wordsAsFolders(line)), overStdio: true } as const;
   const settings = settingsFrom(input);
@@ -48,9 +51,9 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const { log, redactor } = logging;
   const { observer, problem } = await observers(false);
   const connecting = connectLazily(settings, { stopping: stopping.signal, logging, observer }, input.environment);
-  // A host that has its answer may immediately send an app to the embedded sandbox.
+  // As soon as a host has its first response, it may start an app that sends events to the embedded sandbox.
   if (startsSandbox(settings)) await Promise.race([connecting.connected(), asked]);
-  // Runs that continue in the background would otherwise outlive their client.
+  // Without this, runs in the background would continue after the client has disconnected.
   stopping.signal.addEventListener("abort", () => void connecting.now()?.stopRuns());
   const calls = callsUnderWay();
   const offer = availabilityOf(settings);
@@ -62,7 +65,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     hidden: hiddenTools(tools, offer),
     environment: environment.kind,
     services: connecting.services,
-    // One process serves the whole connection, so only this process opens the questions that it asks.
+    // The key is random: this process serves the whole connection, so no other process needs to verify its questions.
     seal: questionSeal(randomBytes(32)),
     redactor,
     log,
@@ -104,7 +107,10 @@ export async function runStdio(line: CommandLine): Promise<number> {
   return 0;
 }
 
-/** Returns what no root of the client may open: runs, the access file, and the files in which hosts store keys. */
+/**
+ * Returns the folders that no root of the client may open: those of runs, of the access file, and of files in which
+ * hosts store keys.
+ */
 async function rootGuardOf({ stateDir }: Settings, input: SettingsInput): Promise<RootGuard> {
   const { HOSTS } = await import("../setup/hosts.ts");
   const files = Object.values(HOSTS).flatMap((host) => [host.file(input), host.instead?.(input)]);
@@ -116,7 +122,9 @@ async function rootGuardOf({ stateDir }: Settings, input: SettingsInput): Promis
   };
 }
 
-/** Logs what was noticed at the start. `problem` is why there are no traces. The client does not wait for it. */
+/**
+ * Logs warnings about the configuration. `problem` is the reason why there are no traces. Does not delay the client.
+ */
 async function warn(log: Log, settings: Settings, input: SettingsInput, problem: unknown): Promise<void> {
   const { logStartWarnings } = await import("./exposures.ts");
   logStartWarnings(log, settings, input, problem);
@@ -124,12 +132,12 @@ async function warn(log: Log, settings: Settings, input: SettingsInput, problem:
   const { environment } = settings;
   for (const { missing, present, problem } of Object.values((environment.kind === "live" && environment.half) || {}))
     if (problem === undefined)
-      log.warn("an address or a key is missing: every tool of this API reports it", { missing, present });
+      log.warn("an address or a key is missing: all tools of this API report this", { missing, present });
 }
 
 /**
- * Treats words of a command line as further --allowed-dirs: installers of bundles pass folders that way. An unfilled
- * `${…}` is ignored. Throws a SettingsError for a word that is not an absolute path.
+ * Reads words of a command line as further --allowed-dirs, because installers of bundles pass folders that way. Ignores
+ * an unfilled `${…}`. Throws a SettingsError if a word is not an absolute path.
  */
 export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
   const folders = words.filter((word) => !/^\$\{[^}]*\}$/.test(word));
@@ -140,12 +148,12 @@ export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
   return { words: [], flags: new Map([...flags, ["allowed-dirs", all.join(delimiter)]]) };
 }
 
-/** The time, in milliseconds, after which a client has listed the tools but may not have called one yet. */
+/** After this time, in milliseconds, a client has usually listed the tools but not called one yet. */
 const SOON_MS = 1000;
 
 /**
- * Connects the layers below the server with the first call, or soon after the start: loading them takes a fifth of the
- * start-up time, and no list of tools needs them.
+ * Connects to APIs and store with the first call, or soon after the start. Loading this code takes a fifth of the
+ * start-up time, and listing tools does not need it.
  */
 function connectLazily(
   settings: Settings,
@@ -169,9 +177,9 @@ function connectLazily(
     if (!shared.stopping.aborted) connected().catch(failed);
   }, SOON_MS).unref();
   return {
-    /** Connects and starts them at the first call. Rejects with a SettingsError if that is impossible. */
+    /** Connects with the first call. Rejects with a SettingsError if that is impossible. */
     connected,
-    /** The services of the connected layers, with the page on which the person of this machine decides. */
+    /** The services for calls, with the web page on which this machine's user decides. */
     services: once(async () => {
       const [its, { withPage }] = await Promise.all([connected(), import("../runtime/decision-page.ts")]);
       return withPage(its, settings, environment);
@@ -179,7 +187,7 @@ function connectLazily(
     now: () => made,
     async close(): Promise<void> {
       clearTimeout(soon);
-      // Calls have reported why nothing is connected.
+      // Calls have already reported why the connection failed.
       await connecting?.catch(() => undefined);
       await made?.close();
     },

@@ -1,12 +1,15 @@
 import type { Tone, TonedLine } from "../answers/plan-words.ts";
 import { askInTerminal, QuestionInterrupted } from "../runtime/terminal.ts";
 
-/** Prints a line for a person to standard error, which is not part of the command's output. */
+/** Prints a line to standard error, so that it is not part of the command's output. */
 export function printNote(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** Asks the person; without a terminal nothing is asked. Reports what was not done without approval. */
+/**
+ * Asks a yes-or-no question. Prints `undone` if the answer is no. Without a terminal, prints `without` and returns
+ * false.
+ */
 export async function confirmInTerminal(question: string, undone: string, without: string): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
     printNote(without);
@@ -29,7 +32,7 @@ const COLORS: Readonly<Record<Tone, string | undefined>> = {
   plain: undefined,
 };
 
-/** Prints lines to standard output, in colour on a terminal unless NO_COLOR is set. */
+/** Prints lines to standard output; in colour if it is a terminal and NO_COLOR is not set. */
 export function printLines(lines: readonly TonedLine[]): void {
   const { NO_COLOR = "" } = process.env;
   const isColored = process.stdout.isTTY && NO_COLOR === "";

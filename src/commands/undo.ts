@@ -9,12 +9,12 @@ import { startUndoPlan } from "../tools/undo-run.ts";
 import { carriedOut, forPerson, isApproved, printReport } from "./carry-out.ts";
 import { onlyWord, type PlanContext, withProject, withRuns } from "./project.ts";
 
-/** The field of a planned undo that identifies its run; absent if nothing is restored. */
+/** The result of planning an undo. `runId` is the planned run; absent if nothing can be restored. */
 const plannedUndo = z.looseObject({ runId: z.string().optional() });
 
 /**
- * Undoes a run: shows what is restored and what is not, asks, and executes it. Returns the exit code: 0 if all of the
- * plan is done or there was nothing to do, otherwise 1.
+ * Undoes a run. Shows what is restored and what is not, asks the person, and executes the undo. Returns the exit code:
+ * 0 if nothing is left to do, otherwise 1.
  */
 export async function runUndo(line: CommandLine): Promise<number> {
   const runId = onlyWord(line, "the ID of a run").trim().toUpperCase();
@@ -29,14 +29,17 @@ export async function runUndo(line: CommandLine): Promise<number> {
       );
     }
     if (context.readOnly) {
-      throw new ToolError("nothing may be changed: TARGETING_MCP_READ_ONLY is set", "runs shows what was done.");
+      throw new ToolError(
+        "nothing can be changed, because TARGETING_MCP_READ_ONLY is set",
+        "To see what the run did: targeting-mcp runs RUN.",
+      );
     }
     const { text, structured } = await startUndoPlan(runId, context);
-    // An agent would make the next call. Here the person is asked instead.
+    // The answer contains a next step for agents. Here, the person is asked instead.
     process.stdout.write(`${forPerson(text)}\n`);
     const { runId: planId } = plannedUndo.parse(structured);
     if (planId === undefined) return 0;
-    if (!(await isApproved("Take this back?", yes))) return 1;
+    if (!(await isApproved("Undo this?", yes))) return 1;
     const planned = await plannedRun(planId, context);
     return printReport(await carriedOut(planned.header, context), context);
   }).catch(async (thrown: unknown) => {
@@ -46,19 +49,22 @@ export async function runUndo(line: CommandLine): Promise<number> {
   });
 }
 
-/** Returns whether a run worked on another service than the configured one. A key may have been replaced since. */
+/**
+ * Returns whether a run was made with another service than the configured one. Keys may differ, because they can be
+ * replaced.
+ */
 function isElsewhere({ environment, sandbox }: RunHeader, context: PlanContext): boolean {
   return environment !== context.environment || (sandbox !== undefined && sandbox !== context.apiUrl);
 }
 
-/** Returns what to configure so that a run can be undone: the service, or the sandbox, that it worked on. */
+/** Describes the settings with which a run can be undone: those of the service or sandbox that it changed. */
 function placeToName({ runId, environment, sandbox }: RunHeader): string {
   if (environment === "live") {
-    return `run ${runId} was made live: set the TARGETING_API_URL and TARGETING_API_KEY that it was made with`;
+    return `run ${runId} was made with the live service: set TARGETING_API_URL and TARGETING_API_KEY as they were then`;
   }
   if (sandbox === "embedded") {
     return (
-      `run ${runId} was made in a sandbox inside the server that made it: that sandbox ended with the server, so that ` +
+      `run ${runId} was made in a sandbox that was part of its server. That sandbox ended with the server, so ` +
       "there is nothing to undo"
     );
   }

@@ -73,7 +73,7 @@ test("without a terminal and without --yes nothing is sent; a read-only caller a
   const refused = await run(["apply", file]);
   expect(refused.code).toBe(1);
   expect(refused.text).toContain("1 created, 1 renamed");
-  expect(refused.stderr).toContain("--yes was not given");
+  expect(refused.stderr).toContain("use --yes");
   const readOnly = await run(["apply", file, "--yes"], { TARGETING_MCP_READ_ONLY: "true" });
   expect(readOnly).toMatchObject({ code: 1, text: "" });
   expect(readOnly.stderr).toContain("TARGETING_MCP_READ_ONLY");
@@ -105,7 +105,7 @@ test("a reader's plan is applied by a writer; what was edited, or made for anoth
   expect((await run(["apply", at("edited.plan"), "--yes"])).stderr).toContain("was changed after it was planned");
   const flag = await run(["apply", plan, "--yes", "--prune"]);
   expect(flag).toMatchObject({ code: 1, text: "" });
-  expect(flag.stderr).toContain("--prune is for the file of a desired state");
+  expect(flag.stderr).toContain("--prune works only with the file of a desired state");
   const few = await run(["apply", plan, "--yes"], { TARGETING_MCP_ALLOWED_TARGETINGS: "01J8ZQ4N3V0000000000000001" });
   expect(few.code).toBe(1);
   expect(await count("updateOptions")).toBe(0);
@@ -141,7 +141,7 @@ test.each(["SIGKILL", "SIGINT"] as const)("a run that %s cut short goes on with 
   await cut.exited;
   const [{ runId, status } = { runId: "", status: "" }] = await runsOf(there);
   expect(status).toBe("interrupted");
-  if (signal === "SIGINT") expect(cut.stderr()).toContain(`apply ${runId} continues`);
+  if (signal === "SIGINT") expect(cut.stderr()).toContain(`To continue this run: targeting-mcp apply ${runId}`);
   expect(await run(["apply", runId])).toMatchObject({ code: 1 });
   expect(await run(["apply", runId, "--yes"])).toMatchObject({ code: 0 });
   expect(await run(["plan", file])).toMatchObject({ code: 0 });
@@ -183,7 +183,7 @@ test("a workbook of several sheets works from the terminal, and gets its new IDs
 
   // What was planned already is not read again; its run gives the sheet back.
   const [{ runId = "" } = {}] = await runsOf(there);
-  expect((await run(["apply", runId, "--sheet", "Spring"])).stderr).toContain("--sheet is for the file");
+  expect((await run(["apply", runId, "--sheet", "Spring"])).stderr).toContain("--sheet works only with the file");
   expect(await run(["runs", runId, "--to", at("results.xlsx")])).toMatchObject({ code: 0 });
 });
 

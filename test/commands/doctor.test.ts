@@ -160,7 +160,7 @@ describe("what else may be wrong with an API", () => {
     expect(checks).toContainEqual({
       about: "management API",
       state: "note",
-      found: "no answer shows whether TARGETING_API_KEY is accepted",
+      found: "not known whether TARGETING_API_KEY is accepted: no response showed it",
     });
   });
 
@@ -312,5 +312,5 @@ test("people get a table", async () => {
   expect(code).toBe(1);
   expect(text).toMatch(/^ {2}FIX {2}settings {2}live mode .* needs TARGETING_API_URL/m);
   expect(text).toMatch(/^ {2}TARGETING_MCP_MODE +environment {2}live$/m);
-  expect(text).toContain("Something must be fixed");
+  expect(text).toContain("Some problems must be fixed");
 });

@@ -138,7 +138,7 @@ test("what others changed is drift, told and kept; what both changed is a confli
   // The base alone is renewed: the file's value is then simply wanted.
   const refused = await run(["export", targeting, "--to", file, "--base-only"]);
   expect(refused).toMatchObject({ code: 1 });
-  expect(refused.stderr).toContain("others made 3 changes, and replacing the file accepts this");
+  expect(refused.stderr).toContain("others have made 3 changes. If you replace the file, you accept them");
   expect(await run(["export", targeting, "--to", file, "--base-only", "--force"])).toMatchObject({ code: 0 });
   expect((await run(["plan", file])).text).toContain('"Their 0123" → "Our 0123"');
 });
@@ -249,7 +249,7 @@ test("a sandbox that is named by mode and address is used", async () => {
 test.each([
   [["plan"], "is missing"],
   [["plan", "a.yaml", "b.yaml"], "unexpected argument"],
-  [["plan", "a.yaml", "--json", "--markdown"], "both given"],
+  [["plan", "a.yaml", "--json", "--markdown"], "cannot be combined"],
   [["plan", "a.yaml", "--prun"], "unknown flag --prun"],
   [["plan", "missing.yaml"], "no file"],
   [["plan", "table.ods"], "Save As, Excel"],
@@ -272,9 +272,9 @@ test("on a terminal, export asks before it replaces a file, and a no leaves it",
   await seed({ remove: [shoes] });
   const before = readFileSync(file, "utf8");
   const no = startInTerminal(["export", targeting, "--to", file], live);
-  expect(await no.answer("others made 1 change, and replacing the file accepts this. Replace?", "n")).toContain(
-    "exist already",
-  );
+  expect(
+    await no.answer("others have made 1 change. If you replace the file, you accept them. Replace?", "n"),
+  ).toContain("exist already");
   expect(await no.exited).toBe(1);
   expect(readFileSync(file, "utf8")).toBe(before);
   const yes = startInTerminal(["export", targeting, "--to", file], live);

@@ -27,7 +27,7 @@ test("a run that was refused in the middle is told in the words of commands, and
   const refused = await run(["apply", file, "--yes"]);
   expect(refused.code).toBe(1);
   expect(refused.text).not.toMatch(/^Next: .*resume_run/m);
-  const [, runId = ""] = /targeting-mcp apply (\w{26}) continues it/.exec(refused.stderr) ?? [];
+  const [, runId = ""] = /To continue this run: targeting-mcp apply (\w{26})/.exec(refused.stderr) ?? [];
   await control("DELETE", "/faults");
   expect(await run(["apply", runId, "--yes"])).toMatchObject({ code: 0 });
   // A way back is shown, and a run is read: without the marks that tell a model where data stands.

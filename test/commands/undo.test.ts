@@ -27,7 +27,7 @@ test("undo shows the way back, and takes it with --yes alone where there is no t
   expect(refused.code).toBe(1);
   expect(refused.text).toContain("Walking Shoes");
   expect(refused.text).not.toContain("Next:");
-  expect(refused.stderr).toContain("--yes was not given");
+  expect(refused.stderr).toContain("use --yes");
   expect(await run(["export", targeting])).toMatchObject({ text: after.text });
   const readOnly = await run(["undo", runId, "--yes"], { TARGETING_MCP_READ_ONLY: "true" });
   expect(readOnly.code).toBe(1);
@@ -59,7 +59,9 @@ test("runs are shown without any key, and undo says what to set", async () => {
   expect(JSON.parse(one.text)).toMatchObject({ environment: "live", runId, status: "succeeded" });
   expect(await bare(["undo", runId])).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining(`run ${runId} was made live: set the TARGETING_API_URL and TARGETING_API_KEY`),
+    stderr: expect.stringContaining(
+      `run ${runId} was made with the live service: set TARGETING_API_URL and TARGETING_API_KEY`,
+    ),
   });
 });
 

@@ -81,7 +81,7 @@ test("a message over 16 MB is refused, and the connection lives", async () => {
   const command = opened();
   const items = "x".repeat(17 * MIB);
   command.send(toolCall(1, "get_targeting", { items }));
-  expect(await command.answer(1)).toMatchObject({ error: { message: expect.stringContaining("give them as a file") } });
+  expect(await command.answer(1)).toMatchObject({ error: { message: expect.stringContaining("save them in a file") } });
   command.send(`{"method":"tools/call","params":{"name":"x","arguments":{"a":"${items}"}},"jsonrpc":"2.0","id":2}`);
   expect(await command.answer(2)).toHaveProperty("error");
   command.send({ jsonrpc: "2.0", id: 3, method: "tools/list" });
@@ -115,7 +115,7 @@ describe("what refuses to start", () => {
 
 test("at a terminal it says that it waits for a client, and what to try; elsewhere nothing", async () => {
   const atTerminal = startInTerminal([], {});
-  await atTerminal.until("waits for an MCP client on standard input; Ctrl-C ends it");
+  await atTerminal.until("is waiting for an MCP client on standard input. To end it, press Ctrl-C");
   await atTerminal.until("targeting-mcp setup HOST");
   const elsewhere = startNode([COMMAND]);
   for (const message of OPENING) elsewhere.send(message);
