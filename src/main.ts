@@ -3,9 +3,9 @@ import type { HelpedCommand } from "./commands/help.ts";
 import { type CommandLine, didYouMean, oneTooMany, parseCommandLine } from "./settings/command-line.ts";
 import { SettingsError } from "./settings/value-types.ts";
 
-/** A command: its purpose, its own options, and its code, which is loaded when the command is called. */
+/** A command. Its code is imported when it is called, to keep the start fast. */
 interface Command extends HelpedCommand {
-  /** The maximum number of words that may follow; 0 if absent. */
+  /** The maximum number of words after the command; 0 if absent. */
   readonly mostWords?: number;
   /** The exit code for wrong usage; 2 if absent. */
   readonly wrongUsage?: number;
@@ -30,7 +30,6 @@ const HOST = { flag: "host", meaning: "address to listen on" };
 const PORT = { flag: "port", meaning: "port to listen on; 0: a free one" };
 const FRESH = { flag: "fresh", toggle: true, meaning: "reads everything again" } as const;
 
-/** The options for reading a sheet. */
 const SHEET = [
   { flag: "sheet", meaning: "sheet of a workbook" },
   { flag: "columns", meaning: 'headings: {"name":"Title"}' },
@@ -44,7 +43,7 @@ const NO_MIGRATE = {
   meaning: "does not update the tables of the store",
 } as const;
 
-/** For commands for CI that take one word. Their exit code 2 means that something would change. */
+/** Commands that CI uses. Their exit code 2 means that something would change, so wrong usage is 1. */
 const ONE_WORD_IN_CI = { mostWords: 1, wrongUsage: 1 };
 
 const COMMANDS: Readonly<Record<string, Command>> = {
@@ -223,13 +222,13 @@ function commandOf(name: string | undefined): Command | undefined {
   return name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
 }
 
-/** Prints a text for a person. Returns the exit code of a command that has nothing else to do. */
+/** Prints a text to standard output. Returns exit code 0. */
 function print(text: string): number {
   process.stdout.write(text);
   return 0;
 }
 
-/** Ends the process once everything is written, so that open sockets and timers do not keep it alive. */
+/** Ends the process when all output is written. Open sockets and timers would keep it alive. */
 function endWhenWritten(): void {
   process.stdout.write("", () => process.exit());
 }

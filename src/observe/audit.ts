@@ -6,27 +6,23 @@ import type { DecisionLine, ToolServices } from "../tools/context.ts";
 import type { Tool } from "../tools/registry.ts";
 import type { Log } from "./log.ts";
 
-/**
- * A line of the audit about a run that ended, or about a call without a run that may have changed an API: who called
- * which tool, and the outcome.
- */
+/** An audit entry about a run that has ended, or about a call without a run that may have changed an API. */
 interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
-  /** Absent if no request led to it, or if another process received the request. */
+  /** The HTTP request; absent if the run was not started by one, or if another process received it. */
   readonly requestId?: string | undefined;
   readonly environment: string;
   readonly tool: string;
   readonly runId?: string | undefined;
-  /** The status of the run; `error` if the call ended without a run. */
+  /** The status of the run; `error` if a call failed without a run. */
   readonly outcome: string;
   readonly counts?: unknown;
 }
 
-/** Appends a line. */
 export type Audit = (line: OutcomeLine | DecisionLine) => void;
 
 /**
- * Appends lines, each with its time and its caller as people know it. Each passes `redact`, so that it contains no key.
- * The log gets lines that cannot be written.
+ * Writes audit entries as lines. Adds the time and the caller's name to each, and removes secrets with `redact`. If a
+ * line cannot be written, it is logged instead.
  */
 export function auditInto(
   append: (line: string) => Promise<void>,
@@ -43,9 +39,7 @@ export function auditInto(
   return Object.assign(audit, { written: () => turn });
 }
 
-/** The fields of a report that go into the audit log. */
 const report = z.object({ status: z.string(), runId: z.string().optional(), counts: z.unknown() });
-/** The fields of an answer about event tests that go into the audit log. */
 const tests = z.object({
   target: z.literal("configured"),
   status: z.string().default("done"),
@@ -55,12 +49,11 @@ const tests = z.object({
   unobservable: z.number().optional(),
 });
 
-/** Returns whether calls of a tool go into the audit log. This is so for every tool that may change an API. */
+/** Returns whether calls of a tool are recorded in the audit log. This applies to all tools that may change an API. */
 export function isAudited({ effect }: Pick<Tool, "effect">): boolean {
   return effect === "adds" || effect === "changes" || effect === "tests";
 }
 
-/** A call for the audit. */
 export interface AuditedCall {
   readonly tool: Pick<Tool, "name" | "effect">;
   readonly caller: string;
@@ -68,12 +61,13 @@ export interface AuditedCall {
   readonly services: Pick<ToolServices, "environment" | "project">;
 }
 
-/** The statuses of runs that have not ended: their lines come later. */
+/** The statuses of unfinished runs, whose entries are written when they end. */
 const OPEN: ReadonlySet<string> = new Set(["running", "needs_confirmation"]);
 
 /**
- * Writes a line when a call that may have changed an API is answered, unless it reports a run that has ended: the
- * process that ended the run has written that line. `answer` is undefined if the call failed without a report.
+ * Writes an audit entry after a call that may have changed an API. If the call reports a run that has ended, nothing is
+ * written, because the process that ended the run has done so. `answer` is undefined if the call failed without a
+ * result.
  */
 export function auditCall(
   audit: Audit,
@@ -82,7 +76,7 @@ export function auditCall(
 ): void {
   const line = { requestId, caller, project: project.id, environment, tool: tool.name };
   if (tool.effect === "tests") {
-    // Event tests change an API only in live mode. A failed call may have sent some.
+    // Event tests change an API only in live mode. Even a failed call may have sent some events.
     if (environment !== "live") return;
     const { data } = tests.safeParse(answer);
     if (data !== undefined) {
@@ -97,7 +91,10 @@ export function auditCall(
   if (runId === undefined || OPEN.has(status)) audit({ ...line, runId, outcome: status, counts });
 }
 
-/** Writes a line about a run when it has ended; none about one that only reads. `requestId` is of the call, if known. */
+/**
+ * Writes an audit entry when a run has ended. Runs that only read get none. `requestId` is the HTTP request of the
+ * call, if known.
+ */
 export function auditRun(
   audit: Audit,
   { kind, header, status, counts }: RestedRun,

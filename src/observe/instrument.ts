@@ -5,16 +5,16 @@ import type { RunStore } from "../runs/store.ts";
 import { type Figures, newFigures } from "./metrics.ts";
 import type { Observer } from "./observer.ts";
 
-/** The measurements of a process. */
+/** The metrics of a process. */
 export interface Measured {
   readonly observer: Observer;
-  /** Returns the same store with measurements of its journal and its write lock. */
+  /** Returns a store that behaves like `backend`, and counts uses of its journal and write lock. */
   over(backend: Backend): Backend;
-  /** Returns the figures in the text format of Prometheus. */
+  /** Returns the metrics in the text format of Prometheus. */
   text(): string;
 }
 
-/** Measures calls, runs, requests to the APIs, the journal and the write lock, by a clock in milliseconds. */
+/** Counts calls, runs, API requests, journal entries and write locks. `monotonic` returns milliseconds. */
 export function instrument(version: string, monotonic: () => number): Measured {
   const figures = newFigures();
   figures.gauge("build_info", "The version of the server.").add(1, { version });

@@ -1,45 +1,43 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** The levels, from the most to the fewest lines. Each includes the levels after it. */
+/** The log levels. Each includes the lines of all levels after it. */
 const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
 type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** Fields beside a message. An Error becomes its name, message and stack. */
+/** Additional fields of a log line. An Error is written as its name, message and stack. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** A log of JSON lines. */
 export interface Log
   extends Readonly<Record<Exclude<LogLevel, "silent">, (message: string, fields?: LogFields) => void>> {
-  /** Returns the same log, with fields added to each of its lines. */
+  /** Returns a log that adds these fields to each of its lines. */
   with(fields: LogFields): Log;
-  /** Runs some work. A log that follows work adds the fields to every line that this work writes, in any module. */
+  /**
+   * Runs `work`, and adds the fields to every line that it logs, in any module. Only if the log follows work; see
+   * `LogOptions.work`.
+   */
   during<Result>(fields: LogFields, work: () => Result): Result;
-  /** Returns the fields of the current work. They are empty if the log does not follow work. */
+  /** Returns the fields of the work in progress; empty if the log does not follow work. */
   facts(): LogFields;
 }
 
-/** How a log is set up. */
 interface LogOptions {
   readonly level: LogLevel;
   readonly write: (line: string) => void;
   readonly redact: (line: string) => string;
   readonly now: () => number;
-  /** The storage by which the log follows work; undefined: it does not. */
+  /** Where the fields of the work in progress are stored; undefined: the log does not follow work. */
   readonly work: FollowedWork | undefined;
 }
 
-/** Passes the fields of some work on to its asynchronous calls. */
+/** Passes log fields on to asynchronous calls. */
 export type FollowedWork = AsyncLocalStorage<LogFields>;
 
-/**
- * Creates the storage with which logs follow work: one for a process, because before Node 24 each slows down every
- * promise.
- */
+/** Creates the storage for log fields. A process has only one, because before Node 24 each slows down every promise. */
 export function followWork(): FollowedWork {
   return new AsyncLocalStorage();
 }
 
-/** Makes a log. `redact` removes secrets from each line before `write` takes it. */
+/** Creates a log. `redact` removes secrets from each line before `write` gets it. */
 export function createLog(options: LogOptions, always: LogFields = {}): Log {
   const { work } = options;
   const least = LOG_LEVELS.indexOf(options.level);

@@ -1,7 +1,7 @@
-/** Labels of a value. They contain names of tools, operations and statuses, and never a caller or an object. */
+/** The labels of a value: names of tools, operations and statuses, but never of callers or objects. */
 type Labels = Readonly<Record<string, string>>;
 
-/** A metric: one number for each combination of labels. */
+/** A metric, with one number for each combination of labels. */
 interface Figure {
   add(by: number, labels?: Labels): void;
 }
@@ -10,26 +10,24 @@ interface Kept {
   readonly name: string;
   readonly type: "counter" | "gauge";
   readonly help: string;
-  /** Values by the text of their labels. */
+  /** The values, by their labels as text. */
   readonly values: Map<string, number>;
 }
 
-/** The metrics of this process since its start. */
 export interface Figures {
-  /** Creates a metric that only grows; its name ends in `_total`. */
+  /** Creates a metric that only grows. Its name ends in `_total`. */
   counter(name: string, help: string): Figure;
-  /** Creates a metric that grows and shrinks. */
+  /** Creates a metric that can grow and shrink. */
   gauge(name: string, help: string): Figure;
   /** Returns all metrics in the text format of Prometheus, version 0.0.4. */
   text(): string;
 }
 
-/** The content type of that format. */
+/** The content type of the text format. */
 export const FIGURES_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 const PREFIX = "targeting_mcp_";
 
-/** Creates an empty set of metrics. */
 export function newFigures(): Figures {
   const all: Kept[] = [];
   const createFigure = (type: Kept["type"], name: string, help: string): Figure => {

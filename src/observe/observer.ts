@@ -2,33 +2,30 @@ import type { CallToolResult, InputRequiredResult } from "@modelcontextprotocol/
 import type { HttpAnswer } from "../api/http.ts";
 import type { AroundRun, Wrapper } from "../runs/kind.ts";
 
-/** A call of a tool, as received. */
 interface ObservedCall {
   readonly tool: string;
-  /** The `_meta` of its message, in which a client passes on its trace. */
+  /** The `_meta` of the request, with which a client passes on its trace. */
   readonly meta: Readonly<Record<string, unknown>> | undefined;
   readonly jsonrpcId: string | number;
   readonly protocolVersion: string | undefined;
   readonly sessionId: string | undefined;
 }
 
-/** The answer to a call. */
 export type CallAnswer = CallToolResult | InputRequiredResult;
 
-/** A request to one of the two APIs. */
 interface ObservedRequest {
   readonly operation: string;
   readonly method: string;
 }
 
-/** Observes calls, runs and requests to the APIs. */
+/** Observes tool calls, runs and API requests. */
 export interface Observer {
   readonly call: Wrapper<ObservedCall, CallAnswer>;
   readonly run: AroundRun;
   readonly request: Wrapper<ObservedRequest, HttpAnswer>;
 }
 
-/** Combines two wrappers: `outer` observes the work including `inner`. */
+/** Combines two wrappers. `outer` also observes the work of `inner`. */
 function composeWrappers<About, Result>(
   outer: Wrapper<About, Result>,
   inner: Wrapper<About, Result>,
@@ -36,7 +33,7 @@ function composeWrappers<About, Result>(
   return (about, work) => outer(about, () => inner(about, work));
 }
 
-/** Combines observers into one; undefined if there is none. */
+/** Combines observers into one; undefined if the list is empty. */
 export function combineObservers(observers: readonly Observer[]): Observer | undefined {
   const [first, ...others] = observers;
   return others.reduce<Observer | undefined>(

@@ -1,13 +1,12 @@
 import type { Attributes, Context, Span } from "@opentelemetry/api";
 import type { Observer } from "./observer.ts";
 
-/** The parts of the OpenTelemetry package that are used. */
 export type OpenTelemetry = typeof import("@opentelemetry/api");
 
 /**
- * Creates spans with the SDK that the person has loaded: one for each call of a tool, in the client's trace (`_meta`);
- * one for each run, in its own trace that links to the call, because it may outlive it; and one for each request to an
- * API. Names follow the semantic conventions for MCP. Spans contain no caller, object or argument.
+ * Creates spans with the OpenTelemetry SDK that the person has loaded. Each tool call has a span in the client's trace
+ * (`_meta`). Each run has a trace of its own, linked to the call, because it may last longer. Each API request has a
+ * span. Names follow the semantic conventions for MCP. Spans contain no callers, objects or arguments.
  */
 export function traces({ trace, context, propagation, ...api }: OpenTelemetry, version: string): Observer {
   const tracer = trace.getTracer("targeting-mcp", version);

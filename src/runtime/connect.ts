@@ -30,44 +30,46 @@ import { type Apis, openApis, watched } from "./open-apis.ts";
 import { availabilityOf, routesOf } from "./settings-input.ts";
 import { backendOf, sealKeys } from "./store.ts";
 
-/** The context of tools, and the functions that start and stop it. */
+/** The services for calls, and functions to start and stop them. */
 export interface ServerProcess {
   readonly services: ToolServices;
   readonly offer: ToolAvailability;
   readonly redactor: Redactor;
   readonly log: Log;
   readonly audit: Audit;
-  /** Starts the services that the first answer needs. Resolves when they run, or when starting them has failed. */
+  /** Starts everything that the first call needs. Resolves when it is running or has failed to start. */
   readonly start: () => Promise<void>;
-  /** Stops runs between two requests, so that a later process can continue them; resolves when they have stopped. */
+  /**
+   * Stops every run before its next request, so that a later process can continue it. Resolves when all runs have
+   * stopped.
+   */
   readonly stopRuns: () => Promise<void>;
-  /** Stops runs, closes the connections to the APIs, and writes the rest of the audit. */
+  /** Stops runs, closes the connections to the APIs, and writes the remaining audit entries. */
   readonly close: () => Promise<void>;
 }
 
-/** What all contexts of one process share. */
+/** What all projects of one process share. */
 export interface Shared extends LogParts {
-  /** Aborted when the process is about to end. */
+  /** Aborted before the process ends. */
   readonly stopping: AbortSignal;
-  /** The store of everything that outlives the process. */
+  /** The store for all data that must survive the process. */
   readonly backend: Backend;
-  /** Returns the key that seals confirmations. */
+  /** Returns the key that signs confirmations. */
   readonly sealKey: () => Promise<Uint8Array>;
-  /** The log, if it already exists. */
+  /** The log, if it exists already. */
   readonly logging?: LogSetup;
-  /** Observes what the process does. */
   readonly observer?: Observer | undefined;
-  /** Returns the current rights of a caller. If absent, callers may do everything that the settings allow. */
+  /** Returns the current rights of a caller. Absent: callers may do everything that the settings allow. */
   readonly rightsOf?: GuardParts["rightsOf"];
 }
 
-/** Connects the layers below the server. No request is made yet, and no file is opened. */
+/** Creates the services for calls. Sends no request and opens no file yet. */
 export function connect(settings: Settings, shared: Shared): ServerProcess {
   const { stopping, backend, sealKey, observer } = shared;
   const { redactor, log } = shared.logging ?? logOf(settings, shared);
   const { retention } = backend.runs;
   retention?.onDoubt((doubt) => log.warn(doubt, {}));
-  // A sandbox has the clock of this machine.
+  // A sandbox uses the clock of this machine, so only a live service has a clock of its own.
   const serviceTime = settings.environment.kind === "live" ? retention?.noteService : undefined;
   const { now, monotonic } = systemClock;
   const watch = { redact: redactor.bytes, log, now, monotonic, request: observer?.request, serviceTime };
@@ -110,7 +112,7 @@ export function connect(settings: Settings, shared: Shared): ServerProcess {
   };
 }
 
-/** Assembles a process: opens its store, and connects the layers below the server. `close` closes both. */
+/** Opens the store and creates the services for calls. `close` closes both. */
 export async function openProcess(
   settings: Settings,
   shared: Omit<Shared, "backend" | "sealKey">,
@@ -125,7 +127,7 @@ export async function openProcess(
   return { ...connected, close };
 }
 
-/** Does some work for a command with the layers below the server, and closes them afterwards. */
+/** Runs the work of a command with the services for calls, and closes them afterwards. */
 export async function withServices<Result>(
   settings: Settings,
   work: (connected: ServerProcess) => Promise<Result>,
@@ -138,7 +140,10 @@ export async function withServices<Result>(
   }
 }
 
-/** Returns an `append` that also writes each line to the process's log: a shared audit table may be out of sight. */
+/**
+ * Returns a function that writes audit entries to the store and to this process's log, because operators may not see
+ * the shared audit table.
+ */
 function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
   return async (line) => {
     log.info("audit", { line });
@@ -146,7 +151,6 @@ function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
   };
 }
 
-/** The store for the runs of the services, and their observers. */
 interface Below extends Pick<RunsContext, "around" | "onRest">, Pick<Shared, "rightsOf"> {
   readonly backend: Backend;
   readonly log: Log;
@@ -156,10 +160,10 @@ const lookAgain: typeof checkStoredPlan = async (...given) =>
   (await import("../plans/look-again.ts")).checkStoredPlan(...given);
 const renewBase: typeof renewBaseAt = async (...given) =>
   (await import("../plans/renew-base.ts")).renewBaseAt(...given);
-/** The functions of plans that runs of changes use. They are loaded only when a plan is applied. */
+/** The functions for plans, imported when a plan is first applied. */
 const PLANS = { lookAgain, renewBase };
 
-/** Returns the check of whether a run may execute now. It is loaded with the first run. */
+/** Returns the check that decides whether a run may be executed now. Imported with the first run. */
 function executionGuardOf(
   settings: Settings,
   management: ManagementApi | undefined,
@@ -190,12 +194,12 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
   const { id, name = id } = settings.project;
   const half = environment.kind === "live" ? environment.half : undefined;
   const routes = routesOf(settings);
-  // A request that hangs must leave time for another attempt, also while a caller waits.
+  // The first attempt gets only a third of the time, so that another attempt is possible if it gets no response.
   const firstTryMs = Math.ceil(Math.max(waitMs, LEAST_READ_MS) / 3);
   const retried = (budgetMs: number): ManagementApi | undefined =>
     management &&
     withReadRetry(managementOver(management, routes), { clock: systemClock, budgetMs, firstTryMs, width });
-  // The targetings of an embedded sandbox end with this process, and so does the memory of their names.
+  // The targetings of an embedded sandbox end with the process, so their names are not stored.
   const lasting = environment.kind === "live" || environment.url !== undefined;
   const eventApi = events && eventsOver(events, routes);
   const [read, driven] = [retried(Math.min(retryBudgetMs, waitMs)), retried(retryBudgetMs)];

@@ -5,10 +5,10 @@ import { localCaller, localUserName, mayOpenBrowser, openBrowser } from "../web/
 import type { LinkedPage } from "../web/linked-page.ts";
 import type { ServerProcess } from "./connect.ts";
 
-/** The time in milliseconds in which the person must reach a page that the server has opened for them. */
+/** How long a person may take to reach a page that the server opened, in milliseconds. Then other ways are tried. */
 const COMES_WITHIN_MS = 15_000;
 
-/** Returns the services of a server over stdio, with the page on which its person decides. */
+/** Adds the web page to the services of a server over stdio, so that this machine's user can approve changes there. */
 export function withPage(
   { services, audit, log }: ServerProcess,
   { page, store }: Settings,
@@ -16,7 +16,7 @@ export function withPage(
 ): ToolServices {
   const { project } = services;
   const serve = async (): Promise<LinkedPage> => {
-    // Loaded late, like everything that the page shows: most servers never open it.
+    // Imported on demand to keep the start fast: most servers never open the page.
     const [{ localPage }, { shownEnvironment }] = await Promise.all([
       import("./local-page.ts"),
       import("../web/seen.ts"),
@@ -33,17 +33,16 @@ export function withPage(
   return all;
 }
 
-/** The parts of the page for this machine's person. */
 interface Parts {
   readonly page: "auto" | "on" | "off";
-  /** Serves the page; called when it is first needed. */
+  /** Starts to serve the page. Called when the page is first needed. */
   readonly serve: () => Promise<LinkedPage>;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
 /**
- * Returns the page that a server opens in the browser of this machine's person, in one tab for all waiting runs: an
- * opened link is not opened again while its tab may still load.
+ * Returns the page that the server opens in the browser of this machine's user. One tab shows all runs that need
+ * approval, so no second tab is opened while the first may still be loading.
  */
 export function decisionPage({ page, serve, environment }: Parts): DecisionPage {
   const serving = once(serve);

@@ -6,23 +6,27 @@ import { BUILT_IN_KEYS } from "../sandbox/keys.ts";
 import type { SandboxSeed } from "../settings/value-types.ts";
 import { once } from "../tools/define-tool.ts";
 
-/** A sandbox inside this process. It starts when its address is first requested, and never keeps the process alive. */
+/** A sandbox inside this process. It starts when its address is first requested. It does not keep the process alive. */
 export interface EmbeddedSandbox {
-  /** Rejects if the port stays in use, or its seed cannot be read. */
+  /**
+   * Starts the sandbox if needed, and returns its address. Rejects if the port stays in use or the seed cannot be read.
+   */
   readonly url: () => Promise<string>;
-  /** Returns the targetings that it has at its start. Rejects if they cannot be read. */
+  /** Returns the targetings of the initial content. Rejects if the seed cannot be read. */
   readonly seeded: () => Promise<readonly Named[]>;
   close(): Promise<void>;
 }
 
-/** A host may briefly start a second copy of a server to inspect it; that copy then uses the port. */
+/**
+ * How often, and how many milliseconds apart, the port is tried. Hosts may briefly start a second server, which then
+ * uses the port.
+ */
 const PORT_TRIES = 20;
 const PORT_WAIT_MS = 150;
 
-/** Keys that a sandbox accepts besides its own. */
+/** The keys that a sandbox accepts in addition to its built-in ones. */
 type Keys = NonNullable<SandboxOptions["keys"]>;
 
-/** A targeting by its name. */
 export interface Named {
   readonly _id: string;
   readonly name: string;
@@ -35,8 +39,7 @@ type EmbeddedOptions = Pick<SandboxOptions, "allowedHosts"> & {
 };
 
 /**
- * Prepares a sandbox inside this process. It starts to listen on `port` when its address is first requested. If `port`
- * is 0, it listens on a free port.
+ * Prepares a sandbox inside this process. It listens on `port` (0: a free port) from the first request of its address.
  */
 export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): EmbeddedSandbox {
   let starting: Promise<Sandbox> | undefined;
@@ -62,13 +65,13 @@ export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): 
   };
 }
 
-/** Returns the error for an unusable seed file, to be logged: the API reports only that it could not connect. */
+/** Returns the error to log if a seed file cannot be used. Answers only say that the API could not be reached. */
 function unusableSeed(choice: SandboxSeed, cause: unknown): unknown {
   if (typeof choice === "string" || hasCode(cause, "EADDRINUSE")) return cause;
-  return new StoppedError(`TARGETING_MCP_SANDBOX_SEED names ${choice.file}, which cannot be used as a seed`, { cause });
+  return new StoppedError(`the seed file ${choice.file} (TARGETING_MCP_SANDBOX_SEED) cannot be used`, { cause });
 }
 
-/** Loads the code of the page when the page is first opened. */
+/** Loads the sandbox's web page. Imported on demand to keep the start fast. */
 export const pageOf: NonNullable<SandboxOptions["page"]> = async (world, url) =>
   (await import("../web/sandbox-page.ts")).sandboxPage(world, url);
 
@@ -81,13 +84,13 @@ async function start(options: SandboxOptions): Promise<Sandbox> {
       return sandbox;
     } catch (thrown) {
       if (!hasCode(thrown, "EADDRINUSE") || tries === PORT_TRIES) throw thrown;
-      // This keeps the process alive until the first answer, since nothing else may do so before.
+      // Unlike the sandbox, this pause must keep the process alive until the first answer.
       await delay(PORT_WAIT_MS);
     }
   }
 }
 
-/** Returns the configured keys, without those that every sandbox has with scopes of its own. */
+/** Returns the configured keys without those that are built into every sandbox. */
 export function acceptedKeys(managementKey: string, appKey: string): Keys {
   const builtIn: readonly string[] = BUILT_IN_KEYS.management.map(({ key }) => key);
   return {

@@ -9,10 +9,8 @@ import { RefusedRequest, refusedAnswer } from "../web/page.ts";
 import type { PageScope } from "../web/seen.ts";
 import type { ShownEnvironment } from "../web/wire.ts";
 
-/** The host of the page for this machine's user. */
 export const LOOPBACK = "127.0.0.1";
 
-/** The page for this machine's user, on a loopback port. */
 export interface LocalPage extends LinkedPage {
   close(): Promise<void>;
 }
@@ -22,7 +20,10 @@ interface Served {
   readonly environment: ShownEnvironment;
 }
 
-/** Serves the page on a free loopback port, or on `port`. It never keeps the process alive. */
+/**
+ * Serves the page for this machine's user on a loopback port; on a free one if `port` is 0. The page does not keep the
+ * process alive.
+ */
 export async function localPage(
   shown: PageScope,
   { log, environment, port = 0 }: Served & { readonly port?: number },
@@ -34,10 +35,12 @@ export async function localPage(
   const serve = async (request: Request): Promise<Response> =>
     rejectForeignHost(request.headers, hostnames) === undefined
       ? page.serve(request)
-      : refusedAnswer(new RefusedRequest(403, "This page is served only to this machine."));
+      : refusedAnswer(new RefusedRequest(403, "This page is available only on the machine of its server."));
   const failed = (error: unknown): Response => {
     log.error("a request of the page failed", { error });
-    return refusedAnswer(new RefusedRequest(500, "That failed for a reason inside the server; its log says more."));
+    return refusedAnswer(
+      new RefusedRequest(500, "The request failed because of an error in the server. The server's log has the reason."),
+    );
   };
   server.on(
     "request",

@@ -6,22 +6,22 @@ import type { Backend } from "../runs/backend.ts";
 import type { Settings } from "../settings/settings.ts";
 import { VERSION } from "./settings-input.ts";
 
-/** The message that is logged with the problem. */
+/** The warning if traces were expected but cannot be created. */
 export const NO_TRACES =
-  "an OpenTelemetry SDK is loaded, and no traces are made: the package @opentelemetry/api must be installed beside this one";
+  "an OpenTelemetry SDK is loaded, but no traces are created: install the package @opentelemetry/api next to this one";
 
-/** Loads the observers: metrics if they are enabled, and traces if the person has loaded an OpenTelemetry SDK. */
+/** Loads the observers: metrics if `wantsFigures`, and traces if the person has loaded an OpenTelemetry SDK. */
 export async function observers(wantsFigures: boolean) {
   const figures = wantsFigures ? await figuresOf() : undefined;
   const { traces, problem } = hasTracingSdk() ? await tracesOf() : {};
   return {
-    /** Undefined if there are no observers, so that nothing is slowed down. */
+    /** Undefined if nothing is observed, so that no time is lost. */
     observer: combineObservers([traces, figures?.observer].filter((one) => one !== undefined)),
-    /** The store, measured if metrics are enabled. */
+    /** Adds metrics to a store, if they are enabled. */
     over: figures?.over ?? ((backend: Backend) => backend),
     /** The metrics; undefined if they are not enabled. */
     text: figures?.text,
-    /** Why there are no traces although an SDK is loaded. */
+    /** The reason why there are no traces although an SDK is loaded. */
     problem,
   } as const;
 }
@@ -31,7 +31,10 @@ async function figuresOf() {
   return instrument(VERSION, () => performance.now());
 }
 
-/** Loads the package for traces, which the person may have installed beside ours. Without it there are no traces. */
+/**
+ * Imports the OpenTelemetry package, which the person may have installed next to this one. Without it, there are no
+ * traces.
+ */
 async function tracesOf(): Promise<{ readonly traces?: Observer; readonly problem?: unknown }> {
   try {
     const [{ traces }, api] = await Promise.all([import("../observe/traces.ts"), import("@opentelemetry/api")]);
@@ -41,21 +44,19 @@ async function tracesOf(): Promise<{ readonly traces?: Observer; readonly proble
   }
 }
 
-/** The log on standard error, and the redactor for the log and for answers. */
 export interface LogSetup {
   readonly redactor: Redactor;
   readonly log: Log;
 }
 
-/** The parts of a log that settings do not determine. */
 export interface LogParts {
-  /** Lets each line contain the request that it belongs to. At the level `debug` this is always so. */
+  /** Adds the fields of the request in progress to each log line. At level `debug`, this is always done. */
   readonly work?: FollowedWork;
   /** Secrets in addition to those of the settings. */
   readonly secrets?: readonly string[];
 }
 
-/** Returns the log for these settings. */
+/** Creates the log on standard error, and the redactor that removes secrets from the log and from answers. */
 export function logOf(settings: Settings, { work, secrets = [] }: LogParts = {}): LogSetup {
   const redactor = redactorFor([...settings.secrets, ...secrets]);
   const log = createLog({
@@ -68,10 +69,10 @@ export function logOf(settings: Settings, { work, secrets = [] }: LogParts = {})
   return { redactor, log };
 }
 
-/** The global symbol under which every copy of the OpenTelemetry package (major version 1) finds the loaded SDK. */
+/** The global symbol under which all copies of the OpenTelemetry package (major version 1) find the loaded SDK. */
 const SDK_PLACE = Symbol.for("opentelemetry.js.api.1");
 
-/** Returns whether the person has loaded an SDK that creates traces, for instance with `node --import`. */
+/** Returns whether the person has loaded an SDK that creates traces, for example with `node --import`. */
 function hasTracingSdk(): boolean {
   const place: unknown = Reflect.get(globalThis, SDK_PLACE);
   return typeof place === "object" && place !== null && "trace" in place;

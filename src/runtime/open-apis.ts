@@ -10,43 +10,45 @@ import type { Settings } from "../settings/settings.ts";
 import { acceptedKeys, embeddedSandbox, type Named } from "./embedded-sandbox.ts";
 import { startsSandbox } from "./settings-input.ts";
 
-/** The outgoing connections of this process. Nothing is connected or started before the first request. */
+/** The connections to the APIs. Nothing is connected or started before the first request. */
 export interface Apis {
   readonly management?: Http | undefined;
   readonly events?: Http | undefined;
-  /** The sandbox that events are tested against. In live mode it is a separate one, so that tests disturb nothing. */
+  /**
+   * The sandbox that event tests use. In live mode, it is separate from an inspected sandbox, so that tests do not
+   * disturb it.
+   */
   readonly bench?: Http | undefined;
-  /** Returns the address of the sandbox that generated tests use: the inspected one, otherwise the one for tests. */
+  /** Returns the address of the sandbox in generated tests: the inspected sandbox, or else the one for event tests. */
   readonly benchUrl: () => Promise<string>;
-  /** The sandbox that can be inspected. */
+  /** The sandbox that `inspect_events` reads. */
   readonly sandbox?: Http | undefined;
-  /** Returns the targetings that an embedded sandbox has at its start. */
+  /** Returns the targetings of the embedded sandbox's initial content. */
   readonly seeded?: () => Promise<readonly Named[]>;
-  /** Starts the services that the first request needs. Resolves when they run. */
+  /** Starts everything that the first request needs. Resolves when it is running. */
   readonly start: () => Promise<unknown>;
   readonly close: () => Promise<void>;
 }
 
-/** Opens the APIs in the settings. */
+/** Prepares the connections to the APIs in the settings. */
 export function openApis(settings: Settings): Apis {
   const { environment } = settings;
   return environment.kind === "sandbox" ? openSandbox(environment, settings) : openLive(environment, settings);
 }
 
-/** The parts that logging the requests to the APIs needs. */
 interface Watch {
   readonly redact: (body: Buffer) => Buffer;
   readonly log: Log;
   readonly now: () => number;
   readonly monotonic: () => number;
   readonly request?: Observer["request"] | undefined;
-  /** Receives the time in an API's answer. */
+  /** Called with the time in each response of the service. */
   readonly serviceTime?: ((time: number) => void) | undefined;
 }
 
 /**
- * Removes keys from the answers of an API before they are shown, logged or stored; logs each request; and sends no
- * request earlier than the service has asked for.
+ * Adds three things to all requests: keys are removed from the responses, each request is logged, and no request is
+ * sent earlier than the service allows.
  */
 export function watched(apis: Apis, { redact, log, now, monotonic, request, serviceTime }: Watch): Apis {
   const seen = (

@@ -12,12 +12,12 @@ export function inputOf({ flags }: CommandLine): SettingsInput {
   return { flags, environment: process.env, platform: process.platform, home: homedir() };
 }
 
-/** Returns whether a toggle of a command is on. Throws a SettingsError if its value is neither on nor off. */
+/** Returns whether a flag without value is set. Throws a SettingsError if its value is neither on nor off. */
 export function isOn(line: CommandLine, flag: string): boolean {
   return optionOf(line, flag, toggle) ?? false;
 }
 
-/** Reads settings. Throws a SettingsError, also for values that contradict the API documents. */
+/** Reads the settings. Throws a SettingsError if one is invalid, also if it contradicts the API documents. */
 export function settingsFrom(input: SettingsInput): Settings {
   const settings = readSettings(input);
   const foreign = settings.allowedTargetings?.find((id) => !isUlid(id));
@@ -31,7 +31,7 @@ export function settingsFrom(input: SettingsInput): Settings {
   return settings;
 }
 
-/** Returns the configured routes. Throws a SettingsError if an override is invalid. */
+/** Returns the configured routes. Throws a SettingsError if a route is invalid. */
 export function routesOf({ routes }: Settings): RouteTable {
   try {
     return routesWith(routes);
@@ -41,7 +41,7 @@ export function routesOf({ routes }: Settings): RouteTable {
   }
 }
 
-/** Returns what the settings offer to clients. */
+/** Returns which tools these settings make available. */
 export function availabilityOf({ environment, readOnly, toolsets, sandboxUrl }: Settings): ToolAvailability {
   if (environment.kind === "sandbox") {
     return { readOnly, toolsets, configured: ["targeting", "events"], hasSandbox: true };
@@ -59,13 +59,13 @@ export function availabilityOf({ environment, readOnly, toolsets, sandboxUrl }: 
 }
 
 /**
- * Returns whether a sandbox inside this process must run before the first call: apps may use one with a fixed port by
- * then, and an error in its seed file is logged at once. The address of any other sandbox is only in an answer.
+ * Returns whether the embedded sandbox must start before the first call: if its port is fixed, because apps may already
+ * use it, or if it has a seed file, because an error in it is then logged immediately. Otherwise nobody knows its
+ * address before a tool returns it.
  */
 export function startsSandbox({ environment }: Pick<Settings, "environment">): boolean {
   if (environment.kind !== "sandbox" || environment.url !== undefined) return false;
   return environment.port !== 0 || typeof environment.seed === "object";
 }
 
-/** The version of this package. */
 export const VERSION = packageJson.version;

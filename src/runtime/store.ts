@@ -9,10 +9,10 @@ import type { Settings } from "../settings/settings.ts";
 import { SettingsError } from "../settings/value-types.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
 
-/** How long a server waits for the database at its start, in milliseconds. */
+/** How long the start waits for the database, in milliseconds. */
 const WAIT_MS = 30_000;
 
-/** Returns the store for these settings. Nothing is connected, and no file is opened yet. */
+/** Returns the store for these settings. Connects nothing and opens no file yet. */
 export async function backendOf({
   stateDir,
   keep,
@@ -26,8 +26,8 @@ export async function backendOf({
 }
 
 /**
- * Checks that a server can use the configured store, and migrates its tables if `migrates`. Logs what is weak about the
- * store. Returns false if it cannot be used; the reason is written to standard error.
+ * Checks that the configured store can be used. Updates its tables if `migrates`. Logs weaknesses of its configuration.
+ * Returns false if it cannot be used, with the reason on standard error.
  */
 export async function isStoreReady(
   { store, sealKey }: Pick<Settings, "store" | "sealKey">,
@@ -44,7 +44,7 @@ export async function isStoreReady(
   }
 }
 
-/** Migrates the tables of the store. Returns the exit code. */
+/** Updates the tables of the store. Returns the exit code. */
 export async function runMigrate(line: CommandLine): Promise<number> {
   const { store } = settingsFrom({ ...inputOf(line), overHttp: true });
   if (store === undefined) return withoutStore("migrate");
@@ -60,14 +60,18 @@ export async function runMigrate(line: CommandLine): Promise<number> {
   }
 }
 
-/** Makes an ending process wait at most `ms` milliseconds for a store that cannot be reached. */
+/**
+ * Closes the store after `ms` milliseconds, so that an unreachable store does not delay the end of the process longer.
+ */
 export function giveUpAfter(backend: Pick<Backend, "close">, ms: number): void {
   setTimeout(() => void backend.close().catch(() => undefined), ms).unref();
 }
 
-/** Reports that a command needs a store. Returns the exit code. */
+/** Reports that a command needs a shared store. Returns the exit code. */
 export function withoutStore(command: string): number {
-  process.stderr.write(`targeting-mcp: ${command} needs TARGETING_MCP_STORE, the postgres:// address of a database\n`);
+  process.stderr.write(
+    `targeting-mcp: ${command} requires TARGETING_MCP_STORE, set to the postgres:// address of a database\n`,
+  );
   return 1;
 }
 
@@ -78,15 +82,15 @@ function tellOf(thrown: unknown): void {
 
 const KEY_BYTES = 32;
 
-/** The purpose of a seal. Each purpose has its own key, so that a seal for one purpose is invalid for another. */
+/** What a key is used for. Each purpose has a separate key, so that data signed for one is invalid for the others. */
 type SealPurpose = "confirmation" | "question" | "page";
 
-/** Returns the key for a purpose: 32 bytes, the same for all processes that share the setting or the stored key. */
+/** Returns the 32-byte key for a purpose. It is the same in all processes that share the setting or the stored key. */
 export type SealKeys = (purpose: SealPurpose) => Promise<Uint8Array>;
 
 /**
- * Returns the keys for seals, derived from the setting (base64), otherwise from the key that `kept` returns. If `kept`
- * throws, it is called again for the next key. Throws a RunStoreError if there is none.
+ * Derives the keys for signatures from the setting (base64); without it, from the stored key that `kept` returns. If
+ * `kept` throws, the next request for a key calls it again. Throws a RunStoreError if there is no key.
  */
 export function sealKeys(sealKey: string | undefined, kept: () => Promise<Uint8Array>): SealKeys {
   let root = sealKey === undefined ? undefined : Buffer.from(sealKey, "base64");
@@ -96,7 +100,7 @@ export function sealKeys(sealKey: string | undefined, kept: () => Promise<Uint8A
   };
 }
 
-/** Throws a problem of the store at the start of a command as one of its settings. */
+/** Converts an error of the store at the start of a command to a SettingsError. */
 export function asSetting(thrown: unknown): never {
   if (!(thrown instanceof RunStoreError)) throw thrown;
   throw new SettingsError(`${thrown.message}. ${thrown.remedy}`);

@@ -4,16 +4,16 @@ import { openPort, originOf } from "../platform/listen.ts";
 import { SettingsError } from "../settings/value-types.ts";
 
 /**
- * Returns the signals that ask a process to end. On Windows closing a console window sends SIGHUP; elsewhere `nohup`
- * must be respected.
+ * Returns the signals that ask a process to end. On Windows, closing the console window sends SIGHUP. On other systems,
+ * SIGHUP is not included, so that `nohup` works.
  */
 export function stopSignals(platform: NodeJS.Platform): readonly NodeJS.Signals[] {
   return platform === "win32" ? ["SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP"] : ["SIGTERM", "SIGINT"];
 }
 
 /**
- * Resolves when this process is asked to end. It may be asked twice: npx forwards an interrupt that the terminal has
- * sent to both. Later signals therefore do nothing; each command limits the time for stopping.
+ * Resolves when a signal asks this process to end. Later signals are ignored, because npx repeats the interrupt that
+ * the terminal has already sent. Each command limits the time that stopping may take.
  */
 export function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
@@ -21,15 +21,15 @@ export function stopSignal(): Promise<void> {
   });
 }
 
-/** Returns the result of some work; undefined if this process is asked to end before the work is done. */
+/** Returns the result of `work`; undefined if the process is asked to end first. */
 export function orStopped<T>(work: Promise<T>, asked: Promise<void>): Promise<T | undefined> {
   return Promise.race([work, asked.then(() => undefined)]);
 }
 
-/** The person pressed Ctrl-C at a question. */
+/** Thrown if the person presses Ctrl-C at a question. */
 export class QuestionInterrupted extends Error {}
 
-/** Asks a question in the terminal. Only a yes counts. Throws a QuestionInterrupted on Ctrl-C. */
+/** Asks a yes-or-no question in the terminal. Only yes approves. Throws a QuestionInterrupted after Ctrl-C. */
 export function askInTerminal(question: string): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   return new Promise((resolve, reject) => {
@@ -37,7 +37,7 @@ export function askInTerminal(question: string): Promise<boolean> {
       reject(new QuestionInterrupted());
       terminal.close();
     });
-    // An input that ends without an answer approves nothing.
+    // The input may end without an answer. That counts as no.
     terminal.once("close", () => resolve(false));
     terminal.question(`${question} [y/N] `, (answer) => {
       resolve(/^y(es)?$/i.test(answer.trim()));
@@ -46,7 +46,7 @@ export function askInTerminal(question: string): Promise<boolean> {
   });
 }
 
-/** Opens the port of a server. Returns its address. Throws a SettingsError if the port cannot be opened. */
+/** Opens the port of a server and returns its address. Throws a SettingsError if the port cannot be opened. */
 export async function listen(server: Server, host: string, port: number): Promise<string> {
   try {
     return originOf(host, await openPort(server, host, port));
@@ -55,8 +55,8 @@ export async function listen(server: Server, host: string, port: number): Promis
   }
 }
 
-/** Returns the error for a server that cannot listen, for the person who started it. */
+/** Returns the error for a person whose server cannot listen on its port. */
 export function cannotListen(host: string, port: number, cause: unknown): SettingsError {
   const why = cause instanceof Error ? cause.message : String(cause);
-  return new SettingsError(`cannot listen on ${host}, port ${port} (${why}): choose others with --host and --port`);
+  return new SettingsError(`cannot listen on ${host}, port ${port} (${why}). Use another --host or --port`);
 }

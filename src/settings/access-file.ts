@@ -5,7 +5,7 @@ import { SETTINGS } from "./registry.ts";
 import { headerKey, SettingsError } from "./value-types.ts";
 
 const SHORTEST_TOKEN = 16;
-/** The project of an entry that approves for all projects. */
+/** The `project` of an entry that may approve for all projects. */
 export const ALL_PROJECTS = "*";
 
 const headerText = z.string().refine((text) => headerKey.read(text) !== undefined, `must be ${headerKey.words}`);
@@ -15,17 +15,17 @@ const projectKeys = z
 const accessToken = z.strictObject({
   name: z.string().min(1),
   token: headerText.min(SHORTEST_TOKEN, `must have at least ${SHORTEST_TOKEN} characters`),
-  /** Name of a project; undefined for the configured keys. For an approver, `*` means all projects. */
+  /** The name of a project; undefined for the configured keys. `*` lets an approver approve for all projects. */
   project: z.string().optional(),
   readOnly: z.boolean().default(false),
-  /** The folders that `file` and `saveTo` may use; if empty, both are refused. */
+  /** The folders that `file` and `saveTo` may use. If empty, these arguments are refused. */
   folders: z.array(z.string().refine(isAbsolute, "must be an absolute path")).default([]),
-  /** Whether its holder decides on the web page about the runs of its project. */
+  /** If true, the holder may approve runs of the project on the web page. */
   approves: z.boolean().default(false),
-  /** Whether it may call tools; by default only if it does not approve. */
+  /** Whether the holder may call tools. By default, holders who approve may not. */
   tools: z.boolean().optional(),
 });
-/** A token without its secret: its holder, its project, and what it allows. */
+/** An entry without its secret token. */
 export const tokenEntry = accessToken.omit({ token: true });
 const accessFile = z.strictObject({
   projects: z.record(z.string(), projectKeys).default({}),
@@ -33,30 +33,30 @@ const accessFile = z.strictObject({
   requireOtherApprover: z.boolean().default(false),
 });
 
-/** The keys of one project, at least one of them. */
 export type ProjectKeys = Readonly<z.infer<typeof projectKeys>>;
 
-/** A bearer token: its holder, its project, and what it allows. */
 export type AccessToken = Readonly<z.infer<typeof accessToken>>;
 
 export type TokenEntry = Readonly<z.infer<typeof tokenEntry>>;
 
-/** The content of the access file. */
 export interface Access {
   readonly projects: ReadonlyMap<string, ProjectKeys>;
   readonly tokens: readonly AccessToken[];
-  /** Whether an entry may not approve its own requests. */
+  /** If true, no holder may approve their own requests. */
   readonly requireOtherApprover?: boolean;
-  /** Whether the file has changed and cannot be read. Nobody is let in then. */
+  /** If true, the file has changed and can no longer be read. All callers are then refused. */
   readonly isUnreadable?: boolean;
 }
 
-/** Returns whether a token may call tools. A token that approves may not, unless it says so. */
+/** Returns whether a token may call tools. By default, a token that approves may not. */
 export function callsTools({ approves, tools }: Pick<AccessToken, "approves" | "tools">): boolean {
   return tools ?? !approves;
 }
 
-/** Reads the access file; without a file there are no tokens. Throws a SettingsError that shows no key or token. */
+/**
+ * Reads the access file. Without a file, there are no projects and tokens. Throws a SettingsError that contains no
+ * secrets.
+ */
 export function readAccess(file: string | undefined): Access {
   if (file === undefined) return { projects: new Map(), tokens: [] };
   const where = `${SETTINGS.accessFile.variable} names the file ${file}`;
@@ -87,13 +87,13 @@ function contentOf(file: string, refuse: (why: string) => SettingsError): unknow
   try {
     return JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {
-    // The messages of the JSON parser quote the text, which contains keys.
+    // The message of the JSON parser is not shown: it quotes the text, which contains keys.
     const reason = cause instanceof Error && "code" in cause ? String(cause.code) : "it is not JSON";
     throw refuse(`which cannot be read: ${reason}`);
   }
 }
 
-/** Returns all keys and tokens of the file, for the redactor. */
+/** Returns all keys and tokens of the file, which are removed from logs and answers. */
 export function secretsIn({ projects, tokens }: Access): readonly string[] {
   const keys = [...projects.values()].flatMap(({ targetingApiKey, eventAppKey }) => [targetingApiKey, eventAppKey]);
   return [...keys, ...tokens.map(({ token }) => token)].filter((one) => one !== undefined);

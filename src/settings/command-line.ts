@@ -3,25 +3,25 @@ import { nearestWord, withoutSeparators } from "../platform/near-words.ts";
 import { SETTING_LIST } from "./registry.ts";
 import { type Form, SettingsError } from "./value-types.ts";
 
-/** An option of one command that is not a setting. */
+/** A flag of one command that is not a setting. */
 export interface CommandOption {
-  /** Without the leading dashes. */
+  /** The name of the flag without leading dashes. */
   readonly flag: string;
-  /** Set if the flag may have no value. */
+  /** If true, the flag needs no value. */
   readonly toggle?: true;
   readonly meaning: string;
 }
 
-/** A parsed command line: its words in order, and the value of each flag; `on` for a flag without a value. */
+/** A parsed command line: the words in order, and the value of each flag (`on` if it has no value). */
 export interface CommandLine {
   readonly words: readonly string[];
   readonly flags: ReadonlyMap<string, string>;
 }
 
 /**
- * Parses a command line (`--flag value`, `--flag=value`; a toggle may have no value). `own` are the options of the
- * command that are not settings. Empty words are ignored, because a host may fill an optional list with them. Throws a
- * SettingsError for an unknown flag, and for a flag without its value.
+ * Parses a command line (`--flag value` or `--flag=value`; a toggle needs no value). `own` are the flags of the command
+ * that are not settings. Ignores empty words, because hosts fill optional lists with them. Throws a SettingsError if a
+ * flag is unknown or has no value.
  */
 export function parseCommandLine(argv: readonly string[], own: readonly CommandOption[] = []): CommandLine {
   const toggles = new Map<string, boolean>(own.map((option) => [option.flag, option.toggle === true]));
@@ -49,12 +49,12 @@ export function parseCommandLine(argv: readonly string[], own: readonly CommandO
   return { words, flags };
 }
 
-/** Returns the error for a word that no command accepts. */
+/** Returns the error for an argument that the command does not accept. */
 export function oneTooMany(word: string): SettingsError {
   return new SettingsError(`${JSON.stringify(word)} is an unexpected argument (see --help)`);
 }
 
-/** Reads an option of a command; undefined if it is not given. Throws a SettingsError if its value is invalid. */
+/** Reads a flag of a command; undefined if it is not set. Throws a SettingsError if its value is invalid. */
 export function optionOf<Value>({ flags }: CommandLine, flag: string, form: Form<Value>): Value | undefined {
   const given = flags.get(flag);
   if (given === undefined) return undefined;
@@ -80,13 +80,16 @@ function unknownFlag(raw: string, known: readonly string[]): SettingsError {
   );
 }
 
-/** Returns the flag that a misspelt one most likely meant, also if it was written as the name of its variable. */
+/**
+ * Returns the flag that was most likely intended. The wrong flag may be misspelt, or written as the name of the
+ * variable.
+ */
 function flagMeant(wrong: string, known: readonly string[]): string | undefined {
   const ofVariable = SETTING_LIST.find(({ variable }) => withoutSeparators(variable) === withoutSeparators(wrong));
   return ofVariable?.flag ?? nearestWord(wrong, known);
 }
 
-/** Returns the end of an error about an unknown word: the nearest known word, or the list of all. */
+/** Returns the last part of an error about an unknown word: the most similar word, and all known words. */
 export function didYouMean(wrong: string, words: readonly string[], what: string): string {
   const meant = nearestWord(wrong, words);
   return meant === undefined

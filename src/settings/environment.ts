@@ -1,64 +1,53 @@
 import { SETTINGS } from "./registry.ts";
 import { isLoopback, type Read, type SandboxSeed, SettingsError } from "./value-types.ts";
 
-/** The address of an API, and its key. */
 export interface Endpoint {
   readonly url: string;
   readonly key: string;
 }
 
-/**
- * Why an API cannot be used as configured: an address without its key, a key without its address, or a setting with a
- * `problem`.
- */
+/** The reason why an API cannot be used: a missing address or key, or a setting with a `problem`. */
 export interface HalfPair {
-  /** The variable to set, or to correct. */
+  /** The variable to set or correct. */
   readonly missing: string;
   readonly present?: string;
   readonly problem?: string;
 }
 
-/** The settings that cannot be used, by variable: what is wrong with each. */
+/** The problem of each invalid setting, by variable. */
 export type UnusableSettings = ReadonlyMap<string, string>;
 
-/** The real APIs. An API that is absent is not configured: its tools are not listed, unless it is half set. */
+/** The real APIs. The tools of an absent API are not listed, unless its settings are incomplete (`half`). */
 export interface LiveEnvironment {
   readonly kind: "live";
   readonly management?: Endpoint;
   readonly events?: Endpoint;
-  /** The pairs that are half set, if that does not prevent the start. */
+  /** The APIs of which only the address or only the key is set. */
   readonly half?: { readonly management?: HalfPair; readonly events?: HalfPair };
 }
 
 /**
- * How the server handles an API of which only the address or only the key is set. `refused`: throws. `reported`: the
- * server starts, and each call of that API reports the missing setting, because hosts do not show the errors of a server that
- * does not start. `callersBringKeys`: an address without a key is accepted, and the API is not configured for callers
- * without their own keys.
+ * How to treat an API of which only the address or only the key is set. `refused`: throw. `reported`: start, and let
+ * each call of the API report the missing setting, because hosts do not show why a server did not start.
+ * `callersBringKeys`: accept an address without a key; only callers with their own keys can then use the API.
  */
 export type HalfPairs = "refused" | "reported" | "callersBringKeys";
 
-/**
- * The emulated APIs. With `url`, it is the sandbox that runs there. Otherwise it is one in this process, on `port`, or on
- * a free port if that is 0.
- */
+/** The emulated APIs: a running sandbox at `url`, or one inside this process on `port` (0: a free port). */
 export interface SandboxEnvironment {
   readonly kind: "sandbox";
   readonly url?: string;
   readonly port: number;
-  /** The content of the embedded sandbox at its start: nothing, the sample data, or a file. */
+  /** The initial content of the embedded sandbox. */
   readonly seed: SandboxSeed;
   readonly managementKey: string;
   readonly eventKey: string;
 }
 
-/** The APIs that the server uses. */
 export type Environment = LiveEnvironment | SandboxEnvironment;
 
-/** The settings that determine the environment. */
 type EnvironmentSettings = ReturnType<typeof readAddresses>;
 
-/** Reads the settings that determine the environment. */
 export function readAddresses(read: Read) {
   return {
     targetingApiUrl: read(SETTINGS.targetingApiUrl),
@@ -72,12 +61,11 @@ export function readAddresses(read: Read) {
   } as const;
 }
 
-/** Keys that every sandbox accepts. */
 const SANDBOX_KEYS = { management: "sandbox-key", events: "sandbox-app-key" } as const;
 
 /**
- * Decides between the real APIs and the sandbox. Throws a SettingsError that names the missing variable if half a pair
- * of address and key is set and that is refused, or if live mode has no pair.
+ * Decides whether the server uses the real APIs or a sandbox. Throws a SettingsError that names the missing variable,
+ * if live mode has no complete pair of address and key, or if an incomplete pair is refused.
  */
 export function resolveEnvironment(
   settings: EnvironmentSettings,
@@ -118,9 +106,9 @@ export function resolveEnvironment(
   };
 }
 
-/** Returns why an API cannot be used as configured, as text. */
+/** Describes why an API cannot be used. */
 export function halfWords({ missing, present, problem }: HalfPair): string {
-  return problem ?? `${missing} is missing: ${present} is set, and each is of use only with the other`;
+  return problem ?? `${missing} is missing: ${present} is set, but needs it`;
 }
 
 function nothingToUse(): SettingsError {
@@ -131,7 +119,7 @@ function nothingToUse(): SettingsError {
   );
 }
 
-/** Configured keys are sent to a sandbox only if it is on this machine, because they may be real. */
+/** Returns the sandbox to use. The configured keys may be real, so they are sent only to a sandbox on this machine. */
 function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean): SandboxEnvironment {
   const { sandboxUrl } = settings;
   const near = sandboxUrl === undefined || isLoopback(sandboxUrl);
@@ -139,7 +127,7 @@ function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean):
     kind: "sandbox",
     ...(sandboxUrl !== undefined && { url: sandboxUrl }),
     port: settings.sandboxPort,
-    // A person who has set nothing is trying the server out: an empty sandbox would show nothing.
+    // Without any settings, a person is trying the server, and an empty sandbox would show nothing.
     seed: settings.sandboxSeed ?? (isForWantOfSettings ? "sample" : "none"),
     managementKey: (near ? settings.targetingApiKey : undefined) ?? SANDBOX_KEYS.management,
     eventKey: (near ? settings.eventAppKey : undefined) ?? SANDBOX_KEYS.events,
@@ -148,7 +136,7 @@ function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean):
 
 type Named = readonly [variable: string, value: string | undefined];
 
-/** Returns an address with its key, or why they cannot be used; undefined if neither is set. */
+/** Returns an address with its key, or the reason why they cannot be used; undefined if neither is set. */
 function pairOf(
   [urlVariable, url]: Named,
   [keyVariable, key]: Named,
@@ -164,7 +152,10 @@ function pairOf(
   return key === undefined ? {} : { half: { missing: urlVariable, present: keyVariable } };
 }
 
-/** Returns the variable of an unusable proxy for an address. A request must not be sent in another way instead. */
+/**
+ * Returns the variable of an invalid proxy that applies to an address; undefined if there is none. Without that proxy,
+ * requests must not be sent.
+ */
 function brokenProxy(url: string, { none }: Proxies, unusable: UnusableSettings): string | undefined {
   const { variable } = url.startsWith("https:") ? SETTINGS.httpsProxy : SETTINGS.httpProxy;
   return unusable.has(variable) && proxyFor(url, { https: variable, http: variable, none }) !== undefined
@@ -172,7 +163,7 @@ function brokenProxy(url: string, { none }: Proxies, unusable: UnusableSettings)
     : undefined;
 }
 
-/** Proxies by the scheme of the address, and the hosts that need none, as in NO_PROXY. */
+/** The proxies for https and http addresses, and the hosts that need none (NO_PROXY). */
 export interface Proxies {
   readonly https?: string | undefined;
   readonly http?: string | undefined;
@@ -180,8 +171,8 @@ export interface Proxies {
 }
 
 /**
- * Returns the address of the proxy for `url`; undefined for a direct connection. Loopback addresses never use a proxy,
- * because there they would mean the proxy's own machine.
+ * Returns the proxy for an address; undefined for a direct connection. Loopback addresses never use a proxy: for it,
+ * they would mean its own machine.
  */
 export function proxyFor(url: string, proxies: Proxies): string | undefined {
   const proxy = url.startsWith("https:") ? proxies.https : proxies.http;
@@ -189,8 +180,8 @@ export function proxyFor(url: string, proxies: Proxies): string | undefined {
 }
 
 /**
- * Returns whether NO_PROXY contains the host of an address. It is a comma-separated list of hosts, each including its
- * subdomains and optionally with a port, or `*` for all hosts.
+ * Returns whether NO_PROXY contains the host of an address. NO_PROXY is a comma-separated list of hosts, each with an
+ * optional port and including its subdomains, or `*` for all hosts.
  */
 function needsNoProxy(url: string, none: string): boolean {
   const { protocol, hostname, port } = new URL(url);
@@ -204,7 +195,7 @@ function needsNoProxy(url: string, none: string): boolean {
   });
 }
 
-/** Returns a host in lower case; an IPv6 address without its brackets. */
+/** Returns a host name in lower case. Removes the brackets of an IPv6 address. */
 function bare(host: string): string {
   return host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
 }

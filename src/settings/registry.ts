@@ -20,7 +20,7 @@ import {
   wholeNumber,
 } from "./value-types.ts";
 
-/** Every setting of every command. */
+/** All settings of all commands. */
 export const SETTINGS = {
   targetingApiUrl: setting("TARGETING_API_URL", address, undefined, "base address of the management API"),
   targetingApiKey: key("TARGETING_API_KEY", "`x-api-key` of the management API"),
@@ -281,5 +281,5 @@ export const SETTINGS = {
   noProxy: shared("NO_PROXY", text, "hosts reached without a proxy", false),
 } as const satisfies Record<string, Setting<unknown>>;
 
-/** Every setting, in the order of the docs. */
+/** All settings, in the order of the documentation. */
 export const SETTING_LIST: readonly Setting<unknown>[] = Object.values(SETTINGS);

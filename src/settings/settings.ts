@@ -12,21 +12,24 @@ import {
 import { SETTING_LIST, SETTINGS } from "./registry.ts";
 import { KEYS_AND_ADDRESSES, OWN_PREFIX, type Read, type Setting, SettingsError } from "./value-types.ts";
 
-/** The sources of settings. */
+/** Where settings are read from. */
 export interface SettingsInput extends Platform {
   readonly flags: ReadonlyMap<string, string>;
-  /** Set if callers may bring their own keys: an address may then have no key. */
+  /** If true, callers may bring their own keys, so an API may have an address without a key. */
   readonly overHttp?: true;
-  /** Set if half a pair, or an unusable key or address, is reported by each call instead of preventing the start. */
+  /**
+   * If true, an API with an incomplete or invalid setting does not prevent the start. Its calls report the problem
+   * instead.
+   */
   readonly overStdio?: true;
 }
 
-/** All settings of an operator, read once at the start. Times are in milliseconds. */
+/** All settings, read once at the start. Times are in milliseconds. */
 export type Settings = ReturnType<typeof readSettings>;
 
 /**
- * Reads every setting: flag before environment before default. Returns a frozen object. Throws a SettingsError that
- * names the variable and the flag of the first unusable setting. Reads one file, the one of TARGETING_MCP_ROUTES.
+ * Reads every setting: flags before environment variables before defaults. Returns a frozen object. Throws a
+ * SettingsError that names the first invalid setting. Reads no file except that of TARGETING_MCP_ROUTES.
  */
 export function readSettings(input: SettingsInput) {
   const sources = new Map<string, Source>();
@@ -55,69 +58,68 @@ export function readSettings(input: SettingsInput) {
   const { targetingApiKey, eventAppKey, sandboxUrl } = addresses;
   return Object.freeze({
     environment,
-    /** Unusable keys and addresses that do not prevent the start. */
+    /** Invalid keys and addresses that do not prevent the start, by variable. */
     unusable,
-    /** The first of them without which no tool can work. */
+    /** The first of them that prevents every tool from working. */
     blocked: blockedBy(unusable),
-    /** A running sandbox to inspect, also in live mode. */
+    /** The address of a running sandbox. In live mode, it can be inspected. */
     sandboxUrl,
     project: { name, id: projectId(environment, name) } as const,
     ...readRules(read, input),
     allowedDirs: read(SETTINGS.allowedDirs),
     maxLineBytes: read(SETTINGS.maxLineMb) * 1_048_576,
     stateDir: read(SETTINGS.stateDir) ?? stateFolder(input),
-    /** Operation → `"METHOD /path"`, as in the file. The names of operations are not checked here. */
+    /** Operation → `"METHOD /path"`, as the file has it. The operations are not validated here. */
     routes: routes === undefined ? {} : readRoutes(routes),
     requestTimeoutMs: read(SETTINGS.requestTimeoutMs),
     retryBudgetMs: read(SETTINGS.retryBudgetMs),
     waitMs: read(SETTINGS.waitMs),
-    /** The maximum number of concurrent reads of one call. */
+    /** The maximum number of reads that one call makes at the same time. */
     readConcurrency: read(SETTINGS.readConcurrency),
-    /** How long finished runs are kept, and how many per caller. */
+    /** How long finished runs are stored, and how many per caller. */
     keep: { days: read(SETTINGS.keepDays), runs: read(SETTINGS.keepRuns) } as const,
-    /** The maximum storage of one caller's plans, suites and unfinished runs. */
+    /** The maximum storage for the plans, suites and unfinished runs of one caller. */
     share: { bytes: read(SETTINGS.callerMb) * 1_048_576, dryRuns: read(SETTINGS.callerPlans) },
-    /** The database that processes on several machines share; undefined: everything is stored in the state folder. */
+    /** The database that several machines share; undefined: everything is stored in the state folder. */
     store,
-    /** In base64; undefined: created in the state folder. */
+    /** The key that signs confirmations, in base64; undefined: the key in the state folder is used. */
     sealKey,
-    /** Settings that only `targeting-mcp http` uses. */
     http,
     logLevel: read(SETTINGS.logLevel),
     proxies,
-    /** Every configured key and secret, for the redactor. */
+    /** All configured keys and secrets, which are removed from logs and answers. */
     secrets: [
       ...[targetingApiKey, eventAppKey, sealKey, proxies.https, proxies.http, store?.url, store?.listenUrl].flatMap(
         secretsIn,
       ),
       ...[http.approvalWebhook, http.oauth?.clientSecret].filter((one) => one !== undefined),
     ],
-    /** The source of each setting, by variable. */
+    /** Where the value of each setting comes from, by variable. */
     sources,
     unknownVariables: unknownVariables(input.environment),
   });
 }
 
-/** Which tools are offered, what they may change, and how approval is requested. */
+/** Reads the settings for tools and approvals. */
 function readRules(read: Read, { overHttp }: SettingsInput) {
   return {
     toolsets: read(SETTINGS.toolsets),
     readOnly: read(SETTINGS.readOnly),
     confirm: read(SETTINGS.confirm) ?? (overHttp ? "strict" : "ask"),
     page: read(SETTINGS.page),
-    /** Whether an approval in a view of the client counts if `confirm` is `strict`. */
+    /** If true, an approval in a view of the client counts even if `confirm` is `strict`. */
     trustViews: read(SETTINGS.trustViews),
-    /** Undefined: all. Not checked here to be ULIDs. */
+    /** Undefined: all targetings. The IDs are not validated here. */
     allowedTargetings: read(SETTINGS.allowedTargetings),
     maxDeletes: read(SETTINGS.maxDeletes),
-    /** The percentage of a targeting's options that one plan may change, and may delete. */
+    /** The maximum percentage of a targeting's options that one plan may change, and also that it may delete. */
     maxChangePercent: read(SETTINGS.maxChangePercent),
   } as const;
 }
 
 /**
- * Returns a setting without which no tool can work, because the server would otherwise store its runs, or read, in a
- * different location.
+ * Returns the first invalid setting that prevents every tool from working; undefined if there is none. Without it, the
+ * server would store its runs, or read, in the wrong place.
  */
 function blockedBy(unusable: UnusableSettings): HalfPair | undefined {
   for (const { variable } of [SETTINGS.store, SETTINGS.storeListen, SETTINGS.sealKey, SETTINGS.sandboxUrl]) {
@@ -151,7 +153,10 @@ function projectId(environment: Environment, name: string | undefined): string {
     .slice(0, 16);
 }
 
-/** Identifies a project without a name: a key belongs to one project (management-api 5). */
+/**
+ * Returns the text that identifies a project without a name. The key is part of it, because each key belongs to one
+ * project (management-api 5).
+ */
 function identityOf(environment: Environment): string {
   if (environment.kind === "sandbox") return `sandbox\n${environment.url ?? ""}`;
   const endpoint = environment.management ?? environment.events;
@@ -178,59 +183,56 @@ function readRoutes(file: string): Readonly<Record<string, string>> {
   return routes;
 }
 
-/** Returns the secrets in a setting: the key itself, and the password of an address. */
+/** Returns the secrets in a setting: a key, or the password in an address. */
 function secretsIn(given: string | undefined): readonly string[] {
   if (given === undefined) return [];
   if (!/^(https?|postgres(ql)?):\/\//i.test(given)) return [given];
   const { password } = new URL(given);
-  // A database receives the decoded password, which its errors could show.
+  // Database errors may show the decoded password.
   const plain = /^postgres/i.test(given) && !/%(?![0-9a-f]{2})/i.test(password) ? [decodeURIComponent(password)] : [];
   return password === "" ? [] : [...new Set([password, ...plain])];
 }
 
-/** Returns the variables with our prefix that are not settings; most likely they are misspelt. */
+/** Returns environment variables with our prefix that are not settings, most likely because they are misspelt. */
 function unknownVariables(environment: Readonly<Record<string, string | undefined>>): readonly string[] {
   return Object.keys(environment).filter(
     (variable) => variable.startsWith(OWN_PREFIX) && !SETTING_LIST.some((one) => one.variable === variable),
   );
 }
 
-/** Who may call over HTTP, from where, and how many requests at once. */
 export type HttpSettings = ReturnType<typeof readHttpSettings>;
 
-/** Reads the settings of the HTTP server. */
 function readHttpSettings(read: Read) {
   const oauth = readOAuth(read);
   return {
-    /** Whether clients of the 2025 protocol versions get sessions. */
+    /** If true, clients with a protocol version of 2025 get sessions. */
     sessions: read(SETTINGS.sessions),
-    /** The path of the JSON file of tokens and projects, which is not read here. */
+    /** The path of the JSON file with tokens and projects. The file is not read here. */
     accessFile: read(SETTINGS.accessFile),
     oauth,
-    /** Receives a POST for each run that waits for approval. */
+    /** The address that receives a POST for each run that needs approval. */
     approvalWebhook: read(SETTINGS.approvalWebhook),
-    /** Whether callers may bring their own keys in headers. */
+    /** If true, callers may bring their own keys in headers. */
     ownKeys: read(SETTINGS.ownKeys),
-    /** The address of `/mcp` that clients use. */
+    /** The address of `/mcp` as clients use it. */
     publicUrl: read(SETTINGS.publicUrl),
     allowedHosts: read(SETTINGS.allowedHosts),
     maxConcurrency: read(SETTINGS.maxConcurrency),
-    /** Whether metrics are served at `/metrics`. */
     metrics: read(SETTINGS.metrics),
   } as const;
 }
 
-/** Reads the authorization server whose access tokens are accepted; undefined if none is configured. */
+/** Reads the settings of the authorization server whose access tokens are accepted; undefined if there is none. */
 function readOAuth(read: Read) {
   const issuer = read(SETTINGS.oauthIssuer);
   const given = {
-    /** Undefined: the public address of this server. */
+    /** Undefined: the audience is the public address of this server. */
     audience: read(SETTINGS.oauthAudience),
-    /** Undefined: taken from the issuer's metadata. */
+    /** Undefined: the address is read from the issuer's metadata. */
     jwksUrl: read(SETTINGS.oauthJwksUrl),
-    /** The claim that names a project of the access file. */
+    /** The claim that contains the name of a project of the access file. */
     projectClaim: read(SETTINGS.oauthProjectClaim),
-    /** The OAuth client with which people log in to the web page; undefined if they cannot. */
+    /** The OAuth client for people who log in to the web page; undefined if they cannot log in this way. */
     clientId: read(SETTINGS.oauthClientId),
     clientSecret: read(SETTINGS.oauthClientSecret),
   } as const;
@@ -239,61 +241,64 @@ function readOAuth(read: Read) {
 
 const NAME = "targeting-mcp";
 
-/** What the location of the state folder depends on. */
+/** The facts about this machine on which paths depend. */
 export interface Platform {
   readonly platform: NodeJS.Platform;
-  /** The person's home folder. */
   readonly home: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** Returns the folder in which programs of this platform store what must survive a restart. It may not exist yet. */
+/** Returns the folder for data that must survive a restart. It may not exist yet. */
 export function stateFolder({ platform, home, environment }: Platform): string {
   if (platform === "win32") {
     return win32.join(environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local"), NAME);
   }
   if (platform === "darwin") return posix.join(home, "Library", "Application Support", NAME);
   const given = environment.XDG_STATE_HOME;
-  // The XDG base directory specification requires ignoring a relative path.
+  // According to the XDG base directory specification, a relative path must be ignored.
   const base = given !== undefined && posix.isAbsolute(given) ? given : posix.join(home, ".local", "state");
   return posix.join(base, NAME);
 }
 
 /**
- * Reads the address of the database that processes on several machines share, and what this process does with it;
- * undefined without one. Throws a SettingsError if no process could execute its runs.
+ * Reads the settings of the database that several machines share; undefined if there is none. Throws a SettingsError if
+ * no process could execute this process's runs.
  */
 function readStoreSettings(read: Read, ownKeys: HttpSettings["ownKeys"]) {
   const url = read(SETTINGS.store);
   const store = {
     listenUrl: read(SETTINGS.storeListen),
     connections: read(SETTINGS.storeConnections),
-    /** Whether this process executes runs. */
+    /** If false, this process only stores runs, and a worker executes them. */
     drives: read(SETTINGS.drive),
     parallelProjects: read(SETTINGS.parallelProjects),
   } as const;
   const { variable } = SETTINGS.drive;
   if (!store.drives && url === undefined) {
-    throw new SettingsError(`${variable} (--drive) is off, and TARGETING_MCP_STORE is missing`, variable);
+    throw new SettingsError(
+      `${variable} (--drive) is off, but without TARGETING_MCP_STORE no other process can execute runs`,
+      variable,
+    );
   }
   if (!store.drives && ownKeys) {
-    throw new SettingsError(`${variable} (--drive) is off: no worker has the keys that callers bring`, variable);
+    throw new SettingsError(
+      `${variable} (--drive) must be on with TARGETING_MCP_OWN_KEYS, because workers do not have callers' own keys`,
+      variable,
+    );
   }
   return url === undefined ? undefined : ({ ...store, url } as const);
 }
 
-/** The source of a setting's value. */
 export type Source = "flag" | "environment" | "default";
 
-/** The sources of settings. */
 export interface Given {
   readonly flags: ReadonlyMap<string, string>;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
 /**
- * Returns the text of a setting and its source. Empty texts and unfilled placeholders are ignored. Undefined if it is
- * not set.
+ * Returns the text of a setting and its source; undefined if it is not set. Empty texts and unfilled placeholders count
+ * as not set.
  */
 export function settingText({ variable, flag, anyCase }: Setting<unknown, unknown>, { flags, environment }: Given) {
   const fromFlag = flag === undefined ? undefined : meaningful(flags.get(flag));
@@ -303,7 +308,10 @@ export function settingText({ variable, flag, anyCase }: Setting<unknown, unknow
   return fromEnvironment === undefined ? undefined : { text: fromEnvironment, source: "environment" as const };
 }
 
-/** Hosts pass an optional setting that the person left out as an empty text, or as `${user_config.name}`. */
+/**
+ * Returns the trimmed text; undefined if it is empty or `${user_config.name}`. Hosts pass these for optional settings
+ * that a person left out.
+ */
 function meaningful(given: string | undefined): string | undefined {
   const trimmed = given?.trim();
   return trimmed === undefined || trimmed === "" || /^\$\{[^}]*\}$/.test(trimmed) ? undefined : trimmed;

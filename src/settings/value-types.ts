@@ -1,27 +1,28 @@
 import { delimiter, resolve } from "node:path";
 
 /**
- * How the text of a setting is read. `words` completes "… must be"; `read` returns the value, or undefined if the text
- * is invalid. A `toggle` may be a flag without a value.
+ * How the text of a setting is read. `words` completes the sentence "… must be". `read` returns undefined if the text
+ * is invalid. A flag with `toggle` needs no value.
  */
 export interface Form<Value> {
   readonly words: string;
   readonly toggle?: true;
-  /** The only valid texts, if there are few. */
+  /** The valid texts, if there are only a few. */
   readonly choices?: readonly string[];
   readonly read: (text: string) => Value | undefined;
 }
 
-/** Any text. */
 export const text: Form<string> = { words: "a text", read: (given) => given };
 
-/** A key that can travel in an HTTP header. */
+/** An API key. It must be valid in an HTTP header. */
 export const headerKey: Form<string> = {
   words: "a key of visible ASCII characters, since it travels in an HTTP header",
   read: (given) => (/^[\x21-\x7e]+$/.test(given) ? given : undefined),
 };
 
-/** An http or https address, optionally with a path, without a trailing slash; no user, query or fragment. */
+/**
+ * An http or https address with an optional path, without user name, query and fragment. A trailing slash is removed.
+ */
 export const address: Form<string> = {
   words: "an http:// or https:// address without a user name, query or fragment",
   read(given) {
@@ -33,19 +34,19 @@ export const address: Form<string> = {
 };
 
 /**
- * The identifier of an authorization server exactly as in its tokens, because it is compared as text. Plain http is
- * allowed on this machine only.
+ * The issuer of access tokens. It must be written exactly as in the tokens, because it is compared as text. Plain http
+ * is allowed only on this machine.
  */
 export const issuer: Form<string> = {
   words: "an https:// address (http:// on this machine only) without a query or fragment",
   read(given) {
-    // Names of callers begin with the issuer and a space.
+    // A caller's name starts with the issuer and a space, so the issuer may not contain spaces.
     if (address.read(given) === undefined || /\s/.test(given)) return undefined;
     return given.toLowerCase().startsWith("https:") || isLoopback(given) ? given : undefined;
   },
 };
 
-/** An address whose content is trusted: https, or http on this machine. */
+/** An address that returns trusted content: https, or http on this machine. */
 export const secureAddress: Form<string> = {
   words: "an https:// address (http:// on this machine only) without a user name, query or fragment",
   read: (given) => (issuer.read(given) === undefined ? undefined : address.read(given)),
@@ -53,22 +54,20 @@ export const secureAddress: Form<string> = {
 
 const SEAL_BYTES = 32;
 
-/** A signing key in base64 or base64url. */
 export const sealKey: Form<string> = {
   words: `at least ${SEAL_BYTES} random bytes in base64`,
   read: (given) =>
     /^[A-Za-z0-9+/_-]+={0,2}$/.test(given) && Buffer.from(given, "base64").length >= SEAL_BYTES ? given : undefined,
 };
 
-/** The address of a PostgreSQL database. */
 export const databaseAddress: Form<string> = {
   words: "a postgres:// address",
   read: (given) => (/^postgres(ql)?:\/\//i.test(given) && URL.canParse(given) ? given : undefined),
 };
 
 /**
- * The address of a proxy, optionally with a user and a password. Without a scheme it is plain http, as in other
- * programs.
+ * The address of a proxy, optionally with user name and password. Without a scheme, http is assumed, as other programs
+ * do.
  */
 export const proxyAddress: Form<string> = {
   words: "an http:// or https:// address",
@@ -78,12 +77,12 @@ export const proxyAddress: Form<string> = {
   },
 };
 
-/** Keys and addresses. Over stdio a server with an invalid one starts, and says so in its answers. */
+/** Keys and addresses. Over stdio, an invalid one does not prevent the start; calls report it instead. */
 export const KEYS_AND_ADDRESSES: ReadonlySet<Form<unknown>> = new Set([
   ...[headerKey, sealKey, address, issuer, secureAddress, databaseAddress, proxyAddress],
 ]);
 
-/** Returns the form of a whole number between two bounds, both inclusive. */
+/** A whole number from `least` to `most`. */
 export function wholeNumber(least: number, most: number): Form<number> {
   return {
     words: `a whole number from ${least} to ${most}`,
@@ -95,7 +94,6 @@ export function wholeNumber(least: number, most: number): Form<number> {
   };
 }
 
-/** On or off. */
 export const toggle: Form<boolean> = {
   words: "on or off (also true, false, yes, no, 1, 0)",
   toggle: true,
@@ -105,13 +103,12 @@ export const toggle: Form<boolean> = {
   },
 };
 
-/** One of several words. */
 export function oneOf<Word extends string>(...words: readonly Word[]): Form<Word> {
   const read = (given: string) => words.find((word) => word === given);
   return { words: `one of ${words.join(", ")}`, choices: words, read };
 }
 
-/** Returns the form of a comma-separated list of some of several words; repeated words count once. */
+/** A comma-separated list of some of the words. Repeated words count once. */
 export function someOf<Word extends string>(...words: readonly Word[]): Form<readonly Word[]> {
   return {
     words: `a comma list of ${words.join(", ")}`,
@@ -123,7 +120,7 @@ export function someOf<Word extends string>(...words: readonly Word[]): Form<rea
   };
 }
 
-/** A comma-separated list of texts; empty entries are ignored. */
+/** A comma-separated list. Empty entries are ignored. */
 export const commaList: Form<readonly string[]> = {
   words: "a comma list",
   read: (given) =>
@@ -133,13 +130,12 @@ export const commaList: Form<readonly string[]> = {
       .filter((part) => part !== ""),
 };
 
-/** A folder or file, converted to an absolute path. */
+/** A path, converted to an absolute path. */
 export const path: Form<string> = { words: "a path", read: (given) => resolve(given) };
 
-/** The content of a sandbox at its start: nothing, the sample data, or the file at an absolute path. */
+/** The initial content of a sandbox: nothing, sample data, or the file at an absolute path. */
 export type SandboxSeed = "none" | "sample" | { readonly file: string };
 
-/** The content of a sandbox at its start. */
 export const seed: Form<SandboxSeed> = {
   words: "none, sample, or the path of a JSON file",
   read: (given) => (given === "none" || given === "sample" ? given : { file: resolve(given) }),
@@ -155,24 +151,22 @@ export const folders: Form<readonly string[]> = {
       .map((part) => resolve(part.trim())),
 };
 
-/** A setting: its sources, its form, and its meaning. Flags, documents and manifests are generated from it. */
+/** A setting. Flags, documentation and manifests are generated from it. */
 export interface Setting<Value, Fallback = Value | undefined> {
   readonly variable: string;
-  /** Without the leading dashes; absent for keys and for variables of other programs. */
+  /** The name without leading dashes; absent for keys and for variables of other programs. */
   readonly flag?: string;
-  /** The variable's name in lower case is read too, as other programs do. */
+  /** If true, the variable's name in lower case is accepted too, as other programs do. */
   readonly anyCase?: true;
-  /** Never shown, and replaced wherever it would appear. */
+  /** If true, the value is never shown, and removed from all output. */
   readonly secret: boolean;
   readonly form: Form<Value>;
-  /** The value if it is not set. */
   readonly fallback: Fallback;
-  /** The fallback as text. */
+  /** The fallback as text, for the documentation. */
   readonly otherwise: string;
   readonly meaning: string;
 }
 
-/** Reads one setting. */
 export type Read = <Value, Fallback>(setting: Setting<Value, Fallback>) => Value | Fallback;
 
 export const OWN_PREFIX = "TARGETING_MCP_";
@@ -189,7 +183,7 @@ export function setting<Value, Fallback extends Value | undefined>(
   return { variable, flag, secret: false, form, fallback, otherwise, meaning };
 }
 
-/** Defines a secret, which has no flag. */
+/** Defines a secret. It has no flag, because other users can see command lines. */
 export function key(
   variable: string,
   meaning: string,
@@ -199,7 +193,7 @@ export function key(
   return { variable, secret: true, form, fallback: undefined, otherwise, meaning };
 }
 
-/** Defines a variable that other programs read too, without a flag. */
+/** Defines a variable that other programs use too. It has no flag. */
 export function shared(
   variable: string,
   form: Form<string>,
@@ -209,9 +203,9 @@ export function shared(
   return { variable, anyCase: true, secret, form, fallback: undefined, otherwise: "none", meaning };
 }
 
-/** A setting cannot be used. The message names the variable and, if there is one, the flag. */
+/** Thrown if a setting is invalid. The message names the variable and its flag, if it has one. */
 export class SettingsError extends Error {
-  /** The environment variable of the setting; undefined for an unknown flag. */
+  /** The environment variable; undefined for an unknown flag. */
   readonly variable: string | undefined;
   constructor(message: string, variable?: string) {
     super(message);
@@ -219,7 +213,6 @@ export class SettingsError extends Error {
   }
 }
 
-/** Returns whether an address is on this machine. */
 export function isLoopback(url: string): boolean {
   const { hostname } = new URL(url);
   return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);

@@ -5,16 +5,14 @@ import { moveIntoPlace, removeFile } from "../platform/files.ts";
 import { SETTING_LIST } from "../settings/registry.ts";
 import { type Fields, isReference, type ServerList, tableOf, UnsafeChange } from "./entry.ts";
 
-/**
- * The mode of private files: files with keys, copies that may contain keys, and new files, which may get some later.
- */
+/** The mode of files that may contain keys now or later: configuration files, their backups, and new files. */
 const PRIVATE = 0o600;
-/** The permissions of others. */
+/** The permission bits of all users other than the owner. */
 const OTHERS = 0o077;
-/** Windows uses access lists instead of modes, and a person's folders are private there. */
+/** Windows has access lists instead of modes, and protects a person's folders with them. */
 const HAS_MODES = process.platform !== "win32";
 
-/** Resolves a link to its file. Throws an UnsafeChange if the link leads nowhere. */
+/** Returns the file that a link leads to. Throws an UnsafeChange if that file does not exist. */
 export async function targetOf(file: string): Promise<string> {
   const target = await ifThere(() => realpath(file));
   if (target !== undefined) return target;
@@ -23,17 +21,16 @@ export async function targetOf(file: string): Promise<string> {
   return file;
 }
 
-/** Returns whether a folder or file exists. */
 export async function isThere(path: string): Promise<boolean> {
   return (await ifThere(() => stat(path))) !== undefined;
 }
 
-/** Returns the bytes of a file; undefined if it does not exist. */
+/** Returns the content of a file; undefined if it does not exist. */
 export function bytesOf(file: string): Promise<Buffer | undefined> {
   return ifThere(() => readFile(file));
 }
 
-/** Decodes bytes, including a byte order mark. Throws an UnsafeChange if they are not UTF-8. */
+/** Decodes UTF-8. A byte order mark is kept. Throws an UnsafeChange if the bytes are not valid UTF-8. */
 export function textOf(bytes: Buffer): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -42,7 +39,7 @@ export function textOf(bytes: Buffer): string {
   }
 }
 
-/** Throws if an existing file is not writable: replacing it would ignore that it is read-only. */
+/** Throws an UnsafeChange if a file is read-only. Replacing it would succeed in spite of that. */
 export async function checkWritable(file: string): Promise<void> {
   const found = await ifThere(() => stat(file));
   if (found === undefined) return;
@@ -50,36 +47,36 @@ export async function checkWritable(file: string): Promise<void> {
   await access(file, constants.W_OK);
 }
 
-/** Returns the permissions of a file that other people can use (such as 0o644); undefined if only its owner can. */
+/** Returns the permissions of a file (such as 0o644) if other users can access it; undefined if only its owner can. */
 export async function modeForOthers(file: string): Promise<number | undefined> {
   const found = HAS_MODES ? await ifThere(() => stat(file)) : undefined;
   return found !== undefined && (found.mode & OTHERS) !== 0 ? found.mode & 0o777 : undefined;
 }
 
-/** Makes a file private to its owner. Throws an UnsafeChange if its file system has no modes. */
+/** Removes all permissions of other users. Throws an UnsafeChange if the file system does not store permissions. */
 export async function makePrivate(file: string): Promise<void> {
   await chmod(file, ((await stat(file)).mode & 0o777 & ~OTHERS) | PRIVATE);
   if ((await modeForOthers(file)) !== undefined) throw new UnsafeChange(NO_MODES);
 }
 
-const NO_MODES = "others could read the keys in it, since its file system keeps no permissions";
+const NO_MODES = "other users could read its keys, because its file system does not store permissions";
 
-/** The result of a replacement. `kept` is the path of the backup. */
+/** The result of a replacement. `done` is false if the file had changed. `kept` is the path of the backup. */
 export type Exchange = { readonly done: false } | { readonly done: true; readonly kept: string | undefined };
 
-/** The new content of a file, and whether only its owner may read it. */
 interface FileContent {
-  /** Undefined: the file should not exist. */
+  /** The expected present content. Undefined: the file must not exist. */
   readonly before: Buffer | undefined;
   readonly after: string;
-  /** Whether `after` contains keys. */
+  /** If true, `after` contains keys, and only the owner may read the file. */
   readonly isPrivate: boolean;
 }
 
 /**
- * Replaces the content of a file in one step, so that no host ever reads half of it, and writes a backup beside it that
- * only its owner can read. A file with keys gets the same permissions; any other file keeps its own. Does nothing if
- * the file no longer holds `before`. Throws an UnsafeChange if others could read the keys.
+ * Replaces the content of a file in one step, so that no host reads an incomplete file. Writes a backup next to it,
+ * which only the owner can read. If `isPrivate`, only the owner can read the new file too; otherwise it keeps its
+ * permissions. If the present content is not `before`, nothing is changed. Throws an UnsafeChange if other users could
+ * read the keys.
  */
 export async function exchange(file: string, { before, after, isPrivate }: FileContent): Promise<Exchange> {
   await mkdir(dirname(file), { recursive: true });
@@ -99,7 +96,7 @@ export async function exchange(file: string, { before, after, isPrivate }: FileC
   try {
     await make(fresh, after, mode);
     if (before !== undefined && kept !== undefined) await make(kept, before, PRIVATE);
-    // The last check before the file is replaced. If a host writes between here and the next line, its change is lost.
+    // This is the last check. If a host writes the file between this line and the replacement, its change is lost.
     if (!areSame(await bytesOf(file), before)) {
       await unmake();
       return { done: false };
@@ -116,7 +113,6 @@ function areSame(one: Buffer | undefined, other: Buffer | undefined): boolean {
   return one === undefined || other === undefined ? one === other : one.equals(other);
 }
 
-/** Returns whether a value is an error of the file system. */
 export function isFileError(thrown: unknown): thrown is Error {
   return thrown instanceof Error && "code" in thrown && "syscall" in thrown;
 }
@@ -133,12 +129,13 @@ async function ifThere<Value>(look: () => Promise<Value>): Promise<Value | undef
 const HIDDEN = "[redacted]";
 const FROM_ENVIRONMENT = "[redacted: the value in your environment]";
 
-/** Fields that state how a server is started, and contain no key. */
+/** Fields that say how a server is started. They contain no keys. */
 const PLAIN_FIELDS = ["command", "type", "cwd"];
 
 /**
- * Returns the removed and added lines of this server's entry, from `old` fields to `fresh` ones (undefined: no entry).
- * Shows nothing else of the file, and no value of the entry that may be a key. The `args` are known to contain no keys.
+ * Returns how this server's entry changes from `old` to `fresh` (undefined: no entry), as removed and added lines. They
+ * show nothing else of the file, and no value that may be a key. `args` are the arguments that this server writes: they
+ * contain no keys.
  */
 export function linesChanged(
   list: ServerList,
@@ -161,7 +158,7 @@ export function linesChanged(
   ].join("\n");
 }
 
-/** Returns the fields as they may be shown; `old` are those that they replace. */
+/** Returns the fields with hidden values where keys may be. `old` are the fields that they replace. */
 function shown(fields: Fields, args: readonly string[], old: Fields | undefined): Fields {
   const oldEnv = tableOf(old?.env) ?? {};
   const one = (name: string, value: unknown): unknown => {
@@ -180,7 +177,7 @@ function mapped(fields: Fields, change: (name: string, value: unknown) => unknow
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, change(name, value)]));
 }
 
-/** Returns the value of a variable: that of a plain setting, or a reference. */
+/** Returns the value of a plain setting or a reference; a hidden value for everything else. */
 function shownIn(variable: string, value: unknown, old: Fields): unknown {
   if (typeof value !== "string") return HIDDEN;
   const setting = SETTING_LIST.find((one) => one.variable === variable);
@@ -190,8 +187,8 @@ function shownIn(variable: string, value: unknown, old: Fields): unknown {
 }
 
 /**
- * Arguments that a person added by hand are lost when the arguments change. So their flags are shown, but only known
- * values.
+ * Returns arguments for display. If a person has added arguments, they are lost in the change, so the person must see
+ * their flags. Their values are hidden, because they may be keys.
  */
 function shownArguments(given: readonly unknown[], known: readonly string[]): readonly unknown[] {
   const flags = SETTING_LIST.flatMap(({ flag }) => (flag === undefined ? [] : [`--${flag}`]));

@@ -20,25 +20,27 @@ import {
   UnsafeChange,
 } from "./entry.ts";
 
-/** The differences between the JSON configurations of hosts. */
+/** How the JSON configuration of a host differs from that of others. */
 interface JsonForm {
-  /** Fields of every entry. */
+  /** Fields that every entry of this host needs. */
   readonly more?: Readonly<Record<string, string>>;
-  /** The host asks for keys. Each key that an entry refers to has a question among the `inputs` of the file. */
+  /**
+   * The host asks the person for keys. For each key that an entry refers to, the `inputs` of the file contain a
+   * question.
+   */
   readonly asks?: boolean;
-  /** The extensions of JSON that the host's own parser reads: comments, and trailing commas. */
+  /** The extensions of JSON that the host's parser accepts. */
   readonly reads: { readonly comments: boolean; readonly trailingCommas: boolean };
-  /** The name of the host, for messages about forms that it cannot read. */
+  /** The name of the host, for error messages. */
   readonly title: string;
 }
 
-/** The fields of all hosts for a server over HTTP. Beside a command, hosts would misunderstand them. */
+/** The fields of all hosts for a server over HTTP. If an entry also has a command, hosts would misunderstand them. */
 const REMOTE_FIELDS = ["url", "serverUrl", "httpUrl", "headers", "headersHelper", "oauth"];
 
 /**
- * Edits a JSON file, perhaps with comments, that has the servers under `section`. The result is a file that the host
- * can read: without a byte order mark, and with comments only if the host reads them. A file whose comments the host
- * cannot read is refused.
+ * Edits the list of servers in a JSON file; `section` is its key. The result has no byte order mark, and comments only
+ * if the host accepts them. If the file contains comments that the host cannot read, the change is refused.
  */
 export function jsonList(section: string, form: JsonForm): ServerList {
   const { more = {}, asks = false } = form;
@@ -49,7 +51,7 @@ export function jsonList(section: string, form: JsonForm): ServerList {
     },
     fieldsOf: ({ command, args, values, references }: Entry, old = {}) => {
       const oldEnv = tableIn(old, "env");
-      // The old variables are also in front, so that they keep their order.
+      // The old variables come first, so that they keep their order.
       const env = { ...oldEnv, ...references, ...oldEnv, ...values };
       return { ...localPart(old), ...more, command, args, ...(Object.keys(env).length > 0 && { env }) };
     },
@@ -75,8 +77,8 @@ export function jsonList(section: string, form: JsonForm): ServerList {
 }
 
 /**
- * Returns the content of a file with another value. Everything that both values have in common stays verbatim, if the
- * host can read it.
+ * Returns the content of a file with another value. The parts that do not change stay verbatim, except those that the
+ * host cannot read.
  */
 function changedFile(
   { text, value }: ReturnType<typeof fileOf>,
@@ -87,13 +89,13 @@ function changedFile(
   const comment = reads.comments ? undefined : lineOfComment(edited);
   if (comment !== undefined) {
     throw new UnsafeChange(
-      `it has a comment (line ${comment}), and ${title} cannot read files with comments; remove them`,
+      `it has a comment (line ${comment}), but ${title} cannot read files with comments. Remove them`,
     );
   }
   const changed = reads.trailingCommas ? edited : withoutTrailingCommas(edited);
   const isStrict = !(reads.comments || reads.trailingCommas);
   if (!isDeepStrictEqual(parsed(changed)?.value, structuredClone(after)) || (isStrict && !isJson(changed))) {
-    throw new UnsafeChange("a part of it is not supported");
+    throw new UnsafeChange("it contains a form that is not supported here");
   }
   return changed;
 }
@@ -107,13 +109,13 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Returns the questions of a file, without those that only this server's entry refers to; undefined if none remain. */
+/** Returns the questions of a file, without those that only this server's entry uses; undefined if none remain. */
 function inputsWithoutOurs(inputs: unknown, text: string): unknown {
   if (!Array.isArray(inputs)) return inputs;
   const isOurs = (input: unknown): boolean => {
     const { id, description } = tableOf(input) ?? {};
     if (typeof id !== "string" || typeof description !== "string" || id !== inputId(description)) return false;
-    // Another server of the file may ask the same question.
+    // A question stays if another server in the file uses it too.
     return isDeepStrictEqual(input, questionFor(description)) && text.split(`\${input:${id}}`).length <= 2;
   };
   const kept = inputs.filter((input) => !isOurs(input));
@@ -124,7 +126,7 @@ function questionFor(variable: string): Fields {
   return { type: "promptString", id: inputId(variable), description: variable, password: true };
 }
 
-/** The byte order mark, which editors of Windows put in front. */
+/** The byte order mark. Editors on Windows write it at the beginning of files. */
 const MARK = "\uFEFF";
 
 function localPart(old: Fields): Fields {
@@ -133,7 +135,7 @@ function localPart(old: Fields): Fields {
   return Object.fromEntries(Object.entries(old).filter(isLocal));
 }
 
-/** Returns the questions of the file, and one for each further key that the entry asks for. */
+/** Returns the questions of the file, and a question for each further key that the entry refers to. */
 function withInputs(file: Fields, fields: Fields): Fields {
   const asked = Object.entries(tableIn(fields, "env")).flatMap(([variable, value]) =>
     value === `\${input:${inputId(variable)}}` ? [variable] : [],
@@ -159,7 +161,7 @@ function fileOf(content: string, section: string): { readonly text: string; read
   if (found === undefined) throw new UnsafeChange("it is not valid JSON");
   const { root, value } = found;
   const file = root.type === "object" ? tableOf(value) : undefined;
-  if (file === undefined) throw new UnsafeChange("it does not hold one JSON object");
+  if (file === undefined) throw new UnsafeChange("it must contain one JSON object");
   const [servers] = repeated(root, [section, "inputs"]);
   const [entry] = repeated(servers, [ENTRY_NAME]);
   repeated(entry, namesIn(entry));
@@ -169,13 +171,14 @@ function fileOf(content: string, section: string): { readonly text: string; read
 }
 
 /**
- * Returns the values by their names. Throws an UnsafeChange if a name occurs twice, because programs differ on which
- * value counts.
+ * Returns the values with these names. Throws an UnsafeChange if a name occurs twice, because programs differ in which
+ * value they use.
  */
 function repeated(node: Node | undefined, names: readonly string[]): readonly (Node | undefined)[] {
   return names.map((name) => {
     const found = propertiesOf(node).filter((one) => one.name === name);
-    if (found.length > 1) throw new UnsafeChange(`it has ${JSON.stringify(name)} more than once in the same object`);
+    if (found.length > 1)
+      throw new UnsafeChange(`it contains ${JSON.stringify(name)} more than once in the same object`);
     return found[0]?.value;
   });
 }
@@ -188,14 +191,14 @@ function parsed(text: string): { readonly root: Node; readonly value: unknown } 
   const errors: ParseError[] = [];
   const root = parseTree(text, errors, { allowTrailingComma: true });
   if (root === undefined || errors.length > 0) return undefined;
-  // Parsed values have no prototype, but a copy has one.
+  // Parsed values have no prototype; their copies have one.
   return { root, value: structuredClone(getNodeValue(root)) };
 }
 
 /**
- * Changes a JSON text, perhaps with comments, from one value to another. Everything that both values have in common
- * stays verbatim. The editing functions of the library would format the lines next to a change again, and separate
- * comments from their values.
+ * Changes a JSON text, which may contain comments, from one value to another. The parts that do not change stay
+ * verbatim. The editing functions of the library are not used, because they would reformat neighbouring lines and
+ * separate comments from their values.
  */
 function editedJson(text: string, before: unknown, after: unknown, path: JSONPath = []): string {
   if (isDeepStrictEqual(before, after)) return text;
@@ -213,14 +216,14 @@ function editedJson(text: string, before: unknown, after: unknown, path: JSONPat
     return after.slice(before.length).reduce((rest: string, value: unknown) => withLast(rest, path, value), text);
   }
   const goneItems = Array.isArray(before) && Array.isArray(after) ? itemsGone(before, after) : undefined;
-  // The last edit is made first, so that the positions of the others stay valid.
+  // The last item is removed first, so that the positions of the others stay valid.
   if (goneItems !== undefined)
     return goneItems.reduceRight((rest, index) => withoutChild(rest, [...path, index]), text);
   const { start, end } = placeOf(nodeAt(text, path));
   return text.slice(0, start) + written(after, layoutOf(text), path.length) + text.slice(end);
 }
 
-/** Returns the properties of an object, in order; an empty list for any other value. */
+/** Returns the properties of an object in order; an empty list for any other value. */
 function propertiesOf(node: Node | undefined): readonly { readonly name: string; readonly value: Node }[] {
   if (node?.type !== "object") return [];
   return (node.children ?? []).flatMap(({ children: [name, value] = [] }) =>
@@ -228,7 +231,7 @@ function propertiesOf(node: Node | undefined): readonly { readonly name: string;
   );
 }
 
-/** Returns the line of the first comment, counted from 1; undefined if there is none. */
+/** Returns the line number of the first comment, counted from 1; undefined if there is none. */
 function lineOfComment(text: string): number | undefined {
   let first: number | undefined;
   visit(text, {
@@ -279,7 +282,7 @@ function layoutOf(text: string): Layout {
   return { unit: indent === undefined || indent === "" ? "  " : indent, eol: text.includes("\r\n") ? "\r\n" : "\n" };
 }
 
-/** Returns the indentation in front of a position; undefined if its line has other text there. */
+/** Returns the indentation before a position; undefined if other text precedes it in the line. */
 function indentBefore(text: string, offset: number): string | undefined {
   const before = text.slice(text.lastIndexOf("\n", offset - 1) + 1, offset);
   return /\S/.test(before) ? undefined : before;
@@ -289,7 +292,7 @@ function written(value: unknown, { unit, eol }: Layout, depth: number): string {
   return JSON.stringify(value, null, unit).replaceAll("\n", eol + unit.repeat(depth));
 }
 
-/** Adds a value to the end of an object or list, on its own line. */
+/** Adds a value on its own line, at the end of an object or a list. */
 function withLast(text: string, path: JSONPath, value: unknown, name?: string): string {
   const node = nodeAt(text, path);
   const layout = layoutOf(text);
@@ -297,7 +300,7 @@ function withLast(text: string, path: JSONPath, value: unknown, name?: string): 
   const last = node.children?.at(-1);
   const start = last === undefined ? node.offset + 1 : placeOf(last).end;
   const closing = placeOf(node).end - 1;
-  // Comments, and perhaps a trailing comma.
+  // The text between the last value and the closing bracket: comments, and possibly a trailing comma.
   const between = text.slice(start, closing);
   const kept = between.trimEnd();
   const comma = last === undefined || stripComments(kept).includes(",") ? "" : ",";
@@ -309,14 +312,14 @@ function withLast(text: string, path: JSONPath, value: unknown, name?: string): 
   return text.slice(0, start) + comma + kept + added + end + text.slice(closing);
 }
 
-/** The positions of the items that were removed from a list; undefined if the list has changed in another way. */
+/** Returns the positions of the items that were removed from a list; undefined if the list changed in another way. */
 function itemsGone(before: readonly unknown[], after: readonly unknown[]): readonly number[] | undefined {
   const isKept = (item: unknown): boolean => after.some((one) => isDeepStrictEqual(one, item));
   if (!isDeepStrictEqual(before.filter(isKept), after)) return undefined;
   return before.flatMap((item, index) => (isKept(item) ? [] : [index]));
 }
 
-/** Takes a property or an item of a list out, and the comma that it leaves behind. */
+/** Removes a property or an item of a list, with the comma that separated it. */
 function withoutChild(text: string, path: JSONPath): string {
   const value = nodeAt(text, path);
   const child = value.parent?.type === "property" ? value.parent : value;

@@ -4,12 +4,12 @@ import { ENTRY_NAME, type Entry, type Fields, type ServerList, tableIn, tableOf,
 
 const SECTION = "mcp_servers";
 
-/** The first start downloads the package. */
+/** The time that Codex waits for the server to start, in seconds. The first start downloads the package. */
 const FIRST_START_S = 60;
 
 /**
- * Edits a TOML file. The entry is added at the end, or replaces an entry that is a table of its own. In any other form,
- * the change is refused.
+ * Edits the list of servers in a TOML file. The entry is added at the end of the file, or replaces an entry that is a
+ * table of its own. If the list is written in any other form, the change is refused.
  */
 export const tomlList: ServerList = {
   entryIn: (content) => {
@@ -36,7 +36,7 @@ function fieldsOf({ command, args, values, references }: Entry, old: Fields = {}
   };
 }
 
-/** Fields of a server that is reached over HTTP; beside a command Codex refuses them. */
+/** Fields for a server over HTTP. Codex refuses an entry that has them and a command. */
 const REMOTE_FIELDS = ["url", "bearer_token_env_var", "http_headers", "env_http_headers"];
 
 function localPart(old: Fields): Fields {
@@ -58,10 +58,10 @@ function withFields(content: string, fields: Fields): string {
   const after = `${kept}${/\S/.test(content) ? eol : ""}${block.replaceAll("\n", eol)}${eol}`;
   const expected = { ...before, [SECTION]: { ...servers, [ENTRY_NAME]: fields } };
   if (areSame(tomlOf(after), expected)) return after;
-  throw new UnsafeChange(`its ${SECTION} are not written as tables`);
+  throw new UnsafeChange(`its ${SECTION} must be written as tables`);
 }
 
-/** The header of this server's entry, or of a table in it. */
+/** Matches the header of this server's table, or of a table inside it. */
 const OWN_HEADER = /^\s*\[\s*(["']?)mcp_servers\1\s*\.\s*(["']?)targeting\2\s*(?:\.[^\]]*)?\]/;
 
 function without(content: string): string {
@@ -72,12 +72,12 @@ function without(content: string): string {
   const left = tomlOf(after);
   const expected = { ...before, [SECTION]: others };
   if (left !== undefined && areSame({ ...left, [SECTION]: tableIn(left, SECTION) }, expected)) return after;
-  throw new UnsafeChange(`its [${SECTION}.${ENTRY_NAME}] is not written as a table of its own`);
+  throw new UnsafeChange(`its [${SECTION}.${ENTRY_NAME}] must be written as a separate table`);
 }
 
 /**
- * Comments and empty lines at the end of a table belong to the table that follows. The empty line in front is removed
- * with the table.
+ * Returns the lines without this server's table and the empty line before it. Comments and empty lines at the end of a
+ * table stay, because they belong to the table that follows.
  */
 function linesWithoutOurs(lines: readonly string[]): readonly string[] {
   const kept: string[] = [];
@@ -107,12 +107,12 @@ function tomlOf(content: string): Fields | undefined {
   try {
     return tableOf(parse(content, { integersAsBigInt: "asNeeded" }));
   } catch {
-    // A message of the parser quotes the file, which may hold keys.
+    // The parser's message is not shown: it quotes the file, which may contain keys.
     return undefined;
   }
 }
 
-/** Compares copies of two values, because parsed tables have no prototype. */
+/** Compares two values. They are copied first, because parsed tables have no prototype. */
 function areSame(one: unknown, other: unknown): boolean {
   return isDeepStrictEqual(structuredClone(one), structuredClone(other));
 }

@@ -6,28 +6,30 @@ import { jsonList } from "./edit-json.ts";
 import { tomlList } from "./edit-toml.ts";
 import { ENTRY_NAME, type Entry, inputId, type ServerList } from "./entry.ts";
 
-/** A program that starts MCP servers, and its list of them. */
+/** A program that starts MCP servers, such as an AI app, with its list of servers. */
 export interface Host {
   readonly title: string;
   readonly file: (platform: Platform) => string;
-  /** Returns an alternative location of the list, if that folder exists. */
+  /** Returns another path of the list, which is used if its folder exists. */
   readonly instead?: (platform: Platform) => string | undefined;
-  /** Returns what the file contains instead of a key. */
+  /** Returns the reference that the file contains instead of a key. */
   readonly reference: (variable: string) => string;
   /**
-   * The source of the key afterwards: the environment of the host, a question of the host, or an edit of the file by
-   * the person.
+   * Where the host gets keys from later: its environment, a question to the person, or the file, which the person must
+   * edit.
    */
   readonly keysFrom: "environment" | "question" | "file";
-  /** The format of the list. */
   readonly list: ServerList;
-  /** The host's own command that writes the same entry. */
+  /** The host's own command that adds the same entry. */
   readonly own?: OwnCommand;
-  /** A further requirement of the host, if it starts no server in untrusted folders. */
+  /** How the person must confirm trust, if the host starts no servers in untrusted folders. */
   readonly trust?: string;
 }
 
-/** A host's command for its list of servers. `add` returns the arguments that write an entry, if they can. */
+/**
+ * A host's command for its list of servers. `add` returns the arguments that add an entry; undefined if the command
+ * cannot do it.
+ */
 interface OwnCommand {
   readonly program: string;
   readonly add: (entry: Entry) => readonly string[] | undefined;
@@ -36,16 +38,19 @@ interface OwnCommand {
 const variables = (flag: string, values: Entry["values"]): readonly string[] =>
   Object.entries(values).flatMap(([name, value]) => [flag, `${name}=${value}`]);
 
-/** What hosts accept in addition to JSON. Most of them reject a byte order mark. */
+/**
+ * Which extensions of JSON a host accepts. None of them is accepted by every host, and most hosts reject a byte order
+ * mark.
+ */
 const JSON_ALONE = { comments: false, trailingCommas: false } as const;
 const WITH_COMMENTS = { comments: true, trailingCommas: false } as const;
 
 const CLAUDE_DESKTOP = ["Claude", "claude_desktop_config.json"];
 
-/** Aliases of hosts. */
+/** Other words for hosts on the command line. */
 export const OTHER_WORDS: Readonly<Record<string, string>> = { claude: "claude-code", code: "vscode" };
 
-/** Every host that `setup` supports, by its word on the command line. */
+/** The hosts that `setup` supports, by their word on the command line. */
 export const HOSTS: Readonly<Record<string, Host>> = {
   "claude-desktop": {
     title: "Claude Desktop",
@@ -58,7 +63,7 @@ export const HOSTS: Readonly<Record<string, Host>> = {
   "claude-code": {
     title: "Claude Code",
     file: (platform) => inOwnFolder(platform, "CLAUDE_CONFIG_DIR", [], ".claude.json"),
-    // Claude Code treats an empty text as not set. A reference without a default value would be an error.
+    // For Claude Code, an empty text means "not set". A reference without this default would be an error.
     reference: (variable) => `\${${variable}:-}`,
     keysFrom: "environment",
     list: jsonList("mcpServers", { title: "Claude Code", reads: JSON_ALONE, more: { type: "stdio" } }),
@@ -93,14 +98,14 @@ export const HOSTS: Readonly<Record<string, Host>> = {
   codex: {
     title: "Codex",
     file: (platform) => inOwnFolder(platform, "CODEX_HOME", [".codex"], "config.toml"),
-    // The entry lists these variables, and Codex passes their values on.
+    // In Codex, the entry lists these variables, and Codex passes their values to the server.
     reference: (variable) => `\${${variable}}`,
     keysFrom: "environment",
     list: tomlList,
     own: {
       program: "codex",
       add: ({ command, args, values, references }) => {
-        // The command has no option for variables that are passed on.
+        // The command has no option to pass variables on.
         if (Object.keys(references).length > 0) return undefined;
         return ["mcp", "add", ENTRY_NAME, ...variables("--env", values), "--", command, ...args];
       },
@@ -133,19 +138,19 @@ function inHome(platform: Platform, parts: readonly string[]): string {
   return pathsOf(platform).join(platform.home, ...parts);
 }
 
-/** Returns a file in the folder that a variable of the host names, otherwise below the home folder. */
+/** Returns a file in the folder that an environment variable of the host names; by default, below the home folder. */
 function inOwnFolder(platform: Platform, variable: string, parts: readonly string[], file: string): string {
   const folder = platform.environment[variable]?.trim();
   return folder ? pathsOf(platform).join(folder, file) : inHome(platform, [...parts, file]);
 }
 
-/** The folder to which Windows redirects the application folder of Claude Desktop if it came from the store (MSIX). */
+/** Returns a file in the folder to which Windows redirects Claude Desktop if it was installed from the store (MSIX). */
 function inStoreFolder({ environment, home }: Platform, parts: readonly string[]): string {
   const local = environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local");
   return win32.join(local, "Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", ...parts);
 }
 
-/** Returns the folder in which desktop programs of a platform store their configuration. */
+/** Returns a file in the folder where desktop programs of a platform keep their configuration. */
 function inApplicationFolder(platform: Platform, parts: readonly string[]): string {
   const { environment } = platform;
   const { join } = pathsOf(platform);
@@ -156,7 +161,7 @@ function inApplicationFolder(platform: Platform, parts: readonly string[]): stri
   return join(given !== undefined && posix.isAbsolute(given) ? given : join(platform.home, ".config"), ...parts);
 }
 
-/** Returns the words for the hosts whose command, configuration, or configuration folder is on this machine. */
+/** Returns the hosts of which a command, a configuration or a configuration folder is on this machine. */
 export async function hostsFound(platform: Platform): Promise<readonly string[]> {
   const found = await Promise.all(
     Object.entries(HOSTS).map(async ([word, host]) => ((await isHere(host, platform)) ? [word] : [])),
@@ -164,7 +169,7 @@ export async function hostsFound(platform: Platform): Promise<readonly string[]>
   return found.flat();
 }
 
-/** Returns whether the command of a host, its configuration, or its configuration folder is on this machine. */
+/** Returns whether a command, configuration or configuration folder of a host is on this machine. */
 export async function isHere(host: Host, platform: Platform): Promise<boolean> {
   const file = host.file(platform);
   const folder = dirname(file);
@@ -182,7 +187,7 @@ async function isSeen(path: string): Promise<boolean> {
   }
 }
 
-/** Returns whether a program can be started by its name, without a path. */
+/** Returns whether a program can be started by its name alone. */
 export async function programFound(
   program: string,
   { platform, environment }: Platform,
@@ -202,7 +207,7 @@ async function isStartable(file: string): Promise<boolean> {
     await access(file, constants.X_OK);
     return true;
   } catch {
-    // The reason does not matter: the program cannot be started.
+    // A file that cannot be read or does not exist cannot be started, so the reason does not matter.
     return false;
   }
 }

@@ -6,19 +6,19 @@ import { type Entry, type Fields, isFilledIn, tableOf } from "./entry.ts";
 import { HOSTS, type Host, programFound } from "./hosts.ts";
 import { commandLine, doctorLine } from "./settings.ts";
 
-/** An entry that is written, with its host and file. */
+/** An entry to write, with its host and file. */
 export interface Task {
   readonly host: Host;
   readonly file: string;
   readonly entry: Entry;
   readonly input: SettingsInput;
-  /** Whether anything of the host was found on this machine. */
+  /** Whether the host was found on this machine. */
   readonly found: boolean;
 }
 
 /**
- * Returns the person's next steps: what is still missing, the host, a check, and a first question to the agent. `keys`
- * are those that were just written.
+ * Returns the next steps for the person: what is still missing, restart of the host, a check, and a first question to
+ * the agent. `keys` were just written into the file.
  */
 export async function nextSteps(
   { host, file, entry, input, found }: Task,
@@ -33,14 +33,14 @@ export async function nextSteps(
   const own = await ownCommand(host, entry, input);
   const withKeys = names.length === 0 ? "" : ` (with ${names.join(" and ")} in the environment)`;
   return [
-    ...(found ? [] : [`Nothing of ${host.title} was found on this machine before: is it installed for this account?`]),
-    ...(added.length > 0 ? [`${file} now holds ${added.join(" and ")}, readable there.`] : []),
-    ...(kept.length > 0 ? [`${file} held ${kept.join(" and ")} before, and still does.`] : []),
+    ...(found ? [] : [`${host.title} was not found on this machine. Check that it is installed for this account.`]),
+    ...(added.length > 0 ? [`${file} now contains ${added.join(" and ")} as plain text.`] : []),
+    ...(kept.length > 0 ? [`${file} still contains ${kept.join(" and ")}, as before.`] : []),
     ...(referred.length > 0 ? [missing(host, file, referred, input)] : []),
     ...(host.trust === undefined ? [] : [host.trust]),
     ...(hasNoFolder(fields) ? [folderLine(wordOf(host), await usualFolders(input))] : []),
-    ...(own === undefined ? [] : [`${host.title}'s own command writes the same:\n${own}`]),
-    `Restart ${host.title}. This checks the same settings${withKeys}:\n${doctorLine(entry, fields, input.platform)}`,
+    ...(own === undefined ? [] : [`Alternatively, this command of ${host.title} writes the same entry:\n${own}`]),
+    `Restart ${host.title}. To check the same settings${withKeys}:\n${doctorLine(entry, fields, input.platform)}`,
     ...firstQuestion(env, names),
   ];
 }
@@ -49,29 +49,29 @@ function wordOf(host: Host): string {
   return Object.keys(HOSTS).find((word) => HOSTS[word] === host) ?? "HOST";
 }
 
-/** Returns the host's own command that writes the entry; undefined if it is not installed, or cannot write it. */
+/** Returns the host's own command that adds the entry; undefined if it is not installed or cannot do that. */
 async function ownCommand({ own }: Host, entry: Entry, input: SettingsInput): Promise<string | undefined> {
   const args = own?.add(entry);
   if (own === undefined || args === undefined || !(await programFound(own.program, input))) return undefined;
   return commandLine([own.program, ...args], input.platform);
 }
 
-/** Explains where the server's keys must come from before it can be used. */
+/** Explains where the host gets the server's keys from. */
 function missing(host: Host, file: string, referred: readonly string[], { environment }: SettingsInput): string {
   const keys = referred.join(" and ");
   const absent = referred.filter((variable) => (environment[variable] ?? "").trim() === "");
   const sentence = WHERE_KEYS_COME_FROM[host.keysFrom](keys, host.title, file);
   if (host.keysFrom !== "environment" || absent.length === 0) return sentence;
-  return `${sentence} Missing there now: ${absent.join(" and ")}; until it is set, each call says so.`;
+  return `${sentence} Not set here: ${absent.join(" and ")}. Until it is set there, every call reports that it is missing.`;
 }
 
 const WHERE_KEYS_COME_FROM = {
   environment: (keys, host) => `${host} takes ${keys} from the environment that it is started in.`,
   question: (keys, host) => `${host} asks for ${keys} when it first starts the server, and keeps the answer.`,
-  file: (keys, host, file) => `Now put ${keys} into ${file}: ${host} reads keys there.`,
+  file: (keys, host, file) => `Now write ${keys} into ${file}: ${host} reads keys from this file.`,
 } as const satisfies Record<Host["keysFrom"], (keys: string, host: string, file: string) => string>;
 
-/** Returns a first sentence for the agent. The service cannot list targetings, so one is named by its ID. */
+/** Returns a first question for the agent. It contains a targeting's ID, because the service cannot list targetings. */
 function firstQuestion(env: Fields, references: readonly string[]): readonly string[] {
   const isLive = (address: string, key: string): boolean =>
     isFilledIn(env[address]) && (isFilledIn(env[key]) || references.includes(key));
@@ -82,23 +82,25 @@ function firstQuestion(env: Fields, references: readonly string[]): readonly str
     return ['Then ask: "Which events can I send, and what does a purchase need?"'];
   }
   if (isFilledIn(env.TARGETING_MCP_SANDBOX_URL) || isFilledIn(env.TARGETING_MCP_MODE)) {
-    return ['It works against a sandbox. Then ask: "Create a targeting News with the options Sports and Weather."'];
+    return ['It uses a sandbox. Then ask: "Create a targeting News with the options Sports and Weather."'];
   }
   return [
-    "Nothing is missing to try it: it works against a sandbox with the data of a small shop. For the real service run " +
-      "this again with --targeting-api-url and --event-api-url.",
+    "You can try it now: it uses a sandbox with the data of a small shop. For the real service, run " +
+      "this command again with --targeting-api-url and --event-api-url.",
     'Then ask: "Which targetings are there, and what is in them?"',
   ];
 }
 
 const { variable, flag } = SETTINGS.allowedDirs;
 
-/** Returns whether a server with these fields may use no folder. */
 function hasNoFolder(fields: Fields): boolean {
   return !isFilledIn(tableOf(fields.env)?.[variable]);
 }
 
-/** Returns the settings with the folders that a person allows, if none are specified or in the entry. */
+/**
+ * Asks which folders files may be read from and saved in, unless the settings or the entry already name some. Returns
+ * the settings with these folders.
+ */
 export async function withFolders(
   input: SettingsInput,
   old: Fields | undefined,
@@ -114,7 +116,7 @@ export async function withFolders(
   return { ...input, flags: new Map([...input.flags, [flag, allowed.join(delimiter)]]) };
 }
 
-/** Returns the folders in which people usually store sheets, if they exist: downloads and documents. */
+/** Returns the folders where people usually keep spreadsheets (downloads and documents), if they exist. */
 async function usualFolders({ home, environment }: SettingsInput): Promise<readonly string[]> {
   const named = [environment.XDG_DOWNLOAD_DIR, environment.XDG_DOCUMENTS_DIR];
   const usual = ["Downloads", "Documents"].map((name, at) => named[at] || join(home, name));
@@ -126,12 +128,12 @@ async function isFolder(path: string): Promise<boolean> {
   try {
     return (await stat(path)).isDirectory();
   } catch {
-    // Inaccessible folders are not offered.
+    // A folder that cannot be accessed is not offered.
     return false;
   }
 }
 
-/** Returns the command that allows a folder later, by the word for the host. */
+/** Returns the command that allows folders later. `word` is the host on the command line. */
 function folderLine(word: string, folders: readonly string[]): string {
   const shown = folders.length === 0 ? "FOLDER" : folders.join(delimiter);
   return `No folder is allowed, so files cannot be read or saved. To allow some: targeting-mcp setup ${word} --allowed-dirs="${shown}"`;

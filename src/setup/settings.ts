@@ -7,7 +7,7 @@ import { bytesOf, isFileError, modeForOthers, textOf } from "./config-file.ts";
 import { type Entry, type Fields, isFilledIn, isReference, type Launch, tableOf, UnsafeChange } from "./entry.ts";
 import { HOSTS, type Host } from "./hosts.ts";
 
-/** Returns the entry for the given settings. Keys are only referred to. */
+/** Returns the entry for the given settings. It contains references to keys instead of their values. */
 export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry {
   const values: Record<string, string> = {};
   const references: Record<string, string> = {};
@@ -21,7 +21,7 @@ export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry
   return { ...launch, values, references };
 }
 
-/** Returns a text that means the same from any folder. */
+/** Returns the text of a setting with absolute paths, so that it is valid in every folder. */
 function writtenText({ form }: Setting<unknown>, text: string): string {
   if (form === path) return path.read(text) ?? text;
   if (form === seed) {
@@ -31,7 +31,7 @@ function writtenText({ form }: Setting<unknown>, text: string): string {
   return form === folders ? (folders.read(text) ?? []).join(delimiter) : text;
 }
 
-/** Returns whether a key is needed: the address of its API is given, and the key is not omitted on purpose. */
+/** Returns whether a key is needed: the address of its API is set, and sandbox mode is not. */
 function isNeeded(variable: string, input: SettingsInput): boolean {
   if (settingText(SETTINGS.mode, input)?.text === "sandbox") return false;
   const address = { TARGETING_API_KEY: SETTINGS.targetingApiUrl, EVENT_APP_KEY: SETTINGS.eventApiUrl };
@@ -39,7 +39,7 @@ function isNeeded(variable: string, input: SettingsInput): boolean {
   return settingText(address[variable], input) !== undefined;
 }
 
-/** Returns the given keys, by variable. */
+/** Returns the keys that are set, by variable. */
 export function givenKeys(input: SettingsInput): ReadonlyMap<string, string> {
   const keys = new Map<string, string>();
   for (const setting of SETTING_LIST) {
@@ -49,7 +49,7 @@ export function givenKeys(input: SettingsInput): ReadonlyMap<string, string> {
   return keys;
 }
 
-/** Returns the variables of keys whose values are in the fields themselves. */
+/** Returns the variables of keys whose values are written in the fields. */
 export function keysHeld(fields: Fields): readonly string[] {
   const env = tableOf(fields.env) ?? {};
   return SETTING_LIST.flatMap(({ variable, secret }) => {
@@ -58,10 +58,12 @@ export function keysHeld(fields: Fields): readonly string[] {
   });
 }
 
-/** A placeholder for a key that only the host knows, long enough for every kind of key. */
+/** Stands in for a key that only the host knows. It is long enough for every kind of key. */
 const SOME_KEY = "A".repeat(44);
 
-/** Throws the SettingsError of a server that is started with these fields, if it would not start. */
+/**
+ * Checks the settings as the server would at its start. Throws a SettingsError if it would not start with these fields.
+ */
 export function checkAsServer(fields: Fields, { references }: Entry, input: SettingsInput): void {
   const keys = givenKeys(input);
   const secrets = SETTING_LIST.filter(({ secret }) => secret).map(({ variable }) => variable);
@@ -77,7 +79,7 @@ export function checkAsServer(fields: Fields, { references }: Entry, input: Sett
   routesOf(settingsFrom({ ...input, flags: new Map(), environment }));
 }
 
-/** Returns the command that checks a server with these fields as the host starts it. */
+/** Returns the command that checks the server's settings in the way in which the host starts it. */
 export function doctorLine({ command, args }: Entry, fields: Fields, platform: NodeJS.Platform): string {
   const env = tableOf(fields.env) ?? {};
   const flags = SETTING_LIST.flatMap(({ variable, flag, secret }) => {
@@ -87,7 +89,7 @@ export function doctorLine({ command, args }: Entry, fields: Fields, platform: N
   return commandLine([command, ...args, "doctor", ...flags], platform);
 }
 
-/** Words as a command line for the usual shell of a platform. */
+/** Returns words as a command line for the usual shell of a platform. */
 export function commandLine(words: readonly string[], platform: NodeJS.Platform): string {
   return words.map((word) => quoted(word, platform)).join(" ");
 }
@@ -98,16 +100,15 @@ function quoted(word: string, platform: NodeJS.Platform): string {
   return platform === "win32" ? `"${word}"` : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** A configuration file of a host that contains keys of this server, and that others can read. */
+/** A host's configuration file with keys of this server that other users can read. */
 interface OpenFile {
-  /** The name of the host. */
   readonly title: string;
   readonly found: string;
   /** The command that makes the file private. */
   readonly remedy: string;
 }
 
-/** The configuration files of hosts that contain keys of this server, and that others than their owner can read. */
+/** Returns the configuration files of hosts that contain keys of this server and that other users can read. */
 export async function openHostFiles(platform: Platform): Promise<readonly OpenFile[]> {
   const found: OpenFile[] = [];
   for (const { title, file: fileOf, list } of Object.values(HOSTS)) {
@@ -121,14 +122,14 @@ export async function openHostFiles(platform: Platform): Promise<readonly OpenFi
       const remedy = commandLine(["chmod", "600", file], platform.platform);
       found.push({ title, found: openWords(file, held, mode), remedy });
     } catch (thrown) {
-      // `setup` reports files that this program cannot read.
+      // A file that cannot be read is reported by `setup`, not here.
       if (!(thrown instanceof UnsafeChange || isFileError(thrown))) throw thrown;
     }
   }
   return found;
 }
 
-/** Describes a file that contains keys and is readable by others. */
+/** Describes a file that contains keys and that other users can read. */
 export function openWords(file: string, held: readonly string[], mode: number): string {
-  return `${file} holds ${held.join(" and ")}, and is open to others (mode ${mode.toString(8)})`;
+  return `${file} contains ${held.join(" and ")}, and other users can read it (mode ${mode.toString(8)})`;
 }

@@ -23,21 +23,21 @@ import { HOSTS, type Host, hostsFound, isHere, OTHER_WORDS } from "./hosts.ts";
 import { nextSteps, type Task, withFolders } from "./next-steps.ts";
 import { checkAsServer, commandLine, entryOf, givenKeys, keysHeld, openWords } from "./settings.ts";
 
-/** The exit code that a shell expects of a program that Ctrl-C ended. */
+/** The exit code that shells expect after Ctrl-C. */
 const INTERRUPTED_CODE = 130;
 
-/** How setup interacts with the person. */
+/** How setup communicates with the person. */
 interface Person {
   readonly say: (text: string) => void;
-  /** Asks a question; undefined if no person can answer. */
+  /** Asks a yes-or-no question. Undefined if there is no terminal. */
   readonly ask: ((question: string) => Promise<boolean>) | undefined;
-  /** The person has agreed to everything except keys. */
+  /** The person has agreed to all questions, except those about keys (`--yes`). */
   readonly agreed: boolean;
-  /** How a host starts the running command. */
+  /** The command with which hosts start this server. */
   readonly launch: Launch;
 }
 
-/** Writes this server into a host's configuration as the command line says. Returns the exit code. */
+/** Adds this server to a host's configuration, or removes it, as the command line says. Returns the exit code. */
 export async function runSetup(line: CommandLine): Promise<number> {
   const agreed = isOn(line, "yes");
   const isRemoval = isOn(line, "remove");
@@ -59,15 +59,15 @@ export async function runSetup(line: CommandLine): Promise<number> {
 }
 
 /**
- * Shows how the host's configuration would change, and changes it if the person agrees. A copy of the previous file is
- * kept beside it. Given settings are written too, keys only after a question. Returns the exit code: 1 if nothing was
- * written because nobody agreed. Throws a SettingsError if the host is unknown, its file cannot be changed, or the
- * server would not start with the settings.
+ * Shows how the host's configuration would change, and changes it if the person agrees. A backup of the file is written
+ * next to it. The entry gets all settings that were given; keys only after a question. Returns the exit code: 1 if the
+ * person did not agree. Throws a SettingsError if the host is unknown, if its file cannot be changed, or if the server
+ * would not start with these settings.
  */
 export async function setUp(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
   const host = await hostOf(word, input);
   const file = await fileOf(host, input);
-  // Only a note: the host may be installed later, or in another place.
+  // A missing host is no error: it may be installed later, or in another place.
   const found = await isHere(host, input);
   const byHand = (): string => {
     const entry = entryOf(host, input, person.launch);
@@ -81,14 +81,14 @@ export async function setUp(word: string | undefined, input: SettingsInput, pers
     while (true) {
       const code = await change({ host, file: target, entry, input: asked, found }, person);
       if (code !== undefined) return code;
-      person.say(`${file} has changed in the meantime, so nothing was written.`);
+      person.say(`Another program has changed ${file}, so nothing was written yet. The new change:`);
     }
   });
 }
 
 /**
- * Shows this server's entry in the host's configuration, and removes it if the person agrees. Returns the exit code and
- * throws like `setUp`.
+ * Shows this server's entry in the host's configuration, and removes it if the person agrees. Returns the exit code.
+ * Throws a SettingsError as `setUp` does.
  */
 export async function remove(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
   const host = await hostOf(word, input);
@@ -100,7 +100,8 @@ export async function remove(word: string | undefined, input: SettingsInput, per
 }
 
 /**
- * Works with the file at a path. Throws a SettingsError that says what to do `byHand` if the file cannot be changed.
+ * Runs a change of the file. If the file cannot be changed safely, throws a SettingsError with the reason and with the
+ * text from `byHand`, which explains how to change the file by hand.
  */
 async function changeSafely(
   file: string,
@@ -116,9 +117,9 @@ async function changeSafely(
 }
 
 /**
- * Shows this server's entry in a host's file, and removes it if the person agrees. A copy of the previous file is kept
- * beside it. Returns the exit code: 1 if nothing was removed because nobody agreed. Throws an UnsafeChange if the file
- * cannot be changed safely.
+ * Shows this server's entry in a host's file, and removes it if the person agrees. A backup of the file is written next
+ * to it. Returns the exit code: 1 if the person did not agree. Throws an UnsafeChange if the file cannot be changed
+ * safely.
  */
 async function takeOut(host: Host, file: string, input: SettingsInput, person: Person): Promise<number> {
   const { text: redacted } = redactorFor([...givenKeys(input).values()]);
@@ -133,7 +134,7 @@ async function takeOut(host: Host, file: string, input: SettingsInput, person: P
     await checkWritable(file);
     const after = host.list.without(content);
     person.say(`${host.title}: ${file}\n\n${redacted(linesChanged(host.list, { old }, person.launch.args))}\n`);
-    if (!person.agreed && (await person.ask?.("Take this out?")) !== true) {
+    if (!person.agreed && (await person.ask?.("Remove this?")) !== true) {
       person.say(undone(person, "Nothing was removed", "removes it without asking"));
       await reportOpen(file, keysHeld(old), person);
       return 1;
@@ -142,15 +143,15 @@ async function takeOut(host: Host, file: string, input: SettingsInput, person: P
     if (exchanged.done) {
       const held = keysHeld(old);
       const keys =
-        held.length === 0 ? "" : `, which still holds ${held.join(" and ")}: delete it when you no longer need it`;
-      person.say(`Removed. Backup of the file: ${exchanged.kept}${keys}\nRestart ${host.title}.`);
+        held.length === 0 ? "" : `, which still contains ${held.join(" and ")}. Delete it when you no longer need it`;
+      person.say(`Removed. Backup of the file: ${exchanged.kept}${keys}.\nRestart ${host.title}.`);
       return 0;
     }
-    person.say(`${file} has changed in the meantime, so nothing was removed.`);
+    person.say(`Another program has changed ${file}, so nothing was removed yet. The new change:`);
   }
 }
 
-/** Returns the location of the host's list on this machine. */
+/** Returns the path of the host's list on this machine. */
 async function fileOf(host: Host, input: SettingsInput): Promise<string> {
   const instead = host.instead?.(input);
   return instead !== undefined && (await isThere(dirname(instead))) ? instead : host.file(input);
@@ -165,10 +166,13 @@ async function hostOf(given: string | undefined, input: SettingsInput): Promise<
     throw new SettingsError(`there is no host ${JSON.stringify(word)}; ${didYouMean(word, all, "hosts")}`);
   const found = await hostsFound(input);
   const here = found.length === 0 ? "none was found on this machine" : `found on this machine: ${found.join(", ")}`;
-  throw new SettingsError(`setup needs a host; the hosts are ${all.join(", ")}; ${here}`);
+  throw new SettingsError(`setup needs a host. The hosts are ${all.join(", ")}; ${here}`);
 }
 
-/** Shows, asks and writes. Returns the exit code; undefined if the file changed while the person was asked. */
+/**
+ * Shows the change, asks and writes. Returns the exit code; undefined if the file was changed by another program
+ * meanwhile.
+ */
 async function change(task: Task, person: Person): Promise<number | undefined> {
   const { host, file, entry, input } = task;
   const bytes = await bytesOf(file);
@@ -199,7 +203,7 @@ async function change(task: Task, person: Person): Promise<number | undefined> {
   const mode = held.length > 0 ? await modeForOthers(file) : undefined;
   if (mode !== undefined) {
     person.say(
-      `${file} is open to others (${octal(mode)}), and will hold ${held.join(" and ")}: only you will be able to read it.`,
+      `${file} will contain ${held.join(" and ")}. Others can read it now (${octal(mode)}); afterwards, only you can.`,
     );
   }
   const names = Object.keys(keys).join(" and ");
@@ -211,12 +215,12 @@ async function change(task: Task, person: Person): Promise<number | undefined> {
   }
   const exchanged = await exchange(file, { before: bytes, after, isPrivate: held.length > 0 });
   if (!exchanged.done) return undefined;
-  person.say(`Written.${exchanged.kept === undefined ? "" : ` The file as it was: ${exchanged.kept}`}`);
+  person.say(`Written.${exchanged.kept === undefined ? "" : ` Backup of the file: ${exchanged.kept}`}`);
   for (const line of await nextSteps(task, fields, keys)) person.say(line);
   return 0;
 }
 
-/** Reports an unchanged file that contains keys and is readable by others, with the command that makes it private. */
+/** If an unchanged file contains keys and others can read it, reports this with the command that makes it private. */
 async function reportOpen(file: string, held: readonly string[], person: Person): Promise<void> {
   const mode = held.length > 0 ? await modeForOthers(file) : undefined;
   if (mode === undefined) return;
@@ -228,7 +232,10 @@ function makePrivateLine(file: string): string {
   return commandLine(["chmod", "600", file], process.platform);
 }
 
-/** Makes an otherwise unchanged file with keys private. Returns the exit code. */
+/**
+ * If a file with an unchanged entry contains keys and others can read it, offers to make it private. Returns the exit
+ * code.
+ */
 async function keepPrivate(file: string, held: readonly string[], person: Person): Promise<number> {
   const mode = held.length > 0 ? await modeForOthers(file) : undefined;
   if (mode === undefined) return 0;
@@ -242,26 +249,25 @@ async function keepPrivate(file: string, held: readonly string[], person: Person
   return 0;
 }
 
-/** Permissions in the octal notation of `chmod`. */
 function octal(mode: number): string {
   return `mode ${mode.toString(8)}`;
 }
 
-/** Returns the keys that the person wants in the file. `env` is its content without them. */
+/** Asks which keys to write into the file, and returns them. `env` has the entry's present values. */
 async function keysToWrite({ file, input }: Task, person: Person, env: Fields): Promise<Entry["values"]> {
   const keys: Record<string, string> = {};
   for (const [variable, key] of givenKeys(input)) {
     const held = env[variable];
     if (held === key) continue;
     const question = isFilledIn(held)
-      ? `${file} has another value of ${variable}. Replace it with the value of your environment?`
-      : `Write the value of ${variable} into ${file}, readable there?`;
+      ? `${file} has a different value for ${variable}. Replace it with the value from your environment?`
+      : `Write the value of ${variable} into ${file}, as plain text?`;
     if ((await person.ask?.(question)) === true) keys[variable] = key;
   }
   return keys;
 }
 
-/** Returns the message if nothing was done because nobody agreed: why nobody could be asked, and what `--yes` does. */
+/** Describes that nothing was done: because the person did not agree, or because there is no terminal to ask. */
 function undone({ ask }: Person, what: string, withYes: string): string {
-  return ask === undefined ? `${what}: there is no terminal to ask on. --yes ${withYes}.` : `${what}.`;
+  return ask === undefined ? `${what}: there is no terminal for the question. --yes ${withYes}.` : `${what}.`;
 }

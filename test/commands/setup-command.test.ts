@@ -28,7 +28,7 @@ describe("questions", () => {
     writeFileSync(place.file, meanwhile);
     expect(await again.answer("Write this?", "y")).not.toContain('"old"');
     const shown = await again.answer("Write this?", "y");
-    expect(shown).toContain("has changed in the meantime");
+    expect(shown).toContain("Another program has changed");
     expect(shown).toContain('-       "command": "old"');
     expect(await again.exited).toBe(0);
     expect(JSON.parse(place.text())).toMatchObject({ account: "signed in" });
@@ -38,8 +38,8 @@ describe("questions", () => {
   });
 
   test.each([
-    [[], "Nothing was written: there is no terminal to ask on. --yes writes without asking, and without keys."],
-    [["--remove"], "Nothing was removed: there is no terminal to ask on. --yes removes it without asking."],
+    [[], "Nothing was written: there is no terminal for the question. --yes writes without asking, and without keys."],
+    [["--remove"], "Nothing was removed: there is no terminal for the question. --yes removes it without asking."],
   ])("without a terminal nobody is asked, which is said: setup cursor %j", async (args, sentence) => {
     const before = '{"mcpServers":{"targeting":{"command":"old"}}}';
     const place = home(before);
@@ -64,7 +64,7 @@ describe("questions", () => {
     await command.answer("Write this, with the value of TARGETING_API_KEY?", "yes");
     expect(await command.exited).toBe(0);
     expect(place.entry().env).toEqual({ ...ADDRESS, ...KEY });
-    expect(command.said()).toContain("now holds TARGETING_API_KEY, readable there");
+    expect(command.said()).toContain("now contains TARGETING_API_KEY as plain text");
 
     const same = ask(place, { ...ADDRESS, ...KEY });
     expect(await same.exited).toBe(0);
@@ -79,11 +79,11 @@ describe("questions", () => {
     const env = { TARGETING_API_KEY: 'old"secret' };
     const place = home(JSON.stringify({ mcpServers: { targeting: { command: "old", env } } }));
     const command = ask(place, { ...ADDRESS, ...KEY });
-    await command.answer("has another value of TARGETING_API_KEY", answer);
+    await command.answer("has a different value for TARGETING_API_KEY", answer);
     await command.answer("Write this", "y");
     expect(await command.exited).toBe(0);
     expect(place.entry().env).toEqual({ ...ADDRESS, TARGETING_API_KEY: expected });
-    const words = answer === "y" ? "now holds TARGETING_API_KEY" : "held TARGETING_API_KEY before, and still does";
+    const words = answer === "y" ? "now contains TARGETING_API_KEY" : "still contains TARGETING_API_KEY, as before";
     expect(command.said()).toContain(words);
     expect(command.said()).not.toContain("secret");
   });

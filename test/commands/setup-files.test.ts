@@ -116,7 +116,7 @@ describe("each host can read what is left, by its own parser", () => {
       const { code, stderr } = await runCommand(["setup", host, "--yes"], place.environment);
       if (hasComments && !readsComments) {
         expect({ code, text: place.text() }).toEqual({ code: 2, text: content });
-        expect(stderr).toMatch(/it has a comment \(line 2\), and Claude (Desktop|Code) cannot read files with/);
+        expect(stderr).toMatch(/it has a comment \(line 2\), but Claude (Desktop|Code) cannot read files with/);
         continue;
       }
       expect({ code, said: stderr }).toEqual({ code: 0, said: "" });
@@ -136,7 +136,7 @@ test.runIf(ON_POSIX)("a key in a file that others can read is reported, with the
   const place = home(JSON.stringify({ mcpServers: { targeting: entry } }));
   chmodSync(place.file, 0o644);
   const asked = await runCommand(["setup", "cursor"], place.environment);
-  const line = `${place.file} holds TARGETING_API_KEY, and is open to others (mode 644): chmod 600 ${place.file}`;
+  const line = `${place.file} contains TARGETING_API_KEY, and other users can read it (mode 644): chmod 600 ${place.file}`;
   expect(asked).toMatchObject({ code: 1, text: expect.stringContaining(line) });
   const doctor = () =>
     runCommand(["doctor", "--json"], { ...place.environment, TARGETING_MCP_STATE_DIR: `${place.file}-no` });
@@ -145,7 +145,7 @@ test.runIf(ON_POSIX)("a key in a file that others can read is reported, with the
   expect(JSON.parse(text).checks).toContainEqual({
     about: "Cursor",
     state: "problem",
-    found: `${place.file} holds TARGETING_API_KEY, and is open to others (mode 644)`,
+    found: `${place.file} contains TARGETING_API_KEY, and other users can read it (mode 644)`,
     remedy: `chmod 600 ${place.file}`,
   });
   chmodSync(place.file, 0o600);
@@ -223,7 +223,7 @@ describe.runIf(ON_POSIX)("a file that holds a key is its owner's alone", () => {
     await command.answer("Write the value", "y");
     const said = await command.answer("Write this, with the value of TARGETING_API_KEY?", "y");
     expect(said).toContain(
-      "is open to others (mode 644), and will hold TARGETING_API_KEY: only you will be able to read it.",
+      "will contain TARGETING_API_KEY. Others can read it now (mode 644); afterwards, only you can.",
     );
     expect(await command.exited).toBe(0);
     expect(place.entry().env).toMatchObject(KEY);
@@ -238,7 +238,7 @@ describe.runIf(ON_POSIX)("a file that holds a key is its owner's alone", () => {
     chmodSync(place.file, 0o664);
     const { code, said } = await run(place, ["--read-only"], ADDRESS);
     expect(code).toBe(0);
-    expect(said).toContain("is open to others (mode 664), and will hold TARGETING_API_KEY");
+    expect(said).toContain("will contain TARGETING_API_KEY. Others can read it now (mode 664)");
     expect(place.entry().env.TARGETING_API_KEY).toBe(key);
     expect({ file: modeOf(place.file), copies: copies(place) }).toEqual({ file: 0o600, copies: [0o600] });
   });
@@ -249,7 +249,7 @@ describe.runIf(ON_POSIX)("a file that holds a key is its owner's alone", () => {
     chmodSync(place.file, 0o644);
     const command = startInTerminal(["setup", "cursor"], { ...place.environment, ...ADDRESS });
     const said = await command.answer("Make it readable by you only?", "n");
-    expect(said).toContain("holds TARGETING_API_KEY, and is open to others (mode 644)");
+    expect(said).toContain("contains TARGETING_API_KEY, and other users can read it (mode 644)");
     expect({ code: await command.exited, mode: modeOf(place.file) }).toEqual({ code: 1, mode: 0o644 });
     const again = await run(place, [], ADDRESS);
     expect(again).toMatchObject({ code: 0, said: expect.stringContaining("can now be read by you only") });

@@ -51,7 +51,7 @@ describe("what setup put in, --remove takes out, and nothing else", () => {
     const place = home(before, "codex");
     expect(await run(place, ["--remove"])).toMatchObject({
       code: 2,
-      refused: expect.stringContaining("not written as a table of its own. Remove the entry by hand"),
+      refused: expect.stringContaining("must be written as a separate table. Remove the entry by hand"),
     });
     expect(place.text()).toBe(before);
   });
@@ -67,18 +67,18 @@ test("it asks first, shows no key, and says that the copy still holds one", asyn
   const place = home(before);
   expect((await run({ ...place, environment: place.environment }, [])).code).toBe(2);
   const no = startInTerminal(["setup", "cursor", "--remove"], place.environment);
-  await no.answer("Take this out?", "n");
+  await no.answer("Remove this?", "n");
   expect(await no.exited).toBe(1);
   expect(place.text()).toBe(before);
 
   const yes = startInTerminal(["setup", "cursor", "--remove"], place.environment);
-  await yes.until("Take this out?");
+  await yes.until("Remove this?");
   writeFileSync(place.file, before.replace("other", "another"));
-  await yes.answer("Take this out?", "y");
-  await yes.answer("Take this out?", "y");
+  await yes.answer("Remove this?", "y");
+  await yes.answer("Remove this?", "y");
   expect(await yes.exited).toBe(0);
-  expect(yes.said()).toContain("has changed in the meantime");
-  expect(yes.said()).toContain("which still holds TARGETING_API_KEY");
+  expect(yes.said()).toContain("Another program has changed");
+  expect(yes.said()).toContain("which still contains TARGETING_API_KEY");
   expect(yes.said()).not.toContain("secret");
   expect(JSON.parse(readFileSync(place.file, "utf8"))).toEqual({ mcpServers: { another: {} } });
   expect(place.backup()).toContain("the-secret-key");

@@ -59,9 +59,9 @@ test.each([
 });
 
 test.each([
-  ['[mcp_servers]\ntargeting = { command = "x" }\n', "not written as a table of its own"],
-  ['[mcp_servers]\n"targeting".command = "x"\n', "not written as a table of its own"],
-  ['"mcp_servers" = { other = { command = "x" } }\n', "not written as tables"],
+  ['[mcp_servers]\ntargeting = { command = "x" }\n', "must be written as a separate table"],
+  ['[mcp_servers]\n"targeting".command = "x"\n', "must be written as a separate table"],
+  ['"mcp_servers" = { other = { command = "x" } }\n', "must be written as tables"],
   ["mcp_servers = 5\n", "is not an object"],
   ["[[mcp_servers]]\n", "is not an object"],
   ["broken = [\n", "not valid TOML"],

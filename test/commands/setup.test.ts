@@ -174,7 +174,7 @@ describe("keys", () => {
 
   test("a host that fills in no references: the person is told to", async () => {
     const { said } = await setup({ host: "claude-desktop", environment: ADDRESS, agreed: true });
-    expect(said).toContain("Now put TARGETING_API_KEY into");
+    expect(said).toContain("Now write TARGETING_API_KEY into");
   });
 
   test("a host that asks for keys gets its questions, each once", async () => {
@@ -238,8 +238,8 @@ describe("what is there already", () => {
     ["cursor", "[]", "one JSON object"],
     ["cursor", '{"mcpServers": 5}', "is not an object"],
     ["vscode", '{"inputs": {}}', "not a list of objects"],
-    ["codex", 'mcp_servers.targeting.command = "other"\n', "not written as a table of its own"],
-    ["codex", 'mcp_servers = { other = { command = "other" } }\n', "not written as tables"],
+    ["codex", 'mcp_servers.targeting.command = "other"\n', "must be written as a separate table"],
+    ["codex", 'mcp_servers = { other = { command = "other" } }\n', "must be written as tables"],
   ] as const)("%s with %j is left alone, and the entry is shown", async (host, content, why) => {
     const refused = setup({ host, before: content, environment: { ...ADDRESSES, ...KEYS }, agreed: true });
     await expect(refused).rejects.toThrow(SettingsError);
@@ -257,7 +257,7 @@ test("paths are written as they are understood here; what the server would not t
 
 describe("the command", () => {
   test.each([
-    [[], "setup needs a host; the hosts are claude-desktop, claude-code, vscode, cursor, codex, gemini; "],
+    [[], "setup needs a host. The hosts are claude-desktop, claude-code, vscode, cursor, codex, gemini; "],
     [["emacs"], 'there is no host "emacs"'],
     [["cursor", "more"], "unexpected argument"],
   ])("%j", async (args, sentence) => {
@@ -277,20 +277,22 @@ describe("what is told at the end", () => {
     const fresh = mkdtempSync(join(tmpdir(), "targeting-mcp-home-"));
     expect(await runCommand(["setup", "cursor", "--yes"], { HOME: fresh, USERPROFILE: fresh })).toMatchObject({
       code: 0,
-      text: expect.stringContaining("Nothing of Cursor was found on this machine before"),
+      text: expect.stringContaining("Cursor was not found on this machine"),
     });
   });
 
   test("nothing set: nothing is missing to try it, and what to ask", async () => {
     const { said } = await setup({ host: "gemini", agreed: true });
-    expect(said).toContain("Nothing is missing to try it: it works against a sandbox with the data of a small shop");
+    expect(said).toContain("You can try it now: it uses a sandbox with the data of a small shop");
     expect(said).toContain('Then ask: "Which targetings are there, and what is in them?"');
     expect(said).toContain("starts no server in a folder that it does not trust");
   });
 
   test("an address whose key is nowhere: what is missing, and where", async () => {
     const { said } = await setup({ host: "cursor", environment: ADDRESS, agreed: true });
-    expect(said).toContain("Missing there now: TARGETING_API_KEY; until it is set, each call says so.");
+    expect(said).toContain(
+      "Not set here: TARGETING_API_KEY. Until it is set there, every call reports that it is missing.",
+    );
     expect(said).toContain('Then ask: "What is in the targeting 01…?"');
     const given = await setup({ host: "cursor", environment: { ...ADDRESSES, ...KEYS }, agreed: true });
     expect(given.said).not.toContain("Missing");

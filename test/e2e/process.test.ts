@@ -202,9 +202,9 @@ describe("a sandbox that cannot be served says what to do", () => {
     const { url } = await startStub(() => () => undefined);
     const { port } = new URL(url);
     expect(await refused("--port", port)).toMatch(
-      new RegExp(`^targeting-mcp: cannot listen on 127\\.0\\.0\\.1, port ${port} .*EADDRINUSE.*--port\\n$`),
+      new RegExp(`^targeting-mcp: cannot listen on 127\\.0\\.0\\.1, port ${port} .*EADDRINUSE.*--host or --port\\n$`),
     );
-    expect(await refused("--host", "192.0.2.1")).toMatch(/^targeting-mcp: cannot listen on .*--host and --port\n$/);
+    expect(await refused("--host", "192.0.2.1")).toMatch(/^targeting-mcp: cannot listen on .*--host or --port\n$/);
   });
 
   test("a data file that holds something else", async () => {
