@@ -11,12 +11,12 @@ import { actOnRun, useDetail } from "./requests.ts";
 import { changeShares, Kinds, onlyNameOf, Requester, ShortRequester, Status, Title, totalOf } from "./run-words.tsx";
 import { isConnected, MAX_ROWS, route, runs, set, waitingRuns } from "./state.ts";
 
-/** The maximum number of runs in the queue. More runs are shown once these are decided and the page is loaded again. */
+/** The maximum number of runs in the queue. The others appear after these are decided and the page is reloaded. */
 const MAX_RUNS = MAX_ROWS / 5;
 
 /**
- * Shows the queue of runs that wait for an approval, with the chosen run in a pane. A decided run keeps its place in
- * the queue, and new runs are added below, so that no other run moves under the pointer.
+ * Shows the queue of runs that wait for approval, and the chosen run in a pane. A decided run keeps its place, and new
+ * runs are added at the end, so that no run moves under the pointer.
  */
 export function Approvals() {
   const queue = useRef(new Map<string, RunRow>());
@@ -27,13 +27,13 @@ export function Approvals() {
   }
   const shown = [...queue.current].flatMap(([runId, run]): readonly Decided[] => {
     const now = runs.value.get(runId);
-    // A run that is approved elsewhere leaves the queue when it no longer waits.
+    // A run that is approved elsewhere leaves the queue when it is decided.
     if (run.waiting?.elsewhere && now?.status !== "needs_confirmation") return [];
     return [{ run, now }];
   });
   const more = all.filter(({ runId }) => !queue.current.has(runId)).length;
   const { id } = route.value;
-  // The first run stays chosen when it is decided, so the pane changes only if the person chooses another run.
+  // A chosen run stays chosen after the decision. The pane changes only if the person chooses another run.
   if (id !== undefined) chosen.current = id;
   else if (!shown.some(({ run }) => run.runId === chosen.current)) chosen.current = shown[0]?.run.runId;
   const one = shown.find(({ run }) => run.runId === chosen.current);
@@ -98,7 +98,10 @@ function NothingWaits() {
   );
 }
 
-/** The pane if the address names a run that does not wait, e.g. because it was decided before the page was loaded. */
+/**
+ * Shown if the address names a run that does not wait for approval, e.g. because it was decided before the page was
+ * loaded.
+ */
 function Elsewhere({ id = "" }: { readonly id: string | undefined }) {
   const run = runs.value.get(id);
   return (
@@ -118,16 +121,18 @@ const ELSEWHERE = {
 } as const;
 const NOT_CONNECTED = "This page has lost its server, so nothing can be decided here.";
 
-/** A run in its state while it waited, and its current row; undefined if the run is no longer stored. */
+/**
+ * A run as it was while it waited for approval (`run`), and as it is now (`now`; undefined if it is no longer stored).
+ */
 export interface Decided {
   readonly run: RunRow;
   readonly now: RunRow | undefined;
 }
 
-/** The tools with plans. A plan can skip objects that have changed since it was made. */
+/** The tools that apply plans. A plan can skip objects that have changed since it was made. */
 const PLANS: ReadonlySet<string> = new Set(["apply_plan", "plan_targeting", "undo_run"]);
 
-/** Shows everything that a person needs to decide on a run. The buttons stay visible. */
+/** Shows everything that a person needs to decide on a run. The buttons are always visible. */
 export function Decision({ run, now }: Decided) {
   const { runId, waiting, startedAt } = run;
   const list = useSignal<ChangeList | undefined>(undefined);
@@ -182,14 +187,14 @@ export function Decision({ run, now }: Decided) {
   );
 }
 
-/** Says that nobody knows which campaigns use what is deleted. */
+/** Returns the note that the person must check which campaigns use the objects to delete. */
 function campaignsNote({ count, what }: NonNullable<Waiting["magnitude"]>): string {
   const [, noun = "options"] = /^[\d,]+ (\w+)$/.exec(what) ?? [];
   const these = `${count === 1 ? "this" : "these"} ${noun}`;
   return `The API does not say which campaigns use ${these}: check in the console before you approve.`;
 }
 
-/** Shows the outcome of a run that no longer waits, with the undo button. */
+/** Shows the outcome of a run that was decided, with the undo button. */
 function Over({ now }: Pick<Decided, "now">) {
   if (now === undefined) return <p class="warning">This run is no longer stored.</p>;
   return (
@@ -201,7 +206,7 @@ function Over({ now }: Pick<Decided, "now">) {
   );
 }
 
-/** Plans the undo of a run. The new run then waits for an approval. */
+/** Shows the button that plans the undo of a run. The undo then needs approval. */
 export function UndoButton({ run }: { readonly run: RunRow }) {
   if (!run.actions.includes("undo")) return null;
   const why = run.disabled?.undo;
@@ -243,11 +248,11 @@ function Figures({ waiting, removed = 0, isRead }: FiguresProps) {
 interface FiguresProps {
   readonly waiting: Waiting;
   readonly removed: number | undefined;
-  /** Whether all that the run changes has been read. Until then it cannot be approved. */
+  /** Whether all changes have been read from the service. Until then, the run cannot be approved. */
   readonly isRead: boolean;
 }
 
-/** Returns whether there are several kinds of changes. */
+/** Returns whether the run makes several kinds of changes. */
 function hasKinds({ counts: { created, changed, deleted } }: Waiting): boolean {
   return Math.max(created, changed, deleted) < created + changed + deleted;
 }
@@ -326,7 +331,7 @@ function ApprovalObstacles({ run: { runId, disabled = {} }, waiting, isRead }: F
 
 const whyOf = (runId: string): string => `why-${runId}`;
 
-/** Asks for confirmation of a decision that a key started. The decision applies to the named run. */
+/** Asks the person to confirm a decision that they started by a key. It applies only to the run that is shown. */
 function Confirm({ run, act, typed }: { readonly run: RunRow; readonly act: string; readonly typed: string }) {
   const action = asking.value;
   if (action === undefined) return null;

@@ -1,8 +1,6 @@
-// JSON-RPC with the host that shows this document as a view (MCP Apps, 2026-01-26).
+// JSON-RPC with the host that embeds this document as a view (MCP Apps, 2026-01-26).
 
-/**
- * The parameters of the host's messages: its colour theme, and the result of the tool call that this view belongs to.
- */
+/** The parameters of the host's messages: its colour theme, and the result of the tool call that opened this view. */
 interface HostParams {
   readonly theme?: "light" | "dark";
   readonly content?: readonly { readonly text?: string }[];
@@ -23,14 +21,14 @@ interface Message {
   readonly error?: { readonly message: string };
 }
 
-/** The view's handlers of the host's messages, by method. */
+/** The handlers of the host's messages, by method. */
 type HostHandlers = Readonly<Record<string, (params: HostParams) => void>>;
 
 const waiting = new Map<number, (answer: Message) => void>();
 let last = 0;
 
 function post(message: object): void {
-  // A view does not know its host's origin, so any origin is accepted. Its parent is always the host.
+  // A view does not know the origin of its host. The message goes only to its parent, which is the host.
   parent.postMessage({ jsonrpc: "2.0", ...message }, "*");
 }
 
@@ -49,7 +47,7 @@ export function callTool(name: string, args: object): Promise<ToolResult> {
   return request("tools/call", { name, arguments: args });
 }
 
-/** Starts the connection. From then on, the host is notified of the view's height. */
+/** Connects to the host, and from then on reports the height of the view. */
 export async function connectToHost(hears: HostHandlers): Promise<void> {
   addEventListener("message", ({ source, data }: MessageEvent<Message | null>) => {
     if (source !== parent || data?.jsonrpc !== "2.0") return;

@@ -6,15 +6,15 @@ import { counted, diffWords, number } from "./plain-words.ts";
 import { runPath, SEARCH_AFTER_MS, save, useRead } from "./requests.ts";
 import { narrows, set } from "./state.ts";
 
-/** The number of rows at first and per page. */
+/** The number of rows that are shown at first, and later per page. */
 const FIRST_ROWS = 20;
 const ROWS = 100;
-/** How long the page waits before it reads a list again that is not complete, in milliseconds. */
+/** The pause before an incomplete list is read again, in milliseconds. */
 const AGAIN_MS = 1000;
 
 type Kind = "" | ChangeRow["kind"];
 
-/** Shows the changes of a run: both sides of each object in the targeting's order, with pages and a search. */
+/** Shows the changes of a run before and after, in the order of the targeting, with pages and a search. */
 export function Changes({ runId, version, title, isRunning, isWaiting, deletes, shown }: ChangesProps) {
   const search = useSignal("");
   const kind = useSignal<Kind>("");
@@ -39,7 +39,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, deletes, 
   const { rows, total, counts, unchanged, findsNames = false, isReading = false } = list.value;
   const all = counts.created + counts.changed + counts.deleted;
   const kinds = KINDS.filter(({ name }) => counts[name] > 0);
-  // A targeting is listed before its options, which the heading counts without it.
+  // The list may start with the targeting itself. The heading counts only the options.
   const itself = all > 1 && kinds.length === 1 && rows[0]?.before?.says === "the targeting itself" ? 1 : 0;
   const where = findsNames || isReading ? "names" : "names and Context IDs";
   if (all === 0) {
@@ -101,15 +101,15 @@ export function Changes({ runId, version, title, isRunning, isWaiting, deletes, 
 
 interface ChangesProps {
   readonly runId: string;
-  /** A text that changes with the run. The changes are then read again. */
+  /** A text that changes when the run changes. The list is then read again. */
   readonly version: string;
   readonly title: string;
-  /** Whether the run is running. Its changes are known only after it has ended. */
+  /** While the run is running, its changes are not known yet. */
   readonly isRunning?: boolean;
   /** Whether the run waits for an approval, and what it then deletes: `1 group and 2 options`. */
   readonly isWaiting?: boolean;
   readonly deletes?: string | undefined;
-  /** The signal for the list that is shown, if other components need it; undefined until it has been read. */
+  /** Receives the list that is shown, for other components; undefined until the list has been read. */
   readonly shown?: Signal<ChangeList | undefined>;
 }
 
@@ -119,12 +119,15 @@ const KINDS = [
   { name: "created", title: "New", ahead: "To be created" },
 ] as const;
 
-/** Returns whether the last row is shown and nothing is filtered. */
+/** Returns whether the last row is shown and no filter is set. */
 function isWhole({ rows, total, counts }: ChangeList, from: number): boolean {
   return from + rows.length >= total && total === counts.created + counts.changed + counts.deleted;
 }
 
-/** Changes as a table of both sides. Each group has a heading row; unchanged options are only counted. */
+/**
+ * Shows changes as a table with columns for before and after. Each group has a heading row. Unchanged options are
+ * counted in the last line.
+ */
 function ChangeTable({ rows, title, unchanged }: TableProps) {
   const hasOneSide = rows.every(({ after }) => after === undefined) || rows.every(({ before }) => before === undefined);
   let group: string | null | undefined;
@@ -183,14 +186,13 @@ function GroupRow({ name }: { readonly name: string | null | undefined }) {
   );
 }
 
-/** Returns the symbol of a kind of change, and its word. */
+/** Returns the symbol of a change, and the word that screen readers read instead. */
 export function signOf({ kind, before, after }: ChangeRow): readonly [sign: string, word: string] {
   if (kind === "created") return ["+", "new"];
   if (kind === "deleted") return ["−", "deleted"];
   return before?.within === after?.within ? ["~", "changed"] : ["→", "moved"];
 }
 
-/** Shows the symbol of a change. Screen readers read the word for it. */
 function Mark({ row }: { readonly row: ChangeRow }) {
   const [sign, word] = signOf(row);
   return (
@@ -234,7 +236,7 @@ interface SideProps {
   readonly as: "ins" | "del";
 }
 
-/** One side of a change. The words that differ from the other side are marked. */
+/** Shows one side of a change, with the words marked that differ from the other side. */
 function Side({ side, other, as: Tag }: SideProps) {
   const isMoved = other !== undefined && side.within !== other.within;
   return (

@@ -39,7 +39,7 @@ export function Coverage() {
   );
 }
 
-/** The last rendered rows. A row is rendered again only if its counts have changed. */
+/** The last rendered rows. A row is rendered again only if its counts change. */
 const drawn = new Map<string, { readonly mark: string; readonly row: VNode }>();
 
 function coverageRow(covered: CoverageRow): VNode {
@@ -125,7 +125,7 @@ const FORMATS = {
   json: "Suite as JSON",
 } as const satisfies Record<TestFormat, string>;
 
-/** Offers generated tests for events and parameters that were never sent, as a file. */
+/** Offers a file with tests for events and parameters that have not been sent. */
 function Tests() {
   const format = useSignal("vitest");
   return (

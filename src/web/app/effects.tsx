@@ -4,10 +4,10 @@ import { Bar, Text } from "./parts.tsx";
 import { counted, number, percent } from "./plain-words.ts";
 import { Kinds, Progress, totalOf } from "./run-words.tsx";
 
-/** The maximum number of failures in the view. The page shows all. */
+/** The maximum number of failures that the view lists. The web page lists all. */
 const MAX_FAILURES = 20;
 
-/** Shows the effect of an approval: its size, the names, what cannot be restored, and what can be undone. */
+/** Shows what an approval would change: the size, the names, what cannot be restored, and what can be undone. */
 export function Effects({ run: { waiting }, detail }: { readonly run: RunRow; readonly detail: RunDetail }) {
   if (waiting === undefined) return null;
   const { parts, stale, ended, undo } = waiting;
@@ -46,7 +46,7 @@ export function Effects({ run: { waiting }, detail }: { readonly run: RunRow; re
   );
 }
 
-/** Objects that are affected without being changed. */
+/** Shows objects that are affected but not changed. */
 function Note({ part: { title, count, objects } }: { readonly part: EffectPart }) {
   return (
     <ul class="names" aria-label={title}>
@@ -88,7 +88,10 @@ function Magnitude({ waiting: { magnitude, contextIds: removed } }: { readonly w
   );
 }
 
-/** Shows the changes of a plan, deletions first, with conflicts, drift and the reasons why it cannot be applied. */
+/**
+ * Shows the changes of a plan, deletions first. Also shows conflicts, changes by others (drift) and why it cannot be
+ * applied.
+ */
 export function PlanRows({ plan, changes }: { readonly plan: PlanView; readonly changes: ChangeList | undefined }) {
   const { conflicts, drift, refused = [], differs = [] } = plan;
   return (
@@ -187,7 +190,7 @@ function Sides({ from, to }: { readonly from: string; readonly to: string }) {
 
 const DAY = new Intl.DateTimeFormat("en", { day: "numeric", month: "long" });
 
-/** Shows the result of a run so far: its progress, its failures, and who decided. */
+/** Shows the result of a run so far: progress, failures, and who decided. */
 export function Done({ run, failures }: { readonly run: RunRow; readonly failures: readonly FailureRow[] }) {
   const { requests, decided, standsStill, undoUntil } = run;
   const shown = failures.slice(0, MAX_FAILURES);

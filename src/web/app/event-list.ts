@@ -5,29 +5,31 @@ import { read } from "./requests.ts";
 import { arrived, events, eventsAge, outcome } from "./state.ts";
 
 /**
- * The pause before matching events are requested from the server, in milliseconds. Keystrokes and new events within it
- * lead to one request.
+ * The pause before the filtered events are requested, in milliseconds, so that several keystrokes and new events lead
+ * to one request.
  */
 const GATHER_MS = 300;
 
-/** The filter of the event list: by text, result and problem. */
 export interface Wanted {
   readonly filter: string;
   readonly verdict: Verdict | undefined;
-  /** The ID of a problem. */
+  /** The ID of a cause. */
   readonly problem: number | undefined;
 }
 
 const ALL: Wanted = { filter: "", verdict: undefined, problem: undefined };
 
 export const wanted = signal<Wanted>(ALL);
-/** The events of a list that does not move, and how many had arrived then; undefined if the list is live. */
+/**
+ * The events that are shown while new ones are held back, and the number of events that had arrived by then; undefined
+ * if the list is live.
+ */
 const held = signal<{ readonly rows: readonly EventRow[]; readonly from: number } | undefined>(undefined);
 /** Whether the person has paused the list. */
 export const isPaused = signal(false);
 /** The events that the server found for the filter. */
 const found = signal<EventList>({ events: [], older: false });
-/** The open pages of older events: the sequence number before which each page begins. The last one is shown. */
+/** The open pages of older events, each as the sequence number before which it begins. The last one is shown. */
 const before = signal<readonly number[]>([]);
 const olderPage = signal<EventList>({ events: [], older: false });
 
@@ -43,16 +45,16 @@ const newest = computed(() => (isNarrowed.value ? found.value.events : events.va
 export const shownEvents = computed(() =>
   isOlder.value ? olderPage.value.events : (held.value?.rows ?? newest.value),
 );
-/** Whether there may be events before the shown ones. */
+/** Whether events older than the shown ones may exist. */
 export const hasOlder = computed(() => {
   if (isOlder.value) return olderPage.value.older;
   const last = shownEvents.value.at(-1);
-  // Sequence numbers continue after a reset. This is the number of the last event before it.
+  // Sequence numbers continue after a reset. This is the number of the last event before the reset.
   const forgotten = (events.value[0]?.seq ?? 0) - arrived.value;
   return isNarrowed.value ? found.value.older : last !== undefined && last.seq > forgotten + 1;
 });
 
-/** How many events have arrived since the list stopped moving. */
+/** How many events have arrived while new ones are held back. */
 export const late = computed(() => (held.value === undefined ? 0 : Math.max(0, arrived.value - held.value.from)));
 
 /** Pauses the list, or resumes it. */
@@ -62,23 +64,21 @@ export function pause(): void {
 }
 
 effect(() => {
-  // Events of a log that was cleared, or of a sandbox that was restarted, are gone.
+  // After a reset of the log or a restart of the sandbox, the held events no longer exist.
   if (eventsAge.value > 0 && !isPaused.peek()) held.value = undefined;
 });
 
-/** Holds new events back if the person points at the list or moves in it by keyboard; otherwise shows them. */
+/** Holds new events back while the person points at the list or uses it by keyboard. Otherwise shows them. */
 export function hold(is: boolean): void {
   if (is) held.value ??= { rows: newest.value, from: arrived.value };
   else if (!isPaused.value) held.value = undefined;
 }
 
-/** Shows the events before the shown ones. */
 export async function showOlder(): Promise<void> {
   const last = shownEvents.value.at(-1);
   if (last !== undefined) await showBefore([...before.value, last.seq]);
 }
 
-/** Shows the previous page of newer events. */
 export async function showNewer(): Promise<void> {
   await showBefore(before.value.slice(0, -1));
 }
@@ -92,9 +92,7 @@ async function showBefore(positions: readonly number[]): Promise<void> {
   });
 }
 
-/**
- * Reads the newest events that match the filter, newest first. If that fails, shows the error and returns undefined.
- */
+/** Reads events that match the filter, newest first. If that fails, shows the error and returns undefined. */
 async function readEvents(position?: number): Promise<EventList | undefined> {
   const { filter, verdict, problem } = wanted.peek();
   const query = new URLSearchParams({
@@ -111,7 +109,7 @@ async function readEvents(position?: number): Promise<EventList | undefined> {
 
 let isLooking = false;
 
-/** Requests matching events from the server after a short pause. */
+/** Requests the filtered events after a short pause. */
 function readEventsSoon(): void {
   if (isLooking) return;
   isLooking = true;
@@ -125,7 +123,7 @@ function readEventsSoon(): void {
 }
 
 effect(() => {
-  // The list is read again if the filter changes, events arrive, or the log is reset.
+  // This effect reads the list again if the filter changes, events arrive, or the log is reset.
   const isLive = arrived.value >= 0 && held.value === undefined && !isOlder.value;
   if (isNarrowed.value && wanted.value && isLive) readEventsSoon();
 });

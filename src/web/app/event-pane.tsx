@@ -9,7 +9,7 @@ import { act, read } from "./requests.ts";
 import { eventsAge, metrics, route, sandbox } from "./state.ts";
 import { RESULTS } from "./words.tsx";
 
-/** The effect of each result in the service. */
+/** What each result means for the service. */
 const MEANING = {
   recorded: "This event counts.",
   ignored: "The service answers “ok”, but does not count this event.",
@@ -175,7 +175,7 @@ function Corrected({ corrected: { text, lines, examples, renamed } }: { readonly
 
 const MARKS = { same: "", removed: "removed", added: "added" } as const;
 
-/** Shows a line of a body. A line that is completely added or removed is marked as a whole. */
+/** Shows a line of a body. A line of which everything was added or removed is marked as a whole. */
 function Line({ line }: { readonly line: BodyLine }) {
   const [first] = line;
   const whole = line.length === 1 && first !== undefined ? MARKS[first.is] : "";
@@ -194,7 +194,7 @@ function Line({ line }: { readonly line: BodyLine }) {
 
 function SameProblem({ problem }: { readonly problem: EventCause }) {
   const { id, count, firstAt, platforms } = problem;
-  // The count continues while the pane is open.
+  // The count of all events still grows while the pane is open.
   const current = metrics.value.problems.find((one) => one.id === id)?.count ?? count;
   const shares = platforms
     .slice(0, 3)

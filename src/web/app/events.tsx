@@ -42,11 +42,14 @@ import { act } from "./requests.ts";
 import { arrived, clockAhead, events, isConnected, metrics, route, sandbox, set, verdicts } from "./state.ts";
 import { eventShares, eventsOf, RESULTS, VERDICTS, WordsOf } from "./words.tsx";
 
-/** The number of problems that are shown until a person requests all. */
+/** The number of problems that are shown before the person presses "Show more". */
 const FIRST_PROBLEMS = 6;
 const BARS = 60;
 
-/** The event that is shown if none is chosen: the newest one of the problem that was the most frequent at the start. */
+/**
+ * The event that is shown if the person has chosen none: the newest event of the most frequent problem when the page
+ * was opened.
+ */
 const opened = signal<number | undefined>(undefined);
 effect(() => {
   const [first] = metrics.value.problems;
@@ -187,7 +190,7 @@ function Counters() {
   );
 }
 
-/** Shows the last ten minutes. The histogram moves on even if no events arrive. */
+/** Shows the last ten minutes. The chart moves on even if no events arrive. */
 function Histogram() {
   const { bars, everyMs, now: at } = metrics.value.histogram;
   const last = Math.floor(Math.max(at, now.value + clockAhead.value) / everyMs) * everyMs;
@@ -216,7 +219,7 @@ function Histogram() {
 
 const showsAll = signal(false);
 
-/** Shows the reasons why events are not recorded, each cause once. */
+/** Shows why events are not recorded, with each cause once. */
 function Problems() {
   const { problems, otherProblems } = metrics.value;
   const { ignored, rejected } = verdicts.value;
@@ -299,7 +302,9 @@ function Problem({ problem }: { readonly problem: EventCause }) {
 
 type Choice = "all" | Verdict;
 
-/** Rows do not move under the pointer or the focus of the keyboard. The focus that a click leaves does not count. */
+/**
+ * Rows must not move while the pointer or the keyboard focus is on the list. Focus from a mouse click does not count.
+ */
 const HOLDS = {
   onPointerEnter: () => hold(true),
   onPointerLeave: ({ currentTarget }: TargetedEvent<HTMLElement>) => hold(currentTarget.matches(WITH_KEYS)),
@@ -361,13 +366,13 @@ function problemNote(id: number) {
   );
 }
 
-/** Rows never change, so a rendered row is not rendered again when others arrive. */
+/** A row never changes, so its rendered form is reused when other rows arrive. */
 const drawn = new WeakMap<EventRow, { readonly isChosen: boolean; readonly row: VNode }>();
 
 function eventRow(event: EventRow, isChosen: boolean): VNode {
   const known = drawn.get(event);
   if (known?.isChosen === isChosen) return known.row;
-  // A restarted sandbox counts from 1 again, so the number alone is not a unique key.
+  // After a restart, the sandbox counts from 1 again, so the key also contains the time.
   const row = <Row key={`${event.seq} ${event.at}`} event={event} isChosen={isChosen} />;
   drawn.set(event, { isChosen, row });
   return row;

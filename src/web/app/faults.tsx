@@ -7,11 +7,13 @@ import { counted, number } from "./plain-words.ts";
 import { act } from "./requests.ts";
 import { faults, isConnected, set } from "./state.ts";
 
-/** How long a preset locks the sandbox, in milliseconds, and how many writes it refuses at most in this time. */
+/**
+ * The preset that simulates a locked sandbox: its duration in milliseconds, and the maximum number of refused writes.
+ */
 const LOCK_MS = 5000;
 const LOCKED_WRITES = 1_000_000;
 
-/** Faults that clients meet most often, ready to be added. */
+/** The most common faults, each with a button that adds it. */
 const PRESETS: readonly { readonly title: string; readonly says: string; readonly fault: NewFault }[] = [
   {
     title: "Answer lost after the write",

@@ -44,7 +44,10 @@ const VIEWS: Readonly<Record<ViewName, () => ComponentChildren>> = {
   events: Events,
   faults: Faults,
 };
-/** How views use the window: `panes` over the whole of it, or a list and a pane over its full width. */
+/**
+ * The CSS class for views with a special layout. `panes`: panes fill the window. `full`: a list and a pane use its full
+ * width.
+ */
 const LAYOUTS: Readonly<Partial<Record<ViewName, string>>> = { approvals: "panes", events: "full", targetings: "full" };
 
 /** How to open the page again after its server has ended. */
@@ -55,11 +58,11 @@ const REOPENING = (
   </>
 );
 
-/** How long the result of a button is shown: at least, and in addition for each letter, in milliseconds. */
+/** How long the result of an action is shown: at least this time, plus a time for each letter, in milliseconds. */
 const SHOWN_MS = 5000;
 const SHOWN_MS_PER_LETTER = 50;
 
-/** The frame of all views: the navigation, the environment, the live region, and the view that the address names. */
+/** The frame of all views: navigation, environment, live region for screen readers, and the view in the address. */
 export function Frame() {
   useKeys();
   if (link.value.is === "refused") return <Login ways={link.value.ways} />;
@@ -102,12 +105,12 @@ export function Frame() {
 
 const OF_SANDBOX: ReadonlySet<ViewName> = new Set(["targetings", "events", "faults"]);
 
-/** Returns the environment of a view. With a live service, the views of its sandbox have their own environment. */
+/** Returns the environment of a view. If the server is live, the views of its sandbox have another environment. */
 function shownOf({ environment, sandbox = environment }: Hello, view: ViewName | undefined): ShownEnvironment {
   return view !== undefined && OF_SANDBOX.has(view) ? sandbox : environment;
 }
 
-/** Shows the environment. Live is red and a sandbox is violet in every view, so that nobody confuses them. */
+/** Shows the environment: red for live and violet for a sandbox, so that people cannot confuse them. */
 function Environment({ of }: { readonly of: ShownEnvironment }) {
   const { kind, project, address } = of;
   return (
@@ -135,7 +138,7 @@ function ViewLink({ name }: { readonly name: ViewName }) {
   const isShown = route.value.view === name;
   const link = useRef<HTMLAnchorElement>(null);
   useEffect(() => {
-    // On a phone, the navigation scrolls.
+    // On a narrow screen, the navigation scrolls.
     if (isShown) link.current?.scrollIntoView({ block: "nearest", inline: "center" });
   }, [isShown]);
   const waiting = name === "approvals" && !hasEnded.value ? waitingRuns.value.length : 0;
@@ -184,7 +187,7 @@ function Connection() {
   );
 }
 
-/** Shows the live region for screen readers: counts, the connection, and the result of the last button. */
+/** Shows the text for screen readers: counts, the connection, and the result of the last action. */
 function LiveRegion() {
   const { view } = route.value;
   const waiting = hasEnded.value ? 0 : waitingRuns.value.length;
@@ -213,7 +216,7 @@ function LiveRegion() {
   );
 }
 
-/** Shows the result of the last button. It disappears after a reading time, or if the person closes it. */
+/** Shows the result of the last action until the person has had time to read it, or closes it. */
 function Outcome() {
   const text = outcome.value;
   const close = (): void => set(outcome, "");
@@ -256,7 +259,7 @@ function Unopened() {
   return <Empty title="This server is no longer running">{REOPENING}</Empty>;
 }
 
-/** Shows the log-in form for a person without a session, with the reason and the possible ways to log in. */
+/** Shows the login form, with the reason why it is shown. */
 function Login({ ways }: { readonly ways: LoginWays }) {
   const refusal = useSignal("");
   const isPossible = ways.token === true || ways.issuer !== undefined;
@@ -269,7 +272,7 @@ function Login({ ways }: { readonly ways: LoginWays }) {
       return;
     }
     keepSession(answer.data.session);
-    // This keeps the view or run that the address names.
+    // The address keeps the view or run that the person wanted.
     location.reload();
   };
   const goToIssuer = async (event: Event) => {

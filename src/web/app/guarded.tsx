@@ -12,7 +12,7 @@ interface GuardedProps {
   readonly action: RunAction;
   readonly run: RunRow;
   readonly isOff: boolean;
-  /** The ID of the text that states why the button is disabled. */
+  /** The ID of the element with the reason why the button is disabled. */
   readonly describedBy: string;
   readonly press: () => void;
   readonly className?: string;
@@ -20,15 +20,15 @@ interface GuardedProps {
 }
 
 /**
- * Shows a button that decides on a run. After it appears or one of these buttons moves, presses are ignored for one
- * second, with a message.
+ * A button that decides on a run. Presses are ignored for one second after a decision button has appeared or moved, and
+ * a message explains this.
  */
 export function Guarded({ action, run, isOff, describedBy, press, className = "", children }: GuardedProps) {
   useLayoutEffect(recordPositions);
-  // Runs after the button is removed, so that a button that returns to the same place counts as new.
+  // Records the positions after the button is removed. If it returns later at the same place, it then counts as new.
   useLayoutEffect(() => () => queueMicrotask(recordPositions), []);
   const pressed = (): void => {
-    // Detects moves since the last frame.
+    // Detects a move since the last frame.
     recordPositions();
     if (isAtRest.peek()) press();
     else outcome.value = PAGE_MOVED;
@@ -49,7 +49,7 @@ export function Guarded({ action, run, isOff, describedBy, press, className = ""
   );
 }
 
-/** Shows the buttons that decide on a run that waits. Approve is named after what the run does. */
+/** Shows the buttons that approve or decline a run. The approve button is labelled with what the run does. */
 export function DecisionButtons(buttons: {
   readonly run: RunRow;
   readonly isOff: (action: "approve" | "decline") => boolean;
@@ -74,8 +74,8 @@ export function DecisionButtons(buttons: {
 }
 
 /**
- * Whether no decision button has moved for one second. Until then, decisions are ignored, because the person may have
- * aimed at the previous button.
+ * Whether all decision buttons have stayed in place for one second. Before, presses are ignored, because the person may
+ * have aimed at a button that was there earlier.
  */
 const isAtRest = signal(false);
 
@@ -83,7 +83,7 @@ let places: ReadonlyMap<string, string> = new Map();
 let timer: ReturnType<typeof setTimeout> | undefined;
 let observer: ResizeObserver | undefined;
 
-/** Records the positions of the decision buttons. If one is new or has moved, decisions are ignored for one second. */
+/** Records the positions of the decision buttons. If one is new or has moved, presses are ignored for one second. */
 function recordPositions(): void {
   if (observer === undefined) {
     observer = new ResizeObserver(recordPositions);
@@ -92,7 +92,7 @@ function recordPositions(): void {
   const now = new Map<string, string>();
   for (const button of document.querySelectorAll<HTMLElement>("[data-decides]")) {
     const { left, top } = button.getBoundingClientRect();
-    // Buttons in the foot stay in place when the rest is scrolled.
+    // Buttons in the fixed footer do not move when the page is scrolled.
     const scrolled = button.closest(".foot") === null ? scrollY : 0;
     now.set(button.dataset.decides ?? "", `${Math.round(left + scrollX)} ${Math.round(top + scrolled)}`);
   }

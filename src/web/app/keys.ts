@@ -2,12 +2,12 @@ import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { outcome } from "./state.ts";
 
-/** A decision that a key started and the person must confirm. */
+/** The decision that the person started by a key and must still confirm. */
 export const asking = signal<"approve" | "decline" | undefined>(undefined);
 
 /**
- * Handles keys without Ctrl, Alt and Meta: `/` searches, J and K move, A and D decide. In an input field, Escape leaves
- * the field and all other keys are text.
+ * Handles keyboard shortcuts: `/` searches, J and K move, A approves, D declines. Keys with Ctrl, Alt or Meta are
+ * ignored. In an input field, Escape leaves the field and all other keys are text.
  */
 export function useKeys(): void {
   useEffect(() => {
@@ -29,7 +29,7 @@ function isWriting(target: HTMLElement): boolean {
   return target.matches("input, textarea, select, [contenteditable]");
 }
 
-/** Executes the action of a key. Returns false if the key has no action here. */
+/** Executes the shortcut of a key. Returns false if the key has none in this view. */
 function act(key: string): boolean {
   switch (key) {
     case "/": {
@@ -54,7 +54,7 @@ function act(key: string): boolean {
   }
 }
 
-/** Moves the focus to the next or previous row of a list. In a list with a pane, the row is also chosen. */
+/** Moves the focus to the next or previous row. If the view shows details beside the list, also opens the row. */
 function move(by: 1 | -1): boolean {
   const rows = [...document.querySelectorAll<HTMLElement>("[data-row]")];
   const now = document.activeElement instanceof HTMLElement ? rows.indexOf(document.activeElement) : -1;
@@ -68,7 +68,7 @@ function move(by: 1 | -1): boolean {
 function ask(action: "approve" | "decline"): boolean {
   const button = document.querySelector<HTMLButtonElement>(`[data-action=${action}]`);
   if (button === null || button.disabled) {
-    // A required name must be typed first.
+    // The button is disabled until the person types the required name.
     document.querySelector<HTMLInputElement>(".foot input")?.focus();
     return button !== null;
   }

@@ -21,10 +21,13 @@ import {
   verdicts,
 } from "./state.ts";
 
-/** Opens a session with a link's code or a log-in's query. Both work once, so they are removed from the address. */
+/**
+ * Opens a session with the code of a link or the query of a login. Both are secret and work once, so they are removed
+ * from the address.
+ */
 async function openSessionWith(path: string, brought: unknown): Promise<void> {
   const answer = await send<OpenedSession>(path, brought);
-  // The address may contain the view that the person requested.
+  // The address may name a view, which must be shown afterwards.
   const place = popLoginView();
   history.replaceState(null, "", PATHS.page + (location.hash || place));
   noteAddress();
@@ -36,7 +39,7 @@ async function openSessionWith(path: string, brought: unknown): Promise<void> {
   await follow();
 }
 
-/** Continues the session of this tab, or the new session that a sandbox wrote into the page. */
+/** Continues the session of this browser tab. A sandbox writes the token of a new session into the page instead. */
 async function start(): Promise<void> {
   const given = written<string>("session");
   if (given !== undefined) keepSession(given);
@@ -47,13 +50,16 @@ async function start(): Promise<void> {
 
 const PAUSE_MS = 1000;
 /**
- * The number of failed attempts after which the page reports that its server has ended, unless it is known to return.
+ * After this many failed attempts to connect, the page reports that the server has ended, unless the server is known to
+ * return.
  */
 const TRIES = 3;
-/** Servers send a keep-alive comment every 10 s. */
+/**
+ * A stream that is silent for this time is broken, in milliseconds. Servers send a keep-alive comment every 10 seconds.
+ */
 const SILENCE_MS = 25_000;
 
-/** Follows the server's stream as long as the page is open. Stores the state of the connection in `link`. */
+/** Reads the server's stream as long as the page is open. Stores the state of the connection in `link`. */
 export async function follow(): Promise<void> {
   let position: string | undefined;
   for (let failures = 0; ; failures += 1) {
@@ -74,7 +80,7 @@ export async function follow(): Promise<void> {
   }
 }
 
-/** Opens the stream. Returns undefined if the server cannot be reached. */
+/** Opens the stream. Returns undefined if the server does not answer. */
 async function opened(position: string | undefined): Promise<Response | undefined> {
   try {
     return await withSession(PATHS.stream, { headers: position === undefined ? {} : { "Last-Event-ID": position } });
@@ -85,7 +91,8 @@ async function opened(position: string | undefined): Promise<Response | undefine
 }
 
 /**
- * Returns whether the page can continue after its session has ended: by renewing it, or with a new one of a sandbox.
+ * Tries to continue after the session has ended: renews it, or opens a new one if the server is a sandbox. Returns
+ * whether that succeeded.
  */
 async function resumeSession(answer: Response): Promise<boolean> {
   const ways: LoginWays = await answer.json();
@@ -100,7 +107,7 @@ async function resumeSession(answer: Response): Promise<boolean> {
   return false;
 }
 
-/** Applies updates until the stream ends. Returns the last position. */
+/** Applies the updates of the stream until it ends. Returns the position of the last one. */
 async function readUpdates(answer: Response, from: string | undefined): Promise<string | undefined> {
   let position = from;
   const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -120,7 +127,7 @@ async function readUpdates(answer: Response, from: string | undefined): Promise<
   return position;
 }
 
-/** Applies an update to the state in one batch. Returns its position; undefined if it has none. */
+/** Applies an update to the state in one step. Returns its position; undefined if it has none. */
 function applyUpdate(text: string): string | undefined {
   const fields = new Map(
     text.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]),
@@ -176,7 +183,7 @@ function applyEvents(message: EventsMessage): void {
   clockAhead.value = histogram.now - Date.now();
 }
 
-// At the end of the file, because it uses the constants above.
+// This must be at the end of the file, because it uses constants from above.
 const { pathname, search } = location;
 render(<Frame />, document.body);
 if (pathname.startsWith(PATHS.open)) await openSessionWith(PATHS.redeem, { code: pathname.slice(PATHS.open.length) });

@@ -26,9 +26,9 @@ import { eventShares, eventsOf, RESULTS, WordsOf } from "./words.tsx";
 
 const HOUR = 3_600_000;
 const HOURS = 24;
-/** The chart of changes labels one hour in so many. */
+/** Every sixth hour of the chart has a label. */
 const LABEL_EVERY = 6;
-/** The maximum number of entries in each list. The other entries are in their own view. */
+/** The maximum number of entries in each list. The views of runs and events show all. */
 const MAX_WAITING = 5;
 const MAX_ATTENTION = 5;
 const MAX_PROBLEMS = 3;
@@ -38,7 +38,7 @@ const MAX_TARGETINGS = 5;
 const MAX_CAUSES = 2;
 const DISMISSED = "dismissed";
 
-/** The IDs of the problems that the person has dismissed in this tab. */
+/** The IDs of problems that the person has dismissed in this browser tab. */
 const dismissed = signal<readonly string[]>(JSON.parse(sessionStorage.getItem(DISMISSED) ?? "[]"));
 
 function dismiss(id: string): void {
@@ -46,7 +46,7 @@ function dismiss(id: string): void {
   sessionStorage.setItem(DISMISSED, JSON.stringify(dismissed.value));
 }
 
-/** Shows the runs and problems that need the person, and what happened today. */
+/** Shows runs and problems that need the person's attention, and what happened today. */
 export function Overview() {
   const { length } = waitingRuns.value.filter(({ waiting }) => waiting?.stale === undefined && !waiting?.ended);
   if (runList.value.length === 0 && arrived.value === 0) return <NothingYet />;
@@ -126,7 +126,7 @@ function Expires({ at }: { readonly at: number }) {
   );
 }
 
-/** Returns the runs that began today, by the person's clock. */
+/** Returns the runs of the current day, in the person's time zone. */
 function today(): readonly RunRow[] {
   const midnight = new Date(now.value).setHours(0, 0, 0, 0);
   return runList.value.filter(({ updatedAt }) => updatedAt >= midnight);
@@ -170,7 +170,7 @@ function Today() {
   );
 }
 
-/** Shows the targetings that runs have changed, those with most changes first. */
+/** Shows the targetings that runs have changed, the most changed first. */
 function ChangedTargetings({ runs }: { readonly runs: readonly RunRow[] }) {
   const groups = [...Map.groupBy(runs, ({ targeting }) => targeting?.name ?? "")]
     .map(([name, its]) => ({ name, total: totalOf(changesIn(its)) }))
@@ -226,8 +226,8 @@ function EventFigures() {
 }
 
 /**
- * Shows the problems of the last day in this order: runs with failures, causes of dropped events, and other unfinished
- * or unknown runs.
+ * Shows the problems of the last 24 hours: first runs with failures, then causes of dropped events, then other runs
+ * that are unfinished or have unknown results.
  */
 function Attention() {
   const from = now.value - HOURS * HOUR;
@@ -264,15 +264,15 @@ function Attention() {
 }
 
 /**
- * Groups causes by the intended event, so that misspelt names are listed with the right one. The group with most events
- * comes first.
+ * Groups causes by the intended event, so that misspelt event names are in the group of the correct name. The group
+ * with the most events comes first.
  */
 function groupedByEvent(causes: readonly EventCause[]): readonly (readonly EventCause[])[] {
   const groups = Map.groupBy(causes, ({ event, id }) => event ?? id);
   return [...groups.values()].toSorted((one, other) => eventsOf(other) - eventsOf(one));
 }
 
-/** Returns an ID of causes that stays the same if the sandbox numbers its causes again. */
+/** Returns an ID for a group of causes. It stays the same when the sandbox assigns new numbers after a reset. */
 function idOf(causes: readonly EventCause[]): string {
   return JSON.stringify(causes.map(({ name, verdict, cause }) => [name, verdict, cause]));
 }
@@ -324,7 +324,7 @@ function Problem(problem: {
   );
 }
 
-/** Shows a run with failed or unknown objects or that stopped early, with its first causes. */
+/** Shows a run that has failed or unknown items, or that stopped early, with its first causes. */
 function RunProblem({ run }: { readonly run: RunRow }) {
   const { runId, updatedAt, counts, noun, fileName, targeting } = run;
   const detail = useRead<RunDetail>(runPath(runId), { version: updatedAt });
@@ -355,16 +355,18 @@ function RunProblem({ run }: { readonly run: RunRow }) {
   );
 }
 
-/** Shows how many things have causes that are not shown. */
+/** Shows how many items have causes that are not listed. */
 function OtherCauses({ of }: { readonly of: readonly { readonly count: number }[] }) {
   const rest = of.slice(MAX_CAUSES).reduce((sum, { count }) => sum + count, 0);
   return rest === 0 ? null : <>and {number(rest)} more · </>;
 }
 
-/** The maximum number of names as they were sent that a problem shows. */
+/** The maximum number of wrong event names that one problem lists. */
 const MAX_NAMES = 2;
 
-/** Shows why an event is not recorded: all causes, also those of misspelt names, each with its number of events. */
+/**
+ * Shows why an event is not recorded. Lists all causes, including misspelt names, with the number of events of each.
+ */
 function EventProblem({ causes }: { readonly causes: readonly EventCause[] }) {
   const [first] = causes;
   if (first === undefined) return null;

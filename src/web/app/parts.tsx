@@ -4,9 +4,11 @@ import { useEffect, useRef } from "preact/hooks";
 import { agoWords, clockWords, EXACT, number } from "./plain-words.ts";
 import { outcome, set } from "./state.ts";
 
-/** The maximum length of foreign text that is shown in full. */
+/** Longer texts from others are cut, unless a component allows more characters. */
 const LONGEST = 300;
-/** Control and format characters (bidirectional marks, zero-width characters), and others that are drawn as nothing. */
+/**
+ * Characters that are invisible or change the direction of text, such as bidirectional marks and zero-width characters.
+ */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 /** Replaces invisible and reordering characters with escapes. */
@@ -20,8 +22,9 @@ export function visibleLines(text: string): string {
 }
 
 /**
- * Shows foreign text. Its direction does not affect its surroundings, and long texts are cut. `isSentence`: an English
- * sentence that may begin with a foreign name, which does not determine its direction.
+ * Shows text from others. Its writing direction does not affect the text around it, and long texts are cut.
+ * `isSentence`: an English sentence, whose direction stays left-to-right even if it starts with a name in another
+ * script.
  */
 export function Text(text: {
   readonly of: string | null | undefined;
@@ -33,18 +36,19 @@ export function Text(text: {
   return <bdi dir={isSentence ? "ltr" : undefined}>{visible(of.length <= most ? of : `${of.slice(0, most)}…`)}</bdi>;
 }
 
-/** How long presses are ignored after something has moved under the pointer, in milliseconds. */
+/** How long presses are ignored after an element has moved under the pointer, in milliseconds. */
 export const REST_MS = 1000;
 
-/** The message if a person presses a row that has just moved. */
+/** The message if a person presses a list row that has just moved. */
 const LIST_MOVED = "The list changed a moment ago, so nothing was opened. Look again, then press.";
 
 /**
- * Returns rows that keep their places while the pointer is on their list: others are then added at the end, and `late`
- * is their number. After rows have moved, presses are ignored for one second. `holds` are attributes of the list.
+ * Keeps the rows of a list in place while the pointer is on the list. New rows are then added at the end; `late` is
+ * their number. After rows have moved, presses are ignored for one second. `holds` must be set as attributes of the
+ * list.
  */
 export function useSteady<Row>(rows: readonly Row[], keyOf: (row: Row) => string | number) {
-  /** The number of rows when the pointer came; undefined if it is elsewhere. */
+  /** The number of rows when the pointer entered the list; undefined while the pointer is outside. */
   const held = useSignal<number | undefined>(undefined);
   const places = useRef<ReadonlyMap<string | number, number>>(new Map());
   const movedAt = useRef(Number.NEGATIVE_INFINITY);
@@ -61,7 +65,7 @@ export function useSteady<Row>(rows: readonly Row[], keyOf: (row: Row) => string
       onPointerEnter: hold(rows.length),
       onPointerLeave: hold(undefined),
       onClickCapture(event: MouseEvent): void {
-        // A press by keyboard hits the focused element, wherever the pointer is.
+        // A press by keyboard always hits the focused element, so it is never ignored.
         if (event.detail === 0 || performance.now() - movedAt.current > REST_MS) return;
         event.preventDefault();
         event.stopPropagation();
@@ -71,17 +75,17 @@ export function useSteady<Row>(rows: readonly Row[], keyOf: (row: Row) => string
   };
 }
 
-/** Attributes of scrolling elements. They must be reachable by keyboard. */
+/** Attributes of elements that scroll, so that the keyboard can reach them. */
 export const SCROLLS = { tabIndex: 0 } as const;
 
-/** A table in a frame that can be scrolled by keyboard. Its caption is only shown if nothing else says what it is. */
+/** Shows a table in a frame that can be scrolled by keyboard. Sighted people see the caption only with `isTitled`. */
 export function Table(table: {
   readonly caption: string;
   readonly isTitled?: true;
   readonly heads: readonly string[];
   readonly children: ComponentChildren;
   readonly className?: string;
-  /** The attributes of its frame that hold its rows still. */
+  /** Attributes that keep the rows in place while the pointer is on the table. */
   readonly holds?: ReturnType<typeof useSteady>["holds"];
 }) {
   const { caption, isTitled, heads, children, className, holds } = table;
@@ -96,7 +100,7 @@ export function Table(table: {
   );
 }
 
-/** Shows column headings. `areSpoken`: only screen readers read them. */
+/** Shows column headings. With `areSpoken`, only screen readers get them. */
 export function Heads({ of, areSpoken = false }: { readonly of: readonly string[]; readonly areSpoken?: boolean }) {
   return (
     <thead class={areSpoken ? "spoken-heads" : ""}>
@@ -111,7 +115,7 @@ export function Heads({ of, areSpoken = false }: { readonly of: readonly string[
   );
 }
 
-/** Sentences as a list; nothing if there are none. */
+/** Shows sentences as a list; nothing if there are none. */
 export function Sentences({ title, of }: { readonly title?: string; readonly of: readonly string[] | undefined }) {
   if (of === undefined || of.length === 0) return null;
   return (
@@ -159,7 +163,7 @@ export function Pager({
   );
 }
 
-/** Buttons for the pages of a list that is longer than one page. */
+/** Shows buttons for the next and previous page, if the list is longer than one page. */
 export function Steps(steps: {
   readonly from: { value: number };
   /** The first shown row, if it differs from `from`. */
@@ -183,7 +187,7 @@ export function Steps(steps: {
 
 // Components that several views share. Their classes are in parts.css.
 
-/** The meaning of a colour: green is created or recorded, amber changed or dropped, red deleted, failed or rejected. */
+/** The colours by meaning. Green: created, recorded. Amber: changed, dropped. Red: deleted, failed, rejected. */
 export type Tone = "good" | "warn" | "bad" | "accent" | "idle";
 
 /** Shows a word on a coloured background. */
@@ -191,17 +195,17 @@ export function Badge({ tone, children }: { readonly tone: Tone; readonly childr
   return <span class={`pill ${tone}`}>{children}</span>;
 }
 
-/** A segment of a bar or column. Its class determines the colour, e.g. `good`, `warn`, `bad`, `created`. */
+/** A segment of a bar or column. `tone` is its CSS class, which sets the colour, e.g. `good`, `warn`, `created`. */
 export interface Share {
   readonly tone: string;
   readonly count: number;
-  /** The counted things, e.g. `created`. */
+  /** The noun for the count, e.g. `created`. */
   readonly of: string;
 }
 
 /**
- * Shows a bar of shares of a whole. The rest of `total` stays empty. The numbers are in its label, and next to it as
- * text.
+ * Shows a bar with the segments of a whole. Segments that do not fill `total` leave the rest empty. The label contains
+ * the numbers for screen readers.
  */
 export function Bar({ shares, total, label }: Shares & { readonly total?: number }) {
   const whole = total ?? shares.reduce((sum, { count }) => sum + count, 0);
@@ -219,7 +223,7 @@ interface Shares {
   readonly label: string;
 }
 
-/** Returns counts as text: `97 recorded · 78 dropped`. Zeros are omitted. */
+/** Describes counts: `97 recorded · 78 dropped`. Zeros are omitted. */
 export function sharesText(shares: readonly Share[]): string {
   const some = shares.filter(({ count }) => count > 0).map(({ count, of }) => `${number(count)} ${of}`);
   return some.length === 0 ? "none" : some.join(" · ");
@@ -231,7 +235,7 @@ export interface Column {
   readonly shares: readonly Share[];
 }
 
-/** Columns of stacked counts over time. The highest column has the full height. */
+/** Shows a chart with a column of stacked segments for each period. The highest column has the full height. */
 export function Columns({ columns, label }: { readonly columns: readonly Column[]; readonly label: string }) {
   const sum = ({ shares }: Column): number => shares.reduce((all, { count }) => all + count, 0);
   const highest = Math.max(1, ...columns.map(sum));
@@ -250,12 +254,12 @@ export function Columns({ columns, label }: { readonly columns: readonly Column[
   );
 }
 
-/** Shows a figure with its title, and details below. */
+/** Shows a value with its title, and details below. */
 export function Figure(figure: {
   readonly title: ComponentChildren;
   readonly value: ComponentChildren;
   readonly tone?: Tone;
-  /** Whether the value is a phrase, not a number. */
+  /** If true, the value is text, which has a smaller font than a number. */
   readonly isWords?: boolean;
   readonly children?: ComponentChildren;
 }) {
@@ -269,7 +273,7 @@ export function Figure(figure: {
   );
 }
 
-/** Shows the placeholder of an empty view: what belongs there, and the next step. */
+/** Shows the content of an empty view: what it will show, and the next step. */
 export function Empty({ title, children }: { readonly title: string; readonly children?: ComponentChildren }) {
   return (
     <div class="empty">
@@ -279,7 +283,7 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   );
 }
 
-/** Asks for confirmation. The confirming button has the focus if the question is about a decision. */
+/** Asks the person to confirm an action. */
 export function Ask(question: {
   readonly act: string;
   readonly tone: "danger" | "primary";
@@ -318,7 +322,7 @@ export function Ask(question: {
   );
 }
 
-/** The current time of the page. Components that show relative times are rendered again when it changes. */
+/** The current time. Components with relative times are rendered again when it changes. */
 export const now = signal(Date.now());
 const TICK_MS = 5000;
 setInterval(() => set(now, Date.now()), TICK_MS);
@@ -353,7 +357,10 @@ export function Copy({ of, name = "copy" }: { readonly of: string | (() => strin
   );
 }
 
-/** Copies a text to the clipboard. If the browser offers none for this page, copies it from a temporary field. */
+/**
+ * Copies a text to the clipboard. Without HTTPS, browsers offer no clipboard, so the text is then copied from a
+ * temporary field.
+ */
 export async function copyText(text: string): Promise<void> {
   try {
     if (navigator.clipboard === undefined) copyFromField(text);
@@ -369,7 +376,7 @@ function copyFromField(text: string): void {
   field.value = text;
   document.body.append(field);
   field.select();
-  // Pages without HTTPS have no other way.
+  // This old function also works on pages without HTTPS.
   document.execCommand("copy");
   field.remove();
 }
@@ -380,7 +387,7 @@ export function Filters<Name extends string>(filters: {
   readonly of: readonly { readonly name: Name; readonly title: string; readonly count?: number | undefined }[];
   readonly chosen: Name | undefined;
   readonly choose: (name: Name) => void;
-  /** Whether they switch between the parts of a view, instead of filtering rows. */
+  /** If true, the buttons switch between parts of a view, instead of filtering a list. */
   readonly areTabs?: boolean;
 }) {
   const { label, of, chosen, choose, areTabs = false } = filters;
@@ -416,7 +423,7 @@ export function Search(search: {
   );
 }
 
-/** Shows a foreign name, in the font of names. */
+/** Shows a name that others have chosen, in bold. */
 export function Name({ of }: { readonly of: string | null | undefined }) {
   return (
     <strong>

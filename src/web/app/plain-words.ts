@@ -20,7 +20,7 @@ const HOUR = 60 * MINUTE;
 export function agoWords(at: number, from: number): string {
   const ms = from - at;
   const size = Math.abs(ms);
-  // The page's time is up to 5 seconds old, so an event that is not so old may seem to be in the future.
+  // The page's clock ticks every 5 seconds, so a newer event may seem to be in the future.
   if (size <= 5000) return "just now";
   if (size < MINUTE) return ms > 0 ? `${Math.round(size / 1000)} s ago` : "in a moment";
   const about =
@@ -32,7 +32,7 @@ export function agoWords(at: number, from: number): string {
     : YEAR.format(date);
 }
 
-/** Returns a time of day, with its date if it is another day than that of `from`. */
+/** Returns a time of day, with the date if `from` is on another day. */
 export function clockWords(at: number, to: keyof typeof CLOCKS, from: number): string {
   const isSameDay = new Date(at).toDateString() === new Date(from).toDateString();
   return `${isSameDay ? "" : `${DAY.format(at)}, `}${CLOCKS[to].format(at)}`;
@@ -67,14 +67,17 @@ export function counted(count: number, one: string, many = `${one}s`): string {
   return `${number(count)} ${count === 1 ? one : many}`;
 }
 
-/** Returns a share in percent. Only nothing is 0 %, and only the whole is 100 %. */
+/** Returns a share in percent. Rounding never results in 0 % or 100 % unless the share is exactly that. */
 export function percent(count: number, whole: number): string {
   const share = (100 * count) / Math.max(1, whole);
   if (share > 0 && share < 1) return "less than 1 %";
   return `${share < 100 ? Math.min(99, Math.round(share)) : 100} %`;
 }
 
-/** Compares two texts by words. Splits the first into its common beginning, the different middle and its common end. */
+/**
+ * Compares two texts word by word. Returns the common first part, the different middle and the common last part of
+ * `text`.
+ */
 export function diffWords(text: string, other: string) {
   const [words, others] = [text.split(/(?<= )/), other.split(/(?<= )/)];
   let first = 0;

@@ -12,7 +12,7 @@ import {
 import { visible } from "./parts.tsx";
 import { go, outcome, runs } from "./state.ts";
 
-/** The result of a request: the data of its answer, or an error message with the HTTP status; 0 without an answer. */
+/** The result of a request: the data, or an error message with the HTTP status (0: the server did not answer). */
 export type Answered<Data> = { readonly data: Data } | { readonly message: string; readonly status: number };
 
 /** Reads data from this server. The types are not checked, because the page came from the same server. */
@@ -22,21 +22,21 @@ export async function read<Data>(path: string): Promise<Answered<Data>> {
 
 /** The pause after typing before a search starts, in milliseconds. */
 export const SEARCH_AFTER_MS = 250;
-/** The pause before data is requested again that the server could not return, in milliseconds. */
+/** The pause before a failed read is repeated, in milliseconds. */
 const AGAIN_MS = 3000;
 
 interface Reading {
-  /** The data is read again each time this changes. */
+  /** If this value changes, the data is read again. */
   readonly version?: unknown;
-  /** The pause before a later read. */
+  /** The pause before the data is read again, in milliseconds. */
   readonly afterMs?: number;
-  /** Called instead of showing the error if the server has no such data. */
+  /** Called, instead of showing an error, if the data does not exist. */
   readonly missing?: () => void;
 }
 
 /**
- * Reads data in a component, again each time the path or `version` changes; nothing while the path is undefined. If the
- * server fails or does not answer, requests it again. A late answer never replaces that of a newer request.
+ * Reads data for a component. Reads it again whenever `path` or `version` changes; reads nothing if `path` is
+ * undefined. If the server fails or does not answer, tries again. A late answer never replaces a newer one.
  */
 export function useRead<Data>(path: string | undefined, reading: Reading = {}): Signal<Data | undefined> {
   const { version, afterMs = 0, missing } = reading;
@@ -86,7 +86,7 @@ export async function send<Data>(path: string, body: unknown = {}): Promise<Answ
   return answered(() => withSession(path, { method: "POST", headers, body: JSON.stringify(body) }));
 }
 
-/** Sends a request with the session's token. If the session must be renewed, renews it and sends the request again. */
+/** Sends a request with the session's token. If the session has expired, renews it and sends the request again. */
 export async function withSession(path: string, init: RequestInit = {}): Promise<Response> {
   const sent = () => {
     const headers = new Headers(init.headers);
@@ -101,7 +101,7 @@ export async function withSession(path: string, init: RequestInit = {}): Promise
 
 let renewing: Promise<boolean> | undefined;
 
-/** Renews the session, once for all requests that need it. Returns false if that fails. */
+/** Renews the session, once for all requests that wait for it. Returns false if that fails. */
 function renewed(): Promise<boolean> {
   renewing ??= renew().finally(() => {
     renewing = undefined;
@@ -123,17 +123,17 @@ export async function logOut(): Promise<void> {
   location.reload();
 }
 
-/** Unanswered requests. A second press of the same button is ignored. */
+/** The requests in progress. While one is in progress, pressing its button again has no effect. */
 const underWay = new Set<string>();
 
-/** Executes the action of a button, and shows its success or the error. Returns whether it succeeded. */
+/** Sends the request of a button. Shows `done` if it succeeds, otherwise the error. Returns whether it succeeded. */
 export async function act(path: string, body: unknown, done: string): Promise<boolean> {
   return (await acted<unknown>(path, body, done)) !== undefined;
 }
 
 /**
- * Executes the action of a button, and shows its success or the error. Returns the answer; undefined if it failed or is
- * already in progress.
+ * Sends the request of a button. Shows `done` if it succeeds, otherwise the error. Returns the answer; undefined if the
+ * request failed or is already in progress.
  */
 async function acted<Data>(path: string, body: unknown, done: string): Promise<{ readonly data: Data } | undefined> {
   const asked = path + JSON.stringify(body);
@@ -149,7 +149,7 @@ async function acted<Data>(path: string, body: unknown, done: string): Promise<{
 /** How long a file stays in memory for the browser to save it, in milliseconds. */
 const KEPT_MS = 60_000;
 
-/** Saves a file of this server. A plain link would lack the session's token, so the file is fetched first. */
+/** Saves a file of the server. The file is fetched first, because a plain link cannot send the session's token. */
 export async function save(path: string): Promise<void> {
   const failed = (message: string): void => {
     outcome.value = message;
@@ -189,16 +189,17 @@ function messageOf(data: unknown, status: number): string {
   return isTold && "message" in data ? String(data.message) : `The server refused it (${status}).`;
 }
 
-// The session's secret is stored in this tab, for this origin only. Unlike a cookie, other ports of the same host
-// cannot
-// read it. It is never part of an address.
+// The session's token is stored in this browser tab, for this origin only. A cookie would also be sent to other ports
+// of the same host. The token is never part of an address.
 
-/** The keys in the tab's storage: the session, the state of a login, and the view in which the login began. */
+/**
+ * The keys in the tab's storage: the session's token, the state of a login, and the view in which the login started.
+ */
 const SESSION = "session";
 const LOGIN = "login";
 const PLACE = "place";
 
-/** Returns the content that the server wrote into the page. */
+/** Returns data that the server has written into the HTML. */
 export function written<Content>(name: "login" | "session", page: ParentNode = document): Content | undefined {
   const content = page.querySelector<HTMLMetaElement>(`meta[name=${name}]`)?.content;
   return content === undefined ? undefined : JSON.parse(decodeURIComponent(content));
@@ -221,24 +222,26 @@ export function storeLogin(login: string): void {
   sessionStorage.setItem(PLACE, location.hash);
 }
 
-/** Returns the view in which the login of this tab began, and removes it from the storage. */
+/** Removes and returns the view in which the login of this tab started. */
 export function popLoginView(): string {
   const place = sessionStorage.getItem(PLACE) ?? "";
   sessionStorage.removeItem(PLACE);
   return place;
 }
 
-/** Returns the state of this tab's login, and removes it from the storage. */
+/** Removes and returns the state of this tab's login. */
 export function popLogin(): string {
   const login = sessionStorage.getItem(LOGIN) ?? "";
   sessionStorage.removeItem(LOGIN);
   return login;
 }
 
-/** The pause before the details of a run are read again, in milliseconds. A running run changes all the time. */
+/**
+ * The pause before the details of a run are read again, in milliseconds, because a running run changes all the time.
+ */
 const DETAILS_AFTER_MS = 300;
 
-/** Reads the details of a run, again each time its row changes. `isAbsent`: the server has no such run. */
+/** Reads the details of a run, and reads them again whenever its row changes. `isAbsent`: there is no such run. */
 export function useDetail(runId: string | undefined) {
   const isAbsent = useSignal(false);
   const path = runId === undefined ? undefined : runPath(runId);
@@ -252,7 +255,7 @@ export function useDetail(runId: string | undefined) {
   return { detail: detail.value, isAbsent: isAbsent.value };
 }
 
-/** Returns the path of a run's details, or of one of its lists, files and actions. */
+/** Returns the path of a run's details; with `part`, the path of one of its lists, files or actions. */
 export function runPath(runId: string, part?: string): string {
   return `${PATHS.runs}/${encodeURIComponent(runId)}${part === undefined ? "" : `/${part}`}`;
 }
@@ -268,8 +271,8 @@ const DONE = {
 const MAX_LETTERS = 120;
 
 /**
- * Executes the action of a run's button, and shows the result with the run's title. An undo opens its plan, which waits
- * for an approval.
+ * Executes the action of a run's button, and shows the result. After an undo is planned, opens its plan, which needs
+ * approval.
  */
 export async function actOnRun(run: RunRow, action: RunAction, typed?: string): Promise<void> {
   const { runId, title, waiting } = run;

@@ -23,7 +23,7 @@ import { isConnected, runs, set } from "./state.ts";
 
 /** Shows one run: its result, its history, its changes, its failures, and its files. */
 export function OneRun({ id }: { readonly id: string }) {
-  // A new run may not be in the list yet. Only the server knows whether the run exists.
+  // A new run may not be in the list yet, so the server decides whether it exists.
   const { detail, isAbsent } = useDetail(id);
   const run = runs.value.get(id) ?? detail?.run;
   if (run === undefined) {
@@ -36,7 +36,7 @@ export function OneRun({ id }: { readonly id: string }) {
   }
   const none: RunDetail = { run, story: [], failures: [], downloads: [] };
   const known = detail ?? none;
-  // Details of the run's current state contain more than its row.
+  // If the details are as new as the row in the list, they are used, because they contain more fields.
   const isFresh = known.run.updatedAt === run.updatedAt && known.run.status === run.status;
   const shown = isFresh ? known.run : { ...known.run, standsStill: undefined, ...run };
   if (run.waiting !== undefined && run.status === "needs_confirmation") return <Decision run={run} now={run} />;
@@ -62,7 +62,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
     ...(downloads.length > 0 ? [{ name: "files", title: "Files", count: downloads.length } as const] : []),
   ];
   const showFailed = (): void => set(tab, failed > 0 ? "failed" : "unknown");
-  // What did not succeed comes first, because it is left for the person.
+  // The failures are shown first, because the person must still handle them.
   const left = failed > 0 ? "failed" : unknown > 0 ? "unknown" : undefined;
   const first = (run.status === "running" ? undefined : left) ?? tabs[0]?.name;
   const chosen = tabs.find(({ name }) => name === tab.value)?.name ?? first;
@@ -104,7 +104,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
   );
 }
 
-/** The run's buttons, except those for an approval. */
+/** The labels of the run's buttons, except those that approve or decline it. */
 const BUTTONS = { resume: "Resume run", cancel: "Cancel the run" } as const satisfies Partial<
   Record<RunAction, string>
 >;

@@ -9,23 +9,24 @@ import { STATUSES, Status, Title } from "./run-words.tsx";
 import { outcome, set } from "./state.ts";
 
 /**
- * The interval between reads of a running run, and how long one read waits for a decision elsewhere, in milliseconds.
+ * The interval between reads of a running run, and the maximum wait of one read for a decision elsewhere, in
+ * milliseconds.
  */
 const EVERY_MS = 1000;
 const WAIT_MS = 20_000;
-/** The maximum length of a text that is shown instead of a run. */
+/** The maximum length of a text that is shown if there is no run. */
 const MAX_SAID = 4000;
 
-/** The run that the host shows, and the text that is shown if there is none. */
+/** The run that the view shows. `said` is the text that is shown if there is none. */
 const detail = signal<RunDetail | undefined>(undefined);
 const said = signal("Working on it…");
-/** The secret for the person's decision. It is valid once, for one run. */
+/** The secret that is sent with the person's decision. It works once, for one run. */
 const decision = signal<{ readonly runId: string; readonly secret: string } | undefined>(undefined);
-/** Whether a decision is being sent: a person decides only once. A run can be cancelled at any time. */
+/** Whether a decision is being sent. Further decisions are ignored meanwhile; cancelling stays possible. */
 let isDeciding = false;
 let isOver = false;
 
-/** The run, with only the actions that are possible here. */
+/** The run with only those actions that are possible in this view. */
 const shownRun = computed(() => {
   const run = detail.value?.run;
   const mayDecide = decision.value?.runId === run?.runId;
@@ -33,7 +34,7 @@ const shownRun = computed(() => {
 });
 const DECIDES: Readonly<Record<string, boolean>> = { approve: true, decline: true };
 
-/** Shows the run that the host passes, as long as the host shows this view. */
+/** Connects to the host, and shows the run of each tool result until the host closes the view. */
 export async function startView(): Promise<void> {
   render(<RunView />, document.body);
   await connectToHost({
@@ -51,13 +52,13 @@ export async function startView(): Promise<void> {
   });
 }
 
-/** Stores the run of a tool result. The types are not checked, because the view came from the same server. */
+/** Stores the run of a tool result. Its type is not checked, because the view comes from the same server. */
 function take({ _meta = {}, content = [] }: ToolResult): void {
   const held: Held = _meta;
   const { "targeting-mcp/run": run, "targeting-mcp/decision": given } = held;
   if (given !== undefined) decision.value = given;
   if (run === undefined) said.value = content.map(({ text = "" }) => text).join("\n");
-  // Answers can arrive out of order.
+  // Results can arrive in another order than they were sent.
   else if (run.run.updatedAt >= (detail.value?.run.updatedAt ?? 0)) detail.value = run;
 }
 
@@ -66,10 +67,10 @@ interface Held {
   readonly "targeting-mcp/decision"?: { readonly runId: string; readonly secret: string };
 }
 
-/** The number of the last watch. An earlier one may still wait for a decision elsewhere. */
+/** The number of the current loop in `follow`. Older loops end when their read returns. */
 let lastLook = 0;
 
-/** Reads the run until it no longer runs or waits. Replaces earlier watches. */
+/** Reads the run repeatedly while it is running or waits for approval. Ends older loops. */
 async function follow(): Promise<void> {
   const look = ++lastLook;
   for (let run = detail.value?.run; run !== undefined && !isOver; run = detail.value?.run) {
@@ -86,7 +87,7 @@ async function follow(): Promise<void> {
   }
 }
 
-/** Calls a tool, and shows the run of its result. If it fails, shows the error and returns false. */
+/** Calls a tool and shows the run of its result. If the call fails, shows the error and returns false. */
 async function callAndShow(tool: string, args: object): Promise<boolean> {
   try {
     const result = await callTool(tool, args);
@@ -116,7 +117,10 @@ const decide: Decide = async ({ runId }, action) => {
   await follow();
 };
 
-/** Shows the action, its size, the names, what can be undone, and the buttons. The view is at most 300 pixels high. */
+/**
+ * Shows the action, its size, the names, what can be undone, and the buttons. The content must fit in a height of 300
+ * pixels.
+ */
 function RunView() {
   const [run, known] = [shownRun.value, detail.value];
   if (run === undefined || known === undefined) {
@@ -163,12 +167,11 @@ function Body({
   return <Done run={run} failures={known.failures} />;
 }
 
-/** Executes the action of a button in the view. */
 type Decide = (run: RunRow, action: RunAction) => void;
 
 const WHY = "why";
 
-/** Shows the decision buttons, with Approve named after the action. A running run has Cancel. */
+/** Shows the buttons that approve or decline a run, or cancel a running one. */
 function ActButtons({ run, decide }: { readonly run: RunRow; readonly decide: Decide }) {
   const { actions, disabled = {}, waiting } = run;
   if (actions.length === 0) return null;

@@ -2,9 +2,9 @@ import type { ChangeCounts, RunRow } from "../wire.ts";
 import { Badge, Bar, type Share, Text, type Tone } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 
-// Runs as text: their titles, requesters, statuses and bars.
+// Describes runs for people: titles, requesters, statuses and bars.
 
-/** The statuses of a run as people read them, with their colours. */
+/** The labels and colours of the statuses of runs. */
 export const STATUSES = {
   succeeded: ["Done", "good"],
   partial: ["Partly done", "idle"],
@@ -17,22 +17,20 @@ export const STATUSES = {
   needs_confirmation: ["Waits for approval", "accent"],
 } as const satisfies Record<RunRow["status"], readonly [string, Tone]>;
 
-/** Shows the status of a run. A declined run is labelled so. */
 export function Status({ of }: { readonly of: RunRow }) {
   return <Badge tone={toneOf(of)}>{statusWords(of)}</Badge>;
 }
 
-/** Returns the status of a run as text. */
 export function statusWords({ status, isDeclined }: RunRow): string {
   return status === "cancelled" && isDeclined ? "Declined" : STATUSES[status][0];
 }
 
-/** Returns the colour of a run's status: red if something failed. */
+/** Returns the colour of a run's status. A partly done run with failures is red. */
 export function toneOf({ status, counts }: RunRow): Tone {
   return status === "partial" && counts.failed > 0 ? "bad" : STATUSES[status][1];
 }
 
-/** Returns the name of the only object that a waiting run affects; undefined if there are several. */
+/** Returns the name of the object that a run waiting for approval affects; undefined if it affects several. */
 export function onlyNameOf({ waiting }: RunRow): string | undefined {
   const [part, ...others] = waiting?.parts.filter(({ kind }) => kind !== undefined && kind !== "inside") ?? [];
   return others.length === 0 && part?.count === 1 ? part.objects[0]?.name : undefined;
@@ -58,7 +56,9 @@ export function Title({ run, end = "" }: { readonly run: RunRow; readonly end?: 
   );
 }
 
-/** Shows who requested a run, in a list: the authenticated caller, or the quoted name of a client of this computer. */
+/**
+ * Shows who requested a run, for a list: the authenticated caller or, on this computer, the quoted name of the client.
+ */
 export function ShortRequester({ run: { caller = "", client } }: { readonly run: RunRow }) {
   if (client === undefined || !isLocal(caller)) return <Text of={callerWords(caller)} most={80} />;
   return (
@@ -68,7 +68,10 @@ export function ShortRequester({ run: { caller = "", client } }: { readonly run:
   );
 }
 
-/** Shows who requested a run: the authenticated caller, and in quotation marks the client's name for itself. */
+/**
+ * Shows who requested a run: the authenticated caller, and in quotation marks the name by which the client calls
+ * itself.
+ */
 export function Requester({ run }: { readonly run: RunRow }) {
   const { caller = "", client } = run;
   return (
@@ -110,12 +113,12 @@ export function totalOf({ created, changed, deleted }: ChangeCounts): number {
   return created + changed + deleted;
 }
 
-/** Returns changes by kind, as shares of a bar. */
+/** Returns counts of changes as segments of a bar. */
 export function changeShares(counts: ChangeCounts): readonly Share[] {
   return (["created", "changed", "deleted"] as const).map((tone) => ({ tone, count: counts[tone], of: tone }));
 }
 
-/** Changes by kind, as signs with numbers. `areAhead`: they are not made yet. */
+/** Shows counts of changes with symbols. `areAhead`: the changes have not been made yet. */
 export function Kinds({ of, areAhead = false }: { readonly of: ChangeCounts; readonly areAhead?: boolean }) {
   const { created, changed, deleted } = of;
   return (
@@ -135,10 +138,11 @@ export function Kinds({ of, areAhead = false }: { readonly of: ChangeCounts; rea
   );
 }
 
-/** Returns the objects of a run by outcome, as shares of a bar. */
+/** Returns the items of a run by outcome, as segments of a bar. */
 export function sharesOf({ counts, did }: RunRow): readonly Share[] {
   const { succeeded, alreadyDone, skipped = 0, failed, unknown } = counts;
-  // A run can make more changes than it has objects. The bar shows objects, so it is not split by kind then.
+  // The bar shows items. If a run makes more changes than it has items, the segment of successful items is not divided
+  // by kind of change.
   const split = did === undefined || totalOf(did) > succeeded ? NO_CHANGES : did;
   return [
     ...changeShares(split),

@@ -7,7 +7,7 @@ import { OneRun } from "./run-detail.tsx";
 import { Progress, ShortRequester, STATUSES, Status, Title } from "./run-words.tsx";
 import { MAX_ROWS, narrows, route, runList } from "./state.ts";
 
-/** Shows running and past runs, or the run that the address names. */
+/** Shows all runs, or the run in the address. */
 export function Runs() {
   const { id } = route.value;
   return id === undefined ? <RunTable /> : <OneRun key={id} id={id} />;
@@ -15,7 +15,7 @@ export function Runs() {
 
 type Kind = "changes" | "events" | "exports";
 
-/** The filters of the list. They stay set while the person views one of its runs. */
+/** The filters of the list. They stay set while the person views a run. */
 const kind = signal<Kind | "all">("all");
 const status = signal<RunRow["status"] | "">("");
 const search = signal("");
@@ -23,7 +23,7 @@ const search = signal("");
 const EVENT_TOOLS: ReadonlySet<string> = new Set(["track_event", "track_events", "run_event_tests"]);
 const EXPORT_TOOLS: ReadonlySet<string> = new Set(["list_options", "get_option"]);
 
-/** Returns the kind of a run. Every run has one, so that the counts of the kinds add up to all runs. */
+/** Returns the kind of a run. Every run has exactly one, so the counts by kind add up to the number of runs. */
 function kindOf({ tool }: RunRow): Kind {
   return EVENT_TOOLS.has(tool) ? "events" : EXPORT_TOOLS.has(tool) ? "exports" : "changes";
 }
@@ -101,7 +101,7 @@ function StatusChoice({ all }: { readonly all: readonly RunRow[] }) {
   );
 }
 
-/** Shows the runs by day. They keep their places while the pointer is on them; new ones are then only counted. */
+/** Shows the runs by day. They keep their places while the pointer is on the list. */
 function ByDay({ rows, holds }: Pick<ReturnType<typeof useSteady>, "holds"> & { readonly rows: readonly RunRow[] }) {
   const days = rows.map(({ startedAt }) => dayWords(startedAt, now.value));
   return (

@@ -3,19 +3,18 @@ import type { EventFigures, EventRow, FaultsMessage, SandboxMessage, TargetingsM
 import type { Hello, LoginWays, RunRow, ViewName } from "../wire.ts";
 import { counted, number } from "./plain-words.ts";
 
-// The state of the page. The stream writes it; the views read it.
+// The state of the page. The stream updates it, and the views show it.
 
-/** The state of the connection to the server. */
 export type Link =
   | { readonly is: "waiting" | "live" | "lost" | "ended" }
   | { readonly is: "refused"; readonly ways: LoginWays };
 
-/** Sets a signal. */
+/** Sets the value of a signal. */
 export function set<Value>(to: { value: Value }, value: NoInfer<Value>): void {
   to.value = value;
 }
 
-/** Returns a function that sets a filter of a list and goes to its first page. */
+/** Returns a function that sets a filter of a list and shows its first page. */
 export function narrows<Value>(filter: { value: Value }, from: { value: number }) {
   return (value: NoInfer<Value>): void =>
     batch(() => {
@@ -26,10 +25,10 @@ export function narrows<Value>(filter: { value: Value }, from: { value: number }
 
 export const link = signal<Link>({ is: "waiting" });
 /**
- * Whether the server can be reached. Without it, nothing can be decided. A view within a host has no such connection.
+ * Whether the server answers. If not, nothing can be decided. A view in a host has no connection of its own, so it
+ * always counts as connected.
  */
 export const isConnected = computed(() => link.value.is !== "lost" && link.value.is !== "ended");
-/** Whether the server has ended. */
 export const hasEnded = computed(() => link.value.is === "ended");
 export const hello = signal<Hello | undefined>(undefined);
 /** The notice about the session. */
@@ -38,16 +37,15 @@ export const notice = signal("");
 export const outcome = signal("");
 
 export const runs = signal<ReadonlyMap<string, RunRow>>(new Map());
-/** All runs, newest first. */
 export const runList = computed(() =>
   [...runs.value.values()].toSorted((one, other) => other.startedAt - one.startedAt),
 );
-/** The runs that wait for an approval and whose effect is known. */
+/** The runs that need approval and whose effect is known. */
 export const waitingRuns = computed(() =>
   runList.value.filter(({ status, waiting }) => status === "needs_confirmation" && waiting !== undefined),
 );
 
-/** The newest events, newest first, and the number of all events by result. */
+/** The newest events, newest first. `verdicts` counts all events by result. */
 export const events = signal<readonly EventRow[]>([]);
 export const verdicts = signal({ recorded: 0, ignored: 0, rejected: 0 });
 /** How many events arrived since the last reset. */
@@ -55,9 +53,7 @@ export const arrived = computed(() => {
   const { recorded, ignored, rejected } = verdicts.value;
   return recorded + ignored + rejected;
 });
-/**
- * The statistics of the events. `clockAhead` is how far the server's clock is ahead of the browser's, in milliseconds.
- */
+/** The statistics of events. `clockAhead` is how many milliseconds the server's clock is ahead of the browser's. */
 export const metrics = signal<EventFigures>({
   histogram: { now: Date.now(), everyMs: 10_000, bars: [] },
   problems: [],
@@ -67,18 +63,18 @@ export const metrics = signal<EventFigures>({
 });
 export const coverage = computed(() => metrics.value.coverage);
 export const clockAhead = signal(0);
-/** Changes if events are numbered again or forgotten. The details of an event are then read again. */
+/** Increases when events are numbered again or removed. Details of an event are then read again. */
 export const eventsAge = signal(0);
-/** The sandbox that the views of events, targetings and faults show; undefined until it has answered. */
+/** The sandbox whose events, targetings and faults are shown; undefined until it has answered. */
 export const sandbox = signal<SandboxMessage | undefined>(undefined);
 export const targetings = signal<TargetingsMessage>({ kind: "targetings", targetings: [], version: 0, now: 0 });
 export const faults = signal<FaultsMessage>({ kind: "faults", faults: [], operations: [], kinds: [] });
 
-/** The maximum rows of a list. The event list has fewer, because it changes four times a second. */
+/** The maximum number of rows in a list. The list of events has fewer, because it changes up to four times a second. */
 export const MAX_ROWS = 500;
 export const MAX_EVENTS = 100;
 
-/** The views' names as people read them, in the order of the navigation. */
+/** The names of the views, in the order of the navigation. */
 export const VIEW_TITLES = {
   overview: "Overview",
   approvals: "Approvals",
@@ -89,33 +85,36 @@ export const VIEW_TITLES = {
 } as const satisfies Record<ViewName, string>;
 
 const hash = signal(location.hash);
-/** The result that is shown after the next change of view. */
+/** The text to show after the next change of view. */
 let carried = "";
 addEventListener("hashchange", () => {
   if (placeOf(hash.value) !== placeOf(location.hash)) scrollTo(0, 0);
   hash.value = location.hash;
-  // A result of a button is shown in the view in which the button was pressed.
+  // The result of an action is shown only in the view of that action, or in the view that it opens.
   outcome.value = carried;
   carried = "";
 });
 
-/** Returns the part of an address that determines the scroll position: another event or approval does not change it. */
+/**
+ * Returns the part of the address that determines the scroll position. Choosing another event or approval keeps the
+ * position.
+ */
 function placeOf(address: string): string {
   return address.replace(/(?<=^#\/events).*|(?<=^#\/approvals\/).*/, "");
 }
 
-/** Reads the address after it was changed without navigation. */
+/** Must be called after the address was changed by script, which triggers no event. */
 export function noteAddress(): void {
   hash.value = location.hash;
 }
 
-/** Goes to another view, and shows there the result of the button that was pressed here. */
+/** Opens another view, and shows a message there. */
 export function go(address: string, said: string): void {
   carried = said;
   location.hash = address;
 }
 
-/** The shown view and the chosen ID, from the address `#/runs/{runId}`. `#/` is the first view. */
+/** The view and the ID in the address, e.g. `#/runs/{runId}`. `#/` is the first view. */
 export const route = computed(() => {
   const [, name, id] = hash.value.split("/");
   const views = hello.value?.views ?? [];
@@ -123,7 +122,9 @@ export const route = computed(() => {
   return { view, id: id || undefined };
 });
 
-/** The minimum interval between announcements of counts, in milliseconds. Counts can change many times a second. */
+/**
+ * The minimum time between two announcements to screen readers, in milliseconds. Counts may change many times a second.
+ */
 const EVERY_MS = 2000;
 
 const counts = computed(() => {
@@ -148,7 +149,7 @@ const counts = computed(() => {
   }
 });
 
-/** The counts of the shown view, for the live region. */
+/** The counts of the shown view, for screen readers. */
 export const announced = signal("");
 
 let isDue = false;

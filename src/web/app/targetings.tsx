@@ -6,13 +6,14 @@ import { counted, number } from "./plain-words.ts";
 import { SEARCH_AFTER_MS, useRead } from "./requests.ts";
 import { clockAhead, sandbox, set, targetings } from "./state.ts";
 
-/** How many rows one list shows. At most three lists are open within each other, so at most 500 rows are shown. */
+/**
+ * The maximum number of rows in one list. At most three nested lists are open, so the view has at most about 500 rows.
+ */
 const BRANCH_ROWS = 150;
 const SEARCH_ROWS = 450;
-/** How long a change is marked, in milliseconds. */
+/** How long an object stays marked after a change, in milliseconds. */
 const MARKED_MS = 120_000;
 
-/** The chosen targeting, option or group. */
 interface Chosen {
   readonly targeting: string;
   readonly option?: OptionRow | undefined;
@@ -94,7 +95,7 @@ function Branch(branch: {
   readonly name: string;
   readonly says: string;
   readonly also: string;
-  /** The size as a share of the largest branch in the list. */
+  /** The size relative to the largest branch of the list, from 0 to 1. */
   readonly size: number;
   readonly changedAt?: number | undefined;
   readonly isNew?: boolean | undefined;
@@ -124,7 +125,7 @@ function Branch(branch: {
   );
 }
 
-/** Shows a bar that compares a size with others in the list. */
+/** Shows a bar with a size relative to the largest in the list. */
 function Size({ of, label }: { readonly of: number; readonly label: string }) {
   return (
     <span class="size">
@@ -154,7 +155,7 @@ function Changed({ at, isNew = false }: { readonly at: number | undefined; reado
   );
 }
 
-/** Shows the options and groups directly in a targeting or group. One group can be open. */
+/** Shows the options and groups directly below a targeting or group. One group can be open. */
 function Options({ targeting, group }: { readonly targeting: string; readonly group: OptionRow | undefined }) {
   const open = useSignal<string | undefined>(undefined);
   const from = useSignal(0);
@@ -203,7 +204,7 @@ function Leaf({
 }: {
   readonly targeting: string;
   readonly option: OptionRow;
-  /** The size as a share of the largest in the list. */
+  /** The size relative to the largest in the list, from 0 to 1. */
   readonly size: number;
 }) {
   const choose = () => set(chosen, { targeting, option });
@@ -221,7 +222,7 @@ function Leaf({
   );
 }
 
-/** Reads data about targetings, again each time any targeting changes. */
+/** Reads data about targetings. Reads it again whenever a targeting changes. */
 function useData<Data>(path: string, query: Record<string, string>, afterMs = 0): Data | undefined {
   const version = String(targetings.value.version);
   return useRead<Data>(`${path}?${new URLSearchParams({ ...query, version })}`, { afterMs }).value;
@@ -359,7 +360,7 @@ function OptionFacts({ option, targeting }: { readonly option: OptionRow; readon
   );
 }
 
-/** The maximum number of shown Context IDs. Copying includes all that the server returns. */
+/** The maximum number of Context IDs that are displayed. The copy button copies all that the server returned. */
 const SHOWN_IDS = 200;
 
 function ContextIds({ detail: { contextIds, total } }: { readonly detail: OptionDetail }) {

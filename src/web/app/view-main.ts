@@ -1,5 +1,5 @@
 import { startView } from "./run-view.tsx";
 
-// The script of the view that hosts show (MCP Apps). The document for the host contains it.
+// The script of the view that hosts embed (MCP Apps). The HTML document of the view contains it.
 
 await startView();

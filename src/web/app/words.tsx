@@ -1,7 +1,7 @@
 import type { EventCause, Verdict, Words } from "../sandbox-wire.ts";
 import { type Share, type Tone, visible } from "./parts.tsx";
 
-/** Shows a sentence in parts, with names of fields and events in the font of code. */
+/** Shows a sentence in parts. Names of fields and events have a monospaced font. */
 export function WordsOf({ of }: { readonly of: Words }) {
   return (
     <>
@@ -19,7 +19,7 @@ export function WordsOf({ of }: { readonly of: Words }) {
   );
 }
 
-/** The page's words for the result of an event, with its colour. */
+/** How the page names the results of events, with the colour of each. */
 export const RESULTS = {
   recorded: { title: "Recorded", tone: "good" },
   ignored: { title: "Dropped", tone: "warn" },
@@ -28,7 +28,7 @@ export const RESULTS = {
 
 export const VERDICTS = ["recorded", "ignored", "rejected"] as const;
 
-/** Returns the numbers of events by result, as shares of a bar. */
+/** Returns the counts of events by result, as segments of a bar. */
 export function eventShares(counts: Readonly<Record<Verdict, number>>): readonly Share[] {
   return VERDICTS.map((verdict) => ({
     tone: RESULTS[verdict].tone,
@@ -37,7 +37,7 @@ export function eventShares(counts: Readonly<Record<Verdict, number>>): readonly
   }));
 }
 
-/** Returns the number of events with any of these causes. */
+/** Returns how many events have one of these causes. */
 export function eventsOf(causes: readonly EventCause[]): number {
   return causes.reduce((sum, { count }) => sum + count, 0);
 }
