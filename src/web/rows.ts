@@ -2,7 +2,7 @@ import { approvalWords, approvedIn, declinedIn } from "../answers/approvals.ts";
 import { groupFailures } from "../answers/failures.ts";
 import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
-import { isUndone, isWithdrawn } from "../changes/run-rules.ts";
+import { isUndone, isWithdrawn, undoneByRun } from "../changes/run-rules.ts";
 import type { ListedRun, Run } from "../runs/kind.ts";
 import { changedAt } from "../runs/outcome.ts";
 import { countsOf, didCounts, summaryOf } from "../runs/report.ts";
@@ -168,6 +168,7 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
     downloads: isOwn ? await (await files()).filesOf(run, services) : [],
     saved: isOwn ? (await files()).savedBy(run) : undefined,
     changes: await firstChanges(run, services),
+    undone: isChangeRun(run) && isUndone(run.state) ? { by: undoneByRun(run.state) } : undefined,
     undo: row.undoUntil !== undefined && isChangeRun(run) ? await undoOfRun(run, services) : undefined,
     ...(run.header.call.tool === "apply_plan" && { plan: planView(await documentOf(runId, services), services) }),
   };

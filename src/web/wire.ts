@@ -260,6 +260,8 @@ export interface RunDetail {
   readonly changes?: ChangeList | undefined;
   /** What an undo would restore, e.g. `Undo restores 332 of 344 as they were and 12 under new IDs`. Absent if nothing can be undone. */
   readonly undo?: string | undefined;
+  /** Only for a run that was undone: the run that undid it, if known. */
+  readonly undone?: { readonly by?: string | undefined } | undefined;
   /** The files of the run. Each can be downloaded from `/page/runs/{runId}/{file}`. */
   readonly downloads: readonly RunFile[];
   /** For a run that saved a file on the server's machine: the path, and what the file contains. */

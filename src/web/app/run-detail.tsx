@@ -160,7 +160,7 @@ function Origin({ run }: { readonly run: RunRow }) {
   const { requests, startedAt, beganAt = startedAt, updatedAt, status } = run;
   const isOver = status !== "running" && status !== "planned" && status !== "needs_confirmation";
   return (
-    <div class="row quiet small">
+    <div class="row quiet small origin">
       <span>
         by <Requester run={run} />
       </span>
@@ -213,7 +213,7 @@ function Story({ of, run }: { readonly of: readonly StoryStep[]; readonly run: R
  * Shows the result in one line: counts, a bar, and what can be undone until when. For a running run, the remaining time.
  * Nothing for a run that changed nothing and succeeded, because its history says so.
  */
-function Result({ detail: { run, undo } }: { readonly detail: RunDetail }) {
+function Result({ detail: { run, undo, undone } }: { readonly detail: RunDetail }) {
   const { did = NO_CHANGES, counts, status, undoUntil } = run;
   const total = totalOf(did);
   if (counts.items === 0 || (status === "succeeded" && total === 0)) return null;
@@ -232,6 +232,9 @@ function Result({ detail: { run, undo } }: { readonly detail: RunDetail }) {
         <Progress run={run} />
       )}
       {left !== undefined && <span class="quiet small">about {left} left</span>}
+      {undone !== undefined && (
+        <span class="push small">It was undone{undone.by !== undefined && <UndoneBy id={undone.by} />}.</span>
+      )}
       {undoUntil !== undefined && (
         <span class="push quiet small">
           Can be undone until <Ago at={undoUntil} />
@@ -239,6 +242,15 @@ function Result({ detail: { run, undo } }: { readonly detail: RunDetail }) {
         </span>
       )}
     </div>
+  );
+}
+
+function UndoneBy({ id }: { readonly id: string }) {
+  return (
+    <>
+      {" by "}
+      <a href={`#/runs/${id}`}>another run</a>
+    </>
   );
 }
 
