@@ -5,14 +5,14 @@ import { amount, thousands } from "../platform/text.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
 import { basisNote } from "./event-suites.ts";
 import { placesWords, placeWords, plain, rangesOf } from "./fence.ts";
-import { type Detail, type Message, type Sentence, type Text, texts } from "./message-words.ts";
+import { type Detail, type Message, onPage, type Sentence, type Text, texts } from "./message-words.ts";
 import { rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
 
 /** Returns what the validator found wrong, after the reason why the event was not sent. The page names no section. */
-function findingWords(why: string, onPage: string, { finding, section }: Detail): Text {
+function findingWords(why: string, short: string, { finding, section }: Detail): Text {
   if (typeof finding !== "string") return why;
   const whole = `${why}: ${plain(finding)} (event-tracking-api ${String(section)})`;
-  return { agent: whole, page: `${onPage}: ${plain(finding)}`, terminal: whole, sheet: whole };
+  return onPage(`${short}: ${plain(finding)}`, whole);
 }
 
 const DROPPED = 'not sent, since the service would answer "ok" and drop it';

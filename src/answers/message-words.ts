@@ -34,10 +34,9 @@ export function texts(agent: string, people: string): Text {
   return { agent, page: people, terminal: people, sheet: people };
 }
 
-/** Returns a text whose end is left out on the page, because it does not help people there. */
-export function forPage(page: string, end: string): Text {
-  const whole = page + end;
-  return { agent: whole, page, terminal: whole, sheet: whole };
+/** Combines a text for the page with one for all other readers. */
+export function onPage(page: string, others: string): Text {
+  return { agent: others, page, terminal: others, sheet: others };
 }
 
 /** Returns a text that says to each reader how to resume the run. */

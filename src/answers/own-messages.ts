@@ -15,6 +15,7 @@ import {
   MORE_PATIENT,
   many,
   number,
+  onPage,
   resuming,
   type Sentence,
   saying,
@@ -145,12 +146,17 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
       "An ID has 26 digits and capital letters. Copy it from the web console or an exported sheet.",
     ),
   }),
-  INVALID_CONTEXT_ID: (detail) => ({
-    message:
-      `${many(detail.count, "Context ID")} cannot be stored; the first, number ${number(Number(detail.position) + 1)}, ` +
-      (CONTEXT_ID_PROBLEMS[String(detail.rule)] ?? `${text(detail.value)}, has ${many(detail.bytes, "byte")}`),
-    remedy: `A Context ID has 1 to ${LIMITS.contextIdBytes.value} bytes in UTF-8.`,
-  }),
+  INVALID_CONTEXT_ID: (detail) => {
+    const problem = CONTEXT_ID_PROBLEMS[String(detail.rule)];
+    const ids = many(detail.count, "Context ID");
+    const first = `the first, number ${number(Number(detail.position) + 1)}, `;
+    const bytes = `has ${many(detail.bytes, "byte")}`;
+    const message = `${ids} cannot be stored; ${first}${problem ?? `${text(detail.value)}, ${bytes}`}`;
+    return {
+      message: detail.count === 1 ? onPage(`the Context ID ${problem ?? bytes}`, message) : message,
+      remedy: `A Context ID has 1 to ${LIMITS.contextIdBytes.value} bytes in UTF-8.`,
+    };
+  },
   INVALID_ROW: rowMessage,
   INVALID_ITEM: (detail) =>
     ITEM_PROBLEMS[String(detail.problem)] ?? {

@@ -6,10 +6,10 @@ import {
   type Detail,
   type Entry,
   earlierItem,
-  forPage,
   list,
   MORE_PATIENT,
   number,
+  onPage,
   resuming,
   type Sentence,
   type Text,
@@ -64,7 +64,7 @@ function nameTaken(what: string, detail: Detail, { operation }: Reason): Entry {
   const ids = [detail.existingId, ...(Array.isArray(detail.existingIds) ? detail.existingIds : [])].filter(Boolean);
   if (ids.length > 0) {
     return {
-      message: forPage(`${what} with this name exists`, `: ${list(ids)}`),
+      message: onPage(`${what} with this name exists`, `${what} with this name exists: ${list(ids)}`),
       remedy: TAKEN_REMEDIES[`${what}, ${operation}`] ?? "Choose another name.",
     };
   }

@@ -524,6 +524,37 @@ test("runs are listed by day, narrowed and searched, and one is shown with its c
   });
 });
 
+test("on a phone four reasons with their rows, examples and remedies are on the first screen, above all else", async () => {
+  const reasons = [24, 15, 12, 6].map((count, nth) => ({
+    ...{
+      outcome: "failed" as const,
+      count,
+      places: "lines 3, 9, 12, 20-40",
+      firstPlaces: "lines 3, 9, 12 and 12 more",
+    },
+    ...{ examples: [`a name that is too long ${nth}`, "bad_2"], message: 'not allowed in a name: "_", "!"' },
+    remedy: "Allowed: 2-36 Korean or English letters, digits, spaces, ~ % & + -; no leading or trailing space.",
+  }));
+  const counts = { ...PARTIAL.run.counts, items: 390, succeeded: 333, failed: 57 };
+  const row = { noun: "row", fileName: "brands.csv", title: "Imported brands.csv into Spring Brands: 333 of 390 rows" };
+  const run: RunRow = { ...PARTIAL.run, ...row, counts, tool: "bulk_add_options" };
+  const made = await serveMadeRuns({ details: [{ ...PARTIAL, run, failures: reasons, downloads: ["sheet"] }] });
+  await onPage(`${made.url}/#/runs/01PARTIAL`, async (page) => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    const box = page.getByRole("region", { name: "57 rows failed" });
+    await box.getByRole("heading", { name: "57 rows failed" }).waitFor();
+    expect(await box.getByText(/^Allowed: /).count()).toBe(4);
+    await box.getByText("All 57 rows are in the list below and in the sheet with results.").waitFor();
+    for (const name of ["Download the sheet with results", "Copy for your agent"]) {
+      const { y = 844, height = 0 } = (await box.getByRole("button", { name }).boundingBox()) ?? {};
+      expect([name, y + height <= 844]).toEqual([name, true]);
+    }
+    const above = ((await page.locator("main").innerText()).split("57 rows failed")[0] ?? "").replaceAll(/\s+/g, " ");
+    expect(above).toMatch(/333 of 390 rows Partly done/);
+    expect(above).not.toContain("changes");
+  });
+});
+
 test("what failed is copied for the agent, with its places and the call that shows its rows", async () => {
   const made = await serveMadeRuns({ details: [PARTIAL] });
   await onPage(`${made.url}/#/runs/01PARTIAL`, async (page) => {

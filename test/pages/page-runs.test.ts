@@ -228,6 +228,7 @@ describe("a run on the page", () => {
     const { failures } = await detailOf(person, report.runId ?? "");
     expect(failures).toHaveLength(1);
     expect(failures[0]?.places).toMatch(/^items 1, 3, 5, .* and 37 more$/);
+    expect(failures[0]).toMatchObject({ firstPlaces: expect.stringMatching(/^items 1, 3, 5, 7 and \d+ more$/) });
   });
 
   test("that saved a file says where the file is and what it contains", async () => {

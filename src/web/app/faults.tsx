@@ -27,7 +27,7 @@ const PRESETS: readonly { readonly title: string; readonly says: string; readonl
   },
   {
     title: "One in ten fails",
-    says: "Each request fails with status 500 with a chance of 10 %, until the fault is removed.",
+    says: "Each request has a chance of 10 % to fail with status 500, until the fault is removed.",
     fault: { operation: "any", kind: "status", status: 500, probability: 0.1 },
   },
 ];

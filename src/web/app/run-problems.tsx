@@ -100,7 +100,7 @@ function Reason({ of, noun }: { readonly of: FailureRow; readonly noun: string }
       </strong>{" "}
       <Text of={message} most={400} />
       <span class="line trunc quiet small">
-        {firstPlaces}
+        {firstPlaces.replace(/^item/, noun)}
         {examples.map((value, at) => (
           <Fragment key={at}>
             {at === 0 ? ": " : ", "}
@@ -174,7 +174,7 @@ export function Problems({ detail: { run }, of, title, total }: ProblemsProps) {
         {list.value.rows.map(({ place, value, problem, suggestion, outcome: how }, at) => (
           <tr key={at}>
             <th scope="row">
-              {place}
+              {place.replace(/^item/, run.noun)}
               {how !== of && <span class="line quiet small">{OUTCOMES[how]}</span>}
             </th>
             <td>

@@ -17,6 +17,17 @@ describe("a run as a sentence", () => {
       "Imported brands.csv into Footwear KR: 332 of 390 rows",
       { status: "partial", items: 390, done: 332, fileName: "brands.csv" },
     ],
+    [
+      "Imported brands.csv into Footwear KR: 332 of 390 options",
+      { status: "partial", items: 390, done: 332, fileName: "brands.csv", mergesRows: true },
+    ],
+    [
+      "Apply a plan to Footwear KR: add 1, delete 3",
+      {
+        ...{ tool: "apply_plan", status: "needs_confirmation" },
+        plan: { isUndo: false, changes: { created: 1, changed: 0, deleted: 3 } },
+      },
+    ],
     ["Delete 260 options from Footwear KR", { tool: "delete_options", status: "needs_confirmation", items: 260 }],
     [
       "Delete 1 group and 2 options from Footwear KR",
