@@ -202,7 +202,7 @@ function inSeries(parts: readonly string[]): string {
 }
 
 function ownWords(contextIds: number): string {
-  return contextIds === 0 ? "no Context IDs of its own" : many(contextIds, "own Context ID");
+  return contextIds === 0 ? "no own Context IDs" : many(contextIds, "own Context ID");
 }
 
 function within(targetings: readonly Loss[]): string {

@@ -422,9 +422,9 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     message: `an earlier row about the same option differs in ${String(column)}`,
     remedy: "Give the same value in every row of an option, or only in its first row.",
   }),
-  spoilt: ({ line }) => ({
-    message: `line ${String(line)} of the same set is invalid; without that line, its Context ID would be removed`,
-    remedy: "Fix that line, and send all rows of the option again.",
+  spoilt: ({ index, line }) => ({
+    message: `${line === undefined ? `item ${Number(index) + 1}` : `line ${String(line)}`} of the same set is invalid; without it, its Context ID would be removed`,
+    remedy: "Fix it, and send all rows of the option again.",
   }),
   notJson: { message: "the row is not JSON", remedy: "Make it one JSON object on one line." },
   noObject: {

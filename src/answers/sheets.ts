@@ -174,7 +174,7 @@ function counted(count: number, noun: string): string {
 
 /** A row of a file as this program understood it. */
 export interface PreviewRow {
-  readonly line: number;
+  readonly line?: number | undefined;
   readonly option?: string | undefined;
   readonly group?: string | undefined;
   readonly isGroup?: boolean | undefined;
@@ -215,15 +215,14 @@ export function previewNotes(file: InputFile | undefined, { columns, rows }: Pre
 }
 
 function previewRow({ line, option, group, isGroup, contexts, isRemoved, event, reason }: PreviewRow): string {
-  if (event !== undefined && reason === undefined) {
-    return `line ${line}: ${eventWords(event)}`;
-  }
+  const place = line === undefined ? "" : `line ${line}: `;
+  if (event !== undefined && reason === undefined) return `${place}${eventWords(event)}`;
   const words = [
     option === undefined ? "no option" : `${isRemoved ? "remove " : isGroup ? "group " : ""}${quoteShort(option)}`,
     group !== undefined && `in ${quoteShort(group)}`,
     contexts !== undefined && `${OPS[contexts.op]} ${idWords(contexts.ids)}`,
   ].filter((part) => part !== false);
-  return `line ${line}: ${reason === undefined ? words.join(", ") : messageFor(reason).message}`;
+  return `${place}${reason === undefined ? words.join(", ") : messageFor(reason).message}`;
 }
 
 function eventWords(event: unknown): string {

@@ -67,7 +67,6 @@ export interface Row<Item> {
 
 /** A row of a file, with its original text. The file of failed rows repeats that text. */
 export interface FileRow<Item> extends Row<Item> {
-  readonly line: number;
   /** The cells of a sheet's row, or the JSON text of another row. */
   readonly raw: readonly string[] | string;
 }
@@ -119,9 +118,15 @@ async function* jsonRows<Item>(
   shape: RowShape<Item>,
 ): AsyncGenerator<readonly FileRow<Item>[]> {
   let index = 0;
+  let isLineEach: boolean | undefined;
   for await (const batch of texts) {
+    // With several elements on one line, only an element's number says which one is meant.
+    isLineEach ??= batch.every(({ line }, at) => line !== batch[at - 1]?.line);
+    const hasLines = isLineEach;
     const rows = batch.filter(({ text }) => !(index === 0 && isHead(text)));
-    yield rows.map(({ line, text }) => ({ content: jsonRow(text, shape), index: index++, line, raw: text }));
+    yield rows.map(({ line, text }) => {
+      return { content: jsonRow(text, shape), index: index++, ...(hasLines && { line }), raw: text };
+    });
   }
 }
 
@@ -158,8 +163,10 @@ export type GivenItem<Item> = {
   readonly skipped?: number;
 } & ({ readonly item: Item } | { readonly reason: Reason });
 
+type Position = Pick<Row<unknown>, "index" | "line">;
+
 /** Returns the position of an item as reports show it. */
-export function placeOf({ index, line }: { readonly index: number; readonly line?: number }) {
+export function placeOf({ index, line }: Position) {
   return line === undefined ? { index } : { index, line };
 }
 
@@ -191,36 +198,37 @@ export async function itemsIn<Item>(
   const given: GivenItem<Item>[] = [];
   const merged = new Map<number, { merged: number; skipped: number }>();
   const byKey = new Map<string, number>();
-  const spoilt = new Map<string, number>();
+  const spoilt = new Map<string, Position>();
   for await (const rows of rowsOf(bytes, file, shape)) {
-    for (const { index, line, content, skipped } of rows) {
+    for (const row of rows) {
+      const { content, skipped } = row;
       const { key } = content;
-      const passed = skipped === undefined ? {} : { skipped };
+      const place = { ...placeOf(row), ...(skipped !== undefined && { skipped }) };
       if ("reason" in content) {
-        given.push({ index, line, ...passed, reason: content.reason });
-        if (key !== undefined) spoilt.set(key, line);
+        given.push({ ...place, reason: content.reason });
+        if (key !== undefined) spoilt.set(key, row);
         continue;
       }
       const owner = key === undefined ? -1 : (byKey.get(key) ?? -1);
       const before = given[owner];
       if (before === undefined || "reason" in before) {
         if (key !== undefined) byKey.set(key, given.length);
-        given.push({ index, line, ...passed, item: content.item });
+        given.push({ ...place, item: content.item });
         continue;
       }
       const clash = shape.merge(before.item, content.item);
-      if (clash !== undefined) given.push({ index, line, ...passed, reason: clash });
+      if (clash !== undefined) given.push({ ...place, reason: clash });
       else {
         const sums = merged.get(owner) ?? { merged: 0, skipped: before.skipped ?? 0 };
         merged.set(owner, { merged: sums.merged + 1, skipped: sums.skipped + (skipped ?? 0) });
       }
     }
   }
-  for (const [key, line] of spoilt) {
+  for (const [key, place] of spoilt) {
     const position = byKey.get(key) ?? -1;
     const whole = given[position];
     if (whole === undefined) continue;
-    const reason = ownReason("INVALID_ROW", { problem: "spoilt", line });
+    const reason = ownReason("INVALID_ROW", { problem: "spoilt", ...placeOf(place) });
     given[position] = { ...placeOf(whole), ...(whole.skipped && { skipped: whole.skipped }), reason };
   }
   for (const [position, { merged: further, skipped }] of merged) {

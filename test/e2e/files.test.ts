@@ -626,3 +626,18 @@ test("a sheet with problems that cannot be planned comes back with them", async 
   ]);
   expect((await client.callTool("apply_plan", { runId })).isError).toBe(true);
 });
+
+test("elements of a JSON array on one line are counted as items, and on lines of their own as lines", async () => {
+  const { sandbox, client, write, folder } = await service();
+  const targetingId = await sandbox.targeting("Spring");
+  const items = [{ name: "Good One" }, { name: "bad_name" }, { name: "Good One" }];
+  const rows = items.map((item) => JSON.stringify(item));
+  await write("one-line.json", `[${rows.join(",")}]`);
+  await write("lines.json", `[\n${rows.join(",\n")}\n]`);
+  const add = (name: string) => client.callTool("bulk_add_options", { targetingId, file: join(folder, name) });
+  const oneLine = textOf(await add("one-line.json"));
+  expect(oneLine).toContain("INVALID_NAME, item 2");
+  expect(oneLine).toContain('DUPLICATE_IN_INPUT, item 3 "Good One": the same name is in item 1.');
+  expect(oneLine).toContain("send only items 2-3 again");
+  expect(textOf(await add("lines.json"))).toContain("INVALID_NAME, line 3");
+});

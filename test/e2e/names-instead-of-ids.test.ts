@@ -125,7 +125,7 @@ test("onlyEmpty also deletes a group whose sub-options are all empty, in the two
   ]);
   const asked = await call("delete_options", { targetingId, onlyEmpty: true });
   expect(asked.text).toContain(
-    "This deletes 1 option group with no Context IDs of its own, and deletes 4 options with no Context IDs.",
+    "This deletes 1 option group with no own Context IDs, and deletes 4 options with no Context IDs.",
   );
   const done = await call("delete_options", { confirmation: asked.confirmation?.token });
   expect(done).toMatchObject({ status: "succeeded", counts: { items: 5, succeeded: 5 } });

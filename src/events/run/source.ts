@@ -4,7 +4,7 @@ import { damageIn } from "../../files/damage.ts";
 import { BYTE_ORDER_MARK, csvLine } from "../../files/delimited.ts";
 import { withDetectedForm } from "../../files/detected-form.ts";
 import { ndjsonTexts } from "../../files/json-texts.ts";
-import { invalidRow, type OpenedFile, type RowShape, rowsOf } from "../../files/rows.ts";
+import { invalidRow, type OpenedFile, placeOf, type RowShape, rowsOf } from "../../files/rows.ts";
 import type { SheetHeader } from "../../files/sheet-rows.ts";
 import { FileError } from "../../platform/files.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
@@ -103,8 +103,8 @@ export async function* readUncorrected({ kept, bytes }: EventSource): AsyncGener
       corrected = correctedColumns(header);
     });
     for await (const batch of rows) {
-      yield batch.map(({ index, line, content, skipped }) => {
-        const place = skipped === undefined ? { index, line } : { index, line, skipped };
+      yield batch.map(({ content, skipped, ...row }) => {
+        const place = { ...placeOf(row), ...(skipped !== undefined && { skipped }) };
         if (!("item" in content)) return { ...place, event: null, reason: content.reason };
         const mended = corrected.filter(({ right }) => Object.hasOwn(content.item, right)).map(({ words }) => words);
         return { ...place, event: content.item, ...(mended.length > 0 && { mended }) };
