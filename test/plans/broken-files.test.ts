@@ -20,7 +20,7 @@ const MADE: readonly Broken[] = [
   ["yaml", "lists in lists", `${"[".repeat(5000)}${"]".repeat(5000)}`, 1, 21, "20 levels"],
   ["yaml", "2 MB of brackets", "[".repeat(2_000_000), 1, 21, "20 levels"],
   ["yaml", "2 MB of dashes", "- ".repeat(1_000_000), 1, 41, "20 levels"],
-  ["yaml", "a million options", many(1_000_000, () => "- &a {name: x}\n"), 115_385, 12, "1,500,000 words and signs"],
+  ["yaml", "a million options", many(1_000_000, () => "- &a {name: x}\n"), 115_385, 12, "1,500,000 words and symbols"],
   ["yaml", "maps in maps", many(30, (at) => `${" ".repeat(at)}a:\n`), 21, 21, "20 levels"],
   ["yaml", "a billion laughs", `a: &a [x,x,x,x,x,x,x,x,x,x]\n${laughs}`, 6, 9, "1,000,000 values"],
   ["yaml", "5,001 options", options(5001, "Option"), 5003, 5, "5,000 options"],

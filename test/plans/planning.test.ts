@@ -49,7 +49,7 @@ test("a name that several options have is not an identity", async () => {
 
 test("a rename to a name that stays with an option outside of the file is a problem", async () => {
   const made = await plan(`  - {_id: ${idOf("A")}, name: Option B}\n`, there(option("A"), option("B")));
-  expect(wordsOf(made)).toEqual([`3:39 the name "Option B" is that of option ${idOf("B")}, which would keep it`]);
+  expect(wordsOf(made)).toEqual([`3:39 the name "Option B" is already used by option ${idOf("B")}, which keeps it`]);
 });
 
 test("a ring of names is no problem", async () => {
@@ -89,7 +89,7 @@ test("groups and types: what the service would refuse is a problem before anythi
     expect.stringMatching(/^3:5 the group "New Group" would have neither/),
   ]);
   expect(wordsOf(await plan("  - {name: Plain, children: [{name: New}]}\n", state))).toEqual(
-    expect.arrayContaining([expect.stringMatching(/^3:5 "Plain" is not a group, and the file makes it one/)]),
+    expect.arrayContaining([expect.stringMatching(/^3:5 "Plain" is not a group, but the file describes it as one/)]),
   );
   expect(wordsOf(await plan("  - {name: Plain, exposeChildren: true}\n", state))).toEqual([
     expect.stringMatching(/^3:19 "Plain" has exposeChildren/),

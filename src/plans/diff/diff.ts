@@ -27,14 +27,13 @@ import {
 } from "./plan.ts";
 import { checkResult, type Result } from "./result.ts";
 
-/** The input of a plan. */
 export interface DiffInput extends Pick<Sides, "desired" | "base" | "prune" | "byName"> {
-  /** The current state; undefined if the targeting is to be created. */
+  /** The current state. Undefined if the plan creates the targeting. */
   readonly there?: ServiceTargeting | undefined;
   readonly thresholds: Thresholds;
 }
 
-/** Compares a file with the current state and its base, field by field. Returns the plan, without any request. */
+/** Compares a file with the current state and its base, field by field. Returns the plan. Reads nothing. */
 export function planOf({ there, thresholds, ...given }: DiffInput): StatePlan {
   const { desired, base } = given;
   const problems = new Problems();
@@ -103,7 +102,7 @@ function itemsOf(
   return { items, rows: itemRows };
 }
 
-/** Returns new options in the order of the file, but groups first. */
+/** Returns the rows of new options in the order of the file, groups first. */
 function createdRows(rows: readonly DesiredRow[], wanted: WantedPlaces): readonly DesiredRow[] {
   const created = rows.filter(({ how }) => how === "create");
   return [...created.filter((row) => wanted.isGroup(row)), ...created.filter((row) => !wanted.isGroup(row))];
@@ -122,7 +121,7 @@ function creation(row: DesiredRow, parent: ParentRef, wanted: WantedPlaces): Cre
   return { kind: "create", line, name, type, parent, exposeChildren, contexts: contexts?.ids ?? [] };
 }
 
-/** Returns the state of an option that a plan records. */
+/** Returns the state of an option in the form in which a plan stores it. */
 function seenOf(
   { _id, name, parent, type, exposeChildren, contexts, digest }: ServiceOption,
   service: Service,
@@ -131,7 +130,9 @@ function seenOf(
   return { name, parent, type, exposeChildren, contexts: contexts.length, digest, subOptions };
 }
 
-/** Reports texts that look damaged as problems, unless the service or the base contains exactly the same text. */
+/**
+ * Reports texts that look damaged as problems. A text that the service or the base has in exactly this form is valid.
+ */
 function checkSuspects({ desired, service, base, problems }: Sides): void {
   const contexts = new Set(service.options.flatMap((option) => option.contexts));
   const names = new Set([...service.byName.keys(), ...[...(base?.options.values() ?? [])].map(({ name }) => name)]);
@@ -141,7 +142,7 @@ function checkSuspects({ desired, service, base, problems }: Sides): void {
   }
 }
 
-/** Compares the targeting's own name between file, base and service, too. */
+/** Compares the name of the targeting in the file, the base and the service. */
 function targetingOf(
   { desired: { targeting: given }, base, byName, drift, conflicts }: Sides,
   there: ServiceTargeting | undefined,
@@ -149,7 +150,7 @@ function targetingOf(
   if (there === undefined) return { name: given?.name ?? "" };
   const { _id, name } = there.targeting;
   const wanted = given?.name;
-  // When planning by names, a file of another targeting defines the options, but not the name of the targeting.
+  // When planning by name, the file may come from another targeting, whose name must not be applied to this one.
   if (wanted === undefined || wanted === name || byName || given?._id === undefined) return { _id, name };
   const before = base?.targeting._id === _id ? base.targeting.name : undefined;
   if (before === undefined || before === name) return { _id, name, rename: wanted };
@@ -165,7 +166,6 @@ function targetingOf(
   return { _id, name };
 }
 
-/** The fields of an option to change. */
 interface FieldChanges {
   name?: string;
   place?: WantedPlace;
@@ -173,13 +173,13 @@ interface FieldChanges {
   contexts?: ContextsChange;
 }
 
-/** Compares a row with its option and its base, field by field. Returns the changes. */
+/** Compares a row with the existing option and the base, field by field. Returns the changes. */
 function compareRow(row: DesiredRow, there: ServiceOption, wanted: WantedPlaces, sides: Sides): FieldChanges {
   const { service, conflicts, groupName } = sides;
   const { option, base } = row;
   const changes: FieldChanges = {};
-  const tell = fieldComparer(row, there, sides);
-  const isNamed = tell("name", {
+  const isToSet = fieldComparer(row, there, sides);
+  const isNamed = isToSet("name", {
     file: option.name === undefined ? undefined : side(option.name),
     base: base && side(base.name),
     service: side(there.name),
@@ -190,35 +190,39 @@ function compareRow(row: DesiredRow, there: ServiceOption, wanted: WantedPlaces,
     shown: parent === null ? null : groupName(parent),
   });
   const place = wanted.place(row);
-  const isMoved = tell("parent", {
+  const isMoved = isToSet("parent", {
     file: placeSide(place, groupName),
     base: base && parentSide(base.parent),
     service: parentSide(there.parent),
   });
-  // A group that is gone cannot receive options.
+  // A group that no longer exists cannot receive options.
   const isLost = place.kind === "there" && !service.byId.has(place._id);
   if (isMoved && isLost) {
     const file = groupName(place._id);
     conflicts.push({ _id: there._id, name: there.name, field: "parent", file, line: option.line });
   } else if (isMoved) changes.place = place;
   if (there.type === "collection") {
-    const isSet = tell("exposeChildren", {
+    const isSet = isToSet("exposeChildren", {
       file: option.exposeChildren === undefined ? undefined : side(option.exposeChildren),
       base: base && side(base.exposeChildren ?? false),
       service: side(there.exposeChildren ?? false),
     });
     if (isSet && option.exposeChildren !== undefined) changes.exposeChildren = option.exposeChildren;
   }
-  const contexts = compareContexts(keepUnsplitIds(option.contexts, there), row, there, tell);
+  const contexts = compareContexts(keepUnsplitIds(option.contexts, there), row, there, isToSet);
   if (contexts !== undefined) changes.contexts = contexts;
   return changes;
 }
 
-/** Returns whether the file wants a different value of a field and may set it. */
-type Teller = (field: DifferingField, values: Sided) => boolean;
+/** Returns whether the plan sets a field to the value in the file. */
+type FieldComparer = (field: DifferingField, values: Sided) => boolean;
 
-/** Compares a field of the file with the base and the service, and records drift and conflicts. */
-function fieldComparer({ option }: DesiredRow, { _id, name }: ServiceOption, { drift, conflicts }: Sides): Teller {
+/** Returns a function that compares a field on the three sides. It also records drift and conflicts. */
+function fieldComparer(
+  { option }: DesiredRow,
+  { _id, name }: ServiceOption,
+  { drift, conflicts }: Sides,
+): FieldComparer {
   return (field, { file, base, service }) => {
     if (file?.key === service.key) return false;
     if (base === undefined || base.key === service.key) return file !== undefined;
@@ -236,7 +240,7 @@ function fieldComparer({ option }: DesiredRow, { _id, name }: ServiceOption, { d
   };
 }
 
-/** The value of a field on one side: a key for comparison, and the shown value. */
+/** The value of a field on one side: `key` to compare it, and `shown` to show it. */
 interface Side {
   readonly key: ShownValue | object;
   readonly shown: ShownValue;
@@ -257,11 +261,14 @@ function placeSide(place: WantedPlace, groupName: (id: string) => string): Side 
   if (place.kind === "unsaid" || place.kind === "lost") return undefined;
   if (place.kind === "top") return { key: null, shown: null };
   if (place.kind === "there") return { key: place._id, shown: groupName(place._id) };
-  // A group that is not created yet cannot be the parent on another side.
+  // The group is a row of the file and does not exist yet, so this key differs from every existing parent.
   return { key: place.row, shown: place.row.option.name ?? "" };
 }
 
-/** Corrects the wanted Context IDs of a row: an ID of the option that contains a separator is not split. */
+/**
+ * Returns the wanted Context IDs of a row. An ID that the option already holds and that contains the separator is not
+ * split.
+ */
 function keepUnsplitIds(wish: ContextsWish | undefined, { contexts }: ServiceOption): ContextsWish | undefined {
   if (wish?.split === undefined) return wish;
   const taken = new Set(splitBeside(wish.split, []));
@@ -276,10 +283,10 @@ function compareContexts(
   wish: ContextsWish | undefined,
   { base }: DesiredRow,
   there: ServiceOption,
-  tell: Teller,
+  isToSet: FieldComparer,
 ): ContextsChange | undefined {
   const exact = wish === undefined || wish.atLeast ? undefined : digestOfContexts(wish.ids);
-  const isWanted = tell("contexts", {
+  const isWanted = isToSet("contexts", {
     file: exact === undefined ? undefined : { key: exact, shown: wish?.ids.length ?? 0 },
     base: base && { key: base.digest, shown: base.contexts },
     service: { key: there.digest, shown: there.contexts.length },

@@ -3,7 +3,7 @@ import type { Base, BaseOption, ServiceOption, ServiceTargeting } from "../base.
 import { type Desired, type DesiredOption, type Problem, type Problems, quoted } from "../file/desired.ts";
 import type { Difference, DifferingField, SeenOption, ShownValue, StatePlan } from "./plan.ts";
 
-/** The options of an existing targeting, by ID, by name, and by group (null for the top level). */
+/** The options of an existing targeting, by ID, by name, and by the ID of their group (null for the top level). */
 export interface Service {
   readonly options: readonly ServiceOption[];
   readonly byId: ReadonlyMap<string, ServiceOption>;
@@ -11,25 +11,28 @@ export interface Service {
   readonly byParent: ReadonlyMap<string | null, readonly ServiceOption[]>;
 }
 
-/** A row of the file, and its option in the service and in the base. */
+/** A row of the file, with its option in the service and in the base. */
 export interface DesiredRow {
   readonly index: number;
   readonly option: DesiredOption;
   readonly there?: ServiceOption | undefined;
   readonly base?: BaseOption | undefined;
-  /** How the option was found. `adopt`: matched by name; `gone`: others deleted it; `lost`: a problem. */
+  /**
+   * How the option was found. `match`: by ID. `adopt`: by name. `gone`: others have deleted it. `lost`: a problem was
+   * reported.
+   */
   readonly how: "match" | "adopt" | "create" | "gone" | "lost";
 }
 
-/** The three sides of a plan, and the results of the comparison. */
+/** The three sides of a plan (file, base and service), and the results of their comparison. */
 export interface Sides {
   readonly desired: Desired;
-  /** The state that the file was exported from; undefined if unknown. */
+  /** The state in which the targeting was exported. Undefined if there is no base. */
   readonly base?: Base | undefined;
   readonly service: Service;
-  /** Whether options in the base that are missing from the file are deleted. Needs a base. */
+  /** Whether options that are in the base but not in the file are deleted. Requires a base. */
   readonly prune: boolean;
-  /** Whether options are identified by name alone. */
+  /** Whether options are matched by name alone. */
   readonly byName: boolean;
   readonly problems: Problems;
   readonly drift: Difference[];
@@ -38,7 +41,7 @@ export interface Sides {
   readonly groupName: (id: string) => string;
 }
 
-/** Indexes the options of a targeting; empty if it is to be created. */
+/** Returns the options of a targeting with indexes. There are none if the plan creates the targeting. */
 export function serviceOf(there: ServiceTargeting | undefined): Service {
   const options = there?.options ?? [];
   return {
@@ -49,7 +52,7 @@ export function serviceOf(there: ServiceTargeting | undefined): Service {
   };
 }
 
-/** Finds the option of each row: by `_id` if the row has one, otherwise by name. */
+/** Finds the option of each row, by `_id` if the row has one, and otherwise by name. */
 export function matchRows(sides: Sides): readonly DesiredRow[] {
   const claimed = new Set(sides.byName ? [] : sides.desired.options.flatMap(({ _id }) => _id ?? []));
   return sides.desired.options.map((option, index) => {
@@ -83,7 +86,7 @@ function byName(option: DesiredOption, index: number, claimed: ReadonlySet<strin
     sides.problems.add(
       option.spots.name ?? option,
       `several options have the name ${quoted(name)}: ${ids}`,
-      "Give the _id of the one that you mean.",
+      "Give the _id of the option that you mean.",
     );
     return { index, option, how: "lost" };
   }
@@ -91,7 +94,7 @@ function byName(option: DesiredOption, index: number, claimed: ReadonlySet<strin
   return { index, option, there, base: sides.base?.options.get(there._id), how };
 }
 
-/** Returns what others changed in a targeting since its base was written, per object. */
+/** Returns what others have changed in a targeting since the base was written, object by object. */
 export function driftSince(base: Base, there: ServiceTargeting): readonly Difference[] {
   const now = new Map(there.options.map((option) => [option._id, option]));
   const names = (id: string): string => now.get(id)?.name ?? base.options.get(id)?.name ?? id;
@@ -110,7 +113,7 @@ export function driftSince(base: Base, there: ServiceTargeting): readonly Differ
   return drift;
 }
 
-/** Returns what others changed in an option since the base, per field. `groupName` returns a group's name by ID. */
+/** Returns what others have changed in an option since the base was written, field by field. */
 export function changedSince(
   base: BaseOption,
   there: ServiceOption,
@@ -123,7 +126,9 @@ export function changedSince(
   });
 }
 
-/** Returns the fields that differ from an option's previous state, with both values; for the parent, IDs. */
+/**
+ * Returns the fields in which an option differs from a previous state, with both values. A parent is given by its ID.
+ */
 export function differingFields(
   was: BaseOption | SeenOption,
   there: ServiceOption,
@@ -139,7 +144,10 @@ export function differingFields(
   return [...differing, ["contexts", was.contexts, there.contexts.length]];
 }
 
-/** Returns how the service differs from a file without a base. An unknown `_id` is a difference here, not a problem. */
+/**
+ * Compares the service with a file that has no base. An `_id` that the service does not have is a difference here, not
+ * a problem.
+ */
 export function driftFromFile(
   plan: StatePlan,
   { options }: Desired,

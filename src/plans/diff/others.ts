@@ -3,7 +3,7 @@ import { quoted } from "../file/desired.ts";
 import type { DesiredRow, Sides } from "./match.ts";
 import { changedSince } from "./match.ts";
 
-/** Compares a row whose option others deleted: drift, or a conflict if the file changed the option. */
+/** Records that others have deleted the option of a row: as drift, or as a conflict if the file changes the option. */
 export function compareGone(row: DesiredRow, wanted: WantedPlaces, { drift, conflicts }: Sides): void {
   const { option, base } = row;
   if (base === undefined) return;
@@ -19,15 +19,15 @@ export function compareGone(row: DesiredRow, wanted: WantedPlaces, { drift, conf
   (isChanged ? conflicts : drift).push({ _id: base._id, name: base.name, field: "deleted", line: option.line });
 }
 
-/** Options without a row: options to delete, and options that only the targeting has. */
+/** The options that are not in the file. `onlyThere` are options that only the targeting has. */
 interface Unnamed {
   readonly deleted: readonly ServiceOption[];
   readonly onlyThere: readonly ServiceOption[];
 }
 
 /**
- * Handles options without a row. `prune` deletes those in the base; changes by others, and sub-options that others
- * added to them, are conflicts. Options that others added are listed and stay.
+ * Decides about options that are not in the file. With `prune`, those in the base are deleted; it is a conflict if
+ * others have changed them or added sub-options to them. Options that others have added are recorded as drift and stay.
  */
 export function compareOthers(rows: readonly DesiredRow[], sides: Sides): Unnamed {
   const { base, service, prune, byName, drift, groupName } = sides;
@@ -47,7 +47,7 @@ export function compareOthers(rows: readonly DesiredRow[], sides: Sides): Unname
     else if (mayBeDeleted(there, sides, since)) deleted.push(there);
   }
   if (prune) return { deleted, onlyThere: [] };
-  // Options in neither the file nor the service: others deleted them, unless the file removes them, too.
+  // These options are neither in the service nor in the file, so both sides have deleted them, or others alone.
   const inFile = new Set(rows.flatMap((row) => row.base?._id ?? []));
   for (const { _id, name } of base.options.values()) {
     if (!service.byId.has(_id) && !inFile.has(_id)) drift.push({ _id, name, field: "deleted" });
@@ -56,8 +56,8 @@ export function compareOthers(rows: readonly DesiredRow[], sides: Sides): Unname
 }
 
 /**
- * Returns the options that rows request to delete. It is a conflict if others changed one or added sub-options. Without
- * a base a row needs the ID, so that nothing is deleted by its name alone.
+ * Returns the options that rows ask to delete. It is a conflict if others have changed them or added sub-options to
+ * them. An option that is not in the base is deleted only if the row has its ID, never by its name alone.
  */
 export function removedByRows(rows: readonly DesiredRow[], sides: Sides): readonly ServiceOption[] {
   const { base, prune, problems, desired } = sides;
@@ -79,7 +79,7 @@ export function removedByRows(rows: readonly DesiredRow[], sides: Sides): readon
       problems.add(
         option,
         `Action is Remove, but the row has no Option ID: the option ${nameOf(row)} cannot be deleted by its name alone`,
-        "Fill Option ID: list_options with saveTo, and export, write it.",
+        "Fill the column Option ID. list_options with saveTo, and targeting-mcp export, write it.",
       );
       continue;
     }
@@ -88,7 +88,7 @@ export function removedByRows(rows: readonly DesiredRow[], sides: Sides): readon
   return deleted;
 }
 
-/** Returns whether an option is unchanged since the base, or not in it. Changes by others become conflicts. */
+/** Returns whether an option may be deleted: it is unchanged since the base, or not in the base. Records conflicts. */
 function mayBeDeleted(
   there: ServiceOption,
   { base, conflicts, groupName }: Sides,
@@ -105,7 +105,7 @@ function mayBeDeleted(
   return changes.length + given === 0;
 }
 
-/** Returns how many sub-options each group received since the base. */
+/** Returns how many sub-options others have added to each group since the base was written. */
 function subOptionsAddedSince({ base, service }: Sides): ReadonlyMap<string, number> {
   const given = new Map<string, number>();
   for (const { _id, parent } of service.options) {
@@ -114,7 +114,7 @@ function subOptionsAddedSince({ base, service }: Sides): ReadonlyMap<string, num
   return given;
 }
 
-/** Reports rows whose options would stay in a group that is deleted. */
+/** Reports rows whose options would stay in a group that the plan deletes. */
 export function checkOrphans(
   rows: readonly DesiredRow[],
   deleted: readonly ServiceOption[],
@@ -136,8 +136,8 @@ export function checkOrphans(
 }
 
 /**
- * The wanted parent of a row's option: unspecified, the top level, or a group that exists or is created; `lost`: a
- * problem.
+ * The parent that a row wants for its option. `unsaid`: the row says nothing. `there`: an existing group. `row`: a
+ * group in the file that does not exist yet. `lost`: a problem was reported.
  */
 export type WantedPlace =
   | { readonly kind: "unsaid" }
@@ -149,15 +149,17 @@ export type WantedPlace =
 const TOP = { kind: "top" } as const;
 const UNSAID = { kind: "unsaid" } as const;
 
-/** The wanted parent of each row, and which rows are groups, including rows that are the parent of others. */
+/**
+ * Returns the wanted parent of each row, and which rows are groups. A row that other rows name as parent is a group.
+ */
 export interface WantedPlaces {
   readonly place: (row: DesiredRow) => WantedPlace;
   readonly isGroup: (row: DesiredRow) => boolean;
 }
 
 /**
- * Resolves the wanted parent of each row by name: first a row of the file, by its new name, otherwise an existing
- * option. Reports an invalid parent, a group below a group, and a type that differs from the option's.
+ * Finds the wanted parent of each row by its name: first among the rows of the file, then among the existing options.
+ * Reports invalid parents, groups inside groups, and types that differ from the existing option's.
  */
 export function placesOf(rows: readonly DesiredRow[], sides: Sides): WantedPlaces {
   const named = new Map<string, DesiredRow>();
@@ -211,7 +213,7 @@ function placeOf(
 function placeIn(group: DesiredRow | undefined): WantedPlace {
   if (group === undefined || group.how === "lost") return { kind: "lost" };
   if (group.there !== undefined) return { kind: "there", _id: group.there._id };
-  // In the base, a group that others deleted is still the parent of its options.
+  // The group was deleted by others. The base still has its ID as the parent of its options.
   if (group.how === "gone" && group.option._id !== undefined) return { kind: "there", _id: group.option._id };
   return { kind: "row", row: group };
 }
@@ -222,7 +224,7 @@ function checkTypes(row: DesiredRow, wanted: WantedPlaces, { service, problems }
   if (type !== undefined && option.type !== undefined && option.type !== type) {
     problems.add(
       option.spots.type ?? option,
-      `${nameOf(row)} is ${type === "atomic" ? "not a group" : "a group"}, and the file makes it ${type === "atomic" ? "one" : "none"}`,
+      `${nameOf(row)} is ${type === "atomic" ? "not a group, but the file describes it as one" : "a group, but the file gives it the type atomic"}`,
       "The type of an option cannot change. Remove type and children, or describe a new option under another name.",
     );
     return;
@@ -231,15 +233,15 @@ function checkTypes(row: DesiredRow, wanted: WantedPlaces, { service, problems }
   if (option.type === "atomic" && isGroup) {
     problems.add(
       option.spots.type ?? option,
-      `${nameOf(row)} has type atomic, and other rows go into it`,
-      "Leave type out, or move the other rows.",
+      `${nameOf(row)} has type atomic, but other rows name it as their group`,
+      "Remove its type, or name another group in the other rows.",
     );
   }
   if (option.exposeChildren !== undefined && !isGroup) {
     problems.add(
       option.spots.exposeChildren ?? option,
       `${nameOf(row)} has exposeChildren, but is not a group`,
-      "Leave it out.",
+      "Remove exposeChildren from this option.",
     );
   }
   const place = wanted.place(row);
@@ -251,12 +253,12 @@ function checkTypes(row: DesiredRow, wanted: WantedPlaces, { service, problems }
     problems.add(
       spot,
       `${nameOf(row)} would go into an option that is not a group`,
-      "Only a group, an option of type collection, has sub-options.",
+      "Name a group instead, which is an option of type collection.",
     );
   }
 }
 
-/** Returns the name of a row for messages. */
+/** Returns the quoted name of a row, for messages. */
 function nameOf({ option, there, base }: DesiredRow): string {
   return quoted(option.name ?? there?.name ?? base?.name ?? option._id ?? "");
 }

@@ -3,27 +3,30 @@ import type { Fixed } from "../../platform/json.ts";
 import { isUlid } from "../../spec/ulid.ts";
 
 export const ulid = z.string().refine(isUlid);
-/** The shown value of a field: for parents the name (null at the top level), for Context IDs their number. */
+/** The value of a field to show: of a parent its name (null for the top level), of Context IDs their number. */
 export const shownValue = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 const type = z.enum(["atomic", "collection"]);
-/** The planned parent of an option: null for the top level, an existing group, or the item that creates the group. */
+/**
+ * The planned parent of an option: null for the top level, the ID of an existing group, or the position of the item
+ * that creates the group.
+ */
 const parentRef = z.union([z.null(), z.strictObject({ _id: ulid }), z.strictObject({ item: z.int().min(0) })]);
 const texts = z.array(z.string());
 
-/** The state of an option at planning time. A later check detects changes with it. */
+/** The state of an option when the plan was made. Later changes are detected by comparing with it. */
 const seen = z.strictObject({
   name: z.string(),
   parent: ulid.nullable(),
   type,
   exposeChildren: z.boolean().optional(),
-  /** The number of Context IDs, and their digest. */
+  /** The number of Context IDs. `digest` is their `digestOfContexts`. */
   contexts: z.int().min(0),
   digest: z.string(),
   /** For groups: the number of sub-options. */
   subOptions: z.int().min(0).optional(),
 });
 
-/** How exactly an item of an undo plan restores the previous state. Absent in the plan of a desired state. */
+/** For an item of an undo plan: whether it restores the previous state completely or with differences. */
 const undo = z.enum(["exact", "caveat"]).optional();
 
 const item = z.discriminatedUnion("kind", [
@@ -31,7 +34,7 @@ const item = z.discriminatedUnion("kind", [
   z.strictObject({
     kind: z.literal("create"),
     undo,
-    /** The line of the file. */
+    /** The line in the file. */
     line: z.int(),
     name: z.string(),
     type,
@@ -39,7 +42,7 @@ const item = z.discriminatedUnion("kind", [
     exposeChildren: z.boolean().optional(),
     contexts: texts,
   }),
-  /** An option to change. Unchanged fields are absent. */
+  /** An option to change. Fields that stay are absent. */
   z.strictObject({
     kind: z.literal("change"),
     undo,
@@ -49,39 +52,38 @@ const item = z.discriminatedUnion("kind", [
     name: z.string().optional(),
     parent: parentRef.optional(),
     exposeChildren: z.boolean().optional(),
-    /** `after` is the digest of the result. It is absent if only the listed IDs matter. */
+    /** `after` is the digest of all Context IDs after the change. Absent if only the listed ones matter. */
     contexts: z.strictObject({ add: texts, remove: texts, after: z.string().optional() }).optional(),
   }),
   /** An option to delete. */
   z.strictObject({ kind: z.literal("delete"), undo, _id: ulid, seen }),
 ]);
 
-/** A difference between the sides of a plan: drift, a conflict, or a change since the plan was made. */
+/** A difference between file, base and service: drift, a conflict, or a change since the plan was made. */
 export const difference = z.object({
   _id: z.string().optional(),
   name: z.string(),
-  /** `deleted` and `added` refer to the whole option. */
+  /** `deleted` and `added` are about the whole option. */
   field: z.enum(["name", "parent", "type", "exposeChildren", "contexts", "deleted", "added", "subOptions"]),
   base: shownValue.optional(),
   file: shownValue.optional(),
   service: shownValue.optional(),
   planned: shownValue.optional(),
-  /** The line of the file that mentions it. */
+  /** The line of the file that this is about. */
   line: z.int().optional(),
 });
 
-/** A limit that the plan would exceed: of the service (management-api 8.1), or of a setting. */
+/** A limit that the plan would exceed, of the service (management-api 8.1) or of a setting. */
 export const exceededLimit = z.object({
   limit: z.string(),
-  /** The object of the limit: an option, a targeting, or the project. */
+  /** What the limit applies to: an option, a targeting, or the project. */
   of: z.string(),
-  /** The current number, the number after the plan, and the maximum. */
+  /** The current number, the number after the plan, and the allowed number. */
   there: z.number(),
   wanted: z.number(),
   fits: z.number(),
 });
 
-/** A problem of a file, as stored. */
 export const fileProblem = z.object({
   line: z.int(),
   column: z.int(),
@@ -92,65 +94,57 @@ export const fileProblem = z.object({
 
 const named = { _id: ulid, name: z.string() };
 
-/** What applying a file would do, as stored. */
+/** The effect of applying a file, in the form in which it is stored. */
 export const statePlan = z.strictObject({
   targeting: z.strictObject({
-    /** Absent if the plan creates it. */
+    /** Absent if the plan creates the targeting. */
     _id: ulid.optional(),
-    /** Its current name, or its name after creation. */
+    /** The current name, or the name of the targeting to create. */
     name: z.string(),
-    /** Its new name. */
+    /** The new name, if the plan renames the targeting. */
     rename: z.string().optional(),
-    /** The targeting is deleted with all its options, which are the items: the undone run created it. */
+    /** For an undo of a run that created the targeting: it is deleted with all its options, which are the items. */
     delete: z.literal(true).optional(),
   }),
   items: z.array(item),
-  /** Existing options that were matched to rows without `_id` by name. */
+  /** Existing options that were matched by name to rows without `_id`. */
   adopted: z.array(z.strictObject({ ...named, line: z.int() })),
   drift: z.array(difference),
   conflicts: z.array(difference),
-  /** When planning by name without a base: options that only the targeting has. */
+  /** Options that only the targeting has. Filled only when planning by name without a base. */
   onlyThere: z.array(z.strictObject(named)),
   limits: z.array(exceededLimit),
   problems: z.array(fileProblem),
-  /** The number of options of the targeting at planning time. */
+  /** The number of options of the targeting when the plan was made. */
   optionsThere: z.int().min(0),
 });
 
-/** What applying a file would do, as plain data. */
+/** The effect of applying a file. */
 export type StatePlan = Fixed<z.infer<typeof statePlan>>;
 
-/** The targeting of a plan. */
 export type PlannedTargeting = StatePlan["targeting"];
 
-/** An object to create, change or delete. */
+/** One object to create, change or delete. */
 export type PlanItem = StatePlan["items"][number];
 export type CreateItem = Extract<PlanItem, { readonly kind: "create" }>;
 export type ChangeItem = Extract<PlanItem, { readonly kind: "change" }>;
 export type DeleteItem = Extract<PlanItem, { readonly kind: "delete" }>;
 
-/** The planned parent of an option. */
 export type ParentRef = CreateItem["parent"];
 
-/** The state of an option at planning time. */
 export type SeenOption = DeleteItem["seen"];
 
-/** The change of an option's Context IDs. */
 export type ContextsChange = NonNullable<ChangeItem["contexts"]>;
 
-/** A difference between the sides of a plan. */
 export type Difference = Fixed<z.infer<typeof difference>>;
 
-/** A field in which the sides differ. */
 export type DifferingField = Difference["field"];
 
-/** The shown value of a field. */
 export type ShownValue = z.infer<typeof shownValue>;
 
-/** A limit that the plan would exceed. */
 export type ExceededLimit = Fixed<z.infer<typeof exceededLimit>>;
 
-/** Returns how many objects a plan changes. A targeting that is created or renamed counts, too. */
+/** Returns how many objects a plan changes. A targeting that is created, renamed or deleted counts as one. */
 export function itemCount({ items, targeting }: StatePlan): number {
   return items.length + (isChanged(targeting) ? 1 : 0);
 }
@@ -159,12 +153,11 @@ function isChanged({ _id, rename, delete: isDeleted }: PlannedTargeting): boolea
   return _id === undefined || rename !== undefined || isDeleted === true;
 }
 
-/** Returns whether the plan itself contains nothing that prevents applying it. */
+/** Returns whether a plan can be applied: it has no conflicts, exceeded limits or problems. */
 export function isApplicable({ conflicts, limits, problems }: StatePlan): boolean {
   return conflicts.length + limits.length + problems.length === 0;
 }
 
-/** A plan without changes, except for its targeting. */
 export const NOTHING_PLANNED: Omit<StatePlan, "targeting"> = {
   items: [],
   adopted: [],
@@ -176,28 +169,30 @@ export const NOTHING_PLANNED: Omit<StatePlan, "targeting"> = {
   optionsThere: 0,
 };
 
-/** The kinds of changes, in the order of the list. */
+/** The kinds of changes, in the order in which they are listed. */
 export const CHANGE_KINDS = ["created", "renamed", "moved", "contexts", "settings", "deleted", "adopted"] as const;
 export type ListedChangeKind = (typeof CHANGE_KINDS)[number];
 
-/** One listed change of one object. */
+/** One change of one object, for lists. */
 export const listedChange = z.object({
   _id: z.string().optional(),
-  /** The current name, or the name after creation. */
+  /** The current name, or the name of the object to create. */
   name: z.string(),
   kind: z.enum(CHANGE_KINDS),
-  /** For renames the names, for moves the names of groups (null: top level), for settings the values. */
+  /**
+   * The values before and after: names for a rename, names of groups for a move (null: top level), values for a
+   * setting.
+   */
   from: shownValue.optional(),
   to: shownValue.optional(),
-  /** How many Context IDs are added and removed. */
   added: z.int().optional(),
   removed: z.int().optional(),
-  /** Whether the change is one of the targeting itself. */
+  /** Whether the object is the targeting itself. */
   isTargeting: z.literal(true).optional(),
 });
 export type ListedChange = Fixed<z.infer<typeof listedChange>>;
 
-/** Returns every change of a plan by kind. `groupName` returns the name of an existing group. */
+/** Returns all changes of a plan, sorted by kind. `groupName` returns the name of an existing group. */
 export function changesOf(plan: StatePlan, groupName: (id: string) => string): readonly ListedChange[] {
   const changes = [...ofTargeting(plan), ...plan.items.flatMap((item) => itemChanges(plan, item, groupName))];
   for (const { _id, name } of plan.adopted) changes.push({ kind: "adopted", _id, name });
@@ -211,7 +206,7 @@ function ofTargeting({ targeting: { _id, name, rename, delete: isDeleted } }: St
   return rename === undefined ? [] : [{ kind: "renamed", _id, name, from: name, to: rename, isTargeting: true }];
 }
 
-/** Returns the new name of a group if the same plan renames it. */
+/** Returns the new name of a group, if the plan renames it. */
 function renamedIn({ items }: StatePlan, id: string): string | undefined {
   const group = items.find((item) => item.kind === "change" && item._id === id);
   return group?.kind === "change" ? group.name : undefined;
@@ -252,17 +247,23 @@ export function itemChanges(
   return changes;
 }
 
-/** Settings that limit what a plan may change. */
+/** Limits that settings put on a plan. */
 export interface Thresholds {
-  /** The maximum percentages of changed and of deleted options, checked for targetings of 10 or more options. */
+  /**
+   * The maximum percentage of options to change, and of options to delete. Applies to targetings with 10 or more
+   * options.
+   */
   readonly maxChangePercent: number;
   readonly maxDeletes: number;
 }
 
-/** The minimum number of options at which percentages are checked. */
+/** Percentages apply to targetings with at least this many options. */
 const LEAST_OPTIONS = 10;
 
-/** Returns the settings that a plan exceeds. Deletions and changes count separately; creations do not count. */
+/**
+ * Returns the settings whose limits a plan exceeds. Changes and deletions are counted separately, and creations are not
+ * counted.
+ */
 export function exceededThresholds(
   items: readonly PlanItem[],
   options: number,

@@ -8,18 +8,18 @@ import { changeOf, knownOption, positionOf } from "../modelled.ts";
 import type { DesiredRow } from "./match.ts";
 import type { ChangeItem, CreateItem, ExceededLimit, PlanItem } from "./plan.ts";
 
-/** The input of the check after all changes are known. */
+/** The input of `checkResult`. */
 export interface Result {
   readonly options: readonly ServiceOption[];
   readonly items: readonly PlanItem[];
-  /** The rows of the items, in the same order. Deletions come last and have none. */
+  /** The rows of the items, in the same order. Items that delete come last and have no row. */
   readonly rows: readonly DesiredRow[];
-  /** The row of each existing option that the file contains. */
+  /** By ID of an existing option: its row in the file, if it has one. */
   readonly rowOf: ReadonlyMap<string, DesiredRow>;
   readonly problems: Problems;
 }
 
-/** Checks the resulting targeting: names, groups and limits. Returns the limits that would be exceeded. */
+/** Checks the targeting as it would be after the plan: names, groups and limits. Returns the exceeded limits. */
 export function checkResult(result: Result): readonly ExceededLimit[] {
   const { options, items } = result;
   const known = new Map(options.map((option) => [option._id, knownOption(option)]));
@@ -39,7 +39,7 @@ export function checkResult(result: Result): readonly ExceededLimit[] {
   return limitsOf(items, options);
 }
 
-/** What messages about conflicts need: the row of an option, and its name. */
+/** What the messages about conflicts need. */
 interface ConflictContext extends Pick<Result, "problems"> {
   readonly rowOf: (ref: Ref) => DesiredRow | undefined;
   readonly nameOf: (ref: Ref) => string;
@@ -52,9 +52,9 @@ function addProblem(conflict: Conflict, { rowOf, nameOf, problems }: ConflictCon
     const isNew = positionOf(conflict.holder) !== undefined;
     problems.add(
       row.option.spots.name ?? row.option,
-      `the name ${quoted(conflict.value)} is that of ${isNew ? "another new option" : `option ${conflict.holder}`}, which would keep it`,
+      `the name ${quoted(conflict.value)} is already used by ${isNew ? "another new option" : `option ${conflict.holder}`}, which keeps it`,
       holder === undefined
-        ? "Choose another name, or put that option into the file under another one."
+        ? "Choose another name, or add the other option to the file with a new name."
         : "Give each option its own name.",
       holder && [row.option.line, holder.option.line],
     );
@@ -79,7 +79,7 @@ function addProblem(conflict: Conflict, { rowOf, nameOf, problems }: ConflictCon
 
 const FIRST: Spot = { line: 1, column: 1 };
 
-/** Returns the exceeded limits on stored data that the plan makes worse (management-api 8.2 rule 1). */
+/** Returns the limits on stored data that the plan would exceed further than now (management-api 8.2 rule 1). */
 function limitsOf(items: readonly PlanItem[], options: readonly ServiceOption[]): readonly ExceededLimit[] {
   const exceeded: ExceededLimit[] = [];
   const check = (limit: string, most: number, of: string, there: number, wanted: number): void => {
@@ -104,7 +104,7 @@ function limitsOf(items: readonly PlanItem[], options: readonly ServiceOption[])
     if (item.kind === "delete") continue;
     const name = item.name ?? there?.name ?? "";
     check("Context IDs of an option", optionContextIds.value, name, held.length, after.length);
-    // A Context ID has at most 256 bytes, so a small number of IDs need not be measured.
+    // A Context ID has at most 256 bytes. If even that many would fit, the bytes need not be counted.
     if (after.length * contextIdBytes.value <= optionContextBytes.value) continue;
     check("bytes of an option's Context IDs", optionContextBytes.value, name, bytesOf(held), bytesOf(after));
   }

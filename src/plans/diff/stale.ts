@@ -12,20 +12,20 @@ import type {
   StatePlan,
 } from "./plan.ts";
 
-/** What has changed since a plan was made. */
+/** What has changed on the service since a plan was made. */
 export interface Looked {
   /**
-   * The relevant differences, each with the position of the item that it blocks (-1: the targeting). If there are any,
-   * nothing is sent.
+   * The differences that affect the plan. If there are any, nothing is sent. `at` is the position of the affected item,
+   * or -1 for the targeting.
    */
   readonly stale: readonly { readonly at: number; readonly difference: Difference }[];
-  /** The positions of items that the service already fulfils. */
+  /** The positions of items whose result the service already has. */
   readonly alreadyDone: ReadonlySet<number>;
 }
 
 /**
- * Checks whether a plan still fits the service. Relevant differences are in a field that the plan writes, in an option
- * to delete or its number of sub-options, in a group that receives options, and in a name that the plan assigns.
+ * Checks whether a plan still fits the service. A difference matters if it is in a field that the plan writes, in an
+ * option to delete or its sub-options, in a group that receives options, or if a name that the plan assigns is taken.
  */
 export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeting | undefined): Looked {
   const look = new Look(items, serviceOf(there));
@@ -42,11 +42,11 @@ export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeti
 
 class Look {
   readonly stale: { readonly at: number; readonly difference: Difference }[] = [];
-  /** The position of the item that is checked. */
+  /** The position of the item that is being checked. */
   at = -1;
   readonly #items: StatePlan["items"];
   readonly #service: Service;
-  /** The options that the plan changes or deletes. It may free their names. */
+  /** The options that the plan changes or deletes. Their names may become free. */
   readonly #own: ReadonlySet<string>;
 
   constructor(items: StatePlan["items"], service: Service) {
@@ -55,7 +55,7 @@ class Look {
     this.#own = new Set(items.flatMap((item) => (item.kind === "create" ? [] : [item._id])));
   }
 
-  /** Checks the name of a targeting to be renamed or deleted, and for deleting that it has no additional options. */
+  /** Checks a targeting to rename or delete: its name, and before a deletion that it has no other options. */
   targeting({ name, rename, delete: isDeleted }: PlannedTargeting, { targeting, options }: ServiceTargeting): void {
     if (rename === undefined && !isDeleted) return;
     const isKnown = targeting.name === name || targeting.name === rename;
@@ -66,7 +66,7 @@ class Look {
   }
 
   creation(item: CreateItem): boolean {
-    // An option that the plan changes frees its name. It never counts as the option to create, however similar it is.
+    // An option that the plan changes may free its name. It never counts as the option to create.
     const holder = this.#service.byName.get(item.name)?.find(({ _id }) => !this.#own.has(_id));
     if (holder !== undefined && this.#isMade(item, holder)) return true;
     if (holder !== undefined) this.#tell({ _id: holder._id, name: item.name }, "name", undefined, item.name);
@@ -74,14 +74,14 @@ class Look {
     return false;
   }
 
-  /** Returns whether an existing option equals the one to create. */
+  /** Returns whether an existing option equals the option to create. */
   #isMade({ type, parent, contexts, exposeChildren }: CreateItem, there: ServiceOption): boolean {
     const isThere = this.#isIn(parent, there);
     const isExposed = exposeChildren === undefined || (there.exposeChildren ?? false) === exposeChildren;
     return isThere && isExposed && there.type === type && there.digest === digestOfContexts(contexts);
   }
 
-  /** Returns whether an option has the planned parent. A group that the plan creates is identified by its name. */
+  /** Returns whether an option is already in its planned group. A group that the plan creates is found by its name. */
   #isIn(parent: ParentRef, there: ServiceOption): boolean {
     if (parent === null || there.parent === null) return parent === there.parent;
     if ("_id" in parent) return parent._id === there.parent;
@@ -129,7 +129,7 @@ class Look {
       const held = new Set(there.contexts);
       const { after, add } = contexts;
       const isDone = after === undefined ? add.every((id) => held.has(id)) : there.digest === after;
-      // Without `after` only the listed IDs matter, so other changes of the Context IDs are fine.
+      // Without `after`, only the listed Context IDs matter, so it does not matter whether others have changed.
       const isSeen = after === undefined || there.digest === seen.digest;
       field("contexts", isDone, isSeen, seen.contexts, there.contexts.length);
     }

@@ -4,22 +4,22 @@ import { cutText } from "../../platform/text.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionType } from "../../spec/records.ts";
 
-/** A position in a file. Both numbers count from 1; columns count UTF-16 units, as editors do. */
+/** A position in a file. Both numbers begin at 1. Columns count UTF-16 code units, as editors do. */
 export interface Spot {
   readonly line: number;
   readonly column: number;
 }
 
-/** Returns the line and column of an object that has further fields. */
+/** Returns only the line and the column of an object that has other fields, too. */
 export function spotOf({ line, column }: Spot): Spot {
   return { line, column };
 }
 
-/** A problem of a file or of its content: its position, the problem, and the remedy. */
+/** A problem in a file: where it is, what is wrong, and how to fix it. */
 export interface Problem extends Spot {
-  /** All lines concerned, if there are several. */
+  /** All lines that the problem is about, if there are several. */
   readonly lines?: readonly number[] | undefined;
-  /** The path in an object that a call contained, such as `options[1].name`. */
+  /** For an object in a call: the path to the problem, such as `options[1].name`. */
   readonly path?: string;
   readonly message: string;
   readonly remedy: string;
@@ -28,26 +28,28 @@ export interface Problem extends Spot {
 /** The fields of an option that a file can manage. */
 type FieldName = "name" | "parent" | "type" | "exposeChildren" | "contexts";
 
-/** The wanted parent of an option: not stated, the top level, a group in the same file by its position, or a name. */
+/**
+ * The parent that a file wants for an option. `keep`: not specified. `row`: a group in the same file, by its position.
+ */
 export type ParentWish =
   | { readonly kind: "keep" }
   | { readonly kind: "top" }
   | { readonly kind: "row"; readonly row: number }
   | { readonly kind: "name"; readonly name: string };
 
-/** The wanted Context IDs of an option, trimmed and unique: exactly these, or at least these. */
+/** The Context IDs that a file wants for an option, trimmed and without duplicates. `atLeast`: others stay. */
 export interface ContextsWish {
   readonly ids: readonly string[];
   readonly atLeast: boolean;
-  /** With "at least": the Context IDs to remove. */
+  /** The Context IDs to remove. Only with `atLeast`. */
   readonly remove?: readonly string[];
-  /** The split cells that they come from. */
+  /** The cells that were split into these Context IDs. */
   readonly split?: SplitCells;
 }
 
-/** An option as a file describes it. Absent fields are not managed. */
+/** An option as a file describes it. Absent fields are not managed by the file. */
 export interface DesiredOption extends Spot {
-  /** Whether it is to be deleted. */
+  /** Whether the option is to be deleted. */
   readonly isRemoved?: true | undefined;
   readonly _id?: string | undefined;
   readonly name?: string | undefined;
@@ -55,35 +57,34 @@ export interface DesiredOption extends Spot {
   readonly type?: OptionType | undefined;
   readonly exposeChildren?: boolean | undefined;
   readonly contexts?: ContextsWish | undefined;
-  /** The position of each field. */
   readonly spots: { readonly [Field in FieldName | "_id"]?: Spot | undefined };
 }
 
-/** The targeting of a file. */
+/** The targeting that a file names. */
 export interface DesiredTargeting extends Spot {
   readonly _id?: string | undefined;
   readonly name?: string | undefined;
 }
 
-/** A text that a spreadsheet program has probably converted from another text. */
+/** A text that a spreadsheet program has probably changed, for example a number that was rounded. */
 export interface Suspect extends Spot {
   readonly text: string;
-  /** The column that contains it. */
+  /** The column of the text. */
   readonly field: "name" | "parentName" | "contexts";
 }
 
-/** The desired state of a targeting: the content of a file in any of the four forms. */
+/** The desired state of a targeting: the content of a file in any format. */
 export interface Desired {
   readonly targeting?: DesiredTargeting | undefined;
-  /** In file order; a group comes before the options that the file nests in it. */
+  /** In the order of the file. A group comes before the options that are nested in it. */
   readonly options: readonly DesiredOption[];
-  /** For sheets: texts that are problems unless the service or the base has exactly this text. */
+  /** For sheets: texts that look damaged. They are valid if the service or the base has exactly the same text. */
   readonly suspects: readonly Suspect[];
-  /** For sheets: whether a row states an action for its option. */
+  /** For sheets: whether any row has a value in the column Action. */
   readonly hasActions?: true;
 }
 
-/** A file that cannot be read any further. Only its one problem is reported. */
+/** A file that cannot be read beyond this problem. No other problem of the file is reported. */
 export class UnreadableFile extends Error {
   readonly problem: Problem;
   constructor({ line, column }: Spot, message: string, remedy: string) {
@@ -92,17 +93,17 @@ export class UnreadableFile extends Error {
   }
 }
 
-/** Problems in the order in which they were found. */
+/** Collects problems. */
 export class Problems {
   readonly all: Problem[] = [];
 
-  /** Adds a problem, with `lines` if it concerns several. */
+  /** Adds a problem. `lines` are all lines that it is about, if there are several. */
   add({ line, column }: Spot, message: string, remedy: string, lines?: readonly number[]): undefined {
     this.all.push({ line, column, ...(lines !== undefined && { lines }), message, remedy });
     return undefined;
   }
 
-  /** All problems by line and column. */
+  /** Returns all problems, sorted by line and column. */
   sorted(): readonly Problem[] {
     return this.all.toSorted((one, other) => one.line - other.line || one.column - other.column);
   }
@@ -110,7 +111,7 @@ export class Problems {
 
 const LONGEST_QUOTED = 80;
 
-/** Returns a text of the file in quotes, shortened if it is long. */
+/** Returns a text of the file in quotation marks. A long text is shortened. */
 export function quoted(text: string): string {
   return JSON.stringify(cutText(text, LONGEST_QUOTED));
 }
@@ -118,18 +119,20 @@ export function quoted(text: string): string {
 const id = z
   .string()
   .regex(/^[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}$/)
-  .describe("The ID that export wrote; it decides which option is meant, whatever its name.");
+  .describe("The ID that export wrote. It identifies the option, even if the name differs.");
 const name = z
   .string()
   .min(LIMITS.nameMinLength.value)
   .max(LIMITS.nameMaxLength.value)
-  .describe("Korean and English letters, digits, spaces, ~ % & + -. Another name than the option has is a rename.");
+  .describe(
+    "Korean and English letters, digits, spaces, ~ % & + -. A name other than the option's renames the option.",
+  );
 const contextIds = z.array(z.string().min(1));
 
 const contents = {
-  contexts: contextIds.optional().describe("Exactly these Context IDs; absent: not managed; []: none."),
-  contextsFile: z.string().optional().describe("Exactly the Context IDs of a file beside this one, one a line."),
-  contextsAtLeast: contextIds.optional().describe("These Context IDs among others: adds, never removes."),
+  contexts: contextIds.optional().describe("Exactly these Context IDs. If absent, they are not managed. []: none."),
+  contextsFile: z.string().optional().describe("Exactly the Context IDs in a file beside this one, one on each line."),
+  contextsAtLeast: contextIds.optional().describe("Context IDs to add. Others stay."),
 };
 const common = {
   _id: id.optional(),
@@ -140,23 +143,26 @@ const common = {
 const child = z.strictObject({ ...common, type: z.literal("atomic").optional() });
 const option = z.strictObject({
   ...common,
-  type: z.enum(["atomic", "collection"]).optional().describe("collection is a group; children say that, too."),
-  exposeChildren: z.boolean().optional().describe("Of groups alone."),
-  children: z.array(child).optional().describe("The sub-options that are managed; others stay. [] means a group, too."),
+  type: z
+    .enum(["atomic", "collection"])
+    .optional()
+    .describe("collection: a group. An option with children is one, too."),
+  exposeChildren: z.boolean().optional().describe("Only for groups."),
+  children: z.array(child).optional().describe("The sub-options to manage. Others stay. [] makes it a group, too."),
 });
 
-/** A desired state in YAML or JSON, as in its published JSON Schema for editors. `readDesired` checks more. */
+/** The schema of a desired state in YAML or JSON, published for editors. `readDesired` checks more than this. */
 const desiredState = z.strictObject({
   $schema: z.string().optional(),
   version: z.literal(1),
   targeting: z
     .strictObject({ _id: id.optional(), name: name.optional() })
     .optional()
-    .describe("With _id, another name renames it; a new name without _id creates a targeting."),
+    .describe("With _id, another name renames the targeting. A new name without _id creates one."),
   options: z.array(option),
 });
 
-/** Returns the published JSON Schema of a desired state. */
+/** Returns the JSON Schema of a desired state, which is published. */
 export function desiredStateJsonSchema(): Record<string, unknown> {
   return { title: "The desired state of a targeting", ...z.toJSONSchema(desiredState) };
 }

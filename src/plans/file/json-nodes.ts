@@ -15,7 +15,7 @@ import {
 import { addOption, CONTEXT_FIELDS, checkVersion, type Drafts, readTargeting } from "./tree.ts";
 import { entriesOf, textIn } from "./values.ts";
 
-/** The parser's errors in words, by code. */
+/** Texts for the error codes of the parser. */
 const WORDS: Readonly<Partial<Record<ParseErrorCode, string>>> = {
   1: "this is not valid JSON",
   2: "a number is not in the form that JSON requires",
@@ -34,14 +34,14 @@ const WORDS: Readonly<Partial<Record<ParseErrorCode, string>>> = {
   16: "a text contains a control character",
 };
 
-/** Counts the values of a file over all texts read from it. */
+/** Counts the values in all texts of one file. */
 export interface NodeCount {
   nodes: number;
 }
 
 /**
- * Reads strict JSON into nodes with positions. The text begins on `firstLine` of its file. Throws an UnreadableFile at
- * the first syntax error, and beyond the limits.
+ * Parses strict JSON into nodes with positions. `firstLine` is the line of the file on which the text begins. Throws an
+ * UnreadableFile at the first syntax error, or if the text exceeds a limit.
  */
 export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { nodes: 0 }): Node {
   const open: (ListNode | MapNode)[] = [];
@@ -89,14 +89,14 @@ export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { node
     },
     { disallowComments: true, allowTrailingComma: false },
   );
-  // The parser reports an empty text as an error, which was thrown above.
+  // Cannot occur: the parser reports an empty text as an error, which `onError` throws.
   if (root === undefined) throw new Error("the JSON parser gave no value and no error");
   return root;
 }
 
 /**
- * Returns the location of a character in JSON text, as a path such as `options[1].name`, for objects in calls, whose
- * lines people do not know. It is empty for the value as a whole.
+ * Returns the path to a position in JSON text, such as `options[1].name`. It is used for objects in calls, where people
+ * see no line numbers. The path of the whole value is empty.
  */
 export function jsonPathAt(text: string, offset: number): string {
   const steps = getLocation(text, offset).path.map((step) =>
@@ -107,7 +107,10 @@ export function jsonPathAt(text: string, offset: number): string {
 
 const ROW_FIELDS = ["_id", "name", "parentName", "type", "exposeChildren", "op", ...CONTEXT_FIELDS];
 
-/** Reads NDJSON, one option per line, perhaps after a line with version and targeting. Throws an UnreadableFile. */
+/**
+ * Reads NDJSON with one option on each line. The first line may have the version and the targeting. Throws an
+ * UnreadableFile.
+ */
 export function readNdjson(text: string, drafts: Drafts): DesiredTargeting | undefined {
   const { problems } = drafts;
   const count = { nodes: 0 };
@@ -138,7 +141,7 @@ function readRow(node: MapNode, drafts: Drafts): void {
   addOption(fields, { spot: node, parent, parentSpot: entry && spotOf(entry) }, drafts);
 }
 
-/** Null and `[]` mean the top level; a blank text means that nothing is stated. */
+/** Returns the wanted parent of a row. Null and `[]` mean the top level. A blank text means that none is specified. */
 function parentOf(entry: Entry | undefined, problems: Problems): ParentWish {
   if (entry === undefined) return { kind: "keep" };
   const { value } = entry;

@@ -1,14 +1,14 @@
 import { thousands } from "../../platform/text.ts";
 import { type Spot, UnreadableFile } from "./desired.ts";
 
-/** A text. `isPlain`: written without quotes, which only YAML allows. */
+/** A text. `isPlain`: it has no quotes in the file, which only YAML allows. */
 interface TextNode extends Spot {
   readonly kind: "text";
   readonly text: string;
   readonly isPlain: boolean;
 }
 
-/** A number, a truth value or null of JSON. In YAML these are read as texts. */
+/** A number, boolean or null in JSON. YAML is read without such values: there they are texts. */
 interface ValueNode extends Spot {
   readonly kind: "value";
   readonly value: number | boolean | null;
@@ -19,7 +19,7 @@ export interface ListNode extends Spot {
   readonly items: Node[];
 }
 
-/** A property with the position of its key. `offset` counts from the start of the text. */
+/** A property. Line, column and `offset` are the position of its key; `offset` counts characters from the beginning. */
 export interface Entry extends Spot {
   readonly key: string;
   readonly offset: number;
@@ -29,18 +29,18 @@ export interface Entry extends Spot {
 export interface MapNode extends Spot {
   readonly kind: "map";
   readonly entries: Entry[];
-  /** Whether it is written in braces. */
+  /** Whether the object is written in braces. */
   readonly isFlow: boolean;
 }
 
-/** A value of a YAML or JSON text, with its position. */
+/** A value in a YAML or JSON text, with its position. */
 export type Node = TextNode | ValueNode | ListNode | MapNode;
 
-/** The maximum number of values in a file. Values repeated by aliases count each time. */
+/** The maximum number of values in a file. In YAML, an alias counts as many values as it repeats. */
 export const MAX_NODES = 1_000_000;
 export const MAX_DEPTH = 20;
 
-/** Returns the error for a file with too much nesting. */
+/** Returns the error for a file that is nested too deeply. */
 export function tooDeep(spot: Spot): UnreadableFile {
   return new UnreadableFile(
     spot,
@@ -49,20 +49,20 @@ export function tooDeep(spot: Spot): UnreadableFile {
   );
 }
 
-/** Returns the error for a file with too many values. */
+/** Returns the error for a file that has too many values. */
 export function tooMany(
   spot: Spot,
   most = MAX_NODES,
-  what = "values up to here, repeated ones included",
+  what = "values up to here, including repeated ones",
 ): UnreadableFile {
   return new UnreadableFile(
     spot,
-    `the file holds more than ${thousands(most)} ${what}`,
-    "Put Context IDs into files of their own (contextsFile), or describe each targeting in a file of its own.",
+    `the file has more than ${thousands(most)} ${what}`,
+    "Put Context IDs into separate files (contextsFile), or describe each targeting in its own file.",
   );
 }
 
-/** Returns the kind of a node, in words. */
+/** Returns the kind of a node, in words for messages. */
 export function kindOf(node: Node): string {
   if (node.kind === "value") return node.value === null ? "null" : `a ${typeof node.value}`;
   if (node.kind === "text") return node.isPlain && node.text === "" ? "nothing" : "a text";

@@ -29,7 +29,7 @@ import { desiredRows, type ReadSheet, readSheet } from "./sheet.ts";
 import { type Drafts, type NamedFile, readTree } from "./tree.ts";
 import { addContextId } from "./values.ts";
 
-/** The forms of a desired state. */
+/** The formats in which a desired state can be written. */
 export type DesiredFormat = "yaml" | "json" | "csv" | "ndjson";
 
 const BY_ENDING: Readonly<Record<string, DesiredFormat>> = {
@@ -41,50 +41,53 @@ const BY_ENDING: Readonly<Record<string, DesiredFormat>> = {
   ".jsonl": "ndjson",
 };
 
-/** The maximum number of options in YAML, for reading and writing: each costs the memory of its place and comments. */
+/** The maximum number of options in a YAML file. Each of them needs memory for its position and comments. */
 export const MAX_YAML_OPTIONS = 5000;
 
-/** The forms that can be read: those that are written, and workbooks. */
+/** The formats that can be read. */
 export type ReadFormat = DesiredFormat | "xlsx";
 
-/** The unit whose size is limited in each form that is not a sheet: a line, or a value as large as an option. */
+/**
+ * The unit whose size is limited, for each format that is not a sheet. In JSON, that is a value of the size of an
+ * option.
+ */
 const UNITS: Readonly<Record<Exclude<DesiredFormat, "csv">, BoundedUnit>> = {
   yaml: "line",
   ndjson: "line",
   json: { jsonDepth: 2 },
 };
 
-/** The size of a file with about 10,000 options. */
+/** The size of a file with about 10,000 options, in bytes. */
 const LARGE_BYTES = 1_048_576;
 
-/** A desired state to be read. */
+/** A desired state to read. */
 export interface DesiredSource {
   readonly bytes: Uint8Array;
   readonly format: ReadFormat;
-  /** Its name, which may determine the delimiter of its cells. */
+  /** The name of the file. It may determine how the cells are separated. */
   readonly path?: string;
-  /** How a sheet is read; the rest is detected. */
+  /** How to read a sheet. Everything that is not given is detected. */
   readonly sheet?: SheetArguments;
-  /** Where a `contextsFile` is searched; undefined if the state did not come from a file. */
+  /** The folder in which a `contextsFile` is searched. Undefined if the desired state is not a file. */
   readonly folder: string | undefined;
-  /** The maximum size of a line or value, in bytes; no limit if absent. */
+  /** The maximum size of a line or value, in bytes. Default: no limit. */
   readonly maxLineBytes?: number;
 }
 
-/** The content of a file. If it has problems, the content is incomplete. */
+/** The content of a file. If there are problems, the content is incomplete. */
 export interface ReadDesired {
   readonly desired: Desired;
-  /** In the order of their lines and columns. */
+  /** Sorted by line and column. */
   readonly problems: readonly Problem[];
-  /** SHA-256 of the bytes that were read, in hexadecimal digits. */
+  /** The SHA-256 digest of the bytes that were read, in hexadecimal digits. */
   readonly digest: string;
   /** For a sheet: how it was read. */
   readonly file?: InputFile | undefined;
-  /** The columns that were read, by their headings. */
+  /** For a sheet: the columns that were read, with their headings. */
   readonly columns?: ReadSheet["columns"] | undefined;
 }
 
-/** Returns the form of a file by the ending of its name. Throws a FileError if it has none. */
+/** Returns the format to write, according to the extension of a path. Throws a FileError for an unknown extension. */
 export function formatOfDesired(path: string): DesiredFormat {
   const ending = extname(path).toLowerCase();
   const format = BY_ENDING[ending];
@@ -92,7 +95,7 @@ export function formatOfDesired(path: string): DesiredFormat {
   throw new FileError(`${JSON.stringify(path)} has an unknown extension`, "Name it .yaml, .json, .csv or .ndjson.");
 }
 
-/** Returns the form of a readable file by the ending of its name. Throws a FileError if it has none. */
+/** Returns the format to read, according to the extension of a path. Throws a FileError for an unknown extension. */
 export function formatToRead(path: string): ReadFormat {
   const format = BY_ENDING[extname(path).toLowerCase()];
   if (format !== undefined) return format;
@@ -102,8 +105,8 @@ export function formatToRead(path: string): ReadFormat {
 }
 
 /**
- * Reads a desired state strictly. A syntax error is reported alone, all other problems together. Texts stay as written.
- * Throws a FileError for a line over `maxLineBytes`, and errors of a contextsFile other than FileErrors.
+ * Reads a desired state. A syntax error is reported alone; otherwise, all problems are reported together. Texts are not
+ * changed. Throws a FileError for a line longer than `maxLineBytes`.
  */
 export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
   const { bytes, format, folder, maxLineBytes } = source;
@@ -117,7 +120,8 @@ export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
     const { targeting, suspects, hasActions, file, columns } = await readRows(source, format, drafts);
     await readContextsFiles({ folder, maxLineBytes }, drafts);
     checkRows(drafts.options, drafts.problems);
-    // The service is asked about these texts only if the file has no other problems.
+    // These texts may be valid on the service. Without other problems, the plan checks that; otherwise there is no
+    // plan.
     if (drafts.problems.all.length > 0) for (const suspect of suspects) addSuspect(suspect, drafts.problems);
     const desired = {
       ...(targeting && { targeting }),
@@ -133,8 +137,8 @@ export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
 }
 
 /**
- * Limits the heap growth of this process between two collections to two fifths, instead of up to three times, because
- * most memory for reading a large file is garbage.
+ * Makes the garbage collector run earlier, once the heap has grown by two fifths instead of up to three times. Most of
+ * the memory that reading a large file takes can be freed at once.
  */
 function keepHeapSmall(): void {
   setFlagsFromString("--heap-growing-percent=40");
@@ -163,7 +167,7 @@ async function readRows(source: DesiredSource, format: ReadFormat, drafts: Draft
   return { ...NO_SUSPECTS, targeting };
 }
 
-/** The content of the rows of a file, in addition to their options. */
+/** What the rows of a file contain in addition to options. */
 interface ReadRows {
   readonly targeting?: DesiredTargeting | undefined;
   readonly suspects: readonly Suspect[];
@@ -172,7 +176,7 @@ interface ReadRows {
   readonly columns?: ReadSheet["columns"];
 }
 
-/** Detects the form of a sheet. Throws an UnreadableFile if it cannot be read. */
+/** Opens a sheet and detects how to read it. Throws an UnreadableFile if that fails. */
 async function openSheet(
   { bytes, path = "", sheet = {}, maxLineBytes }: DesiredSource,
   format: "csv" | "xlsx",
@@ -187,7 +191,7 @@ async function openSheet(
   }
 }
 
-/** Decodes UTF-8. Throws an UnreadableFile with the line of the first invalid bytes. */
+/** Decodes UTF-8. Throws an UnreadableFile with the position of the first invalid bytes. */
 function textIn(bytes: Uint8Array): string {
   const foreign = foreignWords(bytes);
   if (foreign !== undefined) throw new UnreadableFile({ line: 1, column: 1 }, ...foreign);
@@ -208,7 +212,7 @@ const AS_SHEET = "If it is a workbook, name it .xlsx; otherwise unpack it.";
 const AS_XLSX = "Save it as a workbook with the extension .xlsx.";
 const AS_TEXT = "Give YAML, JSON, NDJSON or a sheet.";
 
-/** Files of other programs, by their first bytes: the problem, and the remedy. */
+/** Files that are not text in UTF-8, by their first bytes. */
 const FOREIGN: readonly (readonly [start: string, message: string, remedy: string])[] = [
   ["PK\u0003\u0004", "this is really a spreadsheet or an archive", AS_SHEET],
   ["\u00D0\u00CF\u0011\u00E0", "this is really an old spreadsheet", AS_XLSX],
@@ -222,10 +226,10 @@ function foreignWords(bytes: Uint8Array): readonly [message: string, remedy: str
   const first = Buffer.from(bytes.subarray(0, 8)).toString("latin1");
   const known = FOREIGN.find(([start]) => first.startsWith(start));
   if (known !== undefined) return [known[1], known[2]];
-  return bytes.subarray(0, 1024).includes(0) ? ["the file holds binary data", AS_TEXT] : undefined;
+  return bytes.subarray(0, 1024).includes(0) ? ["the file contains binary data", AS_TEXT] : undefined;
 }
 
-/** Finds rows that claim the same `_id` or name. */
+/** Reports rows that have the same `_id` or the same name. */
 function checkRows(options: readonly DesiredOption[], problems: Problems): void {
   const ids = new Map<string, Spot>();
   const names = new Map<string, Spot>();
@@ -249,7 +253,7 @@ function claim(claimed: Map<string, Spot>, what: string, spot: Spot, words: stri
   }
 }
 
-/** Adds the problem that a spreadsheet program has most likely changed a text when it opened the file. */
+/** Reports that a spreadsheet program has probably changed a text when it opened the file. */
 export function addSuspect({ text, field, ...spot }: Suspect, problems: Problems): void {
   const damage = damageIn(text);
   if (damage === undefined) return;
@@ -261,14 +265,17 @@ export function addSuspect({ text, field, ...spot }: Suspect, problems: Problems
   );
 }
 
-/** The location of files of Context IDs, and the maximum length of their lines. */
+/** Where to search the files with Context IDs, and how long their lines may be. */
 interface BesideFile {
-  /** The folder of the desired state; undefined if it did not come from a file. */
+  /** The folder of the desired state. Undefined if the desired state is not a file. */
   readonly folder: string | undefined;
   readonly maxLineBytes: number | undefined;
 }
 
-/** Reads the files of Context IDs that rows name, one ID per line, and adds them to the rows. */
+/**
+ * Reads the files with Context IDs that rows name, and adds these Context IDs to the rows. Each line has one Context
+ * ID.
+ */
 async function readContextsFiles(beside: BesideFile, drafts: Drafts): Promise<void> {
   const { files, options, problems } = drafts;
   const read = new Map<string, readonly ListedContextId[]>();

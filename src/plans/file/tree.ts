@@ -12,35 +12,38 @@ import {
 import { type Entry, kindOf, type MapNode, type Node } from "./node.ts";
 import { contextsIn, entriesOf, idIn, nameIn, textIn, truthIn, typeIn } from "./values.ts";
 
-/** A file of Context IDs that a row names. It is read once all rows are known. */
+/** A file with Context IDs that a row names. It is read after all rows. */
 export interface NamedFile {
   readonly path: string;
   readonly spot: Spot;
-  /** The position of the row among the options. */
+  /** The position of the row's option in `options`. */
   readonly row: number;
 }
 
-/** Rows while they are read: the options so far, and what must still be looked up for them. */
+/** The options that were read so far, and the files that must still be read for them. */
 export interface Drafts {
   readonly options: DesiredOption[];
   readonly files: NamedFile[];
   readonly problems: Problems;
 }
 
-/** The context of a row besides its fields. */
+/** The facts about a row that are not in its fields. */
 export interface RowPlace {
   readonly spot: Spot;
   readonly parent: ParentWish;
-  /** The position of its parent, if the row names one. */
+  /** The position of the field that names the parent, if there is one. */
   readonly parentSpot?: Spot | undefined;
-  /** Whether it is a group for another reason than `type`: its children. */
+  /** Whether the option is a group because it has children. */
   readonly isGroup?: boolean;
 }
 
-/** The fields that state which Context IDs an option has. A row has at most one of them. */
+/** The fields for the Context IDs of an option. A row may have at most one of them. */
 export const CONTEXT_FIELDS = ["contexts", "contextsFile", "contextsAtLeast"] as const;
 
-/** Returns the text of a field and its position; undefined if the field is absent. Any other value is a problem. */
+/**
+ * Returns the text of a field and its position. Returns undefined if the field is absent, or if it is not a text, which
+ * is a problem.
+ */
 function textField(
   fields: ReadonlyMap<string, Entry>,
   field: string,
@@ -51,7 +54,7 @@ function textField(
   return entry === undefined || text === undefined ? undefined : { text, spot: spotOf(entry) };
 }
 
-/** Adds the option that the fields of an object describe. Returns its position. */
+/** Adds the option that the fields describe. Returns its position in `options`. */
 export function addOption(fields: ReadonlyMap<string, Entry>, place: RowPlace, drafts: Drafts): number {
   const { problems, options, files } = drafts;
   const row = options.length;
@@ -96,12 +99,15 @@ function tellBoth(first: Entry, second: Entry, problems: Problems): void {
   );
 }
 
-/** Returns the Context IDs in fields. `op`, which only rows have, says whether they are set, added or removed. */
+/**
+ * Returns the Context IDs that the fields describe. `op`, which only rows have, says whether to set, add or remove
+ * them.
+ */
 function contextsOf(fields: ReadonlyMap<string, Entry>, problems: Problems): ContextsWish | undefined {
   const op = textField(fields, "op", problems);
   const said = op && contextActionIn(op.text);
   if (op !== undefined && said === null) {
-    problems.add(op.spot, `op is ${quoted(op.text)}`, "Write set, add or remove, or leave it out.");
+    problems.add(op.spot, `the op ${quoted(op.text)} is not known`, "Write set, add or remove, or leave op out.");
   }
   for (const field of ["contexts", "contextsAtLeast"] as const) {
     const entry = fields.get(field);
@@ -117,11 +123,12 @@ const ROOT_FIELDS = ["version", "targeting", "options"];
 const OPTION_FIELDS = ["_id", "name", "type", "exposeChildren", ...CONTEXT_FIELDS, "children"];
 const CHILD_FIELDS = ["_id", "name", "type", ...CONTEXT_FIELDS];
 
-/** Reads the tree of a YAML or JSON file. Returns its targeting; problems are added to `drafts`. */
+/** Reads the options of a YAML or JSON file into `drafts`. Returns the targeting that the file names. */
 export function readTree(root: Node, drafts: Drafts): DesiredTargeting | undefined {
   const { problems } = drafts;
   if (root.kind !== "map") {
-    const list = root.kind === "list" ? " A list of rows alone is read as NDJSON, one object a line." : "";
+    const list =
+      root.kind === "list" ? " To read a list of options alone, save it as NDJSON: one object on each line." : "";
     problems.add(
       root,
       `a desired state must be an object, not ${kindOf(root)}`,
@@ -143,7 +150,7 @@ export function readTree(root: Node, drafts: Drafts): DesiredTargeting | undefin
   return readTargeting(fields.get("targeting"), problems);
 }
 
-/** Checks `version` of a tree, or of the first line of NDJSON: only 1 exists. */
+/** Checks the field `version`. The only version is 1. */
 export function checkVersion(entry: Entry | undefined, where: Spot, problems: Problems): void {
   if (entry === undefined) {
     problems.add(where, "version is missing", "Write version: 1.");
@@ -158,7 +165,7 @@ export function checkVersion(entry: Entry | undefined, where: Spot, problems: Pr
   problems.add(entry, `version ${found} is not known`, "This program reads version 1, written as a number.");
 }
 
-/** Reads `targeting` of a tree, or of the first line of NDJSON. */
+/** Reads the field `targeting`. */
 export function readTargeting(entry: Entry | undefined, problems: Problems): DesiredTargeting | undefined {
   if (entry === undefined) return undefined;
   if (entry.value.kind !== "map") {
@@ -223,7 +230,9 @@ function optionMap(node: Node, problems: Problems): MapNode | undefined {
   return problems.add(node, `an option must be an object, not ${kindOf(node)}`, name);
 }
 
-/** Detects files of other programs that people mistake for this kind, to report one problem instead of one per key. */
+/**
+ * Reports one problem for a file of another kind, such as the settings of another program, instead of one for each key.
+ */
 function isForeign(root: MapNode, problems: Problems): boolean {
   const keys = new Set(root.entries.map(({ key }) => key));
   if (ROOT_FIELDS.some((field) => keys.has(field) && field !== "version") || keys.size === 0) return false;

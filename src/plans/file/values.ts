@@ -6,7 +6,7 @@ import { isUlid } from "../../spec/ulid.ts";
 import { type Problems, quoted, type Spot } from "./desired.ts";
 import { type Entry, kindOf, type MapNode, type Node } from "./node.ts";
 
-/** Returns the entries of an object by key. A repeated or invalid key is a problem. */
+/** Returns the entries of an object by key. Reports repeated and unknown keys. */
 export function entriesOf(
   map: MapNode,
   valid: readonly string[],
@@ -30,19 +30,20 @@ export function entriesOf(
   return entries;
 }
 
-/** Returns the text of a value; undefined, with a problem, if it is not a text. */
+/** Returns the text of a value. If it is not a text, reports a problem and returns undefined. */
 export function textIn(node: Node, spot: Spot, field: string, problems: Problems): string | undefined {
   if (node.kind === "text" && !(node.isPlain && node.text === "")) return node.text;
   const found = kindOf(node);
   const remedy =
     node.kind === "value" && node.value !== null
-      ? `Write it in quotes: ${JSON.stringify(String(node.value))}.`
+      ? `Write the value in quotes: ${JSON.stringify(String(node.value))}.`
       : `Write a text, or leave ${field} out.`;
   return problems.add(spot, `${field} must be a text, not ${found}`, remedy);
 }
 
 /**
- * Returns an `_id` in the form of the service; undefined, with a problem, if it is not an ID. Lower case is accepted.
+ * Returns an `_id` in upper case, as the service writes it. If it is not an ID, reports a problem and returns
+ * undefined.
  */
 export function idIn(text: string, spot: Spot, problems: Problems): string | undefined {
   const id = text.trim().toUpperCase();
@@ -54,7 +55,7 @@ export function idIn(text: string, spot: Spot, problems: Problems): string | und
   );
 }
 
-/** Returns the name; undefined, with a problem, if the service does not accept it (management-api 8.3). */
+/** Returns a name. If the service would not accept it (management-api 8.3), reports a problem and returns undefined. */
 export function nameIn(text: string, spot: Spot, problems: Problems): string | undefined {
   const problem = nameProblem(text);
   if (problem === undefined) return text;
@@ -67,8 +68,8 @@ export function nameIn(text: string, spot: Spot, problems: Problems): string | u
 }
 
 /**
- * Adds a Context ID, trimmed, in the order of first mention (management-api 8.1). `where` names another file in
- * messages.
+ * Adds a Context ID, trimmed and in the order of first occurrence (management-api 8.1). Reports an invalid one. `where`
+ * is added to the message if the Context ID is in another file.
  */
 export function addContextId(ids: Set<string>, text: string, spot: Spot, problems: Problems, where = ""): void {
   const id = trimContextId(text);
@@ -79,13 +80,13 @@ export function addContextId(ids: Set<string>, text: string, spot: Spot, problem
   }
   const words = {
     empty: "a Context ID is empty",
-    tooLong: `the Context ID ${quoted(id)} has ${problem.bytes} bytes, and may have ${LIMITS.contextIdBytes.value}`,
+    tooLong: `the Context ID ${quoted(id)} has ${problem.bytes} bytes; the maximum is ${LIMITS.contextIdBytes.value}`,
     halfCharacter: `the Context ID ${quoted(id)} contains half of a character, which UTF-8 cannot encode`,
   };
-  problems.add(spot, words[problem.rule] + where, "Fix it or remove it.");
+  problems.add(spot, words[problem.rule] + where, "Correct this Context ID, or remove it.");
 }
 
-/** Returns the Context IDs of a list; undefined, with a problem, if it is not a list. */
+/** Returns the Context IDs of a list. If it is not a list, reports a problem and returns undefined. */
 export function contextsIn(node: Node, spot: Spot, field: string, problems: Problems): readonly string[] | undefined {
   if (node.kind !== "list") {
     return problems.add(
@@ -102,7 +103,10 @@ export function contextsIn(node: Node, spot: Spot, field: string, problems: Prob
   return [...ids];
 }
 
-/** Returns the value of `exposeChildren`; undefined, with a problem, unless it is true or false without quotes. */
+/**
+ * Returns the value of `exposeChildren`. If it is not true or false without quotes, reports a problem and returns
+ * undefined.
+ */
 export function truthIn(node: Node, spot: Spot, problems: Problems): boolean | undefined {
   if (node.kind === "value" && typeof node.value === "boolean") return node.value;
   const text = node.kind === "text" && node.isPlain ? node.text : undefined;
@@ -110,7 +114,7 @@ export function truthIn(node: Node, spot: Spot, problems: Problems): boolean | u
   return problems.add(spot, "exposeChildren must be true or false", "Write true or false without quotes.");
 }
 
-/** Returns the type of an option; undefined, with a problem, unless it is one of the two types of the service. */
+/** Returns the type of an option. If it is unknown, reports a problem and returns undefined. */
 export function typeIn(text: string, spot: Spot, problems: Problems): "atomic" | "collection" | undefined {
   if (text === "atomic" || text === "collection") return text;
   return problems.add(spot, `${quoted(text)} is not a type of an option`, "Write collection (a group) or atomic.");

@@ -7,12 +7,13 @@ import { thousands } from "../../platform/text.ts";
 import type { ServiceOption, ServiceTargeting } from "../base.ts";
 import { type DesiredFormat, MAX_YAML_OPTIONS } from "./read-desired.ts";
 
-/** The address of the published schema of a desired state, for editors. */
+/** The address of the published JSON Schema of a desired state. Editors load it. */
 const SCHEMA_ADDRESS = "https://unpkg.com/targeting-mcp/docs/desired-state.schema.json";
 
 /**
- * Yields a targeting as a desired state. Equal targetings produce equal bytes: Context IDs are sorted, and everything
- * that another reader might not take for a text is quoted. Throws a FileError if it is too large for YAML.
+ * Returns a targeting as a desired state, in pieces. Equal targetings give equal bytes, because Context IDs are sorted.
+ * Every text that another program could read as something else is quoted. Throws a FileError if the targeting is too
+ * large for YAML.
  */
 export function* desiredText(there: ServiceTargeting, format: DesiredFormat): Generator<string> {
   if (format === "csv") yield* csvText(there);
@@ -21,7 +22,7 @@ export function* desiredText(there: ServiceTargeting, format: DesiredFormat): Ge
   else yield* yamlText(there);
 }
 
-/** Yields each group with its sub-options, and each other top-level option. */
+/** Returns each top-level option, with its sub-options if it is a group. */
 function* topLevel({
   options,
 }: ServiceTargeting): Generator<{ readonly option: ServiceOption; readonly children: readonly ServiceOption[] }> {
@@ -68,7 +69,7 @@ function* csvText(there: ServiceTargeting): Generator<string> {
   for (const { cells } of sheetOf(there, { format: "csv", delimiter: "," })) yield csvLine(cells);
 }
 
-/** Yields a targeting as the rows of a sheet, including the header. */
+/** Returns a targeting as the rows of a sheet, with a header. */
 export function* sheetOf(there: ServiceTargeting, form: SheetFormat): Generator<WrittenRow> {
   const names = new Map(there.options.map((option) => [option._id, option.name]));
   yield OPTION_HEADER;
@@ -82,7 +83,7 @@ export function* sheetOf(there: ServiceTargeting, form: SheetFormat): Generator<
 function* yamlText(there: ServiceTargeting): Generator<string> {
   if (there.options.length > MAX_YAML_OPTIONS) {
     throw new FileError(
-      `the targeting has ${thousands(there.options.length)} options, and a YAML file may have ${thousands(MAX_YAML_OPTIONS)}`,
+      `the targeting has ${thousands(there.options.length)} options, but a YAML file may have at most ${thousands(MAX_YAML_OPTIONS)}`,
       "Name the file .json, .ndjson or .csv.",
     );
   }
@@ -110,11 +111,11 @@ function yamlOption(option: ServiceOption, indent: string): string {
 
 const LONGEST_LINE = 100;
 
-/** Matches what every YAML reader takes for a text although it has no quotes, also in lists in brackets. */
+/** Matches a text that every YAML reader reads as a text without quotes, even in a list in brackets. */
 const PLAIN =
   /^[A-Za-z\uAC00-\uD7A3\u3131-\u318E](?:[A-Za-z0-9_ \-\uAC00-\uD7A3\u3131-\u318E]*[A-Za-z0-9_\uAC00-\uD7A3\u3131-\u318E])?$/;
 const RESERVED = /^(?:true|false|null|yes|no|on|off|y|n)$/i;
-/** Characters that YAML must escape and JSON need not. */
+/** Characters that must be escaped in YAML, but not in JSON. */
 const UNPRINTED = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g;
 
 function scalar(text: string): string {

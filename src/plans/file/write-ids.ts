@@ -10,19 +10,19 @@ import type { Entry, MapNode, Node } from "./node.ts";
 import { type DesiredSource, readDesired } from "./read-desired.ts";
 import { desiredRows } from "./sheet.ts";
 
-/** A replacement of `removed` characters at a position. */
+/** Replaces `removed` characters at a position by a text. */
 interface Splice {
   readonly at: number;
   readonly removed?: number;
   readonly text: string;
 }
 
-/** How a file is read into which IDs are written. */
+/** The facts about a file that are needed to write IDs into it. */
 export type WrittenFile = Pick<DesiredSource, "format" | "path" | "sheet">;
 
 /**
- * Writes `_id`s into a file that was read without problems, by the position of rows. Everything else stays, such as
- * comments and formats. Throws a FileError if the result would not mean the same.
+ * Writes IDs into a file that was read without problems. `ids` has them by the position of the row. Comments and
+ * formats stay as they are. Throws a FileError if the resulting file would have another meaning.
  */
 export async function withIds(
   bytes: Uint8Array,
@@ -42,12 +42,12 @@ export async function withIds(
   );
 }
 
-/** Reads the options of a file, but not the files of Context IDs that it names. */
+/** Reads the options of a file. Does not read the files with Context IDs that it names. */
 async function optionsOf(bytes: Uint8Array, file: WrittenFile): Promise<readonly DesiredOption[]> {
   return (await readDesired({ bytes, ...file, folder: undefined })).desired.options;
 }
 
-/** Returns the meaning of an option, without its positions in the file. */
+/** Returns the fields of an option without its positions in the file. */
 function meaningOf({ _id, name, parent, type, exposeChildren, contexts }: DesiredOption) {
   return { _id, name, parent, type, exposeChildren, contexts };
 }
@@ -65,7 +65,7 @@ async function textWithIds(
 ): Promise<Uint8Array> {
   if (text.includes("\uFFFD") || text.includes("\0")) {
     throw new FileError(
-      "the new IDs can be written only into workbooks and text files of UTF-8",
+      "the new IDs can be written only into workbooks and into text files in UTF-8",
       "Save the file as .xlsx or CSV UTF-8, or copy each _id from the results of the run into its row.",
     );
   }
@@ -75,7 +75,7 @@ async function textWithIds(
   return Buffer.from(mark + applied(body, await splices));
 }
 
-/** Writes IDs into the ID column of a workbook; into a new column if it has none. */
+/** Writes IDs into the column of IDs in a workbook. If there is none, adds one. */
 async function workbookWithIds(
   bytes: Uint8Array,
   file: WrittenFile,
@@ -89,12 +89,12 @@ async function workbookWithIds(
     id === undefined ? [] : [{ line, column, text: id }],
   );
   const headed = own < 0 ? [{ line: header.line, column, text: headingOf("_id") }] : [];
-  // Loaded when a workbook is written.
+  // Only workbooks need this, so it is loaded late.
   const { withCells } = await import("../../files/xlsx/edit-workbook.ts");
   return wholeOf(() => withCells(bytes, sheet.sheet, [...headed, ...cells]));
 }
 
-/** Reads the rows of a sheet and its header, and detects how the sheet is read. */
+/** Reads the header and the rows of a sheet, and returns how it was read. */
 async function rowsOf(content: Uint8Array, { format, path = "", sheet = {} }: WrittenFile) {
   const bytes = bytesIn(content);
   const named = { path, format: format === "xlsx" ? format : "csv", maxLineBytes: undefined } as const;
@@ -105,11 +105,11 @@ async function rowsOf(content: Uint8Array, { format, path = "", sheet = {} }: Wr
   for await (const batch of read) rows.push(...batch);
   const [header] = headers;
   if (header === undefined)
-    throw new FileError("the sheet has no header", "Check whether it was changed in the meantime.");
+    throw new FileError("the sheet has no header", "Check whether the file was changed meanwhile.");
   return { rows, header, sheet: file.sheet ?? {} };
 }
 
-/** Returns each row with its ID. If an option has several rows, all of them get it. */
+/** Returns each row with its ID. All rows of an option get the same ID. */
 function withTheirIds(
   { rows, header }: { readonly rows: readonly SheetRow[]; readonly header: SheetHeader },
   byLine: ReadonlyMap<number, string>,
@@ -134,7 +134,7 @@ async function splicesOf(
   });
 }
 
-/** Yields the objects of options in the order of rows: each before its children. */
+/** Returns the objects of all options in the order of rows: each option before its children. */
 function* optionsIn(root: Node): Generator<MapNode> {
   for (const option of mapsIn(root, "options")) {
     yield option;
@@ -147,7 +147,10 @@ function mapsIn(node: Node, key: string): readonly MapNode[] {
   return list?.kind === "list" ? list.items.flatMap((item) => (item.kind === "map" ? [item] : [])) : [];
 }
 
-/** Inserts the ID before the first field, on its own line if that field begins one or the object has no braces. */
+/**
+ * Inserts an ID before the first field of an object. It gets its own line if the first field begins a line, or if the
+ * object has no braces.
+ */
 function mapSplice(text: string, { isFlow }: MapNode, { offset, column }: Entry, id: string, isJson: boolean): Splice {
   const start = text.lastIndexOf("\n", offset - 1) + 1;
   const before = text.slice(start, offset);

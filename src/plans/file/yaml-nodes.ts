@@ -3,13 +3,15 @@ import type { Alias, CST, LineCounter, Pair, Node as YamlNode } from "yaml";
 import { type Spot, UnreadableFile } from "./desired.ts";
 import { type Entry, MAX_DEPTH, MAX_NODES, type Node, tooDeep, tooMany } from "./node.ts";
 
-/** The maximum size of YAML, which is in memory with comments and positions. Larger files need another format. */
+/** The maximum size of a YAML file, in characters. YAML is kept in memory with comments and positions. */
 const MAX_BYTES = 16_000_000;
-/** Up to five times what a whole project needs. Each lexeme takes 200 bytes of memory. */
+/**
+ * The maximum number of lexemes, which take 200 bytes of memory each. A whole project needs at most a fifth of them.
+ */
 const MAX_LEXEMES = 1_500_000;
-/** Other calls get their turn after this many lexemes, which take about 10 ms. */
+/** After this many lexemes (about 10 ms), other work of this process gets a turn. */
 const LEXEMES_PER_TURN = 5000;
-/** The standard tags of texts, lists and maps, which change nothing. */
+/** The standard tags of texts, lists and objects. They have no effect. */
 const PLAIN_TAGS = ["tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"];
 
 const OTHER_FORMS = "Save it as JSON, NDJSON or CSV, which have no such limit.";
@@ -17,8 +19,8 @@ const OTHER_FORMS = "Save it as JSON, NDJSON or CSV, which have no such limit.";
 type Yaml = typeof import("yaml");
 
 /**
- * Reads YAML into nodes with positions. Scalars are read as written; tags are not resolved. Throws an UnreadableFile at
- * a syntax error, for merge keys, custom tags and several documents, and beyond the limits.
+ * Parses YAML into nodes with positions. Values stay texts as they are written. Throws an UnreadableFile at a syntax
+ * error, for merge keys, custom tags and several documents, and if the text exceeds a limit.
  */
 export async function yamlNodes(text: string): Promise<Node> {
   if (text.length > MAX_BYTES) {
@@ -47,7 +49,7 @@ export async function yamlNodes(text: string): Promise<Node> {
   return new Conversion(yaml, lines).of(document.contents, 1).node;
 }
 
-/** Splits a text into tokens. Throws an UnreadableFile as soon as it nests too deeply or holds too much. */
+/** Splits a text into tokens. Throws an UnreadableFile as soon as it is nested too deeply or has too many lexemes. */
 async function tokensIn(text: string, yaml: Yaml, lines: LineCounter): Promise<readonly CST.Token[]> {
   lines.addNewLine(0);
   const parser = new yaml.Parser(lines.addNewLine);
@@ -58,7 +60,7 @@ async function tokensIn(text: string, yaml: Yaml, lines: LineCounter): Promise<r
     const deep = parser.stack.length > MAX_DEPTH ? parser.stack.filter(isCollection)[MAX_DEPTH] : undefined;
     if (deep !== undefined) throw tooDeep(spotAt(lines, deep.offset));
     count += 1;
-    if (count > MAX_LEXEMES) throw tooMany(spotAt(lines, parser.offset), MAX_LEXEMES, "words and signs");
+    if (count > MAX_LEXEMES) throw tooMany(spotAt(lines, parser.offset), MAX_LEXEMES, "words and symbols");
     if (count % LEXEMES_PER_TURN === 0) await nextTurn();
   }
   tokens.push(...parser.end());
@@ -66,7 +68,7 @@ async function tokensIn(text: string, yaml: Yaml, lines: LineCounter): Promise<r
 }
 
 const SYNTAX =
-  "Indent with spaces, align what belongs together, and put texts with : or # in quotes; an editor with YAML support marks the position.";
+  "Indent with spaces, align entries that belong together, and put texts with : or # in quotes; an editor with YAML support marks the position.";
 
 function spotAt(lines: LineCounter, offset: number): Spot {
   const { line, col } = lines.linePos(offset);
@@ -79,7 +81,7 @@ function linesIn(text: string, end: number): number {
   return line;
 }
 
-/** Checks the exact depth before any recursive step over nested values. */
+/** Checks how deeply values are nested. This comes before all recursive functions, and uses no recursion itself. */
 function checkDepth(tokens: readonly CST.Token[], lines: LineCounter): void {
   const open: { readonly token: CST.Token; readonly depth: number }[] = tokens.map((token) => ({ token, depth: 0 }));
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
@@ -98,7 +100,7 @@ function isCollection(token: CST.Token): token is CST.BlockMap | CST.BlockSequen
   return token.type === "block-map" || token.type === "block-seq" || token.type === "flow-collection";
 }
 
-/** A node, and the number of its values, which count again for each alias. */
+/** A node, with the number of its values and its depth. An alias counts as the values that it repeats. */
 interface Converted {
   readonly node: Node;
   readonly nodes: number;
@@ -124,7 +126,7 @@ class Conversion {
       throw new UnreadableFile(
         spot,
         `the tag ${JSON.stringify(from.tag)} is not allowed`,
-        "Remove it: names and Context IDs are texts.",
+        "Remove the tag. Names and Context IDs are always texts.",
       );
     }
     const anchor = "anchor" in from ? from.anchor : undefined;
@@ -162,7 +164,9 @@ class Conversion {
     if (!isScalar(key) || typeof key.value !== "string") {
       throw new UnreadableFile(spot, "a key is not a text here", "Keys are words like name, contexts or children.");
     }
-    if (key.value === "<<") throw new UnreadableFile(spot, "a merge key (<<) is not allowed", "Write the fields out.");
+    if (key.value === "<<") {
+      throw new UnreadableFile(spot, "a merge key (<<) is not allowed", "Write the fields in full.");
+    }
     return { key: key.value, offset: key.range?.[0] ?? 0, ...spot };
   }
 
@@ -180,7 +184,7 @@ class Conversion {
       throw new UnreadableFile(
         spot,
         `the alias *${alias.source} refers to a value that contains it`,
-        "Write the value out.",
+        "Write the value in full instead of the alias.",
       );
     }
     if (depth + target.depth - 1 > MAX_DEPTH) throw tooDeep(spot);
