@@ -7,9 +7,9 @@ import { asPlanned, isUnresolved, type PlannedChanges, type ResolvedRun, resolve
 import { type HowToRead, readTargeting } from "./read-targeting.ts";
 
 /**
- * Reads a stored plan and the current state, and checks whether they still fit. For the undo of a run with unanswered
- * requests, `resolve` first determines their outcomes. Throws a FileError if the plan cannot be read or others changed
- * what it would undo, and the ApiError of a read.
+ * Reads a stored plan and the current state, and checks whether the plan still fits. If the plan undoes a run with
+ * unanswered requests, `resolve` first determines their outcomes. Throws a FileError if the plan cannot be read, or if
+ * others changed what it would undo. Throws the ApiError of a failed read.
  */
 export async function checkStoredPlan(
   bytes: ByteSource,
@@ -38,8 +38,8 @@ export async function checkStoredPlan(
 }
 
 /**
- * Returns which options need their Context IDs read: those that the plan deletes, or whose Context IDs it changes,
- * groups that lose or get an option, and options with a name that it assigns.
+ * Returns a function that says for which options the Context IDs must be read: options that the plan deletes or whose
+ * Context IDs it changes, groups that lose or get an option, and options that have a name which the plan assigns.
  */
 function wantsOf({ items }: StatePlan): HowToRead["wants"] {
   const ids = new Set<string>();
@@ -56,10 +56,10 @@ function wantsOf({ items }: StatePlan): HowToRead["wants"] {
 
 /** Reads a stored plan. Throws a FileError if it cannot be read. */
 export async function readKeptPlan(bytes: ByteSource): Promise<PlanDocument> {
-  return readPlan(await textOf(bytes), "the kept plan");
+  return readPlan(await textOf(bytes), "the stored plan");
 }
 
-/** Returns the whole text of a byte source. */
+/** Returns the whole content of a byte source as text. */
 export async function textOf(bytes: ByteSource): Promise<string> {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   let text = "";

@@ -3,26 +3,26 @@ import type { Change } from "../model/work.ts";
 import type { ServiceOption } from "./base.ts";
 import type { ParentRef, PlanItem } from "./diff/plan.ts";
 
-/** The prefix of references to options that do not exist yet. The position of their item follows. */
+/** The prefix of references to options that do not exist yet. The position of the item in the plan follows. */
 const NEW = "new:";
 
-/** Returns the reference in the model for the option that an item creates. */
+/** Returns the reference to an option that an item creates. */
 function newRef(item: number): Ref {
   return `${NEW}${item}`;
 }
 
-/** Returns the position of the item that creates an option; undefined for an existing option. */
+/** Returns the position of the item that creates an option. Returns undefined for an existing option. */
 export function positionOf(ref: Ref): number | undefined {
   return ref.startsWith(NEW) ? Number(ref.slice(NEW.length)) : undefined;
 }
 
-/** Returns the reference in the model for a parent group; null for the top level. */
+/** Returns the reference to a parent group. Null for the top level. */
 export function groupAt(place: ParentRef): Ref | null {
   if (place === null) return null;
   return "_id" in place ? place._id : newRef(place.item);
 }
 
-/** Converts an item of a plan to a change in the model. */
+/** Converts an item of a plan to a change of the model. */
 export function changeOf(item: PlanItem, at: number, groupOf = groupAt): Change {
   if (item.kind === "delete") return { kind: "delete", ref: item._id };
   const { name, exposeChildren: expose } = item;
@@ -50,10 +50,10 @@ export function changeOf(item: PlanItem, at: number, groupOf = groupAt): Change 
   };
 }
 
-/** An empty set: for most options the model needs only the number of Context IDs. */
+/** Used for options of which the model needs only the number of Context IDs. */
 export const NO_CONTEXTS: ReadonlySet<string> = new Set();
 
-/** Converts an option for the model, with its Context IDs if they matter. */
+/** Converts an option to the form of the model, with its Context IDs if the model needs them. */
 export function knownOption(
   { name, type, parent, exposeChildren = false, contexts = [], contextCount = contexts.length }: KnownFields,
   needsContexts = type === "collection",

@@ -22,17 +22,20 @@ import {
 import { whichTargeting } from "./read-targeting.ts";
 import { UNDO_LABELS, undoRow } from "./undo-plan.ts";
 
-/** The undo of a run, as part of a plan. */
+/** The part that only undo plans have. */
 const wayBack = z.strictObject({
-  /** The run that is undone. */
+  /** The ID of the run to undo. */
   undoes: ulid,
-  /** What happens to each object. */
+  /** The effect on each object. */
   rows: z.array(undoRow),
-  /** How many further objects are as they were before the run. */
+  /** How many further objects of the run are already in their previous state. */
   already: z.int().optional(),
-  /** The plans of further targetings, if the run changed several. */
+  /** The plans of the other targetings, if the run changed several. */
   further: z.array(statePlan),
-  /** Which created option replaces which deleted one: the positions of its targeting and of its item. */
+  /**
+   * For each option that is created again: the positions of its targeting and its item, and the ID of the deleted
+   * option.
+   */
   standsFor: z.array(z.strictObject({ targeting: z.int(), item: z.int(), _id: ulid })),
 });
 
@@ -47,30 +50,29 @@ const document = z.strictObject({
   prune: z.boolean(),
   byName: z.boolean(),
   plan: statePlan,
-  /** The names of the targeting's groups at planning time, by ID. */
+  /** The names of the targeting's groups when the plan was made, by ID. */
   groups: z.record(ulid, z.string()),
   wayBack: wayBack.optional(),
   /**
-   * For a plan in a file: the relative path to the file that was planned, whose base is updated after the apply. Not
-   * part of the digest, because it does not change what is applied.
+   * For a plan in a file: the relative path of the planned file. The base of that file is updated after the apply. The
+   * digest does not include this path, because it does not change what is applied.
    */
   file: z.string().optional(),
-  /** The SHA-256 digest of everything else, in hexadecimal digits, so that only the reviewed plan is applied. */
+  /** The SHA-256 digest of all other fields, in hexadecimal digits. It proves that the plan was not changed. */
   digest: z.string(),
 });
 
-/** A plan as a document, as it is passed between planning and applying. */
 export type PlanDocument = Fixed<z.infer<typeof document>>;
 
-/** The service, file and options of a plan. All of them are compared when it is applied. */
+/** The service, the file and the options that a plan was made for. They are checked when it is applied. */
 export type PlanOrigin = Pick<PlanDocument, "environment" | "apiUrl" | "fileDigest" | "prune" | "byName">;
 
-/** Returns the plans of all targetings of a document. */
+/** Returns the plans of all targetings in a document. */
 export function plansOf({ plan, wayBack }: PlanDocument): readonly StatePlan[] {
   return [plan, ...(wayBack?.further ?? [])];
 }
 
-/** Combines a plan and its origin, with the digest of both. */
+/** Returns the document of a plan, including its digest. */
 export function planDocument(
   plan: StatePlan,
   origin: PlanOrigin,
@@ -88,14 +90,17 @@ export function planDocument(
   return { ...content, digest: digestOfPlan(content) };
 }
 
-/** Returns the digest of a plan's document without the digest itself. */
+/** Returns the digest of a document that has no digest yet. */
 function digestOfPlan(content: object): string {
   const hash = createHash("sha256");
   for (const piece of jsonPieces(content)) hash.update(piece);
   return hash.digest("hex");
 }
 
-/** Writes a plan in pieces for storage, in ASCII only: that takes half the memory when it is read again. */
+/**
+ * Returns the bytes of a plan in pieces. They are ASCII only, because such a text takes half the memory when it is
+ * read.
+ */
 export function planBytes(document: PlanDocument): ByteSource {
   return async function* () {
     for (const piece of jsonPieces(document)) yield Buffer.from(inAscii(piece), "latin1");
@@ -106,14 +111,14 @@ function inAscii(json: string): string {
   return json.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** The fields that are read first. The rest retains its written order for the digest. */
+/** The fields that are read first. The other fields keep their order, because the digest depends on it. */
 const digested = z.looseObject({ digest: z.string(), file: z.string().optional() });
 
-/** Reads a plan that `plan --out` wrote. Throws a FileError if it is invalid or was changed since. */
+/** Reads a plan that `plan --out` or the server wrote. Throws a FileError if it is invalid or was changed. */
 export function readPlan(text: string, path: string): PlanDocument {
   const value = parseJson(text);
   const { digest, file, ...content } = digested.safeParse(value).data ?? {};
-  // Computed before the value is parsed as a plan, so that the two do not need memory at the same time.
+  // The digest comes before the validation, so that the two do not need memory at the same time.
   const isUnchanged = digestOfPlan(content) === digest;
   const read = document.safeParse(value).data;
   if (read === undefined) {
@@ -126,7 +131,7 @@ export function readPlan(text: string, path: string): PlanDocument {
 /** The exit code of a command. */
 export type PlanExitCode = 0 | 1 | 2;
 
-/** The output of `plan --json`: all parts of a plan that a program may use. */
+/** The output of `plan --json`: the parts of a plan that programs may use. */
 export const planJsonSchema = z.object({
   version: z.literal(1),
   targeting: z.object({ _id: z.string().optional(), name: z.string().optional(), rename: z.string().optional() }),
@@ -136,7 +141,7 @@ export const planJsonSchema = z.object({
   onlyThere: z.array(z.object({ _id: z.string(), name: z.string() })).optional(),
   limits: z.array(exceededLimit),
   problems: z.array(fileProblem),
-  /** For an undo plan: what happens to each object of the undone run. */
+  /** For an undo plan: the effect on each object of the undone run. */
   wayBack: z.array(z.looseObject({ name: z.string(), undo: z.enum(UNDO_LABELS) })).optional(),
   requests: z.array(z.object({ operation: z.string(), items: z.int(), contextIds: z.int(), bytes: z.int() })),
   digest: z.string().optional(),
@@ -144,18 +149,18 @@ export const planJsonSchema = z.object({
 });
 export type PlanJson = Fixed<z.input<typeof planJsonSchema>>;
 
-/** Returns the exit code of a command that shows a plan: 0 for no changes, 2 for some, 1 for an error. */
+/** Returns the exit code of a command that shows a plan: 0 without changes, 2 with changes, 1 for an error. */
 export function exitCodeOf(plan: StatePlan): PlanExitCode {
   if (!isApplicable(plan)) return 1;
   return itemCount(plan) === 0 ? 0 : 2;
 }
 
-/** Returns a function from the ID of a group to its name, or to the ID itself if the plan does not know the group. */
+/** Returns a function that returns the name of a group by its ID. It returns the ID if the plan has no name for it. */
 export function groupNamesOf({ groups }: PlanDocument): (id: string) => string {
   return (id) => groups[id] ?? id;
 }
 
-/** Converts a plan to its `--json` output. `requests` are the requests that would be sent. */
+/** Returns the `--json` output of a plan. `requests` are the requests that applying it would send. */
 export function planJson(document: PlanDocument, requests: PlanJson["requests"]): PlanJson {
   const { plan, digest } = document;
   const exitCode = exitCodeOf(plan);
@@ -177,16 +182,15 @@ export function planJson(document: PlanDocument, requests: PlanJson["requests"])
   };
 }
 
-/** The input of a plan. */
 export interface PlanRequest extends Pick<DiffInput, "desired" | "prune" | "byName"> {
   /** The SHA-256 digest of the file, in hexadecimal digits. */
   readonly fileDigest: string;
   readonly base: Base | undefined;
-  /** The targeting named by the caller, by ID or name. */
+  /** The ID or name of the targeting that the caller gave. */
   readonly targeting: string | undefined;
 }
 
-/** The service that a plan is made for, and the limits for changes. */
+/** The service that a plan is made for, and the limits for the plan. */
 export interface PlanScene extends Pick<PlanOrigin, "environment" | "apiUrl"> {
   readonly memory: Pick<TargetingMemory, "resolve">;
   readonly thresholds: Thresholds;
@@ -194,23 +198,26 @@ export interface PlanScene extends Pick<PlanOrigin, "environment" | "apiUrl"> {
   readonly read: (targetingId: string) => Promise<ServiceTargeting>;
 }
 
-/** A plan, and the state of the targeting at planning time; undefined if the plan creates it. */
+/**
+ * A plan, and the state of the targeting when the plan was made. `there` is undefined if the plan creates the
+ * targeting.
+ */
 export interface MadePlan {
   readonly document: PlanDocument;
   readonly there: ServiceTargeting | undefined;
 }
 
 /**
- * Plans a desired state. Throws a FileError for an unknown targeting, or `prune` without a base, and the errors of
- * `read`.
+ * Plans a desired state. Throws a FileError for an unknown targeting, or for `prune` without a base. Throws the errors
+ * of `read`.
  */
 export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<MadePlan> {
   const { desired, fileDigest, base, targeting, prune, byName } = asked;
   const { memory, thresholds, environment, apiUrl } = scene;
   if (prune && base === undefined) {
     throw new FileError(
-      "prune deletes what is in the base and missing in the file, and there is no base of this targeting",
-      "Export the targeting first: list_options with saveTo (targeting-mcp export) writes its base, NAME.base.ndjson. Then give that file as base (--base). Without files, leave prune out and delete what is no longer wanted with delete_options.",
+      "prune deletes the options that are in the base but not in the file, and this targeting has no base",
+      "Export the targeting first: list_options with saveTo (targeting-mcp export) writes its base, NAME.base.ndjson. Then give that file as base (--base). Without files, leave prune out and delete the unwanted options with delete_options.",
     );
   }
   const targetingId = await whichTargeting({ given: targeting, file: desired.targeting, base, byName, memory });
@@ -222,7 +229,7 @@ export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<Ma
   };
 }
 
-/** Returns the names of the groups among options, by ID. */
+/** Returns the names of all groups among the options, by ID. */
 export function groupsIn(options: Iterable<NamedOption> = []): Readonly<Record<string, string>> {
   return Object.fromEntries(
     [...options].flatMap(({ _id, name, type }) => (type === "collection" ? [[_id, name]] : [])),

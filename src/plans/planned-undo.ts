@@ -16,19 +16,18 @@ import type { Present, PresentOption, UndoRow } from "./undo-plan.ts";
 
 type Reading = { readonly api: ManagementApi; readonly signal: AbortSignal };
 
-/** A plan that undoes a run. */
 export interface PlannedUndo {
   readonly rows: readonly UndoRow[];
-  /** How many further objects are as they were before the run. */
+  /** How many further objects of the run are already in their previous state. */
   readonly already: number;
-  /** Whether nothing is undone and no outcome must be resolved. */
+  /** Whether the plan undoes nothing and has no outcome to resolve. */
   readonly isEmpty: boolean;
   readonly document: PlanDocument;
   readonly text: ByteSource;
   readonly changes: PlannedChanges;
 }
 
-/** Plans the undo of a run, from the current state. Throws the ApiError of a read. */
+/** Plans the undo of a run, based on the current state. Throws the ApiError of a failed read. */
 export async function planUndo(
   done: Done,
   { undoes, ...service }: { readonly undoes: string } & Pick<PlanDocument, "environment" | "apiUrl">,
@@ -56,20 +55,20 @@ export async function planUndo(
   };
 }
 
-/** Returns whether an undo plan has objects whose outcomes must be resolved first. */
+/** Returns whether an undo plan has objects whose outcome must be determined first. */
 export function isUnresolved({ wayBack: undo }: PlanDocument): boolean {
   return undo?.rows.some((row) => row.undo === "unresolved") ?? false;
 }
 
-/** What a run did: `known` from its answers, and `done` with the resolved outcomes of unanswered requests. */
+/** What a run did: `known` according to its answers alone, `done` after reads for the unanswered requests. */
 export interface ResolvedRun {
   readonly known: Done;
   readonly done: Done;
 }
 
 /**
- * Returns the changes of an undo plan after resolving its outcomes. Throws a FileError if others changed the objects,
- * and an ApiError.
+ * Returns the changes of an undo plan once the outcomes of its unanswered requests are known. Throws a FileError if
+ * others changed the objects since the plan was made. Throws the ApiError of a failed read.
  */
 export async function resolvedUndo(
   { wayBack: shown }: PlanDocument,
@@ -86,7 +85,7 @@ export async function resolvedUndo(
     );
   }
   const plans = undoPlan(done, present).targetings.map(({ plan }) => plan);
-  // The targeting of unresolved objects is known, even if the run turns out to have changed none of its options.
+  // Even if the run turns out to have changed no options, the report needs a targeting: that of the unresolved objects.
   const [first = nothingOf(targetingsIn(known)[0], present), ...further] = plans;
   const unknown = new Set(known.unknown.map((object) => JSON.stringify(object)));
   const unclear = done.unknown.flatMap(({ _id, name, ...rest }) =>
@@ -97,7 +96,7 @@ export async function resolvedUndo(
   return { ...changesOf(first, further, present), ...(unclear.length > 0 && { unclear }) };
 }
 
-/** Returns a key for the content of a row, independent of the order of its plan. */
+/** Returns a key for a row that does not depend on its position in the plan. */
 function keyOf({ at: _, ...row }: UndoRow): string {
   return JSON.stringify(Object.entries(row).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
@@ -114,21 +113,24 @@ function changesOf(
   return { ...changesIn(first), further: others.map(changesIn) };
 }
 
-/** Returns the plan of a targeting in which nothing is undone. */
+/** Returns an empty plan for a targeting. */
 function nothingOf(_id: string | undefined, present: ReadonlyMap<string, Present>): StatePlan {
   const name = present.get(_id ?? "")?.targeting.name ?? "";
   return { ...NOTHING_PLANNED, targeting: { _id, name } };
 }
 
-/** Converts options to the form of plans. Omits Context IDs that were not read, since nothing depends on them. */
+/**
+ * Converts options to the form of plans. Context IDs that were not read are left empty, because nothing depends on
+ * them.
+ */
 function optionsIn(present: Present | undefined): PlannedChanges["there"] {
   const options = [...(present?.options.values() ?? [])];
   return new Map(options.map((option) => [option._id, { ...option, contexts: option.contexts ?? [] }]));
 }
 
 /**
- * Reads the targetings that a run changed: all options, and the Context IDs that the undo depends on. Omits targetings
- * that are gone. Throws the ApiError of a read, and a ListError if lists keep changing.
+ * Reads the targetings that a run changed: all their options, and the Context IDs that the undo depends on. Omits
+ * targetings that no longer exist. Throws the ApiError of a failed read, and a ListError if the lists keep changing.
  */
 export async function readPresent(
   api: ManagementApi,
@@ -177,26 +179,26 @@ async function readTargetingNow(
   return present;
 }
 
-/** The fields of an existing option that matter for an undo. */
+/** The fields of an existing option that changes depend on. */
 type OptionThere = Pick<
   ServiceTargeting["options"][number],
   "_id" | "name" | "type" | "parent" | "exposeChildren" | "contexts" | "contextCount"
 >;
 
-/** A plan with the current state, as its execution needs them. */
+/** A plan together with the current state, as needed to execute it. */
 export interface PlannedChanges {
   readonly targeting: StatePlan["targeting"];
   readonly items: readonly PlanItem[];
   readonly alreadyDone: ReadonlySet<number>;
   readonly stale: ReturnType<typeof lookAgain>["stale"];
   readonly there: ReadonlyMap<string, OptionThere>;
-  /** Options that the undone run may or may not have created. They stay unchanged and are reported. */
+  /** Options that the undone run may have created. They stay unchanged and are reported. */
   readonly unclear?: readonly { readonly _id: string; readonly name: string }[];
-  /** The changes of further targetings, if an undo has several. */
+  /** The changes of the other targetings, if an undo changes several. */
   readonly further: readonly PlannedChanges[];
 }
 
-/** Combines a plan with the state that it was made from. */
+/** Combines a plan with the state that it was made for. */
 export function asPlanned({ targeting, items }: StatePlan, there: ServiceTargeting | undefined): PlannedChanges {
   const options = new Map(there?.options.map((option) => [option._id, option]));
   return { targeting, items, alreadyDone: new Set(), stale: [], there: options, further: [] };

@@ -12,25 +12,25 @@ import type { DesiredTargeting } from "./file/desired.ts";
 /** How to read a targeting. */
 export interface HowToRead {
   readonly signal: AbortSignal;
-  /** The store of Context IDs that were read before. If absent, all are read. */
+  /** The Context IDs that were read before. If absent, all Context IDs are read from the service. */
   readonly store?: ContentsStore | undefined;
-  /** Whether everything is read again and stored. */
+  /** Whether everything is read from the service, even if it is stored. */
   readonly fresh?: boolean | undefined;
-  /** Whether an option is returned with its Context IDs; absent: all are. */
+  /** Returns whether the Context IDs of an option are needed. Default: those of all options. */
   readonly wants?: ((option: Pick<OptionRecord, "_id" | "name" | "type">) => boolean) | undefined;
-  /** Called with the number of options that have been read, and their total. */
+  /** Called with the number of options that have been read, and the number of all options. */
   readonly onProgress?: ((read: number, of: number) => void) | undefined;
 }
 
-/** An option of a list, and its group: null at the top level. */
+/** An option in a list, and the ID of its group. Null for the top level. */
 interface Placed {
   readonly record: OptionRecord;
   readonly parent: string | null;
 }
 
 /**
- * Reads a whole targeting, each option once. Omits options that are deleted meanwhile. Throws the ApiError of a read,
- * and a ListError if lists keep changing.
+ * Reads a whole targeting. Each option occurs once, and options that are deleted meanwhile are omitted. Throws the
+ * ApiError of a failed read, and a ListError if the lists keep changing.
  */
 export async function readTargeting(
   api: ManagementApi,
@@ -54,7 +54,7 @@ export async function readTargeting(
       onProgress?.(read, count);
       if (contexts === undefined) return undefined;
       const option = serviceOption(record, parent, contexts);
-      // A group whose Context IDs were not read is not necessarily empty.
+      // If the Context IDs were not needed, their number is recorded, so that the option does not seem empty.
       return wants(record) ? option : { ...option, contextCount: record.contextCount };
     },
     unreadAhead: MANY_UNREAD,
@@ -65,13 +65,16 @@ export async function readTargeting(
   return { targeting: { _id, name }, options };
 }
 
-/** Yields a list and releases the yielded items, so that records and options are not in memory at the same time. */
+/**
+ * Returns the items of a list, and removes each from the list, so that the old and new forms are not in memory
+ * together.
+ */
 function* takenFrom<Item>(list: Item[]): Generator<Item> {
   list.reverse();
   for (let next = list.pop(); next !== undefined; next = list.pop()) yield next;
 }
 
-/** Lists every option of a targeting, each group before its sub-options. */
+/** Lists every option of a targeting. Each group comes before its sub-options. */
 async function listedIn(api: ManagementApi, targetingId: string, signal: AbortSignal): Promise<Placed[]> {
   const placed: Placed[] = [];
   const reading = sideBySide({
@@ -100,7 +103,7 @@ async function childrenOf(
   return children;
 }
 
-/** Returns the result of a read; undefined if the service says that the object does not exist. */
+/** Returns the result of a read. Returns undefined if the service says that the object does not exist. */
 export async function unlessMissing<Value>(reading: Promise<Value>): Promise<Value | undefined> {
   try {
     return await reading;
@@ -110,7 +113,7 @@ export async function unlessMissing<Value>(reading: Promise<Value>): Promise<Val
   }
 }
 
-/** Converts a listed option, its group (null at the top level) and its Context IDs to a service option. */
+/** Converts an option of a list. `parent` is the ID of its group, or null for the top level. */
 export function serviceOption(record: OptionRecord, parent: string | null, contexts: readonly string[]): ServiceOption {
   const { _id, name, type = record.childCount === undefined ? "atomic" : "collection", exposeChildren } = record;
   const isGroup = type === "collection";
@@ -125,9 +128,9 @@ export function serviceOption(record: OptionRecord, parent: string | null, conte
   };
 }
 
-/** The sources that may name the targeting. */
+/** The sources from which the targeting of a plan can be known. */
 export interface TargetingHints {
-  /** The caller's input: an ID or a name. */
+  /** The ID or name that the caller gave. */
   readonly given?: string | undefined;
   readonly file?: DesiredTargeting | undefined;
   readonly base?: Base | undefined;
@@ -136,9 +139,9 @@ export interface TargetingHints {
 }
 
 /**
- * Returns the ID of the targeting that a file is planned for, from the caller, the file or the base. Undefined for a
- * new targeting, which the plan creates. Throws a FileError if they contradict each other, or a name is missing,
- * unknown or ambiguous.
+ * Returns the ID of the targeting that a file is planned for, according to the caller, the file or the base. Returns
+ * undefined if the plan creates the targeting. Throws a FileError if these sources contradict each other, or if a name
+ * is missing, unknown or ambiguous.
  */
 export async function whichTargeting({
   given,
@@ -147,27 +150,27 @@ export async function whichTargeting({
   byName,
   memory,
 }: TargetingHints): Promise<string | undefined> {
-  // When planning by names, the ID in the file may be that of another targeting.
+  // When planning by name, the file may come from another targeting, so its ID is ignored.
   const ofFile = byName ? undefined : file?._id;
   const asked = given === undefined ? undefined : await resolveTargetingArgument(given, memory);
   if (asked !== undefined && ofFile !== undefined && asked !== ofFile) {
     throw new FileError(
       `the file describes the targeting ${ofFile}, but the call names ${asked}`,
-      "To plan the file for its own targeting, name none in the call. To plan it for the other one by names, use byName: true (--by-name).",
+      "To plan the file for its own targeting, do not name a targeting in the call. To plan it for the other one by names, use byName: true (--by-name).",
     );
   }
   const known = asked ?? ofFile;
   if (base !== undefined && known !== undefined && base.targeting._id !== known) {
     throw new FileError(
       `the base describes the targeting ${base.targeting._id}, but the plan is for ${known}`,
-      "Give a base of that targeting with base (--base), or remove the one beside the file.",
+      "Give a base of that targeting with base (--base), or remove the base beside the file.",
     );
   }
   if (known !== undefined) return known;
   if (base !== undefined) return base.targeting._id;
   if (file?.name === undefined) {
     throw new FileError(
-      "the targeting is not named, neither in the file nor in the call",
+      "neither the file nor the call names the targeting",
       "Write targeting into the file, or give targetingId or targetingName (--targeting).",
     );
   }
@@ -177,7 +180,10 @@ export async function whichTargeting({
   throw ambiguous(file.name, found.candidates);
 }
 
-/** Returns the ID for a caller's ID or name of a targeting. Throws a FileError if a name is unknown or ambiguous. */
+/**
+ * Returns the ID of a targeting that the caller gave by ID or by name. Throws a FileError if the name is unknown or
+ * ambiguous.
+ */
 export async function resolveTargetingArgument(
   given: string,
   memory: Pick<TargetingMemory, "resolve">,
@@ -190,7 +196,7 @@ export async function resolveTargetingArgument(
   const seen = found.candidates.map(({ _id, name }) => `${JSON.stringify(name)} (${_id})`).join(", ");
   throw new FileError(
     `no targeting named ${JSON.stringify(given)} has been seen`,
-    `Give its ID, which the web console shows.${seen === "" ? "" : ` Seen: ${seen}.`}`,
+    `Give the ID of the targeting, which the web console shows.${seen === "" ? "" : ` Targetings seen before: ${seen}.`}`,
   );
 }
 

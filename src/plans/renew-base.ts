@@ -10,8 +10,8 @@ import { readKeptPlan, textOf } from "./look-again.ts";
 import { serviceOption, unlessMissing } from "./read-targeting.ts";
 
 /**
- * Updates the base of an applied file: only written fields get their current values. Throws a FileError if the base
- * cannot be read or written, and the ApiError of a read.
+ * Updates the base of an applied file. Only fields that the apply wrote get their current values. Throws a FileError if
+ * the base cannot be read or written, and the ApiError of a failed read.
  */
 export async function renewBaseAt(
   { root, steps }: { readonly root: string; readonly steps: readonly string[] },
@@ -25,13 +25,13 @@ export async function renewBaseAt(
   if (targetingId === undefined || (wrote.length === 0 && !isRenamed)) return;
   const place = { root, steps, path: join(root, ...steps) };
   const base = readBase(await textOf(bytesAt(place)), place.path);
-  // Meanwhile the base was replaced by that of another targeting.
+  // The base was replaced meanwhile by that of another targeting.
   if (base.targeting._id !== targetingId) return;
   const there = await written(targetingId, wrote, api, signal);
   await replaceFile(place, inOnePiece([...baseText(renewedBase(base, there, wrote, isRenamed))].join("")));
 }
 
-/** Reads a targeting with the current state of the options that were written. */
+/** Reads the current state of the written options of a targeting. */
 async function written(
   targetingId: string,
   wrote: readonly WrittenOption[],
@@ -47,19 +47,21 @@ async function written(
   return { targeting: { _id, name }, options };
 }
 
-/** The results of an applied plan's objects, by their position in the run, and their IDs. */
+/** The outcomes and IDs of an applied plan's objects, by position in the run. */
 export interface AppliedObjects {
-  /** Returns whether the object is as planned. */
+  /** Returns whether the object now is as planned. */
   isDone(object: number): boolean;
   idOf(object: number): string | undefined;
 }
 
-/** Returns the position of a plan's first item in its run. A targeting that is created or renamed comes before it. */
+/**
+ * Returns the position of a plan's first item among the objects of the run. A created or renamed targeting precedes it.
+ */
 function firstObject({ targeting }: StatePlan): 0 | 1 {
   return targeting._id === undefined || targeting.rename !== undefined ? 1 : 0;
 }
 
-/** Returns what an applied plan wrote, for the base. Includes only objects that are as planned. */
+/** Returns what an applied plan wrote to each option. Includes only objects that now are as planned. */
 export function writtenByPlan(plan: StatePlan, objects: AppliedObjects): readonly WrittenOption[] {
   const first = firstObject(plan);
   return plan.items.flatMap((item, index): WrittenOption[] => {
@@ -80,7 +82,7 @@ export function renamedTargeting(plan: StatePlan, objects: AppliedObjects): bool
   return plan.targeting._id !== undefined && plan.targeting.rename !== undefined && objects.isDone(0);
 }
 
-/** Returns the IDs of rows without one, for options matched by name and created ones, by position. */
+/** Returns IDs for rows without an ID, by position: of options that were matched by name, and of created options. */
 export function idsOfRows(
   { options }: Desired,
   plan: StatePlan,

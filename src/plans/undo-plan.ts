@@ -4,76 +4,75 @@ import type { OptionType } from "../spec/records.ts";
 import { difference, type StatePlan, shownValue, ulid } from "./diff/plan.ts";
 
 /**
- * How an object is undone: `exact`; `caveat`, with differences; `notOurs`, not undone because others changed it since;
- * `impossible`; or `unresolved`, until the outcome of its unanswered request is known.
+ * How an object is undone. `exact`: completely. `caveat`: with differences. `notOurs`: not at all, because others
+ * changed it since. `impossible`: not at all, for the reasons given. `unresolved`: still open, because the outcome of
+ * its request is unknown.
  */
 export const UNDO_LABELS = ["unresolved", "exact", "caveat", "notOurs", "impossible"] as const;
 export type RowLabel = (typeof UNDO_LABELS)[number];
 
 /** Why an object is restored with differences, or not at all. */
 const UNDO_REASONS = [
-  /** It gets a new ID, and references to the old one stay broken. */
+  /** The object gets a new ID. References to the old ID stay broken. */
   "newId",
-  /** It is restored at the top level, because its group is gone. */
+  /** The option is restored at the top level, because its group no longer exists. */
   "groupGone",
-  /** Added Context IDs stay, because it is unknown whether they were there before. */
+  /** Added Context IDs stay, because it is unknown whether the option held them before. */
   "notRead",
-  /** Its previous value was not stored. */
+  /** The previous value was not stored. */
   "notKept",
-  /** It is unknown whether the run changed it. */
+  /** It is unknown whether the run changed the object. */
   "unknownOutcome",
-  /** Another option now has its previous name. */
+  /** Another option now has the previous name. */
   "nameTaken",
-  /** The service refuses its previous name (management-api 8.3). */
+  /** The service does not accept the previous name (management-api 8.3). */
   "nameInvalid",
-  /** A group would have no sub-options and no own Context IDs. */
+  /** A group would have neither sub-options nor Context IDs. */
   "emptyGroup",
-  /** Another group now has the Context IDs. */
+  /** Another group now holds the Context IDs. */
   "heldByGroup",
-  /** Its targeting is gone. */
+  /** The targeting no longer exists. */
   "targetingGone",
 ] as const;
 export type UndoReason = (typeof UNDO_REASONS)[number];
 
-/** An object of the undone run, or a field of it that is not restored, with the planned result, as stored. */
+/** The undo of one object, or of one field that cannot be restored. */
 export const undoRow = z.strictObject({
   targeting: ulid.optional(),
   _id: ulid.optional(),
   name: z.string(),
   undo: z.enum(UNDO_LABELS),
   reasons: z.array(z.enum(UNDO_REASONS)).optional(),
-  /** The field that stays, with the value that the run left and the current one. */
+  /** The field that is not restored, with the value after the run (`left`) and the current value (`now`). */
   field: difference.shape.field.optional(),
   left: shownValue.optional(),
   now: shownValue.optional(),
-  /** The number of Context IDs concerned. */
+  /** The number of Context IDs that this is about. */
   contextIds: z.int().optional(),
-  /** The position of its item: of the targeting's plan, and within that plan. */
+  /** The positions of the targeting's plan, and of the item in that plan. */
   at: z.strictObject({ targeting: z.int(), item: z.int() }).optional(),
 });
 export type UndoRow = Fixed<z.infer<typeof undoRow>>;
 
-/** The undo in one targeting. */
 export interface TargetingUndo {
   readonly plan: StatePlan;
-  /** For each item that creates an option again: its position, and the ID of the deleted option. */
+  /** For each item that creates an option again: the position of the item, and the ID of the deleted option. */
   readonly standsFor: readonly { readonly item: number; readonly _id: string }[];
 }
 
-/** The undo plan of a run. */
 export interface UndoPlan {
   readonly targetings: readonly TargetingUndo[];
   readonly rows: readonly UndoRow[];
 }
 
-/** Returns the number of rows per label. */
+/** Returns the number of rows for each label. */
 export function countsOfRows(rows: readonly UndoRow[]): Readonly<Record<RowLabel, number>> {
   const counts = { unresolved: 0, exact: 0, caveat: 0, notOurs: 0, impossible: 0 };
   for (const { undo } of rows) counts[undo] += 1;
   return counts;
 }
 
-/** An option in its current state. Its Context IDs are known only if the undo depends on them. */
+/** An option in its current state. Its Context IDs are present only if the undo depends on them. */
 export interface PresentOption {
   readonly _id: string;
   readonly name: string;
@@ -84,22 +83,22 @@ export interface PresentOption {
   readonly contexts?: readonly string[] | undefined;
 }
 
-/** A targeting in its current state. */
+/** The current state of a targeting. */
 export interface Present {
   readonly targeting: { readonly _id: string; readonly name: string };
   readonly options: ReadonlyMap<string, PresentOption>;
-  /** Only the options of the undone run are known, so conflicts with other options are not. */
+  /** Set if only the options of the undone run are known. Conflicts with other options are then not found. */
   readonly isPartial?: true;
 }
 
-/** The planned undo of one option. `key` is its ID; for a deleted option, the old ID. */
+/** The planned change of one option in an undo. `key` is its ID; for a deleted option, its old ID. */
 export interface Intent {
   readonly key: string;
   readonly kind: "create" | "change" | "delete";
   readonly there?: PresentOption | undefined;
   name?: string | undefined;
   type?: OptionType | undefined;
-  /** The key of its group, or null for the top level. */
+  /** The key of the group. Null for the top level. */
   parent?: string | null | undefined;
   exposeChildren?: boolean | undefined;
   add: readonly string[];

@@ -14,15 +14,15 @@ import {
 import type { Intent, Present, PresentOption, TargetingUndo, UndoPlan, UndoRow } from "./undo-plan.ts";
 import { type IntendedUndo, impossible, intended, removeConflictingChanges } from "./unfit.ts";
 
-/** Returns the targetings that a run changed or may have changed, including changes of their options. */
+/** Returns the targetings that a run changed or may have changed. Changes of their options count. */
 export function targetingsIn({ targetings, options, unresolved }: Done): readonly string[] {
   const within = [...options, ...unresolved].flatMap(({ targeting }) => targeting ?? []);
   return [...new Set([...targetings.map(({ _id }) => _id), ...within])];
 }
 
 /**
- * Returns the options whose Context IDs the undo depends on: those that the run created or changed, and all groups if a
- * group gets Context IDs back.
+ * Returns the options whose Context IDs the undo depends on: options that the run created or changed, and all groups if
+ * a group gets Context IDs back.
  */
 export function contentsNeeded(done: Done, { targeting, options }: Present): readonly string[] {
   const needed = new Set<string>();
@@ -30,7 +30,7 @@ export function contentsNeeded(done: Done, { targeting, options }: Present): rea
   for (const one of done.options) {
     if (one.targeting !== targeting._id) continue;
     const there = options.get(one._id);
-    // A different number already shows that the option changed since the run.
+    // If the number differs, the option has changed since the run, and its Context IDs are not needed.
     if (one.did === "created" && there?.contextCount === one.left.contexts.length) needed.add(one._id);
     const { added = [], removed = [] } = one.did === "changed" ? (one.contexts ?? {}) : {};
     if (added.length + removed.length > 0) needed.add(one._id);
@@ -42,8 +42,8 @@ export function contentsNeeded(done: Done, { targeting, options }: Present): rea
 }
 
 /**
- * Plans the undo of a run, without reads. `present` are the run's targetings that still exist. A field with the value
- * that the run wrote is restored; one that others changed stays, and its row has both values.
+ * Plans the undo of a run, without reading. `present` has those targetings of the run that still exist. A field is
+ * restored if it still has the value that the run wrote. Otherwise it stays, and its row has both values.
  */
 export function undoPlan(done: Done, present: ReadonlyMap<string, Present>): UndoPlan {
   const rows: UndoRow[] = [
@@ -65,7 +65,7 @@ export function undoPlan(done: Done, present: ReadonlyMap<string, Present>): Und
   return { targetings, rows };
 }
 
-/** Plans the undo of a run as if nobody else had changed anything since. */
+/** Plans the undo of a run without reading, as if nothing had changed since the run. */
 export function undoPlanUnread(done: Done): UndoPlan {
   const present = new Map<string, Present>();
   const byTargeting = groupedBy(done.options, ({ targeting }) => targeting);
@@ -80,7 +80,10 @@ export function undoPlanUnread(done: Done): UndoPlan {
   return undoPlan(done, present);
 }
 
-/** Returns an option as the run left it; nothing if the run deleted it. Fields that the run did not write are made up. */
+/**
+ * Returns an option in the state after the run, or nothing if the run deleted it. Fields that the run did not write
+ * have arbitrary values.
+ */
 function leftBy(option: OptionEffect): readonly PresentOption[] {
   const { _id } = option;
   if (option.did === "deleted") return [];
@@ -90,7 +93,7 @@ function leftBy(option: OptionEffect): readonly PresentOption[] {
   return [{ _id, type: "atomic", ...written, contextCount: 0, contexts: contexts?.added }];
 }
 
-/** Counts the objects that a run changed and that are in no row of its undo: they are as they were before the run. */
+/** Counts the objects that a run changed and that are already in their previous state. They have no row in the undo. */
 export function alreadyUndone({ targetings, options }: Done, rows: readonly UndoRow[]): number {
   const inRows = new Set(rows.map(({ _id }) => _id));
   return [...targetings, ...options].filter(({ _id }) => !inRows.has(_id)).length;
@@ -101,7 +104,7 @@ function doubted({ _id, name, targeting }: UncertainObject): Pick<UndoRow, "targ
   return targeting === undefined ? about : { ...about, targeting };
 }
 
-/** Returns the row for an option that was not read before the run changed it. */
+/** Returns the row of an option whose targeting is unknown, because it was not read before the run changed it. */
 function unplaced(option: OptionEffect): UndoRow {
   const { _id } = option;
   const unsure = option.did === "changed" ? (option.contexts?.unsure ?? 0) : 0;
@@ -176,7 +179,7 @@ function targetingThere(
   return [...rows, ...assembled(all, there, planned, targetings)];
 }
 
-/** Adds the plan of a targeting if anything is undone in it. Returns the rows. */
+/** Adds the plan of a targeting, unless nothing is undone in it. Returns the rows of its objects. */
 function assembled(
   { intents, rows }: IntendedUndo,
   present: Present,
@@ -211,7 +214,7 @@ function assembled(
   return [...back, ...rows];
 }
 
-/** Orders changes: creations with groups first, then changes, then deletions with sub-options first. */
+/** Sorts changes: first creations (groups first), then changes, then deletions (groups last). */
 function inOrder(intents: readonly Intent[]): readonly Intent[] {
   const rank = ({ kind, type, there }: Intent): number => {
     if (kind === "create") return type === "collection" ? 0 : 1;

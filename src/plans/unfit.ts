@@ -7,8 +7,8 @@ import { knownOption } from "./modelled.ts";
 import type { Intent, Present, PresentOption, UndoReason, UndoRow } from "./undo-plan.ts";
 
 /**
- * Removes changes that the rest of an undo makes impossible: a move into a missing group, a taken name, a Context ID of
- * two groups, or an empty group. Others may need a removed change, so this repeats.
+ * Removes the changes of an undo that conflict with the rest: a move into a missing group, a taken name, a Context ID
+ * in two groups, or an empty group. This is repeated, because other changes may depend on a removed one.
  */
 export function removeConflictingChanges(all: IntendedUndo, present: Present): void {
   if (present.isPartial) return;
@@ -48,7 +48,7 @@ function changeBack({ key: ref, kind, name, type, parent, add, remove }: Intent)
   };
 }
 
-/** Resolves a conflict by removing its change. Returns false if the change was already removed. */
+/** Resolves a conflict by removing the change that causes it. Returns false if that change is already removed. */
 function settle(conflict: Conflict, found: readonly Conflict[], all: IntendedUndo, present: Present): boolean {
   const intent = all.intents.get(conflict.ref);
   const takeOut = (one: Intent, row: RemovedChange): true => {
@@ -86,7 +86,7 @@ function settle(conflict: Conflict, found: readonly Conflict[], all: IntendedUnd
   }
 }
 
-/** Lets a group retain the Context IDs that it would lose, otherwise the last sub-option that would leave it. */
+/** Keeps a group from becoming empty: it keeps its Context IDs, or else its last sub-option stays. */
 function resolveEmptyGroup(
   { ref, leaving }: Extract<Conflict, { readonly kind: "empty" }>,
   { intents }: IntendedUndo,
@@ -108,7 +108,7 @@ function resolveEmptyGroup(
 /** The part of a row that describes a removed change. */
 type RemovedChange = Pick<UndoRow, "undo" | "reasons" | "field" | "left" | "now" | "contextIds">;
 
-/** Removes the change of an option, or only its conflicting field, and adds a row with the reason. */
+/** Removes the change of an option, or only the field in conflict. Adds a row with the reason. */
 function leave({ intents, rows }: IntendedUndo, present: Present, intent: Intent, row: RemovedChange): void {
   const { key, there, kind, name = "" } = intent;
   rows.push({ targeting: present.targeting._id, _id: key, name: there?.name ?? name, ...row });
@@ -122,13 +122,13 @@ export function impossible(reason: UndoReason): {
   return { undo: "impossible", reasons: [reason] };
 }
 
-/** The planned changes of an undo in one targeting, by key, and rows for what stays unchanged. */
+/** The planned changes in one targeting, by key of the option, and the rows of everything that is not restored. */
 export interface IntendedUndo {
   readonly intents: Map<string, Intent>;
   readonly rows: UndoRow[];
 }
 
-/** Compares what a run left in a targeting with its current state, field by field. */
+/** Plans the undo of options. Compares their state after the run with their current state, field by field. */
 export function intended(options: readonly OptionEffect[], present: Present): IntendedUndo {
   const all: IntendedUndo = { intents: new Map(), rows: [] };
   for (const option of options) {
@@ -140,12 +140,12 @@ export function intended(options: readonly OptionEffect[], present: Present): In
   return all;
 }
 
-/** Returns the shown value of a parent: the name of the group. */
+/** Returns the value of a parent to show: the name of the group. */
 function shownGroup(parent: string | null, { options }: Present): ShownValue {
   return parent === null ? null : (options.get(parent)?.name ?? parent);
 }
 
-/** Plans to delete an option that the run created, if it is still as the run left it. */
+/** Plans deleting an option that the run created, if it has not changed since. */
 function created(
   _id: string,
   left: OptionState,
@@ -176,7 +176,7 @@ function about({ targeting }: Present): { readonly targeting: string } {
   return { targeting: targeting._id };
 }
 
-/** The restored value of a field. Undefined if the field stays. */
+/** The value to restore in a field. */
 interface Back<Value> {
   readonly value: Value;
 }
@@ -193,7 +193,7 @@ function changed(
     rows.push({ ...about(present), _id, name: name?.to ?? _id, undo: "notOurs", field: "deleted", left });
     return;
   }
-  const tell = (row: Pick<UndoRow, "undo" | "field" | "left" | "now" | "reasons">): void => {
+  const addRow = (row: Pick<UndoRow, "undo" | "field" | "left" | "now" | "reasons">): void => {
     rows.push({ ...about(present), _id, name: there.name, ...row });
   };
   const field = <Value extends string | boolean | null>(
@@ -204,10 +204,10 @@ function changed(
   ): Back<Value> | undefined => {
     if (went === undefined || now === went.from) return undefined;
     const values = { field: key, left: shown(went.to), now: shown(now) };
-    if (now !== went.to) tell({ undo: "notOurs", ...values });
-    else if (went.from === undefined) tell({ ...impossible("notKept"), ...values });
+    if (now !== went.to) addRow({ undo: "notOurs", ...values });
+    else if (went.from === undefined) addRow({ ...impossible("notKept"), ...values });
     else if (key === "name" && nameProblem(String(went.from)) !== undefined)
-      tell({ ...impossible("nameInvalid"), ...values });
+      addRow({ ...impossible("nameInvalid"), ...values });
     else return { value: went.from };
     return undefined;
   };
@@ -231,12 +231,11 @@ function changed(
   if (!isEmptyChange(intent)) intents.set(_id, intent);
 }
 
-/** Returns whether no change of an option remains. */
 function isEmptyChange({ name, parent, exposeChildren, add, remove }: Intent): boolean {
   return name === undefined && parent === undefined && exposeChildren === undefined && add.length + remove.length === 0;
 }
 
-/** Plans to create an option again that the run deleted. */
+/** Plans creating an option again that the run deleted. */
 function deleted(
   { _id, before }: Extract<OptionEffect, { readonly did: "deleted" }>,
   present: Present,

@@ -170,7 +170,7 @@ test("prune needs a base, and deletes what is gone from the file", async () => {
   writeFileSync(at("alone.ndjson"), rows.join("\n"));
   const refused = await run(["plan", at("alone.ndjson"), "--prune"]);
   expect(refused).toMatchObject({ code: 1, text: "" });
-  expect(refused.stderr).toContain("there is no base");
+  expect(refused.stderr).toContain("this targeting has no base");
 });
 
 test("a file of another targeting is planned by names", async () => {

@@ -150,7 +150,7 @@ test("prune without a base names a way with files and one without them", async (
   const desired = { version: 1, targeting: { _id: targetingId }, options: [] };
   const text = textOf(await client.callTool("plan_targeting", { desired, prune: true }));
   expect(text).toContain("list_options with saveTo");
-  expect(text).toContain("Without files, leave prune out and delete what is no longer wanted with delete_options.");
+  expect(text).toContain("Without files, leave prune out and delete the unwanted options with delete_options.");
 });
 
 test("a plan that deletes needs a yes, given by a token that stands for it alone", async () => {

@@ -114,5 +114,5 @@ test("which targeting is meant: what was asked for, the file, the base, and a na
   await expect(which({ file: file({ _id: U }), base })).rejects.toThrow(/the base describes the targeting/);
   await expect(which({ given: "Unknown" })).rejects.toThrow(/no targeting named "Unknown"/);
   await expect(which({ file: file({ name: "Twice" }) })).rejects.toThrow(/several targetings/);
-  await expect(which({})).rejects.toThrow(/the targeting is not named/);
+  await expect(which({})).rejects.toThrow(/neither the file nor the call names the targeting/);
 });
