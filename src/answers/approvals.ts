@@ -418,8 +418,8 @@ export function differingObjects(before: readonly EffectPart[], now: readonly Ef
   const [saw, is] = [new Map(before.flatMap(byId)), new Map(now.flatMap(byId))];
   const sentences = [...new Set([...saw.keys(), ...is.keys()])].flatMap((key) => {
     const [old, present] = [saw.get(key), is.get(key)];
-    if (old === undefined) return [`“${present?.name ?? ""}” is new here`];
-    if (present === undefined) return [`“${old.name}” is no longer concerned`];
+    if (old === undefined) return [`“${present?.name ?? ""}” was added`];
+    if (present === undefined) return [`“${old.name}” is no longer affected`];
     if (old.name !== present.name) return [`“${old.name}” is now called “${present.name}”`];
     return old.says === present.says ? [] : [`“${old.name}”: ${present.says}; it was ${old.says}`];
   });

@@ -239,7 +239,7 @@ function cell(text: string): string {
   );
 }
 
-const UNSEEN = "Who changed it, and when single Context IDs came or went, cannot be seen: the API does not show it.";
+const UNSEEN = "The API does not show who changed it, or when single Context IDs were added or removed.";
 
 /** Returns drift as lines for a terminal. `against` names the state that the service was compared with. */
 export function driftLines(

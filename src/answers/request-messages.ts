@@ -99,7 +99,7 @@ const LIST_FAILURES: Readonly<Record<ListProblem, Failure>> = {
       "the service. Until then give _id instead of names, and read lists of more than one page in the web console.",
   },
   shifts: {
-    message: "the list changed each time that it was read, since others change it; it could not be read whole",
+    message: "the list could not be read completely, because other writers changed it during every attempt",
     remedy: "Try again when the other writes are over, or give _id instead of names.",
   },
 };
@@ -135,7 +135,7 @@ const REFUSALS: Readonly<Record<string, (problem: Known, endpoint: Endpoint) => 
   forbidden: ({ operation }, { key }) => ({
     message:
       operation === "trackEvent"
-        ? "the key may not do this"
+        ? "the key is not allowed to do this"
         : `the key lacks the scope context-targeting:${/^(get|list)/.test(operation ?? "") ? "read" : "write"}`,
     remedy:
       operation === "trackEvent"
@@ -191,24 +191,24 @@ interface Endpoint {
 const REMEDIES: Readonly<Record<NetworkCause, (endpoint: Endpoint) => string>> = {
   name: ({ address }) =>
     `Check the host in ${address} for typing errors, and that this machine can look it up (DNS, VPN). ` +
-    "Where only a proxy knows it, set HTTPS_PROXY.",
+    "If only a proxy can look it up, set HTTPS_PROXY.",
   refused: ({ address }) => `No program listens at this address. Check the host and the port in ${address}.`,
   unreachable: ({ address }) =>
-    `Check ${address}, and the network, VPN and firewall of this machine. Where a proxy leads out, set HTTPS_PROXY.`,
+    `Check ${address}, and the network, VPN and firewall of this machine. If this machine needs a proxy to reach the service, set HTTPS_PROXY.`,
   untrusted: () =>
-    "Let NODE_EXTRA_CA_CERTS name a PEM file with the certificate of that authority, in the environment that this " +
-    "server is started with.",
-  wrongHost: ({ address }) => `Let ${address} name a host that the certificate is for.`,
+    "Set NODE_EXTRA_CA_CERTS to a PEM file with the certificate of that authority, in the environment in which this " +
+    "server is started.",
+  wrongHost: ({ address }) => `Set ${address} to a host name that the certificate contains.`,
   expired: () => "Check the clock of this machine. If it is right, the service needs another certificate.",
   noTls: ({ address }) => `Check the scheme and the port in ${address}: https:// needs a port that speaks TLS.`,
-  tls: ({ address }) => `Check ${address}, and what opens secure connections on the way.`,
+  tls: ({ address }) => `Check ${address}, and any proxy that opens secure connections for this machine.`,
   lost: ({ address }) => `Try again later. If it keeps failing, check the network and ${address}.`,
   notHttp: ({ address }) => `Check the port in ${address}: something else answers there.`,
   tooLarge: ({ address }) => `Check ${address}: no answer of the API is that large.`,
   encoding: () => "Check the gateway on the way: only gzip, deflate and br can be read.",
   request: ({ key }) => `Check ${key}, and the routes in the file that TARGETING_MCP_ROUTES names.`,
   notTheService: ({ address }) =>
-    `Check ${address}, and everything in between: a log-in page of the network, a firewall, a proxy.`,
+    `Check ${address}. A log-in page of the network, a firewall or a proxy may have answered instead of the service.`,
   sandboxPort: () => "Set TARGETING_MCP_SANDBOX_PORT to a free port, or leave it out.",
   proxyUnreachable: () =>
     "Check the address in HTTPS_PROXY (HTTP_PROXY for http:// addresses); hosts in NO_PROXY are reached without it.",
@@ -243,15 +243,15 @@ export interface FolderRequest {
 /** Returns how a person can allow the folder, for the host that the client belongs to. */
 export function allowFolderRemedy({ client, path, allowedDirs }: FolderRequest, delimiter: string): string {
   if (client === undefined) {
-    return "Over HTTP each token has its folders: `folders` of its entry in TARGETING_MCP_ACCESS_FILE. Or give the data in the call.";
+    return "Over HTTP, `folders` in the token's entry of TARGETING_MCP_ACCESS_FILE lists the allowed folders. Or give the data in the call.";
   }
   const folder = isAbsolute(path) ? dirname(path) : "FOLDER";
   const folders = [...allowedDirs, folder].join(delimiter);
   const host = Object.hasOwn(HOSTS, client) ? HOSTS[client] : undefined;
   if (host === undefined) {
-    return `A person allows a folder by TARGETING_MCP_ALLOWED_DIRS=${folders} in this server's entry of the host. Or give the data in the call.`;
+    return `To allow the folder, a person sets TARGETING_MCP_ALLOWED_DIRS=${folders} in this server's entry in the host's configuration. Or give the data in the call.`;
   }
   const [word, title] = host;
   const field = word === "claude-desktop" ? " (of the extension: Settings, Extensions, Allowed folders)" : "";
-  return `A person allows it by: targeting-mcp setup ${word} --allowed-dirs="${folders}"${field}, and restarts ${title}. Or give the data in the call.`;
+  return `To allow it, a person runs: targeting-mcp setup ${word} --allowed-dirs="${folders}"${field}, and restarts ${title}. Or give the data in the call.`;
 }

@@ -364,7 +364,7 @@ function holdsWords({ contextIds, bytes, limit }: FullOption): string {
   if (limit === "count") return `${holds}: ${fitWords(most - contextIds)}`;
   if (limit === "project") {
     const all = number(LIMITS.projectContextIds.value);
-    return `${holds}, so the limit that was met is that of ${all} Context IDs of the project`;
+    return `${holds}, so the limit that was reached is the project's ${all} Context IDs`;
   }
   const mostBytes = LIMITS.optionContextBytes.value;
   return `${holds}, and ${number(bytes)} of at most ${number(mostBytes)} bytes of them: bytes: ${fitWords(mostBytes - bytes)}`;

@@ -74,9 +74,9 @@ function eventLines(
     succeeded > 0 && `${counted(succeeded, "row")} that ${succeeded === 1 ? "was" : "were"} sent`,
     unknown > 0 && `${counted(unknown, "row")} that may have been sent`,
   ].filter((words) => words !== false);
-  const left = "Rows that say Not applied are sent by resume_run, or with this file: do one of both.";
+  const left = "Send the rows with the result Not applied either with resume_run or with this file, not with both.";
   return [
-    ...(sent.length > 0 ? [`Without ${sent.join(" and ")}: given again, they would be counted twice.`] : []),
+    ...(sent.length > 0 ? [`The file omits ${sent.join(" and ")}: sent again, they would be counted twice.`] : []),
     ...(notApplied > 0 ? [left] : []),
     fix,
   ];
@@ -150,7 +150,7 @@ function rowWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string 
     skippedWords([...(sheet.subtotals ?? []), ...(seen.total === undefined ? [] : [seen.total])], "of totals"),
     skippedWords(sheet.hints ?? [], "of hints below the header"),
     seen.lineBreaks &&
-      `lines are those of a text editor: cells hold ${counted(seen.lineBreaks, "line break")}, so a spreadsheet shows rows further up; the sheet with results has each problem in its row`,
+      `lines are those of a text editor; cells contain ${counted(seen.lineBreaks, "line break")}, so row numbers in a spreadsheet are lower; the sheet with results has each problem in its row`,
     seen.notTotal &&
       `line ${thousands(seen.notTotal)} read as an option, not as a row of totals: its numbers do not add up the rows above`,
   ].map((words) => (typeof words === "string" ? words : undefined));

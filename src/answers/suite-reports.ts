@@ -43,7 +43,7 @@ export function suiteReportAnswer(run: {
   const byVerdict = countsByGroup(results, ({ expected }) => expected);
   const byBasis = countsByGroup(results, ({ basis }) => basis);
   const notRun = results.filter(({ reason }) => reason === "notRun").length;
-  const nextSteps = notRun > 0 ? ["run smaller suites, by eventNames or kinds: the time of one call was over"] : [];
+  const nextSteps = notRun > 0 ? ["run smaller suites (eventNames, kinds): one call was too short for all tests"] : [];
   const omitted = all.length - mismatches.length;
   const notes = [
     ...(notSaved === undefined ? [] : [`the report was not saved: ${plain(notSaved)}`]),
@@ -180,7 +180,7 @@ const HOW_TO_RUN = {
 
 /** What generated files test that send events themselves. */
 const SERVICE_TESTS =
-  "It tests the service, not the app, in a sandbox that it starts itself. To name another service, set EVENT_API_URL.";
+  "It tests the service, not the app, in a sandbox that it starts itself. To test another service, set EVENT_API_URL.";
 
 /** Returns the note about a page test, whose file does not contain the cases of the suite. */
 export function pageTestNote(cases: number): string {
@@ -216,7 +216,7 @@ export function suiteText(suite: {
     ...(savedTo === undefined ? [] : [`Saved to ${quoteUntrusted(savedTo)}. ${HOW_TO_RUN[format]}`]),
     ...(target === undefined
       ? []
-      : [`It checks what the page sends to the sandbox at ${target}. To name another address, set EVENT_API_URL.`]),
+      : [`It checks what the page sends to the sandbox at ${target}. To use another address, set EVENT_API_URL.`]),
     ...(format === "vitest" || format === "curl" ? [SERVICE_TESTS] : []),
     `All of it as ${format} is the resource ${resourceUri}; it begins:`,
     fenced(preview.split("\n").map(escapeInvisible)),

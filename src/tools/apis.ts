@@ -75,7 +75,7 @@ export function sandboxOf(context: ToolContext): SandboxApi {
         withinWait(context, options?.signal, (signal) => events(query, { ...options, signal })),
     };
   }
-  throw new ToolError("no sandbox is configured", "Set TARGETING_MCP_SANDBOX_URL to the address of one.");
+  throw new ToolError("no sandbox is configured", "Set TARGETING_MCP_SANDBOX_URL to the address of a sandbox.");
 }
 
 function withRefusalsExplained(sandbox: SandboxApi): SandboxApi {
@@ -156,8 +156,8 @@ function tookTooLong(most: number): DeadlineExceeded {
   return new DeadlineExceeded(
     `the service had not answered after ${thousands(most)} ms, which is the longest time for a call; ` +
       "nothing was changed",
-    "Try again later. If it keeps failing, check the address in the settings and the network (targeting-mcp doctor does), " +
-      "or let TARGETING_MCP_WAIT_MS allow more time.",
+    "Try again later. If it keeps failing, check the address and the network with targeting-mcp doctor, " +
+      "or raise TARGETING_MCP_WAIT_MS.",
   );
 }
 

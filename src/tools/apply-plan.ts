@@ -52,7 +52,7 @@ export async function plannedRun(runId: string, context: ToolContext): Promise<C
   if (isChangeRun(run) && (run.header.call.tool === "apply_plan" || run.header.dryRun)) return run;
   throw new ToolError(
     "this run is not a plan",
-    "plan_targeting, undo_run and calls with dryRun make plans, and their answers name the runId.",
+    "Give the runId from an answer of plan_targeting, undo_run or a call with dryRun.",
   );
 }
 

@@ -114,7 +114,7 @@ async function pageOf(
   const hasMore = contexts.length > 0 && (end < total || isShort);
   const cursor = hasMore && end <= LIMITS.getOffset.value ? writeCursor(query, end) : undefined;
   const note = isShort
-    ? `This page ends after ${contexts.length} of ${limit}, since an answer holds no more.`
+    ? `This page ends after ${contexts.length} of ${limit}, because an answer cannot hold more.`
     : undefined;
   return renderAnswer({ environment, option: row, contexts, total, note, cursor }, [
     optionText({ row, contexts, total, note, cursor }),
@@ -186,7 +186,7 @@ export async function compareOptions(
   const cursor = hasMore ? writeCursor(query, behind) : undefined;
   const note =
     hasMore && page.length < rest.length
-      ? `This page ends after ${page.length} of ${limit} Context IDs, since an answer holds no more.`
+      ? `This page ends after ${page.length} of ${limit} Context IDs, because an answer cannot hold more.`
       : undefined;
   return renderAnswer({ environment, option: row, other, ...lists, note, cursor }, [
     comparedText({ row, other, ...lists, note, cursor }),

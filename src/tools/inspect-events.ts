@@ -315,7 +315,7 @@ function byUser(arrived: readonly SandboxEvent[], uids: ReadonlySet<string>) {
 
 function whyLate(tookMs: number | undefined, withinMs: number): string {
   const allowed = `${thousands(withinMs)} allowed`;
-  return tookMs === undefined ? "not all of the expected events came" : `${thousands(tookMs)} ms, ${allowed}`;
+  return tookMs === undefined ? "not all of the expected events arrived" : `${thousands(tookMs)} ms, ${allowed}`;
 }
 
 /** Returns an event in the form that the checks need. */

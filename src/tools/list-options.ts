@@ -248,7 +248,7 @@ function noteOf(
   { stopped, isWhole, hits }: Readonly<Record<"stopped" | "isWhole", boolean>> & { readonly hits: readonly Hit[] },
 ): string | undefined {
   if (stopped) {
-    return "One wait has passed; the options after this point were not read yet. The cursor continues.";
+    return "The call reached its time limit; the options after this point were not read yet. The cursor continues.";
   }
   const held = new Set(hits.flatMap(({ matched = [] }) => matched));
   const nowhere = contextIds.filter((id) => !held.has(id));

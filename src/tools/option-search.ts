@@ -177,7 +177,7 @@ function soFar(scanned: number, start: Place, kept: readonly FoundOption[] | und
     start.scan !== undefined && kept === undefined
       ? " What was found before no longer exists, so the search started again."
       : "";
-  return `One wait was too short: ${scanned} options were looked at so far, and nothing is sorted before all were. The cursor continues.${again}`;
+  return `One call was too short: ${scanned} options were read so far, and they can be sorted only when all are read. The cursor continues.${again}`;
 }
 
 function keyOf({ step: { option } }: FoundOption, sortBy: "contextCount" | "name"): Key {

@@ -149,7 +149,7 @@ async function resultsOf(
   }
   for (const conflict of conflicts) {
     if (conflict.line === undefined) continue;
-    const howToFix = "Take over what the service holds, or plan with a new base.";
+    const howToFix = "Write the service's value into the sheet, or plan with a new base.";
     failed(conflict.line, `others have changed it: ${differenceLine(conflict)}`, { howToFix });
   }
   // A sheet with problems was not compared with the service.

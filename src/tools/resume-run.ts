@@ -179,7 +179,7 @@ export async function approvalToResume(run: ChangeRun, context: ToolContext): Pr
   }
   // These changes will be planned again, so they may differ from what was approved.
   if (!state.planned) {
-    const sentence = `This begins ${tool} as it was agreed to; it was cut short before it was planned.`;
+    const sentence = `This starts ${tool} as it was approved; it was interrupted before it was planned.`;
     const note = "It was interrupted before anything was sent. Resuming it starts it as it was requested.";
     return mayTakeAway ? { sentence, note, parts: leftParts(state) } : undefined;
   }
@@ -187,16 +187,16 @@ export async function approvalToResume(run: ChangeRun, context: ToolContext): Pr
   if (deletes) {
     const { pending, notApplied, unknown } = state.counts();
     const open = pending + notApplied + unknown + state.refused().size;
-    const sentence = `This goes on deleting: ${amount(open, "deletion")} of this run ${open === 1 ? "is" : "are"} not known to be done.`;
+    const sentence = `This continues deleting: ${amount(open, "deletion")} of this run may not be done yet.`;
     const note = interruptedNote(amount(open, "deletion"));
     return open === 0 ? undefined : { sentence, note, parts: leftParts(state) };
   }
   const { asked = "not_needed" } = state.facts;
   const left = asked === "not_needed" ? 0 : countOpenRemovals(state);
   if (left === 0) return undefined;
-  const [take, are] = left === 1 ? ["takes", "is"] : ["take", "are"];
-  const sentence = `This goes on with ${tool}: ${amount(left, "change")} of this run that ${take} something away ${are} not known to be done.`;
-  const note = interruptedNote(`${amount(left, "change")} that ${take} something away`);
+  const remove = left === 1 ? "removes" : "remove";
+  const sentence = `This continues ${tool}: ${amount(left, "change")} of this run that ${remove} data may not be done yet.`;
+  const note = interruptedNote(`${amount(left, "change")} that ${remove} data`);
   return { sentence, note, parts: leftParts(state) };
 }
 
@@ -213,7 +213,7 @@ function leftParts(state: ChangeRun["state"]): Effect["parts"] {
     const { _id, name = _id ?? "?" } = (isLeft && state.objects.at(object)) || {};
     if (isLeft) left.push({ name: shortName(name), ...(_id !== undefined && { _id }), says: "" });
   }
-  return effectPart("Not known to be done", left);
+  return effectPart("May not be done yet", left);
 }
 
 const LEFT: ReadonlySet<Standing> = new Set(["pending", "notApplied", "unknown"]);

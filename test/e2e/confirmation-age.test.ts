@@ -195,7 +195,7 @@ test("resume_run of Context IDs that a person agreed to take away asks anew afte
   const anew = await call(later, "resume_run", { runId });
   expect(anew.status).toBe("needs_confirmation");
   expect(anew.confirmation.effect).toMatch(
-    /^This goes on with update_contexts: \d+ changes of this run that take something away are/,
+    /^This continues update_contexts: \d+ changes of this run that remove data may/,
   );
   expect(await service.count("updateOptions")).toBe(1);
   const { token: confirmation } = anew.confirmation;

@@ -63,7 +63,7 @@ test("each check is made for each user, and each that was asked for is answered"
         "in time": { met: true, tookMs: 4000 },
         late: { met: false, tookMs: 12_000, reason: "12,000 ms, 10,000 allowed" },
         reversed: { met: true, tookMs: 1000 },
-        nobody: { met: false, reason: "not all of the expected events came" },
+        nobody: { met: false, reason: "not all of the expected events arrived" },
       },
     },
   });

@@ -149,7 +149,7 @@ test("a sheet of events comes back with the rows that were not sent, in its form
     const saveTo = `results.${ending}`;
     const saved = await client.callTool("get_run", { runId: sent.runId, saveTo });
     expect(textOf(saved)).toContain("Rows: 1 failed.");
-    expect(textOf(saved)).toContain("Without 2 rows that were sent: given again, they would be counted twice.");
+    expect(textOf(saved)).toContain("The file omits 2 rows that were sent: sent again, they would be counted twice.");
     const bytes = await readFile(join(folder, saveTo));
     const sheet = await sheetAt(bytes, ending);
     const at = sheet.findIndex(([first]) => first === "Uid");

@@ -178,7 +178,7 @@ describe("an API that hangs", () => {
     await faults({ ...HUNG, on: "getOption" });
     const search = { targetingId, contextId: "b" };
     const first = page.parse((await client.callTool("list_options", search)).structuredContent);
-    expect(first).toMatchObject({ options: [], note: expect.stringContaining("One wait has passed") });
+    expect(first).toMatchObject({ options: [], note: expect.stringContaining("The call reached its time limit") });
     expect(first.scanned).toBeLessThanOrEqual(10);
     await faults();
     const rest = await client.callTool("list_options", { ...search, cursor: first.cursor });

@@ -108,7 +108,7 @@ test("an option that is full says so of itself; a full project is told apart fro
   const project = await session.write("update_contexts", { items: [{ _id: small, add: ["x", "y", "z"] }] });
   expect(project.status).toBe("failed");
   const told = project.notes.join("\n");
-  expect(told).toContain(`"Small" (${small}) holds 2 of at most 50,000 Context IDs, so the limit that was met is`);
+  expect(told).toContain(`"Small" (${small}) holds 2 of at most 50,000 Context IDs, so the limit that was reached is`);
   expect(told).toContain("200,000 Context IDs of the project");
   expect(told).toContain('the options of "Sports" alone hold 199,998, so at most 2 more fit');
 });

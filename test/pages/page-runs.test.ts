@@ -411,7 +411,7 @@ describe("what goes to the page besides changes", () => {
     const approval = await newlyWaiting(person);
     expect(approval).toMatchObject({ tool: "resume_run", actions: ["approve", "decline"] });
     expect(approval.waiting?.effect).toMatch(/^It was interrupted: \d+ deletions may not be done yet\./);
-    expect(approval.waiting?.parts).toEqual([expect.objectContaining({ title: "Not known to be done" })]);
+    expect(approval.waiting?.parts).toEqual([expect.objectContaining({ title: "May not be done yet" })]);
     expect((await person.press(approval.runId, "approve")).status).toBe(200);
     expect(checkedReport(await answer)).toMatchObject({
       runId: cut,

@@ -221,12 +221,12 @@ describe("certificates", () => {
     succeeded(await calls({ ...environment, NODE_EXTRA_CA_CERTS: authority.file }));
     const { all, texts } = await remedies(environment);
     expect(all).toHaveLength(5);
-    for (const remedy of all) expect(remedy).toContain("Let NODE_EXTRA_CA_CERTS name a PEM file");
+    for (const remedy of all) expect(remedy).toContain("Set NODE_EXTRA_CA_CERTS to a PEM file");
     for (const text of texts) expect(text).toContain("signed by an authority that Node does not know");
   });
 
   test.each([
-    ["for another host", "other.example.test", 2, /Let (TARGETING|EVENT)_API_URL name a host/],
+    ["for another host", "other.example.test", 2, /Set (TARGETING|EVENT)_API_URL to a host name/],
     ["that has expired", "localhost", -1, /Check the clock of this machine/],
   ])("%s", async (_case, host, days, words) => {
     const authority = makeAuthority();

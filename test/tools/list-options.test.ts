@@ -192,7 +192,7 @@ describe("a scan for a Context ID", () => {
     const given = { targetingId, sortBy: "contextCount", limit: 5 } as const;
     const found: { name: string; contextCount?: unknown }[] = [];
     let page = await call(given);
-    expect(page).toMatchObject({ options: [], complete: false, note: expect.stringContaining("nothing is sorted") });
+    expect(page).toMatchObject({ options: [], complete: false, note: expect.stringContaining("can be sorted only") });
     for (let calls = 1; found.length < 10; calls += 1) {
       // In this context a later call has time for one read only.
       expect(calls).toBeLessThan(400);

@@ -79,7 +79,7 @@ async function startConfirmed(
   }
   const before = (await changes.runs.find(runId))?.state.facts.effect;
   const how = before === undefined ? "" : `: ${changedEffect(before, await effectOf(header, plan, context))}`;
-  const changed = `what would be taken away has changed since the person agreed, so nothing was done yet${how}`;
+  const changed = `what would be removed has changed since the person approved it, so nothing was done yet${how}`;
   return answerWithToken(await changes.keep(call, context.caller, bytes, context.requested), plan, context, [changed]);
 }
 
