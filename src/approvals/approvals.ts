@@ -17,10 +17,13 @@ import {
 } from "../runs/outcome.ts";
 import type { RunHeader } from "../runs/store.ts";
 
-/** What a person approves besides changes: resuming a run, or sending tests to a live endpoint. */
+/** Work other than changes that a person approves: resuming a run, or sending tests to a live endpoint. */
 const approvalCall = z.object({
   tool: z.enum(["resume_run", "run_event_tests"]),
-  /** The run to resume, or the suite of the tests; and the file for the report, empty if there is none. */
+  /**
+   * `about`: the ID of the run to resume or of the test suite. `saveTo`: the file for the report; empty if there is
+   * none.
+   */
   input: z.object({ about: z.string(), saveTo: z.string() }),
 });
 export type ApprovalCall = Fixed<z.infer<typeof approvalCall>>;
@@ -46,7 +49,7 @@ type ApprovalEntry = Fixed<z.infer<typeof approvalEntry>>;
 
 const NOTHING = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };
 
-/** The state of an approval. Its only object is the work that needs approval. */
+/** The state of an approval request. Its only object is the work that needs approval. */
 class ApprovalState implements RunView<ApprovalEntry> {
   objects: readonly ReportedObject[] = [];
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
@@ -95,7 +98,7 @@ class ApprovalState implements RunView<ApprovalEntry> {
 
 export type ApprovalRun = Run<ApprovalCall, ApprovalState>;
 
-/** The person who approved, and what happens after the approval. */
+/** Who approved and in which channel, and the work to do then. */
 export interface Granted extends Omit<Extract<ApprovalEntry, { readonly t: "agreed" }>, "t"> {
   readonly work: (signal: AbortSignal) => Promise<void>;
 }
@@ -108,12 +111,12 @@ const APPROVAL_FORM: RunForm<ApprovalCall, ApprovalEntry> = {
   line: (entry) => [JSON.stringify(entry)],
 };
 
-/** Returns whether a run is an approval request for something other than a change. */
+/** Returns whether a run is an approval request for work other than changes. */
 export function isApproval(run: Run): run is ApprovalRun {
   return run.kind === APPROVAL_FORM.name;
 }
 
-/** Approval requests on the web page for anything besides changes. */
+/** The approval requests for work other than changes. They are shown on the web page. */
 export class Approvals {
   readonly runs: KindRuns<ApprovalCall, ApprovalEntry, ApprovalState, Granted>;
   readonly #context: RunsContext;
@@ -123,7 +126,10 @@ export class Approvals {
     this.runs = new KindRuns(approvalKind(context), context);
   }
 
-  /** Stores an approval request. If the same caller has an equal one waiting, returns that one. */
+  /**
+   * Stores an approval request. If an identical request of the same caller is waiting, that one is used. Returns its
+   * header.
+   */
   async keep(
     call: ApprovalCall,
     caller: string,
@@ -173,7 +179,7 @@ function approvalKind({ clock }: RunsContext): RunKind<ApprovalCall, ApprovalEnt
       }
       await run.flush();
     },
-    // Work that was approved once is not started a second time.
+    // Work that was interrupted is not started a second time. It needs a new approval.
     async resume(run) {
       run.record({ t: "stop", cause: "ended", at: clock.now() });
       await run.flush();

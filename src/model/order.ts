@@ -2,11 +2,12 @@ import { groupedBy } from "../platform/grouping.ts";
 import { type Batch, type Item, type KnownOption, ownCount, type Ref, type UpdateItem } from "./targeting-model.ts";
 import { isNothing, type Left, type Work } from "./work.ts";
 
+/** The operations, in the order in which they are preferred. */
 const OPERATIONS = ["update", "create", "delete"] as const;
 
 /**
- * Returns the requests that may be sent next, for the caller to choose from; empty if nothing is left or possible.
- * `inParts`: includes requests that make only a part of a change now.
+ * Returns the requests that could be sent next, so that the caller can choose one. Empty if nothing is left or nothing
+ * is possible. `inParts` also returns requests that make only a part of a change now.
  */
 function candidates(work: Work, inParts = false): readonly (readonly Item[])[] {
   const found: Item[][] = [];
@@ -18,7 +19,7 @@ function candidates(work: Work, inParts = false): readonly (readonly Item[])[] {
     if (found.length > 0 && !inParts) return found;
   }
   if (found.length > 0) return found;
-  // Resolving one deadlock at a time takes fewer placeholders; resolving all of them at once takes fewer requests.
+  // Resolving one deadlock needs fewer placeholders. Resolving all of them at once needs fewer requests.
   return [false, true].map((all) => placeholders(work, all)).filter((items) => items.length > 0);
 }
 
@@ -33,7 +34,7 @@ function request(work: Work, operation: (typeof OPERATIONS)[number], isPart: boo
 function update(work: Work, batch: Batch, isPart: boolean): void {
   const seen = new Set<Ref>();
   const visit = (first: Ref): void => {
-    // If possible, the holder of the wanted name goes first, so that one request renames a chain of any length.
+    // The current holder of the wanted name is renamed first, so that one request can rename a whole chain of options.
     const chain: Ref[] = [];
     for (let ref: Ref | undefined = first; ref !== undefined && !seen.has(ref); ) {
       const option = work.model.options.get(ref);
@@ -62,9 +63,9 @@ function updateOne(work: Work, ref: Ref, batch: Batch, isPart: boolean): void {
 }
 
 /**
- * Adds the renames of options that swap names, as soon as nothing else is left to do for them. They are sent together,
- * and the first option gets a temporary name. Each member wants the name of the next one; the last wants that of the
- * first.
+ * Adds the renames of a cycle of options, in which each option wants the name of the next one, and the last wants that
+ * of the first. They are sent in one request, once the options have no other changes left. The first option gets a
+ * temporary name.
  */
 function updateCycle(work: Work, cycle: readonly Ref[], batch: Batch, isPart: boolean): void {
   let isReady = true;
@@ -86,7 +87,10 @@ function updateCycle(work: Work, cycle: readonly Ref[], batch: Batch, isPart: bo
   }
 }
 
-/** Returns the options whose wanted names form a cycle that begins at `start`. */
+/**
+ * Returns the options whose wanted names form a cycle that begins at `start`. Returns undefined if there is no such
+ * cycle.
+ */
 function cycleFrom(work: Work, start: Ref): readonly Ref[] | undefined {
   const cycle: Ref[] = [start];
   const seen = new Set(cycle);
@@ -101,7 +105,7 @@ function cycleFrom(work: Work, start: Ref): readonly Ref[] | undefined {
   }
 }
 
-/** Returns the item for the changes of an option that may be sent now, if any. */
+/** Returns the item with the changes of an option that can be sent now. Returns undefined if there are none. */
 function itemFor(
   work: Work,
   ref: Ref,
@@ -133,20 +137,22 @@ function itemFor(
   return (isWhole || isPart) && !isNothing(item) ? item : undefined;
 }
 
-/** Returns the own Context IDs that a group may lose now, with its placeholder once the group has lasting content. */
+/**
+ * Returns the Context IDs that a group may lose now. Its placeholder is included once the group has lasting content.
+ */
 function removableContextIds(work: Work, ref: Ref, option: KnownOption, left: Left, batch: Batch): readonly string[] {
   const placeholder = work.options.placeholders.contextIdOf(ref);
   const isFilled = work.held.has(ref) && hasContent(work, ref, option, left);
   const remove = isFilled ? [...left.remove, placeholder] : left.remove;
   const after = ownCount(option) + left.add.length - remove.length;
   if (remove.length === 0 || batch.mayHold(ref, after)) return remove;
-  // The group must keep one Context ID until it gets other content. Prefer one that no other group wants.
+  // The group must keep one Context ID until it gets other content, preferably one that no other group wants.
   const wanted = work.wantedContexts();
   const staying = remove.find((id) => !wanted.has(id)) ?? remove[0];
   return remove.filter((id) => id !== staying);
 }
 
-/** Returns whether a group has content that stays in it, apart from its placeholder. */
+/** Returns whether a group has content other than its placeholder that stays in it. */
 function hasContent(work: Work, ref: Ref, option: KnownOption, { add, remove }: Left): boolean {
   const going = new Set([...remove, work.options.placeholders.contextIdOf(ref)]);
   if (add.length + option.others > 0 || [...option.contexts].some((id) => !going.has(id))) return true;
@@ -166,7 +172,7 @@ function create(work: Work, batch: Batch, isPart: boolean): void {
     const children = (group ? (inside.get(ref) ?? []) : []).filter(
       (child) => child.name !== name && batch.holderOf(child.name) === undefined,
     );
-    // Options that move into the group can only do so after it exists.
+    // A group must not be created empty, and options can move into it only once it exists. So it gets a placeholder.
     if (group && contexts.length === 0 && !inside.has(ref)) own.push(work.options.placeholders.contextIdOf(ref));
     if (!batch.hasRoomFor(1)) return;
     while (!batch.hasRoomFor(1 + children.length)) children.pop();
@@ -184,15 +190,16 @@ function remove(work: Work, batch: Batch): void {
   for (const { ref, option } of going) {
     if (!option.group) continue;
     const inside = [...work.model.inside(ref)];
-    // The sub-options of a deleted group become top-level options, so those that move elsewhere must move before.
+    // Remaining sub-options of a deleted group become top-level options, so a sub-option with another new parent must
+    // move first.
     const isFree = inside.every((child) => {
       const change = work.changes.get(child);
       return change === undefined || change.kind === "delete" || change.parent === undefined;
     });
     if (!isFree) continue;
     const also = inside.filter((child) => work.isGoing(child));
-    // The group comes before its last sub-option, so that it is never empty, and after the others, so that they do not
-    // move to the top level.
+    // The group is deleted just before its last sub-option: it is then never empty, and its other sub-options do not
+    // become top-level options first.
     const order = also.length === inside.length ? [...also.slice(0, -1), ref, ...also.slice(-1)] : [...also, ref];
     for (const one of order) {
       batch.take({ op: "delete", ref: one });
@@ -206,8 +213,8 @@ function remove(work: Work, batch: Batch): void {
 }
 
 /**
- * Returns requests with placeholders, for when names and groups wait for each other. They resolve one deadlock, or all
- * of them.
+ * Returns a request that resolves deadlocks with placeholders, when names and groups wait for each other. With `all`,
+ * it resolves all deadlocks, otherwise one.
  */
 function placeholders(work: Work, all: boolean): readonly Item[] {
   const batch = work.newBatch();
@@ -222,7 +229,7 @@ function isSame(one: readonly Item[], other: readonly Item[]): boolean {
   return one.length === other.length && JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** Gives temporary names to options that are deleted later and have a name that another option wants. */
+/** Gives temporary names to options that will be deleted, if another option wants their name. */
 function freeNames(work: Work, batch: Batch): void {
   const { model, options } = work;
   for (const { ref, kind } of work.changes.values()) {
@@ -235,7 +242,7 @@ function freeNames(work: Work, batch: Batch): void {
   }
 }
 
-/** Removes Context IDs that other groups need. A group that would be empty gets a placeholder instead. */
+/** Removes Context IDs from groups that other groups want. A group that would become empty gets a placeholder. */
 function freeContexts(work: Work, batch: Batch, all: boolean): void {
   const { model, options } = work;
   const wanted = work.wantedContexts();
@@ -252,7 +259,7 @@ function freeContexts(work: Work, batch: Batch, all: boolean): void {
   }
 }
 
-/** Adds placeholders to groups whose last sub-options leave before new ones arrive. */
+/** Adds a placeholder to each group whose last sub-option leaves before a new one can arrive. */
 function fillGroups(work: Work, batch: Batch): void {
   const { model, options } = work;
   const filled = new Set(batch.items.map(({ ref }) => ref));
@@ -268,7 +275,7 @@ function fillGroups(work: Work, batch: Batch): void {
   }
 }
 
-/** Creates groups with a placeholder if their content is still in other groups. */
+/** Creates groups with a placeholder, if their content is still in other groups. */
 function fillNewGroups(work: Work, batch: Batch): void {
   for (const { ref, name, group, parent, expose } of work.openCreations()) {
     if (!group || batch.holderOf(name) !== undefined) continue;
@@ -278,26 +285,26 @@ function fillNewGroups(work: Work, batch: Batch): void {
   }
 }
 
-/** If there are more options and changes than this, the first candidate is taken without comparing the candidates. */
+/** With more options and changes than this, candidates are not compared. The first one is used. */
 const MAX_LOOKAHEAD_SIZE = 2000;
-/** A sequence of requests that is longer than this is not followed any further. */
+/** The maximum number of requests that are tried for one candidate. */
 const MAX_LOOKAHEAD_REQUESTS = 200;
 
-/** The requests that make the wanted changes. If no further request is possible, they end early. */
+/** The requests that make the wanted changes, in order. */
 export interface RequestSequence {
   readonly requests: readonly (readonly Item[])[];
-  /** Whether all wanted changes are made after these requests. */
+  /** Whether all wanted changes are made after these requests. False if no further request was possible. */
   readonly isWhole: boolean;
 }
 
 /**
- * Returns the requests for all changes of `work`, in order, choosing those that need the fewest requests after them.
- * Changes the model of `work`.
+ * Returns the requests for all changes of `work`, in order. Of the possible next requests, the one that needs the
+ * fewest requests after it is used. The model of `work` is changed to the state after all requests.
  */
 export function planRequests(work: Work): RequestSequence {
   const requests: (readonly Item[])[] = [];
   const looksAhead = work.model.options.size + work.changes.size <= MAX_LOOKAHEAD_SIZE;
-  // Each change needs at most a placeholder before it and one after it.
+  // Each change needs at most two further requests, to add and to remove a placeholder.
   const most = 3 * work.changes.size + 3;
   while (!work.isOver() && requests.length < most) {
     const next = looksAhead ? nearest(work) : candidates(work)[0];
@@ -308,7 +315,7 @@ export function planRequests(work: Work): RequestSequence {
   return { requests, isWhole: work.isOver() };
 }
 
-/** Returns the candidate with the fewest requests after it, or the first of several. */
+/** Returns the candidate that needs the fewest requests after it. If several do, returns the first of them. */
 function nearest(work: Work): readonly Item[] | undefined {
   const found = candidates(work, true);
   if (found.length < 2) return found[0];
@@ -325,7 +332,7 @@ function nearest(work: Work): readonly Item[] | undefined {
   return best;
 }
 
-/** Returns how many requests are left if the first candidate is taken each time; infinity if the end is not reached. */
+/** Returns how many requests are still needed if the first candidate is always used. Infinity if that does not end. */
 function countRemainingRequests(work: Work): number {
   for (let sent = 0; sent < MAX_LOOKAHEAD_REQUESTS; sent += 1) {
     if (work.isOver()) return sent;

@@ -1,26 +1,26 @@
-/** The `_id` of an option. For an option that does not exist yet: a key that its creation defines. */
+/** The `_id` of an option. For an option that does not exist yet: a key that is set by the item that creates it. */
 export type Ref = string;
 
-/** The known data of an option or group. */
+/** What is known about an option or group. */
 export interface KnownOption {
   readonly name: string;
   readonly group: boolean;
   readonly parent: Ref | null;
   readonly expose: boolean;
-  /** Its known own Context IDs. */
+  /** The option's own Context IDs, as far as they are known. */
   readonly contexts: ReadonlySet<string>;
-  /** How many further Context IDs it holds. No change concerns them. */
+  /** The number of its other Context IDs. No change is about them. */
   readonly others: number;
 }
 
-/** A sub-option that is created inside its group. */
+/** A sub-option that is created together with its group. */
 interface NewSubOption {
   readonly ref: Ref;
   readonly name: string;
   readonly contexts: readonly string[];
 }
 
-/** One item of one request that creates options. */
+/** An item that creates an option. */
 export interface CreateItem extends NewSubOption {
   readonly op: "create";
   readonly group: boolean;
@@ -29,7 +29,7 @@ export interface CreateItem extends NewSubOption {
   readonly children: readonly NewSubOption[];
 }
 
-/** One item of one request that changes options. Unchanged fields are absent. */
+/** An item that changes an option. Fields that stay are absent. */
 export interface UpdateItem {
   readonly op: "update";
   readonly ref: Ref;
@@ -40,7 +40,6 @@ export interface UpdateItem {
   readonly remove: readonly string[];
 }
 
-/** One item of one request that deletes options. */
 export interface DeleteItem {
   readonly op: "delete";
   readonly ref: Ref;
@@ -48,23 +47,23 @@ export interface DeleteItem {
 
 export type Item = CreateItem | UpdateItem | DeleteItem;
 
-/** The known options of a targeting, and the effects of items that the service accepts. */
+/** The known options of a targeting. It is updated with the effects of requests. */
 export class TargetingModel {
   readonly options = new Map<Ref, KnownOption>();
-  /** The option with a name, by name. */
+  /** By name: the option that has it. */
   readonly holders = new Map<string, Ref>();
-  /** The group that holds an own Context ID, by Context ID. No two groups share one (management-api 7.2). */
+  /** By Context ID: the group that holds it. No two groups hold the same one (management-api 7.2). */
   readonly owners = new Map<string, Ref>();
   readonly #inside = new Map<Ref, Set<Ref>>();
 
-  /** Returns an independent model with the same options. */
+  /** Returns a copy that can be changed independently. */
   copy(): TargetingModel {
     const copy = new TargetingModel();
     for (const [ref, option] of this.options) copy.put(ref, option);
     return copy;
   }
 
-  /** Adds an option, or replaces its known data. */
+  /** Adds an option, or replaces what is known about it. */
   put(ref: Ref, option: KnownOption): void {
     this.#forget(ref);
     this.options.set(ref, option);
@@ -81,7 +80,10 @@ export class TargetingModel {
     return this.#inside.get(group) ?? NONE;
   }
 
-  /** Applies an accepted item as the service does. The sub-options of a deleted group move to the top level. */
+  /**
+   * Changes the model as the service does when it accepts an item. Sub-options of a deleted group move to the top
+   * level.
+   */
   apply(item: Item): void {
     if (item.op === "create") {
       const { ref, name, group, parent, expose, contexts, children } = item;
@@ -134,8 +136,9 @@ function changed(contexts: ReadonlySet<string>, add: readonly string[], remove: 
 }
 
 /**
- * One request on top of the model. The service runs its items in any order (management-api 4.1), so a value must be
- * free before the request, and options leave a group before others arrive. Only names follow the order of the items.
+ * A request that is being put together for a model. The service may apply the items of a request in any order
+ * (management-api 4.1). So a value must be free before the request, and options leave a group in an earlier request
+ * than others arrive. Only names may depend on the order of the items.
  */
 export class Batch {
   readonly items: Item[] = [];
@@ -153,13 +156,13 @@ export class Batch {
     this.#room = room;
   }
 
-  /** Returns the option that has a name after the items so far. */
+  /** Returns the option that has a name after the items that were added so far. */
   holderOf(name: string): Ref | undefined {
     return this.#names.has(name) ? this.#names.get(name) : this.#model.holders.get(name);
   }
 
   /**
-   * Returns whether a group may get an own Context ID: no other group holds it before the request or gets it in the
+   * Returns whether a group may get a Context ID: no other group holds it before this request or gets it in this
    * request.
    */
   mayOwn(id: string, group: Ref): boolean {
@@ -167,12 +170,12 @@ export class Batch {
     return (owner === undefined || owner === group) && !this.#taken.has(id);
   }
 
-  /** Returns whether one more sub-option may leave a group, which must never be empty (management-api 7.4, case 6). */
+  /** Returns whether another sub-option may leave a group, which must not become empty (management-api 7.4, case 6). */
   mayLeave(group: Ref): boolean {
     return this.#staying(group) > 1 || (this.#own(group) > 0 && (this.#ownAfter.get(group) ?? 1) > 0);
   }
 
-  /** Returns whether a group may have this number of own Context IDs after its item (management-api 7.4, case 7). */
+  /** Returns whether a group may hold this number of Context IDs after its item (management-api 7.4, case 7). */
   mayHold(group: Ref, own: number): boolean {
     return own > 0 || this.#staying(group) > 0;
   }
@@ -218,7 +221,7 @@ export class Batch {
   }
 }
 
-/** Returns how many own Context IDs an option holds. */
+/** Returns how many Context IDs an option holds itself. */
 export function ownCount(option: KnownOption | undefined): number {
   return option === undefined ? 0 : option.contexts.size + option.others;
 }

@@ -8,18 +8,16 @@ import {
   type UpdateItem,
 } from "./targeting-model.ts";
 
-/** An option to create. */
 export interface Creation extends Omit<CreateItem, "op" | "children"> {
   readonly kind: "create";
 }
 
-/** An option to change. Unchanged fields are absent. */
+/** An option to change. Fields that stay are absent. */
 interface Update extends Omit<Partial<UpdateItem>, "op" | "ref"> {
   readonly kind: "update";
   readonly ref: Ref;
 }
 
-/** An option to delete. */
 interface Deletion {
   readonly kind: "delete";
   readonly ref: Ref;
@@ -28,16 +26,15 @@ interface Deletion {
 /** The wanted change of one option. */
 export type Change = Creation | Update | Deletion;
 
-/** The remaining changes of an option that exists. */
+/** The changes of an existing option that are still to be made. */
 export type Left = Omit<UpdateItem, "op" | "ref">;
 
-/** Temporary names and Context IDs of options. Each call for the same option returns the same value. */
+/** Temporary names and Context IDs. They are always the same for the same option. */
 export interface Placeholders {
   nameOf(ref: Ref): string;
   contextIdOf(group: Ref): string;
 }
 
-/** The settings of a `Work`. */
 interface WorkOptions {
   readonly placeholders: Placeholders;
   /** The maximum number of options in the model. */
@@ -46,12 +43,12 @@ interface WorkOptions {
 
 const NOTHING: Left = { add: [], remove: [] };
 
-/** The remaining changes of a targeting: always the difference between the wanted changes and the model. */
+/** The changes of a targeting that are still to be made. They follow from the wanted changes and the model. */
 export class Work {
   readonly model: TargetingModel;
   readonly changes: ReadonlyMap<Ref, Change>;
   readonly options: WorkOptions;
-  /** Groups that hold a placeholder until they get their content. */
+  /** The groups that hold a placeholder until they get their content. */
   readonly #held: Set<Ref>;
 
   constructor(
@@ -66,7 +63,7 @@ export class Work {
     this.#held = new Set(held);
   }
 
-  /** Returns the same work on an independent copy of the model. */
+  /** Returns the same work with a copy of the model. */
   copy(): Work {
     return new Work(this.model.copy(), this.changes, this.options, this.#held);
   }
@@ -80,7 +77,7 @@ export class Work {
     return this.#held.size === 0 && [...this.changes.values()].every((change) => this.#isDone(change));
   }
 
-  /** Applies the items of an accepted request to the model. */
+  /** Changes the model to the state after an accepted request. */
   done(items: readonly Item[]): void {
     for (const item of items) {
       this.model.apply(item);
@@ -95,13 +92,13 @@ export class Work {
     return this.changes.get(ref)?.kind === "delete";
   }
 
-  /** Returns the name that a change sets for an option, or undefined if it sets none. */
+  /** Returns the name that a change gives to an option. Returns undefined if it gives none. */
   wantedName(ref: Ref): string | undefined {
     const change = this.changes.get(ref);
     return change === undefined || change.kind === "delete" ? undefined : change.name;
   }
 
-  /** Returns the own Context IDs that groups should get and do not have yet. */
+  /** Returns the Context IDs that groups are to get and do not hold yet. */
   wantedContexts(): ReadonlySet<string> {
     const wanted = new Set<string>();
     for (const change of this.changes.values()) {
@@ -114,7 +111,7 @@ export class Work {
     return wanted;
   }
 
-  /** Returns the remaining changes of an option that exists. */
+  /** Returns the changes of an existing option that are still to be made. */
   left(ref: Ref, option: KnownOption): Left {
     const change = this.changes.get(ref);
     if (change === undefined || change.kind === "delete") return NOTHING;
@@ -130,7 +127,7 @@ export class Work {
     };
   }
 
-  /** Returns the creations of options that do not exist yet. */
+  /** Returns the creations whose options do not exist yet. */
   openCreations(): readonly Creation[] {
     return [...this.changes.values()].filter(
       (change): change is Creation => change.kind === "create" && !this.model.options.has(change.ref),
@@ -149,7 +146,7 @@ export class Work {
   }
 }
 
-/** Returns whether no changes remain. */
+/** Returns whether there is nothing left to change. */
 export function isNothing({ name, parent, expose, add, remove }: Left): boolean {
   return name === undefined && parent === undefined && expose === undefined && add.length + remove.length === 0;
 }

@@ -9,19 +9,21 @@ import { pagesAhead, sideBySide } from "./side-by-side.ts";
 export interface OptionContents {
   readonly option: OptionRecord;
   readonly contexts: readonly string[];
-  /** The service's clock when it answered, in milliseconds since 1970; absent if not reported. */
+  /** The time of the service when it answered, in milliseconds since 1970. Absent if the answer has no time. */
   readonly serverTime?: number;
 }
 
 /**
- * Reads an option with all its Context IDs (management-api 8.1), again if it changes meanwhile. Throws an ApiError, or
- * a ListError if it keeps changing.
+ * Reads an option with all its Context IDs (management-api 8.1). Reads it again if it changes meanwhile. Throws an
+ * ApiError, or a ListError if the option keeps changing.
  */
 export function readOptionContents(api: ManagementApi, optionId: string, signal: AbortSignal): Promise<OptionContents> {
   return untilStable(({ totalMayChange: mayBeShort = false }) => readOnce(api, optionId, { signal, mayBeShort }));
 }
 
-/** Reads the option and its Context IDs once. `mayBeShort`: accepts a list that ends before the option's own count. */
+/**
+ * Reads an option and its Context IDs once. With `mayBeShort`, fewer Context IDs than the option's count are accepted.
+ */
 async function readOnce(
   api: ManagementApi,
   optionId: string,
@@ -58,7 +60,7 @@ function isChanged(before: OptionRecord, now: OptionRecord): boolean {
   return before.contextCount !== now.contextCount || before.updatedAt !== now.updatedAt;
 }
 
-/** Maps a list with a few calls at a time. Omits undefined values. Throws the first error. */
+/** Maps a list with a limited number of concurrent calls. Omits undefined results. Throws the first error. */
 export async function mapConcurrently<From, To>(
   list: readonly From[],
   map: (from: From) => Promise<To | undefined>,
@@ -68,19 +70,22 @@ export async function mapConcurrently<From, To>(
   return values;
 }
 
-/** The source of contents. Without `store`, everything is read. With `fresh`, everything is read and stored. */
+/** Where to get Context IDs. Without `store`, they are read. With `fresh`, they are read and then stored. */
 export interface ContentsSource {
   readonly targetingId: string;
   readonly store?: ContentsStore | undefined;
   readonly fresh?: boolean | undefined;
 }
 
-/** The minimum age of a record in milliseconds: a younger one could change within the same tick of `updatedAt`. */
+/**
+ * A record is stored only if it is at least this old, in milliseconds. A newer one could change again without a new
+ * `updatedAt`.
+ */
 const SETTLED_MS = 60_000;
 
 /**
- * Returns every Context ID of an option whose record was just read: the stored ones if the record is the same (calls
- * `withoutRead`), otherwise by reading. Assumes that `updatedAt` changes with Context IDs.
+ * Returns all Context IDs of an option whose record was just read. If they are stored for exactly this record, calls
+ * `withoutRead` and returns them. Otherwise reads them. This relies on `updatedAt` changing with the Context IDs.
  */
 export async function contextIdsOf(
   api: ManagementApi,
@@ -107,7 +112,7 @@ function seenOption(targetingId: string, { _id, updatedAt, contextCount }: Optio
   return { targetingId, optionId: _id, updatedAt, contextCount };
 }
 
-/** How many options are compared one by one if there is no sign of another writer. */
+/** About how many options are read for a comparison, if there is no sign of another writer. */
 const COMPARED_SAMPLE_SIZE = 100;
 
 interface Expected {
@@ -121,9 +126,9 @@ interface Compared {
 }
 
 /**
- * Returns which options lack expected Context IDs, and which could not be read. Lists only report the number of Context
- * IDs. With `isAlone` (no sign of another writer), reads about a hundred evenly spread options, and relies on the
- * number for the others unless one of the hundred differs.
+ * Returns which options lack expected Context IDs, and which options could not be read. Lists have only the number of
+ * Context IDs, so options must be read one by one. With `isAlone` (no sign of another writer), only about a hundred
+ * options are read, evenly spread. The others are read only if one of these differs.
  */
 export async function compareContexts(
   api: ManagementApi,
@@ -139,7 +144,7 @@ export async function compareContexts(
       if (contexts.some((each) => !held.has(each))) different.add(_id);
     } catch (thrown) {
       if (!isApiError(thrown) && !signal.aborted) throw thrown;
-      // An option that is gone cannot be compared later either.
+      // An option that no longer exists cannot be read later either.
       if (isApiError(thrown) && thrown.effect === "rejected") different.add(_id);
       else unread.add(_id);
     }
@@ -150,19 +155,23 @@ export async function compareContexts(
   return { different, unread };
 }
 
-/** The result of looking up options by their IDs. Each ID is in one of the two maps. */
+/** The result of a search for options by ID. Each ID is in one of the two maps. */
 export interface FoundOptions {
   readonly found: Map<string, OptionRecord>;
   readonly missing: Map<string, RejectedError>;
 }
 
-/** How many options are read one by one before their lists are read. The first option reveals the most. */
+/**
+ * How many options are read one by one before their lists are searched. The first one usually shows where the others
+ * are.
+ */
 const READ_ALONE = { first: 1, later: 8 } as const;
 
 /**
- * Looks up options by their IDs with few reads. No route returns several options by ID, so it reads one option, which
- * names its targeting and its group, and searches their lists for the others while that saves reads. An option in no
- * list is read alone, since only that proves that it is missing. Returns no Context IDs. Throws ApiErrors.
+ * Finds options by ID with few reads. The service cannot return several options by ID. So this reads one option, which
+ * names its targeting and its group, and searches the lists of these for the other options, as long as that saves
+ * reads. An option that is in no list is read by itself, because only that proves that it does not exist. Throws
+ * ApiErrors.
  */
 export async function findOptions(
   api: ManagementApi,
@@ -177,7 +186,10 @@ export async function findOptions(
   return search;
 }
 
-/** Returns whether the error says that the object does not exist, rather than its project or the route. */
+/**
+ * Returns whether an error means that the object does not exist. It is false if the project or the route does not
+ * exist.
+ */
 export function isMissing(thrown: unknown): thrown is RejectedError {
   const isBusiness = thrown instanceof RejectedError && thrown.kind === "business";
   return isBusiness && thrown.statusCode === 404 && thrown.errorCode !== "PROJECT_NOT_FOUND";
@@ -212,7 +224,7 @@ class Search implements FoundOptions {
     });
   }
 
-  /** Searches the lists of an option's group and targeting for the other options. */
+  /** Searches the lists of an option's group and targeting for the other options that are still missing. */
   async lookAround({ targeting, parent }: OptionRecord): Promise<void> {
     if (targeting === undefined) return;
     if (typeof parent === "string") await this.#list(targeting, parent);
@@ -222,8 +234,8 @@ class Search implements FoundOptions {
   }
 
   /**
-   * Reads a list while fewer pages are left than options are missing, and returns what was read. Stops at a list that
-   * is gone or shifts; the missing options are then read one by one.
+   * Reads a list, as long as fewer pages are left than options are missing. Returns the options that were read. If the
+   * list no longer exists or keeps shifting, stops without an error; missing options are then read one by one.
    */
   async #list(targetingId: string, parent?: string): Promise<readonly OptionRecord[]> {
     const key = parent ?? targetingId;
@@ -245,7 +257,10 @@ class Search implements FoundOptions {
     return read;
   }
 
-  /** Ignores a record without a count of Context IDs: that option is read alone. */
+  /**
+   * Takes an option that was searched. A record without the number of Context IDs is ignored; that option is read by
+   * itself.
+   */
   #take(option: OptionRecord): void {
     if (option.contextCount !== undefined && this.open.delete(option._id)) this.found.set(option._id, option);
   }

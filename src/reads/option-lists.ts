@@ -7,9 +7,9 @@ import { sideBySide } from "./side-by-side.ts";
 type ListedOption = ReturnType<typeof listed>;
 
 /**
- * Reads every option of a targeting, each group followed by its sub-options, unless `subOptions` is false; with
- * `parent` only those of that group. Yields the options of a list once all of it was read. Throws the ApiError of a
- * page, and a ListError if a list is inconsistent.
+ * Reads every option of a targeting. Each group is followed by its sub-options, unless `subOptions` is false. With
+ * `parent`, only the sub-options of that group are read. Throws the ApiError of a failed page, and a ListError if a
+ * list is inconsistent.
  */
 export async function* readOptions(
   api: ManagementApi,
@@ -34,16 +34,17 @@ export async function* readOptions(
   for await (const { value = [] } of read) yield* value;
 }
 
-/** Keeps only the fields that planning and exporting need, because a targeting may have 100,000 options. */
+/** Returns only the fields that planning and saving need, because a targeting may have 100,000 options. */
 function listed(option: OptionRecord) {
   const { _id, name, type, contextCount, targeting, parent, exposeChildren, children, childCount, updatedAt } = option;
   const about = { _id, name, type, contextCount, parent, exposeChildren, children, childCount, updatedAt };
   return targeting === undefined ? about : { ...about, targeting };
 }
 
+/** Returns the IDs of options by name: those of a targeting with all sub-options, or those of a group. */
 export type OptionNames = (targetingId: string, parent?: string) => Promise<ReadonlyMap<string, string>>;
 
-/** Reads the options of each targeting or group once, for any number of callers, even if the read fails. */
+/** Returns a function that reads each targeting or group only once, even if the read fails. */
 export function optionNamesOnce(api: ManagementApi, signal: AbortSignal): OptionNames {
   const known = new Map<string, Promise<ReadonlyMap<string, string>>>();
   return (targetingId, parent) => {
@@ -54,7 +55,9 @@ export function optionNamesOnce(api: ManagementApi, signal: AbortSignal): Option
   };
 }
 
-/** Returns the IDs of all options of a targeting, including sub-options, or of the sub-options of `parent`, by name. */
+/**
+ * Returns the IDs of options by name: of all options and sub-options of a targeting, or of the sub-options of `parent`.
+ */
 export async function readOptionNames(
   api: ManagementApi,
   targetingId: string,

@@ -5,19 +5,19 @@ import { contextIdsOf } from "./option-contents.ts";
 import { type Step, type Walk, type WalkPosition, walkOptions } from "./option-walk.ts";
 import { type Fetched, MANY_UNREAD, sideBySide } from "./side-by-side.ts";
 
-/** The conditions of a search. An option must match all of them. */
+/** The conditions of a search. An option must meet all of them. */
 export interface Wanted {
-  /** A part of the name. Upper and lower case are equal. */
+  /** A part of the name. Upper and lower case do not matter. */
   readonly search?: string | undefined;
-  /** Context IDs, any of which the option has. */
+  /** The option holds at least one of these Context IDs. */
   readonly contextIds?: readonly string[] | undefined;
-  /** Options without Context IDs; groups must also have no sub-options. */
+  /** The option has no Context IDs. A group has no sub-options either. */
   readonly empty?: boolean | undefined;
 }
 
 export interface Hit {
   readonly step: Step;
-  /** The wanted Context IDs that the option has. */
+  /** The searched Context IDs that the option holds. */
   readonly matched?: readonly string[];
 }
 
@@ -33,10 +33,10 @@ interface ScanJob {
   readonly contents: Contents;
 }
 
-/** The option that was checked last, and its hit, if any. Options before it without a hit may be omitted. */
+/** The option that was checked last, and its hit, if it is one. Options without a hit may be left out. */
 export type Scanned = Fetched<Step, Hit>;
 
-/** Checks options from a position on, in the order of the walk, reading Context IDs of several at a time if needed. */
+/** Checks options in the order of the walk, from a position on. Context IDs are read only if the search needs them. */
 export async function* scanOptions(api: ManagementApi, job: ScanJob): AsyncGenerator<Scanned, void> {
   const { walk, from, wanted } = job;
   const isNamed = nameTest(wanted.search);
@@ -72,13 +72,13 @@ function nameTest(search: string | undefined): (option: OptionRecord) => boolean
   return ({ name }) => folded(name).includes(part);
 }
 
-/** Returns whether an option has no Context IDs, and, for a group, no sub-options either. */
+/** Returns whether an option has no Context IDs. A group must have no sub-options either. */
 export function isEmpty({ type, contextCount, childCount, children = [] }: OptionRecord): boolean {
   if (contextCount !== 0) return false;
   return type !== "collection" || (childCount ?? children.length) === 0;
 }
 
-/** Returns the options that are empty, and the groups that would be empty without them. */
+/** Returns the empty options, and the groups that are empty once these are deleted. */
 export function emptyOptions(options: readonly OptionRecord[]): readonly OptionRecord[] {
   const inside = new Map<string, number>();
   for (const option of options) {
@@ -89,10 +89,7 @@ export function emptyOptions(options: readonly OptionRecord[]): readonly OptionR
   return options.filter((option) => isEmpty(option) || isLeftEmpty(option, inside.get(option._id) ?? 0));
 }
 
-/**
- * Returns whether a group without own Context IDs is empty after this many sub-options leave it (management-api 7.4,
- * case 6).
- */
+/** Returns whether a group becomes empty when this many sub-options leave it (management-api 7.4, case 6). */
 export function isLeftEmpty(
   { contextCount, childCount }: Pick<OptionRecord, "contextCount" | "childCount">,
   leaving: number,

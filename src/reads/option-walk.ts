@@ -5,15 +5,15 @@ import { isMissing } from "./option-contents.ts";
 import { listPages, type OptionList, readList } from "./pages.ts";
 import { sideBySide } from "./side-by-side.ts";
 
-/** The position where a walk continues: at a top-level option, or inside it, after a number of its sub-options. */
+/** Where a walk continues: at the top-level option `top`, or in that group after `inside` sub-options. */
 export interface WalkPosition {
   readonly top: number;
   readonly inside?: number | undefined;
 }
 
-/** The list to walk: the options of a targeting with their sub-options, or the sub-options of one group. */
+/** The list to walk: all options of a targeting, or the sub-options of one group. */
 export interface Walk extends OptionList {
-  /** Whether totals may change during the walk (`listPages`). */
+  /** Whether the total that the service reports may change during the walk. */
   readonly totalMayChange?: boolean | undefined;
 }
 
@@ -22,27 +22,27 @@ export interface Walked {
   readonly subOptions: number;
 }
 
-/** One option, and the position where the walk continues after it. */
+/** One option, and the position at which the walk continues after it. */
 export interface Step {
   readonly option: OptionRecord;
   readonly next: WalkPosition;
-  /** Counts since the start of this walk, including this option. */
+  /** The counts since the start of this walk, including this option. */
   readonly walked: Walked;
-  /** For a sub-option, the name of its group. */
+  /** For a sub-option: the name of its group. */
   readonly groupName?: string | undefined;
-  /** For a group, its own Context IDs plus those of its sub-options. An ID counts once for each option that has it. */
+  /** For a group: the number of its own Context IDs and those of its sub-options, summed over these options. */
   readonly countWithChildren?: number | undefined;
 }
 
-/** Consecutive options. Only the last one may be a group. */
+/** Consecutive options, of which only the last may be a group. */
 interface Stretch<Option> {
   readonly options: readonly Option[];
   readonly group: Option | undefined;
 }
 
 /**
- * Walks options in the service's order, each group followed by its sub-options, and each option once. Throws ApiErrors,
- * and a ListError if a list shifts; `untilStable` then starts again.
+ * Walks options in the order of the service. Each group is followed by its sub-options, and each option occurs once.
+ * Throws ApiErrors, and a ListError if a list shifts; `untilStable` then starts the walk again.
  */
 export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPosition): AsyncGenerator<Step> {
   const read = sideBySide({
@@ -81,11 +81,11 @@ export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPos
   }
 }
 
-/** Consecutive top-level options, the first at position `at`, with the sub-options of the group at their end. */
+/** A stretch of top-level options that begins at position `at`, with the sub-options of the group at its end. */
 interface ReadStretch extends Stretch<OptionRecord> {
   readonly at: number;
   readonly children: readonly OptionRecord[];
-  /** How many sub-options of the group come before these. */
+  /** How many sub-options of the group come before `children`. */
   readonly inside: number;
 }
 
@@ -111,7 +111,7 @@ function sum(options: readonly OptionRecord[]): number | undefined {
   return count;
 }
 
-/** Reads the top-level options from a position on. Sub-options of a group contain no groups. */
+/** Reads the list from a position on, divided into stretches. A list of sub-options has no groups. */
 async function* stretchesFrom(api: ManagementApi, walk: Walk, from: number) {
   const { parent, totalMayChange = false } = walk;
   for await (const { at: first, options } of listPages(api, walk, { from, totalMayChange })) {
@@ -123,7 +123,7 @@ async function* stretchesFrom(api: ManagementApi, walk: Walk, from: number) {
   }
 }
 
-/** Splits options after each group. */
+/** Divides options into stretches that end after each group. */
 export function* stretches<Option>(
   options: readonly Option[],
   isGroup: (option: Option) => boolean,
@@ -137,7 +137,9 @@ export function* stretches<Option>(
   if (from < options.length) yield { options: options.slice(from), group: undefined };
 }
 
-/** Reads the sub-options of a group. If the group is gone, they are elsewhere, so its list has shifted. */
+/**
+ * Reads the sub-options of a group. If the group no longer exists, its sub-options were moved, so the list has shifted.
+ */
 async function subOptions(api: ManagementApi, list: OptionList, from: number): Promise<readonly OptionRecord[]> {
   try {
     return await readList(api, list, (option) => option, from);

@@ -4,14 +4,14 @@ import { LIMITS } from "../spec/limits.ts";
 import type { OptionPage, OptionRecord } from "../spec/records.ts";
 import { pagesAhead } from "./side-by-side.ts";
 
-/** One list of options: the top-level options of a targeting, or the sub-options of `parent`. */
+/** A list of options: the top-level options of a targeting, or the sub-options of `parent`. */
 export interface OptionList {
   readonly targetingId: string;
   readonly parent?: string | undefined;
   readonly signal?: AbortSignal;
 }
 
-/** One page of a walk: options that were on no earlier page, the first at position `at` of the list. */
+/** One page of a list, without options of earlier pages. Its first option is at position `at` of the list. */
 interface WalkedPage {
   readonly at: number;
   readonly options: readonly OptionRecord[];
@@ -20,21 +20,21 @@ interface WalkedPage {
 
 interface WalkOptions {
   readonly from?: number;
-  /** Whether the total that the service reports may change during the walk. */
+  /** Whether the total that the service reports may change meanwhile. */
   readonly totalMayChange?: boolean;
-  /** Whether the list may shift, because missing options do not matter. Pages then need not overlap. */
+  /** Whether options may be missed because the list shifts. The pages then do not overlap. */
   readonly mayShift?: boolean;
 }
 
 const LIMIT = LIMITS.listLimit.value;
-/** How often a list that shifts is walked at most. */
+/** The maximum number of attempts to walk a list that shifts. */
 const MAX_WALKS = 4;
 
 /**
- * Walks a list page by page (management-api 8.1). Unless the list may shift, each page begins with the last option of
- * the page before, which detects options that another writer removes or inserts, whatever the order of the reads. With
- * a total, further pages are read concurrently. Throws the ApiError of a page, and a ListError if pages repeat or the
- * list shifted.
+ * Reads a list page by page (management-api 8.1). Each page begins with the last option of the previous page. This
+ * shows whether another writer has inserted or removed options meanwhile. With `mayShift`, pages do not overlap. If the
+ * service reports a total, the next pages are read at the same time. Throws the ApiError of a failed page, and a
+ * ListError if pages repeat or the list has shifted.
  */
 export async function* listPages(
   api: ManagementApi,
@@ -75,15 +75,15 @@ export async function* listPages(
   }
 }
 
-/** Returns whether a page that ends at `end` is the last, by the total, or because it is not full. */
+/** Returns whether a page is the last one. It is if it reaches the total; without a total, if it is not full. */
 export function isLastPage({ items, total }: OptionPage, end: number, limit: number): boolean {
   return items.length === 0 || (total === undefined ? items.length < limit : end >= total);
 }
 
 /**
- * Does work that walks lists, and repeats it if a list shifted, so that no conclusion rests on a missed option. In the
- * last try only the order of the options is checked. Throws the errors of the work: a ListError if a list shifted each
- * time.
+ * Repeats `work` if a list has shifted meanwhile, so that no option is missed. In the last attempt, the total may
+ * change; only the order of the options is checked. Throws the errors of the work, and a ListError if a list has
+ * shifted in every attempt.
  */
 export async function untilStable<T>(work: (walk: Pick<WalkOptions, "totalMayChange">) => Promise<T>): Promise<T> {
   for (let walks = 1; ; walks += 1) {
@@ -97,8 +97,8 @@ export async function untilStable<T>(work: (walk: Pick<WalkOptions, "totalMayCha
 }
 
 /**
- * Reads one list from a position on. `pick` selects what is retained of each option. Throws the ApiError of a page, and
- * a ListError if each walk failed.
+ * Reads one list from a position on. `pick` returns what to keep of each option. Throws the ApiError of a failed page,
+ * and a ListError if the list shifts in every attempt.
  */
 export function readList<T>(
   api: ManagementApi,

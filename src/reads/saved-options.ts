@@ -14,7 +14,7 @@ import { MANY_UNREAD, sideBySide } from "./side-by-side.ts";
 export interface PlacedOption {
   readonly option: OptionRecord;
   readonly groupName?: string | undefined;
-  /** Its Context IDs, if they were just read. */
+  /** The Context IDs, if they were just read. */
   readonly contexts?: readonly string[] | undefined;
 }
 
@@ -27,7 +27,7 @@ interface SavedOption {
   readonly parentName?: string;
 }
 
-/** Reads every option of a targeting, each group followed by its sub-options. Throws ApiErrors. */
+/** Reads every option of a targeting. Each group is followed by its sub-options. Throws ApiErrors. */
 export async function* placedOptions(
   api: ManagementApi,
   targetingId: string,
@@ -47,8 +47,8 @@ export interface ReadOption extends PlacedOption {
 }
 
 /**
- * Adds Context IDs to options, with a request for each option that has some, unless `kept` contains them. Omits options
- * that are gone. Calls `onRead` with each, in any order.
+ * Adds their Context IDs to options. Those of an option are read with its own request, unless it has none or they are
+ * stored. Omits options that no longer exist. Calls `onRead` for each option, in any order.
  */
 export async function* withContexts(
   api: ManagementApi,
@@ -96,7 +96,7 @@ export async function* withContexts(
   for await (const { value } of rows) if (value !== undefined) yield value;
 }
 
-/** Converts an option to a row of a file. A sub-option names its group, or refers to its ID if the name is unknown. */
+/** Converts an option to a row of a file. A sub-option has the name of its group, or the ID if the name is unknown. */
 export function savedOption({ option, groupName }: PlacedOption, contexts: readonly string[] | undefined): SavedOption {
   const { name, type, exposeChildren, parent } = option;
   if (groupName === undefined && typeof parent === "string") {
@@ -111,7 +111,7 @@ export function savedOption({ option, groupName }: PlacedOption, contexts: reado
   };
 }
 
-/** Writes options as a file that every tool with option input can read. */
+/** Returns the content of a file with options. Every tool that takes options from a file can read it. */
 export function optionLines(options: AsyncIterable<ReadOption>, form: SavedForm): AsyncIterable<string | Uint8Array> {
   if (form.format === "ndjson") return inPieces(jsonLines(options));
   return inPieces(writtenSheet({ name: "Options", above: 0, rows: optionRows(options, form) }, form));
@@ -131,7 +131,7 @@ async function* optionRows(options: AsyncIterable<ReadOption>, form: SheetFormat
 function sheetOption({ option, groupName, contexts }: ReadOption): SheetOption {
   const { _id, name, type, parent, exposeChildren } = option;
   const isGroup = type === "collection";
-  // A sub-option whose group was not read stays in its group.
+  // The name of this group is unknown. An empty cell means that the sub-option stays in its group.
   const group = groupName ?? (typeof parent === "string" ? "" : undefined);
   return {
     _id,
@@ -143,7 +143,7 @@ function sheetOption({ option, groupName, contexts }: ReadOption): SheetOption {
   };
 }
 
-/** Writes the Context IDs of one option, as a `set`, to a file for tools; in a sheet, one row for each ID. */
+/** Returns the content of a file that sets the Context IDs of one option. A sheet has one row for each Context ID. */
 export function contextLines(
   option: Pick<OptionRecord, "_id" | "name">,
   contexts: readonly string[],
@@ -161,7 +161,9 @@ export function contextLines(
   return inPieces(writtenSheet({ name: "Context IDs", above: 0, rows: rows() }, form));
 }
 
-/** Returns whether each Context ID can have its own row. IDs that read as "none", or with decomposed Hangul, cannot. */
+/**
+ * Returns whether each Context ID can have its own row. An ID that reads as "none", or with decomposed Hangul, cannot.
+ */
 function isOneARow(contexts: readonly string[]): boolean {
   return contexts.length > 0 && !contexts.some((id) => id === NONE || /[\u1100-\u11ff]/.test(id));
 }

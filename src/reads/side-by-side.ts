@@ -2,27 +2,28 @@ import { setMaxListeners } from "node:events";
 
 const READS_AT_A_TIME = 16;
 
-/** How many results may wait for an earlier one, per concurrent read, to limit memory. */
+/** How many results may wait for an earlier result, for each concurrent read. This limits the memory. */
 const RESULTS_AHEAD = 2;
 
-/** Enough for all reads to run even if only one option in some hundreds needs one. */
+/** A value for `unreadAhead` that keeps all reads busy, even if only one of some hundred items needs a read. */
 export const MANY_UNREAD = 10_000;
 
 interface SideBySide<From, To> {
-  /** The items to read. `signal` is aborted when no more items are needed. */
+  /** Returns the items. `signal` is aborted when no more items are needed. */
   readonly source: (signal: AbortSignal) => Iterable<From> | AsyncIterable<From>;
   /**
-   * Reads one item; undefined if it has no result. Without a read, returns the value directly or calls `withoutRead`.
+   * Reads one item. Returns undefined if it has no result. If it needs no read, returns the value directly, or calls
+   * `withoutRead`.
    */
   readonly map: (from: From, signal: AbortSignal, withoutRead: () => void) => To | undefined | Promise<To | undefined>;
-  /** How many more results without a read may wait for an earlier one; none if absent. */
+  /** How many further results without a read may wait for an earlier result. Default: none. */
   readonly unreadAhead?: number | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** The current limit of concurrent reads. */
+  /** `width` is the current limit of concurrent reads. */
   readonly pace?: { readonly width: number } | undefined;
 }
 
-/** A value, and its item. Of several consecutive items without a value, only the last may be returned. */
+/** An item and its result. Of consecutive items without a result, only the last may be returned. */
 export interface Fetched<From, To> {
   readonly from: From;
   readonly value: To | undefined;
@@ -36,13 +37,13 @@ interface Slot<From, To> extends Fetched<From, To> {
 }
 
 /**
- * Reads a limited number of items ahead, and yields the results in order. Aborts the reads when the caller stops.
- * Throws the error of a read after the results before it.
+ * Reads a limited number of items at the same time, and returns the results in order. Aborts the reads when the caller
+ * stops. If a read fails, its error is thrown after the results before it.
  */
 export async function* sideBySide<From, To>(job: SideBySide<From, To>): AsyncGenerator<Fetched<From, To>, void> {
   const stop = new AbortController();
   const signal = job.signal === undefined ? stop.signal : AbortSignal.any([job.signal, stop.signal]);
-  // Many concurrent reads listen to this signal; this is not a leak.
+  // Many concurrent reads listen to this signal, so Node must not warn of a leak.
   setMaxListeners(0, signal);
   const reading = new Reading(job, signal);
   try {
@@ -85,7 +86,7 @@ class Reading<From, To> {
     this.#source = Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
   }
 
-  /** Takes the next item of the source if there is room. */
+  /** Takes the next item of the source, if another item may be read. */
   pull(): void {
     const width = this.#job.pace?.width ?? READS_AT_A_TIME;
     const most = width * RESULTS_AHEAD;
@@ -104,13 +105,13 @@ class Reading<From, To> {
     return this.#isPulling || this.slots.length > 0;
   }
 
-  /** Resolves once a read has ended or the source has yielded an item since the last call. */
+  /** Resolves once a read has ended or the source has returned an item, since the last call. */
   async changed(): Promise<void> {
     await this.#change;
     this.#renew();
   }
 
-  /** Ends the source. Ignores its later errors. */
+  /** Stops the source. Its errors are ignored from here on. */
   end(): void {
     if (this.#isOver) return;
     Promise.resolve(this.#source.return?.()).catch(() => undefined);
@@ -175,14 +176,14 @@ class Reading<From, To> {
   }
 }
 
-/** Reads pages ahead that are probably needed next. */
+/** Reads the pages that are expected to be needed next, before they are needed. */
 export function pagesAhead<Page>(
   read: (offset: number, signal: AbortSignal) => Promise<Page>,
   about: Pick<SideBySide<number, Page>, "signal" | "pace">,
 ) {
   const { signal = new AbortController().signal } = about;
   let ahead: AsyncGenerator<Fetched<number, Page>, void> | undefined;
-  /** Aborts the reads in progress. */
+  /** Aborts the reads of pages that were not needed yet. */
   const stop = async (): Promise<void> => {
     const before = ahead;
     ahead = undefined;
@@ -190,7 +191,7 @@ export function pagesAhead<Page>(
   };
   return {
     stop,
-    /** Returns the page that begins at `offset`: one that is being read, or a new read. */
+    /** Returns the page that begins at `offset`. If it is not among the expected pages, reads it now. */
     async at(offset: number): Promise<Page> {
       const next = await ahead?.next();
       if (next !== undefined && next.done !== true && next.value.from === offset && next.value.value !== undefined)
@@ -198,7 +199,7 @@ export function pagesAhead<Page>(
       await stop();
       return read(offset, signal);
     },
-    /** Announces that pages from `offset` to `end`, `step` apart, will be needed one after another. */
+    /** Announces which pages will be needed: those that begin at `offset`, then every `step`, before `end`. */
     expect(offset: number, step: number, end: number): void {
       if (ahead !== undefined || step <= 0) return;
       const offsets = function* () {

@@ -15,14 +15,17 @@ import type { ContentsStore } from "../runs/backend.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import type { ListAsked, OptionAsked, OptionSummary, SaveCall, Saved } from "./save-state.ts";
 
+/** How many options with the most Context IDs the answer lists. */
 const LARGEST = 5;
 
-/** Exports what a call requests. Throws ApiErrors, and a FileError if a file may not be written. */
+/**
+ * Reads what a call requests and saves it to a file. Throws ApiErrors, and a FileError if a file may not be written.
+ */
 export function saveAsked({ tool, input }: SaveCall, world: SavingWorld): Promise<Saved> {
   return tool === "list_options" ? saveOptions(input, world) : saveContexts(input, world);
 }
 
-/** Saves all Context IDs of an option to a file that `update_contexts` can read. */
+/** Saves the Context IDs of an option to a file that `update_contexts` can read. */
 async function saveContexts(
   { optionId, saveTo, folders, delimiter }: OptionAsked,
   { api, signal }: SavingWorld,
@@ -35,9 +38,9 @@ async function saveContexts(
 }
 
 /**
- * Saves options, including sub-options, with their Context IDs, as rows or as a desired state, and summarizes the file.
- * A whole targeting gets its base beside the file. Context IDs that were read before are not read again, unless
- * `fresh`. Throws ApiErrors, and a FileError if a file may not be written.
+ * Saves options and sub-options with their Context IDs, as rows or as a desired state. Returns a summary of the file.
+ * If the file has a whole targeting, its base is saved beside the file. Stored Context IDs are used, unless `fresh` is
+ * set. Throws ApiErrors, and a FileError if a file may not be written.
  */
 async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved> {
   const { api, signal, contents: store } = world;
@@ -53,7 +56,7 @@ async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved>
   };
   const source = { targetingId: asked.targetingId, store, fresh: asked.fresh };
   const pieces = lines(counted(withContexts(api, options, signal, source, whole?.take)));
-  // The base is computed from what was written to the file.
+  // The base comes second, because it is made from the options that were written to the file.
   await saveFiles([
     { place, pieces },
     ...(whole === undefined ? [] : [{ place: whole.base, pieces: whole.baseText() }]),
@@ -67,19 +70,19 @@ async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved>
   };
 }
 
-/** Returns whether only a part of a targeting is requested. */
+/** Returns whether a call requests only a part of a targeting. */
 export function isPart({ parent, search, contextIds, empty }: ListAsked): boolean {
   return (parent ?? search ?? contextIds ?? empty) !== undefined;
 }
 
 interface SavedForm {
   readonly place: Place;
-  /** Absent if only a part of the targeting is saved. */
+  /** Absent if only a part of the targeting is saved. A part has no base. */
   readonly whole?: WholeTargeting;
   readonly lines: (rows: AsyncIterable<ReadOption>) => AsyncIterable<string | Uint8Array>;
 }
 
-/** Returns the form of the file, by its name. Throws a FileError if the file exists. */
+/** Returns how to write the file, according to its extension. Throws a FileError if the file exists already. */
 async function formOf(asked: ListAsked, world: SavingWorld): Promise<SavedForm> {
   const { targetingId, saveTo, folders, delimiter } = asked;
   if (!asksDesired(saveTo)) {
@@ -116,7 +119,7 @@ function optionSummary({ _id, name, type, contextCount, childCount, parent }: Op
   return { _id, name, type, contextCount, childCount, ...(typeof parent === "string" && { parent }) };
 }
 
-/** Returns the options with the names of their groups, which files contain instead of IDs. */
+/** Reads the requested options, with the names of their groups. Files contain these names instead of group IDs. */
 async function placed(
   asked: ListAsked,
   { api, contents: store, signal }: SavingWorld,
@@ -136,7 +139,7 @@ async function placed(
   return steps.map(({ option, groupName = group }) => (groupName === undefined ? { option } : { option, groupName }));
 }
 
-/** Returns whether the name of a file means a desired state, which contains a whole targeting. */
+/** Returns whether the extension of a file means a desired state. Such a file always has a whole targeting. */
 export function asksDesired(saveTo: string): boolean {
   return /\.(?:ya?ml|json)$/i.test(saveTo);
 }
@@ -148,21 +151,21 @@ interface SavingWorld {
   readonly signal: AbortSignal;
 }
 
-/** A whole targeting while it is saved, as a desired state or in rows, with its base beside the file. */
+/** Collects a whole targeting while its rows are read and written, to make its desired state and its base. */
 interface WholeTargeting {
   /** Adds an option whose Context IDs were read. */
   readonly take: (option: OptionRecord, contexts: readonly string[]) => void;
-  /** Receives all options in order, each group before its sub-options, before the first is added. */
+  /** Sets the order of the options: each group is followed by its sub-options. Call it before the first `take`. */
   readonly expect: (options: readonly PlacedOption[]) => void;
-  /** The desired state, once all rows were read. Throws a FileError if the form cannot contain so many options. */
+  /** Reads all rows, and returns the desired state in pieces. Throws a FileError if the format allows fewer options. */
   readonly desired: (rows: AsyncIterable<unknown>) => AsyncGenerator<string>;
   readonly base: Place;
   readonly baseText: () => AsyncGenerator<string>;
 }
 
 /**
- * Prepares the export of a whole targeting to a file. Throws an ApiError if the targeting cannot be read, and a
- * FileError if there is a base already.
+ * Prepares saving a whole targeting to a file. Throws an ApiError if the targeting cannot be read, and a FileError if a
+ * base exists already.
  */
 async function wholeTargeting(
   targetingId: string,
@@ -171,7 +174,7 @@ async function wholeTargeting(
   { api, clock, signal }: SavingWorld,
 ): Promise<WholeTargeting> {
   const base = await findFreePlace(basePathOf(path), folders);
-  // Rows are written as they are read, so only a desired state is kept in memory as a whole.
+  // Only a desired state has to be in memory as a whole. Rows are written while they are read.
   const isHeld = asksDesired(path);
   const { _id, name } = await api.getTargeting(targetingId, { signal });
   const targeting = { _id, name };

@@ -14,17 +14,17 @@ type SaveRun = Run<SaveCall, SaveState>;
 
 type OnError = (thrown: unknown) => void;
 
-/** Returns whether a run is an export. */
+/** Returns whether a run saves something to a file. */
 export function isSaveRun(run: Run): run is SaveRun {
   return run.kind === SAVE_FORM.name;
 }
 
-/** Like `isSaveRun`, for a run of which only the header is known. */
+/** Like `isSaveRun`, for a run whose state has not been read. */
 export function isOfSaves(run: ExecutableRun): run is Pick<SaveRun, "kind" | "header"> {
   return run.kind === SAVE_FORM.name;
 }
 
-/** Exports what is read to files, in one run for each call. A resumed run reads everything again. */
+/** Runs that read something and save it to a file, one run for each call. A resumed run reads everything again. */
 export class SaveRuns {
   readonly runs: KindRuns<SaveCall, SaveEntry, SaveState, OnError>;
 
@@ -32,7 +32,7 @@ export class SaveRuns {
     this.runs = new KindRuns(saveKind(context), context);
   }
 
-  /** Starts a run and executes it in the background. `onError` receives the error that ended it, if any. */
+  /** Starts a run in the background. If an error ends the run, `onError` receives the error. */
   start(
     call: SaveCall,
     { caller, requested }: { readonly caller: string; readonly requested?: Requested | undefined },
@@ -44,7 +44,7 @@ export class SaveRuns {
   }
 }
 
-/** The SHA-256 of an empty content. */
+/** The SHA-256 digest of no bytes, in hexadecimal digits. */
 const NOTHING_DIGEST = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 async function* none(): AsyncGenerator<never> {}
@@ -60,7 +60,7 @@ function saveKind(world: RunsContext & SaveWorld): RunKind<SaveCall, SaveEntry, 
       const state = new SaveState();
       for await (const entry of entries) state.apply(entry);
       if (state.objects.length > 0) return { state };
-      // The process died while starting it: nothing was read yet.
+      // The process ended while it was starting the run, so nothing was read yet.
       const begin = { t: "begin", saveTo: call.input.saveTo, at: createdAt } as const;
       state.apply(begin);
       return { state, first: [begin] };
@@ -76,7 +76,7 @@ function saveKind(world: RunsContext & SaveWorld): RunKind<SaveCall, SaveEntry, 
   };
 }
 
-/** Reads and saves, and records the result in the journal. */
+/** Reads, saves the file, and records the result in the journal. */
 async function save(
   run: RunExecution<SaveCall, SaveEntry, SaveState>,
   { api, contents, clock }: RunsContext & SaveWorld,
@@ -85,7 +85,7 @@ async function save(
   await run.flush();
   await run.markStarted();
   try {
-    // Loaded late: a server that saves nothing does not need it.
+    // Loaded late, because many processes never save a file.
     const { saveAsked } = await import("./save-options.ts");
     const world = { api: api.forCall?.() ?? api, contents, clock, signal: run.signal };
     run.record({ t: "saved", saved: await saveAsked(run.header.call, world), at: clock.now() });

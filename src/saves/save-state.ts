@@ -16,10 +16,10 @@ const text = z.string().optional();
 const count = z.number();
 const some = count.exactOptional();
 
-/** The path to save to, and the folders that the caller may use. */
+/** The path of the file, the folders that the caller may use, and the separator of the cells. */
 const place = { saveTo: z.string(), folders: z.array(z.string()), delimiter: text };
 
-/** Which options of a targeting are saved. */
+/** Which options of a targeting to save. */
 const listAsked = z.object({
   targetingId: z.string(),
   parent: text,
@@ -31,18 +31,18 @@ const listAsked = z.object({
 });
 export type ListAsked = Fixed<z.infer<typeof listAsked>>;
 
-/** The option whose Context IDs are saved. */
+/** The option whose Context IDs to save. */
 const optionAsked = z.object({ optionId: z.string(), targetingId: text, ...place });
 export type OptionAsked = Fixed<z.infer<typeof optionAsked>>;
 
-/** A read whose answer is written to a file, with everything that is needed to do this without its caller. */
+/** A read whose result is saved to a file. The call has everything that is needed to finish it without its caller. */
 const saveCall = z.discriminatedUnion("tool", [
   z.object({ tool: z.literal("list_options"), input: listAsked }),
   z.object({ tool: z.literal("get_option"), input: optionAsked }),
 ]);
 export type SaveCall = Fixed<z.infer<typeof saveCall>>;
 
-/** An option as shown in an answer about a file. */
+/** An option, as an answer shows it. */
 const optionSummary = z.object({
   _id: z.string(),
   name: z.string(),
@@ -53,11 +53,11 @@ const optionSummary = z.object({
 });
 export type OptionSummary = Fixed<z.infer<typeof optionSummary>>;
 
-/** What was saved: the path, and a summary of the content. */
+/** The saved file: its path, and a summary of its content. */
 const saved = z.object({
   savedTo: z.string(),
   base: z.string().exactOptional(),
-  /** All but the first two are present for lists only. */
+  /** `groups`, `subOptions` and `withoutContexts` are absent if one option was saved. */
   counts: z.object({ options: count, contextIds: count, groups: some, subOptions: some, withoutContexts: some }),
   /** The options with the most Context IDs. */
   largest: z.array(optionSummary).exactOptional(),
@@ -67,7 +67,7 @@ const saved = z.object({
 });
 export type Saved = Fixed<z.infer<typeof saved>>;
 
-/** A line in the journal of an export. Applying all lines in order reproduces the state of the run. */
+/** One line of the journal of such a run. Applying all lines in order gives the state of the run. */
 const saveEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("begin"), saveTo: z.string(), at }),
   z.object({ t: z.literal("saved"), saved, at }),
@@ -76,7 +76,7 @@ const saveEntry = z.discriminatedUnion("t", [
 ]);
 export type SaveEntry = Fixed<z.infer<typeof saveEntry>>;
 
-/** How exports are stored. */
+/** The format in which these runs are stored. */
 export const SAVE_FORM: RunForm<SaveCall, SaveEntry> = {
   name: "saves",
   tools: ["list_options", "get_option"],
@@ -87,7 +87,7 @@ export const SAVE_FORM: RunForm<SaveCall, SaveEntry> = {
 
 const NOTHING = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };
 
-/** The state of an export. Its only object is the file. */
+/** The state of a run that saves a file. Its only object is the file. */
 export class SaveState implements RunView<SaveEntry> {
   readonly objects: ReportedObject[] = [];
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
