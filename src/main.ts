@@ -32,8 +32,8 @@ const FRESH = { flag: "fresh", toggle: true, meaning: "reads everything again" }
 
 const SHEET = [
   { flag: "sheet", meaning: "sheet of a workbook" },
-  { flag: "columns", meaning: 'headings: {"name":"Title"}' },
-  { flag: "encoding", meaning: "of a text file" },
+  { flag: "columns", meaning: 'heading of each field: {"name":"Title"}' },
+  { flag: "encoding", meaning: "encoding of a text file" },
 ];
 const SHEET_USAGE = "[--sheet S] [--columns JSON] [--encoding E]";
 
@@ -56,9 +56,9 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   http: {
     usage: "http [--host 127.0.0.1] [--port 3000] [--no-migrate]",
-    meaning: "serves MCP over Streamable HTTP at /mcp, and /healthz and /readyz",
+    meaning: "serves MCP over Streamable HTTP at /mcp, with health checks at /healthz and /readyz",
     options: [
-      { flag: "host", meaning: "address to listen on; any but loopback needs authentication" },
+      { flag: "host", meaning: "address to listen on; all but loopback need authentication" },
       PORT,
       NO_MIGRATE,
     ],
@@ -66,9 +66,9 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   worker: {
     usage: "worker [--host 127.0.0.1] [--port N] [--no-migrate]",
-    meaning: "executes runs of the store TARGETING_MCP_STORE, and serves no calls",
+    meaning: "executes runs of the shared store, without serving calls",
     options: [
-      { flag: "host", meaning: "the address to answer probes on" },
+      { flag: "host", meaning: "address for health checks" },
       { flag: "port", meaning: "port for /healthz, /readyz and /metrics; 0: a free one" },
       NO_MIGRATE,
     ],
@@ -77,7 +77,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   migrate: {
     usage: "migrate",
-    meaning: "updates the tables of the store TARGETING_MCP_STORE",
+    meaning: "updates the tables of the shared store",
     options: [],
     wrongUsage: 1,
     run: async (line) => (await import("./runtime/store.ts")).runMigrate(line),
@@ -130,7 +130,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     options: [
       { flag: "to", meaning: "the file to write" },
       DELIMITER,
-      { flag: "base-only", toggle: true, meaning: "renews only the base of the file" },
+      { flag: "base-only", toggle: true, meaning: "updates only the base of the file" },
       { flag: "force", toggle: true, meaning: "replaces files without asking" },
       FRESH,
     ],
@@ -145,10 +145,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       PRUNE,
       BY_NAME,
       FRESH,
-      { flag: "base", meaning: "base file; default: the one in the folder of the file" },
+      { flag: "base", meaning: "base file; default: the one next to the file" },
       JSON_FLAG,
       { flag: "markdown", toggle: true, meaning: "prints Markdown" },
-      { flag: "out", meaning: "file for the whole plan" },
+      { flag: "out", meaning: "file to which the plan is saved" },
       ...SHEET,
     ],
     ...ONE_WORD_IN_CI,
@@ -178,7 +178,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   drift: {
     usage: `drift FILE [--targeting T] [--fresh] ${SHEET_USAGE}`,
-    meaning: "shows what differs from the file's base, or from the file; exit codes as plan",
+    meaning: "shows what differs from the file's base, or from the file; same exit codes as plan",
     options: [TARGETING, FRESH, ...SHEET],
     ...ONE_WORD_IN_CI,
     run: async (line) => (await import("./commands/plan.ts")).runDrift(line),
@@ -186,7 +186,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   runs: {
     usage: "runs [RUN] [--json] [--to FILE]",
     meaning: "shows the recent runs of this caller, or one of them",
-    options: [JSON_FLAG, { flag: "to", meaning: "file for its sheet with results" }, DELIMITER],
+    options: [JSON_FLAG, { flag: "to", meaning: "file for the run's sheet with results" }, DELIMITER],
     ...ONE_WORD_IN_CI,
     run: async (line) => (await import("./commands/runs.ts")).runRuns(line),
   },

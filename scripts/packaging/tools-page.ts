@@ -12,7 +12,7 @@ const EFFECTS = {
   adds: "adds to an API",
   changes: "changes or deletes in an API",
   local: "changes only what this server stores",
-  tests: "changes a sandbox; an API only where the call says so",
+  tests: "changes a sandbox; changes an API only if the call requests it",
 } as const satisfies Record<Effect, string>;
 
 const TOOLSETS = { targeting: "`targeting`", events: "`events`", either: "either" } as const;
@@ -22,7 +22,7 @@ export function toolsPage(): string {
   return [
     "# Tools",
     "Generated from the code by `npm run docs`. Unknown arguments are an error that lists the valid ones; an array or object " +
-      "that arrives as a JSON text is read as what it holds.",
+      "that arrives as JSON text is parsed.",
     toolsTable(),
     ...catalogue(TOOLS).map(chapter),
     "",
@@ -34,7 +34,7 @@ function toolsTable(): string {
     ["tool", "does", "toolset", "effect"],
     TOOLS.map(({ name, title, toolset, effect, needsSandbox }) => [
       `\`${name}\``,
-      title + (needsSandbox === true ? " (where a sandbox is configured)" : ""),
+      title + (needsSandbox === true ? " (only if a sandbox is configured)" : ""),
       TOOLSETS[toolset],
       EFFECTS[effect],
     ]),

@@ -30,7 +30,7 @@ export const SETTINGS = {
     "TARGETING_MCP_MODE",
     oneOf("auto", "live", "sandbox"),
     "auto",
-    "live: the real APIs, or no start; sandbox: no real address; auto: sandbox only when neither API is set",
+    "live: only the real APIs; sandbox: never the real APIs; auto: the sandbox only if neither API is set",
   ),
   sandboxPort: setting(
     "TARGETING_MCP_SANDBOX_PORT",
@@ -65,20 +65,20 @@ export const SETTINGS = {
     "TARGETING_MCP_CONFIRM",
     oneOf("ask", "strict", "off"),
     undefined,
-    "approval of deletions. ask: ask a person; strict: refuse if nobody can be asked; off: none",
+    "approval of deletions. ask: ask a person; strict: refuse if no person can be asked; off: no approval",
     "ask over stdio, strict over HTTP",
   ),
   page: setting(
     "TARGETING_MCP_PAGE",
     oneOf("auto", "on", "off"),
     "auto",
-    "web page where a person decides. auto: if a browser can be reached; on: always; off: never",
+    "web page for approvals. auto: if a browser can be opened; on: always; off: never",
   ),
   trustViews: setting(
     "TARGETING_MCP_TRUST_VIEWS",
     toggle,
     false,
-    "with strict: an approval in a view of the host counts",
+    "with strict: whether an approval in a view of the host counts",
     "off",
   ),
   allowedTargetings: setting(
@@ -104,7 +104,7 @@ export const SETTINGS = {
     "TARGETING_MCP_ALLOWED_DIRS",
     folders,
     [],
-    "folders for the files of the arguments file and saveTo",
+    "folders that the arguments file and saveTo may use",
     "none",
   ),
   maxLineMb: setting(
@@ -137,7 +137,7 @@ export const SETTINGS = {
     "TARGETING_MCP_WAIT_MS",
     wholeNumber(0, 3_600_000),
     45_000,
-    "milliseconds after which a call answers, done or not",
+    "milliseconds after which a call answers, even if its work continues",
   ),
   readConcurrency: setting(
     "TARGETING_MCP_READ_CONCURRENCY",
@@ -175,7 +175,7 @@ export const SETTINGS = {
     "TARGETING_MCP_STORE_CONNECTIONS",
     wholeNumber(2, 1000),
     10,
-    "maximum number of connections from a process to the store",
+    "maximum number of connections from each process to the store",
   ),
   drive: setting(
     "TARGETING_MCP_DRIVE",

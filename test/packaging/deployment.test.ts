@@ -80,7 +80,7 @@ test("the settings of compose.yaml are settings, and its commands are taken", as
     const { code, told } = await ended(command, {});
     expect({ code, told }).toMatchObject({
       code: 1,
-      told: expect.stringContaining(`${name} needs TARGETING_MCP_STORE`),
+      told: expect.stringContaining(`${name} requires TARGETING_MCP_STORE`),
     });
   }
   expect(services.one.command).toEqual(services.two.command);

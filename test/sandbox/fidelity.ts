@@ -7,11 +7,11 @@ const HERE = new URL("./", import.meta.url);
 /** Where the table lies. */
 export const FIDELITY_DOC = fileURLToPath(new URL("../../docs/reference/sandbox-rules.md", HERE));
 
-const INTRODUCTION = `# What the sandbox keeps to, rule by rule
+const INTRODUCTION = `# The rules of the sandbox, each with its test
 
-Made by \`npx tsx scripts/sandbox-fidelity.ts\` from the list of rules and the tests that hold them; do not edit.
-A rule without a test fails the build. _documented_: the API documents say so. _assumed_: they are silent, and this is
-what we take for likely. Sections are those of the management API document, or of the event document where it says so.
+Generated from the list of rules and their tests by \`npx tsx scripts/sandbox-fidelity.ts\`; do not edit.
+A rule without a test fails the build. _documented_: the API documents state the rule. _assumed_: they do not state it,
+and this is the most likely behaviour. Sections are those of the management API document; "event" means the event API.
 `;
 
 /** The tests that hold rules: the file of each, by the rule's name. Throws when a rule is held twice. */

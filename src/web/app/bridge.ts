@@ -9,7 +9,6 @@ interface HostParams {
   readonly _meta?: Readonly<Record<string, unknown>>;
 }
 
-/** The result of a tool. */
 export type ToolResult = HostParams;
 
 interface Message {

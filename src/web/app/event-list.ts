@@ -25,7 +25,7 @@ export const wanted = signal<Wanted>(ALL);
  * if the list is live.
  */
 const held = signal<{ readonly rows: readonly EventRow[]; readonly from: number } | undefined>(undefined);
-/** Whether the person has paused the list. */
+/** The events that match the filter. */
 export const isPaused = signal(false);
 /** The events that the server found for the filter. */
 const found = signal<EventList>({ events: [], older: false });
