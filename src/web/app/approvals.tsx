@@ -188,10 +188,9 @@ export function Decision({ run, now }: Decided) {
 }
 
 /** Returns the note that the person must check which campaigns use the objects to delete. */
-function campaignsNote({ count, what }: NonNullable<Waiting["magnitude"]>): string {
+function campaignsNote({ what }: NonNullable<Waiting["magnitude"]>): string {
   const [, noun = "options"] = /^[\d,]+ (\w+)$/.exec(what) ?? [];
-  const these = `${count === 1 ? "this" : "these"} ${noun}`;
-  return `The API does not say which campaigns use ${these}: check in the console before you approve.`;
+  return `The API does not say which campaigns use the ${noun} to be deleted: check in the console before you approve.`;
 }
 
 /** Shows the outcome of a run that was decided, with the undo button. */

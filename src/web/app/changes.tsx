@@ -59,7 +59,11 @@ export function Changes({ runId, version, title, isRunning, isWaiting, deletes, 
             choose={narrows(kind, from)}
             of={[
               { name: "", title: "All", count: all },
-              ...kinds.map((one) => ({ name: one.name, title: one.title, count: counts[one.name] })),
+              ...kinds.map((one) => ({
+                name: one.name,
+                title: isWaiting ? one.act : one.title,
+                count: counts[one.name],
+              })),
             ]}
           />
         ) : (
@@ -114,9 +118,9 @@ interface ChangesProps {
 }
 
 const KINDS = [
-  { name: "deleted", title: "Deleted", ahead: "To be deleted" },
-  { name: "changed", title: "Changed", ahead: "To be changed" },
-  { name: "created", title: "New", ahead: "To be created" },
+  { name: "deleted", title: "Deleted", act: "Delete", ahead: "To be deleted" },
+  { name: "changed", title: "Changed", act: "Change", ahead: "To be changed" },
+  { name: "created", title: "New", act: "Add", ahead: "To be created" },
 ] as const;
 
 /** Returns whether the last row is shown and no filter is set. */
