@@ -256,7 +256,7 @@ function reasonOf(reason: string | undefined) {
   return reason === undefined ? {} : { reason };
 }
 
-/** Reports why events were not recorded, or perhaps not. Each reason appears once. */
+/** Reports why events were not, or may not have been, recorded. Each reason appears once. */
 export function reportFindings(
   kinds: readonly WrongKind[],
   tokens = FINDING_TOKENS,

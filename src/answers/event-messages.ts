@@ -35,7 +35,7 @@ function requestWords({ kind, ...detail }: Detail, statusCode: number | undefine
   return { message: `the service could not be reached${why}`, remedy: remedyOf({ setBy: "EVENT_API_URL", ...known }) };
 }
 
-/** The message for each reason why an event was not recorded, or perhaps not. */
+/** The message for each reason why an event was not, or may not have been, recorded. */
 export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
   EVENT_IGNORED: (detail) => ({
     message: findingWords(DROPPED, "not sent, since it would not count", detail),

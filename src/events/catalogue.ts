@@ -93,7 +93,7 @@ export interface Finding {
   readonly rule: RuleName;
   readonly section: string;
   readonly basis: RuleBasis;
-  /** `verdict`: because of this finding the event is not recorded, or perhaps not. `warning`: the event is recorded. */
+  /** `verdict`: the finding prevents, or may prevent, that the event is recorded. `warning`: it does not. */
   readonly severity: "verdict" | "warning";
   readonly message: string;
   readonly fix: string;

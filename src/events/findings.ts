@@ -7,7 +7,7 @@ import { validateEvent } from "./validate.ts";
 export interface ArrivedFinding extends Pick<Finding, "path" | "basis" | "message" | "fix"> {
   /** The name of the validator's rule, or of the sandbox's rule if the validator cannot check it. */
   readonly code: string;
-  /** Whether because of this finding the event is not recorded, or perhaps not. */
+  /** Whether this finding prevents, or may prevent, that the event is recorded. */
   readonly isDecisive: boolean;
 }
 
@@ -115,7 +115,7 @@ export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
 }
 
 /**
- * Returns why received events were not recorded, or perhaps not, with the most frequent reason first. Positions in
+ * Returns why received events were not, or may not have been, recorded. The most frequent reason comes first. Positions in
  * `items` are omitted. `message` and `fix` are those of the first event.
  */
 export function wrongKinds(arrived: readonly SandboxEvent[]): readonly WrongKind[] {

@@ -224,7 +224,7 @@ class RowReader {
   readonly #names: readonly boolean[];
   /** The positions of the columns that are read and that templates leave blank. A row without them has no option. */
   readonly #about: readonly number[];
-  /** How many cells of a row are considered. */
+  /** Cells of a row beyond this number are ignored. */
   readonly #width: number;
   /** Recognizes total rows. Undefined if the lines to skip are stored with the file. */
   readonly #totals: TotalRows | undefined;

@@ -98,7 +98,7 @@ async function doneOf(runId: string, api: ManagementApi, context: ToolContext): 
     if (!(thrown instanceof DamagedRunError && thrown.holdsRemoved)) throw thrown;
     const { header } = thrown;
     if (header !== undefined) checkProject(header, context);
-    // With the keys of another project, an existing targeting would also look as if it were gone.
+    // Keys of another project cannot read an existing targeting either. A known header means that the project is right.
     const isGone = async (_id: string): Promise<boolean> =>
       header !== undefined && (await unlessMissing(api.getTargeting(_id, { signal: context.signal }))) === undefined;
     return async () => {

@@ -46,7 +46,7 @@ export interface EventRunOfCall {
   readonly repeat?: "attached" | "resumed" | "resent";
 }
 
-/** Among how many recent runs an unfinished one of the same call is searched. */
+/** How many recent runs are searched for an unfinished run of the same call. */
 const RECENT_RUNS = 50;
 
 /** How long an equal `track_event` is not sent again if the outcome of the first is unknown, in milliseconds. */

@@ -43,7 +43,7 @@ export interface AdProduct {
   readonly newOptions: ReadonlyMap<string, RequiredAs>;
 }
 
-/** A campaign and the options that it includes or excludes. An approved one that has not ended locks them. */
+/** A campaign and the options that it includes or excludes. Until it ends, these options cannot move. If it is approved, their targetings cannot be deleted either. */
 interface Campaign {
   readonly _id: string;
   readonly approved: boolean;
