@@ -19,7 +19,7 @@ async function packageAt(folder) {
   const files = await readdir(folder);
   const file = files.find((one) => /^licen[cs]e/i.test(one));
   const text = file === undefined ? await licenseInReadme(folder, files) : await readFile(`${folder}/${file}`, "utf8");
-  if (text === undefined) throw new Error(`${name} ${version} is bundled, and nothing in it holds its license`);
+  if (text === undefined) throw new Error(`no license text was found in the bundled package ${name} ${version}`);
   return { name, version, license, text: text.trim() };
 }
 

@@ -47,22 +47,22 @@ const audited = z.looseObject({ auditReportVersion: z.literal(2), metadata: z.un
 /** Runs a command of a package from the registry. Throws if it does not exit with 0. */
 async function passes(tool: keyof typeof TOOLS, ...args: readonly string[]): Promise<void> {
   const { code, output } = await npm(["exec", "--yes", `--package=${TOOLS[tool]}`, "--", tool, ...args], root);
-  if (code !== 0) throw new Error(`${tool} found something:\n${output}`);
+  if (code !== 0) throw new Error(`${tool} found problems:\n${output}`);
 }
 
 function checkContents({ files, size }: Archive): void {
   const paths = files.map(({ path }) => path);
   const needless = paths.filter((path) => !CONTENTS.some((pattern) => pattern.test(path)));
   const missing = CONTENTS.filter((pattern) => !paths.some((path) => pattern.test(path)));
-  if (needless.length > 0) throw new Error(`the package holds files that it does not need: ${needless.join(", ")}`);
-  if (missing.length > 0) throw new Error(`the package lacks ${missing.join(", ")}`);
-  if (size > MAX_BYTES) throw new Error(`the package has ${size} bytes, more than ${MAX_BYTES}`);
+  if (needless.length > 0) throw new Error(`the package contains unnecessary files: ${needless.join(", ")}`);
+  if (missing.length > 0) throw new Error(`these required files are missing in the package: ${missing.join(", ")}`);
+  if (size > MAX_BYTES) throw new Error(`the package has ${size} bytes; at most ${MAX_BYTES} are allowed`);
 }
 
 /** Installs the package like a user does, into an empty folder. */
 async function install(tarball: string): Promise<void> {
   const { code, output } = await npm(["install", "--prefix", installed, "--no-audit", join(folder, tarball)], folder);
-  if (code !== 0) throw new Error(`it cannot be installed:\n${output}`);
+  if (code !== 0) throw new Error(`the package cannot be installed:\n${output}`);
 }
 
 /** Returns an environment without any setting of this machine. */
@@ -76,7 +76,8 @@ function environment(): Record<string, string> {
 
 async function checkHelp(): Promise<void> {
   const { code, output } = await npm(["exec", "--offline", "--", packageJson.name, "--help"], installed);
-  if (code !== 0 || !output.includes("targeting-mcp doctor")) throw new Error(`--help says:\n${output}`);
+  if (code !== 0 || !output.includes("targeting-mcp doctor"))
+    throw new Error(`--help failed, or does not mention targeting-mcp doctor:\n${output}`);
 }
 
 async function checkVersion(): Promise<string> {
@@ -99,8 +100,9 @@ async function checkStdio(): Promise<void> {
     .object({ tools: z.array(z.object({ name: z.string() })) })
     .parse(JSON.parse(await readFile("manifest.json", "utf8")));
   const names = (all: readonly { readonly name: string }[]) => all.map(({ name }) => name).join();
-  if (names(tools) !== names(manifest.tools)) throw new Error(`it lists ${names(tools)}`);
-  if (made.isError === true) throw new Error(`a call fails: ${JSON.stringify(made)}`);
+  if (names(tools) !== names(manifest.tools))
+    throw new Error(`the server lists other tools than manifest.json: ${names(tools)}`);
+  if (made.isError === true) throw new Error(`a tool call failed: ${JSON.stringify(made)}`);
 }
 
 async function checkSandbox(): Promise<void> {
@@ -110,7 +112,7 @@ async function checkSandbox(): Promise<void> {
   });
   try {
     const response = await fetch(`${await addressFrom(child)}/_sandbox`);
-    if (!response.ok) throw new Error(`the sandbox answers ${response.status}`);
+    if (!response.ok) throw new Error(`the sandbox answered with status ${response.status}`);
   } finally {
     const ended = once(child, "exit");
     child.kill();
@@ -125,7 +127,7 @@ async function addressFrom({ stdout }: ChildProcess): Promise<string> {
       if (address !== undefined) return address;
     }
   }
-  throw new Error("the sandbox says no address");
+  throw new Error("the sandbox ended without printing its address");
 }
 
 /**

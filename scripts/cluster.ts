@@ -22,7 +22,7 @@ async function started(args: readonly string[], message: string, settings: Reado
   });
   let log = "";
   const url = await new Promise<string>((resolve, reject) => {
-    child.once("exit", () => reject(new Error(`${args.join(" ")} ended:\n${log}`)));
+    child.once("exit", () => reject(new Error(`the command ${args.join(" ")} ended during its start:\n${log}`)));
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       log = (log + text).slice(-100_000);
       const lines = log.split("\n").filter((one) => one.startsWith("{") && one.endsWith("}"));

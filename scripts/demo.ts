@@ -45,7 +45,7 @@ async function freePort(): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
   await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("no port could be had");
+  if (address === null || typeof address === "string") throw new Error("the server has no port");
   return address.port;
 }
 
@@ -205,5 +205,5 @@ say(
 );
 console.log(`\n${((Date.now() - startedAt) / 1000).toFixed(1)} seconds`);
 for (const line of wrong) console.error(`WRONG: ${line}`);
-if (wrong.length === 0) console.log("Every figure is what it should be.");
+if (wrong.length === 0) console.log("All figures are as expected.");
 process.exitCode = wrong.length === 0 ? 0 : 1;

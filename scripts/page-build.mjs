@@ -42,15 +42,17 @@ export async function buildPage(folder) {
   checkSize("page", page);
   checkSize("view", [view.join("")]);
   // In a single document either tag would end the element that contains it.
-  if (view.slice(1).some((file) => /<\/(?:script|style)/i.test(file))) throw new Error("the view holds an end tag");
+  if (view.slice(1).some((file) => /<\/(?:script|style)/i.test(file)))
+    throw new Error("the view contains </script> or </style>, which would end its own element");
   const { outputFiles } = await build({ entryPoints: [`${APP}/bridge.ts`], ...COMMON, write: false });
   const bytes = outputFiles.reduce((sum, { contents }) => sum + contents.length, 0);
-  if (bytes > MAX_BRIDGE_BYTES) throw new Error(`the bridge has ${bytes} bytes, more than ${MAX_BRIDGE_BYTES}`);
+  if (bytes > MAX_BRIDGE_BYTES)
+    throw new Error(`the code for hosts has ${bytes} bytes; at most ${MAX_BRIDGE_BYTES} are allowed`);
   return metafile;
 }
 
 function checkSize(name, parts) {
   const bytes = parts.reduce((sum, part) => sum + gzipSync(part, { level: 9 }).length, 0);
   const most = MAX_BYTES[name];
-  if (bytes > most) throw new Error(`the ${name} has ${bytes} bytes (gzip -9), more than ${most}`);
+  if (bytes > most) throw new Error(`the ${name} has ${bytes} bytes (gzip -9); at most ${most} are allowed`);
 }

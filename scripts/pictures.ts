@@ -135,7 +135,7 @@ async function plannedOver(url: string, folder: string): Promise<{ readonly link
       };
     await delay(50);
   }
-  throw new Error(`the server opened no page: ${JSON.stringify(await asking)}`);
+  throw new Error(`the server did not open the page; its answer: ${JSON.stringify(await asking)}`);
 }
 
 /** Returns the ID of the sample targeting whose options are groups. */

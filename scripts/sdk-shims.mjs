@@ -4,7 +4,7 @@ import process from "node:process";
 
 export class DefaultJsonSchemaValidator {
   getValidator() {
-    throw new Error("this bundle holds no JSON Schema validator");
+    throw new Error("this bundle contains no JSON Schema validator");
   }
 }
 

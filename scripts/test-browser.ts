@@ -67,7 +67,7 @@ async function servePages(eventUrl: string): Promise<{ readonly server: Server; 
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
-  if (typeof address !== "object" || address === null) throw new Error("the pages are served on no port");
+  if (typeof address !== "object" || address === null) throw new Error("the server of the pages has no port");
   return { server, url: `http://127.0.0.1:${address.port}` };
 }
 
@@ -99,9 +99,10 @@ try {
       .events()
       .slice(before)
       .map((event) => `${event.eventName} ${event.verdict}`);
-    if (seen.join() !== `view_item ${verdict},purchase ${verdict}`) throw new Error(`the sandbox saw ${seen.join()}`);
+    if (seen.join() !== `view_item ${verdict},purchase ${verdict}`)
+      throw new Error(`the sandbox received unexpected events: ${seen.join()}`);
   }
-  console.log("the emitted Playwright test tells right events from wrong ones");
+  console.log("the generated Playwright test passes with correct events and fails with wrong ones");
 } finally {
   server.close();
   server.closeAllConnections();

@@ -42,10 +42,11 @@ export async function codexServers(
       if (id !== 2) continue;
       const server = status.parse(message).result.data.find((one) => one.name === name);
       const count = Object.keys(server?.tools ?? {}).length;
-      if (!server?.serverInfo || count === 0) throw new Error(`Codex says of it: ${line.slice(0, 500)}`);
+      if (!server?.serverInfo || count === 0)
+        throw new Error(`Codex could not start the server: ${line.slice(0, 500)}`);
       return `${server.name}: ${server.serverInfo.name} ${server.serverInfo.version}, ${count} tools`;
     }
-    throw new Error("Codex ended without an answer");
+    throw new Error("Codex ended without reporting the state of the server");
   } finally {
     clearTimeout(over);
     child.stdin.end();

@@ -65,7 +65,7 @@ async function required(url: string, revision: Revision): Promise<readonly Verdi
     passed: mark === "✓",
   }));
   const scored = verdicts.filter(({ scenario }) => !unscored.has(scenario));
-  if (scored.length === 0) throw new Error(`the suite gave no summary:\n${stdout}`);
+  if (scored.length === 0) throw new Error(`the conformance suite printed no summary:\n${stdout}`);
   return scored;
 }
 
@@ -96,7 +96,7 @@ async function report(
   const passed = verdicts.filter((one) => one.passed).length;
   const excused = Object.keys(known).length;
   const again = verdicts === first ? "" : `, at the second try (at the first: ${wrongIn(first, known).join("; ")})`;
-  console.log(`${name}: ${passed} of ${verdicts.length} pass, ${excused} known not to${again}`);
+  console.log(`${name}: ${passed} of ${verdicts.length} passed, ${excused} expected failures${again}`);
   for (const one of wrong) console.log(`  ${one}`);
   if (wrong.length > 0) process.exitCode = 1;
 }

@@ -90,7 +90,7 @@ async function run(program: string, args: readonly string[], at: Place): Promise
 async function serverLine(at: Place, expected: RegExp): Promise<string> {
   const said = await run(at.program, ["mcp", "list"], at);
   const [line] = expected.exec(said) ?? [];
-  if (line === undefined) throw new Error(`the host says:\n${said}`);
+  if (line === undefined) throw new Error(`the host does not list the server as expected:\n${said}`);
   return line.trim();
 }
 
@@ -116,7 +116,7 @@ async function compare({ word }: RealHost, ours: Place, theirs: Place, main: str
   await run(process.execPath, [main, "setup", word, "--yes", ...SETTINGS], ours);
   const host = HOSTS[word];
   const input = { flags: FLAGS, environment: {}, platform: process.platform, home: theirs.home };
-  if (host?.own === undefined) throw new Error(`${word} has no command of its own`);
+  if (host?.own === undefined) throw new Error(`the host ${word} has no command that adds a server`);
   const entry = entryOf(host, input, { command: process.execPath, args: [main] });
   // If its command has no arguments for the keys, only the rest is compared.
   const args = host.own.add(entry) ?? host.own.add({ ...entry, references: {} }) ?? [];

@@ -87,5 +87,5 @@ async function addressIn(log: () => string, exited: Promise<unknown>): Promise<s
     if (url !== undefined) return url;
     await delay(50);
   }
-  throw new Error(`the server does not serve:\n${log()}`);
+  throw new Error(`the server did not start:\n${log()}`);
 }

@@ -34,10 +34,10 @@ export function checkPackageJson(folder: string): void {
   const found = z.looseObject({}).parse(JSON.parse(readFileSync(join(folder, "package.json"), "utf8")));
   const needless = ["scripts", "devDependencies", "dependencies", "optionalDependencies"];
   const held = needless.filter((name) => Object.hasOwn(found, name));
-  if (held.length > 0) throw new Error(`package.json holds ${held.join(", ")}`);
+  if (held.length > 0) throw new Error(`package.json contains fields that must not be published: ${held.join(", ")}`);
   const { peerDependencies = {}, peerDependenciesMeta = {} } = peers.parse(found);
   const needed = Object.keys(peerDependencies).filter((name) => peerDependenciesMeta[name]?.optional !== true);
-  if (needed.length > 0) throw new Error(`package.json needs ${needed.join(", ")} beside it`);
+  if (needed.length > 0) throw new Error(`package.json must not require other packages: ${needed.join(", ")}`);
 }
 
 /**
@@ -50,15 +50,15 @@ export function checkBill(folder: string): string {
   const headings = new Set(texts.match(/^\S+ \d+\.\d+\.\d+\S*: \S+$/gm));
   const expected = bill.components.map(({ name, version, licenses: [held] }) => {
     const id = held?.license.id ?? "";
-    if (!LICENSES.includes(id)) throw new Error(`${name} has the license ${id}, which nobody has looked at`);
+    if (!LICENSES.includes(id)) throw new Error(`${name} has the license ${id}. Check it, and add it to LICENSES`);
     return `${name} ${version}: ${id}`;
   });
   const missing = expected.filter((heading) => !headings.has(heading));
   const surplus = [...headings].filter((heading) => !expected.includes(heading));
   if (missing.length + surplus.length > 0)
-    throw new Error(`the texts differ in: ${[...missing, ...surplus].join(", ")}`);
+    throw new Error(`the license texts do not match the bundled packages: ${[...missing, ...surplus].join(", ")}`);
   if (!bill.metadata.component.properties.some(({ name }) => name === "git:commit"))
-    throw new Error("it names no commit");
+    throw new Error("the bill of materials names no commit");
   return `${expected.length} packages`;
 }
 
@@ -79,7 +79,8 @@ export function checkPaths(folder: string): string {
     const named = names.filter((name) => new RegExp(`${escaped(name)}(?![\\w-])`).test(text));
     const others = (text.match(MACHINE_PATHS) ?? []).filter((path) => !EXAMPLES.test(path));
     const found = [...named, ...others];
-    if (found.length > 0) throw new Error(`${file.slice(folder.length + 1)} names ${found.slice(0, 3).join(", ")}`);
+    if (found.length > 0)
+      throw new Error(`${file.slice(folder.length + 1)} contains local paths: ${found.slice(0, 3).join(", ")}`);
   }
   return `${files.length} files`;
 }

@@ -15,6 +15,6 @@ test("the demo ends with every figure as it should be", async () => {
   const [code] = await once(child, "close");
   expect({ code, output }).toMatchObject({
     code: 0,
-    output: expect.stringContaining("Every figure is what it should be."),
+    output: expect.stringContaining("All figures are as expected."),
   });
 });

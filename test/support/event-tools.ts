@@ -88,7 +88,7 @@ export async function answerOf<Input extends z.ZodObject>(
   context: ToolContext,
 ) {
   const outcome = await outcomeOf(tool, given, context);
-  if ("ask" in outcome) throw new Error(`the tool asks: ${outcome.ask.message}`);
+  if ("ask" in outcome) throw new Error(`the tool unexpectedly asked the person: ${outcome.ask.message}`);
   return outcome;
 }
 

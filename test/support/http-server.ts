@@ -23,7 +23,7 @@ export async function startHttp(
   let url: string | undefined;
   while (url === undefined) {
     url = logged().find(({ message }) => message === "serving")?.url;
-    if (command.child.exitCode !== null) throw new Error(`the server ended: ${command.stderr()}`);
+    if (command.child.exitCode !== null) throw new Error(`the server ended during its start: ${command.stderr()}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   const health = url.replace("/mcp", "/healthz");

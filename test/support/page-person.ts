@@ -115,7 +115,7 @@ export async function personWith(origin: string, answer: Response) {
         (seen.findLast(({ runs }) => runs !== undefined)?.runs ?? []).find(({ waiting }) => waiting !== undefined);
       await expect.poll(found).toBeDefined();
       const run = found();
-      if (run === undefined) throw new Error("no run waits");
+      if (run === undefined) throw new Error("no run waits for approval");
       return run;
     },
     /**

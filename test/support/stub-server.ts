@@ -106,6 +106,6 @@ export async function listening(server: Server, host = "127.0.0.1"): Promise<str
 }
 
 function portOf(address: AddressInfo | string | null): number {
-  if (address === null || typeof address === "string") throw new Error("the server listens on no port");
+  if (address === null || typeof address === "string") throw new Error("the server has no port");
   return address.port;
 }

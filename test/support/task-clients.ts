@@ -103,7 +103,8 @@ export function overHttp(url: string, token?: string): Ask {
     const text = await response.text();
     const lines = text.startsWith("{") ? [text] : [...text.matchAll(/^data: (.+)$/gm)].map(([, data = ""]) => data);
     const found = lines.map((line) => reply.parse(JSON.parse(line))).find(({ id }) => id !== undefined);
-    if (found === undefined) throw new Error(`no answer: ${response.status} ${text}`);
+    if (found === undefined)
+      throw new Error(`the response contains no answer to the request: ${response.status} ${text}`);
     return found;
   };
 }
@@ -172,7 +173,7 @@ export function taskHost(ask: Ask, declared: Declared = {}) {
     /** Calls a tool that is to be answered with a task. */
     async call(name: string, args: Readonly<Record<string, unknown>>): Promise<Task> {
       const { result } = await ask("tools/call", { name, arguments: args }, declared);
-      if (result?.resultType !== "task") throw new Error(`no task: ${JSON.stringify(result)}`);
+      if (result?.resultType !== "task") throw new Error(`the result is not a task: ${JSON.stringify(result)}`);
       return task.parse(result);
     },
     update: (taskId: string, inputResponses: Readonly<Record<string, unknown>>) =>

@@ -39,7 +39,7 @@ export function startInTerminal(args: readonly string[], environment: Readonly<R
   /** Waits for a text behind what was answered last; gives all that was said in between. */
   const until = async (words: string): Promise<string> => {
     while (!text.includes(words, read)) {
-      if (ended) throw new Error(`the command ended without ${JSON.stringify(words)}: ${text.slice(read)}`);
+      if (ended) throw new Error(`the command ended without printing ${JSON.stringify(words)}: ${text.slice(read)}`);
       await new Promise<void>((resolve) => {
         waiting.add(resolve);
       });

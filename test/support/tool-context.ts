@@ -30,7 +30,7 @@ export function readingApi(options: readonly HeldOption[], onRead: () => void = 
   const find = (id: string) =>
     options.flatMap((option) => [option, ...(option.subOptions ?? [])]).find((option) => option._id === id);
   const refuse = async (): Promise<never> => {
-    throw new Error("this fake only reads");
+    throw new Error("this fake API supports only reads");
   };
   const api: ManagementApi = {
     bulk: refuse,
@@ -46,7 +46,7 @@ export function readingApi(options: readonly HeldOption[], onRead: () => void = 
       reads.push(`get ${optionId} ${offset} ${limit}`);
       onRead();
       const held = find(optionId);
-      if (held === undefined) throw new Error("no such option");
+      if (held === undefined) throw new Error("the fake API has no such option");
       const { contexts = [], subOptions, ...option } = held;
       return { option, contexts: contexts.slice(offset, offset + limit), serverTime: SERVER_TIME };
     },

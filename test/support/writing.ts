@@ -257,7 +257,7 @@ export function warmSessions(): (
 ) => ReturnType<typeof startSession> {
   let answering: Answer | undefined;
   const answerNow: Answer = (message, form) => {
-    if (answering === undefined) throw new Error("nobody answers");
+    if (answering === undefined) throw new Error("no client is set up to answer the question");
     return answering(message, form);
   };
   const kept = perFile(async (era: keyof typeof CLIENTS, asks: boolean, more: Pick<SessionOptions, "env" | "live">) =>
@@ -277,7 +277,7 @@ export function warmSessions(): (
 function eraOf(connect: Connect): keyof typeof CLIENTS {
   const eras = ["2026 client, modern", "2026 client, legacy", "2025 client"] as const;
   const era = eras.find((one) => CLIENTS[one] === connect);
-  if (era === undefined) throw new Error("no such client");
+  if (era === undefined) throw new Error("there is no client of this kind");
   return era;
 }
 
