@@ -162,9 +162,10 @@ export class Changes {
     return { header, plan };
   }
 
-  async planGoing(unmade: UnfinishedPlan): Promise<ChangeRun | undefined> {
-    const { call } = await plannedCall(unmade, unmade.targetings);
-    return this.runs.drivenLike(this.runs.fingerprint(call, unmade.caller));
+  /** Returns the run of this process that is making the same plan now, if there is one. */
+  async runMakingPlan(unfinished: UnfinishedPlan): Promise<ChangeRun | undefined> {
+    const { call } = await plannedCall(unfinished, unfinished.targetings);
+    return this.runs.drivenLike(this.runs.fingerprint(call, unfinished.caller));
   }
 
   /**
@@ -172,14 +173,14 @@ export class Changes {
    * object, the targeting. If planning fails, the reason is reported for that object.
    */
   async planLater(
-    unmade: UnfinishedPlan,
+    unfinished: UnfinishedPlan,
     { plan: making, stop }: Planning<FinishedPlan>,
     earlier?: ChangeHeader,
   ): Promise<ChangeRun> {
     // Planning may fail early; the run reports why.
     making.catch(() => undefined);
-    const { call, input } = await plannedCall(unmade, unmade.targetings);
-    const header = earlier ?? (await this.#keepPlanned(call, unmade, input, { unplanned: true }));
+    const { call, input } = await plannedCall(unfinished, unfinished.targetings);
+    const header = earlier ?? (await this.#keepPlanned(call, unfinished, input, { unplanned: true }));
     const plan = making.then(async ({ changes, text }) => {
       await this.#replaceInput(header, inOne(text));
       const { planDesired } = await import("./plan/planners.ts");
@@ -352,7 +353,7 @@ export class Changes {
           if (run.status() === "running") return { run };
           // For a waiting run, the caller asks the person again.
           if (isUnstarted(record.status)) return undefined;
-          const going = run.status() === "interrupted" ? await this.runs.takeUp(runId) : run;
+          const going = run.status() === "interrupted" ? await this.runs.resumeRepeated(runId) : run;
           return going && { run: going };
         },
         make: () => make(() => this.keep(call, caller, bytes, requested)),

@@ -47,7 +47,7 @@ export interface DeleteItem {
 
 export type Item = CreateItem | UpdateItem | DeleteItem;
 
-/** The known options of a targeting. It is updated with the effects of requests. */
+/** The known options of a targeting. `apply` changes them as the service does when it accepts a request. */
 export class TargetingModel {
   readonly options = new Map<Ref, KnownOption>();
   /** By name: the option that has it. */

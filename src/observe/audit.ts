@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { RestedRun } from "../runs/kind.ts";
 import { callerName } from "../runs/store.ts";
-import { isOfSaves } from "../saves/save-runs.ts";
+import { isSaveKind } from "../saves/save-runs.ts";
 import type { DecisionLine, ToolServices } from "../tools/context.ts";
 import type { Tool } from "../tools/registry.ts";
 import type { Log } from "./log.ts";
@@ -100,7 +100,7 @@ export function auditRun(
   { kind, header, status, counts }: RestedRun,
   requestId: string | undefined,
 ): void {
-  if (isOfSaves({ kind, header })) return;
+  if (isSaveKind({ kind, header })) return;
   const { runId, caller, project, environment, call } = header;
   audit({ requestId, caller, project, environment, tool: call.tool, runId, outcome: status, counts });
 }

@@ -23,7 +23,7 @@ export async function checkStoredPlan(
     readonly resolve?: (() => Promise<ResolvedRun>) | undefined;
   },
 ): Promise<PlannedChanges> {
-  const document = await readKeptPlan(bytes);
+  const document = await readStoredPlan(bytes);
   if (resolve !== undefined && isUnresolved(document)) {
     return resolvedUndo(document, await resolve(), { api, signal });
   }
@@ -55,7 +55,7 @@ function wantsOf({ items }: StatePlan): HowToRead["wants"] {
 }
 
 /** Reads a stored plan. Throws a FileError if it cannot be read. */
-export async function readKeptPlan(bytes: ByteSource): Promise<PlanDocument> {
+export async function readStoredPlan(bytes: ByteSource): Promise<PlanDocument> {
   return readPlan(await textOf(bytes), "the stored plan");
 }
 

@@ -6,7 +6,7 @@ import { mapConcurrently, readOptionContents } from "../reads/option-contents.ts
 import { baseText, readBase, renewedBase, type ServiceTargeting, type WrittenOption } from "./base.ts";
 import type { PlanItem, StatePlan } from "./diff/plan.ts";
 import type { Desired } from "./file/desired.ts";
-import { readKeptPlan, textOf } from "./look-again.ts";
+import { readStoredPlan, textOf } from "./look-again.ts";
 import { serviceOption, unlessMissing } from "./read-targeting.ts";
 
 /**
@@ -18,7 +18,7 @@ export async function renewBaseAt(
   { plan: kept, objects }: { readonly plan: ByteSource; readonly objects: AppliedObjects },
   { api, signal }: { readonly api: ManagementApi; readonly signal: AbortSignal },
 ): Promise<void> {
-  const { plan } = await readKeptPlan(kept);
+  const { plan } = await readStoredPlan(kept);
   const targetingId = plan.targeting._id;
   const wrote = writtenByPlan(plan, objects);
   const isRenamed = renamedTargeting(plan, objects);

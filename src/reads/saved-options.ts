@@ -47,8 +47,8 @@ export interface ReadOption extends PlacedOption {
 }
 
 /**
- * Adds their Context IDs to options. Those of an option are read with its own request, unless it has none or they are
- * stored. Omits options that no longer exist. Calls `onRead` for each option, in any order.
+ * Returns options with their Context IDs. Reads each option with its own request, unless it has no Context IDs or they
+ * are stored. Omits options that no longer exist. Calls `onRead` for each option, in any order.
  */
 export async function* withContexts(
   api: ManagementApi,

@@ -239,7 +239,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       const isMeant = summary === undefined || this.kind.isMeant(summary, isRecent);
       const stored = isMeant ? await undefinedIfUnreadable(store.read(runId)) : undefined;
       if (stored?.header.fingerprint === fingerprint) {
-        const resumed = await undefinedIfNothingStored(this.takeUp(runId));
+        const resumed = await undefinedIfNothingStored(this.resumeRepeated(runId));
         if (resumed !== undefined) return { going: resumed };
       }
       if (isRecent) ended ??= { runId, status: summary.status, open: summary.open };
@@ -258,7 +258,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /** Resumes a run for a repeated call. Returns undefined if repeating the call may have another effect by now. */
-  async takeUp(runId: string): Promise<Run<Call, State> | undefined> {
+  async resumeRepeated(runId: string): Promise<Run<Call, State> | undefined> {
     const run = await this.find(runId);
     if (run === undefined || run.status() === "running") return run;
     return (this.kind.mayGoOn?.(run) ?? true) ? this.resume(runId) : undefined;

@@ -42,7 +42,7 @@ export interface ClaimOptions {
 export async function claimOrphans(of: ClaimOptions): Promise<void> {
   const { left, projects, clock, stopping, onProblem } = of;
   let woken = new AbortController();
-  await left.takesUp([...projects.keys()], () => woken.abort());
+  await left.startClaiming([...projects.keys()], () => woken.abort());
   const driven = new Set<string>();
   /** The runs that this process may not execute, each with the time until which it is not tried again. */
   const refused = new Map<string, number>();
@@ -57,7 +57,7 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
    * Claims a run. If it cannot be continued, it waits until a call resumes it. If this process may not execute it, it
    * is left to other processes.
    */
-  const takeUp = async ({ runId, project }: OrphanedRun): Promise<Pick<Run, "rest"> | undefined> => {
+  const claimRun = async ({ runId, project }: OrphanedRun): Promise<Pick<Run, "rest"> | undefined> => {
     const runs = projects.get(project)?.();
     const note = (problem: unknown): void => onProblem(problem, runId);
     try {
@@ -97,7 +97,7 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
       if (over === undefined) continue;
       driven.add(run.runId);
       // Runs are claimed in parallel, so that no run has to wait until the others are read.
-      void takeUp(run)
+      void claimRun(run)
         .then((taken) => taken?.rest)
         .finally(() => {
           driven.delete(run.runId);

@@ -87,8 +87,8 @@ export class Runs {
   }
 
   /** Returns whether any live process that shares the store continues runs of the project. */
-  async isTakenUp(project: string): Promise<boolean> {
-    return (await this.#store.left?.isTakenUp(project)) ?? true;
+  async hasWorker(project: string): Promise<boolean> {
+    return (await this.#store.left?.hasWorker(project)) ?? true;
   }
 
   async refusal(run: ExecutableRun): Promise<Refusal | undefined> {

@@ -212,7 +212,7 @@ export interface OrphanedRuns {
    */
   drives(project: string): (() => void) | undefined;
   /** Returns whether any live process, this one or another, continues runs of the project. */
-  isTakenUp(project: string): Promise<boolean>;
+  hasWorker(project: string): Promise<boolean>;
   /** Returns whether this process may claim runs of a project now. */
   hasRoomFor(project: string): boolean;
   /** Leaves a run to other processes. Its lease must be released first. */
@@ -221,7 +221,7 @@ export interface OrphanedRuns {
    * Announces that this process claims runs of these projects. `wake` is called when a run was left to others, or when
    * this process can take another project.
    */
-  takesUp(projects: readonly string[], wake: () => void): Promise<void>;
+  startClaiming(projects: readonly string[], wake: () => void): Promise<void>;
   /**
    * Returns some runs of these projects that no process executes, apart from `except`. Runs of callers with the fewest
    * executed projects come first, then the oldest runs.

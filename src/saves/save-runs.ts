@@ -20,7 +20,7 @@ export function isSaveRun(run: Run): run is SaveRun {
 }
 
 /** Like `isSaveRun`, for a run whose state has not been read. */
-export function isOfSaves(run: ExecutableRun): run is Pick<SaveRun, "kind" | "header"> {
+export function isSaveKind(run: ExecutableRun): run is Pick<SaveRun, "kind" | "header"> {
   return run.kind === SAVE_FORM.name;
 }
 

@@ -8,7 +8,7 @@ import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import type { ExecutableRun, MayExecute, Refusal } from "../runs/kind.ts";
 import type { RunHeader } from "../runs/store.ts";
-import { isOfSaves } from "../saves/save-runs.ts";
+import { isSaveKind } from "../saves/save-runs.ts";
 import type { ToolServices } from "./context.ts";
 import type { Toolset } from "./define-tool.ts";
 import { notAllowed, tooManyDeletes } from "./write/guards.ts";
@@ -71,7 +71,7 @@ function otherProject({ project, environment }: ExecutableRun["header"], parts: 
 }
 
 function onlyReads(run: ExecutableRun): boolean {
-  return isOfSaves(run);
+  return isSaveKind(run);
 }
 
 function bySettings(run: ExecutableRun, { readOnly, toolsets }: GuardParts): Refusal | undefined {
@@ -106,7 +106,7 @@ function byRights(run: ExecutableRun, rights: CallerRights): Refusal | undefined
 /** Refuses a run that would write files to a folder that its caller may not use any more. */
 function outsideFolders(run: ExecutableRun, rights: CallerRights, { allowedDirs }: GuardParts): Refusal | undefined {
   const ofCaller = "folders" in rights ? rights.folders : undefined;
-  const used = isOfSaves(run) ? run.header.call.input.folders : isChangeKind(run) && ofCaller ? baseFolder(run) : [];
+  const used = isSaveKind(run) ? run.header.call.input.folders : isChangeKind(run) && ofCaller ? baseFolder(run) : [];
   const folders = ofCaller ?? allowedDirs;
   const outside = used.find((folder) => !folders.some((allowed) => isInside(folder, allowed)));
   if (outside === undefined) return undefined;
@@ -163,12 +163,12 @@ async function planNotApplied(
 ): Promise<Pick<Refusal, "message" | "remedy"> | undefined> {
   if (call.tool !== "apply_plan") return undefined;
   if (plans.has(runId)) return plans.get(runId);
-  const [{ readKeptPlan }, { notApplicable }] = await Promise.all([
+  const [{ readStoredPlan }, { notApplicable }] = await Promise.all([
     import("../plans/look-again.ts"),
     import("./kept-plan.ts"),
   ]);
   try {
-    const refused = notApplicable(await readKeptPlan(bytes), limits);
+    const refused = notApplicable(await readStoredPlan(bytes), limits);
     if (plans.size >= MAX_PLANS) plans.clear();
     plans.set(runId, refused);
     return refused;

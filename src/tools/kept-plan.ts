@@ -10,7 +10,7 @@ import { requestsOf, targetingLoss } from "../changes/plan/plan-desired.ts";
 import type { PlannedRequest } from "../changes/rows/entries.ts";
 import { needsConfirmation } from "../changes/run-rules.ts";
 import { exceededThresholds, isApplicable, itemCount, type StatePlan } from "../plans/diff/plan.ts";
-import { readKeptPlan } from "../plans/look-again.ts";
+import { readStoredPlan } from "../plans/look-again.ts";
 import { type PlanDocument, plansOf } from "../plans/plan-document.ts";
 import { asPlanned, type PlannedChanges } from "../plans/planned-undo.ts";
 import { amount } from "../platform/text.ts";
@@ -20,7 +20,7 @@ import { type ToolAnswer, ToolError } from "./define-tool.ts";
 
 /** Returns the plan that a run stores. Throws a FileError if it cannot be read. */
 export async function documentOf(runId: string, { runs }: Pick<ToolContext, "runs">): Promise<PlanDocument> {
-  return readKeptPlan(runs.part(runId, "input"));
+  return readStoredPlan(runs.part(runId, "input"));
 }
 
 /**

@@ -32,11 +32,11 @@ export async function planNowOrInBackground<Made extends object>(
   const changes = changesOf(context);
   const { from, plannedBy, base, undoes, sheet, targetings } = work;
   const { caller, requested } = context;
-  const unmade = { text: JSON.stringify(from), plannedBy, base, undoes, sheet, targetings, caller, requested };
-  const going = earlier === undefined ? await changes.planGoing(unmade) : undefined;
+  const unfinished = { text: JSON.stringify(from), plannedBy, base, undoes, sheet, targetings, caller, requested };
+  const going = earlier === undefined ? await changes.runMakingPlan(unfinished) : undefined;
   if (going !== undefined) return reportRun(going, context);
   const made = await planInTime(work.make, context);
   if (!isGoing(made)) return work.answer(made);
   const { plan, stop } = made;
-  return reportRun(await changes.planLater(unmade, { plan: plan.then(work.textOf), stop }, earlier), context);
+  return reportRun(await changes.planLater(unfinished, { plan: plan.then(work.textOf), stop }, earlier), context);
 }

@@ -259,7 +259,7 @@ export async function canBeDriven({ header }: Pick<Run, "header">, { services, p
   const { changes, events, environment, runs } = services;
   const api = header.call.tool === "run_event_tests" ? events : changes;
   const isOurs = api !== undefined && header.project === project.id && header.environment === environment;
-  return isOurs && runs.isTakenUp(header.project);
+  return isOurs && runs.hasWorker(header.project);
 }
 
 /** Returns the actions for a run, with Undo if some of its changes can be undone. */

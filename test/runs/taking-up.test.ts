@@ -15,7 +15,7 @@ const ALONE: Member = {
   number: async () => 1,
   drives: async () => {},
   refuses: async () => {},
-  tellOfLeft: async () => {},
+  notifyOfOrphans: async () => {},
   changed: () => {},
   watch: () => () => {},
   watchStops: () => () => {},
@@ -36,11 +36,11 @@ test("all runs of a worker that was killed are taken up within half a second, th
   const most: number[] = [];
   const left: OrphanedRuns = {
     drives: () => () => {},
-    isTakenUp: async () => true,
+    hasWorker: async () => true,
     hasRoomFor: () => true,
     leave: async () => {},
     refuses: async () => {},
-    takesUp: async () => {},
+    startClaiming: async () => {},
     found: async (_, count) => {
       most.push(count);
       return all.filter(({ runId }) => !taken.has(runId)).slice(0, count);
@@ -118,7 +118,7 @@ test("a process that is told of runs again and again looks for a third of the ti
   let looks = 0;
   const left: OrphanedRuns = {
     ...orphanedRuns({ member: ALONE, database: EMPTY }, { drives: true, parallelProjects: 1 }),
-    takesUp: async (_, given) => {
+    startClaiming: async (_, given) => {
       wake = given;
     },
     found: async () => {

@@ -8,9 +8,7 @@ export interface ContextWork {
   readonly remove: readonly string[];
   /** Removed before all others, because another group of the same call gets these Context IDs. */
   readonly early?: readonly string[];
-  /**
-   * Not in the first request, because another group of the same call holds these Context IDs until its first request.
-   */
+  /** Added from the second request on, because another group of this call holds them until its own first request. */
   readonly late?: readonly string[];
 }
 

@@ -95,13 +95,13 @@ export async function settleAnswers(
   driver.change(changes, { steps, settlements });
 }
 
-/** Returns whether the name of a create in doubt is taken, perhaps by its own earlier attempt. */
+/** Returns whether a create was refused because its name is taken, perhaps by its own unanswered first attempt. */
 export function isInDoubtNameConflict(driver: ChangeDriver, step: Step, { success, error }: BulkResult): boolean {
   return !success && isCreate(step) && isSuspect(driver, step) && NAME_TAKEN.has(error?.errorCode ?? "");
 }
 
 /**
- * Checks whether the name of a create in doubt exists now, and under which ID. A refusal for another reason proves
+ * Checks whether the name of an unanswered create exists now, and under which ID. A refusal for another reason proves
  * nothing, because an earlier attempt may have been applied. Targetings cannot be listed, but the service checks their
  * names first, so after another refusal the name counts as free.
  */

@@ -16,7 +16,7 @@ type StepStanding =
   | "replaced"
   | "dropped";
 
-/** The standings in which a step can be in doubt. In any other standing, the step was answered or replaced. */
+/** The standings in which it can be unknown whether a step was applied. In all others, it was answered or replaced. */
 const OPEN_TO_DOUBT: ReadonlySet<StepStanding> = new Set(["pending", "deferred", "unknown", "notApplied"]);
 
 /** Why a refused step waits for another change, and the progress counter of the run when it was refused. */
@@ -79,12 +79,12 @@ export class StepStandings {
     this.#deferrals.set(step, deferral);
   }
 
-  /** Marks a step as in doubt. `at` is when it was sent; only the first time counts. */
+  /** Marks a step as in doubt: it was sent, but its effect is unknown. `at` is when it was first sent. */
   suspect(step: number, at: number): void {
     if (!this.#suspectSince.has(step)) this.#suspectSince.set(step, at);
   }
 
-  /** Removes the mark of a step in doubt, once its effect is known. */
+  /** Records that the effect of a step is known now, so that the step is no longer in doubt. */
   clearSuspicion(step: number): void {
     this.#suspectSince.delete(step);
   }

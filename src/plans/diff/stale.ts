@@ -13,7 +13,7 @@ import type {
 } from "./plan.ts";
 
 /** What has changed on the service since a plan was made. */
-export interface Looked {
+export interface StaleCheck {
   /**
    * The differences that affect the plan. If there are any, nothing is sent. `at` is the position of the affected item,
    * or -1 for the targeting.
@@ -27,7 +27,7 @@ export interface Looked {
  * Checks whether a plan still fits the service. A difference matters if it is in a field that the plan writes, in an
  * option to delete or its sub-options, in a group that receives options, or if a name that the plan assigns is taken.
  */
-export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeting | undefined): Looked {
+export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeting | undefined): StaleCheck {
   const look = new Look(items, serviceOf(there));
   const alreadyDone = new Set<number>();
   if (there !== undefined) look.targeting(targeting, there);

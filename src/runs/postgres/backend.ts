@@ -168,10 +168,10 @@ export function orphanedRuns(
         if (others <= 0 && wasFull) wakeUp();
       };
     },
-    isTakenUp: async (project) => drives || (await database.rows(TAKING_UP, [project])).length > 0,
+    hasWorker: async (project) => drives || (await database.rows(TAKING_UP, [project])).length > 0,
     hasRoomFor,
-    leave: () => member.tellOfLeft(),
-    async takesUp(projects, wake) {
+    leave: () => member.notifyOfOrphans(),
+    async startClaiming(projects, wake) {
       shared = new Set(projects);
       wakeUp = wake;
       await member.drives(projects, wake);

@@ -31,7 +31,7 @@ export interface Member {
   /** Announces that this process may not execute these runs, although it claims runs of their projects. */
   refuses(runIds: readonly string[]): Promise<void>;
   /** Notifies all processes that there is a run to claim. */
-  tellOfLeft(): Promise<void>;
+  notifyOfOrphans(): Promise<void>;
   /** Notifies all processes that a run has changed. The notification is sent a little later. */
   changed(runId: string): void;
   /** Calls the listener when another process reports a change of the run, until the returned function is called. */
@@ -129,7 +129,7 @@ export function memberOf(database: Database, clock: Clock): Member {
       shown.refused = runIds;
       await showLife();
     },
-    async tellOfLeft() {
+    async notifyOfOrphans() {
       await database.rows(`select pg_notify('${LEFT}', '')`);
     },
     changed: tell.changed,

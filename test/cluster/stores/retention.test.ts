@@ -245,7 +245,7 @@ describe("claims", () => {
     const { runs } = await storeKeeping({ days: 30, runs: 500 }, 2);
     const { left } = runs;
     if (left === undefined) throw new Error("the store is shared");
-    await left.takesUp(["p1", "p2", "p3"], () => {});
+    await left.startClaiming(["p1", "p2", "p3"], () => {});
     const [first, second] = [left.drives("p1"), left.drives("p2")];
     const again = left.drives("p1");
     expect([first, second, again].map((one) => one !== undefined)).toEqual([true, true, true]);
