@@ -7,7 +7,7 @@ import { COMMAND, cleanEnvironment } from "./server-process.ts";
 import { startService } from "./service.ts";
 import { connected, type Era, type Given } from "./view-hosts.ts";
 
-/** What a server asks by: nothing, a token, the page, or what the client has alone. */
+/** The ways in which a server can ask for approval: not at all, by token, by page, or only through the client. */
 const SERVERS = {
   off: { TARGETING_MCP_CONFIRM: "off", TARGETING_MCP_PAGE: "off" },
   token: { TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_PAGE: "off" },
@@ -18,17 +18,20 @@ const SERVERS = {
 type Client = Awaited<ReturnType<typeof connected>>;
 type Person = Awaited<ReturnType<typeof personAt>>;
 
-/** Servers that differ in what they ask by, on one state folder before one service. */
+/** Servers that ask for approval in different ways. They share a state folder and a service. */
 export interface AskingWorld {
   readonly service: Awaited<ReturnType<typeof startService>>;
   readonly stateDir: string;
   readonly isHttp: boolean;
-  /** A client; all clients of a world are one caller. */
+  /** A new client. All clients of a world are the same caller. */
   readonly connect: (
     server: keyof typeof SERVERS,
     given?: Pick<Given, "extensions" | "answer" | "elicitation">,
   ) => Promise<Client>;
-  /** The person at the page, who comes there once something was asked; over stdio that of the client's own server. */
+  /**
+   * The person at the page, who arrives after something was asked. Over stdio, this is the person of the client's own
+   * server.
+   */
   readonly person: (client: Client) => Promise<Person>;
 }
 
@@ -53,7 +56,7 @@ async function overStdio(era: Era): Promise<AskingWorld> {
   };
 }
 
-/** Starts servers over HTTP that differ in what they ask by, for clients of both eras. */
+/** Starts HTTP servers that ask in different ways, for clients of both protocol eras. */
 export async function startAskingServers() {
   const service = await startService();
   const env = cleanEnvironment({ ...service.live, TARGETING_MCP_WAIT_MS: "120000" });
@@ -85,7 +88,7 @@ function overHttp(
 
 type StartServers = typeof startAskingServers;
 
-/** Every way in which servers that ask may be connected; those over HTTP may be shared. */
+/** All ways of connecting to servers that ask. Servers over HTTP may be shared between tests. */
 export const ASKING_WORLDS = {
   "stdio, 2026 era": () => overStdio("auto"),
   "stdio, 2025 era": () => overStdio("legacy"),

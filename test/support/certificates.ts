@@ -4,7 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Certificate } from "./stub-server.ts";
 
-/** Makes an authority that nobody knows, by OpenSSL: `file` is its certificate, as NODE_EXTRA_CA_CERTS takes it. */
+/**
+ * Creates a certificate authority that no program knows, with OpenSSL. `file` is its certificate, for
+ * NODE_EXTRA_CA_CERTS.
+ */
 export function makeAuthority() {
   const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-certificates-"));
   const at = (name: string): string => join(folder, name);
@@ -16,7 +19,7 @@ export function makeAuthority() {
   let made = 0;
   return {
     file: at("ca.pem"),
-    /** A certificate for a host; one that has expired where `days` is negative. */
+    /** Creates a certificate for a host. If `days` is negative, it has expired. */
     certificateFor(host: string, days = 2): Certificate {
       made += 1;
       const [key, request, cert, names] = ["key", "csr", "pem", "names"].map((ending) => `${made}.${ending}`);

@@ -1,5 +1,5 @@
-// A client in a process of its own, to be killed in the middle of a call. Takes one line of JSON: see `Task`. Over
-// stdio it starts the server itself, and writes the server's process ID on its standard output.
+// A client in its own process, which tests kill in the middle of a call. Its argument is one line of JSON (see `Task`).
+// Over stdio it starts the server itself, and prints the process ID of the server.
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
@@ -11,7 +11,7 @@ import * as z from "zod";
 
 const task = z.object({
   client: z.enum(["modern", "legacy", "old"]),
-  /** Where the server is; absent: it is started, with this environment. */
+  /** The address of the server; absent: the client starts a server with this environment. */
   url: z.string().optional(),
   command: z.array(z.string()),
   env: z.record(z.string(), z.string()),

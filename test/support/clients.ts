@@ -9,19 +9,19 @@ import { atEnd } from "./ends.ts";
 import { COMMAND, isWarm } from "./server-process.ts";
 import { WarmTransport } from "./warm-transport.ts";
 
-/** What the person answers to a question of the server. */
+/** The person's reply to a question of the server. */
 export type Said = { action: "accept" | "decline" | "cancel"; content?: { [field: string]: string | boolean } };
-/** Answers a question; `form` is its schema. */
+/** Answers a question. `form` is its schema. */
 export type Answer = (message: string, form?: unknown) => Said | Promise<Said>;
 
-/** A client of either SDK and protocol era, as tests use it. */
+/** A client of either SDK and either protocol era. */
 export interface TestClient {
   listTools(): Promise<readonly { readonly name: string }[]>;
   toolNames(): Promise<readonly string[]>;
-  /** Calls a tool; `onProgress` hears how far it is. */
+  /** Calls a tool. `onProgress` is called with each progress notification. */
   callTool(name: string, args: Readonly<Record<string, unknown>>, onProgress?: OnProgress): Promise<ToolResult>;
   listResources(): Promise<readonly { readonly uri: string }[]>;
-  /** The text of a resource. */
+  /** Returns the text of a resource. */
   readResource(uri: string): Promise<string>;
   instructions(): string | undefined;
   close(): Promise<void>;
@@ -38,7 +38,7 @@ export const toolResult = z.looseObject({
 });
 export type ToolResult = z.infer<typeof toolResult>;
 
-/** The text of a result. */
+/** Returns the text of a result. */
 export function textOf(result: ToolResult): string {
   return result.content.map((part) => part.text ?? "").join("\n");
 }
@@ -68,7 +68,7 @@ const answer = z.looseObject({
   notes: z.array(z.string()).default([]),
 });
 
-/** Calls a tool; gives what is in most answers, with the text that the model reads. */
+/** Calls a tool. Returns the common fields of answers, and the text for the model. */
 export async function call(
   { callTool }: Pick<TestClient, "callTool">,
   name: string,
@@ -78,20 +78,20 @@ export async function call(
   return { ...answer.parse(result.structuredContent ?? {}), text: textOf(result), isError: result.isError === true };
 }
 
-/** `call` by one client. */
+/** Returns a function that calls tools with one client. */
 export function callsOf(client: Pick<TestClient, "callTool">) {
   return (name: string, args: Readonly<Record<string, unknown>> = {}) => call(client, name, args);
 }
 
 type Started = { readonly args: readonly string[]; readonly env: Record<string, string> };
 
-/** Where a server is, a command that the client starts or an address, and what the client can do. */
+/** How to reach the server (a command that the client starts, or an address), and what the client supports. */
 type To = {
   /** Absent: the client cannot ask a person. */
   readonly answer?: Answer;
-  /** The folders that the client works in, as paths; absent: it has no roots. */
+  /** The client's roots as paths; absent: it has none. */
   readonly roots?: readonly string[];
-  /** The name that a 2025-era client gives. */
+  /** The name that a client with a protocol version of 2025 sends. */
   readonly name?: string;
 } & (Started | { readonly url: string; readonly headers?: Record<string, string> });
 
@@ -101,7 +101,7 @@ function formIn(params: object): unknown {
   return "requestedSchema" in params ? params.requestedSchema : undefined;
 }
 
-/** The clients of both SDKs and eras, over stdio and HTTP. They end with the test. */
+/** The clients of both SDKs and eras, over stdio and HTTP. They are closed at the end of the test. */
 export const CLIENTS = {
   "2026 client, modern": (to: To) => newClient(to, "auto"),
   "2026 client, legacy": (to: To) => newClient(to, "legacy"),
@@ -151,7 +151,7 @@ async function oldClient(to: To): Promise<TestClient> {
   return testClient(client, (request, onprogress) => client.callTool(request, undefined, onprogress && { onprogress }));
 }
 
-/** What both SDKs have alike. */
+/** The methods that the clients of both SDKs have in common. */
 interface SdkClient {
   readonly transport?: unknown;
   listTools(): Promise<{ readonly tools: readonly { readonly name: string }[] }>;

@@ -5,7 +5,10 @@ type End = () => unknown;
 
 const endsOfFile = new AsyncLocalStorage<End[]>();
 
-/** Ends something that a test has started: when the test has finished, or with the file where `perFile` starts it. */
+/**
+ * Registers the end of something that a test has started: at the end of the test, or of the file if `perFile` started
+ * it.
+ */
 export function atEnd(end: End): void {
   const ends = endsOfFile.getStore();
   if (ends !== undefined) ends.push(end);
@@ -17,8 +20,9 @@ export function atEnd(end: End): void {
 }
 
 /**
- * Starts something once a file for each list of arguments, for all tests that ask for it: starting a server is most of a
- * short test. It ends with the file, in which this is called outside of tests. Arguments are compared as JSON.
+ * Returns a function that starts something once per file for each list of arguments, because starting a server takes
+ * most of the time of a short test. Must be called outside of tests. Arguments are compared as JSON. Everything is
+ * ended at the end of the file.
  */
 export function perFile<Args extends readonly unknown[], Started>(
   start: (...args: Args) => Promise<Started>,

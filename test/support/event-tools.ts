@@ -17,7 +17,7 @@ import { hold } from "./hold.ts";
 import { memoryRunStore } from "./memory-store.ts";
 import { testServices } from "./tool-context.ts";
 
-/** A sandbox over HTTP, and a context in which the tools of events work against it. Both end with the test. */
+/** Starts a sandbox over HTTP, and a context in which the tools for events use it. Both end with the test. */
 export async function eventTools(more: Partial<ToolContext> = {}) {
   const sandbox = await startSandbox();
   const http = openHttp({
@@ -56,7 +56,7 @@ export async function eventTools(more: Partial<ToolContext> = {}) {
     sandbox: look,
     testBench: { url: async () => sandbox.url, events, sandbox: look },
     caller: "local",
-    // Each call arrives when it is made.
+    // Each call counts as received when it is made.
     get arrivedAt() {
       return systemClock.now();
     },
@@ -68,20 +68,20 @@ export async function eventTools(more: Partial<ToolContext> = {}) {
     sandbox,
     context,
     store,
-    /** Posts an event as an application does. */
+    /** Sends an event as an application does. */
     async post(event: unknown): Promise<void> {
       await events.track(JSON.stringify(event));
     },
-    /** Keeps events, from the nth on, until the function that it gives is called. */
+    /** Makes the sandbox hold all events from the nth on, until the returned function is called. */
     hold: (which: { readonly nth?: number } = {}) => hold(sandbox.url, "trackEvent", which),
-    /** Talks to the sandbox's control plane. */
+    /** Sends a request to the sandbox's control plane. */
     async control(path: string, body: unknown): Promise<void> {
       await fetch(`${sandbox.url}/_sandbox${path}`, { method: "POST", body: JSON.stringify(body) });
     },
   };
 }
 
-/** Calls a tool with unchecked arguments; a question to the person counts as a failure of the test. */
+/** Calls a tool with arguments of any type. Fails if the tool asks the person. */
 export async function answerOf<Input extends z.ZodObject>(
   tool: ToolDefinition<Input>,
   given: z.input<Input>,
@@ -92,7 +92,7 @@ export async function answerOf<Input extends z.ZodObject>(
   return outcome;
 }
 
-/** Calls a tool with unchecked arguments. */
+/** Calls a tool with arguments of any type. */
 export function outcomeOf<Input extends z.ZodObject>(
   tool: ToolDefinition<Input>,
   given: z.input<Input>,

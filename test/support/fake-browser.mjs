@@ -1,4 +1,5 @@
-// Stands for a person's browser: keeps the address that it is opened with, for the test that started the server.
+// Used in place of a person's browser. Stores the address that it was opened with, for the test that started the
+// server.
 import { appendFileSync } from "node:fs";
 
 const [file, address] = process.argv.slice(2);

@@ -19,10 +19,10 @@ import { testServices } from "./tool-context.ts";
 
 const NOON = Date.UTC(2026, 2, 1, 12);
 
-/** A clock that always shows the same time, and waits as long as it is told: no call is late, and no answer differs. */
+/** A clock that always shows the same time and whose waits end at once, so that answers are equal in every run. */
 const stoodStill: Clock = { ...systemClock, now: () => NOON };
 
-/** Numbers in [0, 1) that are the same in every run. */
+/** Returns the same sequence of numbers in [0, 1) in every run. */
 function numbers(seed: number): () => number {
   let last = seed;
   return () => {
@@ -32,8 +32,8 @@ function numbers(seed: number): () => number {
 }
 
 /**
- * Every tool against a sandbox of its own, with times, IDs and random numbers that are the same in every run: one call
- * after another, so are the answers. Ends with the test.
+ * Starts every tool with its own sandbox, and with fixed times, IDs and random numbers. Calls that are made one after
+ * another get the same answers in every run. Ends with the test.
  */
 export async function fixedTools(): Promise<{ readonly context: ToolContext; readonly url: string }> {
   const clock = stoodStill;

@@ -3,8 +3,8 @@ import * as z from "zod";
 const added = z.object({ faults: z.array(z.object({ id: z.number() })) });
 
 /**
- * Has a sandbox keep requests of an operation, from the nth on, so many of them, until the function that it gives is
- * called: they are then carried out.
+ * Makes a sandbox hold a number of requests of an operation, from the nth on. They are carried out when the returned
+ * function is called.
  */
 export async function hold(
   sandboxUrl: string,

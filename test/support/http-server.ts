@@ -4,7 +4,10 @@ import { COMMAND, cleanEnvironment, startCommand, startNode } from "./server-pro
 
 const logLine = z.looseObject({ message: z.string(), url: z.string().optional() });
 
-/** Starts the built command over HTTP on a free port, with options of Node in a process of its own; it ends with the test. */
+/**
+ * Starts the built command as an HTTP server on a free port. With options for Node, it has a new process. Ends with the
+ * test.
+ */
 export async function startHttp(
   given: Readonly<Record<string, string>> = {},
   args: readonly string[] = [],
@@ -31,7 +34,7 @@ export async function startHttp(
     ...command,
     url,
     logged,
-    /** Asks it to stop, and waits until it takes no more requests. */
+    /** Asks the server to stop, and waits until it accepts no more requests. */
     async stop() {
       command.child.kill("SIGTERM");
       const takesRequests = () =>
@@ -48,7 +51,7 @@ export async function startHttp(
 const INFO = { name: "test-client", version: "1.0.0" };
 const REVISION = "2026-07-28";
 
-/** Sends one message of the 2026 era by hand. */
+/** Sends one message of protocol version 2026-07-28 without an SDK. */
 export function post(url: string, method: string, params: Record<string, unknown>, init: RequestInit = {}) {
   const named = params.name ?? params.uri;
   const name = typeof named === "string" ? { "mcp-name": named } : {};

@@ -3,7 +3,7 @@ import { startStub } from "./stub-server.ts";
 
 const ALGORITHM = "ES256";
 
-/** Starts an authorization server that publishes its metadata and keys; it ends with the test. */
+/** Starts an authorization server that publishes its metadata and keys. Ends with the test. */
 export async function startIssuer() {
   const pair = await generateKeyPair(ALGORITHM);
   const stranger = await generateKeyPair(ALGORITHM);
@@ -20,11 +20,11 @@ export async function startIssuer() {
     return request.url === "/keys" ? { status: 200, json: { keys: [jwk] } } : { status: 404, json: {} };
   });
   const now = () => Math.floor(Date.now() / 1000);
-  /** Whether it refuses every request. */
+  /** If true, the server refuses every request. */
   const away = (is: boolean): void => {
     isAway = is;
   };
-  /** An access token that is valid, but for what is given otherwise. */
+  /** Returns a valid access token, except for the claims that are passed. */
   const token = (
     claims: Record<string, unknown>,
     by: "issuer" | "stranger" = "issuer",

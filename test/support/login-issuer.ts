@@ -4,23 +4,23 @@ import { startStub } from "./stub-server.ts";
 
 const ALGORITHM = "ES256";
 
-/** How an authorization server of a test behaves. */
+/** How a test's authorization server behaves. */
 interface LoginIssuer {
   readonly clientId: string;
   readonly secret?: string;
-  /** What the ID token says beside the usual. */
+  /** Additional claims of the ID token. */
   readonly claims?: Readonly<Record<string, unknown>>;
-  /** The scope of the answer; absent: none is named, which means the one that was asked for. */
+  /** The scope in the answer; absent: the answer names none, which means the requested scope. */
   readonly scope?: string;
-  /** In place of a code. */
+  /** Returned instead of a code. */
   readonly error?: string;
-  /** Whether it gives refresh tokens, each of which works once (RFC 9700, 4.14.2). */
+  /** Whether the server issues refresh tokens, each of which works once (RFC 9700, 4.14.2). */
   readonly refreshes?: boolean;
 }
 
 /**
- * Starts an authorization server that lets each person in: authorization code with PKCE (RFC 7636), each code once, ID tokens
- * of OpenID Connect. It ends with the test.
+ * Starts an authorization server that accepts every login: authorization code flow with PKCE (RFC 7636), each code
+ * once, and OpenID Connect ID tokens. Ends with the test.
  */
 export async function startLoginIssuer({ clientId, secret, claims = {}, scope, error, refreshes }: LoginIssuer) {
   const { publicKey, privateKey } = await generateKeyPair(ALGORITHM);
@@ -104,15 +104,15 @@ export async function startLoginIssuer({ clientId, secret, claims = {}, scope, e
     url,
     received,
     asked,
-    /** How many requests of a path it has had. */
+    /** Returns the number of requests to a path. */
     count: (path: string) => received.filter((request) => request.url.split("?")[0] === path).length,
-    /** What its tokens say of the person from now on. */
+    /** Sets the claims about the person in later tokens. */
     becomes(now: typeof rights): void {
       rights = now;
     },
-    /** Ends what it has given. */
+    /** Revokes all issued tokens. */
     endsAll: (): void => refreshTokens.clear(),
-    /** Holds its answers about tokens until the function that it gives is called. */
+    /** Holds the answers of the token endpoint until the returned function is called. */
     holds(): () => void {
       let release = (): void => undefined;
       held = new Promise((resolve) => {
@@ -120,7 +120,7 @@ export async function startLoginIssuer({ clientId, secret, claims = {}, scope, e
       });
       return release;
     },
-    /** Whether it gives tokens to nobody now. */
+    /** If true, the server issues no tokens. */
     away(is: boolean): void {
       isAway = is;
     },

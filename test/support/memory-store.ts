@@ -23,7 +23,7 @@ interface Kept {
   stopAsked: readonly string[];
 }
 
-/** A backend for as long as the process lives. */
+/** A backend that keeps everything in memory. */
 export function memoryBackend(clock: Clock = systemClock): Backend {
   const key = randomBytes(32);
   const names = new Map<string, TargetingMemory>();
@@ -96,7 +96,7 @@ function memorySuites(): SuiteTexts {
   };
 }
 
-/** Keeps runs for as long as the process lives: for tests that have no use for files. */
+/** Keeps runs in memory, for tests that do not need files. */
 export function memoryRunStore(clock: Clock = systemClock): RunStore {
   const runs = new Map<string, Kept>();
   const turns = processLock(clock);
@@ -107,7 +107,7 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
   };
   return {
     create: async (header) => {
-      // As they are read back: nobody shares them with the caller.
+      // Returns a copy, as reading from a file would.
       runs.set(header.runId, {
         header: { ...header, call: JSON.parse(JSON.stringify(header.call)) },
         ...{ lines: [], parts: new Map(), record: CREATED, driven: false },

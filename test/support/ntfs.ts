@@ -2,21 +2,21 @@ import type { PathLike, RmOptions } from "node:fs";
 import type * as promises from "node:fs/promises";
 import { resolve, sep } from "node:path";
 
-/** What a test may know of the emulated file system, and do to it. */
+/** What a test can do with the emulated file system. */
 export interface Ntfs {
-  /** Another program opens a file, as scanners do; it lets go when the given function is called. */
+  /** Opens a file, as virus scanners do. The returned function closes it. */
   readonly hold: (path: string) => () => void;
-  /** From now on a scanner opens each file that was written, for so many milliseconds; 0: no longer. */
+  /** From now on, a virus scanner opens each written file for this many milliseconds; 0: no longer. */
   readonly scan: (ms: number) => void;
-  /** The paths that are open by now. */
+  /** The paths that are open now. */
   readonly open: () => readonly string[];
-  /** How many times something was refused since it is open. */
+  /** How often an operation was refused because a file was open. */
   readonly refused: () => number;
 }
 
 /**
- * The functions of node:fs/promises as they behave on NTFS: a file that a process has open can be neither moved, nor
- * replaced, nor removed, nor can a folder in which one is (EPERM, EBUSY). Reading opens a file for as long as it lasts.
+ * The functions of node:fs/promises with the behaviour of NTFS: an open file cannot be moved, replaced or removed, and
+ * neither can a folder that contains one (EPERM, EBUSY). Reading keeps a file open until the end of the read.
  */
 export function asOnNtfs(real: typeof promises): { readonly functions: Partial<typeof promises>; readonly ntfs: Ntfs } {
   const opened = new Map<string, number>();

@@ -1,6 +1,6 @@
 import { type ObjectResult, objectResult, type ReportedState } from "../../src/runs/report.ts";
 
-/** Objects of a run in their order, from one on, as many as there are up to `most`. */
+/** Returns the objects of a run in order, starting with number `from`, at most `most`. */
 export function objectResults(
   state: ReportedState,
   from = 0,

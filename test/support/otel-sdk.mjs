@@ -1,5 +1,5 @@
-// An SDK of OpenTelemetry as a person loads it with `node --import`: it keeps spans in memory, and writes what it has
-// to the file of SPANS_FILE whenever one ends.
+// An OpenTelemetry SDK that is loaded with `node --import`, as a person does. Keeps spans in memory, and writes all of
+// them to the file SPANS_FILE each time one ends.
 import { writeFileSync } from "node:fs";
 import { InMemorySpanExporter, NodeTracerProvider, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-node";
 

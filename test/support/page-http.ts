@@ -7,7 +7,7 @@ import { personWith } from "./page-person.ts";
 import { cleanEnvironment } from "./server-process.ts";
 import { startService } from "./service.ts";
 
-/** The tokens of the access files of tests. */
+/** The tokens in the access files of tests. */
 export const TOKENS = {
   agent: "agent-token-0123456789",
   other: "other-token-0123456789",
@@ -16,16 +16,18 @@ export const TOKENS = {
   both: "both-token-0123456789",
 } as const;
 
-/** An entry of the access file. */
 type Entry = { readonly name: keyof typeof TOKENS } & Readonly<Record<string, unknown>>;
 
-/** Writes an access file; an entry's token is that of its name. */
+/** Writes an access file. The token of each entry is that of its name. */
 export function writeAccess(file: string, entries: readonly Entry[], more: Readonly<Record<string, unknown>> = {}) {
   const tokens = entries.map((entry) => ({ token: TOKENS[entry.name], ...entry }));
   writeFileSync(file, JSON.stringify({ tokens, ...more }), { mode: 0o600 });
 }
 
-/** The built command over HTTP with an access file, over a sandbox as a live service; it ends with the test. */
+/**
+ * Starts the built command as an HTTP server with an access file. A sandbox serves as the live service. Ends with the
+ * test.
+ */
 export async function startApproved(
   entries: readonly Entry[],
   { more = {}, env = {} }: { more?: Readonly<Record<string, unknown>>; env?: Readonly<Record<string, string>> } = {},
@@ -45,7 +47,7 @@ export async function startApproved(
   return { ...server, sandbox, environment, accessFile, origin: new URL(server.url).origin };
 }
 
-/** A client with a token. */
+/** Returns a client with a token. */
 export function clientOf(
   url: string,
   name: keyof typeof TOKENS,
@@ -54,7 +56,7 @@ export function clientOf(
   return CLIENTS[connect]({ url, headers: { authorization: `Bearer ${TOKENS[name]}` } });
 }
 
-/** Posts to the login as the page's script does. */
+/** Sends the login request that the page's script sends. */
 export function postLogin(origin: string, token: string, headers: Readonly<Record<string, string>> = {}) {
   return fetch(`${origin}/login`, {
     method: "POST",
@@ -63,7 +65,7 @@ export function postLogin(origin: string, token: string, headers: Readonly<Recor
   });
 }
 
-/** A person who logged in with a token. */
+/** Logs a person in with a token. */
 export async function loggedIn(origin: string, name: keyof typeof TOKENS) {
   const answer = await postLogin(origin, TOKENS[name]);
   expect(answer.status).toBe(200);

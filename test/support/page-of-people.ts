@@ -14,13 +14,16 @@ import { startLoginIssuer } from "./login-issuer.ts";
 const CLIENT = "page-client";
 const MINUTE = 60_000;
 
-/** What the page of a test is made of, beside its address: how its issuer behaves, or one that is there, and settings. */
+/** The options of the page of a test: the behaviour of its authorization server, or an existing one, and settings. */
 interface Given extends Partial<Parameters<typeof startLoginIssuer>[0]> {
   readonly issuer?: Awaited<ReturnType<typeof startLoginIssuer>>;
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** The page of people who log in through an issuer, of two projects, at an address and at a time that the test says. */
+/**
+ * Creates the page for approvers of two projects, who log in at an authorization server. The test sets the address and
+ * the time.
+ */
 export async function pageOfPeople(address: string, { issuer: known, env, ...more }: Given = {}) {
   const issuer = known ?? (await startLoginIssuer({ clientId: CLIENT, claims: { project: "shop" }, ...more }));
   const input = {

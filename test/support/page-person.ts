@@ -32,7 +32,7 @@ const messages = z.array(
   }),
 );
 
-/** A folder outside the server's, and the settings with which it opens a browser of the test's. */
+/** Creates a folder outside of the server's, and the settings with which the server opens the test's browser. */
 export function browserOfTest() {
   const file = join(mkdtempSync(join(tmpdir(), "targeting-mcp-browser-")), "opened");
   const opened = (): readonly string[] => {
@@ -47,7 +47,7 @@ export function browserOfTest() {
   return {
     env: { BROWSER: `${process.execPath} ${PROGRAM} ${file} %s`, TARGETING_MCP_PAGE: "on" },
     opened,
-    /** The address with which it was opened for the nth time. */
+    /** Returns the address of the nth opening of the browser. */
     async address(nth = 1): Promise<string> {
       await expect.poll(() => opened().length).toBeGreaterThanOrEqual(nth);
       return opened()[nth - 1] ?? "";
@@ -57,7 +57,7 @@ export function browserOfTest() {
 
 const opened = z.object({ session: z.string() });
 
-/** The token of the session that an answer opened. */
+/** Returns the session's token from a response. */
 export async function sessionOf(answer: Response): Promise<string> {
   return opened.parse(await answer.json()).session;
 }
@@ -76,14 +76,14 @@ const detail = z.object({
   run: z.object({ waiting: z.object({ digest: z.string(), typed: z.string().optional() }).optional() }),
 });
 
-/** A person who opened a link: follows the page's stream, and decides. */
+/** A person who opened a link. Reads the page's stream, and decides. */
 export async function personAt(link: string) {
   const answer = await redeem(link);
   expect(answer.status).toBe(200);
   return personWith(new URL(link).origin, answer);
 }
 
-/** The same with the session that an answer opened. */
+/** A person with the session from a response. Reads the page's stream, and decides. */
 export async function personWith(origin: string, answer: Response) {
   expect(answer.headers.getSetCookie()).toEqual([]);
   const session = await sessionOf(answer);
@@ -102,14 +102,14 @@ export async function personWith(origin: string, answer: Response) {
   return {
     origin,
     session,
-    /** With which the page sends each of its requests. */
+    /** The headers that the page sends with each request. */
     headers,
     seen,
     isOver: () => isOver,
     leave: () => leaving.abort(),
-    /** The runs as the page shows them now. */
+    /** The runs that the page shows now. */
     runs: () => seen.findLast(({ runs }) => runs !== undefined)?.runs ?? [],
-    /** The first run that waits. */
+    /** The first run that waits for approval. */
     async waiting() {
       const found = () =>
         (seen.findLast(({ runs }) => runs !== undefined)?.runs ?? []).find(({ waiting }) => waiting !== undefined);
@@ -119,8 +119,8 @@ export async function personWith(origin: string, answer: Response) {
       return run;
     },
     /**
-     * Presses a button, having seen what the run would do, and typed what it asks for; `saw` is another effect, or
-     * another name.
+     * Presses a button. By default, the person has seen the present effect and typed the required name; `saw` sets
+     * others.
      */
     async press(
       runId: string,

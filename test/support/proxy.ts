@@ -4,26 +4,26 @@ import { connect, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
 import { type Certificate, listening } from "./stub-server.ts";
 
-/** A request as a proxy got it: its first line, and who asks. */
+/** A request that a proxy received: its first line, and the credentials. */
 interface Asked {
   readonly line: string;
   readonly credentials: string | undefined;
 }
 
 interface ProxyOptions {
-  /** The address of the server that the proxy leads every host to, as if it had looked the host up. */
+  /** The address of the server to which the proxy connects for every host name. */
   readonly to: string;
-  /** `Proxy-Authorization` that it asks for. */
+  /** The required `Proxy-Authorization`. */
   readonly credentials?: string;
-  /** The status with which it refuses to open tunnels. */
+  /** The status with which the proxy refuses to open tunnels. */
   readonly refusing?: number;
-  /** Makes it a proxy that is spoken to by TLS. */
+  /** If set, clients must connect to the proxy with TLS. */
   readonly certificate?: Certificate;
 }
 
 /**
- * Starts a proxy as companies have them: it forwards what is in clear, and opens tunnels for the rest. It leads
- * everything to one server, and keeps what it was asked. It ends with the test.
+ * Starts a proxy like those of companies: it forwards http requests, and opens tunnels for https. It connects to one
+ * server for all hosts, and records all requests. Ends with the test.
  */
 export async function startProxy({ to, credentials, refusing, certificate }: ProxyOptions) {
   const asked: Asked[] = [];

@@ -9,10 +9,10 @@ import * as z from "zod";
 import { atEnd } from "./ends.ts";
 import { WarmProcess } from "./warm-process.ts";
 
-/** The built command. */
+/** The path of the built command. */
 export const COMMAND = join(import.meta.dirname, "..", "..", "dist", "main.js");
 
-/** A program beside this file, as the setup of the tests has built it (test/support/setup.ts). */
+/** Returns the path of a program in this folder, as the setup of the tests has built it (test/support/setup.ts). */
 export function builtProgram(name: "asking-server" | "client-process"): string {
   return join(process.env.TEST_PROGRAMS ?? "", `${name}.mjs`);
 }
@@ -20,7 +20,7 @@ export function builtProgram(name: "asking-server" | "client-process"): string {
 const rpcLine = z.looseObject({ jsonrpc: z.literal("2.0"), id: z.union([z.string(), z.number()]).optional() });
 type RpcLine = z.infer<typeof rpcLine>;
 
-/** An environment without any setting of this machine, with a state folder of its own, and nothing in the sandbox. */
+/** Returns an environment without any settings of this machine, with an own state folder and an empty sandbox. */
 export function cleanEnvironment(given: Readonly<Record<string, string>> = {}): Record<string, string> {
   const stateDir = mkdtempSync(join(tmpdir(), "targeting-mcp-"));
   return {
@@ -32,8 +32,8 @@ export function cleanEnvironment(given: Readonly<Record<string, string>> = {}): 
 }
 
 /**
- * Runs the built command to its end, in a process that has run it before: for commands that end by themselves and
- * ask nothing. Gives the exit code and what was written.
+ * Runs the built command to its end, in a process that has run it before. Only for commands that end by themselves and
+ * ask nothing. Returns the exit code and the output.
  */
 export async function runCommand(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
   const child = new WarmProcess(COMMAND, args, cleanEnvironment(environment));
@@ -42,16 +42,16 @@ export async function runCommand(args: readonly string[], environment: Readonly<
 }
 
 /**
- * Whether the built command starts in a process that has run it before. What Node reads at its own start needs a new
- * process, and the long suites have new ones only.
+ * Returns whether the built command may run in a process that has run it before. Options of Node need a new process,
+ * and the long test suites use only new ones.
  */
 export function isWarm(environment: Readonly<Record<string, string>>): boolean {
   return process.env.TEST_PROCESSES === "warm" && !Object.keys(environment).some((name) => name.startsWith("NODE_"));
 }
 
 /**
- * Starts the built command, to speak JSON-RPC with it by hand; it ends with the test. Tests of the process itself, its
- * streams and its signals use `startNode`.
+ * Starts the built command, to exchange JSON-RPC messages without an SDK. Ends with the test. Tests of the process, its
+ * streams and its signals use `startNode` instead.
  */
 export function startCommand(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
   if (!isWarm(environment)) return startNode([COMMAND, ...args], environment);
@@ -60,12 +60,15 @@ export function startCommand(args: readonly string[], environment: Readonly<Reco
   return spokenWith(child);
 }
 
-/** Starts Node with a program, to speak JSON-RPC with it by hand; it is killed when the test ends. */
+/** Starts Node with a program, to exchange JSON-RPC messages without an SDK. Killed at the end of the test. */
 export function startNode(args: readonly string[], environment: Readonly<Record<string, string>> = {}) {
   return startProgram(process.execPath, args, environment);
 }
 
-/** Starts a program, in `cwd` if given, to speak JSON-RPC with it by hand; it is killed when the test ends. */
+/**
+ * Starts a program, to exchange JSON-RPC messages without an SDK. `cwd` is its working folder. Killed at the end of the
+ * test.
+ */
 export function startProgram(
   program: string,
   args: readonly string[],
@@ -103,10 +106,10 @@ function spokenWith(child: ChildProcessWithoutNullStreams | WarmProcess) {
   return {
     child,
     exited,
-    /** Every line of standard output so far. */
+    /** All lines of standard output so far. */
     lines,
     stderr: () => stderr,
-    /** Ends a server in good order; a warm process can be used again. Gives its exit code. */
+    /** Ends a server by closing its input, so that its process can be used again. Returns the exit code. */
     async end() {
       if (child instanceof WarmProcess) child.leave();
       else child.stdin.end();
@@ -115,7 +118,7 @@ function spokenWith(child: ChildProcessWithoutNullStreams | WarmProcess) {
     send(message: unknown) {
       child.stdin.write(`${typeof message === "string" ? message : JSON.stringify(message)}\n`);
     },
-    /** The answer with an ID, as soon as it is there. */
+    /** Waits for the response with this ID. */
     async answer(id: string | number): Promise<RpcLine> {
       while (true) {
         const found = lines.map((line) => rpcLine.parse(JSON.parse(line))).find((line) => line.id === id);
@@ -129,7 +132,7 @@ function spokenWith(child: ChildProcessWithoutNullStreams | WarmProcess) {
   };
 }
 
-/** The opening messages of a 2025-era client. */
+/** The first messages of a client with a protocol version of 2025. */
 export const OPENING: readonly unknown[] = [
   {
     jsonrpc: "2.0",
@@ -140,7 +143,7 @@ export const OPENING: readonly unknown[] = [
   { jsonrpc: "2.0", method: "notifications/initialized" },
 ];
 
-/** A request that calls a tool. */
+/** Returns a request that calls a tool. */
 export function toolCall(id: string | number, name: string, args: unknown) {
   return { jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: args } };
 }

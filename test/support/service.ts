@@ -14,14 +14,14 @@ const added = z.object({
   results: z.array(z.object({ success: z.literal(true), data: z.object({ _id: z.string() }) })),
 });
 
-/** Settings with which a server takes what is at an address for the live service. */
+/** Returns the settings with which a server uses this address as the live service. */
 const liveAt = (url: string) => ({
   ...{ TARGETING_API_URL: url, TARGETING_API_KEY: "sandbox-key" },
   ...{ EVENT_API_URL: url, EVENT_APP_KEY: "sandbox-app-key" },
   TARGETING_MCP_MODE: "live",
 });
 
-/** Starts a sandbox with its control plane, which may stand for the live service; it ends with the test. */
+/** Starts a sandbox with its control plane. It can serve as the live service. Ends with the test. */
 export async function startService(options: SandboxOptions = {}) {
   const sandbox = await startSandbox({ lockWaitMs: 0, ...options });
   atEnd(() => sandbox.close());
@@ -33,15 +33,15 @@ export async function startService(options: SandboxOptions = {}) {
   return {
     url: sandbox.url,
     live: liveAt(sandbox.url),
-    /** The events that it has kept. */
+    /** Returns the events that the sandbox has stored. */
     events: sandbox.events,
     control,
-    /** Makes a targeting; gives its ID. */
+    /** Creates a targeting. Returns its ID. */
     async targeting(name: string): Promise<string> {
       const { targetings } = seeded.parse(await control("POST", "/seed", { targetings: [{ name }] }));
       return targetings[0] ?? "";
     },
-    /** Makes options of a targeting by the API; gives their IDs. */
+    /** Creates options of a targeting through the API. Returns their IDs. */
     async options(targeting: string, items: readonly object[]): Promise<readonly string[]> {
       const answer = await fetch(`${sandbox.url}/context-targeting/category/bulk/create`, {
         method: "POST",
@@ -50,23 +50,26 @@ export async function startService(options: SandboxOptions = {}) {
       });
       return added.parse(await answer.json()).results.map(({ data }) => data._id);
     },
-    /** How many requests of an operation have come in. */
+    /** Returns the number of requests of an operation. */
     count: async (operation: string) => (await requests()).filter((one) => one.operation === operation).length,
-    /** Keeps requests of an operation, from the nth on, until the function that it gives is called. */
+    /** Makes the sandbox hold requests of an operation from the nth on, until the returned function is called. */
     hold: (on: string, which: { readonly nth?: number; readonly times?: number } = {}) => hold(sandbox.url, on, which),
-    /** Makes requests of an operation slow, from the nth on. */
+    /** Delays requests of an operation from the nth on. */
     slow: (operation: string, delayMs: number, nth = 1) =>
       control("POST", "/faults", { faults: [{ kind: "slow", delayMs, on: operation, nth }] }),
   };
 }
 
-/** Groups to add. A request takes 150 of them, and 5,000 options: what needs several requests costs little. */
+/**
+ * Returns groups to add. A request may contain only 150 groups but 5,000 options, so groups are a cheap way to need
+ * several requests.
+ */
 export function groupItems(count: number, word = "Group"): readonly { readonly name: string }[] {
   const names = Array.from({ length: count }, (_, number) => `${word} ${number + 1}`);
   return names.map((name) => ({ name, type: "collection", contexts: [name] }));
 }
 
-/** Options to add, with names of their own. */
+/** Returns options to add, with different names. */
 export function optionItems(count: number): readonly { readonly name: string }[] {
   return Array.from({ length: count }, (_, number) => ({ name: `Option ${number + 1}` }));
 }

@@ -5,10 +5,10 @@ import { runCommand } from "./server-process.ts";
 
 const FILES = { cursor: ".cursor/mcp.json", codex: ".codex/config.toml" } as const;
 
-/** A home folder in which the file of a host holds something, or is not there. */
+/** A home folder with or without the configuration file of a host. */
 export type Home = ReturnType<typeof home>;
 
-/** Makes a home folder with the file of a host in it; without content, only with its folder. */
+/** Creates a home folder with the configuration file of a host; without `content`, only the file's folder. */
 export function home(content?: string | Buffer, host: keyof typeof FILES = "cursor") {
   const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-home-"));
   const file = join(folder, FILES[host]);
@@ -29,7 +29,7 @@ export function home(content?: string | Buffer, host: keyof typeof FILES = "curs
   };
 }
 
-/** Where hosts of this platform keep their files, below the home folder. */
+/** Where hosts on this platform keep their configuration files, relative to the home folder. */
 const HOST_FILES: Readonly<Record<string, string>> = {
   "claude-desktop": ".config/Claude/claude_desktop_config.json",
   "claude-code": ".claude.json",
@@ -39,7 +39,7 @@ const HOST_FILES: Readonly<Record<string, string>> = {
   vscode: ".config/Code/User/mcp.json",
 };
 
-/** Makes a home folder for any host, on Linux. */
+/** Creates a home folder for any host, with the paths of Linux. */
 export function homeOf(host: string) {
   const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-home-"));
   const file = join(folder, HOST_FILES[host] ?? "");

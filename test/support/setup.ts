@@ -4,17 +4,17 @@ import { join } from "node:path";
 import { build } from "esbuild";
 
 const HERE = import.meta.dirname;
-/** The programs that tests start besides the built command. */
+/** The programs that tests start in addition to the built command. */
 const PROGRAMS = ["asking-server", "client-process", "warm-command"];
 
 /**
- * Builds the programs that tests start, so that each starts as fast as the built command, and gives all temporary files
- * of the tests a folder of their own, which is removed at the end.
+ * Builds the programs that tests start, so that they start quickly. Creates a folder for all temporary files of the
+ * tests, and removes it at the end.
  */
 export default async function setup(): Promise<() => Promise<void>> {
   const before = process.env.TMPDIR;
   const folder = await mkdtemp(join(tmpdir(), "tests-"));
-  // Databases run as another user, and keep their files below it.
+  // Databases run as another user, so that user must be able to enter the folder.
   await chmod(folder, 0o755);
   process.env.TMPDIR = folder;
   process.env.TEST_PROGRAMS = join(folder, "programs");

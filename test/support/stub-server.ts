@@ -9,13 +9,11 @@ import { createServer as createSecureServer } from "node:https";
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
 import { atEnd } from "./ends.ts";
 
-/** A certificate with its key, for a TLS server. */
 export interface Certificate {
   readonly key: Buffer;
   readonly cert: Buffer;
 }
 
-/** A request as it arrived. */
 export interface Received {
   readonly method: string;
   readonly url: string;
@@ -23,7 +21,7 @@ export interface Received {
   readonly body: string;
 }
 
-/** How a stub answers: a status with a JSON body, or by hand. */
+/** How a stub answers: with a status and a JSON body, or with its own function. */
 export type Reply =
   | {
       readonly status: number;
@@ -33,13 +31,13 @@ export type Reply =
     }
   | ((response: ServerResponse) => void);
 
-/** Where a stub listens, and by which certificate, where it speaks TLS. */
+/** The host of a stub, and its certificate if it uses TLS. */
 interface StubOptions {
   readonly certificate?: Certificate;
   readonly host?: string;
 }
 
-/** Starts an HTTP server that answers by `reply` and keeps what it received; it ends with the test. */
+/** Starts an HTTP server that answers with `reply` and records all requests. Ends with the test. */
 export async function startStub(
   reply: (request: Received, count: number) => Reply,
   { certificate, host = "127.0.0.1" }: StubOptions = {},
@@ -67,7 +65,7 @@ export async function startStub(
   return { url: certificate === undefined ? url : url.replace("http:", "https:"), received };
 }
 
-/** Starts a server of bare sockets; it ends with the test. */
+/** Starts a TCP server. Ends with the test. */
 export async function startRaw(onSocket: (socket: Socket) => void): Promise<string> {
   const sockets = new Set<Socket>();
   const server = createTcpServer((socket) => {
@@ -82,7 +80,7 @@ export async function startRaw(onSocket: (socket: Socket) => void): Promise<stri
   return listening(server);
 }
 
-/** The address of a port on which nothing listens. */
+/** Returns the address of a port on which nothing listens. */
 export async function closedPort(): Promise<string> {
   const server = createTcpServer();
   const url = await listening(server);
@@ -90,7 +88,7 @@ export async function closedPort(): Promise<string> {
   return url;
 }
 
-/** The address of an HTTP server, which listens on a free port and ends with the test. */
+/** Starts an HTTP server on a free port and returns its address. Ends with the test. */
 export async function served(server: HttpServer): Promise<string> {
   atEnd(() => {
     server.closeAllConnections();
@@ -99,7 +97,7 @@ export async function served(server: HttpServer): Promise<string> {
   return listening(server);
 }
 
-/** The address of a server, once it listens on a free port. */
+/** Starts to listen on a free port, and returns the address. */
 export async function listening(server: Server, host = "127.0.0.1"): Promise<string> {
   await new Promise<void>((resolve) => server.listen(0, host, resolve));
   return `http://${host.includes(":") ? `[${host}]` : host}:${portOf(server.address())}`;

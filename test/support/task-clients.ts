@@ -4,13 +4,12 @@ import * as z from "zod";
 import { atEnd } from "./ends.ts";
 import { COMMAND, startNode } from "./server-process.ts";
 
-/** What a client may declare with each request. */
 export const DECLARES = {
   tasks: { "io.modelcontextprotocol/tasks": {} },
   nothing: {},
 } as const;
 
-/** The capabilities with which a request is sent; absent: it follows tasks, and can ask nobody. */
+/** The capabilities that a request declares; absent: support for tasks, but no way to ask a person. */
 export interface Declared {
   readonly extensions?: Readonly<Record<string, unknown>>;
   readonly elicitation?: Readonly<Record<string, unknown>>;
@@ -23,7 +22,7 @@ const reply = z.looseObject({
   result: z.looseObject({ resultType: z.string().optional() }).optional(),
   error: z.looseObject({ code: z.number(), message: z.string(), data: z.unknown().optional() }).optional(),
 });
-/** What comes back for a message. */
+/** The response to a message. */
 export type TaskReply = z.infer<typeof reply>;
 
 const task = z.looseObject({
@@ -45,7 +44,7 @@ const task = z.looseObject({
 });
 export type Task = z.infer<typeof task>;
 
-/** Sends one message of the 2026 era as it stands, and gives what comes back. */
+/** Sends one message of protocol version 2026-07-28 unchanged, and returns the response. */
 export type Ask = (
   method: string,
   params: Readonly<Record<string, unknown>>,
@@ -63,7 +62,7 @@ function messageOf(id: number, method: string, params: Readonly<Record<string, u
   return JSON.stringify({ jsonrpc: "2.0", id, method, params: { _meta, ...params } });
 }
 
-/** Hears what comes on a stream of notifications until the test ends. */
+/** Reads a stream of notifications until the test ends. */
 export type Listen = (
   notifications: Readonly<Record<string, unknown>>,
   hear: (message: TaskReply) => void,
@@ -71,7 +70,7 @@ export type Listen = (
   ended?: () => void,
 ) => Promise<void>;
 
-/** Sends a message of the 2026 era over HTTP. */
+/** Sends a message of protocol version 2026-07-28 over HTTP. */
 function posted(
   {
     url,
@@ -96,7 +95,7 @@ function posted(
   });
 }
 
-/** A client over HTTP. */
+/** Returns a client over HTTP. */
 export function overHttp(url: string, token?: string): Ask {
   return async (...asked) => {
     const response = await posted({ url, token }, asked);
@@ -109,7 +108,7 @@ export function overHttp(url: string, token?: string): Ask {
   };
 }
 
-/** Listens over HTTP. */
+/** Listens to notifications over HTTP. */
 export function listenOverHttp(url: string, token?: string): Listen {
   return async (notifications, hear, declared, ended = () => undefined) => {
     const ending = new AbortController();
@@ -125,7 +124,7 @@ export function listenOverHttp(url: string, token?: string): Listen {
   };
 }
 
-/** A client over stdio, with the process of its server. */
+/** Returns a client over stdio, with the process of its server. */
 export function overStdio(env: Record<string, string>) {
   const { child } = startNode([COMMAND], env);
   const waiting = new Map<number, (found: TaskReply) => void>();
@@ -150,7 +149,7 @@ export function overStdio(env: Record<string, string>) {
   return { ask, child, listen };
 }
 
-/** What a host that follows tasks does with them. */
+/** What a host that supports tasks does with them. */
 export function taskHost(ask: Ask, declared: Declared = {}) {
   const get = async (taskId: string): Promise<Task> => {
     const { result, error } = await ask("tasks/get", { taskId }, declared);
@@ -160,7 +159,7 @@ export function taskHost(ask: Ask, declared: Declared = {}) {
   return {
     get,
     raw: ask,
-    /** Calls a tool; gives the result as it stands. */
+    /** Calls a tool. Returns the result unchanged. */
     result: async (
       name: string,
       args: Readonly<Record<string, unknown>>,
@@ -170,7 +169,7 @@ export function taskHost(ask: Ask, declared: Declared = {}) {
       if (result === undefined) throw new Error(JSON.stringify(error));
       return result;
     },
-    /** Calls a tool that is to be answered with a task. */
+    /** Calls a tool whose answer must be a task. */
     async call(name: string, args: Readonly<Record<string, unknown>>): Promise<Task> {
       const { result } = await ask("tools/call", { name, arguments: args }, declared);
       if (result?.resultType !== "task") throw new Error(`the result is not a task: ${JSON.stringify(result)}`);
@@ -179,7 +178,7 @@ export function taskHost(ask: Ask, declared: Declared = {}) {
     update: (taskId: string, inputResponses: Readonly<Record<string, unknown>>) =>
       ask("tasks/update", { taskId, inputResponses }, declared),
     cancel: (taskId: string) => ask("tasks/cancel", { taskId }, declared),
-    /** Looks until the task is no longer working; with `over` also until nothing is asked for. */
+    /** Requests the task until it is no longer `working`; with `over`, until it also waits for no input. */
     async settled(taskId: string, over?: "over"): Promise<Task> {
       for (;;) {
         const found = await get(taskId);

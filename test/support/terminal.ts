@@ -6,10 +6,10 @@ import { COMMAND, cleanEnvironment } from "./server-process.ts";
 const AS_TERMINAL =
   "data:text/javascript,process.stdin.isTTY = process.stdout.isTTY = true; process.stdin.setRawMode = () => process.stdin;";
 
-/** What a key sends. */
+/** The characters that keys send. */
 export const CTRL_C = "\u0003";
 
-/** Starts the built command as if in a terminal; it is killed when the test ends. */
+/** Starts the built command as if in a terminal. Killed at the end of the test. */
 export function startInTerminal(args: readonly string[], environment: Readonly<Record<string, string>>) {
   const env = cleanEnvironment({ TERM: "dumb", ...environment });
   const child = spawn(process.execPath, ["--import", AS_TERMINAL, COMMAND, ...args], { env });
@@ -36,7 +36,7 @@ export function startInTerminal(args: readonly string[], environment: Readonly<R
       resolve(code);
     });
   });
-  /** Waits for a text behind what was answered last; gives all that was said in between. */
+  /** Waits for a text after the last answer. Returns the output since that answer. */
   const until = async (words: string): Promise<string> => {
     while (!text.includes(words, read)) {
       if (ended) throw new Error(`the command ended without printing ${JSON.stringify(words)}: ${text.slice(read)}`);
@@ -48,10 +48,10 @@ export function startInTerminal(args: readonly string[], environment: Readonly<R
   };
   return {
     exited,
-    /** The whole output so far. */
+    /** All output so far. */
     said: () => text,
     until,
-    /** Answers a question as soon as it stands; gives what was said before. */
+    /** Waits for a question, then answers it. Returns the output before the answer. */
     async answer(question: string, keys: string): Promise<string> {
       await until(question);
       const said = await until("[y/N] ");

@@ -15,7 +15,7 @@ import { ulidSource } from "../../src/spec/ulid.ts";
 import type { ToolContext, ToolServices } from "../../src/tools/context.ts";
 import { memoryRunStore } from "./memory-store.ts";
 
-/** An option that a fake service holds; sub-options come with their group. */
+/** An option of the fake service. Sub-options are listed with their group. */
 export interface HeldOption extends OptionRecord {
   readonly contexts?: readonly string[];
   readonly subOptions?: readonly HeldOption[];
@@ -24,7 +24,7 @@ export interface HeldOption extends OptionRecord {
 /** The clock of the fake service. */
 const SERVER_TIME = Date.parse("2025-06-01T00:00:00Z");
 
-/** A management API that only reads, from memory; `reads` says what was asked. */
+/** A management API that only reads, from memory. `reads` records the requests. */
 export function readingApi(options: readonly HeldOption[], onRead: () => void = () => {}) {
   const reads: string[] = [];
   const find = (id: string) =>
@@ -54,7 +54,7 @@ export function readingApi(options: readonly HeldOption[], onRead: () => void = 
   return { api, reads };
 }
 
-/** What servers and tools share, without any API; `clock` tells the time. */
+/** The parts that servers and tools share, without any API. */
 export function testServices(clock: Clock, waitMs = 1000): ToolServices {
   const sealKey = randomBytes(32);
   const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-"));
@@ -95,7 +95,7 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
   };
 }
 
-/** A context for calling a handler, with a clock that stands still until it is moved. */
+/** A context for calling a tool. Its clock shows the same time until the test moves it. */
 export function toolContext(management: ManagementApi) {
   let time = 1_700_000_000_000;
   const clock = {
@@ -121,14 +121,14 @@ export function toolContext(management: ManagementApi) {
   };
 }
 
-/** What saves the lists of a fake service. */
+/** The parts that save the lists of a fake service. */
 function savesOf(api: ManagementApi, { contents, clock }: Pick<ToolContext, "contents" | "clock">): SaveRuns {
   const newRunId = ulidSource(clock.now, Math.random);
   const of = { project: "project", environment: "sandbox", newRunId } as const;
   return new SaveRuns({ ...of, store: memoryRunStore(clock), clock, api, contents });
 }
 
-/** A ULID that ends in a number. */
+/** Returns a ULID that ends in a number. */
 export function ulidOf(number: number): string {
   return `01JABCDEFGHJKMNPQR${String(number).padStart(8, "0")}`;
 }

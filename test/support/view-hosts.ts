@@ -13,10 +13,10 @@ import { COMMAND, cleanEnvironment } from "./server-process.ts";
 
 export const VIEW_URI = "ui://targeting/run.html";
 const VIEW_TYPE = "text/html;profile=mcp-app";
-/** What a host declares that shows views. */
+/** The capabilities of a host that shows views. */
 export const SHOWS_VIEWS = { "io.modelcontextprotocol/ui": { mimeTypes: [VIEW_TYPE] } };
 
-/** What a view is given beside an answer, with which a person decides. */
+/** The secret in an answer's `_meta` with which a person decides in a view. */
 export const decisionMeta = z.strictObject({ runId: z.string(), secret: z.string().min(40) });
 
 const result = z.looseObject({
@@ -29,22 +29,22 @@ export type ViewResult = z.infer<typeof result>;
 
 export interface Given {
   readonly env?: Readonly<Record<string, string>>;
-  /** The extensions that the client declares; absent: that it shows views. */
+  /** The extensions that the client declares; absent: those of a host that shows views. */
   readonly extensions?: Record<string, { mimeTypes?: string[] }>;
   /** Absent: the client cannot ask a person. */
   readonly answer?: Answer;
-  /** In place of it: how the client can ask, and what it says to each question as it stands in the protocol. */
+  /** Used instead of `answer`: how the client can ask, and its raw replies. */
   readonly elicitation?: {
     readonly modes: { readonly form?: Record<string, never>; readonly url?: Record<string, never> };
     readonly says: (question: unknown) => Said | Promise<Said>;
   };
-  /** Over HTTP: who calls; each is another caller. */
+  /** Over HTTP: the name of the caller. */
   readonly token?: string;
 }
 
 export type Era = "auto" | "legacy";
 
-/** A client of the built command, and all that it was told. */
+/** A client of the built command, with all messages that it received. */
 export async function connected(
   transport: Transport,
   era: Era,
@@ -74,7 +74,7 @@ export async function connected(
     onmessage?.(message, extra);
   };
   return {
-    /** Every message of the server. */
+    /** All messages from the server. */
     told,
     client,
     tools: async () => (await client.listTools()).tools,
@@ -86,9 +86,9 @@ export async function connected(
 }
 
 export type ViewHost = Awaited<ReturnType<typeof connected>> & {
-  /** What the server has written: its log and its files. */
+  /** Everything that the server has written: its log and its files. */
   readonly written: () => string;
-  /** Another client of the same server; over HTTP it may be another caller. */
+  /** Another client of the same server. Over HTTP, it may be another caller. */
   readonly other: (given?: Given) => Promise<Awaited<ReturnType<typeof connected>>>;
   readonly audit: () => readonly unknown[];
 };
@@ -133,7 +133,7 @@ async function overHttp(era: Era, given: Given = {}): Promise<ViewHost> {
   };
 }
 
-/** What a server has written: its log, its files and their names. */
+/** Returns everything that a server has written: its log, its files and their names. */
 export function writtenIn(folder: string, logged: () => string) {
   const files = (isMeant = (_name: string) => true) =>
     readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -148,7 +148,7 @@ export function writtenIn(folder: string, logged: () => string) {
   };
 }
 
-/** The text of a file; "" where the server has renamed it since it was listed, as it does with those that it replaces. */
+/** Returns the text of a file; "" if the server has replaced the file since it was listed. */
 function textOf(path: string): string {
   try {
     return readFileSync(path, "utf8");
@@ -158,7 +158,7 @@ function textOf(path: string): string {
   }
 }
 
-/** Every way in which a host that shows views may be connected. */
+/** All ways in which a host that shows views can be connected. */
 export const VIEW_HOSTS = {
   "stdio, 2026 era": (given?: Given) => overStdio("auto", given),
   "stdio, 2025 era": (given?: Given) => overStdio("legacy", given),
@@ -166,7 +166,7 @@ export const VIEW_HOSTS = {
   "HTTP sessions, 2025 era": (given?: Given) => overHttp("legacy", given),
 } as const;
 
-/** Makes a targeting with one option, and gives its ID. */
+/** Creates a targeting with one option. Returns its ID. */
 export async function madeTargeting({ call }: Pick<ViewHost, "call">, name = "Sports fans"): Promise<string> {
   const made = await call("create_targetings", { items: [{ name }] });
   const { results } = z

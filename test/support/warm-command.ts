@@ -1,6 +1,6 @@
-// Runs the built command again and again in one process, as its parent asks (./warm-process.ts): a start of Node and the
-// loading of the code are most of a short command. Arguments, environment, folder, input, output, signals and exit code
-// are as a process of its own has them.
+// Runs the built command repeatedly in one process, on request of its parent (./warm-process.ts), because starting Node
+// and loading the code take most of the time of a short command. Arguments, environment, folder, input, output, signals
+// and exit code are the same as in a separate process.
 import { PassThrough, Writable } from "node:stream";
 import { pathToFileURL } from "node:url";
 import * as z from "zod";
@@ -13,10 +13,10 @@ const asked = z.union([
   z.object({ input: bytes.optional() }),
 ]);
 export type Asked = z.infer<typeof asked>;
-/** A part of what is written, or the exit code at the end. */
+/** A part of the output, or at the end the exit code. */
 export const answered = z.object({ out: bytes.optional(), error: bytes.optional(), code: z.number().optional() });
 
-/** Passes what the command writes on to the parent until it has ended. */
+/** Sends the output of the command to the parent until the command has ended. */
 const output = (name: "out" | "error", run: number) =>
   new Writable({
     write(chunk: Uint8Array, _encoding, done) {
@@ -25,12 +25,12 @@ const output = (name: "out" | "error", run: number) =>
     },
   });
 
-// A command ends its process, whatever it has left open; here the last one's parent does.
+// A command that ends exits its process, even with open sockets. Here, the parent ends the process.
 const exit = process.exit.bind(process);
 Object.assign(process, { exit: () => undefined });
 
 let started = 0;
-/** The number of the command that runs; 0: none. */
+/** The number of the running command; 0: none. */
 let running = 0;
 let stdin = new PassThrough();
 
@@ -46,7 +46,7 @@ async function run({ command, args, env }: z.infer<typeof start>): Promise<void>
   Object.assign(process.env, env);
   process.argv.splice(1, process.argv.length, command, ...args);
   process.exitCode = undefined;
-  // A query of its own has the main file run again; what it loads is loaded already.
+  // The query makes Node run the main file again. Its imports are already loaded.
   await import(`${pathToFileURL(command).href}?${started}`).catch((thrown: unknown) => {
     stderr.write(String(thrown instanceof Error ? thrown.stack : thrown));
     process.exitCode = 1;

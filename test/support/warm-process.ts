@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { PassThrough, Writable } from "node:stream";
 import { type Asked, answered } from "./warm-command.ts";
 
-/** Processes that wait for their next command. They end with the worker of the tests, which they do not keep alive. */
+/** Processes that wait for their next command. They end with the test worker, and do not keep it alive. */
 const idle: ChildProcess[] = [];
 
 /**
- * The built command in a process that has run it before. It looks as what `spawn` gives. Its process is used again where
- * the command ends by itself or by `leave`; where a test ends it, the process ends as well.
+ * Starts the built command in a process that has run it before. The result looks like that of `spawn`. If the command
+ * ends by itself or by `leave`, its process is used again. If a test kills it, the process ends too.
  */
 export class WarmProcess extends EventEmitter<{ close: [code: number | null, signal: string | null] }> {
   exitCode: number | null = null;
@@ -23,7 +23,7 @@ export class WarmProcess extends EventEmitter<{ close: [code: number | null, sig
     },
   });
   readonly #child = nextProcess();
-  /** Whether the process ends with the command. */
+  /** If true, the process ends with the command. */
   #isLast = false;
 
   constructor(command: string, args: readonly string[], env: Record<string, string>) {
@@ -57,12 +57,12 @@ export class WarmProcess extends EventEmitter<{ close: [code: number | null, sig
     return this.#child.kill(signal);
   }
 
-  /** Asks the command to end, so that its process can be used again. Does not wait for it. */
+  /** Asks the command to end, so that its process can be used again. Does not wait for the end. */
   leave(): void {
     this.#send({ leave: true });
   }
 
-  /** What comes after the command's end is for nobody: its process may run another one. */
+  /** Later output is ignored: the process may already run another command. */
   #send(asked: Asked, done: (error: Error | null) => void = () => undefined): void {
     if (this.exitCode === null) this.#child.send(asked, done);
     else done(null);

@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import type { Transport } from "@modelcontextprotocol/client";
 import { WarmProcess } from "./warm-process.ts";
 
-/** Connects a client over stdio to the built command in a process that has run it before. */
+/** Connects a client over stdio to the built command, in a process that has run it before. */
 export class WarmTransport implements Transport {
   onmessage?: Transport["onmessage"];
   onclose?: () => void;
@@ -26,14 +26,14 @@ export class WarmTransport implements Transport {
     this.#child?.stdin.write(`${JSON.stringify(message)}\n`);
   }
 
-  /** Ends the input of the command, which ends it, and waits for its end. */
+  /** Closes the input of the command, and waits until the command has ended. */
   async close(): Promise<void> {
     if (this.#child === undefined || this.#child.exitCode !== null) return;
     this.#child.stdin.end();
     await once(this.#child, "close");
   }
 
-  /** Leaves the process to the next client. */
+  /** Releases the process for the next client. */
   leave(): void {
     this.#child?.leave();
     this.#child = undefined;

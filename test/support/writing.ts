@@ -6,7 +6,7 @@ import { perFile } from "./ends.ts";
 import { COMMAND, cleanEnvironment } from "./server-process.ts";
 import { startService } from "./service.ts";
 
-/** The most that an answer about a write may hold, data and text together. */
+/** The maximum tokens of an answer about a write, data and text together. */
 const REPORT_TOKENS = 2500;
 
 const count = z.int().min(0);
@@ -52,7 +52,7 @@ const result = z.strictObject({
   line: count.optional(),
 });
 
-/** The result of a tool that writes, by hand from the documentation of tools. */
+/** The result of a tool that writes, copied by hand from the documentation of the tools. */
 const reportSchema = z.strictObject({
   environment: z.enum(["live", "sandbox"]),
   runId: z.string().optional(),
@@ -108,19 +108,19 @@ const reportSchema = z.strictObject({
 });
 export type Report = z.infer<typeof reportSchema>;
 
-/** The rows of a report in the order of the call: what failed stands first in an answer. */
+/** Returns the rows of a report in the order of the call. In an answer, failures come first. */
 export function inCallOrder({ results }: Report): Report["results"] {
   const placeOf = ({ index, child = -1, grandchild = -1 }: Report["results"][number]) =>
     (index * 1000 + child + 1) * 1000 + grandchild + 1;
   return results.toSorted((one, other) => placeOf(one) - placeOf(other));
 }
 
-/** Tokens that a host shows the model at the most: data and text together (o200k). */
+/** The number of tokens that a host shows the model at most: data and text together (o200k). */
 export function tokensOfResult(given: ToolResult): number {
   return countTokens(JSON.stringify(given.structuredContent)) + countTokens(textOf(given));
 }
 
-/** Checks an answer against the rules for all tools that write, and gives it. */
+/** Checks an answer against the rules for all tools that write. Returns the answer. */
 export function checkedReport(given: ToolResult): Report {
   const report = reportSchema.parse(given.structuredContent);
   const { items, skipped = 0, ...outcomes } = report.counts;
@@ -137,14 +137,14 @@ export function checkedReport(given: ToolResult): Report {
   return report;
 }
 
-/** The rules of statuses. */
+/** Returns the status that a run with these counts must have. */
 function statusOf(items: number, good: number, unknown: number): string {
   if (good === items) return "succeeded";
   if (good > 0) return "partial";
   return unknown > 0 ? "unknown" : "failed";
 }
 
-/** Hosts show the model either the text or the data, so that both hold the same facts. */
+/** Checks that text and data contain the same facts, because hosts show the model only one of them. */
 function checkText(report: Report, text: string): void {
   const { environment, runId = "", counts, failures, plan = [], confirmation, nextSteps } = report;
   const said = [
@@ -155,13 +155,13 @@ function checkText(report: Report, text: string): void {
     report.totals?.name ?? "",
   ];
   const { items: _all, pending: _open, ...outcomes } = counts;
-  // What is unknown may have been done.
+  // Items with an unknown result may have been applied.
   if (outcomes.unknown > 0) expect(text).not.toMatch(/^No \w+ was /);
   const together = countedTogether(text);
   for (const count of Object.values(outcomes)) {
     if (count !== undefined && count > 0 && count !== together) said.push(counted(count));
   }
-  // What a line before begins is not said again; a next step has the whole call of resume_run, and what it does.
+  // The text leaves out calls of resume_run in remedies, because a `Next:` line contains the complete call.
   for (const { errorCode, message, remedy } of failures) {
     said.push(
       errorCode,
@@ -183,13 +183,16 @@ function checkText(report: Report, text: string): void {
   checkResults(report, text);
 }
 
-/** How many objects a sentence such as "Created 3 targetings with 5 options" counts. */
+/** Returns how many objects a sentence counts, such as "Created 3 targetings with 5 options". */
 function countedTogether(text: string): number {
   const [, ...numbers] = /Created ([\d,]+) targetings? with ([\d,]+) options?/.exec(text) ?? [];
   return numbers.reduce((sum, number) => sum + Number(number.replaceAll(",", "")), 0);
 }
 
-/** What was done is named with its IDs, up to 20 objects of a kind; what was not has its place among the failures. */
+/**
+ * Checks that up to 20 created objects of a kind are listed with their IDs, and that failures name the positions of
+ * their items.
+ */
 function checkResults({ results, counts }: Report, text: string): void {
   const places = placesIn(text);
   for (const { index, line, outcome } of results) {
@@ -204,7 +207,9 @@ function checkResults({ results, counts }: Report, text: string): void {
   }
 }
 
-/** The places that a text names, alone or in ranges: `item 3`, `items 1-20, 25, 25.1`, `30 lines (2-31)`. */
+/**
+ * Returns the positions that a text names, single or in ranges: `item 3`, `items 1-20, 25, 25.1`, `30 lines (2-31)`.
+ */
 function placesIn(text: string): readonly number[] {
   const lists = [...text.matchAll(/(?:items?|lines?) \(?(\d[\d.]*(?:-\d+)?(?:, \d[\d.]*(?:-\d+)?)*)/g)].map(
     ([, list = ""]) => list,
@@ -217,7 +222,7 @@ function placesIn(text: string): readonly number[] {
   );
 }
 
-/** A number as texts have it. */
+/** Formats a number as in texts. */
 function counted(count: number): string {
   return count.toLocaleString("en-US");
 }
@@ -226,10 +231,9 @@ const journal = z.object({
   requests: z.array(z.looseObject({ operation: z.string().nullable(), method: z.string(), bytes: z.number() })),
 });
 
-/** How a client connects; one of `CLIENTS`. */
+/** How a client connects; a key of `CLIENTS`. */
 export type Connect = (typeof CLIENTS)[keyof typeof CLIENTS];
 
-/** How a session is set up. */
 interface SessionOptions {
   readonly connect?: Connect;
   readonly answer?: Answer;
@@ -237,7 +241,7 @@ interface SessionOptions {
   readonly live?: boolean;
 }
 
-/** A client, the built command and a sandbox of its own, in sandbox mode or as a live service. They end with the test. */
+/** Starts a client, the built command and a sandbox, in sandbox mode or as a live service. They end with the test. */
 export async function startSession(given: SessionOptions = {}) {
   const { connect = CLIENTS["2026 client, legacy"], answer, env = {}, live = false } = given;
   const sandbox = await startService();
@@ -249,8 +253,8 @@ export async function startSession(given: SessionOptions = {}) {
 }
 
 /**
- * Sessions that all tests of a file share which ask for the same ones. The sandbox is empty for each test; what the
- * server remembers of runs and names stays. They end with the file, in which this is called once.
+ * Returns sessions that all tests of a file share if they request equal ones. The sandbox is empty at the start of each
+ * test, but the server still remembers runs and names. Must be called once in a file. The sessions end with the file.
  */
 export function warmSessions(): (
   given?: SessionOptions & { /** A session of its own. */ readonly fresh?: true },
@@ -273,7 +277,7 @@ export function warmSessions(): (
   };
 }
 
-/** The name in `CLIENTS` of how a client connects. */
+/** Returns the key in `CLIENTS` of a way to connect. */
 function eraOf(connect: Connect): keyof typeof CLIENTS {
   const eras = ["2026 client, modern", "2026 client, legacy", "2025 client"] as const;
   const era = eras.find((one) => CLIENTS[one] === connect);
@@ -295,7 +299,7 @@ function overSandbox(url: string, client: TestClient) {
     async write(name: string, args: Record<string, unknown>): Promise<Report> {
       return checkedReport(await client.callTool(name, args));
     },
-    /** The operations that wrote, of those that arrived since the last look. */
+    /** Returns the write operations that have arrived since the last call of this function. */
     async writesSent(): Promise<readonly (string | null)[]> {
       const { requests } = journal.parse(await control("/requests"));
       const fresh = requests.slice(seen);
