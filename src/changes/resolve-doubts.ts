@@ -16,10 +16,9 @@ interface Found extends Resolved {
 type Reading = { readonly api: ManagementApi; readonly signal: AbortSignal };
 
 /**
- * Reads what the steps in doubt have created, that is, steps whose requests were not answered. An existing option with
- * the name of an option to create counts as created by this run if its ID is newer than the newest option before the
- * run. If that option is unknown, its ID must be newer than every ID that this run is known to have created. Throws an
- * ApiError.
+ * Reads what the unanswered steps of a run have created. An option with the wanted name counts as created by this run if
+ * its ID is newer than the newest option before the run. If the newest option is unknown, the ID must be newer than all
+ * IDs that this run is known to have created. Throws an ApiError.
  */
 export async function resolveDoubts(state: RunState, reading: Reading): Promise<Found> {
   const steps = [...state.inDoubt()].flatMap((id) => state.steps.at(id) ?? []);

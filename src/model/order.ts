@@ -63,9 +63,9 @@ function updateOne(work: Work, ref: Ref, batch: Batch, isPart: boolean): void {
 }
 
 /**
- * Adds the renames of a cycle of options, in which each option wants the name of the next one, and the last wants that
- * of the first. They are sent in one request, once the options have no other changes left. The first option gets a
- * temporary name.
+ * Adds the renames of a cycle of options. Each option wants the name of the next one, and the last wants that of the
+ * first. They are sent in one request, once the options have no other changes left. The first option gets a temporary
+ * name.
  */
 function updateCycle(work: Work, cycle: readonly Ref[], batch: Batch, isPart: boolean): void {
   let isReady = true;

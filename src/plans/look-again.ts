@@ -38,8 +38,8 @@ export async function checkStoredPlan(
 }
 
 /**
- * Returns a function that says for which options the Context IDs must be read: options that the plan deletes or whose
- * Context IDs it changes, groups that lose or get an option, and options that have a name which the plan assigns.
+ * Returns a function that says for which options the Context IDs must be read: options that the plan deletes, options
+ * whose Context IDs it changes, groups that lose or get an option, and options with a name that the plan assigns.
  */
 function wantsOf({ items }: StatePlan): HowToRead["wants"] {
   const ids = new Set<string>();

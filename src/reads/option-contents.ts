@@ -169,7 +169,7 @@ const READ_ALONE = { first: 1, later: 8 } as const;
 
 /**
  * Finds options by ID with few reads. The service cannot return several options by ID. So this reads one option, which
- * names its targeting and its group, and searches the lists of these for the other options, as long as that saves
+ * names its targeting and its group. It then searches the lists of these for the other options, as long as that saves
  * reads. An option that is in no list is read by itself, because only that proves that it does not exist. Throws
  * ApiErrors.
  */

@@ -347,7 +347,7 @@ function stopRequestsOf(
   const isAsked = async (): Promise<boolean> => (await stops.asked(runId)).length > 0;
   /**
    * Returns whether an announced request may be sent. Call it right before sending, when the announcement is on disk.
-   * So once a caller was told that the run stops, only requests that were announced before that are sent. `asked`:
+   * So once a caller knows that the run stops, only requests that were announced before that are sent. `asked`:
    * whether the store had a request to stop when it stored the announcement.
    */
   const mayLeave = async (asked?: boolean): Promise<boolean> => {

@@ -33,9 +33,9 @@ export interface Judged {
 
 /**
  * Checks whether this machine's clock may decide which runs are removed. It must agree with other clocks, and must not
- * have jumped. After a jump, no run is removed for a day if other clocks agreed before and after the jump, and
- * otherwise for `keepMs` (at least a day), which is how long runs are retained. So every run is retained long enough,
- * even if the clock was wrong.
+ * have jumped. After a jump, no run is removed for a day if other clocks agreed before and after the jump. Otherwise no
+ * run is removed for `keepMs`, which is how long runs are retained, but at least for a day. So every run is retained
+ * long enough, even if the clock was wrong.
  */
 export function checkRetentionClock(
   before: SeenClock | undefined,

@@ -27,8 +27,8 @@ interface OpenOption {
 }
 
 /**
- * Collects the rows of a call and checks each of them. Plain options, which are most rows of a large file, are stored
- * as the text that will be sent, so a file of 100,000 rows needs only a few megabytes.
+ * Collects the rows of a call and checks each of them. Most rows of a large file are plain options. These are stored as
+ * the text that will be sent, so a file of 100,000 rows needs only a few megabytes.
  */
 export class OptionDrafts {
   readonly #plan: Plan;

@@ -24,10 +24,9 @@ interface PredictionContext {
 }
 
 /**
- * Predicts the failures of a plan that can be found by reading: names that exist already, options and targetings that
- * do not exist, parents that are not groups, groups that would be left empty, and exceeded limits with their current
- * use. Objects that the previous run of the same call created are predicted as already done. Throws the ApiError of a
- * failed read.
+ * Predicts the failures of a plan that can be found by reading: names that exist already, missing options and
+ * targetings, parents that are not groups, groups that would become empty, and exceeded limits. Objects that the
+ * previous run of the same call created are predicted as already done. Throws the ApiError of a failed read.
  */
 export async function preflight({ steps, losses }: Plan, context: PredictionContext): Promise<readonly Settlement[]> {
   const { api, signal } = context;

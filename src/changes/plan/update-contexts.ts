@@ -28,9 +28,9 @@ import { optionFinder } from "./names.ts";
 import { Plan, type PlanningContext } from "./plan.ts";
 
 /**
- * Plans changing Context IDs. Items about the same option are merged in order. Options that lose Context IDs, or that
- * get more than fit into one request, are read first, so that removed Context IDs can be restored and parts are exact.
- * Throws the ApiError of a failed read, unless the option does not exist.
+ * Plans changing Context IDs. Items about the same option are merged in order. An option is read first if it loses
+ * Context IDs, so that they can be restored, or if it gets more than fit into one request. Throws the ApiError of a
+ * failed read, unless the option does not exist.
  */
 export async function planUpdateContexts(
   input: Inputs["update_contexts"],

@@ -221,8 +221,8 @@ export interface MadeStep {
 /**
  * Returns the changes of successful creates, with the IDs of the objects that were created inside. These IDs are read
  * from lists: the answer for a targeting has no option IDs, and the answer for a group has at most 50 IDs, in an
- * undocumented order. If the answer for the first group of a request has its IDs in the order in which they were sent,
- * the answers for the other groups are used as they are. If a read fails, the IDs are omitted.
+ * undocumented order. Only the first group of a request is read if its answer has the IDs in the order of the sent
+ * sub-options. The answers for the other groups are then used as they are. If a read fails, the IDs are omitted.
  */
 export async function withInsideIds(driver: ChangeDriver, made: readonly MadeStep[]): Promise<readonly StepChange[]> {
   const first = made.find(({ step, change }) => step.objects.length > 2 && hasAll(step, change));

@@ -268,8 +268,8 @@ async function afterAnswer(
     }
     await giveUpOnUncatched(driver, request, uncatched);
     if (busy.length === 0) {
-      // The service checks names first. So the name of an item with UNCATCHED was free, and the first attempt, which is
-      // all or nothing, was not applied.
+      // An item that failed with UNCATCHED has passed the check of names, so its name was free. The items are applied
+      // together or not at all, so the first attempt was not applied.
       await settleAnswers(driver, request, left.met, true);
       return { kind: "settled" };
     }

@@ -24,8 +24,9 @@ export interface StaleCheck {
 }
 
 /**
- * Checks whether a plan still fits the service. A difference matters if it is in a field that the plan writes, in an
- * option to delete or its sub-options, in a group that receives options, or if a name that the plan assigns is taken.
+ * Checks whether a plan still fits the service. A difference matters in a field that the plan writes, in an option to
+ * delete or its sub-options, and in a group that receives options. It also matters if a name that the plan assigns is
+ * taken.
  */
 export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeting | undefined): StaleCheck {
   const look = new Look(items, serviceOf(there));

@@ -239,10 +239,10 @@ export function callerFolder(caller: string): string {
 export type RunIndex = ReturnType<typeof runIndex>;
 
 /**
- * Returns the index of runs. The names of small files show the caller of each run, whether the run may be unfinished,
- * and the newest run of each call, so that not every run has to be opened. A run is indexed before it is stored. So a
- * mark may have no run yet, but a run without a mark was stored by a version without an index. An outdated mark of an
- * unfinished run only costs an extra read.
+ * Returns the index of runs. Small files show the caller of each run, whether the run may be unfinished, and the newest
+ * run of each call. So not every run has to be opened. A run is indexed before it is stored. So a mark may have no run
+ * yet, but a run without a mark was stored by a version without an index. An outdated mark of an unfinished run only
+ * costs an extra read.
  */
 export function runIndex(folder: string) {
   const place = join(folder, INDEX_FOLDER);
