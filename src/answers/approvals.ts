@@ -52,7 +52,7 @@ export const PAGE_NOT_OPENED_REMEDY =
   "or use a client that can ask (elicitation).";
 
 /** Explains why the approval was requested in another way than on the page. */
-export const PAGE_NOT_OPENED_HINT = "a page was opened for the person, but nobody looked at it";
+export const PAGE_NOT_OPENED_HINT = "a page was opened for the person, but nobody visited it";
 
 /** Returns the note that the person declined, with the effect that they saw. */
 export function declinedNote(effect: string | undefined): string {

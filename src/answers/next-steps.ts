@@ -162,7 +162,7 @@ function limitNote({ failures, counts, status }: ReportedRun): readonly string[]
   const isIn = counts.succeeded + counts.alreadyDone;
   return [
     `a limit was reached at ${where}: ${thousands(isIn)} applied, ${thousands(left)} not applied, because there is no room. ` +
-      "Nothing is wrong with the latter: make room or leave them out, then send only these again",
+      "The items that were not applied are valid: make room, or leave them out; then send only these again",
   ];
 }
 

@@ -149,5 +149,8 @@ async function idsOf(
     );
   }
   if (listed.length > 0) return listed.map(({ id }) => id);
-  throw new FileError(`${JSON.stringify(path)} holds no Context ID`, "Write one Context ID a line, without a header.");
+  throw new FileError(
+    `${JSON.stringify(path)} contains no Context ID`,
+    "Write one Context ID on each line, without a header.",
+  );
 }

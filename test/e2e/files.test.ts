@@ -296,7 +296,7 @@ test("lists without a header: Context IDs of files are added, removed and set", 
   expect(refused.error?.message).toContain('line 2: "1.23E+15" was turned into scientific notation');
   expect(refused.error?.message).toContain("line 3");
   await write("empty.txt", "\n\n");
-  expect((await change({ setFile: "empty.txt" })).error?.message).toContain("holds no Context ID");
+  expect((await change({ setFile: "empty.txt" })).error?.message).toContain("contains no Context ID");
   expect((await change({ addFile: "/etc/passwd" })).error?.remedy).toContain(folder);
   await write("many.txt", Array.from({ length: 2_000 }, (_, at) => `article-${at}\n`).join(""));
   expect(await change({ setFile: "many.txt" }, { dryRun: true })).toMatchObject({ status: "planned" });
