@@ -171,8 +171,8 @@ export interface Proxies {
 }
 
 /**
- * Returns the proxy for an address; undefined for a direct connection. Loopback addresses never use a proxy: for it,
- * they would mean its own machine.
+ * Returns the proxy for an address; undefined for a direct connection. Loopback addresses never use a proxy, because it
+ * would connect to its own machine instead of this one.
  */
 export function proxyFor(url: string, proxies: Proxies): string | undefined {
   const proxy = url.startsWith("https:") ? proxies.https : proxies.http;

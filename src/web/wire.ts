@@ -90,7 +90,7 @@ export interface RunRow {
   readonly beganAt?: number | undefined;
   readonly updatedAt: number;
   readonly counts: RunCounts;
-  /** What the counts count, in the singular: `row`, `option`, `event`. */
+  /** The noun for the counted items, in the singular: `row`, `option`, `event`. */
   readonly noun: string;
   readonly environment?: "live" | "sandbox";
   /** What the run changed; absent for runs that only read. */
