@@ -122,7 +122,8 @@ function forProbing(settings: Settings): Settings {
     ...settings,
     environment: environment.kind === "sandbox" ? { ...environment, port: 0 } : environment,
     requestTimeoutMs: Math.min(settings.requestTimeoutMs, PROBE_TIMEOUT_MS),
-    // The first attempt of a request gets a third of the wait, so three times the time of a probe gives it all of that.
+    // The first attempt of a request gets a third of this wait. Three times the time of a probe gives it a whole
+    // probe's time.
     waitMs: 3 * PROBE_TIMEOUT_MS,
     retryBudgetMs: 0,
     logLevel: "silent",

@@ -74,7 +74,7 @@ export function localUserName(environment: Readonly<Record<string, string | unde
   try {
     return userInfo().username;
   } catch {
-    // A user ID without an account has no name, for example in a container.
+    // In a container, the process may run under a user ID without an account, which has no name.
     return environment.USER ?? "local";
   }
 }

@@ -275,7 +275,10 @@ const NOUNS: Readonly<Record<string, string>> = {
   run_event_tests: "test",
 };
 
-/** Returns what the counts of a run count, in the singular. Of a file these are rows, unless some are one item. */
+/**
+ * Returns the noun for the counted items of a run, in the singular. Items of a file are rows, unless several rows
+ * become one item.
+ */
 export function nounOf({ tool, fileName, mergesRows }: Pick<TitleParts, "tool" | "fileName" | "mergesRows">): string {
   const noun = Object.hasOwn(NOUNS, tool) ? NOUNS[tool] : undefined;
   return noun ?? (fileName !== undefined && !mergesRows ? "row" : "option");
