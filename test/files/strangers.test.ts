@@ -141,7 +141,7 @@ describe("rows of text files", () => {
 
   test("lines and rows are told apart where cells hold line breaks", async () => {
     const { notes } = await read("a.csv", 'Option,Context IDs\nOne,"a\nb\nc"\nTwo,d\n');
-    expect(notes).toContain("lines are those of a text editor: cells hold 2 line breaks");
+    expect(notes).toContain("lines are those of a text editor; cells contain 2 line breaks");
     expect((await read("a.csv", "sep=,\nOption,Context IDs\nOne,a\n")).notes).not.toContain("text editor");
   });
 
