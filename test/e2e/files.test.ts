@@ -565,7 +565,9 @@ test("without the setting the roots of a client may be read, and a refused path 
   const plain = await CLIENTS["2025 client"]({ args: [COMMAND], env: bare });
   const refused = await plain.callTool("bulk_add_options", { targetingId, file });
   expect(textOf(refused)).toContain("no folder is allowed");
-  expect(textOf(refused)).toContain(`TARGETING_MCP_ALLOWED_DIRS=${folder} in this server's entry in the host's configuration`);
+  expect(textOf(refused)).toContain(
+    `TARGETING_MCP_ALLOWED_DIRS=${folder} in this server's entry in the host's configuration`,
+  );
 });
 
 test.each(["2025 client", "2026 client, legacy", "2026 client, modern"] as const)(
