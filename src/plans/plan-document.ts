@@ -122,7 +122,10 @@ export function readPlan(text: string, path: string): PlanDocument {
   const isUnchanged = digestOfPlan(content) === digest;
   const read = document.safeParse(value).data;
   if (read === undefined) {
-    throw new FileError(`${JSON.stringify(path)} is not a plan`, "targeting-mcp plan FILE --out writes one.");
+    throw new FileError(
+      `${JSON.stringify(path)} is not a plan`,
+      "Write a plan with targeting-mcp plan FILE --out PLAN.",
+    );
   }
   if (isUnchanged) return read;
   throw new FileError(`${JSON.stringify(path)} was changed after it was planned`, "Plan the file again.");

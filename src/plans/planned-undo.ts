@@ -81,7 +81,7 @@ export async function resolvedUndo(
   if (changed.length > 0) {
     throw new FileError(
       `${amount(changed.length, "object")} of this undo changed since it was planned; nothing was sent`,
-      `undo_run {"runId":"${shown?.undoes}"} plans it again and shows what it would do now.`,
+      `Call undo_run {"runId":"${shown?.undoes}"} to plan it again and see what it would do now.`,
     );
   }
   const plans = undoPlan(done, present).targetings.map(({ plan }) => plan);

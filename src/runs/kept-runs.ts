@@ -89,7 +89,10 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
   async readLeft(stored: StoredRun<Call, Entry>): Promise<LoadedRun<Call, Entry, State> | undefined> {
     const found = await this.#readFrom(stored, true);
     if (found === undefined || (this.#kind.mayBeClaimed?.(found, this.#of.clock.now()) ?? true)) return found;
-    throw new RunStoreError(`run ${stored.header.runId} waits until a call resumes it`, "Call resume_run.");
+    throw new RunStoreError(
+      `run ${stored.header.runId} waits until a call resumes it`,
+      "Call resume_run with the ID of the run.",
+    );
   }
 
   async #readFrom(

@@ -97,7 +97,7 @@ export function isFresh(intent: Intent, clock: Clock): boolean {
 export function checkFresh(intent: Intent, clock: Clock): void {
   const passed = agoOf(intent, clock);
   if (passed > SEND_WINDOW_MS) {
-    throw new HeldBackError(`this process was suspended for ${Math.round(passed)} ms before it could be sent`);
+    throw new HeldBackError(`this process was suspended for ${Math.round(passed)} ms before the request could be sent`);
   }
 }
 
@@ -177,7 +177,7 @@ export abstract class HeldLease implements Lease {
   }
 
   mayLeave(intent: Intent): void {
-    if (this.lost.aborted) throw new HeldBackError("another process writes now");
+    if (this.lost.aborted) throw new HeldBackError("another process has the write lock now");
     checkFresh(intent, this.#clock);
   }
 

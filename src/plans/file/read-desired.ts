@@ -92,7 +92,10 @@ export function formatOfDesired(path: string): DesiredFormat {
   const ending = extname(path).toLowerCase();
   const format = BY_ENDING[ending];
   if (format !== undefined) return format;
-  throw new FileError(`${JSON.stringify(path)} has an unknown extension`, "Name it .yaml, .json, .csv or .ndjson.");
+  throw new FileError(
+    `${JSON.stringify(path)} has an unknown extension`,
+    "Use a file name that ends in .yaml, .json, .csv or .ndjson.",
+  );
 }
 
 /** Returns the format to read, according to the extension of a path. Throws a FileError for an unknown extension. */
