@@ -429,7 +429,7 @@ describe("targeting-mcp page", () => {
 
   test("prints its link at a terminal alone", async () => {
     const there = startInTerminal(["page"], { BROWSER: "none" });
-    expect(await there.until("/open/")).toContain("once and within two minutes: http://127.0.0.1:");
+    expect(await there.until("/open/")).toContain("within two minutes; it works once: http://127.0.0.1:");
     const other = browserOfTest();
     const command = startCommand(["page"], other.env);
     await personAt(await other.address());
