@@ -189,7 +189,7 @@ export function effectWords(
   const end = deleted.length > 0 ? deletedEnd(deleted) : lost.length > 0 ? REMOVED_END : "";
   const changes = `This ${parts.length === 0 ? "changes nothing" : inSeries(parts)}.`;
   const stays = staysWords(losses);
-  const isInTitle = parts.length === 1 && targetings.length + options.length > 0;
+  const isInTitle = deleted.length > 0 && changed.length + others.length === 0;
   return {
     sentence: `${changes}${stays}${end}${shareWords(losses, targeting, others.length > 0)}`,
     note: isInTitle ? stays.trim() : changes + stays,
@@ -222,14 +222,20 @@ function isCarriedOut({ lastOf }: Loss): boolean {
 
 /** Returns a sentence about the sub-options that become top-level options because only their group is deleted. */
 function freedWords(groups: readonly Loss[], options: readonly Loss[]): string {
-  const deleted = new Set(options.map(({ _id }) => _id));
-  const freed = groups.reduce(
-    (sum, { count, subOptions }) => sum + (subOptions?.filter((id) => !deleted.has(id)).length ?? count),
-    0,
-  );
+  const deleted = idsOf(options);
+  const freed = groups.reduce((sum, group) => sum + freedBy(group, deleted), 0);
   if (freed === 0) return "";
   const become = freed === 1 ? "becomes a top-level option" : "become top-level options";
   return ` (${many(freed, "sub-option")} ${become})`;
+}
+
+function idsOf(losses: readonly Loss[]): ReadonlySet<string> {
+  return new Set(losses.map(({ _id }) => _id));
+}
+
+/** Returns how many sub-options of a deleted group are not deleted themselves. */
+function freedBy({ count, subOptions }: Loss, deleted: ReadonlySet<string>): number {
+  return subOptions?.filter((id) => !deleted.has(id)).length ?? count;
 }
 
 function staysWords(losses: readonly Loss[]): string {
@@ -288,6 +294,7 @@ export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
   const first = losses
     .filter(isCarriedOut)
     .toSorted((one, other) => Number(other.empties ?? false) - Number(one.empties ?? false));
+  const deleted = idsOf(first.filter(({ kind }) => kind === "option"));
   const kinds = Object.entries(LOSS_TITLES).flatMap(([kind, title]) =>
     effectPart(
       title,
@@ -300,6 +307,7 @@ export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
           ...(loss.kind === "targeting"
             ? { options: loss.count }
             : { contextIds: kind === "optionGroup" ? (loss.ownContextIds ?? 0) : loss.count }),
+          ...(kind === "optionGroup" && { freed: freedBy(loss, deleted) }),
         })),
     ),
   );

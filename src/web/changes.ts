@@ -168,7 +168,8 @@ async function allChanges(run: Run, services: ToolServices): Promise<AllChanges>
   const there = document?.plan.optionsThere ?? run.state.facts.optionsThere;
   if (isUnstarted(run)) {
     if (document !== undefined) return withCounts(changesOfPlan(document), there);
-    return withCounts(rowsOfEffect(run.state.facts.waits?.parts ?? [], run), there);
+    const parts = run.state.facts.waits?.parts ?? [];
+    return withFreed(withCounts(rowsOfEffect(parts, run), there), call.tool === "delete_options" ? parts : []);
   }
   const names = new Map(Object.entries(document?.groups ?? {}));
   return withCounts(await rowsOfEndedRun(run, names, services), there);
@@ -180,6 +181,14 @@ function withCounts(rows: readonly Placed[], there?: number): AllChanges {
   const unchanged = there === undefined ? undefined : Math.max(0, there - counts.changed - counts.deleted);
   const removed = rows.reduce((sum, { kind, before }) => sum + (kind === "created" ? 0 : (before?.count ?? 0)), 0);
   return { rows: inOrder(rows), counts, unchanged, removed };
+}
+
+/** Counts the sub-options of deleted groups that move to the top level. They are not unchanged. */
+function withFreed(all: AllChanges, parts: readonly EffectPart[]): AllChanges {
+  const count = parts.flatMap(({ objects }) => objects).reduce((sum, { freed = 0 }) => sum + freed, 0);
+  if (count === 0) return all;
+  const { unchanged } = all;
+  return { ...all, freed: { count, names: [] }, unchanged: unchanged && Math.max(0, unchanged - count) };
 }
 
 /** Adds the Context IDs of deleted options, and the options of deleted targetings. */
@@ -199,8 +208,9 @@ async function addDeleted(stored: AllChanges, services: ToolServices): Promise<A
     ...own.map((row) => withIds(row, lost)),
     ...lost.within.filter(({ _id }) => !known.has(_id)).map((option) => deletedRow(option)),
   ];
-  const { unchanged } = stored;
-  return withSearch({ ...withCounts(rows), unchanged });
+  const { unchanged, freed } = stored;
+  const names = lost.freed.map(cut);
+  return withSearch({ ...withCounts(rows), unchanged, freed: freed && { ...freed, names } });
 }
 
 /** Sets `findsNames` if some of the removed Context IDs are unknown. A search then compares only names. */
@@ -339,13 +349,15 @@ function rowsOfEffect(parts: readonly EffectPart[], { header: { call } }: Change
   return [...rows.values()];
 }
 
-function ofPart({ name, _id, says, contextIds }: EffectObject, title: string): Placed {
+function ofPart({ name, _id, says, contextIds, freed = 0 }: EffectObject, title: string): Placed {
   const side = { name: cut(name) };
   if (kindOfPart(title) === "created") return { kind: "created", _id, after: { ...side, says } };
   if (title === "Targetings deleted") return { kind: "deleted", _id, before: { ...side, says: ITSELF } };
   if (title === WITHIN_TITLE) return { kind: "deleted", _id, before: { ...side, says } };
   const isGroup = title === "Option groups deleted";
-  return { kind: "deleted", _id, before: { ...side, count: contextIds, ...(isGroup && { isGroup, says }) } };
+  if (!isGroup) return { kind: "deleted", _id, before: { ...side, count: contextIds } };
+  const stay = `group; its ${many(freed, "sub-option")} ${freed === 1 ? "stays" : "stay"}`;
+  return { kind: "deleted", _id, before: { ...side, count: contextIds, isGroup, says: freed > 0 ? stay : undefined } };
 }
 
 /**

@@ -1,6 +1,9 @@
 import { isApiError } from "../api/errors.ts";
+import type { ManagementApi } from "../api/management.ts";
 import { findOptions } from "../reads/option-contents.ts";
+import { readOptions } from "../reads/option-lists.ts";
 import { type PlacedOption, placedOptions, withContexts } from "../reads/saved-options.ts";
+import type { OptionRecord } from "../spec/records.ts";
 import type { ToolServices } from "../tools/context.ts";
 
 // Reads the objects that a waiting deletion would remove. The person who decides sees their names and Context IDs; the
@@ -10,6 +13,7 @@ import type { ToolServices } from "../tools/context.ts";
 const MAX_READ = 2000;
 const MAX_LISTED = 20_000;
 const MAX_MS = 60_000;
+const MAX_FREED = 20;
 
 /** An option that would be deleted. */
 export interface LostOption {
@@ -30,6 +34,8 @@ export interface LostOption {
 export interface Lost {
   readonly options: ReadonlyMap<string, LostOption>;
   readonly within: readonly LostOption[];
+  /** The names of the first sub-options of deleted groups that are not deleted themselves. */
+  readonly freed: readonly string[];
   /** Whether all Context IDs were read. */
   readonly isWhole: boolean;
 }
@@ -64,11 +70,35 @@ export async function readLost(
       for await (const { option, contexts } of withContexts(api, all, signal)) read.set(option._id, contexts);
     }
     const lostOf = (placed: PlacedOption): LostOption => lostOption(placed, read.get(placed.option._id));
-    return { options: new Map(alone.map((one) => [one.option._id, lostOf(one)])), within: inside.map(lostOf), isWhole };
+    const individual = new Map(alone.map((one) => [one.option._id, lostOf(one)]));
+    return {
+      options: individual,
+      within: inside.map(lostOf),
+      freed: await freedNames([...found.values()], api, signal),
+      isWhole,
+    };
   } catch (thrown) {
     if (!isApiError(thrown) && !signal.aborted) throw thrown;
     return "unread";
   }
+}
+
+/** Reads the first sub-options of groups that are to be deleted. Omits those that are to be deleted, too. */
+async function freedNames(
+  deleted: readonly OptionRecord[],
+  api: ManagementApi,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const ids = new Set(deleted.map(({ _id }) => _id));
+  const names: string[] = [];
+  for (const { _id, type, targeting, childCount } of deleted) {
+    if (type !== "collection" || targeting === undefined || childCount === 0) continue;
+    for await (const child of readOptions(api, targeting, signal, { parent: _id })) {
+      if (names.length === MAX_FREED) return names;
+      if (!ids.has(child._id)) names.push(child.name);
+    }
+  }
+  return names;
 }
 
 function lostOption({ option, groupName }: PlacedOption, contextIds: readonly string[] | undefined): LostOption {

@@ -27,6 +27,7 @@ export function waitingOf(
   { days, targeting }: { readonly days: number; readonly targeting: RunRow["targeting"] },
 ): Omit<Waiting, "ended"> | undefined {
   const { waits, effect = "" } = run.state.facts;
+  const isDeletion = run.header.call.tool === "delete_options";
   if (waits === undefined) return undefined;
   const { digest, note, parts, until, elsewhere, stale, differs } = waits;
   const counts = countsOfWaiting(run);
@@ -34,7 +35,8 @@ export function waitingOf(
   return {
     effect: note ?? effect,
     ...{ digest, parts: parts.map(firstObjects), expiresAt: until, elsewhere },
-    undo: parts.length === 0 ? undefined : undoOf(counts, parts, days),
+    undo: parts.length === 0 ? undefined : undoOf(counts, parts, { days, isUndo: isUndoPlan(run) }),
+    freed: isDeletion ? freedWords(parts) : undefined,
     act: actOf(run, parts),
     counts,
     magnitude: magnitudeOf(run, parts),
@@ -49,82 +51,135 @@ export function waitingOf(
 export function undoOf(
   { created, changed, deleted }: ChangeCounts,
   parts: readonly EffectPart[],
-  days: number,
+  { days, isUndo }: { readonly days: number; readonly isUndo?: boolean },
 ): Waiting["undo"] {
   const objects = parts.flatMap((part) => (Object.hasOwn(DELETED, part.title) ? part.objects : []));
-  const [exact, lost] = [created + changed, unrestorable(objects)];
-  const newIds = deleted - lost;
+  const lost = unrestorable(objects);
+  const counts = { created: newObjects(created, parts), exact: changed, newIds: deleted - lost, lost };
   const until = `for ${many(days, "day")}`;
+  const title = undoTitle(counts, until, optionsWithin(parts) > 0);
   const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}.`;
+  const can = created + changed + counts.newIds > 0;
   const notes = [
-    newIds > 0 && exact === 0 && `Names, groups and Context IDs can be restored ${until}.`,
-    newIds > 0 &&
-      exact > 0 &&
-      `This can be undone ${until}, with the names, groups and Context IDs of what it deletes.`,
-    newIds === 0 && exact > 0 && `This can be undone ${until}.`,
-    lost > 0 && (newIds + exact > 0 ? `${thousands(lost)} cannot be restored: ${refused}` : capitalized(refused)),
-    newIds > 0 && newIdsNote(newIds, parts),
+    can && !title.includes(until) && `This can be undone ${until}.`,
+    lost > 0 && (can ? `${thousands(lost)} cannot be restored: ${refused}` : capitalized(refused)),
+    isUndo === true && created > 0 && restoredNote(created),
+    deleted > 0 && campaignsNote(deleted === 1 && optionsWithin(parts) === 0),
   ];
-  return { title: undoTitle({ exact, newIds, lost }), notes: notes.filter((note) => note !== false) };
+  return { title, notes: notes.filter((note) => note !== false) };
 }
 
-/** Says what follows from the new IDs of restored objects, which it names by their kinds. */
-function newIdsNote(count: number, parts: readonly EffectPart[]): string {
-  const found = parts.flatMap(({ title }) => (Object.hasOwn(DELETED, title) ? (DELETED[title] ?? []) : []));
-  const kinds = optionsWithin(parts) > 0 ? [...found, "option"] : found;
-  const [noun = "option"] = kinds;
-  const [its, id] =
-    count === 1 && kinds.length === 1
-      ? [`The restored ${noun} has a new ID`, "ID"]
-      : [`Restored ${kinds.map((kind) => `${kind}s`).join(" and ") || "options"} have new IDs`, "IDs"];
-  return `${its}: campaigns and ad products that use the old ${id} stay disconnected.`;
+/** Says what follows from the deletion of objects, even if they are restored. */
+function campaignsNote(isOne: boolean): string {
+  const ids = isOne ? "the old ID" : "the old IDs";
+  return `Campaigns and ad products that use ${ids} stay disconnected. Check the console first: the API does not show which.`;
 }
 
-/** How many objects an undo restores exactly, under new IDs, with other differences, and not at all. */
-type UndoCounts = Readonly<Record<"exact" | "newIds" | "lost", number>> & { readonly differing?: number };
+/** Says what follows from the new IDs of the objects that an undo creates again. */
+function restoredNote(count: number): string {
+  const [what, id] =
+    count === 1
+      ? ["1 restored object gets a new ID", "ID"]
+      : [`${thousands(count)} restored objects get new IDs`, "IDs"];
+  return `${what}: campaigns and ad products that use the old ${id} stay disconnected.`;
+}
 
-function undoTitle(counts: UndoCounts): string {
+/** Says what happens to the sub-options of deleted groups that are not deleted; undefined if there are none. */
+function freedWords(parts: readonly EffectPart[]): string | undefined {
+  const groups = parts.flatMap(({ objects }) => objects).filter(({ freed = 0 }) => freed > 0);
+  const count = groups.reduce((sum, { freed = 0 }) => sum + freed, 0);
+  if (count === 0) return undefined;
+  const [stay, them] =
+    count === 1 ? ["stays and becomes a top-level option", "it"] : ["stay and become top-level options", "them"];
+  const back = groups.length === 1 ? "the group" : "the groups";
+  return `${many(count, "sub-option")} ${stay}. Undo moves ${them} back into ${back}.`;
+}
+
+/** Counts new targetings and new options. */
+function newObjects(created: number, parts: readonly EffectPart[]): readonly [targetings: number, options: number] {
+  const targetings = parts.find(({ title }) => title === "Targetings created")?.count ?? 0;
+  return [targetings, created - targetings];
+}
+
+/**
+ * How many new objects an undo deletes (targetings and options), and how many objects it restores exactly, under new
+ * IDs, with other differences, and not at all.
+ */
+type UndoCounts = Readonly<Record<"exact" | "newIds" | "lost", number>> & {
+  readonly created: readonly [targetings: number, options: number];
+  readonly differing?: number;
+};
+
+function undoTitle(counts: UndoCounts, until: string, hasInside: boolean): string {
   const { exact, newIds, lost } = counts;
-  if (exact + newIds === 0) return "It cannot be undone";
-  if (newIds + lost === 0) return "It can be undone";
-  return exact + lost === 0 ? "Restorable under new IDs" : undoWords(counts);
+  const created = counts.created[0] + counts.created[1];
+  if (created + exact + newIds === 0) return "It cannot be undone";
+  if (newIds + lost === 0) return `It can be undone ${until}`;
+  if (created + exact + lost > 0) return undoWords(counts);
+  return `Restorable ${until}, with ${newIds === 1 && !hasInside ? "a new ID" : "new IDs"}`;
 }
 
-/** Describes what an undo restores: `Undo restores 3 of 4 as they were and 1 under a new ID`. */
-function undoWords({ exact, newIds, differing = 0, lost }: UndoCounts): string {
+/** Describes what an undo does: `Undo deletes the 3 new options and restores 2 as they were`. */
+function undoWords({ created: [targetings, options], ...others }: UndoCounts): string {
+  const made = [
+    targetings > 0 && `the ${targetings === 1 ? "new targeting" : `${thousands(targetings)} new targetings`}`,
+    options > 0 && `the ${options === 1 ? "new option" : `${thousands(options)} new options`}`,
+  ].filter((words) => words !== false);
+  if (made.length === 0) return `Undo ${restoredWords(others)}`;
+  const { exact, newIds, differing = 0, lost } = others;
+  const restored = exact + newIds + differing + lost === 0 ? "" : ` and ${restoredWords(others, true)}`;
+  return `Undo deletes ${made.join(" and ")}${restored}`;
+}
+
+/** Describes what an undo restores: `restores 3 of 4 as they were and 1 under a new ID`. */
+function restoredWords(
+  { exact, newIds, differing = 0, lost }: Omit<UndoCounts, "created">,
+  isAfterDeletion = false,
+): string {
   const total = exact + newIds + differing + lost;
   const kinds = [
     { count: exact, how: exact === 1 ? " as it was" : " as they were" },
     { count: newIds, how: newIds === 1 ? " under a new ID" : " under new IDs" },
     { count: differing, how: " with differences" },
   ].filter(({ count }) => count > 0);
-  const [first, ...others] = kinds;
-  if (first === undefined) return total === 1 ? "Undo cannot restore it" : `Undo restores none of ${thousands(total)}`;
+  const [first, ...more] = kinds;
+  const isOne = total === 1 && !isAfterDeletion;
+  if (first === undefined) return isOne ? "cannot restore it" : `restores none of ${thousands(total)}`;
   if (first.count === total) {
-    if (total === 1) return `Undo restores it${first.how}`;
-    return `Undo restores all ${thousands(total)}${exact === total ? "" : first.how}`;
+    if (isAfterDeletion) return `restores ${thousands(total)}${first.how}`;
+    if (isOne) return `restores it${first.how}`;
+    return `restores all ${thousands(total)}${exact === total ? "" : first.how}`;
   }
   const parts = [
     `${thousands(first.count)} of ${thousands(total)}${first.how}`,
-    ...others.map(({ count, how }) => thousands(count) + how),
+    ...more.map(({ count, how }) => thousands(count) + how),
   ];
   const not = lost > 0 ? `; ${thousands(lost)} cannot be restored` : "";
-  return `Undo restores ${parts.join(" and ")}${not}`;
+  return `restores ${parts.join(" and ")}${not}`;
 }
 
 /**
- * Returns what an undo of a run would restore if nothing else changes. Objects with an unknown result count as not
- * restored. Returns undefined while the run is running, and if it is too large for a quick plan.
+ * Returns what an undo of a run would do if nothing else changes. Objects with an unknown result count as not restored.
+ * Returns undefined while the run is running, and if it is too large for a quick plan.
  */
 export async function undoOfRun(
   { header, state, status }: ChangeRun,
   { runs }: Pick<ToolServices, "runs">,
 ): Promise<string | undefined> {
   if (status() === "running" || state.objects.length > MAX_PLANNED) return undefined;
-  const { rows } = undoPlanUnread(await effectsOfRun(state, runs.part(header.runId, "former")()));
+  const done = await effectsOfRun(state, runs.part(header.runId, "former")());
+  const { rows } = undoPlanUnread(done);
   const { exact, caveat, impossible, notOurs, unresolved } = countsOfRows(rows);
   const newIds = rows.filter(({ reasons }) => reasons?.includes("newId")).length;
-  return undoWords({ exact, newIds, differing: caveat - newIds, lost: impossible + notOurs + unresolved });
+  const deletable = new Set(rows.flatMap(({ undo, _id }) => (undo === "exact" && _id !== undefined ? [_id] : [])));
+  const [targetings = 0, options = 0] = [done.targetings, done.options].map(
+    (all: readonly { readonly _id: string; readonly did: string }[]) =>
+      all.filter(({ _id, did }) => did === "created" && deletable.has(_id)).length,
+  );
+  return undoWords({
+    ...{ created: [targetings, options], exact: exact - targetings - options, newIds },
+    ...{ differing: caveat - newIds, lost: impossible + notOurs + unresolved },
+  });
 }
 
 function contextIdsIn({ objects }: EffectPart): number {
@@ -144,12 +199,18 @@ function actOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[]): stri
   const { created, changed, deleted } = countsOfWaiting(run);
   const all = created + changed + deleted;
   if (call.tool === "apply_plan") {
-    if (call.input.plannedBy === "undo_run") return "Undo the changes";
+    if (isUndoPlan(run)) return "Undo the changes";
     return `Apply ${many(all, "change")}`;
   }
   const deletes = deletionWords(parts);
   if (deletes !== "") return `Delete ${deletes}`;
   return changed > 0 ? `Change ${many(changed, "option")}` : "Approve";
+}
+
+function isUndoPlan(run: Run): boolean {
+  if (!isChangeRun(run)) return false;
+  const { call } = run.header;
+  return call.tool === "apply_plan" && call.input.plannedBy === "undo_run";
 }
 
 /** Describes what would be deleted, e.g. `1 group and 2 options`; "" if nothing is deleted. */
@@ -169,10 +230,9 @@ function magnitudeOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[])
   const whole = run.state.facts.waits?.optionsThere;
   const targetings = parts.find(({ title }) => title === "Targetings deleted");
   if (targetings !== undefined) {
-    const itself = targetings.count === 1 ? "the targeting itself" : many(targetings.count, "targeting");
-    const options = optionsWithin(parts);
-    if (options > 0) return { count: options, verb: "deleted", what: many(options, "option"), within: `and ${itself}` };
-    return { count: deleted, verb: "deleted", what: many(deleted, "targeting"), within: "without options" };
+    const [itself, options] = [many(targetings.count, "targeting"), optionsWithin(parts)];
+    if (options === 0) return { count: deleted, verb: "deleted", what: itself, within: "without options" };
+    return { count: options, verb: "deleted", what: `${itself} and ${many(options, "option")}` };
   }
   if (deleted > 0) {
     return { count: deleted, whole, verb: "deleted", what: deletionWords(parts) || many(deleted, "option") };
@@ -202,8 +262,16 @@ export function isTyped(typed: string | undefined, wanted: string): boolean {
 /** Returns the first objects of one kind. The page requests the others when it needs them. */
 function firstObjects({ title, count, objects }: EffectPart): ShownPart {
   const kind = title === WITHIN_TITLE ? "inside" : kindOfPart(title);
-  return { title, count, objects: objects.slice(0, MAX_OBJECTS).map(shownObject), kind };
+  const ahead = Object.hasOwn(UNDO_TITLES, title) ? UNDO_TITLES[title] : undefined;
+  return { title: ahead ?? title, count, objects: objects.slice(0, MAX_OBJECTS).map(shownObject), kind };
 }
+
+/** The titles of the results of an undo before it is approved. */
+const UNDO_TITLES: Readonly<Record<string, string>> = {
+  "Undone exactly": "Will be undone exactly",
+  "Undone with differences": "Will be undone with differences",
+  "Changed since and not undone": "Changed since: will not be undone",
+};
 
 function shownObject({ name, says }: EffectPart["objects"][number]): ShownPart["objects"][number] {
   return { name, ...(says !== undefined && { says }) };

@@ -135,6 +135,8 @@ export interface Waiting {
   readonly optionsInside?: number | undefined;
   /** How many Context IDs are removed, including those of deleted options. */
   readonly contextIds?: number | undefined;
+  /** What happens to the sub-options of deleted groups that are not deleted themselves. */
+  readonly freed?: string | undefined;
   /** The text that a person must type to approve a large deletion, usually the name of the targeting. */
   readonly typed?: string | undefined;
   /** Further facts that the label, the counts and the parts do not show; empty if there are none. */
@@ -202,6 +204,8 @@ export interface ChangeList {
   readonly counts: ChangeCounts;
   /** How many options of the targeting do not change, if known. */
   readonly unchanged?: number | undefined;
+  /** The sub-options of deleted groups that move to the top level: how many, and the first names if they were read. */
+  readonly freed?: { readonly count: number; readonly names: readonly string[] } | undefined;
   /** How many Context IDs are removed, including those of deleted options. */
   readonly removed?: number | undefined;
   /** The deleted objects are still being read from the service. The page must request the list again. */

@@ -78,7 +78,7 @@ test("a run that waits is shown with its exact effect, and is approved or declin
       "To be deleted 25",
       "12 Context IDs",
       "Show 21 more",
-      "Restorable under new IDs",
+      "Restorable for 30 days, with new IDs",
     ]) {
       expect(said).toContain(words);
     }
@@ -204,7 +204,7 @@ test("a large change is approved by its targeting's name alone, and by keys only
   const run = { ...WAITING.run, waiting: { ...WAITS, typed: "Spring" } };
   const made = await serveMadeRuns({ details: [{ ...WAITING, run }] });
   await onPage(`${made.url}/#/approvals/01WAITING`, async (page) => {
-    await page.getByText("This is large. To approve it, type Spring").waitFor();
+    await page.getByText("This deletes 25 options. To approve it, type Spring").waitFor();
     expect(await button(page, "approve").isDisabled()).toBe(true);
     // In a low window, what asks for the name leaves room for the diff.
     for (const [width, height, most] of [
@@ -676,7 +676,7 @@ test("an approval says which part comes back under new IDs, and each fact once",
     [
       { ...waiting, counts: { created: 0, changed: 0, deleted: 25 } },
       "Deletes 25 options of 100 (25 %)",
-      "Restorable under new IDs",
+      "Restorable for 30 days, with new IDs",
     ],
     [
       plan,

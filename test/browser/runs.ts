@@ -54,7 +54,7 @@ export const WAITING: RunDetail = {
         },
       ],
       undo: {
-        title: "Restorable under new IDs",
+        title: "Restorable for 30 days, with new IDs",
         notes: [
           "Names and Context IDs come back with undo_run.",
           "What ad products and campaigns refer to does not come back.",

@@ -176,7 +176,50 @@ describe("a deletion that waits", () => {
     await person.press(runId, "approve");
     await answer;
     // The result says what the approval said.
-    await expect.poll(async () => (await detailOf(person, runId)).undo).toBe("1 under a new ID, 1 not at all");
+    await expect
+      .poll(async () => (await detailOf(person, runId)).undo)
+      .toBe("Undo restores 1 of 2 under a new ID; 1 cannot be restored");
+  });
+
+  test("of a group says which sub-options stay and move to the top level", async () => {
+    const { client, control, sandbox, person } = await shared();
+    const targeting = await sandbox.targeting("Grouped sale");
+    const [GROUP, OTHER] = ["01HZZZZZZZZZZZZZZZZZZZZZG0", "01HZZZZZZZZZZZZZZZZZZZZZG1"] as const;
+    const options = [
+      { _id: GROUP, targeting, name: "Clothing", type: "collection" },
+      ...["Jackets", "Jeans"].map((name) => ({ targeting, name, parent: GROUP })),
+      { _id: OTHER, targeting, name: "Bags" },
+      { targeting, name: "Belts" },
+    ];
+    await control("/seed", { options });
+    const answer = client.callTool("delete_options", { ids: [GROUP, OTHER] });
+    const { runId, waiting } = await newlyWaiting(person);
+    expect(waiting).toMatchObject({
+      freed: "2 sub-options stay and become top-level options. Undo moves them back into the group.",
+      ...{ effect: "", act: "Delete 1 group and 1 option", undo: { title: "Restorable for 30 days, with new IDs" } },
+    });
+    await expect.poll(async () => (await changesOf(person, runId)).isReading).toBeUndefined();
+    const { rows, freed, unchanged } = await changesOf(person, runId);
+    expect(rows.map(({ before }) => [before.name, before.says])).toEqual([
+      ["Clothing", "group; its 2 sub-options stay"],
+      ["Bags", undefined],
+    ]);
+    expect([freed, unchanged]).toEqual([{ count: 2, names: ["Jackets", "Jeans"] }, 1]);
+    await person.press(runId, "approve");
+    await answer;
+    expect((await person.press(runId, "undo")).status).toBe(200);
+    const back = await newlyWaiting(person);
+    expect((await detailOf(person, back.runId)).changes?.rows).toEqual(
+      expect.arrayContaining(
+        ["Jackets", "Jeans"].map((name) =>
+          expect.objectContaining({
+            ...{ kind: "changed", before: expect.objectContaining({ name, within: null }) },
+            after: expect.objectContaining({ name, within: "Clothing" }),
+          }),
+        ),
+      ),
+    );
+    await person.press(back.runId, "decline");
   });
 
   test("of a whole targeting lists every option with its Context IDs", async () => {
@@ -191,7 +234,7 @@ describe("a deletion that waits", () => {
     const { runId, title, waiting } = await newlyWaiting(person);
     expect(title).toBe("Delete the targeting Winter Sale and its 2 options");
     expect(waiting).toMatchObject({
-      ...{ magnitude: { count: 2, what: "2 options", within: "and the targeting itself" }, optionsInside: 2 },
+      ...{ magnitude: { count: 2, what: "1 targeting and 2 options" }, optionsInside: 2 },
       parts: [{ title: "Targetings deleted" }, { title: "Options deleted with their targeting", kind: "inside" }],
     });
     // The options are named before their Context IDs are read.
@@ -215,7 +258,7 @@ describe("a deletion that waits", () => {
     const row = () => person.runs().find((run) => run.runId === runId);
     await expect.poll(() => row()).toMatchObject({ status: "succeeded", actions: ["undo"] });
     expect(row()?.decided).toMatch(/^Approved on the page by /);
-    expect((await detailOf(person, runId)).undo).toBe("3 under new IDs");
+    expect((await detailOf(person, runId)).undo).toBe("Undo restores all 3 under new IDs");
   });
 });
 
@@ -297,7 +340,7 @@ describe("a run on the page", () => {
   test("Undo plans the way back, which is approved on the page, and brings back what was deleted", async () => {
     const session = await deleted();
     const { person, runId, targetingId } = session;
-    expect((await detailOf(person, runId)).undo).toBe("2 under new IDs");
+    expect((await detailOf(person, runId)).undo).toBe("Undo restores all 2 under new IDs");
     expect((await person.press(runId, "undo")).status).toBe(200);
     const back = await newlyWaiting(person);
     expect(back).toMatchObject({ tool: "undo_run", actions: ["approve", "decline"] });
@@ -316,7 +359,7 @@ describe("a run on the page", () => {
     expect(JSON.stringify(there.structuredContent)).toMatch(/Running.*Hats|Hats.*Running/);
     expect(await detailOf(person, back.runId)).toMatchObject({
       run: { actions: ["undo"] },
-      undo: "Undo restores all 2",
+      undo: "Undo deletes the 2 new options",
     });
     expect((await person.press(back.runId, "approve")).status).toBe(409);
   });
@@ -570,7 +613,7 @@ describe("what is shown of a run beside its row", () => {
     expect(await read("/failures?of=unknown")).toEqual({ rows: [], total: 0 });
     expect(await read("")).toMatchObject({
       ...{ story: [{ title: "Requested" }], run: { status: "partial", counts: { items: 3, failed: 1 } } },
-      undo: "Undo restores all 2",
+      undo: "Undo deletes the 2 new options",
     });
   });
 });

@@ -226,6 +226,8 @@ const effectPart = z.object({
       /** The number of Context IDs in the object. For a targeting, `options` is the number of its options. */
       contextIds: z.number().exactOptional(),
       options: z.number().exactOptional(),
+      /** For a deleted group: how many of its sub-options are not deleted with it. */
+      freed: z.number().exactOptional(),
     }),
   ),
 });

@@ -165,7 +165,6 @@ export function Decision({ run, now }: Decided) {
       {(waiting.effect !== "" || isWaiting) && (
         <p class="card note small">
           <Text of={waiting.effect} most={2000} />
-          {isWaiting && waiting.magnitude?.verb === "deleted" && ` ${campaignsNote(waiting.magnitude)}`}
           {isWaiting &&
             " Everything is checked again before anything is sent. If something has changed, nothing is sent."}
         </p>
@@ -185,12 +184,6 @@ export function Decision({ run, now }: Decided) {
       {isWaiting && <Foot run={run} waiting={waiting} isRead={isRead} />}
     </section>
   );
-}
-
-/** Returns the note that the person must check which campaigns use the objects to delete. */
-function campaignsNote({ what }: NonNullable<Waiting["magnitude"]>): string {
-  const [, noun = "options"] = /^[\d,]+ (\w+)$/.exec(what) ?? [];
-  return `The API does not say which campaigns use the ${noun} to be deleted: check in the console before you approve.`;
 }
 
 /** Shows the outcome of a run that was decided, with the undo button. */
@@ -262,8 +255,9 @@ function Size({
   contextIds,
   isRead,
 }: Pick<FiguresProps, "isRead"> & { readonly of: Waiting; readonly contextIds: number }) {
-  const { counts, magnitude: { count, whole, verb, what, within } = NO_MAGNITUDE } = waiting;
+  const { counts, freed, magnitude: { count, whole, verb, what, within } = NO_MAGNITUDE } = waiting;
   const title = verb === "deleted" ? "Deletes" : "Changes";
+  const noun = what.includes("group") ? " and groups" : "";
   const total = whole === undefined || whole < count ? undefined : whole;
   return (
     <Figure
@@ -289,12 +283,14 @@ function Size({
             within
           ) : (
             <>
-              of {/^\S+ options?$/.test(what) ? number(total) : counted(total, "option")} ({percent(count, total)})
+              of {/^\S+ options?$/.test(what) ? number(total) : counted(total, "option") + noun} (
+              {percent(count, total)})
               <Bar label={title} total={total} shares={[{ tone: verb, count, of: `of ${number(total)}` }]} />
             </>
           )}
         </span>
       )}
+      {freed !== undefined && <span class="line">{freed}</span>}
       {contextIds > 0 && <span class="line deleted">Removes {counted(contextIds, "Context ID")}</span>}
       {!isRead && verb === "deleted" && <span class="line quiet small">The Context IDs are being read…</span>}
     </Figure>
@@ -352,6 +348,14 @@ interface FootProps extends Pick<FiguresProps, "waiting" | "isRead"> {
   readonly run: RunRow;
 }
 
+/** Describes a large deletion, for which the person must type a text. */
+function largeWords({ parts, counts, magnitude }: Waiting): string {
+  const targetings = parts.find(({ title }) => title === "Targetings deleted")?.count;
+  if (targetings === 1) return "a whole targeting";
+  if (targetings !== undefined) return counted(targetings, "whole targeting");
+  return magnitude?.what ?? counted(counts.deleted, "option");
+}
+
 function Foot({ run, waiting, isRead }: FootProps) {
   const typed = useSignal("");
   const { runId, actions, disabled = {} } = run;
@@ -367,7 +371,7 @@ function Foot({ run, waiting, isRead }: FootProps) {
         {waiting.typed !== undefined && actions.includes("approve") && !cannotApprove && (
           <label class="row small">
             <span>
-              This is large. To approve it, type <strong>{waiting.typed}</strong>
+              This deletes {largeWords(waiting)}. To approve it, type <strong>{waiting.typed}</strong>
             </span>
             <input
               type="text"

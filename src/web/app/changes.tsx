@@ -36,7 +36,8 @@ export function Changes({ runId, version, title, isRunning, isWaiting, deletes, 
     return () => clearTimeout(timer);
   });
   if (list.value === undefined) return <p class="quiet">Reading the changes…</p>;
-  const { rows, total, counts, unchanged, findsNames = false, isReading = false } = list.value;
+  const { rows, total, counts, unchanged, freed, findsNames = false, isReading = false } = list.value;
+  const isAll = isWhole(list.value, from.value);
   const all = counts.created + counts.changed + counts.deleted;
   const kinds = KINDS.filter(({ name }) => counts[name] > 0);
   // The list may start with the targeting itself. The heading counts only the options.
@@ -71,8 +72,8 @@ export function Changes({ runId, version, title, isRunning, isWaiting, deletes, 
             <h2>
               {kinds[0]?.ahead}{" "}
               <span class="quiet">
-                {(kinds[0]?.name === "deleted" && deletes) || counted(all - itself, "option")}
-                {itself > 0 && " and the targeting itself"}
+                {(kinds[0]?.name === "deleted" && deletes) ||
+                  counted(all - itself, "option") + (itself > 0 ? " and the targeting itself" : "")}
               </span>
             </h2>
           )
@@ -86,7 +87,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, deletes, 
           )}
         </span>
       </div>
-      <ChangeTable rows={rows} title={title} unchanged={isWhole(list.value, from.value) ? unchanged : undefined} />
+      <ChangeTable rows={rows} title={title} {...(isAll && { unchanged, freed })} />
       {total === 0 && <p>Nothing has this in its {findsNames || isReading ? "name" : "name or Context IDs"}.</p>}
       {isReading && <p class="quiet small">The Context IDs are being read…</p>}
       {findsNames && <p class="quiet small">Not all Context IDs are known here, so the search looks at names alone.</p>}
@@ -132,7 +133,7 @@ function isWhole({ rows, total, counts }: ChangeList, from: number): boolean {
  * Shows changes as a table with columns for before and after. Each group has a heading row. Unchanged options are
  * counted in the last line.
  */
-function ChangeTable({ rows, title, unchanged }: TableProps) {
+function ChangeTable({ rows, title, unchanged, freed }: TableProps) {
   const hasOneSide = rows.every(({ after }) => after === undefined) || rows.every(({ before }) => before === undefined);
   let group: string | null | undefined;
   const hasGroups = rows.some((row) => typeof row.group === "string");
@@ -160,6 +161,16 @@ function ChangeTable({ rows, title, unchanged }: TableProps) {
               </Fragment>
             );
           })}
+          {freed !== undefined && (
+            <tr class="changed">
+              <td class="mark" aria-hidden="true">
+                →
+              </td>
+              <td class="inside" colSpan={2}>
+                <Freed {...freed} />
+              </td>
+            </tr>
+          )}
           {unchanged !== undefined && unchanged > 0 && (
             <tr>
               <td class="mark" />
@@ -175,10 +186,21 @@ function ChangeTable({ rows, title, unchanged }: TableProps) {
   );
 }
 
-interface TableProps {
-  readonly rows: readonly ChangeRow[];
+interface TableProps extends Pick<ChangeList, "rows" | "unchanged" | "freed"> {
   readonly title: string;
-  readonly unchanged?: number | undefined;
+}
+
+/** Names the sub-options that move to the top level because their group is deleted. */
+function Freed({ count, names }: NonNullable<ChangeList["freed"]>) {
+  const more = count - names.length;
+  return (
+    <>
+      {names.length > 0 && <Text of={names.join(", ")} most={1000} />}
+      {names.length > 0 && more > 0 && " and "}
+      {more > 0 && (names.length > 0 ? `${number(more)} more` : counted(more, "sub-option"))}
+      {count === 1 ? " moves" : " move"} to the top level
+    </>
+  );
 }
 
 function GroupRow({ name }: { readonly name: string | null | undefined }) {
@@ -215,9 +237,10 @@ function OneSide({ row }: { readonly row: ChangeRow }) {
       <Mark row={row} />
       <td class="inside">
         <SideName side={side} />
+        {side.isGroup && side.says !== undefined && <span class="quiet"> {side.says}</span>}
       </td>
       <td class="quiet">
-        <SideIds side={side} isUnderHead />
+        <SideIds side={side.isGroup ? { ...side, says: undefined } : side} isUnderHead />
       </td>
     </tr>
   );
@@ -301,7 +324,7 @@ function SideName({ side }: { readonly side: ChangeSide }) {
   return (
     <>
       <Text of={side.name} />
-      {side.isGroup && " (group)"}
+      {side.isGroup && side.says === undefined && " (group)"}
     </>
   );
 }

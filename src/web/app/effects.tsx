@@ -66,7 +66,7 @@ function Note({ part: { title, count, objects } }: { readonly part: EffectPart }
   );
 }
 
-function Magnitude({ waiting: { magnitude, contextIds: removed } }: { readonly waiting: Waiting }) {
+function Magnitude({ waiting: { magnitude, freed, contextIds: removed } }: { readonly waiting: Waiting }) {
   if (magnitude === undefined && removed === undefined) return null;
   const { count = 0, whole, verb = "changed", what, within = "" } = magnitude ?? {};
   return (
@@ -79,6 +79,7 @@ function Magnitude({ waiting: { magnitude, contextIds: removed } }: { readonly w
         </span>
       )}
       {whole !== undefined && <Bar shares={[{ tone: verb, count, of: verb }]} total={whole} label="Share" />}
+      {freed !== undefined && <span>{freed}</span>}
       {removed !== undefined && (
         <span>
           Removes <strong class={verb}>{number(removed)}</strong> Context {removed === 1 ? "ID" : "IDs"}

@@ -82,20 +82,38 @@ describe("what an undo brings back", () => {
     objects: names.map((name) => ({ name, says: "" })),
   });
   const refused = "1 cannot be restored: the service does not accept its name.";
-  const newId = "The restored option has a new ID: campaigns and ad products that use the old ID stay disconnected.";
-  const names = "Names, groups and Context IDs can be restored for 30 days.";
+  const check = "Check the console first: the API does not show which.";
+  const newId = `Campaigns and ad products that use the old ID stay disconnected. ${check}`;
+  const newIds = newId.replace("ID stay", "IDs stay");
+  const until = "This can be undone for 30 days.";
   test.each([
-    [0, ["Shoes"], ["Restorable under new IDs", names, newId]],
-    [0, ["Shoes", "bad_name"], ["Undo restores 1 of 2 under a new ID; 1 cannot be restored", names, refused, newId]],
-    [0, ["bad_name"], ["It cannot be undone", "The service does not accept its name."]],
-    [
-      3,
-      ["bad_name"],
-      ["Undo restores 3 of 4 as they were; 1 cannot be restored", "This can be undone for 30 days.", refused],
-    ],
+    [0, ["Shoes"], ["Restorable for 30 days, with a new ID", newId]],
+    [0, ["Shoes", "Hats"], ["Restorable for 30 days, with new IDs", newIds]],
+    [0, ["Shoes", "bad_name"], ["Undo restores 1 of 2 under a new ID; 1 cannot be restored", until, refused, newIds]],
+    [0, ["bad_name"], ["It cannot be undone", "The service does not accept its name.", newId]],
+    [3, [], ["It can be undone for 30 days"]],
+    [3, ["bad_name"], ["Undo restores 3 of 4 as they were; 1 cannot be restored", until, refused, newId]],
   ])("an approval of %i changes and the deletion of %j", (changed, deleted, [title, ...notes]) => {
     const counts = { created: 0, changed, deleted: deleted.length };
-    expect(undoOf(counts, [part(deleted)], 30)).toEqual({ title, notes });
+    expect(undoOf(counts, [part(deleted)], { days: 30 })).toEqual({ title, notes });
+  });
+
+  test.each([
+    [335, 0, 0, "It can be undone for 30 days"],
+    [1, 2, 1, "Undo deletes the new option and restores 2 of 3 as they were and 1 under a new ID"],
+    [3, 0, 1, "Undo deletes the 3 new options and restores 1 under a new ID"],
+  ])("an approval of %i new, %i changed and %i deleted options", (created, changed, deleted, title) => {
+    const counts = { created, changed, deleted };
+    expect(undoOf(counts, [part(["Shoes"].slice(0, deleted))], { days: 30 })?.title).toBe(title);
+  });
+
+  test("an undo that creates an option again says that it gets a new ID", () => {
+    const counts = { created: 1, changed: 3, deleted: 0 };
+    const note = "1 restored object gets a new ID: campaigns and ad products that use the old ID stay disconnected.";
+    expect(undoOf(counts, [], { days: 30, isUndo: true })).toEqual({
+      title: "It can be undone for 30 days",
+      notes: [note],
+    });
   });
 
   test("a run says how much comes back exactly, under new IDs, and not", async () => {
@@ -113,6 +131,10 @@ describe("what an undo brings back", () => {
     const [first = "", ...others] = options;
     expect(await did({ tool: "update_options", input: { items: [{ _id: first, name: "Eins" }] } })).toBe(
       "Undo restores it as it was",
+    );
+    const items = ["Four", "Five"].map((name) => ({ name }));
+    expect(await did({ tool: "bulk_add_options", input: { targetingId: within, items } })).toBe(
+      "Undo deletes the 2 new options",
     );
     expect(await did({ tool: "delete_options", input: { ids: others } })).toBe(
       "Undo restores 1 of 2 under a new ID; 1 cannot be restored",
