@@ -402,6 +402,14 @@ export const LABEL_WORDS: Readonly<Record<RowLabel, string>> = {
   impossible: "impossible to undo",
 };
 
+/** The results of an undo before a person approves it. */
+export const AHEAD_WORDS: Readonly<Record<RowLabel, string>> = {
+  ...LABEL_WORDS,
+  exact: "will be undone exactly",
+  caveat: "will be undone with differences",
+  notOurs: "changed since and will not be undone",
+};
+
 const REASON_WORDS: Readonly<Record<UndoReason, string>> = {
   newId: "gets a new ID; ad products and campaigns that use the old one stay disconnected",
   groupGone: "its group no longer exists",
@@ -419,10 +427,10 @@ const REASON_WORDS: Readonly<Record<UndoReason, string>> = {
  * Returns how many objects have each undo result: "3 undone exactly, 1 impossible to undo". `already` counts objects
  * that are as they were before.
  */
-export function undoCounts(rows: readonly UndoRow[], already = 0): string {
+export function undoCounts(rows: readonly UndoRow[], already = 0, words = LABEL_WORDS): string {
   const counts = countsOfRows(rows);
   const picked = UNDO_LABELS.flatMap((label) =>
-    counts[label] === 0 ? [] : [`${count(counts[label])} ${LABEL_WORDS[label]}`],
+    counts[label] === 0 ? [] : [`${count(counts[label])} ${words[label]}`],
   );
   if (picked.length === 0) return "everything is as it was before";
   return [...picked, ...(already > 0 ? [`${count(already)} already as before`] : [])].join(", ");

@@ -15,7 +15,7 @@ import {
   targetingWords,
 } from "./approvals.ts";
 import { many } from "./message-words.ts";
-import { changesOfRow, changeWords, LABEL_WORDS, RANK, reasonWords, undoCounts } from "./plan-answers.ts";
+import { AHEAD_WORDS, changesOfRow, changeWords, LABEL_WORDS, RANK, reasonWords, undoCounts } from "./plan-answers.ts";
 import { contextIds, place, value } from "./plan-words.ts";
 
 /**
@@ -31,10 +31,10 @@ export function effectOfDocument(document: PlanDocument, losses: readonly Loss[]
     const tool = undoneTool === undefined ? "" : ` (${undoneTool})`;
     const isOne = further.length === 0;
     const where = isOne ? ` in ${targetingWords(targeting, "the targeting")}` : "";
-    const counts = `${where}: ${undoCounts(rows, already)}.`;
+    const [counts, ahead] = [LABEL_WORDS, AHEAD_WORDS].map((words) => `${where}: ${undoCounts(rows, already, words)}.`);
     return {
       sentence: `Undoes run ${undoes}${tool}${counts}${goes === undefined ? "" : ` ${goes.sentence}`}`,
-      note: `Undoes an earlier run${counts} ${goes?.note ?? ""}`.trim(),
+      note: `Undoes an earlier run${ahead} ${goes?.note ?? ""}`.trim(),
       optionsThere: isOne ? targeting.optionsThere : undefined,
       parts: [...lossParts(losses), ...undoParts(rows, document)],
     };

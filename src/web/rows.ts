@@ -1,12 +1,16 @@
 import { approvalWords, approvedIn, declinedIn } from "../answers/approvals.ts";
 import { groupFailures } from "../answers/failures.ts";
+import { many } from "../answers/message-words.ts";
 import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { isUndone, isWithdrawn, undoneByRun } from "../changes/run-rules.ts";
+import { countsOfRows } from "../plans/undo-plan.ts";
+import { thousands } from "../platform/text.ts";
 import type { ListedRun, Run } from "../runs/kind.ts";
 import { changedAt } from "../runs/outcome.ts";
 import { countsOf, didCounts, summaryOf } from "../runs/report.ts";
 import { callerName, undefinedIfUnreadable } from "../runs/store.ts";
+import type { ToolServices } from "../tools/context.ts";
 import { isDryRun } from "../tools/get-run.ts";
 import { documentOf } from "../tools/kept-plan.ts";
 import { approvalOfRun } from "../tools/run-reports.ts";
@@ -33,6 +37,7 @@ import {
   type RunAction,
   type RunDetail,
   type RunRow,
+  type UndoneRun,
 } from "./wire.ts";
 
 /**
@@ -168,10 +173,28 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
     downloads: isOwn ? await (await files()).filesOf(run, services) : [],
     saved: isOwn ? (await files()).savedBy(run) : undefined,
     changes: await firstChanges(run, services),
-    undone: isChangeRun(run) && isUndone(run.state) ? { by: undoneByRun(run.state) } : undefined,
+    undone: isChangeRun(run) && isUndone(run.state) ? await undoneOf(undoneByRun(run.state), services) : undefined,
     undo: row.undoUntil !== undefined && isChangeRun(run) ? await undoOfRun(run, services) : undefined,
     ...(run.header.call.tool === "apply_plan" && { plan: planView(await documentOf(runId, services), services) }),
   };
+}
+
+/** Describes how much of a run its undo has undone. The counts are absent unless the undo has ended without failures. */
+async function undoneOf(by: string | undefined, services: ToolServices): Promise<UndoneRun> {
+  const found = by === undefined ? undefined : await undefinedIfUnreadable(services.runs.find(by));
+  if (by === undefined || found?.status() !== "succeeded") return { by };
+  const { wayBack } = await documentOf(by, services);
+  if (wayBack === undefined) return { by };
+  const { exact, caveat, notOurs, impossible, unresolved } = countsOfRows(wayBack.rows);
+  const [undone, lost] = [exact + caveat, impossible + unresolved];
+  const all = undone + notOurs + lost;
+  const rest = [
+    notOurs === 1 && "1 was kept since it was changed later",
+    notOurs > 1 && `${thousands(notOurs)} were kept since they were changed later`,
+    lost > 0 && `${thousands(lost)} could not be undone`,
+  ].filter((words) => words !== false);
+  const says = lost + notOurs === 0 ? "Undone" : `${thousands(undone)} of ${many(all, "change")} undone`;
+  return { by, says, rest: rest.join("; ") || undefined };
 }
 
 /** Returns a file of a run as a download; undefined if it does not exist or this person may not see it. */

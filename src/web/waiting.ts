@@ -268,7 +268,6 @@ function firstObjects({ title, count, objects }: EffectPart): ShownPart {
 
 /** The titles of the results of an undo before it is approved. */
 const UNDO_TITLES: Readonly<Record<string, string>> = {
-  "Undone exactly": "Will be undone exactly",
   "Undone with differences": "Will be undone with differences",
   "Changed since and not undone": "Changed since: will not be undone",
 };

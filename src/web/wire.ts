@@ -265,11 +265,19 @@ export interface RunDetail {
   /** What an undo would restore, e.g. `Undo restores 332 of 344 as they were and 12 under new IDs`. Absent if nothing can be undone. */
   readonly undo?: string | undefined;
   /** Only for a run that was undone: the run that undid it, if known. */
-  readonly undone?: { readonly by?: string | undefined } | undefined;
+  readonly undone?: UndoneRun | undefined;
   /** The files of the run. Each can be downloaded from `/page/runs/{runId}/{file}`. */
   readonly downloads: readonly RunFile[];
   /** For a run that saved a file on the server's machine: the path, and what the file contains. */
   readonly saved?: { readonly path: string; readonly says: string } | undefined;
+}
+
+export interface UndoneRun {
+  readonly by?: string | undefined;
+  /** How much was undone: `4 of 5 changes undone`. Absent if that is unknown. */
+  readonly says?: string | undefined;
+  /** What was not undone: `1 was kept since it was changed later`. */
+  readonly rest?: string | undefined;
 }
 
 export type RunFile = "sheet" | "results" | "rejects" | "removed" | "plan";

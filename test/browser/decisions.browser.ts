@@ -41,7 +41,7 @@ test("a person approves, sees what became of it, takes a file home, and undoes i
     await page.getByText(/Undoes an earlier run in .*: 2 undone with differences/).waitFor();
     const table = page.getByRole("table", { name: "What changes" });
     expect((await table.innerText()).replaceAll(/\s+/g, " ")).toContain("new Running c-3,");
-    await page.locator("summary").getByText("Undone with differences").waitFor();
+    await page.locator("summary").getByText("Will be undone with differences").waitFor();
     expect(await button(page, "approve").innerText()).toBe("Undo the changes");
     await button(page, "approve").click();
     await page.locator(".decided").getByText("Done", { exact: true }).waitFor();

@@ -344,7 +344,7 @@ describe("a run on the page", () => {
     expect((await person.press(runId, "undo")).status).toBe(200);
     const back = await newlyWaiting(person);
     expect(back).toMatchObject({ tool: "undo_run", actions: ["approve", "decline"] });
-    expect(back.waiting?.effect).toMatch(/^Undoes an earlier run in "[^"]+": 2 undone with differences/);
+    expect(back.waiting?.effect).toMatch(/^Undoes an earlier run in "[^"]+": 2 will be undone with differences/);
     const { changes, downloads } = await detailOf(person, back.runId);
     expect(downloads).toEqual(["plan"]);
     expect(changes?.rows).toMatchObject([

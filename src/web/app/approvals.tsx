@@ -61,12 +61,19 @@ export function Approvals() {
   );
 }
 
+/** The label of the button that approves an undo. It does not say how many changes the undo makes. */
+const UNDO_ACT = "Undo the changes";
+
 function QueueItem({ run, now, isChosen }: Decided & { readonly isChosen: boolean }) {
   const { runId, waiting, targeting, startedAt } = run;
   const isWaiting = now?.status === "needs_confirmation";
   const options = waiting?.optionsInside;
   const inside = options === undefined ? undefined : counted(options, "option");
-  const names = [...new Set([onlyNameOf(run), targeting?.name, inside])].filter((name) => name !== undefined);
+  const all = waiting === undefined ? 0 : totalOf(waiting.counts);
+  const changes = all > 1 && waiting?.act === UNDO_ACT ? counted(all, "change") : undefined;
+  const names = [...new Set([changes ?? onlyNameOf(run), targeting?.name, inside])].filter(
+    (name) => name !== undefined,
+  );
   return (
     <li>
       <a
@@ -132,6 +139,9 @@ export interface Decided {
 /** The tools that apply plans. A plan can skip objects that have changed since it was made. */
 const PLANS: ReadonlySet<string> = new Set(["apply_plan", "plan_targeting", "undo_run"]);
 
+/** The list of what an undo restores exactly. It is not shown, because the table of changes contains it. */
+const UNDONE = "Undone exactly";
+
 /** Shows everything that a person needs to decide on a run. The buttons are always visible. */
 export function Decision({ run, now }: Decided) {
   const { runId, waiting, startedAt } = run;
@@ -179,7 +189,9 @@ export function Decision({ run, now }: Decided) {
         shown={list}
       />
       {waiting.parts.map((part, at) =>
-        part.kind === undefined ? <Part key={part.title} runId={runId} place={at} part={part} /> : null,
+        part.kind === undefined && part.title !== UNDONE ? (
+          <Part key={part.title} runId={runId} place={at} part={part} />
+        ) : null,
       )}
       {isWaiting && <Foot run={run} waiting={waiting} isRead={isRead} />}
     </section>

@@ -51,7 +51,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
   const { unknown } = counts;
   const failed = counts.failed + counts.notApplied + (counts.skipped ?? 0);
   const others = (plan?.conflicts.length ?? 0) + (plan?.drift.length ?? 0) + (plan?.differs?.length ?? 0);
-  const othersTitle = plan?.differs?.length ? "Undone with differences" : "Changed by others";
+  const othersTitle = plan?.differs?.length ? "Not undone exactly" : "Changed by others";
   const hasChanges = did !== undefined || plan !== undefined;
   const tab = useSignal<Tab | undefined>(undefined);
   const tabs: readonly { readonly name: Tab; readonly title: string; readonly count?: number | undefined }[] = [
@@ -233,7 +233,11 @@ function Result({ detail: { run, undo, undone } }: { readonly detail: RunDetail 
       )}
       {left !== undefined && <span class="quiet small">about {left} left</span>}
       {undone !== undefined && (
-        <span class="push small">It was undone{undone.by !== undefined && <UndoneBy id={undone.by} />}.</span>
+        <span class="push small">
+          {undone.says ?? "Undone, as far as possible,"}
+          {undone.by !== undefined && <UndoneBy id={undone.by} />}
+          {undone.rest !== undefined && `; ${undone.rest}`}.
+        </span>
       )}
       {undoUntil !== undefined && (
         <span class="push quiet small">
