@@ -1,5 +1,5 @@
 import { plain } from "../answers/fence.ts";
-import { RULES } from "../events/catalogue.ts";
+import { EVENT_SHAPES, RULES } from "../events/catalogue.ts";
 import { arrivedFindings } from "../events/findings.ts";
 import { nearestName } from "../events/spelling.ts";
 import { isJsonObject, parseJson } from "../platform/json.ts";
@@ -198,7 +198,8 @@ interface Cause {
 }
 
 /** Returns the reason why an event was not recorded; undefined for a recorded event. */
-function causeOf({ verdict, findings, eventName }: ArrivedEvent): Cause | undefined {
+function causeOf(arrived: ArrivedEvent): Cause | undefined {
+  const { verdict, findings, eventName } = arrived;
   if (verdict === "recorded") return undefined;
   const deciding = findings.filter(({ effect }) => effect === verdict);
   const byRule = new Map<Rule, Set<string>>();
@@ -210,7 +211,16 @@ function causeOf({ verdict, findings, eventName }: ArrivedEvent): Cause | undefi
   const rules = [...byRule].map(([rule, paths]) => [rule, [...paths]] as const);
   const event = isOfAny ? undefined : documentedEvent(eventName ?? "");
   const words = rules.flatMap(([rule, paths], at) => [...(at === 0 ? [] : ["; "]), ...wordsOf(rule, paths, event)]);
-  return { key: JSON.stringify([verdict, isOfAny ? "" : (eventName ?? ""), rules]), words, event };
+  const also = event !== undefined && byRule.has("unsupportedEvent") ? missingIn(bodyOf(arrived), event) : [];
+  const alsoWords = also.length === 0 ? [] : ["; then ", ...fieldList(also), ` ${isOrAre(also)} missing`];
+  const key = JSON.stringify([verdict, isOfAny ? "" : (eventName ?? ""), rules, also]);
+  return { key, words: [...words, ...alsoWords], event };
+}
+
+/** Returns the required parameters that a misspelt event would still lack under its correct name. */
+function missingIn(body: unknown, event: string): readonly string[] {
+  const required = EVENT_SHAPES.get(event)?.required ?? [];
+  return isJsonObject(body) ? required.filter((name) => !Object.hasOwn(body, name)) : [];
 }
 
 /** Returns the documented event with this or a similar name. */

@@ -577,7 +577,7 @@ test("the overview says first what waits, then what failed and what happened", a
   const recent = { ...PARTIAL.run, startedAt: now, updatedAt: now, client: "Cursor" };
   const made = await serveMadeRuns({ details: [WAITING, { ...PARTIAL, run: recent }] });
   await onPage(made.url, async (page) => {
-    await page.getByRole("heading", { name: "1 change waits for you" }).waitFor();
+    await page.getByRole("heading", { name: "1 approval waits for you" }).waitFor();
     await page.getByText("Agents cannot continue with it until you decide.").waitFor();
     await page.getByText("2 of 6 changes failed").waitFor();
     const said = await page.locator("main").innerText();

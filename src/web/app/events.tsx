@@ -284,7 +284,7 @@ function Problem({ problem }: { readonly problem: EventCause }) {
         <span class="cause">
           <WordsOf of={cause} />
           {misspelt.length > 0 && (
-            <span class="quiet"> · also sent {number(eventsOf(misspelt))}× under another name</span>
+            <span class="quiet"> · {counted(eventsOf(misspelt), "more has", "more have")} a wrong name</span>
           )}
         </span>
         <span class="quiet small wide">

@@ -57,7 +57,7 @@ export function Overview() {
           ? "The server has ended"
           : length === 0
             ? "Nothing waits for you"
-            : counted(length, "change waits for you", "changes wait for you")}
+            : counted(length, "approval waits for you", "approvals wait for you")}
       </h1>
       <span class="quiet">
         {hasEnded.value
@@ -66,6 +66,7 @@ export function Overview() {
             ? "Agents continue without you."
             : `Agents cannot continue with ${length === 1 ? "it" : "them"} until you decide.`}
       </span>
+      <InShort />
       {waitingRuns.value.length > 0 && !hasEnded.value && <Waiting />}
       <div class="overview">
         <Today />
@@ -180,7 +181,13 @@ function ChangedTargetings({ runs }: { readonly runs: readonly RunRow[] }) {
     <>
       {groups.slice(0, MAX_TARGETINGS).map(({ name, total }) => (
         <span key={name} class="line">
-          {name === "" ? "whole targetings" : <Name of={name} />} {number(total)}
+          {name === "" ? (
+            `${counted(total, "targeting")} created, renamed or deleted`
+          ) : (
+            <>
+              <Name of={name} /> {number(total)}
+            </>
+          )}
         </span>
       ))}
       {groups.length > MAX_TARGETINGS && (
@@ -225,23 +232,42 @@ function EventFigures() {
   );
 }
 
-/**
- * Shows the problems of the last 24 hours: first runs with failures, then causes of dropped events, then other runs
- * that are unfinished or have unknown results.
- */
-function Attention() {
+/** Returns the problems of the last 24 hours that the person has not dismissed: of runs, and of events. */
+function openProblems() {
   const from = now.value - HOURS * HOUR;
   const isShown = (id: string): boolean => !dismissed.value.includes(id);
   const runs = runList.value.filter(
     (run) => run.updatedAt >= from && problemOf(run) !== undefined && isShown(run.runId),
   );
+  return { runs, grouped: groupedByEvent(metrics.value.problems).filter((causes) => isShown(idOf(causes))) };
+}
+
+/** Says in one line how many problems there are, and what changed today, because a phone shows both far below. */
+function InShort() {
+  const { runs, grouped } = openProblems();
+  const count = runs.length + grouped.length;
+  const changes = changesIn(today());
+  const words = [
+    ...(count > 0 ? [`${counted(count, "problem needs", "problems need")} attention`] : []),
+    ...(totalOf(changes) > 0 ? [`today: ${sharesText(changeShares(changes))}`] : []),
+  ];
+  return words.length === 0 ? null : <span class="line quiet">{words.join("; ")}.</span>;
+}
+
+/**
+ * Shows the problems of the last 24 hours: first runs with failures, then causes of dropped events, then other runs
+ * that are unfinished or have unknown results.
+ */
+function Attention() {
+  const { runs, grouped } = openProblems();
   const failed = runs.filter(({ counts }) => counts.failed > 0);
   const others = runs.filter(({ counts }) => counts.failed === 0);
-  const grouped = groupedByEvent(metrics.value.problems).filter((causes) => isShown(idOf(causes)));
   const { shown: problems, holds } = useSteady(grouped, ([first]) => first?.event ?? first?.id ?? "");
   return (
     <div class="card">
-      <h2>Needs attention</h2>
+      <h2>
+        Needs attention <span class="quiet">{number(runs.length + problems.length)}</span>
+      </h2>
       {runs.length + problems.length === 0 && <p class="quiet">Nothing failed in the last 24 hours.</p>}
       <ul class="items" {...holds}>
         {failed.slice(0, MAX_ATTENTION).map((run) => (
@@ -422,7 +448,8 @@ function problemOf({ actions, counts, fileName, noun, status }: RunRow): string 
   const many = (count: number): string => counted(count, noun);
   if (status === "running" || status === "planned" || status === "needs_confirmation") return undefined;
   const of = fileName === undefined ? "" : ` of ${fileName.slice(0, 80)}`;
-  if (failed > 0) return `${number(failed)} of ${many(items)}${of} failed`;
+  const end = noun === "event" ? `not recorded` : "failed";
+  if (failed > 0) return `${number(failed)} of ${many(items)}${of} ${end}`;
   if (unknown > 0) return `The result of ${many(unknown)} is unknown`;
   if (actions.includes("resume") && status === "cancelled")
     return `Cancelled: ${number(notApplied)} of ${many(items)} not applied`;
@@ -478,7 +505,7 @@ function Recent() {
               <Title run={run} />
             </a>
             <span class="quiet small">
-              {run.status === "succeeded" ? <Ago at={run.updatedAt} /> : <Status of={run} />}
+              {run.status === "succeeded" ? <Ago at={run.startedAt} /> : <Status of={run} />}
             </span>
           </li>
         ))}
