@@ -212,7 +212,7 @@ function causeOf(arrived: ArrivedEvent): Cause | undefined {
   const event = isOfAny ? undefined : documentedEvent(eventName ?? "");
   const words = rules.flatMap(([rule, paths], at) => [...(at === 0 ? [] : ["; "]), ...wordsOf(rule, paths, event)]);
   const also = event !== undefined && byRule.has("unsupportedEvent") ? missingIn(bodyOf(arrived), event) : [];
-  const alsoWords = also.length === 0 ? [] : ["; then ", ...fieldList(also), ` ${isOrAre(also)} missing`];
+  const alsoWords = also.length === 0 ? [] : [" ", ...fieldList(also), ` ${isOrAre(also)} missing, too`];
   const key = JSON.stringify([verdict, isOfAny ? "" : (eventName ?? ""), rules, also]);
   return { key, words: [...words, ...alsoWords], event };
 }

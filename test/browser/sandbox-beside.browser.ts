@@ -63,7 +63,7 @@ test("the page of a server over stdio has the views of its embedded sandbox, wit
       .poll(async () => (await problems.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, " ")))
       .toEqual([
         expect.stringMatching(
-          /^Purchase and purchase: 3 events do not count 2 × Purchase: unknown event name; did you mean purchase\? · 1 × purchase: tx_id is missing · web · last/,
+          /^Purchase and purchase: 3 events do not count 2 × Purchase: unknown event name; did you mean purchase\? tx_id is missing, too · 1 × purchase: tx_id is missing · web · last/,
         ),
         expect.stringMatching(/^1 event does not count 1 × 구매: unknown event name · web · last/),
         expect.stringMatching(/^sign_up: 1 event does not count 1 × method is missing · web · last/),

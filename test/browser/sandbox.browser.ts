@@ -72,7 +72,9 @@ test("problems are grouped by cause, lead to their events, and a corrected event
     await expect
       .poll(() => problems.getByRole("listitem").allInnerTexts())
       .toEqual([
-        expect.stringMatching(/3×\s+Purchase\s+unknown event name; did you mean purchase\?\s+web/),
+        expect.stringMatching(
+          /3×\s+Purchase\s+unknown event name; did you mean purchase\? tx_id is missing, too\s+web/,
+        ),
         expect.stringMatching(/1×\s+sign_up\s+method is missing · 1 more has a wrong name/),
         expect.stringMatching(/1×\s+Sign_up\s+unknown event name; did you mean sign_up\?/),
       ]);

@@ -28,6 +28,8 @@ test("events that do not count are grouped by their cause, the most frequent fir
   const { add, figures } = logged();
   for (let at = 0; at < 3; at += 1)
     add({ uid: `u-${at}`, eventName: "Purchase", platform: at === 0 ? "android" : "web" });
+  const items = [{ item_id: "i" }];
+  for (let at = 0; at < 2; at += 1) add({ uid: `v-${at}`, eventName: "Purchase", tx_id: "t", items });
   for (let at = 0; at < 2; at += 1) add({ uid: `u-${at}`, eventName: "add_to_cart" });
   add({ uid: "u", eventName: "purchase", tx_id: "t", items: [{}, { item_id: "i" }, {}] });
   add({ uid: "u", eventName: "app_open" }, false);
@@ -36,19 +38,20 @@ test("events that do not count are grouped by their cause, the most frequent fir
   add({ uid: "u", eventName: "app_open" });
   const { problems, otherProblems } = figures.now();
   expect(problems.map(({ count, name, verdict, cause }) => `${count} ${verdict} ${name}: ${text(cause)}`)).toEqual([
-    "3 ignored Purchase: unknown event name; did you mean `purchase`?",
+    "3 ignored Purchase: unknown event name; did you mean `purchase`? `tx_id` is missing, too",
+    "2 ignored Purchase: unknown event name; did you mean `purchase`?",
     "2 ignored add_to_cart: `item_id`, `price`, `quantity` are missing",
     "2 rejected app_open: no valid app key in the header `Authorization`",
     "1 ignored purchase: `items[].item_id` is missing",
     "1 rejected app_open: `uid` is missing",
   ]);
-  const meant = ["purchase", "add_to_cart", undefined, "purchase", undefined];
+  const meant = ["purchase", "purchase", "add_to_cart", undefined, "purchase", undefined];
   expect(problems.map(({ event }) => event)).toEqual(meant);
   expect(problems[0]?.platforms).toEqual([
     { platform: "web", events: 2 },
     { platform: "android", events: 1 },
   ]);
-  expect(problems[2]).toMatchObject({ otherNames: 1, latest: 8 });
+  expect(problems[3]).toMatchObject({ otherNames: 1, latest: 10 });
   expect(otherProblems).toBe(0);
 });
 
