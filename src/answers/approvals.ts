@@ -501,10 +501,13 @@ export function approvalLines(approval: Approval | undefined): readonly string[]
   return words === undefined ? [] : [`${words}.`];
 }
 
-/** Returns who approved or declined, without a full stop. Undefined if no approval was needed. */
-export function approvalWords({ decision, channel, by }: Approval): string | undefined {
+/**
+ * Returns who approved or declined, without a full stop. Undefined if no approval was needed. `reader` is the name of
+ * the person who reads this, if it is known; that person is called "you".
+ */
+export function approvalWords({ decision, channel, by }: Approval, reader?: string): string | undefined {
   if (decision === "not_needed" || channel === undefined) return undefined;
   if (channel === "token") return "Approved by confirmation token: the agent reports the person's approval";
   if (decision === "declined" && channel === "client") return "The client declined";
-  return `${decision === "approved" ? "Approved" : "Declined"} ${PLACES[channel]}${by === undefined ? "" : ` by ${plain(by)}`}`;
+  return `${decision === "approved" ? "Approved" : "Declined"} ${PLACES[channel]}${by === undefined ? "" : ` by ${by === reader ? `you (${plain(by)})` : plain(by)}`}`;
 }

@@ -36,18 +36,18 @@ const MAX_ROWS = 100;
 const MAX_LETTERS = 300;
 
 /** Returns the history of a run in order: requested, decided, checked again, retried. Its status is not included. */
-export function storyOf(run: Run): readonly StoryStep[] {
+export function storyOf(run: Run, { person }: Pick<ToolServices, "person">): readonly StoryStep[] {
   const { createdAt, call } = run.header;
   const isPlan = call.tool === "apply_plan";
   const first: StoryStep = { title: isPlan ? "Planned" : "Requested", at: createdAt, tone: "good" };
   const wait = waitWords(run);
-  return [first, ...decisionOf(run), ...(wait === undefined ? [] : [{ title: wait, tone: "idle" } as const])];
+  return [first, ...decisionOf(run, person), ...(wait === undefined ? [] : [{ title: wait, tone: "idle" } as const])];
 }
 
-function decisionOf(run: Run): readonly StoryStep[] {
+function decisionOf(run: Run, person: string | undefined): readonly StoryStep[] {
   if (!(isChangeRun(run) || isApproval(run))) return [];
   const approval = approvalOfRun(run);
-  const words = approval && approvalWords(approval);
+  const words = approval && approvalWords(approval, person);
   if (approval === undefined || words === undefined) return [];
   const isApproved = approval.decision === "approved";
   const { at } = run.state.facts.decided ?? {};

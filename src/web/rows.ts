@@ -96,7 +96,7 @@ async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, 
     ...{ runId, title, tool: tool === "" ? "unknown tool" : tool, caller: callerName(caller), startedAt, updatedAt },
     isDeclined: decided?.is === "declined" || undefined,
     ...{ status, counts, targeting, did, client, fileName, beganAt, noun: nounOf({ tool, fileName, mergesRows }) },
-    decided: decided && decisionWords(decided),
+    decided: decided && decisionWords(decided, shown.services.person),
     ...(run ? await waitingFields(run, { targeting }, shown, shown) : idleActions(listed, status, shown)),
     ...(isDamaged && { standsStill: DAMAGED, actions: [], undoUntil: undefined }),
   };
@@ -113,17 +113,17 @@ function idleActions({ updatedAt, open, about }: ListedRun, status: RunRow["stat
   return { actions: [...actions, ...undoes], undoUntil: updatedAt + shown.services.keep.days * DAY_MS };
 }
 
-function decisionWords({
-  is,
-  who,
-  where,
-}: NonNullable<NonNullable<ListedRun["about"]>["decided"]>): string | undefined {
+function decisionWords(
+  { is, who, where }: NonNullable<NonNullable<ListedRun["about"]>["decided"]>,
+  person: string | undefined,
+): string | undefined {
   const channel = (["client", "view", "page", "token", "terminal"] as const).find((one) => one === where);
   if (channel === undefined) return undefined;
   return approvalWords(
     is === "declined"
       ? declinedIn(channel === "page" || channel === "view" ? channel : "client", who)
       : approvedIn(channel, who),
+    person,
   );
 }
 
@@ -168,7 +168,7 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
   const row = await foundRow(seen, shown);
   return {
     run: row,
-    story: storyOf(run),
+    story: storyOf(run, shown.services),
     failures: groupFailures(run.state, "page").map(failureRow),
     downloads: isOwn ? await (await files()).filesOf(run, services) : [],
     saved: isOwn ? (await files()).savedBy(run) : undefined,
@@ -236,7 +236,7 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
     noun: nounOf({ tool, fileName, mergesRows }),
     beganAt: about?.beganAt,
     updatedAt: changedAt(header, state),
-    decided: approval && approvalWords(approval),
+    decided: approval && approvalWords(approval, to.services.person),
     isDeclined: approval?.decision === "declined" || undefined,
     standsStill: await stalledReason(run, shown),
     ...(waiting
