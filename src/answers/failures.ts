@@ -148,8 +148,8 @@ interface Beside {
 }
 
 /**
- * Returns the line above several groups with the same code: the code, the count, and the shared beginning of their
- * messages.
+ * Returns the heading of several groups of failures that have the same code: the code, the number of failures, and the
+ * shared beginning of their messages.
  */
 export function sharedLine(failures: readonly SummarizedFailure[]): string {
   const [first] = failures;

@@ -135,7 +135,7 @@ const REFUSALS: Readonly<Record<string, (problem: Known, endpoint: Endpoint) => 
   forbidden: ({ operation }, { key }) => ({
     message:
       operation === "trackEvent"
-        ? "the key is not allowed to do this"
+        ? "the key is not allowed to send events"
         : `the key lacks the scope context-targeting:${/^(get|list)/.test(operation ?? "") ? "read" : "write"}`,
     remedy:
       operation === "trackEvent"

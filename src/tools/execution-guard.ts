@@ -97,10 +97,10 @@ function toolsetOf({ kind, header }: ExecutableRun): Exclude<Toolset, "either"> 
 }
 
 function byRights(run: ExecutableRun, rights: CallerRights): Refusal | undefined {
-  const remedy = "cancel_run ends the run. To finish it, a person gives the caller this right again.";
+  const remedy = "cancel_run ends the run. To finish it, a person first restores the access of its caller.";
   if ("refused" in rights) return { code: "CALLER", message: rights.refused, remedy };
   if (!rights.readOnly || onlyReads(run)) return undefined;
-  return { code: "CALLER", message: "the caller of this run may only read now", remedy };
+  return { code: "CALLER", message: "the caller of this run no longer has the right to make changes", remedy };
 }
 
 /** Refuses a run that would write files to a folder that its caller may not use any more. */

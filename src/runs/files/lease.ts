@@ -127,7 +127,7 @@ async function newestGeneration(folder: string, name: string): Promise<Generatio
   if (number === 0) return undefined;
   const file = fileOf(folder, name, number);
   const found = await unlessMissing(Promise.all([readFile(file, "utf8"), stat(file)]));
-  // The holder of a newer number has removed this file meanwhile.
+  // The file was removed since the folder was listed, by the holder of a newer generation. Look for that one.
   if (found === undefined) return newestGeneration(folder, name);
   const [text, { mtimeMs }] = found;
   return { number, content: parseContent(text), beatAt: mtimeMs };
