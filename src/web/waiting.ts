@@ -63,7 +63,7 @@ export function undoOf(
   const notes = [
     can && !title.includes(until) && `This can be undone ${until}.`,
     lost > 0 && (can ? `${thousands(lost)} cannot be restored: ${refused}` : capitalized(refused)),
-    isUndo === true && created > 0 && restoredNote(created),
+    isUndo === true && created > 0 && restoredNote(created, counts.created[0] > 0 ? "object" : "option"),
     deleted > 0 && campaignsNote(deleted === 1 && optionsWithin(parts) === 0),
   ];
   return { title, notes: notes.filter((note) => note !== false) };
@@ -76,11 +76,11 @@ function campaignsNote(isOne: boolean): string {
 }
 
 /** Says what follows from the new IDs of the objects that an undo creates again. */
-function restoredNote(count: number): string {
+function restoredNote(count: number, noun: string): string {
   const [what, id] =
     count === 1
-      ? ["1 restored object gets a new ID", "ID"]
-      : [`${thousands(count)} restored objects get new IDs`, "IDs"];
+      ? [`1 restored ${noun} gets a new ID`, "ID"]
+      : [`${thousands(count)} restored ${noun}s get new IDs`, "IDs"];
   return `${what}: campaigns and ad products that use the old ${id} stay disconnected.`;
 }
 

@@ -109,7 +109,7 @@ describe("what an undo brings back", () => {
 
   test("an undo that creates an option again says that it gets a new ID", () => {
     const counts = { created: 1, changed: 3, deleted: 0 };
-    const note = "1 restored object gets a new ID: campaigns and ad products that use the old ID stay disconnected.";
+    const note = "1 restored option gets a new ID: campaigns and ad products that use the old ID stay disconnected.";
     expect(undoOf(counts, [], { days: 30, isUndo: true })).toEqual({
       title: "It can be undone for 30 days",
       notes: [note],
