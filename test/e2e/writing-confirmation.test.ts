@@ -334,7 +334,7 @@ describe("a confirmation", () => {
     await session.control("/seed", { remove: [football] });
     const anew = await session.write("delete_options", { confirmation });
     expect(anew.status).toBe("needs_confirmation");
-    expect(anew.notes.join()).toContain("has changed since the person agreed");
+    expect(anew.notes.join()).toContain("has changed since the person approved it");
     expect(anew.confirmation?.effect).toContain("(1 sub-option becomes a top-level option)");
     expect(anew.confirmation?.token).not.toBe(confirmation);
     expect(await session.writesSent()).toEqual([]);
