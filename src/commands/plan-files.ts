@@ -48,7 +48,7 @@ function sheetOf(line: CommandLine): SheetArguments {
   const headings =
     columns === undefined ? undefined : z.record(z.string(), z.string()).safeParse(parseJson(columns)).data;
   if (columns !== undefined && headings === undefined) {
-    throw new SettingsError(`--columns is not a JSON object of texts: ${columns}`);
+    throw new SettingsError(`--columns must be a JSON object whose values are strings: ${columns}`);
   }
   return {
     encoding: named,

@@ -242,7 +242,7 @@ function freeNames(work: Work, batch: Batch): void {
   }
 }
 
-/** Removes Context IDs from groups that other groups want. A group that would become empty gets a placeholder. */
+/** Removes from groups the Context IDs that other groups will receive. A group that this would empty gets a placeholder. */
 function freeContexts(work: Work, batch: Batch, all: boolean): void {
   const { model, options } = work;
   const wanted = work.wantedContexts();

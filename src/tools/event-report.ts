@@ -37,9 +37,9 @@ function eventReport(about: {
 }): RenderedReport {
   const { state, uidOf, notes = [], ...rest } = about;
   const { runId, status } = rest;
-  // Events that were not sent were not corrected, so their corrections are not reported.
   const verdicts = state.verdicts().map((group) => verdictRow(group, state.objects));
-  const mended = correctionNotes(state.objects.filter((_, object) => state.standing(object) !== "failed"));
+  // A failed event was not recorded by the service, so its corrections are not reported.
+  const corrections = correctionNotes(state.objects.filter((_, object) => state.standing(object) !== "failed"));
   return renderReport({
     ...rest,
     counts: countsOf(state),
@@ -48,7 +48,13 @@ function eventReport(about: {
     results: runId === undefined ? [] : firstResults(state, rest.tool, uidOf),
     verdicts,
     ...state.facts,
-    notes: [...notes, ...doubts(state), ...mended, ...predictedNotes(state.verdicts(), rest), ...basisNotes(verdicts)],
+    notes: [
+      ...notes,
+      ...doubts(state),
+      ...corrections,
+      ...predictedNotes(state.verdicts(), rest),
+      ...basisNotes(verdicts),
+    ],
     lastAt: state.updatedAt,
     ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
   });
