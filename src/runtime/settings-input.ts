@@ -23,7 +23,7 @@ export function settingsFrom(input: SettingsInput): Settings {
   const foreign = settings.allowedTargetings?.find((id) => !isUlid(id));
   if (foreign !== undefined) {
     throw new SettingsError(
-      `TARGETING_MCP_ALLOWED_TARGETINGS (--allowed-targetings) must be a comma list of ULIDs; ${JSON.stringify(foreign)} is none`,
+      `TARGETING_MCP_ALLOWED_TARGETINGS (--allowed-targetings) must be a comma list of ULIDs; ${JSON.stringify(foreign)} is not a ULID`,
       "TARGETING_MCP_ALLOWED_TARGETINGS",
     );
   }

@@ -25,7 +25,7 @@ const USED =
   "This link was used before, or is more than two minutes old. When the next run needs approval, a new link opens.";
 const NO_SESSION: LoginWays = {
   message:
-    "Open this page with its link, which works once: run targeting-mcp page, or wait until a run needs approval.",
+    "Open this page with a one-time link. To get one, run targeting-mcp page, or wait until a run needs approval.",
 };
 const TRIED_AGAIN =
   "A second attempt to open this page's link was refused. If that was not you, decline the waiting changes.";

@@ -84,7 +84,7 @@ test("over stdio another port of the host gets nothing, and the person decides i
     async (page) => {
       const runId = await waitingRun(page);
       await attack(page, origin, runId);
-      await staysInTab(page, origin, "Open this page with its link, which works once");
+      await staysInTab(page, origin, "Open this page with a one-time link");
       await button(page, "approve").click();
       expect((await answer).structuredContent).toMatchObject({
         runId,
@@ -109,7 +109,7 @@ test("so does the page of targeting-mcp page", async () => {
     async (page) => {
       const runId = await waitingRun(page);
       await attack(page, origin, runId);
-      await staysInTab(page, origin, "Open this page with its link, which works once");
+      await staysInTab(page, origin, "Open this page with a one-time link");
       await button(page, "decline").click();
       expect((await answer).structuredContent).toMatchObject({
         runId,

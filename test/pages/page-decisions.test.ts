@@ -266,7 +266,7 @@ describe("a decision on the page over stdio", () => {
     const { person } = await begunBefore(LEGACY);
     const page = await fetch(person.origin);
     expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
-    expect(decodeURIComponent(await page.text())).toContain("Open this page with its link, which works once");
+    expect(decodeURIComponent(await page.text())).toContain("Open this page with a one-time link");
   });
 
   test("without a decision within the wait there is no token, and get_run goes on waiting", async () => {
