@@ -149,7 +149,7 @@ export const SETTINGS = {
     "TARGETING_MCP_KEEP_DAYS",
     wholeNumber(1, 36_500),
     30,
-    "days to store finished runs; the only limit for runs that removed data",
+    "days to store finished runs; runs that removed data are never deleted earlier",
   ),
   keepRuns: setting("TARGETING_MCP_KEEP_RUNS", wholeNumber(1, 1_000_000), 500, "finished runs stored per caller"),
   callerPlans: setting("TARGETING_MCP_CALLER_PLANS", wholeNumber(1, 10_000), 50, "dry runs stored per caller"),
@@ -157,7 +157,7 @@ export const SETTINGS = {
     "TARGETING_MCP_CALLER_MB",
     wholeNumber(1, 1_000_000),
     500,
-    "megabytes per caller for plans, suites and unfinished runs, and again for finished runs (the oldest are removed)",
+    "megabytes per caller for plans, suites and unfinished runs; finished runs have a second limit of the same size (the oldest are removed)",
   ),
   store: key(
     "TARGETING_MCP_STORE",

@@ -59,7 +59,7 @@ export const inspectEvents = {
   name: "inspect_events",
   title: "Look at the events that arrived",
   description:
-    "Shows the received events of the sandbox with their verdicts (recorded, dropped, rejected). Checks whether an event did arrive, order and time, for each user; counts coverage of an app's events.",
+    "Shows the received events of the sandbox with their verdicts (recorded, dropped, rejected). Checks for each user whether events arrived, in what order and when; counts coverage of an app's events.",
   toolset: "events",
   effect: "reads",
   idempotent: true,

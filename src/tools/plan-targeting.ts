@@ -50,7 +50,7 @@ const input = () =>
     targetingName: z.string().optional(),
     base: z.string().optional().describe("Default: the base beside file"),
     prune: z.boolean().optional().describe("Delete what is in the base but not in the state"),
-    byName: z.boolean().optional().describe("Names alone are identity: one targeting's file onto another"),
+    byName: z.boolean().optional().describe("Match by name only: one targeting's file for another"),
     fresh: z.boolean().optional().describe("Read again"),
   });
 
