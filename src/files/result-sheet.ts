@@ -16,7 +16,7 @@ export interface RowResult {
   /** What was done with the option and its Context IDs. Written if the row has no own action. */
   readonly action?: string;
   readonly contextAction?: string;
-  /** The columns that may be wrong. The first of them that the sheet has is marked. */
+  /** The columns that may be wrong, the most likely first. Only the first one that exists in the sheet is marked. */
   readonly columns?: readonly string[];
   /** In a workbook: the position of the wrong cell. It is marked instead of a column. */
   readonly at?: number | undefined;

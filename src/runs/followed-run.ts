@@ -25,7 +25,10 @@ interface Following<S> {
   readonly changes?: ((listener: () => void) => (() => void) | undefined) | undefined;
 }
 
-/** Follows a run that another process executes by reading its journal, until the run rests or the signal is aborted. */
+/**
+ * Follows a run that another process executes, by reading its journal. Ends when no process executes the run any more
+ * or the signal is aborted.
+ */
 export function followedRun<S extends ReportedState>(
   first: S,
   { read, isDriven, clock, signal, whileFollowed, changes }: Following<S>,

@@ -70,7 +70,7 @@ export class Runs {
     return this.#store.left;
   }
 
-  /** Returns whether a worker will continue a run without a call, if no process executes it now. */
+  /** Returns whether a worker will continue this run on its own if no process executes it now. */
   async isToBeClaimed(runId: string): Promise<boolean> {
     return this.#store.left !== undefined && (await this.#store.record(runId))?.status === "running";
   }

@@ -118,8 +118,8 @@ function readRules(read: Read, { overHttp }: SettingsInput) {
 }
 
 /**
- * Returns the first invalid setting that prevents every tool from working; undefined if there is none. Without it, the
- * server would store its runs, or read, in the wrong place.
+ * Returns the first invalid setting that prevents every tool from working; undefined if there is none. If the
+ * server ignored it, it would store its runs, or read, in the wrong place.
  */
 function blockedBy(unusable: UnusableSettings): HalfPair | undefined {
   for (const { variable } of [SETTINGS.store, SETTINGS.storeListen, SETTINGS.sealKey, SETTINGS.sandboxUrl]) {

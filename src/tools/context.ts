@@ -137,8 +137,8 @@ export interface ToolContext extends ToolServices {
   /** Reports progress to the client. Absent if the client did not request it. */
   readonly progress?: (done: number, total: number, message: string | undefined) => void;
   /**
-   * Called with the rest of each run that the call waits for, which may end after the answer. Absent: nobody waits for
-   * it.
+   * Called when the call starts to wait for a run, with a promise that resolves when its execution ends. This may be
+   * after the call was answered. Absent if nothing waits for that.
    */
   readonly goesOn?: ((rest: Promise<unknown>) => void) | undefined;
   /** Asks the client for its working folders and returns those that may be read. Absent if the client has none. */

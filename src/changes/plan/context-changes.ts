@@ -7,7 +7,7 @@ import { type ContextWork, contextParts, type Growth } from "./context-parts.ts"
 import { notePreviousContents } from "./former-values.ts";
 import type { Plan } from "./plan.ts";
 
-/** The changes that all items of a call request for one option. */
+/** All changes to one option that the items of one call contain. */
 export interface RequestedContextChange {
   readonly optionId: string;
   readonly objects: number[];

@@ -290,7 +290,7 @@ const runFacts = z.object({
   shown: z.string().exactOptional(),
   waits: waits.exactOptional(),
   decided: decided.exactOptional(),
-  /** Context IDs that equal one of the same option except for case, width or Unicode composition. */
+  /** Context IDs that differ from another one of their option only in case, width or Unicode composition. */
   nearIds: nearIds.exactOptional(),
   /** Names that did not match exactly, and the objects that were used instead. */
   takenFor: z.array(takenName).exactOptional(),

@@ -268,7 +268,7 @@ export function addSuspect({ text, field, ...spot }: Suspect, problems: Problems
   );
 }
 
-/** Where to search the files with Context IDs, and how long their lines may be. */
+/** Where to look for the files with Context IDs, and how long their lines may be. */
 interface BesideFile {
   /** The folder of the desired state. Undefined if the desired state is not a file. */
   readonly folder: string | undefined;
