@@ -212,7 +212,7 @@ describe("what is refused before anything else", () => {
     const second = await post(url, "tools/list", {});
     expect(second.status).toBe(503);
     expect(second.headers.get("retry-after")).toBe("1");
-    expect(await second.text()).toContain("too many requests");
+    expect(await second.text()).toContain("Too many requests");
     await release();
     expect((await first).status).toBe(200);
     expect((await post(url, "tools/list", {})).status).toBe(200);
