@@ -15,7 +15,7 @@ import { type ToolAnswer, ToolError, type ToolOutcome } from "./define-tool.ts";
 /** Returns the two arguments that name a targeting. */
 export const targetingArguments = () => ({
   targetingId: z.string().optional().describe("ULID of the targeting"),
-  targetingName: z.string().optional().describe("Or the name of one seen before"),
+  targetingName: z.string().optional().describe("Or its name, if seen before"),
 });
 
 /** The arguments that name a targeting. Empty texts count as absent. */
