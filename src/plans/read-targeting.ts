@@ -171,7 +171,7 @@ export async function whichTargeting({
   if (file?.name === undefined) {
     throw new FileError(
       "neither the file nor the call names the targeting",
-      "Write targeting into the file, or give targetingId or targetingName (--targeting).",
+      'Name the targeting in the field "targeting" of the file, or give targetingId or targetingName (--targeting).',
     );
   }
   const found = await memory.resolve(file.name);
