@@ -62,6 +62,7 @@ export function undoOf(
   const can = created + changed + counts.newIds > 0;
   const notes = [
     can && !title.includes(until) && `This can be undone ${until}.`,
+    counts.newIds > 0 && "Names, groups and Context IDs come back.",
     lost > 0 && (can ? `${thousands(lost)} cannot be restored: ${refused}` : capitalized(refused)),
     isUndo === true && created > 0 && restoredNote(created, counts.created[0] > 0 ? "object" : "option"),
     deleted > 0 && campaignsNote(deleted === 1 && optionsWithin(parts) === 0),

@@ -86,10 +86,15 @@ describe("what an undo brings back", () => {
   const newId = `Campaigns and ad products that use the old ID stay disconnected. ${check}`;
   const newIds = newId.replace("ID stay", "IDs stay");
   const until = "This can be undone for 30 days.";
+  const back = "Names, groups and Context IDs come back.";
   test.each([
-    [0, ["Shoes"], ["Restorable for 30 days, with a new ID", newId]],
-    [0, ["Shoes", "Hats"], ["Restorable for 30 days, with new IDs", newIds]],
-    [0, ["Shoes", "bad_name"], ["Undo restores 1 of 2 under a new ID; 1 cannot be restored", until, refused, newIds]],
+    [0, ["Shoes"], ["Restorable for 30 days, with a new ID", back, newId]],
+    [0, ["Shoes", "Hats"], ["Restorable for 30 days, with new IDs", back, newIds]],
+    [
+      0,
+      ["Shoes", "bad_name"],
+      ["Undo restores 1 of 2 under a new ID; 1 cannot be restored", until, back, refused, newIds],
+    ],
     [0, ["bad_name"], ["It cannot be undone", "The service does not accept its name.", newId]],
     [3, [], ["It can be undone for 30 days"]],
     [3, ["bad_name"], ["Undo restores 3 of 4 as they were; 1 cannot be restored", until, refused, newId]],
