@@ -188,7 +188,8 @@ test("a whole targeting that waits is named in the queue, and its options are li
     { title: "Options deleted with their targeting", kind: "inside", count: 1200, objects },
   ] as const;
   const { targeting: __, ...whole } = WAITING.run;
-  const waiting = { ...WAITS, act: "Delete the targeting", parts, optionsInside: 1200 };
+  const counts = { created: 0, changed: 0, deleted: 1 };
+  const waiting = { ...WAITS, act: "Delete the targeting", counts, parts, optionsInside: 1200 };
   const run = { ...whole, title: "Delete the targeting Spring and its 1,200 options", waiting };
   const made = await serveMadeRuns({ details: [{ ...WAITING, run }] });
   await onPage(`${made.url}/#/approvals`, async (page) => {
