@@ -38,7 +38,7 @@ test("a person approves, sees what became of it, takes a file home, and undoes i
     expect(removed.trim().split("\n")).toHaveLength(2);
     await button(page, "undo").click();
     await page.getByText("The undo is planned, and waits for your approval: Deleted 2 options").waitFor();
-    await page.getByText(/Undoes an earlier run in .*: 2 undone with differences/).waitFor();
+    await page.getByText(/Undoes an earlier run in .*: 2 will be undone with differences/).waitFor();
     const table = page.getByRole("table", { name: "What changes" });
     expect((await table.innerText()).replaceAll(/\s+/g, " ")).toContain("new Running c-3,");
     await page.locator("summary").getByText("Will be undone with differences").waitFor();
