@@ -86,7 +86,7 @@ test("a worker does not go on for a caller whose last token of the issuer may on
   const worker = startMember(["worker"], cluster.settings);
   const { runId: refused, reason } = await worker.logged("an orphaned run may not be executed by this process");
   expect(refused).toBe(runId);
-  expect(String(reason)).toMatch(/may only read/);
+  expect(String(reason)).toMatch(/no longer has the right to make changes/);
   expect(cluster.gate.writes).toHaveLength(1);
   const writing = await token("targeting:write");
   expect(await restOf(replica.url, runId, 60_000, writing)).toMatchObject({ status: "succeeded" });

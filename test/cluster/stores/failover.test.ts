@@ -1,5 +1,5 @@
 import { afterEach, expect, onTestFinished, test } from "vitest";
-import { hold } from "../../support/hold.ts";
+import { addFault, hold } from "../../support/hold.ts";
 import { call, killAll, reportOf, restOf, runOf, startReplica, startService } from "../cluster.ts";
 import { statement, testPostgres } from "../postgres.ts";
 
@@ -19,7 +19,7 @@ test("a failover that lost entries stops the run as interrupted, with that reaso
   };
   const [one, other] = [await startReplica(settings), await startReplica(settings)];
   const targetingId = await service.targeting("slow");
-  await service.faults({ kind: "slow", delayMs: 500, on: "write", probability: 1 });
+  const hurry = await addFault(service.url, { kind: "slow", delayMs: 500, on: "write", probability: 1 });
   const items = Array.from({ length: 400 }, (_, n) => ({
     name: `option ${n}`,
     contexts: Array.from({ length: 800 }, (_, at) => `${n}-${at}`),
@@ -32,14 +32,14 @@ test("a failover that lost entries stops the run as interrupted, with that reaso
   const copied = await entries();
   await expect.poll(entries, { timeout: 30_000 }).toBeGreaterThan(copied + 3);
   // The run cannot end before the failover, however slow the machine is.
-  await service.calm();
   const release = await hold(service.url, "write");
+  await hurry();
   await postgres.failOver();
   await release();
   for (const { url } of [one, other]) {
     const rest = await restOf(url, runId);
     expect(rest.status).toBe("interrupted");
-    expect(JSON.stringify(rest)).toContain("lost entries");
+    expect(JSON.stringify(rest)).toContain("lost confirmed entries");
     expect(JSON.stringify(rest)).toContain("look at what was applied");
   }
   expect(await entries()).toBeLessThan(copied + 3);
