@@ -7,10 +7,7 @@ import { fullest, tokensOf } from "./budget.ts";
 import { fenced, plain, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
 
-/**
- * Returns the text for an agent while a person decides on the page. Without `address`, the server has opened the page
- * for the person.
- */
+/** Returns the text for an agent while a person decides on the page. Without `address`, the server has opened it. */
 export function waitsOnPage(runId: string, address: string | undefined): string {
   const who =
     address === undefined
@@ -19,10 +16,7 @@ export function waitsOnPage(runId: string, address: string | undefined): string 
   return `${who}; nothing was changed yet. get_run {"runId":"${runId}","waitMs":25000} waits for the decision; cancel_run ends it`;
 }
 
-/**
- * Returns the status text of a task while a person decides on the page. Without `address`, the server has opened the
- * page for the person.
- */
+/** Returns the status text of a task while a person decides on the page. Without `address`, the server has opened it. */
 export function taskWaitsText(address: string | undefined): string {
   const where = address === undefined ? "in the page that was opened" : `on the page at ${address}`;
   return `Approval required; nothing was sent. A person decides ${where}.`;
@@ -152,10 +146,7 @@ export function effectPart(title: string, objects: readonly EffectObject[]): rea
   return objects.length === 0 ? [] : [{ title, count: objects.length, objects }];
 }
 
-/**
- * Returns the sentence of an effect: counts of what is deleted or removed, then `others`, and the share of the
- * targeting.
- */
+/** Returns the sentence of an effect: counts of deletions and removals, then `others`, and the targeting's share. */
 export function effectWords(
   losses: readonly Loss[],
   others: readonly string[] = [],
@@ -212,10 +203,7 @@ function within(targetings: readonly Loss[]): string {
   return many(options, "option") + (areCounted ? ` and ${many(contextIds, "Context ID")}` : "");
 }
 
-/**
- * Returns whether the service will carry out a deletion. It never deletes the last sub-option of a group without
- * Context IDs.
- */
+/** Returns whether the service carries out a deletion. The last sub-option of a group without Context IDs stays. */
 function isCarriedOut({ lastOf }: Loss): boolean {
   return lastOf === undefined;
 }
@@ -246,10 +234,7 @@ function staysWords(losses: readonly Loss[]): string {
     : ` ${thousands(staying)} other options stay: the service does not leave their groups empty.`;
 }
 
-/**
- * Counts the deleted objects that undo cannot restore, because the API does not accept their names (management-api
- * 8.3).
- */
+/** Counts the deleted objects that undo cannot restore, because their names are not valid (management-api 8.3). */
 export function unrestorable(deleted: readonly { readonly name: string }[]): number {
   return deleted.filter(({ name }) => nameProblem(name) !== undefined).length;
 }
