@@ -48,8 +48,8 @@ export interface SourceEvent {
 
 const EVENTS_PER_CHUNK = 500;
 
-/** Returns a source of events that are in memory. `mend`: misspelt names are corrected. */
-export function sourceOfEvents(events: readonly object[], mend = false): EventSource {
+/** Returns a source of events that are in memory. `autocorrect`: whether misspelt names are corrected. */
+export function sourceOfEvents(events: readonly object[], autocorrect = false): EventSource {
   const hash = createHash("sha256");
   const chunks: Uint8Array[] = [];
   for (let from = 0; from < events.length; from += EVENTS_PER_CHUNK) {
@@ -59,12 +59,12 @@ export function sourceOfEvents(events: readonly object[], mend = false): EventSo
     chunks.push(chunk);
   }
   const size = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
-  return { kept: { digest: hash.digest("hex"), ...(mend && CORRECTING) }, bytes: () => each(chunks), size };
+  return { kept: { digest: hash.digest("hex"), ...(autocorrect && CORRECTING) }, bytes: () => each(chunks), size };
 }
 
-/** Returns a source of the events in a file. `mend`: misspelt names are corrected. */
-export function sourceOfFile({ file, bytes, size }: OpenedFile, mend = false): EventSource {
-  return { kept: { digest: file.digest, file, ...(mend && CORRECTING) }, bytes, size };
+/** Returns a source of the events in a file. `autocorrect`: whether misspelt names are corrected. */
+export function sourceOfFile({ file, bytes, size }: OpenedFile, autocorrect = false): EventSource {
+  return { kept: { digest: file.digest, file, ...(autocorrect && CORRECTING) }, bytes, size };
 }
 
 const CORRECTING = { mend: true } as const;
