@@ -79,3 +79,25 @@ test("a plan that was declined in the client has ended", async () => {
   expect(asked).toHaveLength(1);
   expect(await session.writesSent()).toEqual([]);
 });
+
+test("a call that is declined while it is planned again is declined, too", async () => {
+  const asked: string[] = [];
+  const session: Awaited<ReturnType<typeof startSession>> = await startSession({
+    connect: CLIENTS["2026 client, modern"],
+    env: { TARGETING_MCP_WAIT_MS: "1000" },
+    async answer(message) {
+      asked.push(message);
+      await session.control("/faults", { faults: [{ kind: "slow", delayMs: 3000, on: "read", probability: 1 }] });
+      return { action: "decline" };
+    },
+  });
+  const [targetingId = ""] = ids(await session.write("create_targetings", { items: [{ name: "Shop" }] }));
+  const options = ids(await session.write("bulk_add_options", { targetingId, items: [{ name: "One" }] }));
+  await session.writesSent();
+  for (let times = 0; times < 2; times += 1) {
+    const answered = checkedReport(await session.client.callTool("delete_options", { ids: options }));
+    expect(answered).toMatchObject({ status: "cancelled", approval: { decision: "declined", channel: "client" } });
+  }
+  expect(asked).toHaveLength(1);
+  expect(await session.writesSent()).toEqual([]);
+});

@@ -174,7 +174,9 @@ export async function declineRun(
   context: ToolContext,
   effect?: Effect,
 ): Promise<ToolAnswer> {
-  if (effect !== undefined) {
+  // Only a run that waits for approval can be declined.
+  if (effect === undefined) await changesOf(context).propose(header, plan);
+  else {
     const until = context.clock.now() + CONFIRMATION_MS;
     await storeWaitingElsewhere(header, plan, { effect, elsewhere: "client", until }, context);
   }
