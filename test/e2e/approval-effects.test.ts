@@ -108,6 +108,57 @@ test("the client is asked about each kind of change of a plan, with its total an
   expect(checkedReport(declined).status).toBe("cancelled");
 });
 
+test("sub-options that the plan moves do not become top-level options when it deletes their group", async () => {
+  const asked: string[] = [];
+  const { client, control } = await startSession({
+    env: ALLOWED,
+    answer(message) {
+      asked.push(message);
+      return { action: "decline" };
+    },
+  });
+  const targetingId = "01HZZZZZZZZZZZZZZZZZZZZZZZ";
+  const id = (at: number): string => `01HZZZZZZZZZZZZZZZZZZZZZA${at}`;
+  const option = (at: number, name: string, more: object = {}) => ({
+    _id: id(at),
+    targeting: targetingId,
+    name,
+    ...more,
+  });
+  const group = { type: "collection", contexts: [] };
+  await control("/seed", {
+    targetings: [{ _id: targetingId, name: "Shop" }],
+    options: [
+      option(0, "Sports", group),
+      option(1, "Balls", { parent: id(0) }),
+      option(2, "Boards", { parent: id(0) }),
+      option(3, "Seasonal", group),
+      option(4, "Snow", { parent: id(3) }),
+    ],
+  });
+  const file = join(DIR, `${randomUUID()}.yaml`);
+  await client.callTool("list_options", { targetingId, saveTo: file });
+  const children = [
+    { _id: id(4), name: "Snow" },
+    { _id: id(1), name: "Balls" },
+  ];
+  const desired = {
+    version: 1,
+    targeting: { _id: targetingId },
+    options: [
+      { _id: id(3), children },
+      { _id: id(2), name: "Boards" },
+    ],
+  };
+  const planned = await client.callTool("plan_targeting", { desired, base: basePathOf(file), prune: true });
+  expect(planned.isError, textOf(planned)).not.toBe(true);
+  const { runId } = run.parse(planned.structuredContent);
+  await client.callTool("apply_plan", { runId });
+  expect(asked).toHaveLength(1);
+  expect(asked[0]).toContain("deletes 1 option group");
+  expect(asked[0]).not.toContain("become");
+});
+
 test("with a token the agent shows the same kinds", async () => {
   const session = await startSession({ env: BY_TOKEN });
   const runId = await plannedOfAllKinds(session);

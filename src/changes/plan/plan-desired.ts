@@ -160,6 +160,9 @@ function failStale(plan: Plan, { items, stale }: PlannedChanges, { own, first }:
 function noteChanged(plan: Plan, { items, there, alreadyDone, targeting }: PlannedChanges, keeps: boolean): void {
   const inside = groupedBy(there, ([, { parent }]) => parent);
   const goes = targeting.delete === true;
+  const moved = new Set(
+    items.flatMap((item) => (item.kind === "change" && item.parent !== undefined ? [item._id] : [])),
+  );
   for (const [at, item] of items.entries()) {
     const now = item.kind === "create" ? undefined : there.get(item._id);
     if (item.kind === "create" || now === undefined) continue;
@@ -183,7 +186,7 @@ function noteChanged(plan: Plan, { items, there, alreadyDone, targeting }: Plann
         _id,
         kind: "optionGroup",
         count: subOptions.length,
-        subOptions: subOptions.toSorted(),
+        subOptions: subOptions.filter((id) => !moved.has(id)).toSorted(),
         ownContextIds: contexts.length,
       });
     }

@@ -30,7 +30,7 @@ export interface Loss {
   readonly kind: "targeting" | "option" | "optionGroup" | "contextIds";
   /** How many objects are removed: the options of a targeting, the sub-options of a group, or Context IDs. */
   readonly count: number;
-  /** For a group: the sorted IDs of its sub-options, and the number of its own Context IDs. */
+  /** For a group: the sorted IDs of its sub-options that are not moved, and the number of its own Context IDs. */
   readonly subOptions?: readonly string[];
   readonly ownContextIds?: number;
   /** Whether the option has no Context IDs afterwards. */
