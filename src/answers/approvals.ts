@@ -246,7 +246,8 @@ function deletedEnd(deleted: readonly Loss[]): string {
   const all = deleted.length === 1 ? "it" : "them";
   if (lost === deleted.length) return ` Undo cannot bring ${all} back: the service does not accept ${names}.`;
   const but = lost === 0 ? "" : `, but not ${thousands(lost)} of them: the service does not accept ${names}`;
-  return ` Undo brings ${all} back under new IDs, which campaigns do not know${but}.`;
+  const isAlone = deleted.every(({ kind, count }) => kind !== "targeting" || count === 0) && deleted.length === 1;
+  return ` Undo brings ${all} back under ${isAlone ? "a new ID" : "new IDs"}, which campaigns do not know${but}.`;
 }
 
 const REMOVED_END = " Undo can bring them back.";

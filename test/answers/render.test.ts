@@ -144,7 +144,7 @@ describe("what undo restores of deleted objects", () => {
   const option = (name: string): Loss => ({ kind: "option", name, _id: "01J00000000000000000000001", count: 0 });
 
   test.each([
-    [["Shoes"], "Undo brings it back under new IDs, which campaigns do not know."],
+    [["Shoes"], "Undo brings it back under a new ID, which campaigns do not know."],
     [["Shoes", "Hats"], "Undo brings them back under new IDs, which campaigns do not know."],
     [
       ["Shoes", "bad_name"],
