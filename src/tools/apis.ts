@@ -11,8 +11,8 @@ import { LEAST_READ_MS, type TestBench, type ToolContext, type ToolServices } fr
 import { ToolError, type Toolset } from "./define-tool.ts";
 
 /**
- * Throws a ToolError if the address or key of the API that a tool needs is missing or invalid. A tool of toolset
- * `either` needs only one of the two APIs. Throws for every tool if a setting that all tools need is invalid.
+ * Throws a ToolError if the settings that a tool needs are missing or invalid. Toolset `either` needs only one of the
+ * two APIs.
  */
 export function checkSettingsComplete(toolset: Toolset, { half, blocked, management, events }: ToolServices): void {
   const whole = management ?? events;
@@ -29,10 +29,7 @@ export function checkSettingsComplete(toolset: Toolset, { half, blocked, managem
   );
 }
 
-/**
- * Returns the management API for a call. Its reads are aborted when the call must be answered; they then throw a
- * DeadlineExceeded. Tools that use it are listed only if it is configured.
- */
+/** Returns the management API for a call. A read that takes longer than the call may throws a DeadlineExceeded. */
 export function managementOf(
   context: Pick<ToolContext, "management" | "arrivedAt" | "waitMs" | "clock">,
 ): ManagementApi {
@@ -40,21 +37,17 @@ export function managementOf(
   return withDeadline(management.forCall?.() ?? management, context);
 }
 
-/** Returns the event API. Tools that use it are listed only if it is configured. */
 export function eventsOf({ events }: ToolContext): EventApi {
   return configured("event", events);
 }
 
-/** Returns the sandbox in which event tests run. Tools that use it are listed only if the event API is configured. */
+/** Returns the sandbox in which event tests run. */
 export function testBenchOf({ testBench }: ToolContext): TestBench {
   const bench = configured("event", testBench);
   return { ...bench, sandbox: withRefusalsExplained(bench.sandbox) };
 }
 
-/**
- * Returns the address to which a page must send its events during a generated Playwright test. The other formats do not
- * use it.
- */
+/** Returns the address to which a page sends its events in a generated Playwright test. */
 export async function emittedUrl(format: SuiteFormat, { testBench }: Pick<ToolServices, "testBench">): Promise<string> {
   return format !== "playwright" || testBench === undefined ? DEFAULT_SANDBOX_URL : testBench.url();
 }
@@ -63,8 +56,7 @@ export async function emittedUrl(format: SuiteFormat, { testBench }: Pick<ToolSe
 const DEFAULT_SANDBOX_URL = "http://127.0.0.1:4010";
 
 /**
- * Returns the sandbox whose events are inspected. Its reads are aborted when the call must be answered. Tools that use
- * it are listed only if there is a sandbox.
+ * Returns the sandbox whose events are inspected. A read that takes longer than the call may throws a DeadlineExceeded.
  */
 export function sandboxOf(context: ToolContext): SandboxApi {
   const { sandbox } = context;
@@ -94,22 +86,14 @@ function withRefusalsExplained(sandbox: SandboxApi): SandboxApi {
   };
 }
 
-/**
- * Returns the service that plans and starts changes. Tools that use it are listed only if the management API is
- * configured.
- */
 export function changesOf({ changes }: Pick<ToolServices, "changes">): Changes {
   return configured("management", changes);
 }
 
-/**
- * Returns the service that saves lists to files. Tools that use it are listed only if the management API is configured.
- */
 export function savesOf({ saves }: ToolContext): SaveRuns {
   return configured("management", saves);
 }
 
-/** Returns the service that sends events. Tools that use it are listed only if the event API is configured. */
 export function sendingOf({ sending }: ToolContext): EventRuns {
   return configured("event", sending);
 }
@@ -124,16 +108,12 @@ function configured<Service>(api: keyof typeof SETTINGS, service: Service | unde
   throw new ToolError(`the ${api} API is not configured`, SETTINGS[api]);
 }
 
-/** A read was aborted because the call must be answered now (`TARGETING_MCP_WAIT_MS`). */
+/** A read was aborted because its call must be answered now (`TARGETING_MCP_WAIT_MS`). */
 export class DeadlineExceeded extends ToolError {}
 
-/** What determines when a call must be answered. */
 type Waiting = Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">;
 
-/**
- * Runs `read` and aborts it when the call must be answered. Throws a DeadlineExceeded then, and otherwise the errors of
- * `read`. `signal` is aborted when the caller cancels.
- */
+/** Runs `read` and aborts it when the call must be answered; throws a DeadlineExceeded then. */
 export async function withinWait<Value>(
   { arrivedAt, waitMs, clock }: Waiting,
   signal: AbortSignal | undefined,
@@ -162,8 +142,8 @@ function tookTooLong(most: number): DeadlineExceeded {
 }
 
 /**
- * Waits for `read` until the call must be answered, but at least one second. Throws a DeadlineExceeded if it takes
- * longer, and otherwise the errors of `read`. A late read continues in the background and changes nothing.
+ * Waits for `read` until the call must be answered; throws a DeadlineExceeded then. A late read continues and changes
+ * nothing.
  */
 export async function fileWithinWait<Value>(waiting: Waiting, read: Promise<Value>): Promise<Value> {
   const waitMs = Math.max(waiting.waitMs, LEAST_READ_MS);
@@ -178,7 +158,7 @@ export async function fileWithinWait<Value>(waiting: Waiting, read: Promise<Valu
   );
 }
 
-/** Waits for `read` until the call must be answered. Returns undefined if it takes longer; the read continues. */
+/** Waits for `read` until the call must be answered. If it takes longer, returns undefined, and the read continues. */
 export async function undefinedIfLate<Value>({ arrivedAt, waitMs, clock }: Waiting, read: Promise<Value>) {
   const over = new AbortController();
   const late = clock.sleep(Math.max(0, arrivedAt + waitMs - clock.now()), over.signal).then(() => undefined);
@@ -190,7 +170,6 @@ export async function undefinedIfLate<Value>({ arrivedAt, waitMs, clock }: Waiti
   }
 }
 
-/** Returns an API whose reads are aborted when the call must be answered. */
 function withDeadline(api: ManagementApi, waiting: Waiting): ManagementApi {
   return aroundReads(api, (read, options) =>
     withinWait(waiting, options?.signal, (signal) => read({ ...options, signal })),

@@ -56,7 +56,7 @@ export async function plannedRun(runId: string, context: ToolContext): Promise<C
   );
 }
 
-/** Applies a planned run, with a person's approval if it needs one. If it was started before, reports that run. */
+/** Applies a planned run, with approval if it needs one. If it was started before, reports that run. */
 export async function applyPlanned(runId: string, dryRun: boolean, context: ToolContext): Promise<ToolOutcome> {
   const run = await plannedRun(runId, context);
   if (run.status() !== "planned" && run.status() !== "needs_confirmation") {
@@ -128,10 +128,7 @@ async function carryOut(
   );
 }
 
-/**
- * Continues to check a plan in the background because the call must be answered. After the check the run starts, or
- * waits for approval if it removes data. Throws a ToolError if the check cannot continue without the call.
- */
+/** Continues to check a plan in the background. Then the run starts, or waits for approval if it removes data. */
 async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, context: ToolContext): Promise<ToolAnswer> {
   if (isDry || context.reply !== undefined) {
     planning.plan.catch(() => undefined);

@@ -7,7 +7,7 @@ import { runOutput } from "./write/write.ts";
 
 const input = () => z.strictObject({ runId: z.string() });
 
-/** How long the answer waits until the run has stopped, in milliseconds. */
+/** How long the answer waits until the run has stopped. */
 const REST_MS = 300;
 
 export const cancelRun = {
@@ -22,10 +22,10 @@ export const cancelRun = {
   output: runOutput,
   async handler({ runId }, context) {
     const { runs } = context;
-    // A run that this process executes can be stopped even if the store is unavailable.
+    // A run of this process can be stopped even if the store is unavailable.
     const driven = runs.driven(runId);
     let run = driven?.header.caller === context.caller ? driven : await ownRun(runId, context);
-    // If the run waits for approval, no process may start it any more.
+    // A waiting run is withdrawn, so that no process may start it any more.
     if (run.status() !== "running") run = (await runs.withdraw(runId)) ?? (await ownRun(runId, context));
     const isGoing = run.status() === "running" || run.status() === "interrupted";
     const notes =

@@ -14,7 +14,7 @@ const input = () =>
     secret: z.string().describe("From the _meta of the answer that waits for the decision"),
   });
 
-/** Records the decision that a person made in a view. Models do not see this tool. */
+/** Models do not see this tool; a view calls it. */
 export const decideRun = {
   name: "decide_run",
   title: "Decide on a run",
@@ -34,8 +34,8 @@ interface InViewDecision {
 }
 
 /**
- * Carries out the decision that a person made in a view, and answers with the status of the run. Throws a ToolError if
- * the secret is not valid for a waiting run of this caller, so that nobody learns of other callers' runs.
+ * Throws a ToolError unless the secret is valid for a waiting run of this caller. So nobody learns of other callers'
+ * runs.
  */
 export async function decidedInView(
   { runId, decision, secret }: InViewDecision,

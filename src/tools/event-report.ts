@@ -38,7 +38,7 @@ function eventReport(about: {
   const { state, uidOf, notes = [], ...rest } = about;
   const { runId, status } = rest;
   const verdicts = state.verdicts().map((group) => verdictRow(group, state.objects));
-  // A failed event was not recorded by the service, so its corrections are not reported.
+  // The service did not record failed events, so their corrections are not reported.
   const corrections = correctionNotes(state.objects.filter((_, object) => state.standing(object) !== "failed"));
   return renderReport({
     ...rest,
@@ -60,7 +60,6 @@ function eventReport(about: {
   });
 }
 
-/** Predicts the result of each event without sending any. */
 export async function plannedEventReport(
   about: { readonly environment: "live" | "sandbox"; readonly tool: string; readonly file?: InputFile | undefined },
   events: AsyncIterable<readonly SourceEvent[]>,
@@ -108,8 +107,8 @@ export async function plannedEventReport(
 const UIDS_KEPT = 2000;
 
 /**
- * Returns the report of a run that sends events. Failed and uncertain events are listed with their original `uid`,
- * which is read from `source` or, if absent, from the stored input.
+ * Reports a run that sends events. Failed and uncertain events are listed with their original `uid`, from `source` or
+ * the stored input.
  */
 export async function eventRunReport(
   run: EventRun,
@@ -127,7 +126,7 @@ export async function eventRunReport(
   );
   const wanted = [...new Set([...first, ...rows])];
   const events = source === undefined ? originalItemsOf(run, wanted, context) : eventsAt(source, wanted);
-  // Reading a large file may take too long after the call has already waited. Then the original events are left out.
+  // If reading a large file takes too long, the original events are left out.
   const given =
     (await undefinedIfLate({ ...context, waitMs: context.waitMs + LEAST_READ_MS }, events)) ??
     new Map<number, unknown>();
@@ -170,8 +169,8 @@ function withUids(failure: SummarizedFailure, uidOf: UidOf): SummarizedFailure {
 }
 
 /**
- * Returns the results that matter most, with the original `uid` of events that did not succeed. The result of a single
- * event is only its outcome: the caller knows the event, and the verdict says the rest.
+ * Adds the original `uid`. A single event needs only its outcome: the caller knows the event, and the verdict says the
+ * rest.
  */
 function firstResults(state: EventRunState, tool: string, uidOf: UidOf): readonly ObjectResult[] {
   const results = failuresFirst(state, RESULTS_READ).map((result): ObjectResult => {

@@ -13,16 +13,15 @@ import type { ToolServices } from "./context.ts";
 import type { Toolset } from "./define-tool.ts";
 import { notAllowed, tooManyDeletes } from "./write/guards.ts";
 
-/** What a caller may do now. `refused` says why the caller may do nothing any more. */
+/** `refused` says why the caller may do nothing any more. */
 export type CallerRights =
   | { readonly refused: string }
   | {
       readonly readOnly: boolean;
-      /** The folders that the caller may use. Absent: those of the settings. */
+      /** Absent: the folders of the settings. */
       readonly folders?: readonly string[];
     };
 
-/** What decides whether this process may execute a run. */
 export interface GuardParts
   extends Pick<
     ToolServices,
@@ -30,21 +29,20 @@ export interface GuardParts
   > {
   readonly project: string;
   readonly toolsets: readonly Exclude<Toolset, "either">[];
-  /** Failed reads are retried. Absent if the management API is not configured. */
   readonly management: ManagementApi | undefined;
   readonly input: (runId: string) => ByteSource;
-  /** Returns what a caller may do now. Absent: only the settings decide. */
+  /** Absent: only the settings decide. */
   readonly rightsOf: ((caller: string) => CallerRights | Promise<CallerRights>) | undefined;
 }
 
-/** For how many plans the result of the check is remembered. The page asks again and again about each waiting run. */
+/** For how many plans the result is remembered, because the page often checks each waiting run. */
 const MAX_PLANS = 100;
 
 type KnownPlans = Map<string, Pick<Refusal, "message" | "remedy"> | undefined>;
 
 /**
- * Returns a function that checks every run before this process executes it: the settings, the current rights of the
- * caller, and what the run would change. It returns the reason if the run is refused.
+ * Checks every run before this process executes it: the settings, the caller's current rights, and what the run would
+ * change.
  */
 export function executionGuard(parts: GuardParts): MayExecute {
   const plans: KnownPlans = new Map();
@@ -103,7 +101,6 @@ function byRights(run: ExecutableRun, rights: CallerRights): Refusal | undefined
   return { code: "CALLER", message: "the caller of this run no longer has the right to make changes", remedy };
 }
 
-/** Refuses a run that would write files to a folder that its caller may not use any more. */
 function outsideFolders(run: ExecutableRun, rights: CallerRights, { allowedDirs }: GuardParts): Refusal | undefined {
   const ofCaller = "folders" in rights ? rights.folders : undefined;
   const used = isSaveKind(run) ? run.header.call.input.folders : isChangeKind(run) && ofCaller ? baseFolder(run) : [];
@@ -127,7 +124,6 @@ function isInside(folder: string, allowed: string): boolean {
   return steps === "" || !(steps === ".." || steps.startsWith(`..${sep}`) || steps.includes(":"));
 }
 
-/** Refuses a change of a targeting that the settings protect, and one with more deletions than they allow. */
 async function byChange(
   header: RunHeader<WriteCall>,
   parts: GuardParts,
@@ -154,7 +150,7 @@ async function byChange(
   }
 }
 
-/** Returns why the settings do not allow a plan. Undefined if they do, and for calls other than `apply_plan`. */
+/** Returns why the settings do not allow a plan. */
 async function planNotApplied(
   { call, runId }: RunHeader<WriteCall>,
   bytes: ByteSource,
@@ -173,7 +169,7 @@ async function planNotApplied(
     plans.set(runId, refused);
     return refused;
   } catch (thrown) {
-    // The plan is not stored completely, so it cannot be applied. Applying it will report that.
+    // Applying a plan that is not stored completely will report that.
     if (thrown instanceof FileError) return undefined;
     throw thrown;
   }

@@ -55,9 +55,7 @@ export const getOption = {
 const position = z.int().min(0).max(LIMITS.getOffset.value);
 
 /**
- * Returns one option with a page of its Context IDs. With `saveTo`, saves all of them to a file. With `compareWith`,
- * compares them with those of another option. Throws an ApiError, a FileError if the file cannot be written, and a
- * ToolError for invalid arguments.
+ * Returns an option with a page of its Context IDs, saves all of them, or compares them with those of another option.
  */
 export async function readOption(
   { limit, cursor, saveTo, delimiter, compareWith, detail, ...given }: GetOption,
@@ -121,10 +119,7 @@ async function pageOf(
   ]);
 }
 
-/**
- * Finds the option to compare with by its ID, or by its name in the targeting of the first option. Throws a ToolError
- * if the name is unknown, and an ApiError.
- */
+/** Finds the option to compare with by ID, or by name in the targeting of the first option. */
 export async function otherOption(
   given: string,
   { _id, targetingId }: RequestedOption,
@@ -141,10 +136,7 @@ const KINDS = ["onlyHere", "onlyThere", "shared"] as const;
 type Kind = (typeof KINDS)[number];
 const place = z.record(z.enum(KINDS), z.int().min(0));
 
-/**
- * Compares the Context IDs of two options. Returns the counts, and a page of Context IDs that begins with those of only
- * one option. Throws an ApiError, and a ToolError for a cursor of another query.
- */
+/** Compares the Context IDs of two options: counts, and a page that begins with those of only one option. */
 export async function compareOptions(
   optionId: string,
   otherId: string,
@@ -164,10 +156,9 @@ export async function compareOptions(
     onlyThere: there.contexts.filter((id) => !inHere.has(id)),
     shared: here.contexts.filter((id) => inThere.has(id)),
   };
-  // Context IDs of both options are listed only if `withShared` is set.
   const listed = withShared ? KINDS : KINDS.filter((kind) => kind !== "shared");
   const [row, other] = [optionRow(here.option, "concise"), optionRow(there.option, "concise")];
-  // Alternates between the kinds, so that each page shows some of each.
+  // Each page shows some of each kind.
   const rest = inTurn(listed.map((kind) => all[kind].slice(from[kind]).map((id) => ({ kind, id })))).slice(0, limit);
   const budget = pageBudget({ beside: [row, other, row, other] });
   const page = takeRows(
@@ -197,7 +188,6 @@ function ofEach<Value>(value: (kind: Kind) => Value): Readonly<Record<Kind, Valu
   return { onlyHere: value("onlyHere"), onlyThere: value("onlyThere"), shared: value("shared") };
 }
 
-/** Interleaves lists: the first entry of each, then the second of each, and so on. */
 function inTurn<Entry>(lists: readonly (readonly Entry[])[]): readonly Entry[] {
   const longest = Math.max(...lists.map(({ length }) => length));
   return Array.from({ length: longest }, (_, at) => lists.flatMap((list) => list.slice(at, at + 1))).flat();

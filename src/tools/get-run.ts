@@ -66,10 +66,7 @@ export const getRun = {
   handler: ({ runId, ...asked }, context) => showRunOrList({ runId: runId || undefined, ...asked }, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/**
- * Shows one run with a page of its items. Without `runId`, lists the caller's recent runs. Throws a ToolError if the
- * run does not exist, for a cursor of another query, and for arguments that exclude each other.
- */
+/** Shows one run with a page of its items, or lists the caller's recent runs. */
 export function showRunOrList(
   { runId, status, tool, targetingId, ...page }: GetRun,
   context: ToolContext,
@@ -121,7 +118,7 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   const picked = await reportOf(run, context);
   const undoNote = includeInput ? undefined : undoNoteOf(run, context);
   const whole = undoNote === undefined ? picked : { ...picked, notes: [...(picked.notes ?? []), undoNote] };
-  // Only the first page has the reasons of failures and the notes. Rows already name their positions.
+  // Only the first page has the reasons of failures and the notes.
   const report =
     from > 0
       ? { ...whole, failures: [], notes: [], file: undefined }
@@ -135,9 +132,7 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   return renderReport({ ...report, results: fitting, page: { cursor, matching: wanted.length } });
 }
 
-/**
- * Waits until a person has decided about a run and it has ended, at most `waitMs` milliseconds. Returns its new state.
- */
+/** Waits at most `waitMs` until a run is decided and has ended. Returns its new state. */
 async function waitForRun(run: Run, waitMs: number | undefined, context: ToolContext): Promise<Run> {
   if (waitMs === undefined) return run;
   const { clock } = context;
@@ -161,14 +156,14 @@ export async function followResumedRun(run: Run, context: ToolContext): Promise<
 
 const PLACES_BESIDE = 3;
 
-/** How many rows a page has by default, without and with their input. With input, fewer may fit. */
+/** How many rows a page has by default, without and with their input. */
 const MAX_SHOWN = 20;
 const MAX_WITH_INPUT = 50;
 const CURSOR_LETTERS = 110;
-/** The size of the heading and of the marks around the rows, in tokens. */
+/** The size of the heading and of the marks around the rows. */
 const HEADING_TOKENS = 40;
 
-/** Returns a row of the page. With the input of an event, its hash and rule are left out because they add nothing. */
+/** Beside the input of an event, its hash and rule add nothing. */
 function rowOf(
   result: ObjectResult,
   input: unknown,
@@ -209,13 +204,12 @@ async function listRuns(
   return renderAnswer({ environment, runs: shown, cursor: next }, [runsText(shown, next)]);
 }
 
-/** Returns the row of a waiting run. If it has waited too long, ends the run first. */
+/** Ends a run that has waited too long, and returns the row of its new state. */
 async function currentRow(listed: ListedRun, context: ToolContext): Promise<ListedRun> {
   const run = await ownRun(listed.runId, context);
   return { ...listed, status: run.status(), counts: countsOf(run.state), updatedAt: changedAt(run.header, run.state) };
 }
 
-/** Returns all stored runs of the caller, newest first. */
 export async function recentRuns(context: ToolContext): Promise<readonly RunRow[]> {
   const names = new Map((await context.memory.recent()).map(({ _id, name }) => [_id, name]));
   const runs: RunRow[] = [];
@@ -223,7 +217,7 @@ export async function recentRuns(context: ToolContext): Promise<readonly RunRow[
   return runs;
 }
 
-/** Returns whether a run is a dry run that was not applied. Lists show these only if the filter is `planned`. */
+/** Lists show dry runs that were not applied only if the filter is `planned`. */
 export function isDryRun({ status, tool }: { readonly status: string; readonly tool: string }): boolean {
   return status === "planned" && tool !== "plan_targeting" && tool !== "undo_run";
 }

@@ -51,9 +51,8 @@ export const getTargeting = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 /**
- * Returns one targeting. With `counting`, also counts its options, and continues at a cursor. Without a reference,
- * lists the targetings seen before. If only a part of a name matches, lists the candidates. Throws an ApiError, and a
- * ToolError for an unknown name or a cursor of another query.
+ * Returns one targeting, with `counting` also the counts of its options. Without a reference, lists the targetings seen
+ * before.
  */
 export async function readTargeting(
   reference: TargetingReference,
@@ -109,10 +108,7 @@ async function readOne(
   }
 }
 
-/**
- * Returns an answer with the targetings whose names contain the given text. Undefined if a targeting has exactly this
- * name, or if no name contains it.
- */
+/** Lists the targetings whose names contain the text. Undefined if one has exactly this name, or none contains it. */
 async function withPart(
   { targetingId, targetingName }: TargetingReference,
   { environment, memory }: ToolContext,
@@ -124,7 +120,6 @@ async function withPart(
   return listAnswer(having, (lines, omitted) => candidatesText(targetingName, lines, omitted), { environment });
 }
 
-/** Lists as many targetings as fit into an answer. `textOf` creates the text from their lines. */
 function listAnswer(
   all: readonly SeenTargeting[],
   textOf: (lines: readonly string[], omitted: number) => string,
@@ -144,21 +139,17 @@ const counted = z.strictObject({
   withoutContexts: z.int(),
   contextIds: z.int(),
 });
-/** Where counting continues, and the counts up to there. */
 const place = z.strictObject({ top: z.int().min(0), inside: z.int().min(0).optional(), counted });
 
 const NOTHING: z.output<typeof counted> = { topLevel: 0, groups: 0, subOptions: 0, withoutContexts: 0, contextIds: 0 };
 
-/** The counts so far, and a cursor to continue. The cursor is absent if everything is counted. */
+/** The cursor is absent if everything is counted. */
 export interface CountedSoFar {
   readonly summary: TargetingSummary;
   readonly cursor?: string;
 }
 
-/**
- * Counts the options of a targeting until the call must be answered. The cursor in the result continues the count.
- * Throws an ApiError, and a ToolError for a cursor of another query.
- */
+/** Counts the options of a targeting until the call must be answered. The result's cursor continues the count. */
 export function summaryOf(
   targetingId: string,
   given: string | undefined,

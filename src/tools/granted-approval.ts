@@ -12,9 +12,8 @@ import { waitingAnywhere } from "./write/waiting.ts";
 const STALE = "the run is no longer as it was when this was asked";
 
 /**
- * Starts work other than a change after a person approved it, only once for all processes. Stores the approval before
- * anything is done. Returns "stale" if the work would now differ from what was approved, and undefined if another
- * process started it. Throws a ToolError if the work is no longer possible.
+ * Starts approved work other than a change, once for all processes. Returns "stale" if the work would now differ,
+ * undefined if another process started it.
  */
 export async function grant(
   approval: ApprovalRun,
@@ -33,7 +32,7 @@ export async function grant(
   return (await approvals.runs.propose(header.runId, entries, "waiting")) ? "stale" : undefined;
 }
 
-/** Returns the context for executing a run on behalf of its original caller. */
+/** Returns the context for executing a run on behalf of its caller. */
 export function callerContext({ header }: Pick<Run, "header">, services: ToolServices): ToolContext {
   const { clock, stopping } = services;
   return { ...services, caller: header.caller, arrivedAt: clock.now(), signal: stopping, canAsk: () => false };
@@ -61,10 +60,7 @@ async function workOf(
   };
 }
 
-/**
- * Resumes a run for a person who pressed Resume. Pressing it is also the approval, if one is needed. Throws a ToolError
- * or an ExecutionRefusedError.
- */
+/** Resumes a run for a person. Pressing Resume is also the approval, if one is needed. */
 export async function resumeFor(run: Run, person: Person, services: ToolServices): Promise<void> {
   const { runId } = run.header;
   if (!isChangeRun(run)) {
@@ -90,7 +86,7 @@ export interface RunQuestion {
   readonly message: string;
 }
 
-/** Returns the question to the person about a waiting run. Undefined if there is nothing to decide any more. */
+/** Returns the question about a waiting run. Undefined if there is nothing to decide any more. */
 export async function runQuestion(runId: string, context: ToolContext): Promise<RunQuestion | undefined> {
   const { waits, effect } = (await waitingAnywhere(runId, context))?.state.facts ?? {};
   if (waits === undefined || waits.stale !== undefined) return undefined;
@@ -98,10 +94,7 @@ export async function runQuestion(runId: string, context: ToolContext): Promise<
   return { runId, digest, message: questionText({ sentence: effect ?? waits.effect, parts }) };
 }
 
-/**
- * Records the decision that the client reports for a waiting run. It counts only for the effect that the question
- * showed.
- */
+/** Records the decision that the client reports. It counts only for the effect that the question showed. */
 export function decideInClient(
   { runId, digest }: Pick<RunQuestion, "runId" | "digest">,
   isApproved: boolean,

@@ -8,7 +8,6 @@ import { fileWithinWait, undefinedIfLate } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
 import { ToolError } from "./define-tool.ts";
 
-/** Returns the arguments for reading a file of rows. Absent ones are detected. */
 const rowsArguments = () => ({
   encoding: z.string().optional().describe("Default: detected"),
   sheet: z.string().optional().describe("Name or number"),
@@ -16,7 +15,6 @@ const rowsArguments = () => ({
   fillDown: z.array(z.string()).optional(),
 });
 
-/** Returns the arguments for reading a sheet of options. Absent ones are detected. */
 export const sheetReadingArguments = () => ({
   ...rowsArguments(),
   separator: z.string().optional().describe("Between Context IDs"),
@@ -29,13 +27,10 @@ const fileArgument = (columns: string, beside: string) => ({
     .describe(`Instead of ${beside}: .xlsx, .csv, .tsv, .txt (${columns}), .ndjson or .json in an allowed folder`),
 });
 
-/** Returns the arguments for reading events from a file. */
 export const eventFileArguments = (columns: string) => ({ ...fileArgument(columns, "events"), ...rowsArguments() });
 
-/** Returns the arguments for reading options and their Context IDs from a file. */
 export const fileArguments = (columns: string) => ({ ...fileArgument(columns, "items"), ...sheetReadingArguments() });
 
-/** The arguments of a call that concern its file. */
 export type FileArguments = Omit<SheetArguments, "sheet" | "encoding"> & {
   readonly file?: string | undefined;
   readonly sheet?: string | undefined;
@@ -79,7 +74,7 @@ function encodingNamed(name: string | undefined): Encoding | undefined {
   );
 }
 
-/** Returns how to read a file, from the arguments of a call. Throws a ToolError for an unknown encoding. */
+/** Throws a ToolError for an unknown encoding. */
 export function sheetArguments({ encoding, sheet, columns, separator, fillDown }: FileArguments): SheetArguments {
   const number = sheet !== undefined && /^\d+$/.test(sheet.trim()) ? Number(sheet) : undefined;
   return {
@@ -92,9 +87,8 @@ export function sheetArguments({ encoding, sheet, columns, separator, fillDown }
 }
 
 /**
- * Opens the file of a call; undefined if it has none. `beside` has the arguments that exclude a file, with their
- * values. The form of a sheet is detected now if there is enough time, otherwise when its rows are read. Throws a
- * ToolError if both are given or the file cannot be read in time, and a FileError if it may not or cannot be read.
+ * Opens the file of a call. `beside` has the arguments that exclude a file. The form of a sheet is detected now if time
+ * allows, otherwise when its rows are read.
  */
 export async function openedFile(
   given: FileArguments,
@@ -122,10 +116,7 @@ export async function openedFile(
   return { ...opened, file: (await undefinedIfLate(context, look)) ?? opened.file };
 }
 
-/**
- * Returns the folders from which a call may read files: those of the settings, or of the token over HTTP. If there are
- * none, the working folders of the client.
- */
+/** The folders of the settings, or of the token over HTTP. If there are none, the working folders of the client. */
 export async function readableDirs({
   allowedDirs,
   roots,
@@ -133,19 +124,17 @@ export async function readableDirs({
   return allowedDirs.length > 0 ? allowedDirs : ((await roots?.()) ?? []);
 }
 
-/** Returns the arguments for saving rows to a file. */
 export const saveArguments = (saveTo: string) => ({
   saveTo: z.string().optional().describe(saveTo),
   delimiter: z.string().optional().describe("Of .csv"),
 });
 
-/** The file to save to, and the separator of cells in a text file. */
+/** `delimiter` separates the cells of a text file. */
 export interface SaveArguments {
   readonly saveTo: string;
   readonly delimiter?: string | undefined;
 }
 
-/** Returns the argument that decides what happens to an event whose answer is lost. */
 export const onUnknownArgument = () => ({
   onUnknown: z
     .enum(["report", "resend"])
@@ -153,10 +142,7 @@ export const onUnknownArgument = () => ({
     .describe("When an answer is lost: report it, or send again and risk recording it twice"),
 });
 
-/**
- * Returns the schema of an object with any fields. It keeps all fields, while zod's own object schemas drop
- * `__proto__`.
- */
+/** Returns the schema of an object with any fields. Zod's own object schemas drop `__proto__`. */
 export function openObject() {
   return z
     .unknown()
@@ -168,13 +154,10 @@ export function openObject() {
     });
 }
 
-/** How deep a value may be nested. No event needs more, and parsing would fail only far beyond this depth. */
+/** No event needs more nesting; parsing would fail only far beyond this depth. */
 const DEEPEST = 100;
 
-/**
- * Throws a ToolError for values that JSON cannot represent: too large numbers, and cyclic references. `where` names the
- * checked value in the message.
- */
+/** Throws a ToolError for values that JSON cannot represent: too large numbers, and cyclic references. */
 export function checkJsonValues(given: unknown, where = "the event"): void {
   let level: readonly unknown[] = [given];
   for (let depth = 0; level.length > 0; depth += 1) {

@@ -83,10 +83,7 @@ export const inspectEvents = {
 
 const LOOKED_AT = 100_000;
 
-/**
- * Returns the events that a sandbox received, and the result of each check. Throws an ApiError, and a ToolError for
- * invalid arguments.
- */
+/** Returns the events that a sandbox received, and the result of each check. */
 export async function inspection(given: InspectInput, context: ToolContext): Promise<ToolAnswer> {
   const { eventName, verdict, limit } = given;
   const filters = { uid: given.uid, since: instant(given.since), eventName, verdict };
@@ -160,10 +157,7 @@ function checkedOf(arrived: readonly SandboxEvent[], given: InspectInput) {
   };
 }
 
-/**
- * Returns a filter for findings of the requested events. Events whose misspelt name means the requested one are
- * included.
- */
+/** Includes events whose misspelt name means the requested one. */
 function isAskedFor({ eventName, verdict }: InspectInput) {
   return (kind: WrongKind): boolean =>
     (verdict === undefined || kind.verdict === verdict) &&
@@ -186,7 +180,6 @@ function look(filters: Filters, context: ToolContext): Promise<SandboxEvents> {
 
 type Wanted = ((event: SandboxEvent) => boolean) | undefined;
 
-/** Returns a filter for events of certain users or a platform. Undefined if the call asks for neither. */
 function wantedBy({ uids, platform }: Pick<InspectInput, "uids" | "platform">): Wanted {
   if (uids === undefined && platform === undefined) return undefined;
   const users = uids === undefined ? undefined : new Set<unknown>(uids);
@@ -212,7 +205,7 @@ function instant(since: string | number | undefined): number | undefined {
   );
 }
 
-/** Where older events continue: before the event with this number. Valid only until the sandbox drops more events. */
+/** Continues before the event with this number. Valid until the sandbox drops more events. */
 const position = z.object({ before: z.int().min(0), dropped: z.int().min(0) });
 
 function pageOf(
@@ -269,7 +262,7 @@ function withoutEvents(events: readonly SandboxEvent[], uids: readonly string[])
   return without.length === 0 ? [] : [`No events of uid ${without.map((uid) => quoteUntrusted(uid)).join(", ")}.`];
 }
 
-/** The result of each check. `order` and `within` are absent if the call does not request them. */
+/** `order` and `within` are absent if the call does not request them. */
 export interface Checks {
   readonly expectations: readonly ExpectationRow[];
   readonly order?: readonly CheckRow[];
@@ -277,7 +270,7 @@ export interface Checks {
   readonly notes: readonly string[];
 }
 
-/** Makes the requested checks. With `uids`, checks the events of each user separately. */
+/** With `uids`, checks the events of each user separately. */
 export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput): Checks {
   const { expect = [], inOrder = false, withinMs, uids } = given;
   const parts = uids === undefined ? [{ events: arrived }] : byUser(arrived, new Set(uids));
@@ -318,7 +311,6 @@ function whyLate(tookMs: number | undefined, withinMs: number): string {
   return tookMs === undefined ? "not all of the expected events arrived" : `${thousands(tookMs)} ms, ${allowed}`;
 }
 
-/** Returns an event in the form that the checks need. */
 export function arrivedEvent({ body, verdict, at }: SandboxEvent): ArrivedEvent {
   return { body, verdict, arrivedAt: Date.parse(at) };
 }

@@ -18,15 +18,12 @@ import type { Refusal } from "../runs/kind.ts";
 import type { ToolContext, ToolServices } from "./context.ts";
 import { type ToolAnswer, ToolError } from "./define-tool.ts";
 
-/** Returns the plan that a run stores. Throws a FileError if it cannot be read. */
+/** Throws a FileError if the plan of the run cannot be read. */
 export async function documentOf(runId: string, { runs }: Pick<ToolContext, "runs">): Promise<PlanDocument> {
   return readStoredPlan(runs.part(runId, "input"));
 }
 
-/**
- * Returns one page of everything that a planned run would do. Throws a ToolError for a cursor of another query, and a
- * FileError if the plan cannot be read.
- */
+/** Returns one page of everything that a planned run would do. */
 export async function planPageOf(
   { header, state }: ChangeRun,
   { cursor, limit = MAX_ROWS }: { readonly cursor: string; readonly limit: number | undefined },
@@ -60,7 +57,6 @@ interface PlanReader extends Pick<ToolContext, "environment" | "readOnly"> {
   readonly refusal?: Refusal | undefined;
 }
 
-/** Returns the answer about a plan that is stored as a run. */
 export function renderKeptPlan(
   document: PlanDocument,
   { runId, call }: ChangeHeader,
@@ -84,7 +80,7 @@ export function renderKeptPlan(
   });
 }
 
-/** Returns the requests of a stored plan: those stored with the run, or computed from the plan if there are none. */
+/** Returns the requests stored with the run, or else computed from the plan. */
 export function requestsFor(
   document: PlanDocument,
   { facts }: Pick<ChangeRun["state"], "facts">,
@@ -92,13 +88,12 @@ export function requestsFor(
   return facts.foreseen ?? requestsOf(changesOfDocument(document));
 }
 
-/** Returns the changes of a stored plan. The state that they were compared with is not part of the result. */
+/** Returns the changes of a stored plan, without the state that they were compared with. */
 export function changesOfDocument({ plan, wayBack }: PlanDocument): PlannedChanges {
   const further = wayBack?.further.map((one) => asPlanned(one, undefined)) ?? [];
   return { ...asPlanned(plan, undefined), further };
 }
 
-/** Returns the next steps for a planned run. Throws a FileError if its plan cannot be read. */
 export async function stepsOfPlan(
   runId: string,
   context: Pick<ToolContext, "runs" | "readOnly">,
@@ -109,9 +104,7 @@ export async function stepsOfPlan(
   return steps.find((some, at) => some.length > 0 || !isApplicable(plans[at] ?? document.plan)) ?? [];
 }
 
-/**
- * Returns the next steps for a plan. There are none if it exceeds a limit, because only a person can raise the limit.
- */
+/** There are none if the plan exceeds a limit, because only a person can raise the limit. */
 function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonly string[] {
   const isInFile = plan.conflicts.length + plan.problems.length > 0;
   if (isInFile) return ["fix the conflicts and problems listed above, and call plan_targeting again"];
@@ -121,16 +114,13 @@ function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonl
 
 type Thresholds = Pick<ToolServices, "maxChangePercent" | "maxDeletes">;
 
-/**
- * Returns the reasons why a plan cannot be applied: conflicts, problems, and limits of the settings. Empty if it can.
- */
+/** Returns the reasons why a plan cannot be applied. Empty if it can. */
 export function whyNotApplied(
   { plan, wayBack }: PlanDocument,
   { maxChangePercent, maxDeletes }: Thresholds,
 ): readonly string[] {
   const thresholds = { maxChangePercent, maxDeletes };
-  // These limits do not apply to an undo plan, because it changes and deletes only what the undone run changed or
-  // created.
+  // An undo plan changes and deletes only what the undone run changed or created.
   const exceeded = wayBack === undefined ? exceededThresholds(plan.items, plan.optionsThere, thresholds) : [];
   const why = [
     plan.conflicts.length > 0 && amount(plan.conflicts.length, "conflict"),
@@ -140,13 +130,11 @@ export function whyNotApplied(
   return [...new Set(why)];
 }
 
-/** Throws a ToolError if a plan cannot be applied. */
 export function checkApplicable(document: PlanDocument, thresholds: Thresholds): void {
   const refused = notApplicable(document, thresholds);
   if (refused !== undefined) throw new ToolError(`${refused.message}; nothing was sent`, refused.remedy);
 }
 
-/** Returns why a plan cannot be applied, and the next step. Undefined if it can. */
 export function notApplicable(
   document: PlanDocument,
   thresholds: Thresholds,
@@ -159,10 +147,7 @@ export function notApplicable(
   };
 }
 
-/**
- * Returns the data that a stored plan removes, if removing it needs approval; otherwise an empty list. Throws a
- * ToolError if the plan cannot be applied, and a FileError if it cannot be read.
- */
+/** Returns the data that a stored plan removes. Empty if removing it needs no approval. */
 export async function lossesOfStoredPlan(runId: string, context: ToolContext): Promise<readonly Loss[]> {
   const document = await documentOf(runId, context);
   checkApplicable(document, context);

@@ -88,7 +88,6 @@ export const listOptions = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Returns the Context IDs to search for. Throws a ToolError if one is invalid. */
 function wantedContextIds({
   contextId,
   contextIds = [],
@@ -115,20 +114,17 @@ const position = z.strictObject({
   page: z.string().optional(),
   /** How many top-level options, sub-options and matches come before this position. */
   before: counts.optional(),
-  /** The same counts for the whole list, if it was read completely. */
+  /** The same counts for the whole list, once it was read completely. */
   whole: counts.optional(),
 });
 type Position = z.output<typeof position>;
 
-/**
- * Lists a page of the options that match a query. Throws an ApiError, a ListError if the service repeats a page, and a
- * ToolError for a cursor of another query.
- */
+/** Lists a page of the options that match a query. */
 export async function listedOptions(query: OptionsQuery, form: ListForm, context: ToolContext): Promise<ToolAnswer> {
   const api = managementOf(context);
   const { parent, sortBy } = query;
   const show = async <P>(reading: Promise<Part<P>>): Promise<ToolAnswer> => {
-    // If the name of the group cannot be read, the list is shown without it.
+    // If the group's name cannot be read, the list is shown without it.
     const group =
       parent === undefined
         ? undefined
@@ -187,10 +183,7 @@ async function pageOf(
 
 const DIGEST_DIGITS = 16;
 
-/**
- * Returns a short digest that differs for different pages. It also changes when the list grows, even if this page does
- * not.
- */
+/** Includes the total, because a page may stay the same while the list grows. */
 function digestOf({ items, total }: OptionPage): string {
   const content = JSON.stringify([total, items.map(({ _id }) => _id)]);
   return createHash("sha256").update(content).digest("hex").slice(0, DIGEST_DIGITS).toUpperCase();
@@ -258,7 +251,7 @@ function noteOf(
   return `No option holds ${some}${nowhere.length > 20 ? ` and ${nowhere.length - 20} more` : ""}.${list}`;
 }
 
-/** Returns the first Context IDs of each option on a page, by option ID. Omits options that cannot be read. */
+/** Returns the first Context IDs by option ID. Omits options that cannot be read. */
 async function firstContextIds<P>(
   { hits }: Part<P>,
   api: ManagementApi,

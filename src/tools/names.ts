@@ -12,13 +12,12 @@ import { isUlid } from "../spec/ulid.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "./define-tool.ts";
 
-/** Returns the two arguments that name a targeting. */
 export const targetingArguments = () => ({
   targetingId: z.string().optional().describe("ULID of the targeting"),
   targetingName: z.string().optional().describe("Or its name, if seen before"),
 });
 
-/** The arguments that name a targeting. Empty texts count as absent. */
+/** Empty texts count as absent. */
 export interface TargetingReference {
   readonly targetingId?: string | undefined;
   readonly targetingName?: string | undefined;
@@ -33,15 +32,15 @@ export function targetingArgumentsOf<Given extends TargetingReference>({
   return { reference: { targetingId, targetingName }, others };
 }
 
-/** A targeting or option. `note` is present if its name did not match exactly. */
+/** `note` is present if the name did not match exactly. */
 export interface FoundByName {
   readonly _id: string;
   readonly note?: string | undefined;
 }
 
 /**
- * Returns the targeting that the arguments name. Undefined if they name none. Throws a ToolError if both ID and name
- * are given, the ID is not a ULID, or the name is unknown or ambiguous. The error lists candidates.
+ * Returns the targeting that the arguments name, if any. Throws a ToolError with candidates for an unknown or ambiguous
+ * name.
  */
 export async function findTargeting(
   { targetingId, targetingName }: TargetingReference,
@@ -79,10 +78,7 @@ function matched(
   };
 }
 
-/**
- * Returns the targeting that the arguments name. Throws the errors of `findTargeting`, and a ToolError if they name
- * none.
- */
+/** Does the same as `findTargeting`, and throws a ToolError if the arguments name none. */
 export async function neededTargeting(
   reference: TargetingReference,
   context: Pick<ToolContext, "memory">,
@@ -95,10 +91,7 @@ export async function neededTargeting(
   );
 }
 
-/**
- * Resolves the targeting name of an item. If the name is unknown or ambiguous, the result has the candidates, and only
- * this item fails.
- */
+/** Resolves the targeting of an item. With an unknown or ambiguous name, only this item fails. */
 export async function seenTargeting(name: string, { memory }: Pick<ToolContext, "memory">): Promise<NamedTargeting> {
   const found = await memory.resolve(name);
   if (found.kind === "one") return { currentName: name, _id: found.thing._id };
@@ -107,7 +100,7 @@ export async function seenTargeting(name: string, { memory }: Pick<ToolContext, 
   return { currentName: name, near: candidates.map((candidate) => candidate.name) };
 }
 
-/** Adds a note about an inexact name to an answer. Returns a question unchanged. */
+/** Adds a note about an inexact name to an answer. */
 export function withNote<Outcome extends ToolOutcome>(
   note: string | undefined,
   outcome: Outcome,
@@ -118,7 +111,6 @@ export function withNote<Outcome extends ToolOutcome>(
   return { structured: { ...structured, note: all }, text: `${note}\n${text}`, isError };
 }
 
-/** Returns the value of an argument if it is a ULID. Throws a ToolError otherwise. */
 export function ulidArgument(argument: string, value: string): string {
   if (isUlid(value)) return value;
   throw new ToolError(
@@ -127,10 +119,7 @@ export function ulidArgument(argument: string, value: string): string {
   );
 }
 
-/**
- * Returns which targeting a call means: the one in its arguments, or else the one in the Targeting column of its file.
- * Throws a ToolError if the arguments name none and reading the file takes too long.
- */
+/** Returns the targeting in the arguments, or else the one in the Targeting column of the file. */
 export function referenceOf(given: TargetingReference, opened: OpenedFile | undefined): TargetingReference {
   const named = opened?.file.seen?.targeting;
   if (given.targetingId || given.targetingName) return given;
@@ -144,10 +133,7 @@ export function referenceOf(given: TargetingReference, opened: OpenedFile | unde
   return isUlid(named) ? { targetingId: named } : { targetingName: named };
 }
 
-/**
- * Returns the file of a call. It then has the ID and the names by which its rows may refer to the targeting of the
- * call.
- */
+/** Adds the ID and names by which rows of the file may refer to the call's targeting. */
 export async function aboutTargeting(
   opened: OpenedFile | undefined,
   found: FoundByName | undefined,
@@ -164,10 +150,7 @@ export async function aboutTargeting(
   return { ...opened.file, targeting: [found._id, ...(isSame ? [named] : [])] };
 }
 
-/**
- * Returns a function that finds an option of a targeting by name. It reads the options once. It throws a ToolError with
- * candidates if the name is unknown or ambiguous.
- */
+/** Returns a function that finds an option by name. It reads the options once. */
 export function optionsNamed(targetingId: string, api: ManagementApi, signal: AbortSignal) {
   let index: Promise<NameIndex<OptionRecord>> | undefined;
   return async (name: string): Promise<FoundByName> => {

@@ -22,11 +22,10 @@ import type { FoundByName } from "./names.ts";
 import { reportedRun } from "./run-reports.ts";
 import { followRun } from "./write/follow-run.ts";
 
-/** A part of a list of options, and what is known about the list. */
 export interface Part<Position> extends OptionsTotals {
   /** Each option with the position after it. */
   readonly hits: readonly (Hit & { readonly behind: Position })[];
-  /** The position after all options in `hits`. Undefined if there are no more. */
+  /** The position after all `hits`. Undefined if there are no more. */
   readonly next: Position | undefined;
   readonly limit: number;
 }
@@ -34,7 +33,7 @@ export interface Part<Position> extends OptionsTotals {
 interface RowForm {
   readonly detail: "concise" | "detailed";
   readonly contexts?: ReadonlyMap<string, readonly string[]> | undefined;
-  /** The group's name, if all options are sub-options of one group. */
+  /** Present if all options are sub-options of one group. */
   readonly groupName?: string | undefined;
 }
 
@@ -71,8 +70,7 @@ export function optionsAnswer<Position>(
   const fitting = (brief: BriefList | undefined): number => {
     const note = part.note ?? fullNote(wanted, wanted);
     const frame = answer([], { cursor: position && writeCursor(query, position), note, brief });
-    // The marks around the rows are not counted, because the estimate for these sentences is too high by the same
-    // amount.
+    // The marks around the rows are not counted, because the estimate for these sentences is as much too high.
     return takeRows(all, listLines(brief), pageBudget({ around: sizeOf(frame) })).length;
   };
   // If not all rows fit with complete IDs, they are listed with shortened ones.
@@ -96,7 +94,6 @@ function fullNote(shown: number, wanted: number): string {
   return `Full page: ${shown} of ${wanted}.`;
 }
 
-/** Which options to list. */
 export interface OptionsQuery extends Wanted {
   readonly targetingId: string;
   readonly parent: string | undefined;
@@ -104,7 +101,7 @@ export interface OptionsQuery extends Wanted {
   readonly sortBy: "contextCount" | "name" | undefined;
 }
 
-/** How to list them. `fresh`: read everything again. */
+/** `fresh`: read everything again. */
 export interface ListForm extends PageAsked {
   readonly detail: "concise" | "detailed";
   readonly fresh: boolean | undefined;
@@ -115,20 +112,17 @@ export interface PageAsked {
   readonly cursor: string | undefined;
 }
 
-/** The option that a call names, by ID or by name. */
 export interface RequestedOption extends FoundByName {
   readonly targetingId?: string | undefined;
 }
 
-/** The next step for a cursor that belongs to another query. */
 const REMEDIES = {
   list: "Take cursor from the last answer and leave the other arguments as they were, or leave it out to start again.",
   option: "Leave cursor out to start at the beginning.",
 } as const;
 
 /**
- * Returns the position that a cursor contains; the beginning if there is no cursor. Throws a ToolError if the cursor
- * belongs to another query.
+ * Returns the position in a cursor, or else the beginning. Throws a ToolError if the cursor belongs to another query.
  */
 export function placeOf<Schema extends z.ZodType>(
   of: keyof typeof REMEDIES,
@@ -141,11 +135,7 @@ export function placeOf<Schema extends z.ZodType>(
   throw new ToolError(`cursor does not come from this ${of}`, REMEDIES[of]);
 }
 
-/**
- * Saves the options that match a query to a file, as a run. The run continues after the answer if it takes too long.
- * Throws the error with which the run ends before the answer, a FileError if the file cannot be written, and a
- * ToolError if the file would hold only a part of a desired state.
- */
+/** Saves the options that match a query, as a run that may continue after the answer. */
 export async function savedList(
   { targetingId, parent, search, contextIds, empty }: OptionsQuery,
   { saveTo, delimiter }: SaveArguments,
@@ -165,7 +155,6 @@ export async function savedList(
   return savedBy({ tool: "list_options", input: asked }, context);
 }
 
-/** Saves all Context IDs of an option to a file, as a run. Throws the same errors as `savedList`. */
 export async function savedContexts(
   { _id: optionId, targetingId }: RequestedOption,
   { saveTo, delimiter }: SaveArguments,

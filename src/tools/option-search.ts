@@ -11,7 +11,6 @@ import { type ToolContext, timeLeft } from "./context.ts";
 import { ToolError } from "./define-tool.ts";
 import { type ListForm, type OptionsQuery, type Part, placeOf } from "./option-page.ts";
 
-/** How many options of each kind were read, and how many of them match. */
 export interface Counted extends Walked {
   readonly found: number;
 }
@@ -20,7 +19,7 @@ interface FoundOption extends Hit {
   readonly counted: Counted;
 }
 
-/** The matches in the order in which options are read. `next` is absent if all options were read. */
+/** `next` is absent if all options were read. */
 interface Found {
   readonly hits: readonly FoundOption[];
   readonly counted: Counted;
@@ -28,11 +27,10 @@ interface Found {
   readonly stopped: boolean;
 }
 
-/** What to search for, where to begin, and how many matches are needed. */
 interface SearchJob {
   readonly query: OptionsQuery;
   readonly from: WalkPosition;
-  /** The maximum number of matches. Reading ends with the last of them, unless `countsAll` is set. */
+  /** Reading ends with this many matches, unless `countsAll` is set. */
   readonly most: number;
   readonly countsAll?: boolean;
   readonly counted: Counted;
@@ -40,8 +38,7 @@ interface SearchJob {
 }
 
 /**
- * Reads options from a position until `most` of them match, all are read, or the call must be answered. Begins again if
- * a list changed meanwhile. Throws an ApiError.
+ * Reads options until `most` of them match, all are read, or the call must be answered. Begins again if a list changed.
  */
 export function searchOptions(
   api: ManagementApi,
@@ -71,7 +68,6 @@ export function searchOptions(
         if (clock.now() >= end) return { hits, counted, next, stopped: true };
       }
     } catch (thrown) {
-      // A read took too long. The matches up to there are shown, and the cursor continues after them.
       if (thrown instanceof DeadlineExceeded && next !== undefined) return { hits, counted, next, stopped: true };
       throw thrown;
     }
@@ -81,8 +77,8 @@ export function searchOptions(
 
 const key = z.tuple([z.union([z.string(), z.number()]), z.string(), z.string()]);
 /**
- * The position in a sorted list. `after` is the sort key of the last option shown, which stays valid if other options
- * change. `scan` is where reading all options continues, and the ID of the stored matches.
+ * `after` is the sort key of the last option shown, which stays valid if other options change. `scan` says where
+ * reading continues.
  */
 const place = z.strictObject({
   after: key.optional(),
@@ -101,10 +97,7 @@ type Key = z.output<typeof key>;
 const MAX_SORTED = 100;
 const MAX_SCANS = 16;
 
-/**
- * The matches so far of sorted lists that took longer than one call, by ID. They do not fit into a cursor. If the
- * process ends, the search begins again.
- */
+/** The matches so far of searches that take several calls, by ID. They do not fit into a cursor. */
 const begun = new Map<string, readonly FoundOption[]>();
 
 function keep(id: string, hits: readonly FoundOption[]): void {
@@ -113,9 +106,8 @@ function keep(id: string, hits: readonly FoundOption[]): void {
 }
 
 /**
- * Returns the next options, sorted by their number of Context IDs (highest first) or by name (code points). Equal ones
- * are in the order of creation. All options must be read first. If that takes longer than the call may, returns none,
- * and the cursor continues reading. Throws an ApiError, and a ToolError for a cursor of another list.
+ * Returns the next options, sorted by the number of Context IDs (highest first) or by name. All options must be read
+ * first; if one call is too short for that, returns none and a cursor that continues.
  */
 export async function sortedPart(
   query: OptionsQuery & { readonly sortBy: "contextCount" | "name" },
@@ -141,7 +133,7 @@ export async function sortedPart(
     (sortBy === "name" ? byCodePoints(String(one), String(other)) : Number(other) - Number(one)) ||
     byCreation(rest, others);
   const isBehind = (hit: FoundOption): boolean => after === undefined || compare(keyOf(hit, sortBy), after) > 0;
-  // An option that moved in the list between two calls is read twice, so options are collected by ID.
+  // An option that moved between two calls is read twice, so options are collected by ID.
   const all = new Map([...(kept ?? []), ...found.hits.filter(isBehind)].map((hit) => [hit.step.option._id, hit]));
   const rest = [...all.values()].sort((one, other) => compare(keyOf(one, sortBy), keyOf(other, sortBy)));
   const { topLevel, subOptions } = found.counted;
@@ -185,12 +177,12 @@ function keyOf({ step: { option } }: FoundOption, sortBy: "contextCount" | "name
   return [sortBy === "name" ? name : contextCount, createdAt, _id];
 }
 
-/** Compares creation times, and then IDs, which begin with the time of creation. */
+/** IDs begin with the time of creation. */
 function byCreation(one: readonly [string, string], other: readonly [string, string]): number {
   return byCodePoints(one[0], other[0]) || byCodePoints(one[1], other[1]);
 }
 
-/** Compares texts by code points. `<` compares UTF-16 units, which sorts characters outside the basic plane wrongly. */
+/** `<` compares UTF-16 units, which sorts characters outside the basic plane wrongly. */
 function byCodePoints(one: string, other: string): number {
   const length = Math.min(one.length, other.length);
   for (let at = 0; at < length; at += 1) {
@@ -200,16 +192,14 @@ function byCodePoints(one: string, other: string): number {
   return one.length - other.length;
 }
 
-/** Returns a sort key for a UTF-16 unit: surrogates come after all others, as their code points do. */
+/** Surrogates come after all other units, as their code points do. */
 function inOrder(unit: number): number {
   if (unit >= 0xe000) return unit - 0x800;
   return unit >= 0xd800 ? unit + 0x2000 : unit;
 }
 
 /**
- * Returns all options of a targeting, or all that have one of the given Context IDs, from the service's current state.
- * Throws an ApiError, and a ToolError if one call is too short. The next call then continues, because the data that was
- * read is stored.
+ * Returns all options of a targeting that match. Throws a ToolError if one call is too short; the next call continues.
  */
 export async function everyOption(
   targetingId: string,

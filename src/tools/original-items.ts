@@ -12,12 +12,12 @@ import type { Run } from "../runs/kind.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
 import type { ToolContext } from "./context.ts";
 
-/** What the caller sent for each object, by object number. */
+/** By object number. */
 export type GivenOf = ReadonlyMap<number, unknown>;
 
 /**
- * Returns what the caller sent for the given objects of a run: the body of an event, or the cells of a row. Omits
- * objects that succeeded and input that is not stored any more.
+ * Returns the event or row that the caller sent for each object. Omits objects that succeeded, and input that is not
+ * stored any more.
  */
 export async function originalItemsOf(run: Run, objects: readonly number[], context: ToolContext): Promise<GivenOf> {
   const wanted = objects.filter((object) => {
@@ -45,7 +45,7 @@ async function givenEvents(
   const { file } = call.input.events;
   const open = new Set(wanted.filter((object) => !given.has(object)));
   if (file === undefined || open.size === 0) return given;
-  // When no events are left to send, failed rows are stored only in the reject file, in the order of the original file.
+  // When no events are left to send, failed rows are stored only in the reject file, in the original order.
   const isSheet = file.format === "csv" || file.format === "xlsx";
   const { delimiter: _, ...sheet } = file.sheet ?? {};
   const rejects: InputFile = { ...file, format: isSheet ? "csv" : "ndjson", encoding: "utf-8", sheet };
@@ -61,7 +61,7 @@ async function givenEvents(
   return given;
 }
 
-/** Returns events as the caller sent them, by index. Omits events that are not stored any more. */
+/** Omits events that are not stored any more. */
 export async function eventsAt(source: EventSource, indexes: readonly number[]): Promise<GivenOf> {
   const given = new Map<number, unknown>();
   const open = new Set(indexes);
@@ -78,7 +78,7 @@ export async function eventsAt(source: EventSource, indexes: readonly number[]):
   return given;
 }
 
-/** Returns whether a value is the placeholder of an event that was deleted. */
+/** Returns whether a value is the placeholder of a deleted event. */
 function isGone(event: unknown): boolean {
   const values: readonly unknown[] = typeof event === "object" && event !== null ? Object.values(event) : [];
   return values.length === 0 || (values.length === 1 && values[0] === "-");
@@ -115,7 +115,7 @@ async function givenItems(
 }
 
 function itemsOf({ input }: WriteCall, indexes: ReadonlySet<number>): ReadonlyMap<number, unknown> {
-  // The items of a plan are in the plan itself, which get_run shows.
+  // get_run shows the items of a plan.
   if ("plannedBy" in input) return new Map();
   const items: readonly unknown[] =
     "items" in input ? input.items : [...(input.ids ?? []), ...("names" in input ? (input.names ?? []) : [])];
@@ -141,9 +141,7 @@ function withoutSplit(row: unknown): unknown {
   return shown;
 }
 
-/**
- * Returns rows of a file by index; rows of the same item are merged. A row that cannot be read is returned as a text.
- */
+/** Merges rows of the same item. Returns a row that cannot be read as a text. */
 async function rowsAt<Item>(
   bytes: ByteSource,
   file: InputFile,

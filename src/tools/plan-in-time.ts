@@ -9,9 +9,7 @@ import { planInTime } from "./write/planned.ts";
 
 interface PlanWork<Made> extends Pick<StoredPlan, "base" | "undoes" | "sheet"> {
   readonly plannedBy: PlanningTool;
-  /**
-   * What the plan is made from: the arguments of the call, with which it can be made again, and the digest of its file.
-   */
+  /** The arguments of the call, with which the plan can be made again, and the digest of its file. */
   readonly from: { readonly given: object; readonly fileDigest?: string };
   readonly targetings: readonly string[];
   readonly make: (signal: AbortSignal) => Promise<Made>;
@@ -20,9 +18,8 @@ interface PlanWork<Made> extends Pick<StoredPlan, "base" | "undoes" | "sheet"> {
 }
 
 /**
- * Makes a plan and answers with it. If the call must be answered first, answers with a run that will store the plan,
- * and continues in the background. `earlier` is the run of a plan that was interrupted before it was stored. Throws a
- * PlanningError if a read failed.
+ * Answers with a plan, or with a run that will store it if planning takes too long. `earlier` is the run of a plan that
+ * was interrupted. Throws a PlanningError if a read failed.
  */
 export async function planNowOrInBackground<Made extends object>(
   work: PlanWork<Made>,

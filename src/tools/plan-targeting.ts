@@ -70,8 +70,8 @@ export const planTargeting = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 /**
- * Plans a desired state, stores the plan as a run and answers with it. If the call must be answered first, answers with
- * the run, and planning continues. `earlier` is the run of a plan that was interrupted before it was stored.
+ * Plans a desired state, and stores the plan as a run. `earlier` is the run of a plan that was interrupted before it
+ * was stored.
  */
 export async function planDesiredState(
   given: DesiredArguments,
@@ -84,8 +84,7 @@ export async function planDesiredState(
   const api = changesOf(context).api();
   const { memory } = context;
   const targeting = targetingArgument(given);
-  // The base beside the file is renewed only if the caller did not name another base. Folders of the client are never
-  // written to.
+  // A base that the caller names is not renewed, and the client's folders are never written to.
   const isKept = place !== undefined && !given.base && context.allowedDirs.length > 0;
   const beside = isKept ? { root: place.root, steps: place.steps } : undefined;
   const unread = await fileWithinWait(context, unreadSheet(bytes, source, context)).catch(ignoreDeadline);
@@ -94,7 +93,7 @@ export async function planDesiredState(
   reading.catch(() => undefined);
   const read = await undefinedIfLate(context, reading.then(withoutOptions));
   const notes = read === undefined ? [] : read.notes;
-  // If the state cannot be read, its sheet cannot be returned with marked problems either.
+  // Without the state, the sheet cannot be returned with marked problems.
   const file = read === undefined ? unread : read.file;
   const sheet = file && { file, bytes: () => Readable.from([bytes]) };
   if (read !== undefined && read.problems.length > 0) {
@@ -176,7 +175,7 @@ async function readRemembering(
   return there;
 }
 
-/** Returns what the answer needs of a state without its options, of which there may be many. */
+/** Drops the options, of which there may be many. */
 function withoutOptions(read: ReadDesired) {
   const { problems, file, desired } = read;
   return { problems, file, targeting: desired.targeting, notes: readNotes(read) };
@@ -221,7 +220,6 @@ async function readState(
 
 const PLACES_NAMED = 20;
 
-/** Returns the error of a run if its state turned out to have problems after the call was answered. */
 function hasProblems(problems: ReadDesired["problems"]): FileError {
   const [first] = problems;
   const places = problems.slice(0, PLACES_NAMED).map(({ path, line }) => path ?? `line ${line}`);
@@ -246,8 +244,8 @@ function nearNotes(items: readonly PlanItem[], there: ServiceTargeting | undefin
 const MAX_NEAR = 3;
 
 /**
- * Stores a sheet with problems as an empty plan, so that it can be returned with the problems marked. Returns the ID of
- * the run. Undefined if the targeting is unknown or nothing can be stored now.
+ * Stores a sheet with problems as an empty plan, so that it can be returned with marked problems. Returns the run's ID,
+ * if it could be stored.
  */
 async function storeProblems(
   given: DesiredArguments,
@@ -286,9 +284,7 @@ async function problemsPlan(
   };
 }
 
-/**
- * Returns undefined for a DeadlineExceeded, because planning continues without this result. Throws all other errors.
- */
+/** Planning continues without this result. */
 function ignoreDeadline(thrown: unknown): undefined {
   if (!(thrown instanceof DeadlineExceeded)) throw thrown;
 }
@@ -296,7 +292,7 @@ function ignoreDeadline(thrown: unknown): undefined {
 /** How many bytes are read before waiting work of other calls runs. */
 const PIECE_BYTES = 4_194_304;
 
-/** Returns the format of a sheet before its rows are read. Undefined for other states, and if it cannot be read. */
+/** Returns the format of a sheet before its rows are read. Undefined for other states. */
 async function unreadSheet(
   bytes: Uint8Array,
   { format, path = "", sheet = {} }: StateSource,
@@ -326,10 +322,7 @@ function withNotes(answer: ToolAnswer, notes: readonly string[]): ToolAnswer {
   return { ...answer, structured: { ...structured, notes }, text: lines.join("\n") };
 }
 
-/**
- * Reads the base that the caller names, or else the base beside the file. With `byName` the base beside the file is
- * ignored, because it belongs to another targeting.
- */
+/** Reads the named base, or else the one beside the file. With `byName` that one belongs to another targeting. */
 async function baseOf(
   { file, base, byName }: DesiredArguments,
   context: Pick<ToolContext, "allowedDirs" | "roots">,

@@ -2,17 +2,16 @@ import type * as z from "zod";
 import type { ToolContext } from "./context.ts";
 import type { ToolDefinition, ToolOutcome } from "./define-tool.ts";
 
-/** Valid arguments with a function that runs the tool, or what is wrong with the arguments. */
 export type Prepared =
   | { readonly fits: true; readonly input: unknown; readonly run: (context: ToolContext) => Promise<ToolOutcome> }
   | { readonly fits: false; readonly issues: readonly z.core.$ZodIssue[] };
 
-/** A tool with the type of its arguments hidden, so that tools can be in one list. */
+/** Hides the type of the arguments, so that tools can be in one list. */
 export interface Tool extends Omit<ToolDefinition, "handler"> {
   readonly prepare: (given: unknown) => Prepared;
 }
 
-/** Imports each tool, in the order of the list. They are separate modules, because a call needs only one. */
+/** Separate modules, because a call needs only one. */
 const TOOLS: Readonly<Record<string, () => Promise<Tool>>> = {
   get_targeting: async () => toolOf((await import("./get-targeting.ts")).getTargeting),
   list_options: async () => toolOf((await import("./list-options.ts")).listOptions),
@@ -38,7 +37,7 @@ const TOOLS: Readonly<Record<string, () => Promise<Tool>>> = {
   inspect_events: async () => toolOf((await import("./inspect-events.ts")).inspectEvents),
 };
 
-/** Tools that only views call. Listed only for clients that show views. */
+/** Listed only for clients that show views. */
 const VIEW_TOOLS: typeof TOOLS = {
   decide_run: async () => toolOf((await import("./decide-run.ts")).decideRun),
 };
@@ -51,14 +50,13 @@ export function everyViewTool(): Promise<readonly Tool[]> {
   return Promise.all(Object.values(VIEW_TOOLS).map((load) => load()));
 }
 
-/** Imports a tool. Throws a RangeError if there is no tool with this name. */
+/** Throws a RangeError if there is no tool with this name. */
 export async function toolNamed(name: string): Promise<Tool> {
   const load = { ...TOOLS, ...VIEW_TOOLS }[name];
   if (load === undefined) throw new RangeError(`there is no tool ${name}`);
   return load();
 }
 
-/** Returns a tool with the type of its arguments hidden. */
 export function toolOf<Input extends z.ZodObject>(definition: ToolDefinition<Input>): Tool {
   let schema: Input | undefined;
   const input = () => {

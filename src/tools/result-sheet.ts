@@ -49,7 +49,6 @@ export async function readSheetRun(found: SheetRun, { runs }: Pick<ToolContext, 
   return { ...found, file: await withDetectedForm(runs.part(runId, part), file, shapeOf(found)) };
 }
 
-/** Returns the format of the sheet that was the input of a run. */
 export function formOfSheet({ file }: SheetRun): SheetFormat {
   if (file.format === "xlsx") return { format: "xlsx" };
   return { format: "csv", delimiter: file.sheet?.delimiter ?? "," };
@@ -62,7 +61,7 @@ function shapeOf({ run, events }: SheetRun): ValidColumns & Partial<Pick<RowShap
   return tool === "update_contexts" ? contextRows : desiredRows;
 }
 
-/** Yields the sheet of a run with the result of each row. Calls `count` with each result. */
+/** Yields the sheet of a run with the result of each row, and counts the results. */
 export async function* resultSheet(
   found: SheetRun,
   form: SheetFormat,
@@ -103,7 +102,7 @@ function keyBy(shape: Pick<RowShape<unknown>, "fromCells">, header: SheetHeader,
   return (cells: readonly string[]) => read(cells).key;
 }
 
-/** Returns a function that returns the key of a row about one option, with the same rules as planning. */
+/** Returns the key of a row about one option, by the same rules as planning. */
 function keyOfOption(header: SheetHeader): (cells: readonly string[]) => string | undefined {
   const [id, name] = [header.at("_id"), header.at("name")];
   const oneARow = header.at("contextId") >= 0;
@@ -112,10 +111,7 @@ function keyOfOption(header: SheetHeader): (cells: readonly string[]) => string 
 
 type Found = { readonly object: number } | { readonly problem: Omit<RowResult, "action" | "contextAction"> };
 
-/**
- * Returns a function that is called for each row of events in order and returns its result. It omits rows that were
- * sent or may have been, because sending them again would count them twice.
- */
+/** Omits rows that were or may have been sent, because sending them again would count them twice. */
 function resultsOfEvents({ state }: EventRun): ResultSource["resultOf"] {
   let index = 0;
   return () => {
@@ -238,11 +234,7 @@ async function savedFailedRows(
   };
 }
 
-/**
- * Saves the sheet of a run with the result of each row to a new file, and reports how many rows have each result. For
- * files that are not sheets, saves the failed rows. Throws a ToolError if the run had no file, and a FileError if the
- * new file cannot be written.
- */
+/** Saves the sheet of a run with the result of each row. Of files that are not sheets, saves the failed rows. */
 export async function savedResults(
   run: Run,
   { saveTo, delimiter }: SaveArguments,
@@ -280,7 +272,7 @@ export async function savedResults(
   };
 }
 
-/** Returns the call that sends the corrected sheet, with the arguments of the run's original call. */
+/** Returns the call that sends the corrected sheet. */
 function againCall({ run, file: { given = {} } }: SheetRun, file: string): string {
   const { columns, separator, fillDown } = given;
   const { tool, input } = run?.header.call ?? { tool: "track_events", input: {} };
@@ -295,7 +287,7 @@ function againCall({ run, file: { given = {} } }: SheetRun, file: string): strin
   return `${tool === "apply_plan" ? "plan_targeting" : tool} ${JSON.stringify(call)}`;
 }
 
-/** Does the same as `savedResults` for a path that a person passed to a command. Any folder is allowed. */
+/** For a path that a person passed to a command. Any folder is allowed. */
 export async function savedResultsAt(
   run: Run,
   { saveTo, delimiter }: SaveArguments,

@@ -68,10 +68,7 @@ export const resumeRun = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/**
- * Resumes a change, with a person's approval if it needs one. Throws a ToolError if the run was never started, or if no
- * person can be asked.
- */
+/** Resumes a change, with a person's approval if it needs one. */
 export async function resumeChange(
   run: ChangeRun,
   confirmation: string | undefined,
@@ -81,8 +78,7 @@ export async function resumeChange(
   await checkStarted(run, context);
   const counts = run.state.counts();
   const left = counts.pending + counts.notApplied + counts.unknown + counts.failed;
-  // The server may have stopped after the last answer of the service. Nothing is left to send then, but the end is not
-  // recorded yet.
+  // If the server stopped after the last answer, nothing is left to send, but the end must be recorded.
   const open = left > 0 || run.status() === "interrupted";
   if (!open) return reportRun(run, context);
   const goOn: ResumeWith = async (decision) => {
@@ -98,7 +94,7 @@ export async function resumeChange(
 
 type ResumeWith = (decision: Decision | undefined) => Promise<ToolAnswer>;
 
-/** Resumes a run. Stores a new approval with the run, so that later reports show it. */
+/** Stores a new approval with the run, so that later reports show it. */
 async function resumedBy(
   run: ChangeRun,
   decision: Decision | undefined,
@@ -124,13 +120,13 @@ function resumeDigest(runId: string): string {
   return `resume ${runId}`;
 }
 
-/** Returns whether a run is a plan whose server stopped before the plan was completely stored. */
+/** Returns whether the server stopped before the plan was completely stored. */
 async function isUnfinishedPlan({ header, status }: ChangeRun, context: ToolContext): Promise<boolean> {
   if (header.call.tool !== "apply_plan" || status() !== "interrupted") return false;
   return (await context.runs.isUnstarted(header.runId)) === true;
 }
 
-/** Throws a ToolError if a run was never started, or cannot continue because it was undone or cancelled. */
+/** Throws a ToolError if a run was never started, was undone or was cancelled. */
 export async function checkStarted(run: ChangeRun, context: ToolContext): Promise<void> {
   if (run.status() === "needs_confirmation") {
     throw new ToolError(
@@ -162,9 +158,8 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
 }
 
 /**
- * Returns what a person must approve before a run is resumed: deletions or removals whose last approval is more than
- * ten minutes old. Undefined if no approval is needed. Throws a ToolError if a plan cannot be applied any more, and a
- * FileError if it cannot be read.
+ * Returns the removals that a person must approve before a run is resumed: those approved more than ten minutes ago.
+ * Undefined if none. Throws a ToolError if a plan cannot be applied any more.
  */
 export async function approvalToResume(run: ChangeRun, context: ToolContext): Promise<Effect | undefined> {
   const { header, state } = run;
@@ -294,10 +289,7 @@ async function reportResumed(decision: Run, runId: string, context: ToolContext)
   return reportRun(await context.runs.find(runId), context, [], { approval, alwaysReportsApproval: true });
 }
 
-/**
- * Returns the answer if nobody decided about resuming a run. If the call had to be answered before a decision, a later
- * approval resumes the run.
- */
+/** If the call had to be answered before a decision, a later approval resumes the run. */
 async function undecided(run: ChangeRun, why: Undecided, context: ToolContext): Promise<UndecidedAnswer> {
   const { runId } = run.header;
   const answer = renderReport({
@@ -317,10 +309,7 @@ const kept = z.object({ given: z.record(z.string(), z.unknown()) });
 const made = z.object({ kind: z.literal("targeting-mcp-plan") });
 const undoArguments = z.object({ runId: z.string() });
 
-/**
- * Makes a plan again if the server stopped before it was made. If it was made but not stored completely, stores it.
- * Throws the errors of planning.
- */
+/** Makes a plan again if the server stopped before it was made, or stores it if it was made. */
 export async function resumePlanning(header: ChangeHeader, context: ToolContext): Promise<ToolAnswer> {
   const text = await textOf(context.runs.part(header.runId, "input"));
   const value = parseJson(text);
@@ -336,7 +325,7 @@ export async function resumePlanning(header: ChangeHeader, context: ToolContext)
   return undo === undefined ? planDesiredState(given, context, header) : startUndoPlan(undo.runId, context, header);
 }
 
-/** Stores the remaining data of a plan whose server stopped after storing its document, and answers with the plan. */
+/** Stores the remaining data of a plan whose server stopped after storing its document. */
 async function keepMade(header: ChangeHeader, text: string, context: ToolContext): Promise<ToolAnswer> {
   const { call, caller } = header;
   if (call.tool !== "apply_plan")

@@ -74,7 +74,7 @@ export const runEventTestsTool = {
   handler: runTests,
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Runs the tests of a suite, or asks a person first. Throws a ToolError, an ApiError or a FileError. */
+/** Runs the tests of a suite, or asks a person first. */
 export async function runTests(given: RunTestsInput, context: ToolContext): Promise<ToolOutcome> {
   if (given.confirmation !== undefined) return confirmed(given.confirmation, given, context);
   const kept = await suiteOf(given, context);
@@ -120,7 +120,6 @@ async function jsonIn(file: string, allowedDirs: readonly string[]): Promise<unk
   }
 }
 
-/** Returns where the report will be saved. Checks this before anything is sent. */
 async function placeOf(saveTo: string | undefined, { allowedDirs }: ToolContext): Promise<Place | undefined> {
   return saveTo ? findFreePlace(saveTo, allowedDirs) : undefined;
 }
@@ -214,7 +213,7 @@ async function reportApprovedTests(
   return suiteReportAnswer({ ...picked, ...(place !== undefined && { savedTo: place.path }) });
 }
 
-/** Sends the tests that a person approved on the page. `yes` is the ID of the run that waited for the approval. */
+/** Sends the tests that a person approved on the page. `yes` is the ID of the run that waited for approval. */
 export async function runApprovedTests(
   yes: string,
   { suiteId, saveTo }: { readonly suiteId: string; readonly saveTo: string },
@@ -309,7 +308,7 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
     signal: AbortSignal.any([context.signal, context.stopping, late.signal]),
     onProgress: (done, cases) => context.progress?.(done, cases, undefined),
   });
-  // Tests run only during the call, so the rest is stopped when the call must be answered.
+  // Tests run only during the call, so the rest is stopped now.
   await waitWithinCall(running, context);
   late.abort();
   const report = await running;
@@ -317,7 +316,6 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
   return report;
 }
 
-/** Returns the answer if the tests were declined. Nothing was sent, and this is not an error. */
 function notRun(kept: KeptSuite, context: ToolContext, before?: DeclinedBefore): ToolAnswer {
   const { approval, note } = before ?? { approval: declinedIn("client") };
   const words = "it was declined: nothing was sent; do not try again unless the person asks for it";

@@ -15,7 +15,6 @@ import { DamagedRunError, wholeLines } from "../runs/store.ts";
 import type { ToolServices } from "./context.ts";
 import { documentOf, requestsFor } from "./kept-plan.ts";
 
-/** Returns one object of a run, with its outcome and reason, as a line of JSON. */
 export function resultLine({ state }: Pick<Run, "state">, object: number): string {
   const { reason, ...result } = objectResult(state, object);
   const { code: errorCode, statusCode, detail } = reason ?? {};
@@ -24,8 +23,8 @@ export function resultLine({ state }: Pick<Run, "state">, object: number): strin
 }
 
 /**
- * Yields what a run removed, as lines of JSON that `bulk_add_options` and `update_contexts` can read. With
- * "not-removed": what the run should have removed but did not (`removed: "no"`), or may not have removed (`"unknown"`).
+ * Yields what a run removed, as JSON lines that `bulk_add_options` and `update_contexts` can read. "not-removed": what
+ * it did not (`removed: "no"`) or perhaps did not remove (`"unknown"`).
  */
 export async function* removedLines(
   run: Run,
@@ -46,7 +45,7 @@ export async function* removedLines(
   }
 }
 
-/** Returns the complete plan that a run applies, as JSON. Undefined if the run applies none. */
+/** Returns the complete plan that a run applies, as JSON. */
 export async function planTextOf(run: Run, services: Pick<ToolServices, "runs">): Promise<string | undefined> {
   if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return undefined;
   const document = await documentOf(run.header.runId, services);
@@ -57,10 +56,7 @@ type Taken = "removed" | "notRemoved" | "unknown";
 
 const keptRow = z.object({ _id: z.string().optional(), name: z.string().optional() });
 
-/**
- * Returns a function that says for a line of a run's part `removed` whether that data was removed. A run writes this
- * part, with all that it will remove, before it sends anything. `former` is the part with the previous values.
- */
+/** Returns whether the data of a line was removed. A run lists all that it will remove before it sends anything. */
 async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Promise<(line: string) => Taken> {
   const byId = takenById(state);
   const byName = new Map<string, Set<Taken>>();
@@ -73,7 +69,7 @@ async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Prom
     const [one = "unknown", ...others] = all;
     return others.length === 0 ? one : "unknown";
   };
-  // If no object is known for a line, the result is certain only if it is the same for all objects.
+  // Without a known object, the result is certain only if it is the same for all objects.
   const ofAll = sameForAll(new Set(byId.values()));
   return (line) => {
     const { _id, name } = keptRow.safeParse(parseJson(line)).data ?? {};
@@ -105,13 +101,13 @@ function takenByStep({ id, objects: [object = -1] }: Step, state: RunState): Tak
   return standing !== "failed" && (state.isDone(id) || standing === "alreadyDone") ? "removed" : "notRemoved";
 }
 
-/** A run whose input was a sheet. `part` is the part of the run that stores the sheet. */
+/** `part` is the part of the run that stores the sheet. */
 export type SheetRun = { readonly file: InputFile; readonly part: "input" | "sheet" } & (
   | { readonly run: ChangeRun; readonly events?: never }
   | { readonly events: EventRun; readonly run?: never }
 );
 
-/** Returns the sheet that was the input of a run or its plan. Undefined if there was none. */
+/** Returns the sheet that was the input of a run or its plan, if any. */
 export function sheetRunOf(run: Run): SheetRun | undefined {
   if (isEventRun(run)) {
     const { file } = run.header.call.input.events;
@@ -128,7 +124,7 @@ export function isSheet({ format }: InputFile): boolean {
   return format === "csv" || format === "xlsx";
 }
 
-/** Returns whether some events of a run were not sent. The rows of sent events are not stored. */
+/** Returns whether some events were not sent. The rows of sent events are not stored. */
 function hasOpenRows({ state }: EventRun): boolean {
   const { failed, notApplied, pending } = state.counts();
   return failed + notApplied + pending > 0 && state.reason(0)?.code !== "FILE_UNREADABLE";
@@ -138,14 +134,11 @@ interface PartContext extends Pick<ToolServices, "runs"> {
   readonly caller: string;
 }
 
-/** How many characters are returned at a time: messages over stdio must stay far below 10 MiB. */
+/** Messages over stdio must stay far below 10 MiB. */
 const PART_CHARACTERS = 4_000_000;
 const NEWLINE = 0x0a;
 
-/**
- * Returns a run of the caller. If its journal is lost, returns "damaged"; all that the run was to remove can still be
- * read.
- */
+/** Returns "damaged" if the run's journal is lost; its removals can still be read. */
 async function ownOrDamaged(runId: string, { runs, caller }: PartContext): Promise<Run | "damaged" | undefined> {
   try {
     return await runs.findOwn(runId, caller);
@@ -156,9 +149,8 @@ async function ownOrDamaged(runId: string, { runs, caller }: PartContext): Promi
 }
 
 /**
- * Returns the results of a run, one JSON object per line, beginning with object `from`. For another part, begins at
- * byte `from`. If the rest is too long for one message, ends after a complete line. Undefined if the caller has no such
- * run.
+ * Returns the results of a run as JSON lines, beginning with object `from`, or another part from byte `from`. The last
+ * line of a long part names the next address.
  */
 export async function readPart(
   runId: string,
@@ -217,7 +209,6 @@ function nextLine(runId: string, part: string, from: number): string {
   return `${JSON.stringify({ next: `targeting://runs/${runId}/${part}/${from}` })}\n`;
 }
 
-/** Returns the plan of a planned run as JSON. Undefined if the caller has no such run. */
 export async function readPlanned(runId: string, context: PartContext): Promise<string | undefined> {
   const run = await context.runs.findOwn(runId, context.caller);
   return run && planTextOf(run, context);

@@ -38,7 +38,7 @@ import { effectOf, endIfExpired } from "./write/waiting.ts";
 
 const RESULTS_READ = 50;
 
-/** Returns a run of the caller in its current state. Throws a ToolError if there is none, and a DamagedRunError. */
+/** Throws a ToolError if the caller has no such run, and a DamagedRunError. */
 export async function ownRun(
   runId: string,
   { runs, caller, clock }: Pick<ToolContext, "runs" | "caller" | "clock">,
@@ -50,14 +50,11 @@ export async function ownRun(
 
 type ReportExtras = Pick<ReportedRun, "approval" | "alwaysReportsApproval"> & {
   readonly notes?: readonly string[] | undefined;
-  /** Who reads the report. Absent: an agent. */
+  /** Absent: an agent. */
   readonly reader?: Reader;
 };
 
-/**
- * Waits for a run until it ends or the call must be answered, and reports it. The answer also names other interrupted
- * runs of the caller.
- */
+/** Waits for a run until it ends or the call must be answered, and reports it. */
 export async function reportRun(
   run: Run | undefined,
   context: ToolContext,
@@ -82,7 +79,6 @@ async function orNone(hints: Promise<readonly string[]>): Promise<readonly strin
   }
 }
 
-/** Reports a run in its current state. */
 export async function reportedRun(
   run: Run,
   context: ToolContext,
@@ -101,7 +97,7 @@ export async function reportedRun(
   return renderReport({ ...report, ...more, ...(totals && { totals }), nextSteps: steps, notes });
 }
 
-/** Returns the answer about the file that a run saved. Undefined if the run saves none, or has not saved it yet. */
+/** Returns the answer about the file that a run has saved, if any. */
 export function savedAnswer(run: Run, { environment }: Pick<ToolContext, "environment">): ToolAnswer | undefined {
   if (!isSaveRun(run) || run.state.saved === undefined) return undefined;
   const { runId, call } = run.header;
@@ -123,10 +119,7 @@ async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext
   return limitNotes(await limitsMet(run, context));
 }
 
-/**
- * Returns the data of a run's report. If a change was planned after its call was answered, this includes what needs
- * approval.
- */
+/** Returns the data of a run's report. It includes an approval that became necessary after the call was answered. */
 export async function reportOf(run: Run, context: ToolContext, reader?: Reader): Promise<ReportedRun> {
   const blocked = mayGoOn(run) ? await context.runs.refusal(run) : undefined;
   const report = { ...reported(run, context.environment, reader), ...(blocked && { blocked }) };
@@ -166,8 +159,8 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
 }
 
 /**
- * Returns whether the server stopped before it planned a run and the run cannot be planned any more. A plan can be made
- * again if its input is stored.
+ * Returns whether the server stopped before it planned a run that cannot be planned any more. A plan can, if its input
+ * is stored.
  */
 async function isNeverPlanned({ header, state, status }: ChangeRun, { runs }: ToolContext): Promise<boolean> {
   if (status() !== "interrupted" || state.planned) return false;
@@ -176,7 +169,6 @@ async function isNeverPlanned({ header, state, status }: ChangeRun, { runs }: To
   return true;
 }
 
-/** Returns the next steps of a planned run. They are imported late, because few runs are plans. */
 async function planSteps(run: ChangeRun, context: ToolContext): Promise<readonly string[]> {
   const { header, status } = run;
   if (header.dryRun) return dryRunSteps(run, context);
@@ -220,12 +212,12 @@ function declinedBy(reason: Reason | undefined): Approval | undefined {
   return where === "page" || where === "view" ? declinedIn(where, String(who)) : declinedIn("client");
 }
 
-/** Returns who approved or declined a run, and in which channel. Undefined if nobody did. */
+/** Returns who approved or declined a run, and in which channel. */
 export function approvalOfRun({ state }: ChangeRun | ApprovalRun): Approval | undefined {
   return declinedBy(state.stopped?.reason) ?? approvalOf(state.facts);
 }
 
-/** Returns the data that reports of all kinds of runs have, with the first results. */
+/** Returns what reports of all kinds of runs have, with the first results. */
 export function reported(run: Run, environment: "live" | "sandbox", reader?: Reader): ReportedRun {
   const { header, state, status } = run;
   const { call } = header;
@@ -258,7 +250,7 @@ const fileCall = z.object({ input: z.union([withFile, z.object({ events: withFil
 const DAY_MS = 86_400_000;
 const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
 
-/** Returns a sentence about whether and how long a finished run can be undone. Undefined if that is not known. */
+/** Returns a sentence about whether and until when a finished run can be undone. */
 export function undoNoteOf(run: Run, { keep }: Pick<ToolContext, "keep">): string | undefined {
   const status = run.status();
   if (!isChangeRun(run) || status === "running" || status === "planned" || status === "needs_confirmation") {
@@ -273,14 +265,12 @@ export function undoNoteOf(run: Run, { keep }: Pick<ToolContext, "keep">): strin
     undoneBy: undoneByRun(run.state),
     hasChanged: created + changed + deleted + gone + run.state.inDoubt().size > 0,
     until: createdAt + keep.days * DAY_MS,
-    // A run that removed data is deleted only because of its age, never because there are too many runs.
+    // A run that removed data is never deleted because there are too many runs.
     mostRuns: deleted + gone > 0 ? undefined : keep.runs,
   });
 }
 
-/**
- * Returns the error for undoing a run that is not stored. If the run is older than runs are kept, the error says so.
- */
+/** Returns the error for undoing a run that is not stored. It says whether the run is too old. */
 export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep" | "clock">): ToolError {
   const kept =
     `finished runs are kept for ${keep.days} days (TARGETING_MCP_KEEP_DAYS), and the last ${keep.runs} of each caller ` +

@@ -12,10 +12,7 @@ import { dryRunArgument, runOutput } from "./write/write.ts";
 
 type Fields = Readonly<Record<string, z.ZodOptional<z.ZodType>>>;
 
-/**
- * Returns the schemas of an event's parameters. They advertise the documented types but accept any value, so that the
- * service's own rules judge it: a text stays a text even if a number is expected, as in track_events.
- */
+/** Advertises the documented types but accepts any value, so that the service's own rules judge it. */
 function fieldsOf(parameters: Readonly<Record<string, Parameter>>): Fields {
   const schemas: Readonly<Record<ParameterType, () => z.ZodType>> = {
     string: () => z.unknown().meta({ type: "string" }),

@@ -103,10 +103,7 @@ function noEvents(): ToolError {
   return new ToolError("there are no events to send", "Give events, or a file with rows.");
 }
 
-/**
- * Yields events. Throws a ToolError if there are none, if JSON cannot represent one, or if reading takes longer than
- * the call may.
- */
+/** Throws a ToolError if there are no events, or if reading takes longer than the call may. */
 async function* checked(
   events: AsyncIterable<readonly SourceEvent[]>,
   waiting: Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">,

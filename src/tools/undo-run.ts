@@ -40,9 +40,8 @@ interface StoredUndoPlan extends Pick<PlannedUndo, "rows" | "already"> {
 }
 
 /**
- * Plans how to undo a run of the caller, stores the plan as a run and answers with it. If the call must be answered
- * first, answers with the run, and planning continues. `earlier` is the run of a plan that was interrupted before it
- * was stored. Throws a ToolError if the run cannot be undone.
+ * Plans how to undo a run, and stores the plan as a run. `earlier` is the run of a plan that was interrupted before it
+ * was stored.
  */
 export async function startUndoPlan(runId: string, context: ToolContext, earlier?: ChangeHeader): Promise<ToolAnswer> {
   const { targetings, make } = await undoPlanOf(runId, context);
@@ -65,7 +64,6 @@ export async function startUndoPlan(runId: string, context: ToolContext, earlier
   );
 }
 
-/** Plans how to undo a run of the caller, and stores the plan as a run. Throws the errors of `startUndoPlan`. */
 export async function keepUndoPlan(runId: string, context: ToolContext): Promise<StoredUndoPlan> {
   const { make } = await undoPlanOf(runId, context);
   return storeUndoPlan(runId, await make(context.signal), context);
@@ -75,7 +73,7 @@ async function undoPlanOf(runId: string, context: ToolContext) {
   const api = changesOf(context).api();
   const doneByRun = await doneOf(runId, api, context);
   const targetings = targetingsIn(await doneByRun());
-  // `doneByRun` computes its result here again, so that no copy of it stays in memory beside the plan.
+  // Computed again, so that no copy of the result stays in memory beside the plan.
   const make = async (signal: AbortSignal): Promise<PlannedUndo> =>
     planUndo(
       await doneByRun(),
@@ -86,8 +84,7 @@ async function undoPlanOf(runId: string, context: ToolContext) {
 }
 
 /**
- * Returns a function that computes what a run changed, as far as that is known. Throws a ToolError or a DamagedRunError
- * if the run cannot be undone.
+ * Returns a function that computes what a run changed. Throws a ToolError or a DamagedRunError if it cannot be undone.
  */
 async function doneOf(runId: string, api: ManagementApi, context: ToolContext): Promise<() => Promise<Done>> {
   const former = context.runs.part(runId, "former");
@@ -98,7 +95,7 @@ async function doneOf(runId: string, api: ManagementApi, context: ToolContext): 
     if (!(thrown instanceof DamagedRunError && thrown.holdsRemoved)) throw thrown;
     const { header } = thrown;
     if (header !== undefined) checkProject(header, context);
-    // Keys of another project cannot read an existing targeting either. A known header means that the project is right.
+    // Keys of another project cannot read a targeting either, but a known header means that the project is right.
     const isGone = async (_id: string): Promise<boolean> =>
       header !== undefined && (await unlessMissing(api.getTargeting(_id, { signal: context.signal }))) === undefined;
     return async () => {
@@ -121,7 +118,7 @@ function byUndo(runId: string) {
   return { plannedBy: "undo_run", undoes: runId } as const;
 }
 
-/** Stores an undo plan. Without changes it is stored only if a run waits for it. */
+/** A plan without changes is stored only if a run waits for it. */
 async function storeUndoPlan(
   runId: string,
   { rows, already, isEmpty, document, changes, text }: PlannedUndo,

@@ -90,7 +90,6 @@ export const updateContexts = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** The files of an item whose Context IDs are added, removed or set. */
 export interface ListFiles {
   readonly addFile?: string | undefined;
   readonly removeFile?: string | undefined;
@@ -101,15 +100,12 @@ type Lists = Partial<Record<"add" | "remove" | "set", readonly string[] | undefi
 
 const LINES_NAMED = 5;
 
-/**
- * Returns the items with the Context IDs of the files that they name. Throws a FileError if a file may not or cannot be
- * read, or if a spreadsheet has damaged some of its lines; nothing is sent then.
- */
+/** Adds the Context IDs of the files that items name. Throws a FileError if a spreadsheet has damaged a line. */
 export async function withListedContexts<Item extends ListFiles & Lists>(
   items: readonly Item[],
   context: Pick<ToolContext, "allowedDirs" | "roots" | "maxLineBytes">,
 ): Promise<readonly (Omit<Item, keyof ListFiles> & Lists)[]> {
-  /** Files by path, so that each is read once even if several items name it. */
+  /** By path, so that each file is read once. */
   const read = new Map<string, Promise<readonly string[]>>();
   const idsIn = (path: string): Promise<readonly string[]> => {
     const ids = read.get(path) ?? idsOf(path, context);

@@ -4,7 +4,7 @@ import { ulidBytes, ulidOfBytes } from "../../spec/ulid.ts";
 import type { ToolContext, ToolServices } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../define-tool.ts";
 
-/** Returns the token for an approval as answers contain it. `effect` is the text that the person approves. */
+/** `effect` is the text that the person approves. */
 export async function askFor(
   planned: Pick<Agreement, "run" | "digest">,
   effect: string,
@@ -15,10 +15,7 @@ export async function askFor(
   return { token, effect, expiresAt: new Date(expiresAt).toISOString() };
 }
 
-/**
- * Returns the data of a token, even of an expired one. Throws a ToolError if this server did not issue it to this
- * caller.
- */
+/** Opens a token, even an expired one. Throws a ToolError if this server did not issue it to this caller. */
 export async function confirmationIn(
   token: string,
   { sealKey, caller, clock }: Pick<ToolContext, "sealKey" | "caller" | "clock">,
@@ -28,10 +25,10 @@ export async function confirmationIn(
   throw new ToolError("confirmation is not a token that this server gave to this caller", "Call again without it.");
 }
 
-/** Throws a ToolError if a token is no longer valid, because it has expired or because the server is now strict. */
+/** Throws a ToolError if a token has expired, or if the server is now strict. */
 export function checkCounts({ expiresAt }: Confirmation, { clock, confirm }: ToolContext): void {
   const leftMs = expiresAt - clock.now();
-  // No token is valid for longer than CONFIRMATION_MS, so the clock was ahead when this one was issued.
+  // No token is valid for longer, so the clock was ahead when this one was issued.
   if (leftMs < 0 || leftMs > CONFIRMATION_MS) throw expired();
   if (confirm !== "strict") return;
   throw new ToolError(
@@ -53,11 +50,10 @@ interface Agreement {
 }
 
 export interface Confirmation extends Pick<Agreement, "run" | "expiresAt"> {
-  /** Returns whether the token was issued for the effect with this digest. */
   readonly isFor: (digest: string) => boolean;
 }
 
-/** The sizes of the parts of a token in bytes. Together they are 30, which are 40 characters. */
+/** The sizes of the parts in bytes. Together they are 30, which are 40 characters. */
 const RUN = 16;
 const SECONDS = 3;
 const MARK = 5;
@@ -66,9 +62,8 @@ const SECONDS_ROUND = 2 ** (8 * SECONDS);
 const TOKEN_LETTERS = 40;
 
 /**
- * Returns a token of 40 characters for an approval. Only this server can create or change one. It contains the run and
- * the time of expiry. The caller and the effect are part of its two signatures. The second signature is checked later,
- * when the effect has been computed again. `key` has at least 32 bytes.
+ * Returns a token of 40 characters with the run and the time of expiry. Its two signatures include the caller; the
+ * second, checked later, also the effect. `key` has at least 32 bytes.
  */
 export function sealConfirmation(key: Uint8Array, agreement: Agreement): string {
   const seconds = Buffer.alloc(4);
@@ -78,9 +73,8 @@ export function sealConfirmation(key: Uint8Array, agreement: Agreement): string 
 }
 
 /**
- * Returns the data of a token. Undefined if this server did not sign it, it was changed, or it was issued to another
- * caller. Does not check whether it has expired. Its three bytes of time repeat after half a year; `now`, in
- * milliseconds since 1970, says which time they mean.
+ * Returns undefined if this server did not sign the token for this caller. Does not check its expiry. Its three bytes
+ * of time repeat after half a year; `now` says which time they mean.
  */
 function openConfirmation(
   key: Uint8Array,
@@ -88,7 +82,7 @@ function openConfirmation(
   { caller, now }: { readonly caller: string; readonly now: number },
 ): Confirmation | undefined {
   const bytes = Buffer.from(token, "base64url");
-  // Several texts decode to the same bytes. Only the one that this server wrote is a valid token.
+  // Several texts decode to the same bytes, but only one is a valid token.
   if (token.length !== TOKEN_LETTERS || bytes.toString("base64url") !== token) return undefined;
   const run = ulidOfBytes(bytes.subarray(0, RUN));
   const expiresAt = nearestTime(bytes.readUIntBE(RUN, SECONDS), now);
@@ -98,7 +92,7 @@ function openConfirmation(
   return { run, expiresAt, isFor: (digest) => timingSafeEqual(sealsFor(digest).effect, given.effect) };
 }
 
-/** Returns the time nearest to `now` whose last three bytes of seconds are these. In milliseconds since 1970. */
+/** Returns the time nearest to `now` whose last three bytes of seconds are these. */
 function nearestTime(seconds: number, now: number): number {
   const round = Math.round((now / 1000 - seconds) / SECONDS_ROUND);
   return (round * SECONDS_ROUND + seconds) * 1000;
@@ -120,22 +114,16 @@ export interface InView {
 
 type Sealing = Pick<ToolContext, "sealKey" | "caller">;
 
-/**
- * Returns whether a decision in a view is valid under the settings. There only the host can prevent the model from
- * deciding instead of the person.
- */
+/** Only the host can prevent the model from deciding in a view instead of the person. */
 export function mayDecideInView({ confirm, trustViews }: Pick<ToolServices, "confirm" | "trustViews">): boolean {
   return confirm !== "strict" || trustViews;
 }
 
-/**
- * Returns what a view needs for a person's decision. Its secret is valid only for this run, its effect and this caller.
- */
+/** Returns a secret that is valid only for this run, its effect and this caller. */
 export async function decisionFor(about: InView, sealing: Sealing): Promise<NonNullable<ToolAnswer["decision"]>> {
   return { runId: about.runId, secret: (await secretOf(about, sealing)).toString("base64url") };
 }
 
-/** Returns whether a secret is valid for this run, its effect and this caller. */
 export async function isSecretFor(about: InView, given: string, sealing: Sealing): Promise<boolean> {
   const [bytes, secret] = [Buffer.from(given, "base64url"), await secretOf(about, sealing)];
   return bytes.length === secret.length && timingSafeEqual(bytes, secret);

@@ -16,12 +16,11 @@ import { beginPlanned, type Decision, decide, personOf, plannedChange, refusedEr
 import { answerWithToken, planInTime } from "./planned.ts";
 import { effectOf, tokenLater } from "./waiting.ts";
 
-/** Returns the argument of tools that may remove data. */
 export const confirmationArgument = () => ({
   confirmation: z.string().optional().describe("Token of a needs_confirmation answer, alone, once approved"),
 });
 
-/** A token from an earlier answer, and the other arguments of the call. */
+/** A token, and the other arguments of the call. */
 export interface GivenConfirmation {
   readonly tool: WriteTool;
   readonly token: string;
@@ -31,7 +30,7 @@ export interface GivenConfirmation {
   readonly dryRun?: boolean | undefined;
 }
 
-/** Starts the planned run that a token belongs to. If it was started before, reports it. */
+/** Starts the planned run of a token. If it was started before, reports it. */
 export async function confirmed(given: GivenConfirmation, context: ToolContext): Promise<ToolOutcome> {
   const changes = changesOf(context);
   const confirmation = await confirmationIn(given.token, context);
@@ -84,8 +83,8 @@ async function startConfirmed(
 }
 
 /**
- * Returns the plan of a run, or "started" if another call with the same token has started the run meanwhile. Planning
- * may then fail because the objects are already deleted.
+ * Returns "started" if another call with the same token has started the run. Planning may then fail, because the
+ * objects are already deleted.
  */
 async function plannedOrStarted<P>(
   runId: string,

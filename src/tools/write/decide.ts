@@ -26,44 +26,38 @@ import { type ToolAnswer, ToolError, type ToolOutcome, type ToolQuestion } from 
 import { mayDecideInView } from "./confirmation-token.ts";
 import { effectOf, waitingAnywhere } from "./waiting.ts";
 
-/** How the person was asked. The channel only says who the person is; this file checks what they may do. */
+/** The channel only says who the person is; this file checks what they may do. */
 type Channel = Decided["where"];
 
-/** The person who decides, as the channel identified them. */
 export interface Person {
   readonly who: string;
   /** The caller whose runs the person may decide about. */
   readonly caller: string;
-  /** Returns whether the person may also decide about a run of another caller. Absent: they may not. */
+  /** Whether the person may also decide about a run of another caller. Absent: no. */
   readonly approves?: ((run: Pick<RunHeader, "project" | "caller">) => boolean) | undefined;
-  /** The person's own caller, if the person must not approve its requests. Absent: they may. */
+  /** The person's own caller, if the person must not approve its requests. */
   readonly except?: string | undefined;
 }
 
-/** A person's decision, and which effect it is about. */
 export interface Decision {
   readonly answer: "approved" | "declined";
   readonly channel: Channel;
   readonly person: Person;
-  /** Returns whether the person saw the effect with this digest. */
+  /** Whether the person saw the effect with this digest. */
   readonly saw: (digest: string) => boolean;
-  /** When the decision expires, in milliseconds since 1970. Absent: as long as the run waits. */
+  /** When the decision expires, in milliseconds since 1970. */
   readonly until?: number;
 }
 
 /** A run whose effect was just computed, and how to start it. */
 export interface Looked {
   readonly run: Pick<Run, "header">;
-  /** The digest of the effect that the run would have now. */
   readonly digest: string;
-  /** Starts the run. Returns undefined if another process started it, and "stale" if its effect has changed. */
+  /** Returns undefined if another process started the run, and "stale" if its effect has changed. */
   readonly start: (approved: Approved) => Promise<Run | "stale" | undefined>;
 }
 
-/**
- * Starts approved work other than a change. Returns undefined if another process started it, and "stale" if its effect
- * has changed.
- */
+/** Starts approved work other than a change. Returns the same as `Looked.start`. */
 type Grant = (approval: ApprovalRun, approved: Approved, services: ToolServices) => Promise<Run | "stale" | undefined>;
 
 export interface Approved {
@@ -82,9 +76,8 @@ export type Refused =
   | "ELSEWHERE";
 
 /**
- * What became of a decision. "done": it is carried out. "decided": another decision came first. "changed": the person
- * saw another effect. "stale": the run would now do something else. "expired": it came too late. "refused": the person
- * may not decide.
+ * "decided": another decision came first. "changed": the person saw another effect. "stale": the run would now do
+ * something else. "expired": the decision came too late.
  */
 export type Outcome =
   | { readonly is: "done"; readonly run?: Run }
@@ -94,8 +87,8 @@ export type Outcome =
 type Rights = Pick<ToolServices, "readOnly" | "confirm" | "trustViews" | "environment" | "project" | "page">;
 
 /**
- * Returns why a person may not decide about a run. Undefined if they may. Declining sends nothing, so it is allowed
- * without a key of the project, and to the person who made the request.
+ * Returns why a person may not decide about a run, if so. Declining sends nothing, so it needs no key of the project,
+ * and requesters may decline.
  */
 export function refusal(
   { caller, project, environment }: Pick<RunHeader, "caller" | "project" | "environment">,
@@ -115,12 +108,9 @@ export function refusal(
 }
 
 /**
- * Carries out a decision about a run, only once for all processes. Every decision passes through this function. It
- * checks the person's rights, compares what they saw with what the run would do now, and stores the decision before
- * anything is sent.
- * `looked` is a run that the call has just planned. Without it, the run must be waiting and is planned again. `grant`
- * starts work other than a change; without it, such a decision is refused. Throws the errors of planning, and an
- * ExecutionRefusedError.
+ * Carries out a person's decision, once for all processes: checks their rights, compares what they saw with what the
+ * run would do now, and stores the decision before anything is sent. Without `looked`, the run must be waiting and is
+ * planned again. Without `grant`, work other than a change is refused.
  */
 export async function decide(
   runId: string,
@@ -169,7 +159,6 @@ async function begun({ run, start }: Looked, approved: Approved, services: ToolS
   return { is: "done", run: begun };
 }
 
-/** Returns a change that was just planned in the form that `decide` needs. */
 export function plannedChange(
   header: ChangeHeader,
   plan: Plan,
@@ -186,10 +175,7 @@ export function plannedChange(
   };
 }
 
-/**
- * Starts a run that was planned in the background, if it needs no approval or an earlier decision still applies.
- * Undefined if it must be approved first.
- */
+/** Starts a run that was planned in the background. Undefined if it must be approved first. */
 export async function beginPlanned(
   header: ChangeHeader,
   plan: Plan,
@@ -246,8 +232,8 @@ function note(
 }
 
 /**
- * Starts a change that was just planned, with the decision about it. Without a decision, the change must not need
- * approval. Returns the run, even if another process started it.
+ * Starts a change that was just planned. Without a decision, it must not need approval. Returns the run, even if
+ * another process started it.
  */
 export async function startDecided(
   header: ChangeHeader,
@@ -265,14 +251,11 @@ export async function startDecided(
   return changes.runs.find(header.runId);
 }
 
-/**
- * Returns an approval that came through the client. By default, the effect that the person saw was already compared.
- */
+/** By default, the effect that the person saw was already compared. */
 export function inClient(context: Pick<ToolContext, "person" | "caller">, saw: Decision["saw"] = () => true): Decision {
   return { answer: "approved", channel: "client", person: personOf(context), saw };
 }
 
-/** Returns the error for an approval that is not valid under the current settings and rights. */
 export function refusedError(): ToolError {
   return new ToolError(
     "this approval does not count under the current settings and rights; nothing was sent",
@@ -280,19 +263,16 @@ export function refusedError(): ToolError {
   );
 }
 
-/** Returns the person who answers through the client or uses the token of a call. */
+/** The person who answers through the client or uses the token of a call. */
 export function personOf({ person, caller }: Pick<ToolContext, "person" | "caller">): Person {
   return { who: person ?? caller, caller };
 }
 
 interface ApprovalRequest<R> {
   readonly needsApproval: boolean;
-  /** The digest of the effect. An approval is valid only for this digest. */
+  /** The digest of the effect that an approval is valid for. */
   readonly digest: string;
-  /**
-   * Returns the effect that the person approves. Called only if a person is asked, because it takes long for a large
-   * plan.
-   */
+  /** Called only if a person is asked, because it takes long for a large plan. */
   readonly effect: () => Effect;
   readonly undecided?: ToolQuestion["ask"]["undecided"];
   /** Asks on the page if the question was closed. Absent if `undecided` does that. */
@@ -306,12 +286,12 @@ interface ApprovalRequest<R> {
 
 type NextStep = "start" | "ask" | "page" | "token" | "refuse";
 
-/** Returns whether the person decides outside the call, in a view of their client or on the page. */
+/** In a view of the person's client, or on the page. */
 export function isDecidedElsewhere({ page, inView }: Pick<ToolContext, "page" | "inView">): boolean {
   return inView === true || page?.isOffered() === true;
 }
 
-/** Returns how to ask a person: in the first channel that is available. In strict mode never with a token. */
+/** Returns the first channel that is available. In strict mode never a token. */
 export function chooseChannel(
   needsApproval: boolean,
   context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "inView">,
@@ -324,16 +304,14 @@ export function chooseChannel(
 }
 
 /**
- * Starts a request, or asks a person first, in the first channel that is available. If the call is repeated with the
- * client's reply, follows the reply, and asks again if the effect has changed since. Throws a ToolError if no person
- * can be asked.
+ * Starts a request, asks a person first, or follows the client's reply. Asks again if the effect has changed since.
+ * Throws a ToolError if no person can be asked.
  */
 export async function decided<R>(
   wish: ApprovalRequest<R>,
   context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "inView" | "reply">,
 ): Promise<R | Extract<ToolOutcome, ToolQuestion>> {
   const { reply } = context;
-  // Without `onPage` the request cannot be decided on the page, so the next channel is used.
   const { page, inView, ...others } = context;
   switch (chooseChannel(wish.needsApproval, wish.onPage === undefined ? others : context)) {
     case "start":
@@ -349,7 +327,6 @@ export async function decided<R>(
       if (reply === undefined) return question(wish);
       if (!reply.accepted) return wish.declined();
       const asked = readQuestion(reply.token);
-      // The person approved another effect than the request would have now.
       if (asked?.digest !== wish.digest) return question(wish, changedEffect(asked?.effect ?? "", wish.effect()));
       return wish.start("agreed_in_client", asked.changed === undefined ? [] : [askedTwiceHint(asked.changed)]);
     }

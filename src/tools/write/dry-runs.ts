@@ -29,24 +29,21 @@ import { reportRun } from "../run-reports.ts";
 import { applyStep, type Given, planInTime, unstartedReport } from "./planned.ts";
 
 interface Shown {
-  /** The plan, including the failures that are predicted from the current state. */
+  /** Includes the failures that are predicted from the current state. */
   readonly plan: Plan;
-  /** Returns the plan without the predicted failures. When the plan is applied, the service decides what fails. */
+  /** When the plan is applied, the service decides what fails. */
   readonly withoutPredictions: () => Plan;
   readonly notes: readonly string[];
 }
 
-/**
- * Reports what a call would do and what would fail. Sends nothing. Stores the plan for a day, so that `apply_plan` can
- * apply it. If the store is unavailable, only reports the plan.
- */
+/** Reports what a call would do and what would fail, and stores the plan for `apply_plan`. */
 export async function dryRun(given: Given, changes: Changes, context: ToolContext): Promise<ToolAnswer> {
   const { call, bytes } = given;
   const repeats = await changes.lastRun(call, context.caller);
   const shown = await planToShow(given, repeats, changes, context);
   if ("stop" in shown) return reportRun(await goOn(given, shown, changes, context), context);
   const { plan } = shown;
-  // Finding the first rows of a large sheet may take long, so they are left out if the call must be answered.
+  // The first rows are left out if finding them takes too long.
   const notes = [...((await undefinedIfLate(context, previewOf(call, bytes))) ?? []), ...shown.notes];
   try {
     const { runId } = await changes.keep(call, context.caller, bytes, { ...context.requested, dryRun: true });
@@ -64,8 +61,8 @@ export async function dryRun(given: Given, changes: Changes, context: ToolContex
 }
 
 /**
- * Plans a dry run again for `apply_plan`. Returns the new plan, the planning that continues after the call, or an
- * answer if the plan cannot be applied as it was shown.
+ * Plans a dry run again. Returns the plan, the planning that continues after the call, or an answer if nothing may be
+ * applied.
  */
 export async function dryRunToApply(
   { header, state }: ChangeRun,
@@ -92,7 +89,7 @@ export async function dryRunToApply(
   return { answer: answerOf(given, plan, { runId, notes: [note, ...notes] }, context) };
 }
 
-/** Continues to plan a dry run. Rejects with a FileError if the new plan differs from the one that was shown. */
+/** Continues to plan. Rejects with a FileError if the new plan differs from the one that was shown. */
 function checkWhenPlanned(
   { plan: making, stop }: Planning,
   { header, state: { facts } }: Pick<ChangeRun, "header" | "state">,
@@ -114,7 +111,7 @@ function checkWhenPlanned(
   return { plan: checked(), stop };
 }
 
-/** Continues to plan in the background because the call must be answered. Returns the run that will store the plan. */
+/** Continues to plan in the background. Returns the run that will store the plan. */
 async function goOn(
   { call, bytes }: Given,
   planning: Planning,
@@ -165,7 +162,7 @@ async function planToShow(
   }
 }
 
-/** Stores what a dry run showed, and a digest that is compared when it is applied. */
+/** Stores the plan, with a digest that is compared when it is applied. */
 async function propose(
   runId: string,
   plan: Plan,
@@ -240,7 +237,7 @@ function nameIn(side: KnownChange["from"]): string | undefined {
   return typeof side === "string" ? side : side?.name;
 }
 
-/** Returns how a plan differs from the one that was shown, in numbers. The answer lists separately what fails now. */
+/** Returns how a plan differs from the one that was shown, in numbers. */
 function changesSince(before: RunState, plan: Plan): string {
   const now = new RunState(plan);
   const items = Math.max(before.objects.length, now.objects.length);
@@ -268,10 +265,7 @@ function changesSince(before: RunState, plan: Plan): string {
   return parts.length === 0 ? "other requests would be sent" : parts.join("; ");
 }
 
-/**
- * Returns a digest of all that a plan would do: its objects, steps, failures and removals. Plans with the same digest
- * make the same changes.
- */
+/** Plans with the same digest make the same changes. */
 function planDigest(plan: Plan): string {
   const hash = createHash("sha256").update(lossDigest(plan.losses));
   for (const entry of plan.entries()) {

@@ -18,8 +18,8 @@ interface Followed {
 }
 
 /**
- * Waits until a run ends or the call must be answered, and reports progress meanwhile. Stops the run if the caller
- * cancels. If the client follows the run as a task, waits only until the run is stored.
+ * Waits until a run ends or the call must be answered. Stops the run if the caller cancels. For a task, waits only
+ * until the run is stored.
  */
 export async function followRun(run: Followed, context: ToolContext): Promise<void> {
   if (context.asTask) {
@@ -45,14 +45,13 @@ function reportProgress(run: Pick<Followed, "watch">, { progress }: Pick<ToolCon
   });
 }
 
-/** Returns the progress of a run as a text for a person. Undefined before the number of items is known. */
+/** Undefined before the number of items is known. */
 export function progressWords(done: number, items: number, waitingMs = 0): string | undefined {
   if (items === 0) return undefined;
   const waiting = waitingMs > 0 ? `, waiting ${thousands(Math.ceil(waitingMs / 1000))} s for the service` : "";
   return `${thousands(done)} of ${thousands(items)} ${items === 1 ? "item" : "items"}${waiting}`;
 }
 
-/** Resolves when the work ends or the call must be answered. Rejects if the work rejects. */
 export function waitWithinCall(work: Promise<unknown>, context: ToolContext): Promise<void> {
   return waitAtMost(work, timeLeft(context), context);
 }
@@ -76,7 +75,6 @@ async function waitAtMost(
   }
 }
 
-/** Resolves when a run ends or after `ms` milliseconds. Reports progress meanwhile. */
 export async function waitForEnd(
   run: Pick<Followed, "rest" | "watch">,
   ms: number,
@@ -86,7 +84,7 @@ export async function waitForEnd(
   await waitAtMost(run.rest, ms, context, context.signal).finally(unwatch);
 }
 
-/** Returns hints that name other interrupted runs of the caller, for the answer about the run `runId`. */
+/** Returns hints that name interrupted runs of the caller other than `runId`. */
 export async function interruptedHints(
   { runs, caller }: Pick<ToolContext, "runs" | "caller">,
   runId: string,
@@ -97,7 +95,7 @@ export async function interruptedHints(
   return interruptedHint(others.filter((_, index) => helped[index]));
 }
 
-/** Returns whether resuming a run would send anything. An event that may have been recorded is not sent again. */
+/** An event that may have been recorded is not sent again. */
 async function isWorthResuming({ runId, tool }: Interrupted, runs: ToolContext["runs"]): Promise<boolean> {
   if (tool !== "track_event") return true;
   const counts = (await undefinedIfNothingStored(runs.find(runId)))?.state.counts();
@@ -112,12 +110,12 @@ const OPTION_TOOLS: ReadonlySet<string> = new Set([
   "apply_plan",
 ]);
 
-/** For reads that an answer can do without: one retry and a short timeout. */
+/** For reads that an answer can do without. */
 const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 3000 } as const;
 
 /**
- * Returns how many options the targeting has after a run. Undefined if the run changed no options or those of several
- * targetings, and if the read fails.
+ * Returns how many options the targeting has after a run. Undefined if the run changed no options, or those of several
+ * targetings.
  */
 export async function totalsAfter(
   { header, state, status }: ChangeRun,
@@ -133,12 +131,12 @@ export async function totalsAfter(
   return name === undefined || optionCount === undefined ? undefined : { targetingId, name, optionCount };
 }
 
-/** Returns the management API with reads that give up soon, for facts that an answer can do without. */
+/** Returns the management API with reads that give up soon. */
 export function shortReads(context: ToolContext): ManagementApi {
   return aroundReads(managementOf(context), (read, options) => read({ ...options, ...OPTIONAL_READ_LIMITS }));
 }
 
-/** Returns the result of a read. Undefined if it fails or the call must be answered. */
+/** Undefined if the read fails or the call must be answered. */
 export async function undefinedIfFailed<Value>(
   read: () => Promise<Value>,
   { signal }: ToolContext,

@@ -16,18 +16,13 @@ interface NotAllowed {
 
 const SETTING = "TARGETING_MCP_ALLOWED_TARGETINGS lists the targetings that may change.";
 const MAX_NAMED = 5;
-/** How many options are remembered as allowed. An option never moves to another targeting, so this does not change. */
+/** An option never moves to another targeting, so it stays allowed. */
 const MAX_KNOWN = 100_000;
 
-/**
- * The options known to be in an allowed targeting, for each list of allowed targetings. Each option is read only once.
- */
+/** The options known to be allowed, for each list of allowed targetings. */
 const known = new WeakMap<readonly string[], Set<string>>();
 
-/**
- * Throws a ToolError if a call would change a targeting that the settings protect. `bytes` is the call's file, if it
- * has one.
- */
+/** Throws a ToolError if a call would change a targeting that the settings protect. `bytes` is the call's file. */
 export async function checkAllowed(
   call: WriteCall,
   bytes: ByteSource | undefined,
@@ -45,8 +40,7 @@ interface Allowed {
 }
 
 /**
- * Returns why a call may not change its targetings. Undefined if it may. Reads from the service which targetings the
- * options are in. Options that do not exist are ignored, because nothing can happen to them. Throws an ApiError if a
+ * Returns why a call may not change its targetings, if so. Ignores options that do not exist. Throws an ApiError if a
  * read fails.
  */
 export async function notAllowed(
@@ -82,7 +76,7 @@ function refusal(kind: "targeting" | "option", ids: readonly string[]): NotAllow
   return { message: `${amount(ids.length, kind)} ${why}: ${named}${more}`, remedy: SETTING };
 }
 
-/** Returns the reason if a call names more objects to delete than the settings allow. Undefined otherwise. */
+/** Returns why a call deletes more objects than the settings allow, if so. */
 export function tooManyDeletes(
   call: WriteCall,
   maxDeletes: number,

@@ -14,8 +14,8 @@ const OPTIONS_READ = 3;
 const MAX_LISTED = 5000;
 
 /**
- * Returns what is known about a run that reached a limit of management-api 8.1: which limit, where the run stopped, and
- * how much is stored now. Omits what cannot be read.
+ * Returns which limit of management-api 8.1 a run reached, where it stopped, and how much is stored now. Omits what
+ * cannot be read.
  */
 export async function limitsMet(run: ChangeRun, context: ToolContext): Promise<LimitsMet> {
   const api = shortReads(context);

@@ -23,7 +23,7 @@ import { waitWithinCall } from "./follow-run.ts";
 import type { Given } from "./planned.ts";
 import { effectOf, storedEffect, waitingRun } from "./waiting.ts";
 
-/** Answers with a token because nobody opened the page. In strict mode throws a ToolError instead. */
+/** Answers with a token because nobody opened the page. In strict mode throws a ToolError. */
 export function tokenInstead(
   effect: string,
   { confirm }: Pick<ToolContext, "confirm">,
@@ -34,12 +34,9 @@ export function tokenInstead(
 }
 
 const PAGE_WAIT_MS = 24 * 3_600_000;
-/**
- * How often a call checks whether a person has decided, in milliseconds. The decision may come through another process.
- */
+/** How often a call checks for a decision, which may come through another process. */
 const LOOK_MS = 100;
 
-/** Stores a run that waits for a person's decision on the page. */
 export async function keepWaiting(
   header: ChangeHeader,
   plan: Plan,
@@ -54,10 +51,7 @@ export async function keepWaiting(
   await changes.propose(header, plan);
 }
 
-/**
- * Stores the run of a call for a decision on the page, and waits for it. Answers with `otherwise` if nobody opens the
- * page.
- */
+/** Stores the run of a call, and waits for a decision on the page. Answers with `otherwise` if nobody opens it. */
 export async function decideOnPage(
   { call, bytes }: Given,
   plan: Plan,
@@ -74,14 +68,13 @@ export async function decideOnPage(
 
 /**
  * Returns a function that asks on the page about a run whose call is already answered. If nobody opens the page, the
- * agent can request a token, except in strict mode.
+ * agent can request a token.
  */
 export function askLater(changes: Changes, context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {
     await keepWaiting(header, plan, { ...context, changes });
     const { runId, call } = header;
     const shown = context.page?.show({ runId, tool: call.tool }) ?? Promise.resolve(false);
-    // Nobody waits for this. If the page cannot be opened, that counts as nobody opening it.
     void shown
       .catch(() => false)
       .then((came) => {
@@ -101,7 +94,7 @@ export async function decidePlanOnPage(
   return askOnPage(header, context, otherwise);
 }
 
-/** Work that is not a change and needs approval. */
+/** Work other than a change that needs approval. */
 interface AskedWork {
   readonly call: ApprovalCall;
   readonly name: string;
@@ -113,7 +106,6 @@ interface AskedApproval extends AskedWork {
   readonly otherwise: () => Promise<ToolAnswer>;
 }
 
-/** Asks on the page about work other than a change, and waits for the decision. */
 export async function decideApprovalOnPage(
   { after, otherwise, ...work }: AskedApproval,
   context: ToolContext,
@@ -129,19 +121,18 @@ function keepApproval(
   return approvals.keep(call, caller, name, { effect: effect.sentence, waits }, requested);
 }
 
-/** Stores that the client declined work that is not a change, so that the same call made again does not ask. */
+/** Stores that the client declined the work, so that the same call made again does not ask. */
 export async function declineApproval(work: AskedWork, context: ToolContext): Promise<void> {
   const { runId } = await keepApproval(work, context);
   await decide(runId, { ...inClient(context), answer: "declined" }, context);
 }
 
-/** Who declined the same call shortly before, and a note that nobody was asked again. */
 export interface DeclinedBefore {
   readonly approval: Approval | undefined;
   readonly note: string;
 }
 
-/** Returns who declined the same call shortly before; undefined if nobody did. */
+/** Returns who declined the same call shortly before. Undefined if nobody did. */
 export async function declinedBefore(
   { call }: Pick<AskedWork, "call">,
   { approvals, caller, clock, confirm }: ToolContext,
@@ -152,9 +143,8 @@ export async function declinedBefore(
 }
 
 /**
- * Shows a waiting run to a person, and waits for the decision until the call must be answered. Answers with `otherwise`
- * if nobody opened the page, with `after` if there is a decision, and with a report of the run if not. For a client
- * with views it answers at once, because the answer shows the view.
+ * Shows a waiting run and waits for the decision. Answers with `otherwise` if nobody opened the page, with `after` if
+ * there is a decision. A client with views is answered at once.
  */
 async function askOnPage(
   { runId, call: { tool } }: Pick<RunHeader<ToolCall>, "runId" | "call">,
@@ -193,10 +183,7 @@ async function openedByClient(
   return { ...(await reportedRun(await ownRun(runId, context), context)), opens: runId };
 }
 
-/**
- * Waits for the decision about a run until the call must be answered, and reports the run. Does not wait for a client
- * that follows the run as a task.
- */
+/** Waits for the decision until the call must be answered. Does not wait for a task. */
 export async function waitOnPage(runId: string, context: ToolContext, after?: After): Promise<ToolAnswer> {
   if (!context.asTask) await waitWithinCall(untilDecided(runId, context), context);
   const isWaiting = !(await isDecided(runId, context));

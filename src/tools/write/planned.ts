@@ -23,7 +23,7 @@ export interface Given {
   readonly bytes: ByteSource | undefined;
 }
 
-/** Returns the report of a call that is planned but not started. Items have an outcome only if planning them failed. */
+/** Returns the report of a call that is planned but not started. */
 export function unstartedReport(call: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
   const { takenFor, nearIds, stale, rows } = state.facts;
   const picked = {
@@ -44,7 +44,7 @@ export function unstartedReport(call: WriteCall, state: RunState, { environment 
   };
 }
 
-/** Returns the error if planning takes longer than the call may, and cannot continue in the background. */
+/** For planning that cannot continue in the background. */
 export function tookTooLong(): ToolError {
   return new ToolError(
     "planning this took longer than a call may take; nothing was changed",
@@ -52,7 +52,7 @@ export function tookTooLong(): ToolError {
   );
 }
 
-/** Returns the answer to a client that cannot ask a person: the effect, and a token that starts the stored run. */
+/** Answers a client that cannot ask a person: the effect, and a token that starts the stored run. */
 export async function answerWithToken(
   header: ChangeHeader,
   plan: Plan,
@@ -78,7 +78,6 @@ export async function answerWithToken(
   });
 }
 
-/** A read that is needed for planning failed. Nothing was sent. */
 export class PlanningError extends Error {
   readonly failed: ApiError;
   constructor(failed: ApiError) {
@@ -88,8 +87,8 @@ export class PlanningError extends Error {
 }
 
 /**
- * Makes a plan. If it is not finished when the call must be answered, returns the planning, which continues. Stops
- * planning if the caller cancels before. Throws a PlanningError if a read of the API failed.
+ * Makes a plan, or returns the planning, which continues, when the call must be answered. Throws a PlanningError if a
+ * read failed.
  */
 export async function planInTime<Made>(
   make: (signal: AbortSignal) => Promise<Made>,
@@ -114,7 +113,6 @@ export async function planInTime<Made>(
   return made ?? { plan, stop };
 }
 
-/** Returns the call that applies a stored dry run. Empty if the run is no dry run or was already applied. */
 export function dryRunSteps(
   { header, status }: ChangeRun,
   { readOnly }: Pick<ToolContext, "readOnly">,
@@ -122,7 +120,7 @@ export function dryRunSteps(
   return header.dryRun && status() === "planned" && !readOnly ? [applyStep(header.runId)] : [];
 }
 
-/** Throws a ToolError if a run is a dry run that was not applied, because it cannot be resumed. */
+/** Throws a ToolError if a run is a dry run that was not applied. */
 export function checkNoDryRun({ header, status }: ChangeRun): void {
   if (!header.dryRun || status() !== "planned") return;
   throw new ToolError(
@@ -136,9 +134,8 @@ export function applyStep(runId: string): string {
 }
 
 /**
- * Returns the answer if nobody decided. If the call had to be answered before a decision, stores the run: a later
- * approval starts it if its effect is the same, and declining ends it. If the question was closed, stores nothing,
- * because perhaps no person saw it.
+ * Answers if nobody decided. If the call had to be answered first, stores the run for a later decision. Perhaps no
+ * person saw a question that was closed, so nothing is stored for it.
  */
 export async function undecided(
   { call, bytes }: Given,

@@ -12,10 +12,7 @@ import { undefinedIfUnreadable } from "../../runs/store.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext, ToolServices } from "../context.ts";
 
-/**
- * Returns a change that waits for a decision in a view or on the page. Undefined if it does not wait any more. Ends a
- * run that has waited too long.
- */
+/** Returns a change that waits for a decision in a view or on the page. Ends it if it has waited too long. */
 export async function waitingRun(
   runId: string,
   { runs, clock }: Pick<ToolServices, "runs" | "clock">,
@@ -33,7 +30,7 @@ export async function waitingOfAnyKind(
   return run !== undefined && waitsForDecision(run) ? run : undefined;
 }
 
-/** Does the same as `waitingOfAnyKind`, and also finds runs that wait for an approval in the client or with a token. */
+/** Does the same, and also finds runs that wait for an approval in the client or with a token. */
 export async function waitingAnywhere(
   runId: string,
   { runs, clock }: Pick<ToolServices, "runs" | "clock">,
@@ -53,7 +50,7 @@ function waits(run: Run): run is ChangeRun | ApprovalRun {
   return isOne && run.state.facts.waits !== undefined;
 }
 
-/** Ends a run if nobody decided about it in time. Returns its new state, or the same run if its time is not over. */
+/** Ends a run if nobody decided about it in time. Returns its new state. */
 export async function endIfExpired(run: Run, { runs, clock }: Pick<ToolServices, "runs" | "clock">): Promise<Run> {
   const { until = Number.POSITIVE_INFINITY, elsewhere } = (waits(run) && run.state.facts.waits) || {};
   if (until > clock.now()) return run;
@@ -78,10 +75,7 @@ async function toolOf(runId: string | undefined, { runs }: Pick<ToolContext, "ru
   return run?.state.facts?.tool ?? run?.header.call.tool;
 }
 
-/**
- * Returns everything that a person approves with a call. For a plan it includes all changes that the plan lists. Throws
- * a FileError if the plan cannot be read.
- */
+/** Returns everything that a person approves with a call. Throws a FileError if a plan cannot be read. */
 export async function effectOf(
   { runId, call }: CallOfRun,
   { losses, objects, facts }: Planned,
@@ -97,7 +91,6 @@ export async function effectOf(
   return effectOfDocument(document, losses, await toolOf(document.wayBack?.undoes, context));
 }
 
-/** Returns an effect in the form in which a waiting run stores it. */
 export function storedEffect(effect: Effect, digest: string): Omit<Waits, "until"> {
   const { note, optionsThere, parts } = effect;
   const known = { ...(note !== undefined && { note }), ...(optionsThere !== undefined && { optionsThere }) };
@@ -113,9 +106,8 @@ interface Elsewhere {
 }
 
 /**
- * Stores a run that waits for an approval in the client or with a token, so that the page can show its effect, the
- * channel and the time limit. A run that already waits for a decision on the page keeps waiting for it. Of a plan only
- * the effect is stored, because lists show it as a plan.
+ * Stores a run that waits for an approval in the client or with a token. If it already waits on the page, it keeps
+ * waiting there. A plan gets only its effect, because lists show it as a plan.
  */
 export async function storeWaitingElsewhere(
   header: ChangeHeader,
@@ -132,8 +124,8 @@ export async function storeWaitingElsewhere(
 }
 
 /**
- * Returns a function that stores a run whose call is already answered, so that the agent can request a token for it. In
- * strict mode there are no tokens, and the client may ask again instead.
+ * Returns a function that stores a run whose call is already answered, so that the agent can request a token. In strict
+ * mode the client may ask again instead.
  */
 export function tokenLater(context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {

@@ -27,7 +27,7 @@ import { askLater, decideOnPage, tokenInstead } from "./on-page.ts";
 import { answerWithToken, type Given, planInTime, tookTooLong, undecided } from "./planned.ts";
 import { storeWaitingElsewhere, tokenLater } from "./waiting.ts";
 
-/** Returns the schema of every answer about a run. Nested objects are not described, which saves tokens. */
+/** Nested objects are not described, which saves tokens. */
 export const runOutput = () =>
   z.looseObject({
     environment: z.string(),
@@ -70,7 +70,6 @@ export async function write(
   return "run" in answer ? reportRun(answer.run, context, [], { notes: answer.hints }) : answer.outcome;
 }
 
-/** What a call has started or answered: a run with hints for its answer, or an answer without a run. */
 type RunOrOutcome =
   | { readonly run: ChangeRun | undefined; readonly hints?: readonly string[] }
   | { readonly outcome: ToolOutcome };
@@ -85,7 +84,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
   const hints = ended?.open ? [newRunHint(ended)] : [];
   const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
   if (isGoing(plan)) return withHints(await goOn(given, plan, changes, context), hints);
-  /** Executes the call. If an identical call was made at the same time, uses the run of that call. */
+  /** If an identical call was made at the same time, uses the run of that call. */
   const once = async (make: (keep: () => Promise<ChangeHeader>) => Promise<RunOrOutcome>): Promise<RunOrOutcome> =>
     withHints(await changes.once({ ...context, call, bytes }, make), hints);
   const effect = () => effectOfCall(plan.losses, plan.objects, plan.facts);
@@ -97,7 +96,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
       undecided: async (why) => {
         const none = () => undecided(given, plan, why, { changes, context });
         if (why !== "closed" || !isDecidedElsewhere(context)) return none();
-        // Some hosts close questions without showing them to a person. Then a view or the page asks, but never a token.
+        // Some hosts close questions without showing them. Then a view or the page asks, but never a token.
         const shown = await decideOnPage(given, plan, { changes, context }, async () => (await none()).answer);
         return { answer: "run" in shown ? await reportRun(shown.run, context) : shown.outcome };
       },
@@ -124,7 +123,7 @@ function withHints(answer: RunOrOutcome, hints: readonly string[]): RunOrOutcome
   return "run" in answer ? { ...answer, hints: [...(answer.hints ?? []), ...hints] } : answer;
 }
 
-/** Continues to plan in the background because the call must be answered. The caller gets the ID of the run. */
+/** Continues to plan in the background. The caller gets the ID of the run. */
 async function goOn(given: Given, planning: Planning, changes: Changes, context: ToolContext): Promise<RunOrOutcome> {
   const { call, bytes } = given;
   const { reply, confirm, caller } = context;
@@ -141,7 +140,7 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
     return { run: made.run };
   }
   const isPage = context.page?.isOffered() ?? false;
-  // Strict mode has no tokens, and a call that was answered cannot ask a person any more. A task still can.
+  // Strict mode has no tokens, and only a task can still ask a person after the answer.
   if (confirm === "strict" && reply === undefined && !isPage && !(context.asTask && context.canAsk())) {
     planning.stop();
     throw tookTooLong();
@@ -167,7 +166,7 @@ async function declined(
   return declineRun(header, plan, context, effect);
 }
 
-/** Ends a run that was declined in the client, and reports it. Nothing is sent, and this is not an error. */
+/** Ends a run that was declined in the client, and reports it. This is not an error. */
 export async function declineRun(
   header: ChangeHeader,
   plan: Plan,
