@@ -1,6 +1,5 @@
 import { EVENT_FIELDS, EVENTS, type EventSpec, ITEM_FIELDS, type Parameter } from "../spec/events.ts";
 
-/** The parameters of an event or item, indexed for fast checks. */
 export interface Shape {
   readonly parameters: ReadonlyMap<string, Parameter>;
   readonly required: readonly string[];
@@ -20,7 +19,7 @@ const entries: readonly (readonly [string, EventSpec])[] = Object.entries(EVENTS
 
 export const EVENT_NAMES: readonly string[] = entries.map(([name]) => name);
 
-/** The parameters of every supported event, and the fields that all events have (event-tracking-api 2.1, 2.2). */
+/** The parameters of each supported event and the common fields (event-tracking-api 2.1, 2.2). */
 export const EVENT_SHAPES: ReadonlyMap<string, Shape> = new Map(
   entries.map(([name, { parameters }]) => [name, shapeOf({ ...parameters, ...EVENT_FIELDS })]),
 );
@@ -32,12 +31,12 @@ export const ITEM_SHAPE: Shape = shapeOf(ITEM_FIELDS);
 export const COMMON_SHAPE: Shape = shapeOf(EVENT_FIELDS);
 
 /**
- * What the service does with an event: it records it, silently drops it (`ignored`) or answers `!invalid` (`rejected`).
- * `uncertain`: the API document does not say.
+ * The service records an event, silently drops it (`ignored`) or answers `!invalid` (`rejected`). `uncertain`: the API
+ * document does not say.
  */
 export type Verdict = "recorded" | "ignored" | "rejected" | "uncertain";
 
-/** Whether the API document states a rule, it is assumed, or the document says nothing about the case. */
+/** Whether the API document states a rule, the rule is assumed, or the document does not mention the case. */
 export type RuleBasis = "documented" | "assumed" | "notShown";
 
 export const BASIS_WORDS = {
@@ -46,19 +45,15 @@ export const BASIS_WORDS = {
   notShown: "not shown in the documents",
 } as const satisfies Record<RuleBasis, string>;
 
-/** A rule of the event API. */
 export interface Rule {
-  /** The verdict on an event that breaks the rule. Absent if the rule does not change the verdict. */
+  /** Absent if breaking the rule does not change the verdict. */
   readonly verdict?: Verdict;
   readonly basis: RuleBasis;
   /** The section of event-tracking-api that states the rule, or the closest one. */
   readonly section: string;
 }
 
-/**
- * The rules that the validator checks (event-tracking-api 2, 7, 8; some assumed). The names are public and do not
- * change.
- */
+/** The rules that the validator checks (event-tracking-api 2, 7, 8; some assumed). Their names are public. */
 export const RULES = {
   bodyNotObject: { verdict: "rejected", basis: "assumed", section: "2.1" },
   uidMissing: { verdict: "rejected", basis: "assumed", section: "2.1" },
@@ -87,19 +82,18 @@ export const RULES = {
 
 export type RuleName = keyof typeof RULES;
 
-/** A rule that an event breaks, and where. */
 export interface Finding {
   readonly path: string;
   readonly rule: RuleName;
   readonly section: string;
   readonly basis: RuleBasis;
-  /** `verdict`: the finding prevents, or may prevent, that the event is recorded. `warning`: it does not. */
+  /** `verdict`: the finding prevents, or may prevent, that the event is recorded. */
   readonly severity: "verdict" | "warning";
   readonly message: string;
   readonly fix: string;
 }
 
-/** The verdict on an event and all findings. Those that decide the verdict come first. */
+/** Findings that decide the verdict come first. */
 export interface Validation {
   readonly verdict: Verdict;
   readonly basis: RuleBasis;
@@ -111,15 +105,12 @@ const PRECEDENCE = ["recorded", "uncertain", "ignored", "rejected"] as const sat
 
 const PLAIN: Validation = Object.freeze({ verdict: "recorded", basis: "documented", findings: Object.freeze([]) });
 
-/** Returns a finding with section, basis and severity of its rule. */
 export function finding(rule: RuleName, path: string, message: string, fix: string): Finding {
   const { section, basis } = RULES[rule];
   return { path, rule, section, basis, severity: strength(rule) > 0 ? "verdict" : "warning", message, fix };
 }
 
-/**
- * Returns the verdict that follows from the findings: the first of rejected, ignored, uncertain, recorded that applies.
- */
+/** The verdict is the first of rejected, ignored, uncertain and recorded that applies. */
 export function deriveVerdict(findings: readonly Finding[]): Validation {
   if (findings.length === 0) return PLAIN;
   const ordered = findings.toSorted((one, other) => strength(other.rule) - strength(one.rule));
@@ -128,10 +119,7 @@ export function deriveVerdict(findings: readonly Finding[]): Validation {
   return { verdict, basis: basisOf(verdict, bases), findings: ordered };
 }
 
-/**
- * Returns the basis of a verdict. A drop or rejection is documented if one of its reasons is. A recorded event is
- * documented only if no finding is assumed.
- */
+/** A drop or rejection is documented if one of its reasons is; a recorded event, only if no finding is assumed. */
 function basisOf(verdict: Verdict, bases: readonly RuleBasis[]): RuleBasis {
   if (verdict === "recorded") return bases.length === 0 ? "documented" : "assumed";
   return bases.find((basis) => basis === "documented") ?? bases[0] ?? "documented";

@@ -6,23 +6,23 @@ import type { ArrivedEvent } from "./expectations.ts";
 import { nearestName, rememberingNearestName } from "./spelling.ts";
 import { validateEvent } from "./validate.ts";
 
-/** The events of one name that were not recorded: how many (`wrong`) of all (`of`), and why. */
+/** The events of one name that were not recorded (`wrong` of `of`), and why. */
 export interface WrongEvents {
   readonly wrong: number;
   readonly of: number;
-  /** The three most frequent findings, as `rule path` without positions in `items`, and how often each occurred. */
+  /** The three most frequent findings as `rule path`, and their counts. */
   readonly rules: Readonly<Record<string, number>>;
 }
 
-/** An unsupported event name that was sent. `nearest` is the supported name that was probably meant. */
+/** `nearest` is the supported name that was probably meant. */
 interface UnsupportedName {
   readonly count: number;
   readonly nearest?: string;
 }
 
 /**
- * Which parts of the event catalogue the received events cover (event-tracking-api 2.2). Each event name is in exactly
- * one of `neverSeen`, `alwaysRight`, `sometimesWrong` and `alwaysWrong`.
+ * Each event name is in exactly one of `neverSeen`, `alwaysRight`, `sometimesWrong` and `alwaysWrong` (event-tracking-
+ * api 2.2).
  */
 export interface Coverage {
   readonly summary: string;
@@ -31,7 +31,7 @@ export interface Coverage {
   readonly alwaysRight: Readonly<Record<string, number>>;
   readonly sometimesWrong: Readonly<Record<string, WrongEvents>>;
   readonly alwaysWrong: Readonly<Record<string, WrongEvents>>;
-  /** For each received event name, the parameters that none of its events had. */
+  /** By event name, the parameters that no received event had. */
   readonly parametersNeverSeen: Readonly<Record<string, readonly string[]>>;
   /** The ten most frequent unsupported names. Long names are cut. */
   readonly unsupported: Readonly<Record<string, UnsupportedName>>;
@@ -48,9 +48,8 @@ interface Seen {
   readonly rules: Map<string, number>;
 }
 
-/** Counts over all received events. All reports on coverage use them. */
 export interface CountedEvents {
-  /** By event name, in the order of the document. Contains only received names. */
+  /** By event name, in the order of the document. Only received names. */
   readonly seen: ReadonlyMap<string, Seen>;
   readonly unsupported: ReadonlyMap<string, number>;
   readonly rules: ReadonlyMap<RuleName, number>;
@@ -160,17 +159,13 @@ function mostFrequent(counts: ReadonlyMap<string, number>, most?: number): reado
   return [...counts].toSorted(([, one], [, other]) => other - one).slice(0, most);
 }
 
-/** How often one supported event was received, and with which parameters. */
 export interface EventCoverage {
   readonly eventName: string;
   readonly count: number;
   readonly wrong?: number;
   /** How many events had each parameter, 0 included. Empty if no event was received. */
   readonly parameters: Readonly<Record<string, number>>;
-  /**
-   * The number of events by platform: the three most frequent ones, `(none)` and `(others)`. Absent if no event names
-   * its platform.
-   */
+  /** The three most frequent platforms, `(none)` and `(others)`. Absent if no event names its platform. */
   readonly byPlatform?: Readonly<Record<string, number>>;
 }
 
@@ -178,7 +173,7 @@ const PLATFORMS_LISTED = 3;
 const LONGEST_PLATFORM = 8;
 const NO_PLATFORM = "(none)";
 const OTHER_PLATFORMS = "(others)";
-/** These fields are not counted as parameters: all events have a name and a user, and `byPlatform` counts platforms. */
+/** All events have a name and a user, and `byPlatform` counts platforms. */
 const SEPARATE_FIELDS: ReadonlySet<string> = new Set(["uid", "eventName", "platform"]);
 
 /** Reports the coverage of each of the 13 supported events (event-tracking-api 2.2), in the order of the document. */
@@ -199,7 +194,7 @@ export function eventCoverageOf({ seen }: CountedEvents): readonly EventCoverage
   });
 }
 
-/** Returns the most frequent platforms of all events, so that the report of each event has the same ones. */
+/** Counts over all events, so that the report of each event has the same platforms. */
 function commonPlatforms(events: readonly Seen[]): ReadonlySet<string> {
   const all = new Map<string, number>();
   for (const { platforms } of events) for (const [name, count] of platforms) increase(all, name, count);

@@ -5,7 +5,7 @@ import { nearestName } from "./spelling.ts";
 
 const LONGEST_NAME = EVENT_LIMITS.eventNameLength.value;
 
-/** A supported event with the names of its parameters, except `uid` and `platform`, which all events have. */
+/** Names the parameters, except `uid` and `platform`, which all events have. */
 export interface EventType {
   readonly eventName: string;
   readonly meaning: string;
@@ -13,7 +13,7 @@ export interface EventType {
   readonly optional: readonly string[];
 }
 
-/** A parameter. `maximum` is the number of characters of a string, or of entries in `items`. */
+/** `maximum` is the number of characters of a string, or of entries in `items`. */
 export interface ParameterType {
   readonly name: string;
   readonly type: Parameter["type"];
@@ -24,19 +24,15 @@ export interface ParameterType {
 export interface EventTypeDetail extends EventType {
   readonly fields: readonly ParameterType[];
   readonly parameters: readonly ParameterType[];
-  /** The fields of an entry of `items`. Absent if the event has no `items`. */
   readonly itemFields?: readonly ParameterType[];
 }
 
-/** Returns all supported events (event-tracking-api 2.2), in the order of the document. */
+/** Lists the supported events (event-tracking-api 2.2), in the order of the document. */
 export function listEventTypes(): { readonly events: readonly EventType[] } {
   return { events: Object.entries<EventSpec>(EVENTS).map(([eventName, spec]) => summaryAtRest(eventName, spec)) };
 }
 
-/**
- * Returns one event with the types and limits of its parameters (event-tracking-api 2.1 to 2.3, 8). Throws an
- * UnsupportedEventError.
- */
+/** Returns one event with types and limits (event-tracking-api 2.1 to 2.3, 8). Throws an UnsupportedEventError. */
 export function describeEventType(eventName: string): EventTypeDetail {
   if (!isEventName(eventName)) throw new UnsupportedEventError(eventName);
   const spec: EventSpec = EVENTS[eventName];
@@ -48,7 +44,7 @@ export function describeEventType(eventName: string): EventTypeDetail {
   return spec.parameters.items === undefined ? detail : { ...detail, itemFields: parameterTypes(ITEM_FIELDS) };
 }
 
-/** The name is not a supported event. The message suggests the nearest name, or lists all names. */
+/** The message suggests the nearest name, or lists all names. */
 export class UnsupportedEventError extends RangeError {
   constructor(eventName: string) {
     const near = nearestName(eventName, EVENT_NAMES);

@@ -3,7 +3,7 @@ import { thousands } from "../platform/text.ts";
 import type { Verdict } from "./catalogue.ts";
 import { nearestName } from "./spelling.ts";
 
-/** An event that a sandbox received. `arrivedAt` is in milliseconds since 1970. */
+/** `arrivedAt` is in milliseconds since 1970. */
 export interface ArrivedEvent {
   readonly body: unknown;
   readonly verdict: Verdict;
@@ -13,27 +13,24 @@ export interface ArrivedEvent {
 export interface Expectation {
   readonly eventName: string;
   /**
-   * Parameters that the event must have. Objects may have more fields. Each entry of an array must match an entry of
-   * the actual array.
+   * Parameters that the event must have. Objects may have more fields. Each entry of an array must match an actual
+   * entry.
    */
   readonly where?: Readonly<Record<string, unknown>> | undefined;
   /** The exact number of events. Absent: at least one. */
   readonly count?: number | undefined;
-  /**
-   * The verdict that the events must have. Absent: at least one is recorded, and no event with this name and these
-   * parameters is ignored or rejected.
-   */
+  /** Absent: at least one event is recorded, and none with this name and these parameters is ignored or rejected. */
   readonly verdict?: Verdict | undefined;
 }
 
 export interface ExpectationOptions {
-  /** The events of each expectation must arrive after those of the previous expectation. */
+  /** The events of each expectation must arrive after those of the previous one. */
   readonly inOrder?: boolean | undefined;
   /** All expected events must arrive within this many milliseconds of the first one. */
   readonly withinMs?: number | undefined;
 }
 
-/** The result of one expectation. `found` counts its events. `reason` is present if it is not met. */
+/** `reason` is present if the expectation is not met. */
 export interface ExpectationResult {
   readonly met: boolean;
   readonly found: number;
@@ -41,8 +38,7 @@ export interface ExpectationResult {
 }
 
 /**
- * Checks expectations and returns one result for each, in their order. With `withinMs`, checks the time window in which
- * most expectations are met.
+ * Returns a result for each expectation. With `withinMs`, checks the time window in which most expectations are met.
  */
 export function checkExpectations(
   arrived: readonly ArrivedEvent[],
@@ -79,12 +75,12 @@ function sortedByTime(arrived: readonly ArrivedEvent[]): readonly ArrivedEvent[]
   return arrived.toSorted((one, other) => one.arrivedAt - other.arrivedAt);
 }
 
-/** The events that belong to one expectation, as positions in the list of events sorted by time. */
+/** The events of one expectation, as positions in the list sorted by time. */
 interface Found {
   readonly expectation: Expectation;
   /**
-   * `meant` has the expected name and parameters, `wanted` the expected verdict as well. `lost` was ignored or rejected
-   * although no verdict is expected.
+   * `meant` has the expected name and parameters, `wanted` the verdict as well. `lost` was unexpectedly ignored or
+   * rejected.
    */
   readonly meant: readonly number[];
   readonly wanted: readonly number[];
@@ -104,7 +100,7 @@ interface Stretch {
   readonly end: number;
 }
 
-/** Returns the first time window in which most expectations are met. It begins with an event of one of them. */
+/** Returns the first time window in which most expectations are met. */
 function bestStretch(
   events: readonly ArrivedEvent[],
   all: readonly Found[],
@@ -126,7 +122,6 @@ function bestStretch(
   return best;
 }
 
-/** Whether an expectation is met within a time window. */
 interface Judgement {
   readonly met: boolean;
   readonly found: number;
@@ -212,18 +207,13 @@ function matches(value: unknown, wanted: unknown): boolean {
   );
 }
 
-/**
- * Whether events arrived in the expected order. The reason names the first event that did not, and the time difference.
- */
+/** `reason` names the first event out of order, and the time difference. */
 export interface OrderResult {
   readonly met: boolean;
   readonly reason?: string;
 }
 
-/**
- * Checks that events arrived in the order of `expect`. Each expectation needs `count` events, by default one.
- * Expectations with a count of 0 are skipped.
- */
+/** Checks that events arrived in the order of `expect`, `count` for each (default one; 0 is skipped). */
 export function checkOrder(arrived: readonly ArrivedEvent[], expect: readonly Expectation[]): OrderResult {
   const events = sortedByTime(arrived);
   let after = 0;
@@ -270,7 +260,7 @@ function orderProblem(
     const came = wanted.length === 0 ? missing : `arrived ${wanted.length} of ${needed} times`;
     return before === undefined ? `${name} ${came}` : `${name} ${came}; it is expected after ${before.name}`;
   }
-  // The latest event is already used for the previous expectation, and one event cannot meet two expectations.
+  // One event cannot meet two expectations.
   if (at === before.position) return `${name} did not arrive again after ${before.name}`;
   const early = thousands(before.arrivedAt - latest.arrivedAt);
   const usable = wanted.length - tooEarly;
@@ -278,17 +268,13 @@ function orderProblem(
   return `${name} arrived ${early} ms before ${before.name}, not after it${which}`;
 }
 
-/** Whether all expected events arrived within the allowed time, and how long it took. */
 export interface DurationResult {
   readonly met: boolean;
   /** Milliseconds from the first to the last expected event. Absent if some did not arrive. */
   readonly tookMs?: number;
 }
 
-/**
- * Returns the shortest time in which all expected events arrived. With `inOrder`, tries only sequences in the order of
- * `expect`; if there is none, any order.
- */
+/** Measures the shortest time in which all expected events arrived; with `inOrder`, in that order if possible. */
 export function checkDuration(
   arrived: readonly ArrivedEvent[],
   expect: readonly Expectation[],
@@ -301,7 +287,7 @@ export function checkDuration(
   return tookMs === undefined ? { met: false } : { met: tookMs <= withinMs, tookMs };
 }
 
-/** Returns the shortest time in milliseconds in which all wanted events arrived. Undefined if some did not arrive. */
+/** Returns the shortest time in milliseconds in which all wanted events arrived. */
 function shortest(events: readonly ArrivedEvent[], all: readonly Found[], inOrder: boolean): number | undefined {
   const starts = inOrder ? (all[0]?.wanted ?? []) : all.flatMap(({ wanted }) => wanted);
   let least: number | undefined;
@@ -315,8 +301,8 @@ function shortest(events: readonly ArrivedEvent[], all: readonly Found[], inOrde
 }
 
 /**
- * Returns the position of the event that meets the last open expectation if counting begins at `start`. Undefined if
- * some expectation stays open.
+ * Returns the position of the event that meets the last open expectation, counting from `start`. Undefined if one stays
+ * open.
  */
 function endOf(all: readonly Found[], start: number, inOrder: boolean): number | undefined {
   let after = start;

@@ -3,11 +3,10 @@ import { type Finding, RULES, type RuleBasis, type RuleName } from "./catalogue.
 import { type NearestName, nearestName, rememberingNearestName } from "./spelling.ts";
 import { validateEvent } from "./validate.ts";
 
-/** A rule that a received event breaks. */
 export interface ArrivedFinding extends Pick<Finding, "path" | "basis" | "message" | "fix"> {
-  /** The name of the validator's rule, or of the sandbox's rule if the validator cannot check it. */
+  /** The validator's rule, or the sandbox's if the validator cannot check it. */
   readonly code: string;
-  /** Whether this finding prevents, or may prevent, that the event is recorded. */
+  /** Whether the finding prevents, or may prevent, that the event is recorded. */
   readonly isDecisive: boolean;
 }
 
@@ -106,7 +105,7 @@ export function verdictBasis(event: Arrived & Pick<SandboxEvent, "verdict">, nea
   return deciding[0]?.basis ?? "documented";
 }
 
-/** Events with the same name and the same finding. `of` counts all events with that name. */
+/** Events with the same name and finding. `of` counts all events with that name. */
 export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
   readonly eventName: string | null;
   readonly count: number;
@@ -115,8 +114,8 @@ export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
 }
 
 /**
- * Returns why received events were not, or may not have been, recorded. The most frequent reason comes first. Positions in
- * `items` are omitted. `message` and `fix` are those of the first event.
+ * Returns why events were not, or may not have been, recorded, the most frequent reason first. `message` and `fix` are
+ * those of the first event.
  */
 export function wrongKinds(arrived: readonly SandboxEvent[]): readonly WrongKind[] {
   const kinds = new Map<string, { readonly kind: Omit<WrongKind, "count" | "of">; count: number }>();

@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject } from "../platform/json.ts";
 import { EVENT_NAMES, EVENT_SHAPES, ITEM_SHAPE, type Shape } from "./catalogue.ts";
 import { closestSpelling, type NearestName, synonymOf } from "./spelling.ts";
 
-/** An event with corrected names. `mended` describes each correction, such as `eventName addToCart → add_to_cart`. */
+/** `mended` describes each correction, such as `eventName addToCart → add_to_cart`. */
 export interface EventCorrection {
   readonly event: unknown;
   readonly mended: readonly string[];
@@ -10,8 +10,7 @@ export interface EventCorrection {
 
 /**
  * Corrects misspelt event and parameter names (event-tracking-api 2.2, 2.3), and other systems' names for required
- * parameters. Keeps a name if the event already has the correct one. Never changes values. `spelt` finds the correct
- * name.
+ * parameters. Never changes values.
  */
 export function fixSpelling(event: unknown, spelt: NearestName = closestSpelling): EventCorrection {
   if (!isJsonObject(event)) return { event, mended: [] };
@@ -47,7 +46,7 @@ function correctParameterNames(
   for (const name of Object.keys(holder)) {
     const right = parameters.has(name) ? undefined : (spelt(name, names) ?? synonymOf(name, required));
     if (right === undefined || Object.hasOwn(holder, right)) continue;
-    // If two names have the same correction, only the first is corrected, because it is unknown which one was meant.
+    // If two names have the same correction, it is unknown which one was meant, so only the first is corrected.
     rights.set(name, [...rights.values()].includes(right) ? name : right);
   }
   if (rights.size === 0) return holder;

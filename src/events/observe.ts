@@ -7,10 +7,7 @@ const LOOKED_AT = 50;
 /** With a longer `uid`, servers may reject the URL as too long. */
 const LONGEST_UID = 512;
 
-/**
- * Returns a function that looks up the sandbox's verdict on an event that was just sent. It returns undefined if the
- * sandbox has no such event.
- */
+/** Returns a function that looks up the sandbox's verdict on an event that was just sent. */
 export function observerOf(sandbox: SandboxApi): (event: unknown) => Promise<Verdict | undefined> {
   return async (event) => {
     const uid = isJsonObject(event) ? event.uid : undefined;

@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject, parseJson } from "../platform/json.ts";
 import { editDistance, mistyped, withoutSeparators } from "../platform/near-words.ts";
 import type { EVENT_FIELDS, EVENTS, EventName, ITEM_FIELDS } from "../spec/events.ts";
 
-/** Returns the valid name that was probably meant by `name`. Undefined if none is similar. */
+/** Returns the valid name that was probably meant by `name`, if any. */
 export type NearestName = (name: string, valid: readonly string[]) => string | undefined;
 
 type ParametersOf<Event> = Event extends { readonly parameters: infer Parameters } ? keyof Parameters : never;
@@ -13,10 +13,7 @@ type KnownName =
   | keyof typeof ITEM_FIELDS
   | ParametersOf<(typeof EVENTS)[EventName]>;
 
-/**
- * Names that other systems use for these events and parameters (event-tracking-api 2.2), in lower case without
- * separators.
- */
+/** Other systems' names for events and parameters (event-tracking-api 2.2), in lower case without separators. */
 const SYNONYM_TABLE = {
   app_open: ["applaunch", "launch", "openapp", "appstart", "sessionstart", "firstopen"],
   sign_up: ["register", "registration", "completeregistration", "userregistered", "signupcomplete", "join"],
@@ -96,8 +93,8 @@ const LONGEST_NAME = 40;
 const REMEMBERED_NAMES = 1000;
 
 /**
- * Returns the entry of `valid` that is most similar to `name`. Tries in this order: differences in case and separators
- * only, other systems' names, and up to two mistyped letters (at most a third of all).
+ * Returns the entry of `valid` most similar to `name`. Tries case and separators, other systems' names, then up to two
+ * mistyped letters.
  */
 export function nearestName(name: string, valid: readonly string[]): string | undefined {
   if (name.length > LONGEST_NAME) return undefined;
@@ -110,7 +107,7 @@ export function nearestName(name: string, valid: readonly string[]): string | un
   );
 }
 
-/** Returns a `nearestName` that caches its results, because many events of a batch have the same mistake. */
+/** Caches its results, because many events of a batch have the same mistake. */
 export function rememberingNearestName(): NearestName {
   return remembering(nearestName);
 }
@@ -128,9 +125,8 @@ export function remembering(find: NearestName): NearestName {
 }
 
 /**
- * Returns the entry of `valid` of which `name` is clearly a misspelling: it differs in case, separators or a few
- * letters, and no other entry is as similar. Digits must be equal. Other systems' names do not count, because they may
- * mean something else.
+ * Returns the entry of `valid` of which `name` is clearly a misspelling. Digits must be equal. Other systems' names do
+ * not count, because they may mean something else.
  */
 export function closestSpelling(name: string, valid: readonly string[]): string | undefined {
   if (name.length > LONGEST_NAME || valid.includes(name)) return undefined;
@@ -148,7 +144,7 @@ export function closestSpelling(name: string, valid: readonly string[]): string 
   return undefined;
 }
 
-/** Returns the entry of `valid` that other systems call `name`. Undefined if there is none or more than one. */
+/** Returns the only entry of `valid` that other systems call `name`, if any. */
 export function synonymOf(name: string, valid: readonly string[]): string | undefined {
   if (valid.includes(name)) return undefined;
   const [only, ...others] = (MEANINGS.get(bare(name)) ?? []).filter((meaning) => valid.includes(meaning));
@@ -164,8 +160,8 @@ function bare(name: string): string {
 }
 
 /**
- * Parses `items`, or entries of it, that were sent as JSON strings. Changes no other string, because the validator must
- * judge the event as it was sent.
+ * Parses `items`, or entries of it, that were sent as JSON strings. Changes no other string, because the validator
+ * judges the event as sent.
  */
 export function parseNestedJson(event: JsonObject): JsonObject {
   if (!Object.hasOwn(event, "items")) return event;

@@ -27,8 +27,8 @@ const STRING_LIMIT = EVENT_LIMITS.stringLength.value;
 const NAME_LIMIT = EVENT_LIMITS.eventNameLength.value;
 
 /**
- * Predicts what the service does with an event (event-tracking-api 2, 7, 8; some rules assumed). Accepts any JSON value
- * and never throws. `nearest` suggests names; for many events, pass one that caches.
+ * Predicts what the service does with any JSON value (event-tracking-api 2, 7, 8; some rules assumed). For many events,
+ * pass a `nearest` that caches.
  */
 export function validateEvent(event: unknown, nearest: NearestName = nearestName): Validation {
   const check: Check = { findings: [], nearest };
@@ -145,10 +145,7 @@ function checkItem(check: Check, item: JsonObject, prefix: string): void {
   checkRequired(check, item, ITEM_SHAPE, prefix, "an entry of items");
 }
 
-/**
- * Checks `items` of an event that does not use them. The limits for the number of items and the length of strings apply
- * even then.
- */
+/** The limits for the number of items and the length of strings apply even to events that do not use `items`. */
 function checkUnusedItems(check: Check, items: readonly unknown[]): void {
   if (checkItemCount(check, items)) return;
   for (const [position, item] of items.entries()) {
@@ -172,7 +169,7 @@ function checkRequired(check: Check, holder: JsonObject, shape: Shape, prefix: s
   }
 }
 
-/** Warns if an event has no items. The document does not mark `items` as required, so the event is recorded. */
+/** The document does not mark `items` as required, so an event without items is recorded. */
 function checkItemsPresent(check: Check, event: JsonObject, shape: Shape): void {
   if (!shape.parameters.has("items")) return;
   const { items } = event;
@@ -186,8 +183,8 @@ function checkString(check: Check, text: string, path: string): void {
 }
 
 /**
- * Returns whether a text has more code points than `limit`, and adds a finding if so. If only its UTF-16 units exceed
- * the limit, adds the finding `lengthUnclear` and returns false.
+ * Adds a finding for a text of more than `limit` code points. If only its UTF-16 units exceed the limit, adds
+ * `lengthUnclear` and returns false.
  */
 function exceeds(check: Check, text: string, path: string, limit: number, rule: RuleName): boolean {
   if (text.length <= limit) return false;
@@ -202,13 +199,13 @@ function exceeds(check: Check, text: string, path: string, limit: number, rule: 
   return true;
 }
 
-/** Checks a value to which no rule applies, except the limit for the length of strings. */
+/** Checks a value to which only the limit for the length of strings applies. */
 function checkFreeValue(check: Check, value: unknown, path: string): void {
   if (typeof value === "string") checkString(check, value, path);
   else checkWithin(check, value, path);
 }
 
-/** Warns about long strings inside a parameter. The document does not show whether the limit applies to them. */
+/** The document does not show whether the limit applies to strings inside a parameter. */
 function checkWithin(check: Check, value: unknown, path: string): void {
   if (!holdsLongString(value)) return;
   const message = `"${path}" contains a text of over ${STRING_LIMIT} characters; the document does not show whether the limit applies`;
@@ -256,7 +253,7 @@ function add(check: Check, warning: Finding | undefined): void {
   if (warning !== undefined) check.findings.push(warning);
 }
 
-/** Returns whether a value becomes null in JSON, as NaN and the infinities do. */
+/** NaN and the infinities become null in JSON. */
 function isNull(value: unknown): boolean {
   return value === null || (typeof value === "number" && !Number.isFinite(value));
 }
@@ -267,7 +264,7 @@ function kindOf(value: unknown): string {
   return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 
-/** Returns a name as a part of a path. Names with other characters than letters, digits, `_` and `$` are quoted. */
+/** Quotes names with other characters than letters, digits, `_` and `$`. */
 function pathOf(name: string): string {
   return /^[\w$]{1,64}$/.test(name) ? name : `[${quoted(name)}]`;
 }
@@ -306,7 +303,7 @@ function personalDataIn(uid: string): string | undefined {
   return isPhone ? "a phone number" : undefined;
 }
 
-/** Warns if `currency` is not a code of three letters, as in the samples of the document (event-tracking-api 2.3). */
+/** Warns if `currency` is not a code of three letters (event-tracking-api 2.3). */
 function currencyWarning(currency: unknown): Finding | undefined {
   if (typeof currency !== "string" || THREE_LETTERS.test(currency)) return undefined;
   return finding(
@@ -317,7 +314,6 @@ function currencyWarning(currency: unknown): Finding | undefined {
   );
 }
 
-/** Warns if `value` is not `price` × `quantity`, provided that all three are numbers. */
 function valueWarning(value: unknown, price: unknown, quantity: unknown): Finding | undefined {
   if (typeof value !== "number" || typeof price !== "number" || typeof quantity !== "number") return undefined;
   const product = price * quantity;

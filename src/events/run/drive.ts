@@ -12,25 +12,22 @@ import { type IndexedEvent, sendEvents } from "./send.ts";
 import { eventsIn, objectOf } from "./source.ts";
 import { type EventSettlement, type EventVerdict, endReason, verdictOf } from "./verdicts.ts";
 
-/** What runs of events need in addition to what all runs need. */
 export interface EventWorld {
   readonly api: EventApi;
   readonly clock: Clock;
   /** How long one event may be retried, in milliseconds. */
   readonly retryBudgetMs: number;
   readonly words: (reason: Reason) => string;
-  /** Looks up the verdict on an event that was just accepted. Absent if the service does not show verdicts. */
+  /** Looks up the verdict on an accepted event. Absent if the service does not show verdicts. */
   readonly observe?: (event: unknown) => Promise<Verdict | undefined>;
 }
 
-/** A run of events that this process executes. */
 export type DrivenEvents = RunExecution<EventCall, EventEntry, EventRunState>;
 
 const PROGRESS_INTERVAL = 100;
 /** How many events one line of the journal describes. Between two lines, requests can be sent. */
 const READ_AT_ONCE = 100;
 
-/** The next step if a run cannot be resumed. */
 const SEND_AGAIN_REMEDY = "Find out which of its events arrived, and send the others in another call.";
 
 /** Sends the events of a run that have no outcome yet, and records their outcomes. */
@@ -52,7 +49,7 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
     signal: run.signal,
     async beforeSend(objects) {
       record({ t: "leave", objects, at: clock.now() });
-      // If another process has taken over the run, this process must not send the events that it announced.
+      // If another process has taken over the run, it sends the announced events.
       await flush().finally(() => lease.lost.aborted && run.stop("interrupted"));
       await run.mayLeave();
     },
@@ -66,7 +63,7 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
     },
   });
   const { counts, ended } = await sending.finally(end);
-  // If another process has taken over the run, that process records the stop.
+  // A process that has taken over the run records the stop.
   lease.lost.throwIfAborted();
   const stopped = run.signal.aborted ? run.cause() : "finished";
   record({
@@ -79,9 +76,7 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
   run.progress();
 }
 
-/**
- * Yields the events without an outcome. Records events that are read for the first time, and rows that are not events.
- */
+/** Records events that are read for the first time, and rows that are not events. */
 async function* remainingEvents(
   { header: { runId, call }, state, part }: DrivenEvents,
   { record, now }: { readonly record: (entry: EventEntry) => void; readonly now: () => number },
@@ -109,7 +104,7 @@ async function* remainingEvents(
     );
 }
 
-/** Returns the sandbox's verdict on an event. Undefined if verdicts cannot be observed. */
+/** Undefined if verdicts cannot be observed. */
 async function observedVerdict(
   { observe }: EventWorld,
   event: unknown,
@@ -126,23 +121,22 @@ async function observedVerdict(
   }
 }
 
-/** Writes the journal of a run of events, and combines many outcomes in one line. */
+/** Combines many outcomes in one line of the journal. */
 interface EventRecorder {
   readonly record: (entry: EventEntry) => void;
-  /** Records the outcome of an event. It is usually on the disk within 100 ms. */
+  /** An outcome is usually on the disk within 100 ms. */
   readonly settle: (entry: EventEntry) => void;
   readonly flush: () => Promise<void>;
   readonly end: () => void;
 }
 
-/** How long an outcome may wait to be written together with others, in milliseconds. */
+/** How long an outcome may wait to be written together with others. */
 const SETTLED_WAIT_MS = 50;
 
-/** Returns a recorder that writes one line for many accepted events. */
 function recorder(run: RunExecution<EventCall, EventEntry, EventRunState>, clock: Clock): EventRecorder {
   const ended = new AbortController();
   let accepted: number[] = [];
-  /** When the oldest unwritten outcome was recorded. Undefined if all are written. */
+  /** When the oldest unwritten outcome was recorded. */
   let settledAt: number | undefined;
   let isWatched = false;
   const writeAccepted = (): void => {
@@ -154,7 +148,6 @@ function recorder(run: RunExecution<EventCall, EventEntry, EventRunState>, clock
     writeAccepted();
     run.record(entry);
   };
-  /** Writes unwritten outcomes at the latest after SETTLED_WAIT_MS. */
   const writeInTime = async (): Promise<void> => {
     isWatched = true;
     while (settledAt !== undefined) {
@@ -202,23 +195,20 @@ async function sleepUntilAborted(stopped: AbortSignal, clock: Clock, ms: number)
 
 type Settled = Extract<EventEntry, { readonly t: "settled" }>;
 
-/** Returns whether an entry says only that an event was accepted at the first attempt. Such entries are combined. */
+/** Entries that say only that an event was accepted at the first attempt are combined. */
 function isSimplyAccepted(entry: EventEntry): entry is Settled {
   if (entry.t !== "settled" || entry.outcome !== "succeeded" || entry.attempts !== 1) return false;
   return entry.verdict === undefined && entry.maybeTwice === undefined && entry.reason === undefined;
 }
 
-/** If the lease was renewed longer ago than this, in milliseconds, it is renewed before the next event is sent. */
+/** A lease that was renewed longer ago is renewed before the next event is sent. */
 const RENEW_AFTER_MS = SEND_WINDOW_MS / 2;
-/**
- * How often an event is sent again at once if it was held back. Without a limit, a slow machine would retry forever.
- */
+/** Without a limit, a slow machine would retry a held-back event forever. */
 const HELD_BACK_TRIES = 10;
 
 /**
- * Returns an EventApi that sends events only while this process holds the lease of the run. Events are announced before
- * they are sent: a process that takes over the run treats announced events without an outcome as unknown. `track`
- * throws a LeaseLostError if the lease is lost.
+ * Sends events only while this process holds the lease. Events are announced before: a process that takes over treats
+ * announced events without an outcome as unknown. `track` throws a LeaseLostError.
  */
 export function fencedEvents(api: EventApi, lease: Turn, monotonic: () => number): EventApi {
   let renewing: { readonly since: number; readonly intent: Promise<Intent> } | undefined;

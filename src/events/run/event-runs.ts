@@ -26,7 +26,7 @@ import {
 } from "./run-state.ts";
 import { countEvents, type EventCounts, type EventSource, eventsIn, filterEvents, rowsOfEvents } from "./source.ts";
 
-/** Events that a call wants to send. The counts are absent if they are not known yet. */
+/** The counts are absent if they are not known yet. */
 export interface PlannedEvents extends Partial<EventCounts> {
   readonly source: EventSource;
   readonly onUnknown: "report" | "resend";
@@ -36,12 +36,12 @@ export interface PlannedEvents extends Partial<EventCounts> {
 
 export type EventRun = Run<EventCall, EventRunState>;
 
-/** The run of a `track_event` call. `repeat` is absent if the call started the run. */
+/** `repeat` is absent if the call started the run. */
 export interface EventRunOfCall {
   readonly run: EventRun;
   /**
-   * How the call relates to an earlier equal call. `attached`: it sends nothing. `resumed`: it sends an event that had
-   * not been sent. `resent`: it sends the event again.
+   * `attached`: the call sends nothing. `resumed`: it sends an event that had not been sent. `resent`: it sends the
+   * event again.
    */
   readonly repeat?: "attached" | "resumed" | "resent";
 }
@@ -49,7 +49,7 @@ export interface EventRunOfCall {
 /** How many recent runs are searched for an unfinished run of the same call. */
 const RECENT_RUNS = 50;
 
-/** How long an equal `track_event` is not sent again if the outcome of the first is unknown, in milliseconds. */
+/** How long an equal event is not sent again if the outcome of the first is unknown. */
 const SAME_EVENT_MS = 600_000;
 
 /** Sends the events of tool calls. Each call is one run. */
@@ -63,8 +63,8 @@ export class EventRuns {
   }
 
   /**
-   * Starts a run in the background. If the same caller has a run of the same call in progress, returns that one: a host
-   * that lost its connection repeats the call, and its events must not be sent twice.
+   * Starts a run in the background. A host that lost its connection repeats its call, so the same call in progress
+   * keeps its run.
    */
   start(planned: PlannedEvents, caller: string): EventRun {
     const { source, items } = planned;
@@ -78,17 +78,16 @@ export class EventRuns {
   }
 
   /**
-   * Returns the earlier run of the same call and caller. It can be resumed if it was interrupted, or was recently
-   * cancelled with events left. A finished run with events left is only mentioned in the answer, because the call wants
-   * to send new events.
+   * Returns the earlier run of the same call, to be resumed if it was interrupted or recently cancelled. A finished run
+   * is only mentioned in the answer.
    */
   findEarlierRun(planned: PlannedEvents, caller: string): Promise<EarlierRuns<EventRun>> {
     return this.runs.findEarlierRun(callOf(planned), caller);
   }
 
   /**
-   * Returns the same run for equal calls made at the same time, in any process: an earlier run that continues, a run
-   * that one of these calls started, or a new run. `arrivedAt` is in milliseconds since 1970.
+   * Returns the same run for equal calls made at the same time, in any process. `arrivedAt` is in milliseconds since
+   * 1970.
    */
   async once(
     planned: PlannedEvents,
@@ -116,8 +115,8 @@ export class EventRuns {
   }
 
   /**
-   * Sends one event. If the outcome of an equal call within the last ten minutes is unknown, returns the run of that
-   * call instead. That run sends the event only if it had not been sent, or with `onUnknown: "resend"`.
+   * Sends one event. If the outcome of an equal recent call is unknown, returns the run of that call, which sends the
+   * event only if it had not been sent, or with `onUnknown: "resend"`.
    */
   async sendOne(planned: PlannedEvents, caller: string): Promise<EventRunOfCall> {
     const fingerprint = this.runs.fingerprint(callOf(planned), caller);
@@ -129,7 +128,7 @@ export class EventRuns {
     });
   }
 
-  /** Starts a run. Throws a ShareFullError if its events exceed the caller's storage quota. */
+  /** Throws a ShareFullError if the events exceed the caller's storage quota. */
   async #startWithRoom(planned: PlannedEvents, caller: string): Promise<EventRun> {
     await this.#context.store.sizes.checkRoom?.(caller, planned.source.size ?? 0);
     return this.start(planned, caller);
@@ -168,7 +167,7 @@ function callOf({ tool = "track_events", source, onUnknown }: PlannedEvents): Ev
   return { tool, input: { events: source.kept, onUnknown } };
 }
 
-/** The type of runs that send events. Resuming one needs its `EventSource` to send unknown events again. */
+/** Resuming a run needs its `EventSource` to send unknown events again. */
 type EventKind = RunKind<EventCall, EventEntry, EventRunState, EventSource>;
 
 function eventKind(world: EventWorld): EventKind {
@@ -181,7 +180,7 @@ function eventKind(world: EventWorld): EventKind {
     readBack,
     async start(run, { counting }) {
       if (counting === undefined) await run.flush();
-      // The journal needs its first entry before the run counts as started: a run with an empty journal begins again.
+      // A run with an empty journal would begin again, so the first entry comes before the start.
       await run.markStarted();
       if (counting !== undefined) await begin(run, counting, clock);
       await sendPending(run, world);
@@ -211,7 +210,7 @@ function beginOf({ items, skipped = 0 }: EventCounts, at: number): EventEntry {
 
 const NO_ROWS = { message: "there are no events to send", remedy: "Give a file with rows." };
 
-/** Starts a run once its events are counted. An unreadable or empty file is recorded as one failed event. */
+/** Starts a run once its events are counted. An unreadable or empty file becomes one failed event. */
 async function begin(
   run: RunExecution<EventCall, EventEntry, EventRunState>,
   counting: Promise<EventCounts>,
@@ -233,9 +232,8 @@ async function begin(
 }
 
 /**
- * Restores a run from its journal. If the journal is empty, the process ended before anything was sent, and all stored
- * events are still to be sent. Throws a NothingKeptError if no events are stored, and a DamagedRunError if the journal
- * is lost.
+ * With an empty journal, nothing was sent, and all stored events are still to be sent. Throws a NothingKeptError if
+ * there are none, and a DamagedRunError if the journal is lost.
  */
 async function readBack(
   kept: StoredParts<EventCall, EventEntry>,
@@ -257,7 +255,7 @@ async function readBack(
   );
 }
 
-/** Creates the missing first entry of a journal from the stored events. Undefined if no events are stored. */
+/** Creates the missing first entry of a journal from the stored events, if any. */
 async function restoreBeginEntry({
   header: { runId, call, createdAt },
   record: { rest },
@@ -293,9 +291,8 @@ function leftOf(call: EventCall, state: EventRunState): number {
 }
 
 /**
- * Deletes the events of a finished run, except those that may still be needed: events that failed, may still be sent,
- * or have an unknown outcome. Also stores the failed rows of a file with their reasons. Of the other events' users only
- * hashes remain.
+ * Deletes the events of a finished run that are not needed any more. Stores the failed rows of a file with their
+ * reasons.
  */
 async function finish(
   { header, state, part, keep }: RunAccess<EventCall, EventRunState>,
@@ -316,8 +313,7 @@ async function finish(
   const keepsFailed = file === undefined || file.format === "csv" || file.format === "xlsx";
   const isKept = (object: number): boolean => {
     const standing = state.standing(object);
-    // Files of other formats have their failed entries in the reject file. While events are left it may be rewritten,
-    // which needs all failures.
+    // The failed entries of other formats are in the reject file, which may be rewritten while events are left.
     if (standing === "failed") return hasLeft || keepsFailed;
     return standing === "pending" || standing === "notApplied" || standing === "unknown";
   };

@@ -24,7 +24,7 @@ export const eventCall = z.object({
   tool: z.enum(["track_events", "track_event"]),
   input: z.object({
     events: z.object({
-      /** The SHA-256 of the stored events. Equal events have an equal digest. */
+      /** The SHA-256 of the stored events. */
       digest: z.string(),
       /** How to read the caller's file. Absent if the stored events are one JSON text per line. */
       file: inputFile.exactOptional(),
@@ -58,12 +58,12 @@ const eventVerdict = z.object({
   ),
 });
 
-/** One line of the journal of a run of events. All lines in order give the state of the run. */
+/** One line of the journal. All lines in order give the state of the run. */
 export const eventEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("begin"), items: z.number(), skipped: z.number().exactOptional(), at }),
   /** Events as reports show them, in the order of the call or file. */
   z.object({ t: z.literal("events"), objects: z.array(reportedObject), at }),
-  /** These events will be sent next. If no later line gives an outcome, it is unknown. */
+  /** These events will be sent next. Without a later outcome, it is unknown. */
   z.object({ t: z.literal("leave"), objects: z.array(object), at }),
   /** The predicted verdict on an event that is not sent, or the sandbox's verdict on one that was sent. */
   z.object({ t: z.literal("predicted"), object, verdict: eventVerdict.exactOptional(), at }),
@@ -84,12 +84,11 @@ export const eventEntry = z.discriminatedUnion("t", [
   /** These events were accepted at the first attempt and have no finding. */
   z.object({ t: z.literal("accepted"), objects: z.array(object), at }),
   stopEntry.extend({ waitedMs: z.number() }),
-  /** The run continues with events that were not applied, and with `resend` also with those of unknown outcome. */
+  /** Continues with events that were not applied, and with `resend` also with those of unknown outcome. */
   z.object({ t: z.literal("resume"), resend: z.boolean(), at }),
 ]);
 export type EventEntry = Fixed<z.output<typeof eventEntry>>;
 
-/** The event was sent, but its answer was lost. */
 export const ANSWER_LOST: Reason = { code: "EVENT_ANSWER_LOST" };
 
 const STOP_CODES = {
@@ -99,7 +98,6 @@ const STOP_CODES = {
   ended: "RUN_ENDED",
 } as const;
 
-/** The state of a run of events, computed from its journal. */
 export class EventRunState implements RunView<EventEntry> {
   readonly objects: ReportedObject[] = [];
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
@@ -108,11 +106,11 @@ export class EventRunState implements RunView<EventEntry> {
   /** Whether a later call asked to send the events of unknown outcome again. */
   isResent = false;
   resumed: { readonly counts: Counts } | undefined;
-  /** How many events were read so far, from the first one on. Only the positions of the others are known. */
+  /** How many events were read so far. Only the positions of the others are known. */
   described = 0;
   /** How many events were sent although it is uncertain whether the service records them. */
   uncertain = 0;
-  /** How many rows the file has. Present if some are empty. */
+  /** Present if the file has empty rows. */
   facts: { readonly rows?: RowCounts } = {};
   /** How many events may have been recorded twice. */
   maybeTwice = 0;
@@ -213,12 +211,11 @@ export class EventRunState implements RunView<EventEntry> {
     return this.#verdicts.predictionOf(object);
   }
 
-  /** Returns the events that were sent and have no outcome. If the process crashed, their answers are lost. */
+  /** Returns the events that were sent and have no outcome. */
   lost(): readonly number[] {
     return [...this.#left].filter((object) => this.#standing[object] === "pending");
   }
 
-  /** Returns whether an event is sent again although the service may have recorded an earlier attempt. */
   isDoubted(object: number): boolean {
     return this.#doubted.has(object);
   }
@@ -235,8 +232,8 @@ export class EventRunState implements RunView<EventEntry> {
   }
 
   /**
-   * Records that a run stops. Its requests have been answered by now, so an event without an outcome was not sent since
-   * the last resume. It is unknown if an earlier attempt may have been recorded, otherwise not applied.
+   * An event without an outcome was not sent since the last resume. It is unknown if an earlier attempt may have been
+   * recorded, otherwise not applied.
    */
   #stop(cause: StopCause, reason: Reason | undefined): void {
     this.stopped = { cause };
@@ -259,7 +256,7 @@ export class EventRunState implements RunView<EventEntry> {
     if (skipped > 0) this.facts = { rows: { read: this.objects.length, merged: 0, skipped } };
   }
 
-  /** Counts the requests for an event. All but the first are repetitions, also if an earlier call sent the first. */
+  /** All requests but the first are repetitions, also if an earlier call sent the first. */
   #countRequests(object: number, attempts: number, outcome: Outcome): void {
     if (attempts === 0) return;
     this.requests.sent += attempts;

@@ -16,7 +16,6 @@ import {
   settleByError,
 } from "./verdicts.ts";
 
-/** An event with its position in the caller's list. */
 export interface IndexedEvent {
   readonly index: number;
   readonly event: unknown;
@@ -26,7 +25,7 @@ export interface IndexedEvent {
 }
 
 interface SendCounts extends Readonly<Record<EventOutcome, number>> {
-  /** How many events were read so far. At the end of the run: all of them. */
+  /** How many events were read so far. */
   readonly items: number;
   /** How many requests were sent, and how many of them repeated an earlier one. */
   readonly sent: number;
@@ -34,7 +33,6 @@ interface SendCounts extends Readonly<Record<EventOutcome, number>> {
   readonly waitedMs: number;
 }
 
-/** The counts of a run. `onSettled` has received the outcome of each event. */
 export interface SendReport {
   readonly counts: SendCounts;
   readonly ended?: RunEnd;
@@ -44,29 +42,24 @@ export interface SendOptions {
   readonly api: EventApi;
   readonly clock: Clock;
   readonly concurrency?: number;
-  /**
-   * What to do if an answer is lost: `report` the event as unknown, or `resend` it although it may be recorded twice.
-   */
+  /** If an answer is lost: `report` the event as unknown, or `resend` it although it may be recorded twice. */
   readonly onUnknown?: "report" | "resend";
-  /** How long one event is retried, in milliseconds from its first attempt. Default: 120,000. */
+  /** In milliseconds from the first attempt of an event. Default: 120,000. */
   readonly retryBudgetMs?: number;
-  /** After an abort no new request is started; running requests are completed. */
+  /** After an abort no new request is started. */
   readonly signal?: AbortSignal;
-  /** Called, and awaited, before up to 100 events are sent. At most 100 more wait while others are sent. */
+  /** Awaited before up to 100 events are sent. At most 100 more wait while others are sent. */
   readonly beforeSend?: (indexes: readonly number[]) => Promise<void>;
-  /** Called, and awaited, with the outcome of each event before the next event with the same `uid` is sent. */
+  /** Awaited with the outcome of each event before the next event with the same `uid` is sent. */
   readonly onSettled?: (index: number, settlement: EventSettlement, event: unknown) => Promise<void> | void;
 }
 
 const READ_AT_ONCE = 100;
 /** How many events are read ahead, so that events of many users can be sent at the same time. */
 const WINDOW = 1000;
-/** How many announced events may wait to be sent. If the process crashes, all of them have an unknown outcome. */
+/** After a crash, all announced events have an unknown outcome. */
 const ANNOUNCED = 100;
-/**
- * If more events than this wait for others of their user, no more are announced. Larger groups need fewer journal
- * lines.
- */
+/** If more events wait for others of their user, no more are announced. Larger groups need fewer journal lines. */
 const STILL_WAITING = 50;
 const DEFAULT_CONCURRENCY = 16;
 const DEFAULT_RETRY_BUDGET_MS = 120_000;
@@ -88,11 +81,9 @@ interface PreparedEvent extends IndexedEvent {
 }
 
 /**
- * Sends each event in its own request (event-tracking-api 4): at most `concurrency` at a time, and events with the same
- * `uid` one after the other. Reads about 1,000 events ahead. Never sends an event that is predicted as `ignored` or
- * `rejected`. A 401, a 403, a wrong route, or a service without an answer for a whole retry budget ends the run; the
- * remaining events are `notApplied`. Errors of the input, `beforeSend` and `onSettled` are thrown after running
- * requests are completed.
+ * Sends each event in its own request (event-tracking-api 4), those with the same `uid` one after the other. Never
+ * sends an event that is predicted as `ignored` or `rejected`. An error that concerns all events ends the run; the rest
+ * is `notApplied`. Errors of the input, `beforeSend` and `onSettled` are thrown once running requests are completed.
  */
 export async function sendEvents(
   events: Iterable<IndexedEvent> | AsyncIterable<IndexedEvent>,
@@ -198,16 +189,13 @@ function isRepeatable(error: ApiError, { onUnknown }: SendOptions): boolean {
   return error.effect === "ambiguous" ? onUnknown === "resend" : error.effect !== "rejected";
 }
 
-/**
- * Returns the wait before the next attempt in milliseconds. It grows with each attempt, and is at least what the
- * service asks for.
- */
+/** Grows with each attempt, and is at least what the service asks for. */
 function pauseAfter(error: ApiError, attempt: number): number {
   const grown = Math.min(PAUSE_MS.longest, PAUSE_MS.first * 2 ** Math.min(attempt - 1, 16));
   return error.effect === "busy" ? Math.max(PAUSE_MS.busyAtLeast, error.retryAfterMs) : grown;
 }
 
-/** Waits before a retry. Returns false, without waiting, if the retry budget is spent or the run is over. */
+/** Returns false, without waiting, if the retry budget is spent or the run is over. */
 async function pauseBeforeRetry(run: SenderState, ms: number, giveUpAt: number): Promise<boolean> {
   if (isOver(run) || run.options.clock.now() + ms > giveUpAt) return false;
   const { waiting } = run;
@@ -274,8 +262,8 @@ function fairBuffer<Item>() {
 }
 
 /**
- * Creates a queue that runs at most `concurrency` tasks at a time, and tasks of one key one after the other. It starts
- * none after an error. Only one caller at a time may wait for it.
+ * Runs at most `concurrency` tasks at a time, those of one key one after the other, and none after an error. Only one
+ * caller at a time may wait for it.
  */
 function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<void>) {
   interface Entry {
@@ -337,8 +325,8 @@ function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<
       begin();
     },
     /**
-     * Resolves to the number of waiting tasks when it is at most `few` and few tasks are ready to start. Rejects with
-     * the first error of a task.
+     * Resolves to the number of waiting tasks when few tasks are ready to start. Rejects with the first error of a
+     * task.
      */
     async nearlyEmpty(few: number): Promise<number> {
       await until(() => ready.length <= 2 * concurrency && held - running <= few);

@@ -19,11 +19,11 @@ export interface EventSource {
   readonly kept: KeptEvents;
   readonly bytes: ByteSource;
   readonly size?: number;
-  /** Resolves to the number of events. Present if it is not known yet. */
+  /** Present if the number of events is not known yet. */
   readonly counting?: Promise<EventCounts>;
 }
 
-/** The number of events, and of empty rows that were skipped. */
+/** `skipped` counts empty rows. */
 export interface EventCounts {
   readonly items: number;
   readonly skipped?: number | undefined;
@@ -32,7 +32,6 @@ export interface EventCounts {
 /** How to read the stored events: as the caller's file, or as one JSON text per line. */
 export type KeptEvents = EventCall["input"]["events"];
 
-/** An event with its position in the call or file. */
 export interface SourceEvent {
   readonly index: number;
   readonly line?: number;
@@ -48,7 +47,7 @@ export interface SourceEvent {
 
 const EVENTS_PER_CHUNK = 500;
 
-/** Returns a source of events that are in memory. `autocorrect`: whether misspelt names are corrected. */
+/** Returns a source of events that are in memory. */
 export function sourceOfEvents(events: readonly object[], autocorrect = false): EventSource {
   const hash = createHash("sha256");
   const chunks: Uint8Array[] = [];
@@ -62,14 +61,13 @@ export function sourceOfEvents(events: readonly object[], autocorrect = false): 
   return { kept: { digest: hash.digest("hex"), ...(autocorrect && CORRECTING) }, bytes: () => each(chunks), size };
 }
 
-/** Returns a source of the events in a file. `autocorrect`: whether misspelt names are corrected. */
 export function sourceOfFile({ file, bytes, size }: OpenedFile, autocorrect = false): EventSource {
   return { kept: { digest: file.digest, file, ...(autocorrect && CORRECTING) }, bytes, size };
 }
 
 const CORRECTING = { mend: true } as const;
 
-/** Yields the events in order, in batches. Throws a FileError if the file cannot be read at all. */
+/** Yields the events in batches. Throws a FileError if the file cannot be read at all. */
 export async function* eventsIn(source: EventSource): AsyncGenerator<readonly SourceEvent[]> {
   if (!source.kept.mend) {
     yield* readUncorrected(source);
@@ -87,14 +85,11 @@ export async function* eventsIn(source: EventSource): AsyncGenerator<readonly So
   }
 }
 
-/** Returns the rules for reading the rows of a file of events. */
 export function rowsOfEvents({ mend }: Pick<KeptEvents, "mend">): RowShape<EventRow> {
   return mend ? correctingEventRows : eventRows;
 }
 
-/**
- * Yields the events in order, with corrected column names only. Throws a FileError if the file cannot be read at all.
- */
+/** Corrects only the names of columns. */
 export async function* readUncorrected({ kept, bytes }: EventSource): AsyncGenerator<readonly SourceEvent[]> {
   if (kept.file !== undefined) {
     const shape = rowsOfEvents(kept);
@@ -130,7 +125,7 @@ function correctedColumns({ names, cells }: SheetHeader): readonly CorrectedColu
   });
 }
 
-/** Returns an event as reports show it. The user's identifier becomes the hash that the service also stores. */
+/** The user's identifier becomes the hash that the service also stores. */
 export function objectOf({ index, line, event, mended }: SourceEvent): ReportedObject {
   const at = line === undefined ? { index } : { index, line };
   const place =
@@ -153,9 +148,7 @@ const MAX_CORRECTION_LENGTH = 160;
 /** Replaces each removed event, so that the others keep their positions. */
 const GONE = { cells: ["-"], text: "{}" } as const;
 
-/**
- * Writes a copy that contains only the events for which `isKept` returns true. Line numbers may change; indexes stay.
- */
+/** Writes a copy with only the events that are kept. Line numbers may change; indexes stay. */
 export async function* filterEvents(
   { kept, bytes }: EventSource,
   isKept: (index: number) => boolean,
@@ -190,7 +183,6 @@ export async function* filterEvents(
   if (isArray) yield before === "[" ? "[]" : "]";
 }
 
-/** Counts the events and the empty rows that were skipped. */
 export async function countEvents(events: AsyncIterable<readonly SourceEvent[]>): Promise<EventCounts> {
   const counts = { items: 0, skipped: 0 };
   for await (const batch of events) {
@@ -213,10 +205,10 @@ const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
   ),
 );
 
-/** The columns that a file of events may have: every field and parameter. `items` contains JSON. */
+/** Every field and parameter. `items` contains JSON. */
 const EVENT_COLUMNS: readonly string[] = [...PARAMETERS.keys()];
 
-/** Matches the heading of a column for one field of one item: `items.0.item_id` or `items[0].item_id`. */
+/** Matches `items.0.item_id` and `items[0].item_id`. */
 const ITEM_COLUMN = /^items[.[](\d{1,4})\]?\.(\w+)$/;
 const ITEM_PARAMETERS: Readonly<Record<string, Parameter>> = ITEM_FIELDS;
 
@@ -225,7 +217,7 @@ function itemColumn(heading: string): string | undefined {
   return Object.hasOwn(ITEM_PARAMETERS, field) ? `items.${Number(item)}.${field}` : undefined;
 }
 
-/** How `track_events` reads the rows of a file. An empty cell means that the event does not have the parameter. */
+/** An empty cell means that the event does not have the parameter. */
 const eventRows: RowShape<EventRow> = {
   columns: EVENT_COLUMNS,
   required: [["uid"], ["eventName"]],
@@ -273,16 +265,16 @@ const eventRows: RowShape<EventRow> = {
   rest: (row, failed) => failed.map(({ reason }) => ({ row, reason })),
 };
 
-/** The same rules, but columns with misspelt names are read under their correct names. */
+/** Reads columns with misspelt names under their correct names. */
 const correctingEventRows: RowShape<EventRow> = {
   ...eventRows,
   spelt: (name) => itemColumn(name) ?? closestSpelling(name, EVENT_COLUMNS) ?? synonymOf(name, EVENT_COLUMNS),
 };
 
-/** Signs of damage that are accepted, because page titles and product names can look like this. */
+/** Signs of damage that page titles and product names can have. */
 const HARMLESS: readonly string[] = ["truth", "date", "apostrophe", "invisible"];
 
-/** Returns why a cell was probably changed by a program such as a spreadsheet. Undefined if the value is usable. */
+/** Returns why a cell was probably changed by a program such as a spreadsheet. */
 function damagedCell(column: string, cell: string, parameter: Parameter | undefined) {
   const found = damageIn(cell);
   if (found === undefined || HARMLESS.includes(found.damage)) return undefined;
@@ -290,7 +282,7 @@ function damagedCell(column: string, cell: string, parameter: Parameter | undefi
   return invalidRow("damaged", { what: column, value: cell.slice(0, 40), ...found });
 }
 
-/** Parses a cell if its parameter is a number or `items`. Any other text stays a string, which the validator judges. */
+/** Parses numbers and `items`. Any other text stays a string, which the validator judges. */
 function cellValue(cell: string, parameter: Parameter | undefined, delimiter: string | undefined): unknown {
   if (parameter?.type === "items") return parseJson(cell) ?? cell;
   return parameter?.type === "number" ? (numberIn(cell.trim(), delimiter) ?? cell) : cell;
@@ -299,16 +291,10 @@ function cellValue(cell: string, parameter: Parameter | undefined, delimiter: st
 const DECIMAL_COMMA = /^-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}$/;
 const GROUPED = /^-?\d{1,3}(?:,\d{3})+\.\d+$/;
 
-/**
- * A number such as 1.250. In a file separated by semicolons it may mean 1250, because commas are decimal there. In
- * other files it is 1.25.
- */
+/** A number such as 1.250 may mean 1250 in a file separated by semicolons, because commas are decimal there. */
 const GROUPED_BY_POINTS = /^-?[1-9]\d{0,2}(?:\.\d{3})+$/;
 
-/**
- * Parses a number, also 1.250,00 and 1,250.00. Returns undefined for other texts, for 1,250, and for 1.250 in a file
- * separated by semicolons.
- */
+/** Also parses 1.250,00 and 1,250.00, but not 1,250, or 1.250 in a file separated by semicolons. */
 function numberIn(text: string, delimiter: string | undefined): number | undefined {
   if (delimiter === ";" && GROUPED_BY_POINTS.test(text)) return undefined;
   const plain = DECIMAL_COMMA.test(text) ? text.replaceAll(".", "").replace(",", ".") : text;

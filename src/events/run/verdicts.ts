@@ -16,7 +16,7 @@ export interface EventVerdict {
 export interface VerdictGroup extends EventVerdict {
   readonly count: number;
   readonly objects: readonly number[];
-  /** Whether the messages fit only the first event, because others break the same rules in different ways. */
+  /** Whether other events break the same rules in different ways, so that the messages fit only the first. */
   readonly isOfFirst: boolean;
 }
 
@@ -26,7 +26,7 @@ interface VerdictKind {
   isOfFirst: boolean;
 }
 
-/** How many combinations of findings are distinguished. After that, events with the same first rule are grouped. */
+/** After so many combinations of findings, events with the same first rule are grouped. */
 const MAX_VERDICT_KINDS = 200;
 const OBJECTS_NAMED = 20;
 const FINDINGS_KEPT = 5;
@@ -34,13 +34,13 @@ const FINDINGS_KEPT = 5;
 const PLAINLY_RECORDED: EventVerdict = { predicted: "recorded", basis: "documented", findings: [] };
 
 /**
- * The verdicts on all events of a run. To save memory it stores one number per event, and each combination of findings
+ * The verdicts on all events of a run. To save memory, stores one number per event, and each combination of findings
  * once.
  */
 export class VerdictKinds {
   readonly #kinds: VerdictKind[] = [];
   readonly #byKey = new Map<string, number>();
-  /** For each event the position of its verdict in `#kinds`, from 1; 0 if it has no verdict yet. */
+  /** For each event the position of its verdict in `#kinds`, from 1; 0 if it has none yet. */
   readonly #kindOf: number[] = [];
   #plain = 0;
 
@@ -48,7 +48,7 @@ export class VerdictKinds {
     for (let object = 0; object < items; object += 1) this.#kindOf.push(0);
   }
 
-  /** Stores or replaces the verdict on an event. Undefined means recorded without findings. */
+  /** Undefined means recorded without findings. */
   keep(object: number, verdict: EventVerdict | undefined): void {
     if (verdict === undefined) {
       if (this.#plain === 0) this.#plain = this.#numberOf(PLAINLY_RECORDED);
@@ -58,15 +58,12 @@ export class VerdictKinds {
     }
   }
 
-  /** Returns the verdict on an event as results show it. Undefined if the event is recorded without findings. */
+  /** Undefined if the event is recorded without findings. */
   predictionOf(object: number): Prediction | undefined {
     return this.#kinds[(this.#kindOf[object] ?? 0) - 1]?.prediction;
   }
 
-  /**
-   * Returns all verdicts with their events: first uncertain ones, then those of events that are not sent, then recorded
-   * ones.
-   */
+  /** Returns uncertain verdicts first, then those of events that are not sent, then recorded ones. */
   groups(): readonly VerdictGroup[] {
     const groups = this.#kinds.map(({ verdict, isOfFirst }) => {
       const objects: number[] = [];
@@ -118,7 +115,7 @@ function weightOf({ predicted, findings }: EventVerdict): number {
   return findings.length > 0 ? 2 : 3;
 }
 
-/** Returns the verdict on an event as a run stores it. Undefined if it is recorded without findings. */
+/** Undefined if the event is recorded without findings. */
 export function verdictOf(predicted: Validation, observed: EventSettlement["observed"]): EventVerdict | undefined {
   const { verdict, basis, findings } = predicted;
   if (verdict === "recorded" && basis === "documented" && findings.length === 0 && observed === undefined)
@@ -132,17 +129,15 @@ export function verdictOf(predicted: Validation, observed: EventSettlement["obse
 }
 
 /**
- * What happened to an event. `succeeded`: the service answered `ok` and no finding contradicts it. `failed`: the event
- * was not recorded. `unknown`: it was sent, but may not be recorded. `notApplied`: it did not reach the service.
+ * `succeeded`: no finding contradicts the answer `ok`. `unknown`: sent, but perhaps not recorded. `notApplied`: did not
+ * reach the service.
  */
 export type EventOutcome = "succeeded" | "failed" | "unknown" | "notApplied";
 
 /**
- * Why an event did not succeed. `refused`: it would be ignored or rejected, so it was not sent. `invalid`: the service
- * answered `!invalid`. `rejected`: the service rejected the request. `answerLost`: no answer came.
- * `answerNotUnderstood`: the answer is neither `ok` nor `!invalid`. `notSent`, `busy`: it could not be sent, or the
- * service was busy, until the retry budget was spent. `runEnded`: the error of another event applies to all. `stopped`:
- * the run was stopped before.
+ * `refused`: it would be ignored or rejected, so it was not sent. `invalid`: the service answered `!invalid`.
+ * `answerNotUnderstood`: neither `ok` nor `!invalid`. `notSent`, `busy`: until the retry budget was spent. `runEnded`:
+ * another event's error applies to all.
  */
 type SettlementReason =
   | "refused"
@@ -163,13 +158,12 @@ export interface EventSettlement {
   readonly reason?: SettlementReason;
   readonly statusCode?: number;
   readonly problem?: Readonly<Record<string, unknown>>;
-  /** How many requests were sent. If an answer was lost, more than one may have recorded the event twice. */
+  /** If an answer was lost, more than one request may have recorded the event twice. */
   readonly attempts: number;
   /** An answer was lost, so the service may have recorded an earlier attempt as well. */
   readonly maybeTwice?: true;
 }
 
-/** Why a run ended before all events were sent. */
 export interface RunEnd {
   readonly kind: RejectionKind | "unreachable" | "rateLimited";
   readonly statusCode?: number | undefined;
@@ -183,7 +177,7 @@ export interface Attempts {
   lost: boolean;
 }
 
-/** Returns the outcome of an event from the service's answer (event-tracking-api 4, 7). */
+/** Decides the outcome of an event by the service's answer (event-tracking-api 4, 7). */
 export function settleByAnswer(attempts: Attempts, { statusCode, message }: EventAnswer): EventSettlement {
   const { predicted, count, lost } = attempts;
   if (message === EVENT_MESSAGES.invalid) {
@@ -196,7 +190,7 @@ export function settleByAnswer(attempts: Attempts, { statusCode, message }: Even
   return lost ? { ...settlement, maybeTwice: true } : settlement;
 }
 
-/** Returns the outcome of an event from the error of its last attempt. */
+/** Decides the outcome of an event by the error of its last attempt. */
 export function settleByError({ predicted, count, lost }: Attempts, error: ApiError): EventSettlement {
   const { statusCode } = error;
   const settled = { predicted, attempts: count, problem: problemOf(error), ...(statusCode && { statusCode }) };
@@ -215,15 +209,13 @@ const RUN_ENDING_KINDS: ReadonlySet<RejectionKind> = new Set([
   ...(["unauthorized", "forbidden", "wrongRoute", "redirect", "foreign"] as const),
 ]);
 
-/**
- * Returns how the run ends if an error means that no event can be sent. Undefined if other events may still succeed.
- */
+/** Undefined if other events may still succeed. */
 export function runEndOf(error: ApiError): RunEnd | undefined {
   if (error.effect !== "rejected" || !RUN_ENDING_KINDS.has(error.kind)) return undefined;
   return { kind: error.kind, statusCode: error.statusCode, problem: problemOf(error) };
 }
 
-/** Returns how a run ends whose requests got no answer for a whole retry budget. */
+/** For a run whose requests got no answer for a whole retry budget. */
 export function noAnswerEnd(error: ApiError): RunEnd {
   const kind = error.effect === "busy" ? "rateLimited" : "unreachable";
   return { kind, statusCode: error.statusCode, problem: problemOf(error) };
@@ -243,8 +235,7 @@ const CODES = {
 export type EventCode = (typeof CODES)[keyof typeof CODES] | "EVENT_IGNORED" | "EVENT_REJECTED";
 
 /**
- * Returns why an event did not succeed. `detail` has the decisive rule, its path and section, and the validator's
- * message and fix (as `finding` and `fix`).
+ * `detail` has the decisive rule, its path and section, and the validator's message and fix (as `finding` and `fix`).
  */
 export function eventReason({ reason, predicted, statusCode, problem }: EventSettlement): Reason | undefined {
   if (reason === undefined) return undefined;
@@ -263,7 +254,7 @@ export function endReason({ kind, statusCode, problem }: RunEnd): Reason {
   return { code, detail, ...(statusCode !== undefined && { statusCode }) };
 }
 
-/** Returns a rule with its path, without positions in `items`, so that equal mistakes get equal texts. */
+/** Leaves out positions in `items`, so that equal mistakes get equal texts. */
 function ruleAt({ rule, path }: { readonly rule: string; readonly path: string }): string {
   return `${rule} ${path.replaceAll(/\[\d+\]/g, "[]")}`.trim();
 }

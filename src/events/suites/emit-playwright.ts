@@ -5,10 +5,9 @@ import { ADDRESS_VARIABLE, EVENT_PATH } from "./emit-scripts.ts";
 import { type EventSuite, eventsOf } from "./suite.ts";
 
 /**
- * Returns a Playwright test that opens a page and checks the events that the page sends (event-tracking-api 2, 7, 8).
- * The suite decides only which event names are checked: its cases are left out, because a test cannot choose what a
- * page sends. One run reports all wrong and missing events. The page must send to `sandboxUrl`, or to the address in
- * the environment of the test.
+ * Returns a Playwright test that checks the events that a page sends (event-tracking-api 2, 7, 8). The suite's cases
+ * are left out, because a test cannot choose what a page sends. The page sends to `sandboxUrl`, unless the test's
+ * environment has another address.
  */
 export function emitPlaywright(suite: EventSuite, sandboxUrl: string): string {
   const fallback = sandboxUrl.replace(/\/+$/, "");
@@ -62,7 +61,7 @@ test("the page sends its events as the event API records them", async ({ page })
 `;
 }
 
-/** Returns the names of the events in a suite. If it has none: all supported events. */
+/** If a suite has no events: all supported ones. */
 function eventNamesOf({ cases }: EventSuite): readonly string[] {
   const named = cases.flatMap((one) => [one.id.split("/")[0], ...eventsOf(one).map(({ eventName }) => eventName)]);
   const names = EVENT_NAMES.filter((name) => named.includes(name));
@@ -76,10 +75,7 @@ function catalogueLines(): string {
     .join("");
 }
 
-/**
- * The source of the functions that check events. A problem means that the service does not record the event, or that
- * the document does not say; it fails the test. A note does not.
- */
+/** A problem means that the service does not record the event, or may not; it fails the test. A note does not. */
 const CHECKS = `function bodyOf(text) {
   try {
     return JSON.parse(text);

@@ -2,21 +2,19 @@ import { ROUTES } from "../../spec/routes.ts";
 import { BASIS_WORDS } from "../catalogue.ts";
 import { ANSWERS, type EventSuite, type ExpectedAnswer, eventsOf, TEST_UID_PREFIX } from "./suite.ts";
 
-/** The environment variable for the address of the event API in generated files. */
 export const ADDRESS_VARIABLE = "EVENT_API_URL";
 
-/** The environment variable for the app key in generated files. By default they use the key of every sandbox. */
+/** By default, generated files use the key of every sandbox. */
 export const KEY = { variable: "EVENT_APP_KEY", fallback: "sandbox-app-key" } as const;
 
-/** How generated files start a sandbox: on a free port, without a line of output for each event. */
+/** On a free port, without a line of output for each event. */
 export const SANDBOX_ARGUMENTS = "targeting-mcp sandbox --port 0 --quiet";
 
-/** The error message of a generated file if its sandbox does not start. */
 export const NO_SANDBOX = `the sandbox did not start; to use a running one, set ${ADDRESS_VARIABLE} to its address`;
 
 export const EVENT_PATH = ROUTES.trackEvent.path;
 
-/** A case as generated files contain it: the events, and what each answer must contain. */
+/** The events of a case, and what each answer must contain. */
 export interface EmittedCase {
   readonly id: string;
   readonly title: string;
@@ -26,7 +24,6 @@ export interface EmittedCase {
   readonly events: readonly Readonly<Record<string, unknown>>[];
 }
 
-/** Returns the cases of a suite with only the fields that generated files need. */
 export function emittedCases({ cases }: EventSuite): readonly EmittedCase[] {
   return cases.map((one) => ({
     id: one.id,
@@ -57,13 +54,12 @@ export function asLines(values: readonly unknown[]): string {
   return values.map((value) => `  ${JSON.stringify(value)},\n`).join("");
 }
 
-/** Marks the end of a request body in the shell script. A body is one line of JSON, which never equals this. */
+/** Ends a request body in the shell script. A body is one line of JSON, which never equals this. */
 const END_OF_BODY = "END_OF_EVENT";
 
 /**
- * Returns a suite as a POSIX shell script. The script posts every event with curl, prints the answers that differ from
- * the expected ones, and exits with 1 if there are any. It starts a sandbox unless the environment has the address of a
- * service.
+ * Returns a shell script that posts every event and prints the answers that differ from the expected ones. It starts a
+ * sandbox unless the environment has an address.
  */
 export function emitCurl(suite: EventSuite): string {
   const header = emittedHeader(suite, "Run it with: sh <this file>");
@@ -97,10 +93,7 @@ printf '%s events sent, %s mismatches\\n' "$sent" "$wrong"
 `;
 }
 
-/**
- * Starts a sandbox through npx. With `exec`, the sandbox replaces the shell of npx, which would not forward the signal
- * to stop.
- */
+/** With `exec`, the sandbox replaces the shell of npx, which would not forward the signal to stop. */
 const START_SANDBOX = `start_sandbox() {
   log=$(mktemp)
   npx -y -p targeting-mcp -c 'exec ${SANDBOX_ARGUMENTS}' >"$log" &
@@ -126,13 +119,9 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** The module that generated files use to start processes. This program does not import it. */
 const PROCESSES = "node:child_process";
 
-/**
- * Returns a suite as a Vitest file that compares answers. Only a sandbox shows whether an event was ignored or
- * recorded. The file starts a sandbox unless the environment has the address of a service.
- */
+/** Returns a Vitest file that compares answers. It starts a sandbox unless the environment has an address. */
 export function emitVitest(suite: EventSuite): string {
   const header = emittedHeader(suite, "Run it with: npx vitest run <this file>");
   return `${header.map((line) => `// ${line}\n`).join("")}import { spawn, spawnSync } from ${JSON.stringify(PROCESSES)};
@@ -171,7 +160,7 @@ describe("the event endpoint", () => {
 `;
 }
 
-/** Starts a sandbox through npx. npx runs it in a child process, so both are stopped together. */
+/** npx runs the sandbox in a child process, so both are stopped together. */
 const START_SANDBOX_IN_VITEST = `function startSandbox() {
   const isWindows = process.platform === "win32";
   const sandbox = spawn("npx -y ${SANDBOX_ARGUMENTS}", {

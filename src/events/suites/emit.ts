@@ -1,17 +1,13 @@
 import { ANSWERS, BASES, CASE_KINDS, type EventSuite } from "./suite.ts";
 
-/** A file format for suites, with the name and type of its file. */
 interface Format {
   readonly fileName: string;
   readonly mimeType: string;
-  /**
-   * Returns the suite as text. A Playwright test expects events at `sandboxUrl`, unless its environment has another
-   * address.
-   */
+  /** A Playwright test expects events at `sandboxUrl`, unless its environment has another address. */
   readonly emit: (suite: EventSuite, sandboxUrl: string) => Promise<string>;
 }
 
-/** The file formats for suites. Each is imported on first use, which makes the start faster. */
+/** Each is imported on first use, which makes the start faster. */
 export const SUITE_FORMATS = {
   json: {
     fileName: "events.suite.json",
@@ -37,16 +33,15 @@ export const SUITE_FORMATS = {
 
 export type SuiteFormat = keyof typeof SUITE_FORMATS;
 
-/** How many tests a generated file contains, in total and by kind. */
+/** How many tests a generated file contains. */
 export interface EmittedContents {
   readonly cases: number;
   readonly byKind: Readonly<Record<string, number>>;
-  /** How many tests expect each verdict, and on which basis. */
   readonly byVerdict: Readonly<Record<string, number>>;
   readonly byBasis: Readonly<Record<string, number>>;
 }
 
-/** Counts the tests that a suite becomes in one format: one for each case, but a single one for Playwright. */
+/** A case is one test, but all cases together are one Playwright test. */
 export function contentsOf({ cases }: EventSuite, format: SuiteFormat): EmittedContents {
   const counted = (names: readonly string[], of: (one: EventSuite["cases"][number]) => string) => {
     const counts = names.map((name) => [name, cases.filter((one) => of(one) === name).length] as const);
@@ -58,10 +53,7 @@ export function contentsOf({ cases }: EventSuite, format: SuiteFormat): EmittedC
   return { cases: cases.length, byKind: counted(CASE_KINDS, ({ kind }) => kind), byVerdict, byBasis };
 }
 
-/**
- * Returns a suite as text in one format. Playwright tests expect events at `sandboxUrl`; the other tests start their
- * own sandbox.
- */
+/** Playwright tests expect events at `sandboxUrl`; the other tests start their own sandbox. */
 export function emitSuite(suite: EventSuite, format: SuiteFormat, sandboxUrl: string): Promise<string> {
   return SUITE_FORMATS[format].emit(suite, sandboxUrl);
 }

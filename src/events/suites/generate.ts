@@ -12,7 +12,6 @@ import { EVENT_NAMES, RULES, type Rule, type RuleName } from "../catalogue.ts";
 import { UnsupportedEventError } from "../event-types.ts";
 import { CASE_KINDS, type CaseKind, type EventCase, type EventSuite, TEST_UID_PREFIX } from "./suite.ts";
 
-/** Which tests to generate. */
 export interface SuiteChoice {
   readonly eventNames?: readonly string[] | undefined;
   readonly kinds?: readonly CaseKind[] | undefined;
@@ -39,10 +38,7 @@ const SEQUENCES: readonly {
   },
 ];
 
-/**
- * Generates event tests (event-tracking-api 2, 7, 8). The same choice always gives the same tests. Throws an
- * UnsupportedEventError.
- */
+/** The same choice always gives the same tests (event-tracking-api 2, 7, 8). Throws an UnsupportedEventError. */
 export function generateEventTests(choice: SuiteChoice = {}): EventSuite {
   const seed = choice.seed ?? 1;
   const uid = choice.uid ?? `${TEST_UID_PREFIX}${seed.toString(36)}`;
@@ -96,7 +92,7 @@ type Body = Readonly<Record<string, unknown>>;
 
 /** A case before its verdict is known. `rule` is the rule that the event breaks. */
 interface CaseDraft {
-  /** The last part of the case's ID, such as the name of a parameter. Words are separated by hyphens. */
+  /** The last part of the case's ID. Words are separated by hyphens. */
   readonly about: string;
   readonly title: string;
   readonly rule?: RuleName;
@@ -111,7 +107,7 @@ interface Subject {
   readonly full: Body;
 }
 
-/** A character with several bytes that is one UTF-16 unit, and one that is two. */
+/** A character that is one UTF-16 unit, and one that is two. */
 const WIDE = "가";
 const WIDER = "😀";
 
@@ -132,10 +128,7 @@ function draft(about: string, title: string, body: Body, rule?: RuleName): CaseD
   return { about, title, body, ...(rule && { rule }) };
 }
 
-/**
- * Creates the cases of each kind for one event (event-tracking-api 2.2, 2.3, 7, 8). Sequences are separate, because
- * they have several events.
- */
+/** Creates the cases for one event (event-tracking-api 2.2, 2.3, 7, 8). Sequences have several events. */
 const KIND_CASES: Readonly<Record<Exclude<CaseKind, "sequence">, (subject: Subject) => readonly CaseDraft[]>> = {
   minimal: ({ minimal }) => [draft("required", "only what is required", minimal)],
   full: ({ full }) => [draft("all", "every parameter", full)],
@@ -286,7 +279,7 @@ function camel(name: string): string {
   return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Returns a generator of numbers from 0 up to but not including 1. The same seed gives the same numbers. */
+/** Returns a generator of numbers below 1. The same seed gives the same numbers. */
 function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -300,10 +293,7 @@ function seededRandom(seed: number): () => number {
 const WORDS = ["머그컵", "mug", "티셔츠", "shirt", "신발", "shoes"];
 const CURRENCIES = ["KRW", "USD", "EUR", "JPY"];
 
-/**
- * Returns a sample value for a parameter. It is the same in all events of a suite, so that a cart and a purchase have
- * the same item.
- */
+/** A sample value is the same in all events of a suite, so that a cart and a purchase have the same item. */
 function sampleValue(name: string, { type }: Parameter, seed: number): unknown {
   if (type === "items") return [sampleParameters(ITEM_FIELDS, seed), sampleParameters(ITEM_FIELDS, seed + 1)];
   const random = seededRandom(seedOf(name, seed));

@@ -1,7 +1,7 @@
 import { BASIS_WORDS } from "../catalogue.ts";
 import type { CaseResult, SuiteReport } from "./run-suite.ts";
 
-/** Returns the report of a suite as JUnit XML. Cases that cannot be observed are skipped tests. */
+/** Cases that cannot be observed are skipped tests. */
 export function junitXml(report: SuiteReport, name: string): string {
   const { cases, mismatched, unobservable, results } = report;
   const time = seconds(results.reduce((sum, { milliseconds }) => sum + milliseconds, 0));
@@ -45,7 +45,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "\r": "&#13;",
 };
 
-/** Escapes a text for an XML attribute. Characters that XML does not allow become U+FFFD. */
+/** Characters that XML does not allow become U+FFFD. */
 function escaped(text: string): string {
   return text
     .replace(/[&<>"\t\n\r]/g, (letter) => ENTITIES[letter] ?? letter)

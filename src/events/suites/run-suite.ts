@@ -18,7 +18,7 @@ const caseResult = z.object({
   rule: z.string().exactOptional(),
   /** `unobservable`: no answer showed whether the verdict is the expected one. */
   status: z.enum(["matched", "mismatched", "unobservable"]),
-  /** The verdict on the case. `accepted`: the service answered `ok`, which it also answers to ignored events. */
+  /** `accepted`: the service answered `ok`, which it also answers to ignored events. */
   observed: z.union([verdict, z.literal("accepted")]).exactOptional(),
   reason: z.enum(["answerLost", "answerNotUnderstood", "notRun"]).exactOptional(),
   milliseconds: z.number(),
@@ -28,7 +28,6 @@ export type CaseResult = Readonly<z.output<typeof caseResult>>;
 
 type CaseStatus = CaseResult["status"];
 
-/** The schema of the report of a suite, as it is stored. */
 export const suiteReport = z.object({
   cases: z.number(),
   matched: z.number(),
@@ -37,18 +36,15 @@ export const suiteReport = z.object({
   results: z.array(caseResult),
 });
 
-/** The report of a suite. `cases` is the sum of `matched`, `mismatched` and `unobservable`. */
+/** `cases` is the sum of `matched`, `mismatched` and `unobservable`. */
 export type SuiteReport = Readonly<z.output<typeof suiteReport>>;
 
 export interface RunSuiteOptions {
   readonly api: EventApi;
   readonly clock: Clock;
-  /**
-   * Returns the sandbox's verdict on an event that was just sent. Absent for a live service, which does not show
-   * verdicts.
-   */
+  /** Returns the sandbox's verdict on an event that was just sent. A live service shows no verdicts. */
   readonly observe?: ((event: Readonly<Record<string, unknown>>) => Promise<Verdict | undefined>) | undefined;
-  /** After an abort no further event is sent. Cases that were not run are unobservable. */
+  /** After an abort, cases that were not run are unobservable. */
   readonly signal?: AbortSignal;
   readonly onProgress?: (done: number, cases: number) => void;
 }
@@ -60,9 +56,8 @@ const BUSY_ATTEMPTS = 20;
 const BUSY_PAUSE_MS = 50;
 
 /**
- * Runs several cases of a suite at a time, and sends the events of each case one after the other, once each. Also sends
- * events that should be ignored or rejected. If an answer is lost, its case is unobservable. Throws an ApiError if it
- * means that no case can be tested.
+ * Runs several cases at a time, and sends the events of a case one after the other. Also sends events that should be
+ * ignored or rejected. Throws an ApiError if it means that no case can be tested.
  */
 export async function runSuite({ cases }: EventSuite, options: RunSuiteOptions): Promise<SuiteReport> {
   const results: CaseResult[] = [];
@@ -113,7 +108,7 @@ async function runCase(one: EventCase, options: RunSuiteOptions): Promise<CaseRe
   };
 }
 
-/** Returns the observation that decides a case: a mismatch if there is one, otherwise an unobservable event. */
+/** A mismatch decides a case, otherwise an unobservable event. */
 function decisiveObservation(expected: Verdict, observations: readonly Observation[]): Observation {
   const withStatus = (status: CaseStatus) =>
     observations.find(({ observed }) => statusOf(expected, observed) === status);

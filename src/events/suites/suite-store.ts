@@ -7,12 +7,12 @@ import type { SUITE_FORMATS, SuiteFormat } from "./emit.ts";
 import { type SuiteReport, suiteReport } from "./run-suite.ts";
 import { type EventSuite, eventSuite } from "./suite.ts";
 
-/** A stored suite. `format` is the file format that its caller chose. */
+/** `format` is the file format that the caller chose. */
 export interface KeptSuite {
   readonly suiteId: string;
   readonly suite: EventSuite;
   readonly format: SuiteFormat;
-  /** The report of the latest run. Absent if the suite was never run. */
+  /** The report of the latest run. */
   readonly report?: SuiteReport;
 }
 
@@ -23,24 +23,22 @@ type PlannedTests = Readonly<z.output<typeof plannedTests>>;
 
 /** Stores suites. A caller sees only its own. Throws a RunStoreError if a file cannot be read or written. */
 export interface SuiteStore {
-  /** Stores a suite. Storing the same suite in the same format again gives the same ID. */
+  /** The same suite in the same format gets the same ID again. */
   keep(caller: string, suite: EventSuite, format: SuiteFormat): Promise<KeptSuite>;
-  /** Stores the report of a suite and replaces the previous one. */
+  /** Replaces the report of an earlier run. */
   keepReport(caller: string, kept: KeptSuite, report: SuiteReport): Promise<void>;
   /**
-   * Calls `run` once per approval token, in any process. A later call with the token returns the first report. Throws a
-   * RunStoreError if there is no report yet; after a crash there never will be one.
+   * Calls `run` once per approval token, in any process; later returns the first report. Throws a RunStoreError if
+   * there is no report yet; after a crash there never will be one.
    */
   runOnce(yes: string, run: () => Promise<SuiteReport>): Promise<SuiteReport>;
   /** Returns whether tests were already started with an approval token. */
   wasRun(yes: string): Promise<boolean>;
-  /** Stores tests that wait for approval. `yes` is the token of that approval. */
+  /** `yes` is the token of the approval that the tests wait for. */
   keepPlanned(caller: string, yes: string, planned: PlannedTests): Promise<void>;
-  /** Returns the tests that wait for this approval or were run with it. Undefined if they are not stored. */
   planned(caller: string, yes: string): Promise<PlannedTests | undefined>;
-  /** Returns a suite by its ID. Undefined if it is not stored. */
   find(caller: string, suiteId: string): Promise<KeptSuite | undefined>;
-  /** Returns the suites of a caller, newest first. */
+  /** Newest first. */
   list(caller: string): Promise<readonly KeptSuite[]>;
 }
 
@@ -51,10 +49,10 @@ const keptSuite: z.ZodType<KeptSuite> = z.object({
   report: suiteReport.exactOptional(),
 });
 
-/** Tests that wait for approval are stored under this name, separate from the suites of the caller. */
+/** Separate from the suites of the caller. */
 const plannedOf = (caller: string): string => `planned ${caller}`;
 
-/** Returns a store of suites. Several processes may share its `texts`. */
+/** Several processes may share its `texts`. */
 export function suiteStore(texts: SuiteTexts): SuiteStore {
   const find: SuiteStore["find"] = async (caller, suiteId) =>
     isSuiteId(suiteId) ? parseStored(await texts.get(caller, suiteId), keptSuite) : undefined;
@@ -92,7 +90,7 @@ export function suiteStore(texts: SuiteTexts): SuiteStore {
   };
 }
 
-/** Returns whether a text looks like an ID of this store. Other texts are never looked up. */
+/** Other texts are never looked up. */
 function isSuiteId(text: string): boolean {
   return /^[0-9a-f]{16}$/.test(text);
 }

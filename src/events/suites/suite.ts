@@ -2,7 +2,6 @@ import * as z from "zod";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
 import { RULES, type Verdict } from "../catalogue.ts";
 
-/** What a case tests. */
 export const CASE_KINDS = [
   "minimal",
   "full",
@@ -15,14 +14,13 @@ export const CASE_KINDS = [
   "sequence",
 ] as const;
 
-/** The default prefix of the `uid` in generated events. No real user has this prefix. */
+/** No real user has this prefix. */
 export const TEST_UID_PREFIX = "event-tests-";
 
 export const BASES = ["documented", "assumed", "notShown"] as const;
 
 export type CaseKind = (typeof CASE_KINDS)[number];
 
-/** The highest seed, a 32-bit number. */
 export const MAX_SEED = 0xffff_ffff;
 
 const verdicts = ["recorded", "ignored", "rejected", "uncertain"] as const satisfies readonly Verdict[];
@@ -43,7 +41,7 @@ const sequenceCase = z.strictObject({
   events: z.array(body).min(1).describe("Events of one user, sent one after another."),
 });
 
-/** The schema of a suite of event tests. It is also published as JSON Schema. */
+/** Also published as JSON Schema. */
 export const eventSuite = z.strictObject({
   seed: z.int().min(0).max(MAX_SEED).describe("The same seed and choice of cases give the same suite."),
   uid: z.string(),
@@ -54,7 +52,6 @@ export type EventSuite = z.infer<typeof eventSuite>;
 
 export type EventCase = EventSuite["cases"][number];
 
-/** Returns the published JSON Schema of a suite. */
 export function eventSuiteJsonSchema(): Record<string, unknown> {
   return { title: "A suite of event tests", ...z.toJSONSchema(eventSuite) };
 }
@@ -72,7 +69,7 @@ export interface ExpectedAnswer {
 
 /**
  * The answer that confirms each verdict (event-tracking-api 4, 7). The answers to ignored and recorded events are
- * equal, and the document does not show the status of `!invalid`.
+ * equal.
  */
 export const ANSWERS = {
   recorded: { statusCode: 200, message: EVENT_MESSAGES.ok },
