@@ -7,7 +7,7 @@ import { fullest, tokensOf } from "./budget.ts";
 import { fenced, plain, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
 
-/** Returns the text for an agent while a person decides on the page. Without `address`, the server has opened it. */
+/** Without `address`, the server has opened the page. */
 export function waitsOnPage(runId: string, address: string | undefined): string {
   const who =
     address === undefined
@@ -16,18 +16,17 @@ export function waitsOnPage(runId: string, address: string | undefined): string 
   return `${who}; nothing was changed yet. get_run {"runId":"${runId}","waitMs":25000} waits for the decision; cancel_run ends it`;
 }
 
-/** Returns the status text of a task while a person decides on the page. Without `address`, the server has opened it. */
+/** The status of a task while a person decides. Without `address`, the server has opened the page. */
 export function taskWaitsText(address: string | undefined): string {
   const where = address === undefined ? "in the page that was opened" : `on the page at ${address}`;
   return `Approval required; nothing was sent. A person decides ${where}.`;
 }
 
-/** Returns the text that a client shows to its user before it opens the page for a run that waits for approval. */
+/** What a client shows to its user before it opens the page for a waiting run. */
 export function opensPageText(effect = "a change waits there."): string {
   return `Your approval is needed on the page of this server: ${effect} Log in there to see all of it, and to decide.`;
 }
 
-/** Returns the text for an agent while a person decides in a view of the client. */
 export function waitsInView(runId: string): string {
   return (
     "the client shows this run to the person, who decides there; nothing was changed yet. " +
@@ -45,44 +44,42 @@ export const PAGE_NOT_OPENED_REMEDY =
   "Ask the person to run targeting-mcp page on this machine, with the settings of this server, and to decide there; " +
   "or use a client that can ask (elicitation).";
 
-/** Explains why the approval was requested in another way than on the page. */
 export const PAGE_NOT_OPENED_HINT = "a page was opened for the person, but nobody visited it";
 
-/** Returns the note that the person declined, with the effect that they saw. */
+/** `effect` is what the person saw. */
 export function declinedNote(effect: string | undefined): string {
   const shown = effect === undefined ? "" : ` They were shown: ${effect}`;
   return `the person declined; nothing was changed. Do not try again unless they ask for it.${shown}`;
 }
 
-/** Returns the note that a client declined, with the question that it was asked. */
+/** `question` is what the client was asked. */
 export function declinedInClientNote(question: string): string {
   return `the question was: ${question}`;
 }
 
-/** Returns the note that the same call was declined `ms` milliseconds ago, and that nobody was asked again. */
+/** The same call was declined `ms` milliseconds ago, and nobody was asked again. */
 export function declinedBeforeNote(ms: number): string {
   const minutes = Math.floor(ms / 60_000);
   const ago = minutes === 0 ? "less than a minute" : amount(minutes, "minute");
   return `the same call was declined ${ago} ago, so nobody was asked again. It can ask again in ${amount(10 - minutes, "minute")}`;
 }
 
-/** Returns the note that a run cannot be approved because its effect has changed. */
+/** A run cannot be approved because its effect has changed. */
 export function staleNote(changed: string): string {
   return `this has changed since it was planned and cannot be approved any more; make the call again (${changed})`;
 }
 
-/** Says to an agent why there is no decision. */
+/** Why there is no decision. */
 export const UNDECIDED_WORDS: Readonly<Record<"unanswered" | "closed", string>> = {
   unanswered: "the person has not answered the question yet",
   closed: "the question was closed without a decision",
 };
 
-/** Returns the note that nobody decided and nothing was changed. */
 export function undecidedNote(why: keyof typeof UNDECIDED_WORDS): string {
   return `${UNDECIDED_WORDS[why]}: nothing was changed`;
 }
 
-/** Returns what an agent can do if nobody decided. With `runId`, a later approval still starts that run. */
+/** With `runId`, a later approval still starts that run. */
 export function undecidedSteps(runId: string | undefined): readonly string[] {
   const again = "ask the person. If they want it, make the call again: they are then asked for approval";
   if (runId === undefined) return [again];
@@ -92,12 +89,12 @@ export function undecidedSteps(runId: string | undefined): readonly string[] {
   ];
 }
 
-/** What a person approves: a sentence with counts, and all objects by kind and name, deletions and removals first. */
+/** What a person approves: a sentence with counts, and all objects by kind, deletions and removals first. */
 export interface Effect {
   readonly sentence: string;
   /** The sentence for the page, which shows counts elsewhere. Absent: the page shows all of `sentence`. */
   readonly note?: string;
-  /** How many options the targeting has. Absent if that is unknown, or if there are several targetings. */
+  /** The targeting's number of options. Absent if it is unknown, or if there are several targetings. */
   readonly optionsThere?: number | undefined;
   readonly parts: readonly EffectPart[];
 }
@@ -119,14 +116,14 @@ interface ChangedObjects {
   at(object: number): Pick<ReportedObject, "_id" | "name" | "change"> | undefined;
 }
 
-/** The targeting of an effect, as far as it is known: its number of options, ID and name. */
+/** What is known about the targeting of an effect. */
 export interface EffectTargeting {
   readonly optionsThere?: number;
   readonly within?: string;
   readonly withinName?: string;
 }
 
-/** Returns the effect of a call. If the number of options in the targeting is known, it says which share is lost. */
+/** If the number of options in the targeting is known, the effect says which share is lost. */
 export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, targeting: EffectTargeting): Effect {
   const gaining: EffectObject[] = [];
   for (let at = 0; at < objects.length; at += 1) {
@@ -146,7 +143,7 @@ export function effectPart(title: string, objects: readonly EffectObject[]): rea
   return objects.length === 0 ? [] : [{ title, count: objects.length, objects }];
 }
 
-/** Returns the sentence of an effect: counts of deletions and removals, then `others`, and the targeting's share. */
+/** Returns counts of deletions and removals, then `others`, and the targeting's share. */
 export function effectWords(
   losses: readonly Loss[],
   others: readonly string[] = [],
@@ -203,12 +200,12 @@ function within(targetings: readonly Loss[]): string {
   return many(options, "option") + (areCounted ? ` and ${many(contextIds, "Context ID")}` : "");
 }
 
-/** Returns whether the service carries out a deletion. The last sub-option of a group without Context IDs stays. */
+/** The last sub-option of a group without Context IDs is not deleted. */
 function isCarriedOut({ lastOf }: Loss): boolean {
   return lastOf === undefined;
 }
 
-/** Returns a sentence about the sub-options that become top-level options because only their group is deleted. */
+/** Names the sub-options that become top-level options because only their group is deleted. */
 function freedWords(groups: readonly Loss[], options: readonly Loss[]): string {
   const deleted = idsOf(options);
   const freed = groups.reduce((sum, group) => sum + freedBy(group, deleted), 0);
@@ -221,7 +218,7 @@ function idsOf(losses: readonly Loss[]): ReadonlySet<string> {
   return new Set(losses.map(({ _id }) => _id));
 }
 
-/** Returns how many sub-options of a deleted group are not deleted themselves. */
+/** Counts the sub-options of a deleted group that are not deleted themselves. */
 function freedBy({ count, subOptions }: Loss, deleted: ReadonlySet<string>): number {
   return subOptions?.filter((id) => !deleted.has(id)).length ?? count;
 }
@@ -239,7 +236,6 @@ export function unrestorable(deleted: readonly { readonly name: string }[]): num
   return deleted.filter(({ name }) => nameProblem(name) !== undefined).length;
 }
 
-/** Returns a sentence about what undo restores of deleted objects. */
 function deletedEnd(deleted: readonly Loss[]): string {
   const lost = unrestorable(deleted);
   const names = lost === 1 ? "its name" : "their names";
@@ -253,8 +249,8 @@ function deletedEnd(deleted: readonly Loss[]): string {
 const REMOVED_END = " Undo can bring them back.";
 
 /**
- * Returns a sentence with the share of a targeting's options that are deleted or lose Context IDs. `hasOthers`: the
- * effect also has other changes.
+ * Returns the share of a targeting's options that are deleted or lose Context IDs. `hasOthers`: the effect has other
+ * changes too.
  */
 function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthers: boolean): string {
   const lost = losses.filter((loss) => loss.kind !== "targeting" && isCarriedOut(loss)).length;
@@ -268,14 +264,14 @@ function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthe
 }
 
 /**
- * Returns a targeting's name for one of our own sentences. If the name is not valid, and thus could be misread, returns
+ * Returns a targeting's name for one of our own sentences. A name that is not valid could be misread; then returns
  * `id`.
  */
 export function targetingWords({ withinName }: Pick<EffectTargeting, "withinName">, id: string): string {
   return withinName !== undefined && nameProblem(withinName) === undefined ? quoteUntrusted(withinName) : id;
 }
 
-/** Returns the objects that a plan deletes or changes, by kind. Options that lose all their Context IDs come first. */
+/** Lists what a plan deletes or changes, by kind. Options that lose all their Context IDs come first. */
 export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
   const first = losses
     .filter(isCarriedOut)
@@ -344,24 +340,19 @@ export function shortName(name: string): string {
 }
 
 const MAX_NAMED = 20;
-/** How many names of each kind an agent gets. The number is low to save tokens. */
+/** A low number saves tokens. */
 const MAX_FOR_AGENT = 10;
 /** How many tokens the names in an answer may take, with IDs and details or without them. */
 const DETAILED_TOKENS = 350;
 const NAMES_TOKENS = 450;
 const NAMED_TO_AGENT = [MAX_FOR_AGENT, 6, 4, 2] as const;
 
-/**
- * Returns an effect as a question to a person: the sentence, and the number and the first and last names of each kind.
- */
+/** Returns an effect as a question to a person, with the first and last names of each kind. */
 export function questionText({ sentence, parts }: Effect): string {
   return [sentence, ...parts.flatMap((part) => partLines(part, MAX_NAMED, parts.length > 1))].join("\n");
 }
 
-/**
- * Returns an effect for an agent, with names marked as foreign text. If there are many names, leaves out IDs and
- * details.
- */
+/** Returns an effect for an agent, with names marked as foreign text. */
 export function effectText(effect: Effect): string {
   const { sentence, parts } = effect;
   if (parts.length === 0) return sentence;
@@ -421,17 +412,15 @@ export function differingObjects(before: readonly EffectPart[], now: readonly Ef
   return more > 0 ? [...sentences.slice(0, MAX_DIFFERING), `${thousands(more)} more have changed`] : sentences;
 }
 
-/** Returns the note for an agent that a person was asked a second time, and why. */
 export function askedTwiceHint(changed: string): string {
   return `the person was asked twice, since something changed: ${changed}`;
 }
 
-/** Returns the text of a second question, with what has changed since the first one. */
 export function changedQuestion(changed: string, message: string): string {
   return `Something has changed since you were asked: ${changed}\n${message}`;
 }
 
-/** The decision about a run, where it was made, and by whom if that is known. */
+/** The decision about a run, in which channel it was made, and by whom if that is known. */
 export interface Approval {
   readonly decision: "approved" | "declined" | "not_needed";
   readonly channel?: "client" | "view" | "page" | "token" | "terminal";
@@ -446,7 +435,6 @@ const CHANNELS = {
   agreed_in_terminal: "terminal",
 } as const satisfies Partial<Record<Asked, Approval["channel"]>>;
 
-/** Returns the approval that the facts of a run contain. Undefined if there is none. */
 export function approvalOf(facts: {
   readonly asked?: Asked;
   readonly decided?: Pick<Decided, "who">;
@@ -458,17 +446,17 @@ export function approvalOf(facts: {
   return decided ? approvedIn(channel, decided.who) : { decision: "approved", channel };
 }
 
-/** Returns an approval by a person. With the channel "token", the agent reports that person's approval. */
+/** With the channel "token", the agent reports that person's approval. */
 export function approvedIn(channel: NonNullable<Approval["channel"]>, who: string): Approval {
   return { decision: "approved", channel, by: approverName(who) };
 }
 
-/** Returns a declined approval. For "client" no person is named, because some clients decline without asking one. */
+/** For "client" no person is named, because some clients decline without asking one. */
 export function declinedIn(channel: "client" | "view" | "page", who?: string): Approval {
   return { decision: "declined", channel, ...(who !== undefined && { by: approverName(who) }) };
 }
 
-/** Returns the name of a person from the name of a caller: the name in the access file, or the subject of a login. */
+/** Returns the name in the access file, or the subject of a login. */
 function approverName(who: string): string {
   const [, subject] = /^(?:\w+:)?https?:\/\/\S+ (.+)$/s.exec(who) ?? [];
   return subject ?? who.replace(/^token:/, "");
@@ -481,16 +469,13 @@ const PLACES = {
   terminal: "in the terminal",
 } as const;
 
-/** Returns a line that says who approved or declined. Empty if no approval was needed. */
+/** Empty if no approval was needed. */
 export function approvalLines(approval: Approval | undefined): readonly string[] {
   const words = approval && approvalWords(approval);
   return words === undefined ? [] : [`${words}.`];
 }
 
-/**
- * Returns who approved or declined, without a full stop. Undefined if no approval was needed. `reader` is the name of
- * the person who reads this, if it is known; that person is called "you".
- */
+/** Returns who approved or declined, without a full stop. A person named `reader` is called "you". */
 export function approvalWords({ decision, channel, by }: Approval, reader?: string): string | undefined {
   if (decision === "not_needed" || channel === undefined) return undefined;
   if (channel === "token") return "Approved by confirmation token: the agent reports the person's approval";

@@ -12,14 +12,14 @@ import { type Row, takeFittingRows, tokensOf, withinTokens } from "./budget.ts";
 import { escapeInvisible, fenced, plain, quoteUntrusted } from "./fence.ts";
 
 const FINDINGS_SHOWN = 5;
-/** How many tokens the body of an event may take. One event must fit into an answer, both as data and as text. */
+/** One event must fit into an answer, both as data and as text. */
 const BODY_TOKENS = 600;
 const TEXT_TOKENS = 60;
 
-/** A received event as answers show it. Long bodies are left out. */
+/** A received event as answers show it. */
 export type ArrivedRow = ReturnType<typeof arrivedRow>;
 
-/** Returns a received event as data. A long body is replaced by its length in bytes. */
+/** A long body is replaced by its length in bytes. */
 export function arrivedRow(event: SandboxEvent) {
   const { at, verdict, uid, eventName, bytes, body, text } = event;
   const findings = arrivedFindings(event).slice(0, FINDINGS_SHOWN);
@@ -38,7 +38,6 @@ export function arrivedRow(event: SandboxEvent) {
   };
 }
 
-/** Returns a received event as a line of text. */
 export function arrivedLine({ at, verdict, basis: how, uid, eventName, findings = [], ...sent }: ArrivedRow): string {
   const found = findings.map(
     ({ path, code, basis, fix }) =>
@@ -60,7 +59,7 @@ function cut(text: string): string {
 
 const COLUMNS = 80;
 
-/** Returns the coverage report as text. Each part begins on its own line, and lines have at most 80 columns. */
+/** Lines have at most 80 columns. */
 export function coverageText(coverage: Coverage): string {
   const { summary, neverSeen, alwaysRight, sometimesWrong, alwaysWrong, parametersNeverSeen, unsupported } = coverage;
   const missing = Object.entries(parametersNeverSeen).map(([event, names]) => `${event} ${names.join(" ")}`);
@@ -151,7 +150,7 @@ export function eventCoverageText(events: readonly EventCoverage[], coverage: Co
   ];
 }
 
-/** The result of an expectation. If users are checked separately, it has the `uid` and the position in `expect`. */
+/** If users are checked separately, has the `uid` and the position in `expect`. */
 export interface ExpectationRow extends ExpectationResult {
   readonly uid?: string;
   readonly index?: number;
@@ -176,10 +175,7 @@ interface Said {
   readonly text: readonly string[];
 }
 
-/**
- * Reports the result of each expectation. If not all fit, those that are not met come first. `expect` names their
- * events.
- */
+/** If not all results fit, those that are not met come first. `expect` names their events. */
 export function reportExpectations(
   results: readonly ExpectationRow[],
   expect: readonly { readonly eventName: string }[],
@@ -214,7 +210,7 @@ function expectationLine(
   return `${about}: ${met ? `met, found ${found}` : `NOT met, ${escapeInvisible(reason ?? `found ${found}`)}`}`;
 }
 
-/** Reports the check of order or time, for each user if users are checked separately. Empty if it was not requested. */
+/** Reports the check of order or time, for each user if users are checked separately. */
 export function reportCheck(name: "order" | "within", results: readonly CheckRow[] | undefined): Said {
   if (results === undefined) return { facts: {}, text: [] };
   const what = name === "order" ? "order" : "time";
@@ -294,7 +290,7 @@ interface CheckedRow extends Pick<Row, "line"> {
   readonly met: boolean;
 }
 
-/** Returns the rows that fit into a number of tokens. If not all fit, those that are not met come first. */
+/** If not all rows fit, those that are not met come first. */
 function fitting<Checked extends CheckedRow>(rows: readonly Checked[], tokens: number) {
   const take = (some: readonly Checked[]) => takeFittingRows(some, { left: tokens, least: 1 });
   const all = take(rows);
@@ -318,7 +314,7 @@ const INDENT = " ".repeat(9);
 
 type Findings = Parameters<typeof arrivedFindings>[0]["findings"];
 
-/** Returns an event that was not recorded as lines of text, each with one reason. The first line also has the event. */
+/** Returns an event that was not recorded as lines, each with one reason. The first line also has the event. */
 export function arrivalText(
   event: {
     readonly at: string;
@@ -340,15 +336,13 @@ function reasons(findings: Findings, body: unknown): readonly string[] {
   const found = arrivedFindings({ body, findings, ...(body === undefined && { text: "" }) });
   const sentences = found
     .filter(({ isDecisive }) => isDecisive)
-    // The sentence about an entry of a list does not say which entry it is, so the path comes first.
+    // The sentence about an entry of a list does not name the entry, so the path comes first.
     .map(({ path, message, fix }) => plain(`${path.includes("[") ? `${path}: ` : ""}${message}; ${fix}`));
   if (sentences.length <= MAX_REASONS) return sentences;
   return [...sentences.slice(0, MAX_REASONS), `and ${sentences.length - MAX_REASONS} more`];
 }
 
-/**
- * Returns a failed request that is not in the event log as a line: `12:00:00 404 POST /events: did you mean /event?`
- */
+/** For a request that is not in the event log: `12:00:00 404 POST /events: did you mean /event?` */
 export function failedRequestLine(request: {
   readonly at: string;
   readonly method: string;

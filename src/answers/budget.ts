@@ -13,7 +13,7 @@ export interface RenderedReport {
   readonly isError: boolean;
 }
 
-/** Returns an answer. Leaves out undefined fields and missing lines. */
+/** Leaves out undefined fields and missing lines. */
 export function renderAnswer(
   fields: Readonly<Record<string, unknown>>,
   lines: readonly (string | false | undefined)[],
@@ -27,19 +27,19 @@ export function renderAnswer(
 export const ANSWER_TOKENS = 2500;
 const PAGE_TOKENS = 3500;
 
-/** The estimate for a page of random IDs may be too low by this many tokens. In 9,000 pages it was at most 29. */
+/** The estimate for a page of random IDs may be too low by this much. In 9,000 pages it was at most 29. */
 const RANDOM_ID_TOKENS = 50;
 
 /** How many tokens everything around the rows of a page takes, if it is not measured. */
 const AROUND_TOKENS = 350;
 
-/** How many tokens are left in an answer, and how many rows it shows even if they do not fit. */
+/** The tokens left in an answer, and how many rows it shows even if they do not fit. */
 export interface Budget {
   left: number;
   readonly least?: number;
 }
 
-/** Returns the budget for the rows of a page. `around` are the tokens of everything but the rows and `beside`. */
+/** `around` are the tokens of everything but the rows and `beside`. */
 export function pageBudget({
   beside,
   around = AROUND_TOKENS,
@@ -51,7 +51,7 @@ export function pageBudget({
   return { left: PAGE_TOKENS - RANDOM_ID_TOKENS - around - other, least: 1 };
 }
 
-/** Returns the first items that fit into the budget as data and as lines, and subtracts their tokens from it. */
+/** Returns the first items that fit as data and as lines, and subtracts their tokens from the budget. */
 export function takeRows<Item>(
   items: readonly Item[],
   lineOf: (item: Item) => string,
@@ -71,7 +71,7 @@ export function takeRows<Item>(
   return taken;
 }
 
-/** Returns the first rows that fit into the budget, and subtracts their tokens from it. */
+/** Returns the first rows that fit, and subtracts their tokens from the budget. */
 export function takeFittingRows<Made extends Pick<Row, "line"> & { readonly data: unknown }>(
   rows: readonly Made[],
   budget: Budget,
@@ -90,10 +90,7 @@ export function sizeOf({ structured, text }: Pick<RenderedReport, "structured" |
   return tokensOf(JSON.stringify(structured)) + tokensOf(text);
 }
 
-/**
- * Returns the first form that fits into a number of tokens. `steps` begin with the fullest form. If none fits, returns
- * the last one.
- */
+/** Returns the first form that fits; `steps` begin with the fullest form. If none fits, returns the last one. */
 export function fullest<Step, Form>(
   steps: readonly Step[],
   make: (step: Step) => Form,
@@ -107,10 +104,7 @@ export function fullest<Step, Form>(
   throw new RangeError("there is no form");
 }
 
-/**
- * Estimates the tokens of a text. The estimate is high rather than low: models differ, so each kind of character has
- * the highest cost of all.
- */
+/** Estimates high rather than low: models differ, so each kind of character has the highest cost of all. */
 export function tokensOf(text: string): number {
   return Math.ceil(estimateOf(text));
 }
@@ -119,7 +113,7 @@ function estimateOf(text: string, seen?: ReadonlySet<string>): number {
   return measure(text, Number.POSITIVE_INFINITY, seen).tokens;
 }
 
-/** Returns a text if it fits into a number of tokens. Otherwise returns its beginning with an ellipsis. */
+/** Cuts a text to a number of tokens, with an ellipsis. */
 export function withinTokens(text: string, most: number): string {
   const { end } = measure(text, most);
   return end === text.length ? text : `${text.slice(0, end)}…`;
@@ -131,7 +125,7 @@ const KNOWN: ReadonlyMap<string, number> = new Map([
   ...["contextCount", "childCount", "parentName", "eventName"].map((word) => [word, 2] as const),
 ]);
 
-/** Splits a text into parts that no token crosses: letters, up to three digits, signs, or another character. */
+/** Parts that no token crosses: letters, up to three digits, signs, or another character. */
 const PIECES =
   /(?<![A-Za-z])(?:contextCount|childCount|parentName|eventName)(?![A-Za-z])|\d{1,3}|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[!-/:-@[-`{-~]+|./gsu;
 
@@ -151,9 +145,8 @@ const FURTHER_SIGN = 0.7;
 const OUTSIDE_BMP = 0xffff;
 
 /**
- * Counts the tokens of a text up to `most`, and returns where counting stopped. The rules were measured with o200k.
- * Words and digits take few tokens (three digits take one). Identifiers, which mix letters, digits and signs, take
- * many. A rare letter of a non-Latin script takes one token per UTF-8 byte.
+ * Counts tokens up to `most`, and returns where counting stopped. Measured with o200k: words and up to three digits
+ * take few tokens, identifiers many, a rare letter one per UTF-8 byte.
  */
 function measure(
   text: string,
@@ -175,7 +168,7 @@ function measure(
   return { tokens, end: text.length };
 }
 
-/** Counts the tokens of a part of a text. `before` and `after` are the characters around its first character. */
+/** `before` and `after` are the characters around the first character of the part. */
 function tokensOfPiece(piece: string, before: string, after = "", seen?: ReadonlySet<string>): number {
   const known = KNOWN.get(piece);
   if (known !== undefined) return known;
@@ -193,12 +186,12 @@ function tokensOfPiece(piece: string, before: string, after = "", seen?: Readonl
 
 const ASCII_END = 0x7f;
 
-/** Returns the key under which repeated letters are recognised. IDs of one request share their first letters only. */
+/** The key under which repeated letters are recognised. IDs of one request share their first letters only. */
 const beginningOf = (letters: string): string => letters.slice(0, 3);
 
 /**
- * Counts the tokens of letters that form no word. For letters that repeat in many rows, returns the highest possible
- * number, because an error would add up.
+ * For letters that form no word. If they repeat in many rows, returns the highest possible number, because an error
+ * would add up.
  */
 function tokensOfLetters(letters: string, isRepeated = false): number {
   if (isRepeated) return mostTokensOfLetters(letters);
@@ -208,10 +201,7 @@ function tokensOfLetters(letters: string, isRepeated = false): number {
   return pairs * 2 === length ? pairs + (length - 2) * EXTRA_TOKENS_PER_LETTER : pairs;
 }
 
-/**
- * Returns the highest number of tokens for letters that a tokenizer joins in pairs. Which letters it pairs is unknown,
- * but it leaves no two adjacent letters single if they can be a pair.
- */
+/** A tokenizer joins letters in unknown pairs, but leaves no two adjacent letters single if they can be a pair. */
 function mostTokensOfLetters(letters: string): number {
   let before = { single: -1, pair: 0 };
   let now = { single: 1, pair: -1 };
@@ -229,10 +219,10 @@ function mostTokensOfLetters(letters: string): number {
 
 const isPair = (letters: string, at: number): boolean => !SPLIT_PAIRS.has(letters.slice(at, at + 2));
 
-/** The measured average of additional tokens per letter, because letters are not always paired in the cheapest way. */
+/** The measured average, because letters are not always paired in the cheapest way. */
 const EXTRA_TOKENS_PER_LETTER = 0.1;
 
-/** Returns whether letters can be pronounced and begin where a word can begin. Other letters take many tokens. */
+/** Returns whether letters can be pronounced and begin where a word can begin. Others take many tokens. */
 function isWord(letters: string, before: string): boolean {
   if (letters.length > LONGEST_WORD || !/[a-z]$/.test(letters)) return false;
   if (/[0-9]/.test(before) || (/[A-Za-z]/.test(before) && letters.length < SHORTEST_INSIDE)) return false;
@@ -243,15 +233,12 @@ function isWord(letters: string, before: string): boolean {
 /** The minimum length of a word inside another one, such as `Cart` in `addToCart`. */
 const SHORTEST_INSIDE = 4;
 
-/**
- * Returns a cursor: the position where a list continues, and a digest of the query, which prevents its use with another
- * query.
- */
+/** A cursor has the position where a list continues, and a digest that prevents its use with another query. */
 export function writeCursor(query: unknown, position: unknown): string {
   return `${digestOf(query)}${Buffer.from(JSON.stringify(position)).toString("base64url")}`;
 }
 
-/** Returns the position in a cursor. Undefined if the cursor is invalid or belongs to another query. */
+/** Undefined if the cursor is invalid or belongs to another query. */
 export function readCursor<Schema extends z.ZodType>(
   cursor: string,
   query: unknown,

@@ -8,7 +8,7 @@ import { placesWords, placeWords, plain, rangesOf } from "./fence.ts";
 import { type Detail, type Message, onPage, type Sentence, type Text, texts } from "./message-words.ts";
 import { rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
 
-/** Returns what the validator found wrong, after the reason why the event was not sent. The page names no section. */
+/** The page names no section. */
 function findingWords(why: string, short: string, { finding, section }: Detail): Text {
   if (typeof finding !== "string") return why;
   const whole = `${why}: ${plain(finding)} (event-tracking-api ${String(section)})`;
@@ -24,7 +24,7 @@ function fixWords({ fix }: Detail, otherwise: string): string {
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
 }
 
-/** Returns the message about a failed request, in the same words as for all other requests. */
+/** The same words as for all other requests. */
 function requestWords({ kind, ...detail }: Detail, statusCode: number | undefined): Message {
   const known = storedRequestDetails(detail, statusCode);
   if (kind === "rateLimited")
@@ -99,7 +99,6 @@ export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
   },
 };
 
-/** A verdict as answers show it, with all events that share it. */
 export interface VerdictRow {
   readonly index: number;
   readonly count: number;
@@ -112,7 +111,7 @@ export interface VerdictRow {
   readonly ofFirst?: true;
 }
 
-/** Returns a verdict as a row. `group.objects` are indexes in `events`. */
+/** `group.objects` are indexes in `events`. */
 export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[]): VerdictRow {
   const { predicted, basis, observed, count, objects, isOfFirst } = group;
   // The failures already say why an event is not sent.
@@ -138,7 +137,6 @@ export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[
   };
 }
 
-/** Returns a verdict as a line of text. */
 export function verdictLine(row: VerdictRow): string {
   const { count, indexes, lines, predicted, basis, observed, findings, ofFirst } = row;
   const places = rangesOf(lines ?? indexes.map((index) => index + 1));
@@ -196,7 +194,7 @@ export function basisNotes(verdicts: readonly VerdictRow[]): readonly string[] {
   return basisNote(sent.flatMap(({ basis, findings }) => [basis, ...findings.map((found) => found.basis)]));
 }
 
-/** Returns what a call of `track_event` did because the result of an identical earlier call is unknown. */
+/** What a call of `track_event` did because the result of an identical earlier call is unknown. */
 export function repeatedEventWords(repeat: "attached" | "resumed" | "resent"): string {
   switch (repeat) {
     case "attached":

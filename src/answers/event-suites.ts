@@ -4,7 +4,6 @@ export function suiteUri(suiteId: string): string {
   return `targeting://suites/${suiteId}`;
 }
 
-/** Returns the URI of the report of a suite's latest run. */
 export function suiteReportUri(suiteId: string): string {
   return `${suiteUri(suiteId)}/junit`;
 }
@@ -24,7 +23,6 @@ export function basisNote(used: Iterable<RuleBasis>): readonly string[] {
   return found.has("assumed") || found.has("notShown") ? [meanings.join("; ")] : [];
 }
 
-/** Returns the values with the words for bases as keys. */
 export function inBasisWords<Value>(
   byBasis: Readonly<Partial<Record<string, Value>>>,
 ): Readonly<Record<string, Value>> {

@@ -24,10 +24,7 @@ import { SERVICE_SENTENCES } from "./service-messages.ts";
 
 const SENTENCES: Readonly<Record<string, Sentence>> = { ...EVENT_SENTENCES, ...SERVICE_SENTENCES, ...OWN_SENTENCES };
 
-/**
- * Returns the message and the next step for a reason, with the values of `detail`. Foreign text in it is quoted and
- * escaped.
- */
+/** Returns the message and the next step for a reason. Foreign text in `detail` is quoted and escaped. */
 export function messageFor(reason: Reason, reader: Reader = "agent"): Message {
   const sentence = Object.hasOwn(SENTENCES, reason.code) ? SENTENCES[reason.code] : undefined;
   if (sentence !== undefined) {
@@ -46,12 +43,12 @@ export function messageFor(reason: Reason, reader: Reader = "agent"): Message {
   };
 }
 
-/** Returns a code for a line of text. An unknown code is foreign text, so it is quoted. */
+/** An unknown code is foreign text, so it is quoted. */
 function codeWords(code: string): string {
   return Object.hasOwn(SENTENCES, code) ? code : quoteShort(code);
 }
 
-/** Returns a reason as one line, for files of failed rows. */
+/** For files of failed rows. */
 export function reasonWords(reason: Reason): string {
   const { message, remedy } = messageFor(reason);
   return `${codeWords(reason.code)}: ${message}. ${remedy}`;
@@ -76,10 +73,10 @@ export const OUTCOME_WORDS: Readonly<Record<Outcome | "pending", string>> = {
   pending: "pending",
 };
 
-/** At most this many characters of a name or ID are shown. Valid ones are shorter. */
+/** Valid names and IDs are shorter. */
 const LONGEST_TEXT = 120;
 
-/** Objects that did not succeed for the same reason, with the message and the next step. */
+/** Objects that did not succeed for the same reason. */
 export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
   readonly errorCode: string;
   readonly statusCode?: number | undefined;
@@ -88,13 +85,13 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
   readonly shared?: string | undefined;
   readonly remedy: string;
   readonly uids?: readonly string[];
-  /** Whether the message is only about the first object. `details` then has the message of each object. */
+  /** Whether the message is only about the first object. `details` then has the others. */
   readonly isOfFirst: boolean;
   /** Whether the file of the call is the reason. Resuming the run would read the same file again. */
   readonly isOfFile?: boolean;
 }
 
-/** Groups the objects of a run that did not succeed. Objects with the same code and next step form a group. */
+/** Objects with the same code and next step form a group. */
 export function groupFailures(state: ReportedState, reader: Reader = "agent"): readonly SummarizedFailure[] {
   return failureGroups(state, (reason) => messageFor(reason).remedy).map(({ reason, ...group }) => {
     const { code, statusCode, detail } = reason;
@@ -116,7 +113,7 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
   });
 }
 
-/** Adds to a message which object it is about. The beginning that all messages share stays in front. */
+/** Adds the object to a message. The beginning that all messages share stays in front. */
 function inPlace(message: string, shared: string | undefined, place: FailureDetail): string {
   const about = shared === undefined ? "" : `${shared}: `;
   return `${about}${placeWords(place)}: ${message.slice(about.length)}`;
@@ -134,7 +131,7 @@ export interface FailureForm {
   readonly tokens?: number;
 }
 
-/** A group of failures as data and as lines of text. Lines with foreign text are separate from our own if possible. */
+/** Lines with foreign text are separate from our own if possible. */
 export interface FailureRow {
   readonly data: Readonly<Record<string, unknown>>;
   readonly lines: readonly string[];
@@ -148,8 +145,7 @@ interface Beside {
 }
 
 /**
- * Returns the heading of several groups of failures that have the same code: the code, the number of failures, and the
- * shared beginning of their messages.
+ * The heading of several groups with the same code: the number of failures, and the shared beginning of their messages.
  */
 export function sharedLine(failures: readonly SummarizedFailure[]): string {
   const [first] = failures;
@@ -158,7 +154,6 @@ export function sharedLine(failures: readonly SummarizedFailure[]): string {
   return `${codeWords(first.errorCode)}, ${thousands(count)} ${first.byLine ? "lines" : "items"}: ${first.shared}:`;
 }
 
-/** Returns a group of failures as a row. */
 export function failureRow(
   failure: SummarizedFailure,
   { details: mostDetails, places, isBare = false, tokens }: FailureForm,
@@ -231,7 +226,6 @@ function uidWords(uids: readonly string[] | undefined, count: number): string {
   return `uid ${uids.map((uid) => quoteUntrusted(cut(uid))).join(", ")}${count > uids.length ? ", …" : ""}`;
 }
 
-/** Returns a group of failures with at most `most` of its positions. */
 export function withFewPlaces(failure: SummarizedFailure, most = Number.POSITIVE_INFINITY): SummarizedFailure {
   const { indexes, places } = failure;
   if (places.length <= most) return failure;
@@ -242,9 +236,7 @@ function inTokens(sentence: string, most: number | undefined): string {
   return most === undefined ? sentence : withinTokens(sentence, most);
 }
 
-/**
- * Returns the details of one object's reason. If the message is only about the first object, returns only the finding.
- */
+/** If the message is only about the first object, returns only the finding. */
 function detailOf(detail: Detail, { isOfFirst }: SummarizedFailure): Detail {
   const { finding } = detail;
   return isOfFirst && finding !== undefined ? { finding } : factsOf(detail);
@@ -263,7 +255,7 @@ function detailData({ reason, ...place }: FailureDetail, failure: SummarizedFail
   return { ...shortFields(detailOf(reason.detail ?? {}, failure)), ...place };
 }
 
-/** For these codes, the words about each further object. They contain all details of its reason. */
+/** For these codes, the words about each further object have all details of its reason. */
 const SAID_OF_EACH: Readonly<Record<string, (reason: FailureDetail["reason"]) => string>> = {
   INVALID_NAME: (reason) => messageFor(reason).message,
   NOT_EMPTY: ({ detail = {} }) => heldWords(detail),
@@ -300,9 +292,7 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
     .join("; ");
 }
 
-/**
- * Returns a field name for a line of text. A name that looks unlike documented ones is foreign text, so it is quoted.
- */
+/** A field name that looks unlike documented ones is foreign text, so it is quoted. */
 function word(field: string): string {
   return /^[a-zA-Z]{1,30}$/.test(field) ? field : quoteShort(field);
 }
@@ -314,7 +304,7 @@ function detailWords(value: unknown): string {
 }
 
 const LIST_SHOWN = 3;
-/** How many entries are shown of a list of short words, such as the characters that a name must not contain. */
+/** How many entries are shown of a list of short words, such as characters. */
 const SHORT_LIST_SHOWN = 40;
 const SHORT_WORD = 12;
 const FIELDS_SHOWN = 20;
@@ -334,7 +324,6 @@ function shortFields(fields: object, depth = 0): Detail {
   return Object.fromEntries(some.map(([field, value]) => [cut(field), shortened(value, depth)]));
 }
 
-/** Cuts a name or ID that is longer than any valid one. */
 export function cut(text: string): string;
 export function cut(text: string | undefined): string | undefined;
 export function cut(text: string | undefined): string | undefined {

@@ -8,22 +8,15 @@ const LONGEST_SHOWN = 300;
 const LONGEST_BRIEF = 60;
 /** The maximum length of a valid name (management-api 8.3). */
 const LONGEST_NAME = 36;
-/**
- * How many random hexadecimal digits the mark has. They come from a UUID, because Node caches random bytes for UUIDs,
- * which is fast.
- */
+/** How many hexadecimal digits the mark has. They come from a UUID, because Node caches random bytes for UUIDs. */
 const TAG_DIGITS = 4;
 
-/**
- * Characters that a reader cannot see, or that break a line: control and format characters, separators, and characters
- * without width.
- */
+/** Invisible characters, and those that break a line. */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 /**
- * Marks lines as foreign text, written by the service or its users: names, Context IDs and messages. All foreign text
- * in the lines must be quoted with `quoteUntrusted`, so that no line of it can begin with the end mark. The mark is
- * random. The server's instructions explain it to the model.
+ * Marks lines as foreign text, written by the service or its users. All foreign text in them must be quoted, so that no
+ * line of it can begin with the random end mark.
  */
 export function fenced(lines: readonly string[]): string {
   const tag = `untrusted-${randomUUID().slice(0, TAG_DIGITS)}`;
@@ -31,8 +24,7 @@ export function fenced(lines: readonly string[]): string {
 }
 
 /**
- * Moves all lines with foreign text to the end and marks them as foreign text. If one of `rows` has foreign text, all
- * rows are marked.
+ * Moves all lines with foreign text to the end and marks them. If one of `rows` has foreign text, all rows are marked.
  */
 export function withForeignLast(lines: readonly string[], rows: readonly string[] = []): readonly string[] {
   const areForeign = !rows.every(isOurs);
@@ -49,9 +41,8 @@ export function fenceIfForeign(lines: readonly string[]): readonly string[] {
 const QUOTED = /"((?:[^"\\]|\\.)*)"/g;
 
 /**
- * Returns whether a line contains no foreign text that could be mistaken for an instruction. Everything it quotes is a
- * valid name (management-api 8.3), a documented name or a single character. Quotation marks in foreign text are
- * escaped.
+ * Returns whether everything that a line quotes is a valid name (management-api 8.3), a documented name or a single
+ * character, so that no foreign text can be mistaken for an instruction.
  */
 export function isOurs(line: string): boolean {
   return [...line.matchAll(QUOTED)].every(
@@ -67,7 +58,7 @@ const PARAMETERS: ReadonlySet<string> = new Set(
   Object.values(EVENTS).flatMap(({ parameters }) => Object.keys(parameters)),
 );
 
-/** Removes the marks of foreign text. Models need them; for people the quotation marks are enough. */
+/** Removes the marks of foreign text. For people the quotation marks are enough. */
 export function unmarked(text: string): string {
   return text.replaceAll(/^<\/?untrusted-[0-9a-f]+>\n?/gm, "");
 }
@@ -77,12 +68,12 @@ export function quoteUntrusted(text: string): string {
   return quoted(text, LONGEST_SHOWN);
 }
 
-/** Does the same as `quoteUntrusted` but cuts after 60 characters, for texts that occur many times. */
+/** Cuts after 60 characters, for texts that occur many times. */
 export function quoteShort(text: string): string {
   return quoted(text, LONGEST_BRIEF);
 }
 
-/** Returns a foreign text for the end of a line. It is quoted unless it consists of words of letters and digits. */
+/** For the end of a line: quotes a foreign text unless it consists of words of letters and digits. */
 export function quoteUntrustedLast(text: string): string {
   return text.length <= LONGEST_NAME && /^\p{L}[\p{L}\p{N}]*(?: [\p{L}\p{N}]+)*$/u.test(text)
     ? text
@@ -94,19 +85,19 @@ function quoted(text: string, most: number): string {
   return `"${escapeInvisible(kept.replace(/["\\]/g, "\\$&"))}"${cut > 0 ? ` (and ${amount(cut, "more character")})` : ""}`;
 }
 
-/** Escapes control, bidirectional and invisible characters in a line of code or data. */
+/** Escapes control, bidirectional and invisible characters. */
 export function escapeInvisible(line: string): string {
   return line.replace(UNSEEN, escapeOf);
 }
 
-/** Returns a sentence with foreign text on one line. Escapes invisible characters and cuts it after 300 characters. */
+/** Puts a sentence with foreign text on one line. Escapes invisible characters and cuts it after 300 characters. */
 export function plain(text: string): string {
   const { kept, cut } = cutAt(text, LONGEST_SHOWN);
   return `${escapeInvisible(kept)}${cut > 0 ? "…" : ""}`;
 }
 
 function cutAt(text: string, most: number): { readonly kept: string; readonly cut: number } {
-  // A text with few code units cannot have more characters, so most texts need no counting.
+  // A text with few code units cannot have more characters.
   if (text.length <= most) return { kept: text, cut: 0 };
   const characters = [...text];
   const cut = Math.max(0, characters.length - most);
@@ -129,9 +120,7 @@ export function placesWords(
   return `${noun}${isOne ? "" : "s"} ${ranges.join(", ")}${omitted ? ", …" : ""}`;
 }
 
-/**
- * Returns the position of an object in the call: the line of the file or the item, from 1, and the position within it.
- */
+/** Returns the position in the call: the line of the file or the item, from 1, and the position within it. */
 export function placeWords({ index, line, child, grandchild }: Omit<FailureDetail, "reason">): string {
   const within = [child, grandchild].flatMap((position) => (position === undefined ? [] : [`.${position + 1}`]));
   return `${line === undefined ? `item ${index + 1}` : `line ${line}`}${within.join("")}`;

@@ -4,7 +4,7 @@ import type { Reason } from "../runs/outcome.ts";
 import { isUlid } from "../spec/ulid.ts";
 import { quoteUntrusted } from "./fence.ts";
 
-/** What is wrong with an object, and the next step. */
+/** What is wrong, and the next step. */
 export interface Message {
   readonly message: string;
   /** The beginning that all messages of this code share. One line then has it for several reasons. */
@@ -12,15 +12,13 @@ export interface Message {
   readonly remedy: string;
 }
 
-/** The details of a reason. */
 export type Detail = Readonly<Record<string, unknown>>;
 
-/** Who reads a text: an agent, or a person on the page, in a terminal, or in a sheet with results. */
+/** An agent, or a person on the page, in a terminal, or in a sheet with results. */
 export type Reader = "agent" | "page" | "terminal" | "sheet";
 /** One text for all readers, or a text for each. */
 export type Text = string | Readonly<Record<Reader, string>>;
 
-/** The message and the next step of a code, for each reader. */
 export interface Entry extends Omit<Message, "message" | "remedy"> {
   readonly message: Text;
   readonly remedy: Text;
@@ -29,17 +27,16 @@ export interface Entry extends Omit<Message, "message" | "remedy"> {
 /** The entry of a code, or a function that returns it for a reason. */
 export type Sentence = Entry | ((detail: Detail, reason: Reason) => Entry);
 
-/** Returns a text with a version for agents, which names tools and arguments, and a version for people. */
+/** Agents read about tools and arguments. */
 export function texts(agent: string, people: string): Text {
   return { agent, page: people, terminal: people, sheet: people };
 }
 
-/** Combines a text for the page with one for all other readers. */
 export function onPage(page: string, others: string): Text {
   return { agent: others, page, terminal: others, sheet: others };
 }
 
-/** Returns a text that says to each reader how to resume the run. */
+/** Says to each reader how to resume the run. */
 export function resuming(write: (resume: string) => string): Text {
   return {
     agent: write("Call resume_run with this runId."),
@@ -49,7 +46,7 @@ export function resuming(write: (resume: string) => string): Text {
   };
 }
 
-/** Returns a text that says to each reader how to make the call again. */
+/** Says to each reader how to make the call again. */
 export function startingOver(write: (again: string) => string): Text {
   return {
     agent: write("make the call again."),
@@ -61,7 +58,7 @@ export function startingOver(write: (again: string) => string): Text {
 
 const SIZES = /\b\d{4,15}(?= (?:bytes|characters)\b)/g;
 
-/** Returns the version of a text for a reader. On the page, large numbers get thousands separators. */
+/** On the page, large numbers get thousands separators. */
 export function textFor(text: Text, reader: Reader): string {
   const its = typeof text === "string" ? text : text[reader];
   return reader === "page" ? its.replace(SIZES, (size) => thousands(Number(size))) : its;
@@ -74,17 +71,15 @@ export function withoutResume(remedy: string): string {
     .trim();
 }
 
-/** How to let a run retry longer while others write. */
 export const MORE_PATIENT = "To retry longer, raise TARGETING_MCP_RETRY_BUDGET_MS.";
 
-/** Where people change the settings of this server. */
 export const WHERE_SET = "Settings are in the env of this server's entry in the host's configuration.";
 
 export const number = (value: unknown, fallback: number | string = "?"): string =>
   typeof value === "number" ? thousands(value) : String(fallback);
 
 export const many = (value: unknown, one: string): string => `${number(value)} ${one}${value === 1 ? "" : "s"}`;
-/** Returns the contents of an option that is not deleted because of them. */
+/** Names the contents because of which an option is not deleted. */
 export function heldWords({ contextCount, childCount }: Detail): string {
   const subOptions = childCount === undefined ? "" : ` and ${many(childCount, "sub-option")}`;
   return `${many(contextCount, "Context ID")}${subOptions}`;
@@ -93,8 +88,8 @@ export function heldWords({ contextCount, childCount }: Detail): string {
 export const text = (value: unknown): string => (typeof value === "string" ? quoteUntrusted(value) : "?");
 
 /**
- * Returns up to `most` entries as text, and how many are left out. `all` is the number of entries if some were left out
- * before.
+ * Returns up to `most` entries as text, and how many are left out. `all` is the number of entries if `value` is already
+ * cut.
  */
 export function list(value: unknown, most = 3, all?: unknown): string {
   const entries = Array.isArray(value) ? value.filter((entry) => typeof entry === "string") : [];
@@ -103,12 +98,12 @@ export function list(value: unknown, most = 3, all?: unknown): string {
   return entries.slice(0, most).map(plainOrShown).join(", ") + more;
 }
 
-/** Returns an ID unchanged. Quotes any other text, because it is foreign. */
+/** Quotes any text that is not an ID, because it is foreign. */
 function plainOrShown(entry: string): string {
   return isUlid(entry) ? entry : quoteUntrusted(entry);
 }
 
-/** Returns an earlier item of the same call as people count it: `line 3` of a file, or `item 3`. */
+/** Returns an earlier item of the same call: `line 3` of a file, or `item 3`. */
 export function earlierItem({ duplicateOfIndex, duplicateOfLine }: Detail): string {
   if (typeof duplicateOfLine === "number") return `line ${duplicateOfLine}`;
   return `item ${typeof duplicateOfIndex === "number" ? duplicateOfIndex + 1 : "?"}`;
@@ -122,13 +117,12 @@ export function there({ there, limit }: Detail): string {
   return `; it has ${number(there)}${fits}`;
 }
 
-/** Returns the reason in parentheses. */
 export function because({ because, reason }: Detail): string {
   const why = typeof reason === "string" ? reason : because;
   return typeof why === "string" ? ` (${plainWords(why)})` : "";
 }
 
-/** Returns our own codes and reasons unchanged. Quotes any other text, because it is foreign. */
+/** Quotes any text that is not one of our codes and reasons, because it is foreign. */
 function plainWords(why: string): string {
   return /^[A-Za-z0-9_ ,.:'-]{1,120}$/.test(why) ? why : quoteUntrusted(why);
 }

@@ -31,10 +31,7 @@ const CAUSES: Readonly<Record<string, Cause>> = {
   CONTEXT_TARGETING_WRITE_IN_PROGRESS: "busy",
 };
 
-/**
- * Returns the calls that help with a run now. If a person must first change a setting, the remedy of the failure says
- * so.
- */
+/** Returns the calls that help with a run now. If a person must first change a setting, the remedy says so. */
 export function nextStepsOf(run: ReportedRun): readonly string[] {
   const steps = [...(run.nextSteps ?? [])];
   const { runId, status, blocked } = run;
@@ -63,10 +60,7 @@ function callOf(tool: string, input: Readonly<Record<string, unknown>>): string 
   return `${tool} ${JSON.stringify(input)}`;
 }
 
-/**
- * Returns the call that saves the sheet of a run with results. The file name contains the run, so it does not exist
- * yet.
- */
+/** The file name contains the run, so it does not exist yet. */
 export function sheetCall(runId: string): string {
   return callOf("get_run", { runId, saveTo: `results-${runId.slice(-6)}.xlsx` });
 }
@@ -93,14 +87,14 @@ function isEvents({ tool }: Pick<ReportedRun, "tool">): boolean {
   return tool === "track_events" || tool === "track_event";
 }
 
-/** Counts the objects that resuming a run could resolve. Events that may have been recorded are not sent again. */
+/** Events that may have been recorded are not sent again. */
 function resumable(run: ReportedRun): number {
   return run.neverPlanned ? 0 : askable(run) + run.counts.pending + waiting(run);
 }
 
 /**
- * Counts the objects with an unknown result that another attempt could resolve. If an object with the name has appeared
- * meanwhile, the service does not show who created it.
+ * Counts the objects whose unknown result another attempt could resolve. The service does not show who created an
+ * object.
  */
 function askable({ counts, failures, tool, unknownIsFinal }: ReportedRun): number {
   if (isEvents({ tool }) || unknownIsFinal) return 0;
@@ -166,7 +160,7 @@ function limitNote({ failures, counts, status }: ReportedRun): readonly string[]
   ];
 }
 
-/** Tools that make plans. A failed plan is not resumed. */
+/** A failed plan is not resumed. */
 const PLANNING: ReadonlySet<string> = new Set(["plan_targeting", "undo_run"]);
 
 function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFailure[]): string {
@@ -188,7 +182,7 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   const inside = failed.filter(({ isInside }) => isInside);
   const parts = [
     ...(own.length > 0 ? [`send only ${failedPlaces(own)} again with ${tool}`] : []),
-    // The group or targeting that contains these objects was created, so only they are sent again.
+    // What contains these objects was created, so only they are sent again.
     ...(inside.length > 0 ? [`add what failed inside ${failedPlaces(inside)} with bulk_add_options`] : []),
   ];
   const fix = `fix and ${parts.join(", and ")}${isSeen ? "" : `. ${input}`}`;
@@ -232,14 +226,13 @@ function isNeverSent({ errorCode, isOfFile = false }: SummarizedFailure): boolea
   return NEVER_SENT.has(errorCode) || isOfFile;
 }
 
-/** Counts the objects that resuming a run would apply. Excludes objects that are never sent, and plans. */
+/** Counts the objects that resuming a run would apply. */
 function waiting({ counts, failures, tool }: ReportedRun): number {
   return failures
     .filter((failure) => failure.outcome === "notApplied" && (isNeverSent(failure) || PLANNING.has(tool)))
     .reduce((left, { count }) => left - count, counts.notApplied);
 }
 
-/** What is known about undoing a run. */
 export interface UndoFacts {
   readonly runId: string;
   readonly isUndone: boolean;

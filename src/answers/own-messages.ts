@@ -103,7 +103,7 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount }: Detai
     return { message, remedy: "If you mean this one, give its ID or its current name." };
   }
   const message = `the targeting has no ${field === "parentName" ? "option group" : "option"} named ${text(value)}`;
-  // Only a call that adds options has a list of groups, because only it can create a group.
+  // Only a call that adds options can create a group, so only it has a list of groups.
   if (Array.isArray(groups)) {
     const its = groups.length === 0 ? "" : `Existing groups: ${list(groups, 5, groupCount)}. `;
     return {
@@ -120,7 +120,7 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount }: Detai
   return { message, remedy };
 }
 
-/** Returns the message for a rejection that all further requests would get, too. Nothing of the request was applied. */
+/** For a rejection that all further requests would get, too. Nothing of the request was applied. */
 function refusal(kind: string): Sentence {
   return (detail, { operation, statusCode }) => {
     const words = refusalWords(kind, { operation, ...storedRequestDetails(detail, statusCode) });
@@ -136,7 +136,6 @@ function thenResume(remedy: string): Text {
   return resuming((resume) => `${remedy} Then: ${resume}`);
 }
 
-/** The messages for the codes of this program. */
 export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   INVALID_NAME: invalidName,
   INVALID_ID: (detail) => ({
@@ -256,7 +255,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   CANCELLED: { message: "the run was cancelled before this was sent", remedy: RESUME },
   NOT_PLANNED: (detail) => {
     const { message, remedy = "Fix that." } = planningFailure(detail);
-    // Resuming would read the same file again, so the call must be made again.
+    // Resuming would read the same file again.
     const isOver = detail.isOver || detail.effect === "file";
     return {
       message: `the change could not be planned, so nothing was changed: ${message}`,

@@ -54,13 +54,13 @@ export interface AnsweredPlan {
   readonly isError?: boolean;
 }
 
-/** Returns the answer about a plan, in at most 2,500 tokens. The resource of the run has the complete plan. */
+/** Takes at most 2,500 tokens. The resource of the run has the complete plan. */
 export function planAnswer(plan: AnsweredPlan): RenderedReport {
   const isError = plan.isError ?? false;
   return fitted((most) => renderAnswer(structuredOf(plan, most), textOf(plan, most), isError));
 }
 
-/** Returns the answer that shows the most entries within the token limit. `make` builds it with at most that many. */
+/** Returns the answer with the most entries within the token limit. `make` builds it with at most that many. */
 function fitted(make: (most: number) => RenderedReport, counts: readonly number[] = MAX_SHOWN): RenderedReport {
   return fullest(counts, make, sizeOf, ANSWER_TOKENS);
 }
@@ -166,10 +166,7 @@ function requestLines(requests: readonly PlannedRequest[]): readonly string[] {
   return [`Requests: ${count(requests.length)} (${parts.join(", ")}).`];
 }
 
-/**
- * Returns the answer about a desired state that cannot be planned, with as many problems as fit. `runId` is the run
- * that stores the sheet.
- */
+/** For a desired state that cannot be planned. `runId` is the run that stores the sheet. */
 export function problemsAnswer(
   environment: "live" | "sandbox",
   problems: readonly Problem[],
@@ -205,7 +202,7 @@ export function problemsAnswer(
 
 const NOTHING = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: 0 };
 
-/** Returns what the cursors of a plan's pages belong to. They are not valid for other queries. */
+/** The query of the cursors of a plan's pages. */
 export function pagesOf(runId: string): object {
   return { runId, pages: "plan" };
 }
@@ -263,7 +260,6 @@ interface PageAsked {
   readonly limit: number;
 }
 
-/** Returns one page of all changes of a plan. */
 export function planPage(rows: readonly Row[], { environment, runId, tool, from, limit }: PageAsked): RenderedReport {
   const picked = takeFittingRows(rows.slice(from, from + limit), pageBudget());
   const end = from + picked.length;
@@ -302,10 +298,7 @@ export interface AnsweredUndo {
   };
 }
 
-/**
- * Returns the answer about an undo plan. Objects that are not restored come first. The resource of the run has all
- * objects.
- */
+/** Objects that are not restored come first. The resource of the run has all objects. */
 export function undoAnswer(answer: AnsweredUndo): RenderedReport {
   const rows = inOrder(answer.rows);
   return fitted((most) => renderAnswer(undoData(answer, rows, most), undoWords(answer, rows, most)), UNDO_ROWS);
@@ -336,7 +329,7 @@ function undoData(answer: AnsweredUndo, rows: readonly UndoRow[], most: number):
   };
 }
 
-/** Returns the targeting of an undo plan as words. Empty if there are several. */
+/** Empty if there are several targetings. */
 function withinWords(document: PlanDocument | undefined): string {
   const { _id, name } = document?.plan.targeting ?? {};
   const isOne = document !== undefined && (document.wayBack?.further ?? []).length === 0 && _id !== undefined;
@@ -381,7 +374,7 @@ function countsIn(rows: readonly UndoRow[]): object {
   return unresolved > 0 ? { unresolved, ...counts } : counts;
 }
 
-/** Returns the objects with one undo result as lines. If all have the same reason, the heading has it. */
+/** If all objects have the same reason, the heading has it. */
 function undoSection(rows: readonly UndoRow[], label: RowLabel, document: PlanDocument | undefined): readonly string[] {
   const [first] = rows;
   if (first === undefined) return [];
@@ -423,10 +416,7 @@ const REASON_WORDS: Readonly<Record<UndoReason, string>> = {
   targetingGone: "its targeting no longer exists",
 };
 
-/**
- * Returns how many objects have each undo result: "3 undone exactly, 1 impossible to undo". `already` counts objects
- * that are as they were before.
- */
+/** "3 undone exactly, 1 impossible to undo". `already` counts objects that are as they were before. */
 export function undoCounts(rows: readonly UndoRow[], already = 0, words = LABEL_WORDS): string {
   const counts = countsOfRows(rows);
   const picked = UNDO_LABELS.flatMap((label) =>
@@ -436,7 +426,7 @@ export function undoCounts(rows: readonly UndoRow[], already = 0, words = LABEL_
   return [...picked, ...(already > 0 ? [`${count(already)} already as before`] : [])].join(", ");
 }
 
-/** Returns one object of an undo as a line. `changes` are the changes that restore it. */
+/** `changes` are the changes that restore the object. */
 export function undoLine(row: UndoRow, changes: readonly ListedChange[] = []): string {
   return `${LABEL_WORDS[row.undo]}: ${undoneObject(row, changes)}`;
 }

@@ -18,10 +18,7 @@ import { many } from "./message-words.ts";
 import { AHEAD_WORDS, changesOfRow, changeWords, LABEL_WORDS, RANK, reasonWords, undoCounts } from "./plan-answers.ts";
 import { contextIds, place, value } from "./plan-words.ts";
 
-/**
- * Returns the effect of a plan for the person who approves it. `losses` are its deletions and removals from the current
- * state. `undoneTool` is the tool of the run that it undoes.
- */
+/** Returns the effect of a plan for the person who approves it. `undoneTool` is the tool of the run that it undoes. */
 export function effectOfDocument(document: PlanDocument, losses: readonly Loss[], undoneTool?: string): Effect {
   const { wayBack } = document;
   const targeting = targetingOf(document);
@@ -125,10 +122,7 @@ function isLoss({ kind, added = 0 }: ListedChange): boolean {
   return kind === "deleted" || (kind === "contexts" && added === 0);
 }
 
-/**
- * Returns the objects with each undo result. Objects that are restored by deleting or removing something are left out,
- * because the losses list them.
- */
+/** Leaves out objects that are restored by deleting or removing something, because the losses list them. */
 function undoParts(rows: readonly UndoRow[], document: PlanDocument): readonly EffectPart[] {
   return RANK.flatMap((label) =>
     effectPart(

@@ -12,7 +12,6 @@ import type { Problem } from "../plans/file/desired.ts";
 import { capitalized, thousands } from "../platform/text.ts";
 import { plain, quoteUntrusted } from "./fence.ts";
 
-/** The words for each kind of change in counts. */
 export const KIND_WORDS: Readonly<Record<ListedChangeKind, string>> = {
   created: "created",
   renamed: "renamed",
@@ -23,7 +22,7 @@ export const KIND_WORDS: Readonly<Record<ListedChangeKind, string>> = {
   adopted: "found by name",
 };
 
-/** Returns a problem in the form of compilers: `FILE:LINE:COLUMN: text`. If it has a path, shows that instead. */
+/** In the form of compilers: `FILE:LINE:COLUMN: text`. A path replaces that. */
 export function problemLine(file: string, { line, column, path, message, remedy }: Problem): string {
   const place = path === undefined ? `${file}:${line}:${column}` : plain(path);
   return `${place}: ${plain(message)}. ${plain(remedy)}`;
@@ -54,7 +53,7 @@ export function changeLine({ kind, _id, name, from, to, added, removed, isTarget
   return what;
 }
 
-/** Returns the counts of a plan's changes. If it has none, counts the changes by others. */
+/** If a plan has no changes, counts the changes by others. */
 export function planCounts(changes: readonly ListedChange[], { drift, conflicts, problems }: StatePlan): string {
   if (changes.length > 0 || conflicts.length + problems.length > 0 || drift.length === 0) return changeCounts(changes);
   const [noun, are] = drift.length === 1 ? ["change", "is"] : ["changes", "are"];
@@ -80,9 +79,7 @@ export const FIELD_WORDS: Readonly<Record<Difference["field"], string>> = {
   subOptions: "sub-options",
 };
 
-/**
- * Returns a difference as a line: the object, the field, and its value in the base, file, plan and service if known.
- */
+/** Returns the object, the field, and its value in the base, file, plan and service if known. */
 export function differenceLine({ _id, name, field, base, file, service, planned, line }: Difference): string {
   const what = `${quoteUntrusted(name)}${_id === undefined ? "" : ` (${_id})`}${line === undefined ? "" : `, line ${line}`}`;
   if (field === "deleted" || field === "added") return `${what}: ${FIELD_WORDS[field]}`;
@@ -121,9 +118,7 @@ export function place(picked: ShownValue | undefined): string {
   return picked === null || picked === undefined ? "top level" : value(picked);
 }
 
-/**
- * What a line of a plan is about, which decides its colour: an addition, a change, a removal, an obstacle, or neither.
- */
+/** What a line of a plan is about, which decides its colour. */
 export type Tone = "comes" | "changes" | "goes" | "stops" | "plain";
 
 export interface TonedLine {
@@ -143,7 +138,6 @@ const TONES: Readonly<Record<ListedChangeKind, Tone>> = {
 
 const SIGNS: Readonly<Record<Tone, string>> = { comes: "+", changes: "~", goes: "-", stops: "!", plain: " " };
 
-/** A plan and what is shown with it. */
 export interface ShownPlan {
   readonly plan: StatePlan;
   readonly file: string;
@@ -193,7 +187,7 @@ function line(text: string): TonedLine {
   return { text, tone: "plain" };
 }
 
-/** The length of a comment on a pull request is limited, so it lists at most this many changes. */
+/** The length of a comment on a pull request is limited. */
 const MAX_ROWS = 500;
 
 /** Returns a plan as Markdown for a pull request: first obstacles, then a table of changes. */
@@ -232,7 +226,7 @@ function list(title: string, lines: readonly string[]): readonly string[] {
   ];
 }
 
-/** Escapes foreign text for a table cell, so that it cannot act as Markdown, HTML or a mention, or end the cell. */
+/** Prevents that foreign text acts as Markdown, HTML or a mention, or ends the cell. */
 function cell(text: string): string {
   return text.replace(/[\\`*_{}[\]()#+!|<>~@&-]/g, (sign) =>
     sign === "@" ? "&#64;" : sign === "&" ? "&amp;" : sign === "<" ? "&lt;" : `\\${sign}`,
@@ -241,7 +235,7 @@ function cell(text: string): string {
 
 const UNSEEN = "The API does not show who changed it, or when single Context IDs were added or removed.";
 
-/** Returns drift as lines for a terminal. `against` names the state that the service was compared with. */
+/** For a terminal. `against` names the state that the service was compared with. */
 export function driftLines(
   { name, _id }: { readonly name: string; readonly _id: string },
   drift: readonly Difference[],

@@ -5,17 +5,15 @@ import type { OptionRecord, TargetingRecord } from "../spec/records.ts";
 import { fenced, fenceIfForeign, quoteUntrusted, quoteUntrustedLast, withForeignLast } from "./fence.ts";
 import { many } from "./message-words.ts";
 
-/** The fields of options and targetings that answers show. Fields that the documents do not mention are left out. */
+/** Fields that the documents do not mention are left out. */
 const CONCISE = ["_id", "name", "type", "contextCount", "childCount", "parent"] as const;
 const DETAILED = [...CONCISE, "exposeChildren", "createdAt", "updatedAt", "targeting", "children"] as const;
 const TARGETING = ["_id", "name", "optionCount", "createdAt", "updatedAt"] as const;
 
-/** Returns an option with the fields that an answer shows. */
 export function optionRow(option: OptionRecord, detail: "concise" | "detailed"): OptionRow {
   return { _id: option._id, name: option.name, ...fieldsOf(option, detail === "concise" ? CONCISE : DETAILED) };
 }
 
-/** Returns a targeting with the fields that an answer shows. */
 export function targetingRow(targeting: TargetingRecord): Readonly<Record<string, unknown>> {
   return fieldsOf(targeting, TARGETING);
 }
@@ -43,7 +41,6 @@ interface OptionsPage extends OptionsTotals {
   readonly brief?: BriefList | undefined;
 }
 
-/** Returns a page of options as text. */
 export function optionsText(page: OptionsPage): string {
   const { rows, total, scanned, topLevel, subOptions, complete, note, cursor, brief, isFiltered } = page;
   const counted = `${amount(rows.length, "option")}${total === undefined || total === rows.length ? "" : ` of ${thousands(total)}`}`;
@@ -90,7 +87,7 @@ interface ContextList {
 }
 
 interface ComparedOptions extends Readonly<Record<"onlyHere" | "onlyThere", ContextList>> {
-  /** The shared Context IDs are absent if they were not requested; their number is always present. */
+  /** The shared Context IDs are present if they were requested; their number always is. */
   readonly shared: Pick<ContextList, "total"> & Partial<ContextList>;
   readonly row: OptionRow;
   readonly other: OptionRow;
@@ -98,7 +95,6 @@ interface ComparedOptions extends Readonly<Record<"onlyHere" | "onlyThere", Cont
   readonly cursor: string | undefined;
 }
 
-/** Returns the comparison of two options as text. */
 export function comparedText({ row, other, shared, onlyHere, onlyThere, note, cursor }: ComparedOptions): string {
   const isWhole = onlyHere.complete && onlyThere.complete;
   const list = (what: string, { total, contexts }: Pick<ContextList, "total" | "contexts">) => [
@@ -120,7 +116,6 @@ export function comparedText({ row, other, shared, onlyHere, onlyThere, note, cu
   ]);
 }
 
-/** Returns the text about what was saved to a file. */
 export function savedText({ savedTo, base, counts, largest = [], option }: Saved): string {
   const { options, contextIds } = counts;
   const ids = many(contextIds, "Context ID");
@@ -142,7 +137,7 @@ export function savedText({ savedTo, base, counts, largest = [], option }: Saved
   ]);
 }
 
-/** Counts of a targeting. If `complete` is false, they include only what was read so far. */
+/** If `complete` is false, the counts include only what was read so far. */
 export interface TargetingSummary {
   readonly topLevel: number;
   readonly groups: number;
@@ -152,7 +147,6 @@ export interface TargetingSummary {
   readonly complete: boolean;
 }
 
-/** Returns a targeting as text. */
 export function targetingText(
   row: Readonly<Record<string, unknown>>,
   summary?: TargetingSummary,
@@ -170,7 +164,7 @@ export function targetingText(
   ]);
 }
 
-/** Returns the targetings whose names contain the given text. `candidates` are their lines. */
+/** `candidates` are the lines of targetings whose names contain the given text. */
 export function candidatesText(part: string, candidates: readonly string[], omitted: number): string {
   return lines([
     `No known targeting is named exactly ${quoteUntrusted(part)}; these contain it:`,
@@ -184,12 +178,11 @@ export function othersText(others: readonly SeenTargeting[]): string {
   return lines(["Other names contain this one:", ...withForeignLast([], others.map(seenLine))]);
 }
 
-/** Returns the line about a targeting that was seen before. */
 export function seenLine({ _id, name, seenAt }: SeenTargeting): string {
   return `${_id} ${quoteUntrusted(name)} ${new Date(seenAt).toISOString().slice(0, 16)}Z`;
 }
 
-/** Returns the list of targetings that were seen before. `seen` are their lines. */
+/** `seen` are the lines of the targetings. */
 export function seenText(seen: readonly string[], omitted: number): string {
   if (seen.length === 0) {
     return (
@@ -222,7 +215,7 @@ function fieldWords(fields: Readonly<Record<string, unknown>>): readonly string[
   return Object.entries(fields).map(([field, value]) => `${field}=${plain(value)}`);
 }
 
-/** Returns an option as a line of a list: ID, number of Context IDs, name, and fields that most options lack. */
+/** Returns ID, number of Context IDs, name, and fields that most options lack. */
 export function listLine({ _id, name, type, contextCount, parent, parentName, ...rest }: OptionRow): string {
   const { childCount, contextCountWithChildren, matched, contexts, ...fields } = rest;
   const all =
@@ -243,14 +236,14 @@ export function listLine({ _id, name, type, contextCount, parent, parentName, ..
   return [`${_id}:${count}`, more.length > 0 ? quoteUntrusted(name) : quoteUntrustedLast(name), ...more].join(" ");
 }
 
-/** A short form of a list: the shared beginning of all IDs is left out, and groups have only their names. */
+/** Leaves out the shared beginning of all IDs, and the IDs of groups. */
 export interface BriefList {
   readonly beginning: string;
 }
 
 /**
- * Returns a function that must be called for each row of a list in order and returns its line. Before the options of
- * another group it adds a line with that group. Names identify options within a targeting (management-api 8.3).
+ * Returns a function to be called for each row in order. Before the options of another group it adds a line with that
+ * group.
  */
 export function listLines(brief?: BriefList): (row: OptionRow) => string {
   const known = new Map<string, unknown>();
@@ -268,7 +261,7 @@ export function listLines(brief?: BriefList): (row: OptionRow) => string {
   };
 }
 
-/** Returns the short form of a list. Only the time at the beginning of IDs is left out, because many IDs share it. */
+/** Leaves out only the time at the beginning of IDs, because many IDs share it. */
 export function briefList(rows: readonly OptionRow[]): BriefList {
   const [first = "", ...others] = rows.map(({ _id }) => _id);
   let length = Math.min(first.length, ULID_TIME_LETTERS);
@@ -280,9 +273,7 @@ const ULID_TIME_LETTERS = 10;
 /** Leaving out fewer letters would not save the tokens of the sentence that explains it. */
 const FEWEST_LEFT_OUT = 3;
 
-/**
- * Returns the words for the group of sub-options. If an earlier row had this name with the same ID, leaves out the ID.
- */
+/** Leaves out the group's ID if an earlier row had this name with the same ID. */
 function groupWords(
   id: unknown,
   name: unknown,
@@ -296,7 +287,7 @@ function groupWords(
   return { key, words: `in ${quoteUntrusted(name)}${isKnown ? "" : ` ${key}`}:` };
 }
 
-/** Returns a value as text. A text from the service is quoted unless all its characters are safe. */
+/** Quotes a text from the service unless all its characters are safe. */
 function plain(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(plain).join(",")}]`;
   if (typeof value === "string") return /^[\w.:+-]*$/.test(value) ? value : quoteUntrusted(value);

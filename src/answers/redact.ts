@@ -1,21 +1,20 @@
-/** Removes secrets from texts and data. */
 export interface Redactor {
   text(given: string): string;
-  /** Replaces secrets in UTF-8 bytes. Returns the same object if there are none. */
+  /** Returns the same object if there are no secrets. */
   bytes(given: Buffer): Buffer;
-  /** Returns a copy of a JSON object without secrets in its texts and property names. */
+  /** Returns a copy without secrets in texts and property names. */
   record(given: Readonly<Record<string, unknown>>): Record<string, unknown>;
-  /** Returns whether a text in the data contains a secret. Ignores secrets that could be ordinary words. */
+  /** Ignores secrets that could be ordinary words. */
   holds(given: unknown): boolean;
 }
 
 const REPLACEMENT = "[redacted]";
 
-/** Shorter secrets are not replaced, because they would occur in many other texts. */
+/** Shorter secrets would occur in many other texts. */
 const SHORTEST = 4;
-/** Shorter secrets are not replaced inside longer words, because they would occur there by chance. */
+/** Inside longer words, shorter secrets would occur by chance. */
 const SHORTEST_INSIDE = 8;
-/** A secret that consists of letters only and is no longer than this may be an ordinary word. */
+/** A short secret of letters only may be an ordinary word. */
 const WORD = /^[a-z]{1,15}$/i;
 /** How many levels of JSON inside JSON texts are searched. */
 const NESTED_JSON = 3;
@@ -27,10 +26,10 @@ interface WrittenSecret {
   readonly isWord: boolean;
 }
 
-/** Returns a redactor for all configured keys. It also finds them as they are written in JSON and in addresses. */
+/** Also finds keys as they are written in JSON and in addresses. */
 export function redactorFor(secrets: readonly string[]): Redactor {
   const known = new Set(secrets.filter((secret) => secret.length >= SHORTEST));
-  // Longer secrets are replaced first, because one secret may begin with another.
+  // One secret may begin with another, so longer ones are replaced first.
   const written = [...known].flatMap(writtenForms).sort((one, other) => other.form.length - one.form.length);
   const text = (given: string) =>
     written.reduce((clean, { form, alone }) => clean.replaceAll(alone ?? form, REPLACEMENT), given);

@@ -12,7 +12,7 @@ export interface Failure {
   readonly remedy?: string | undefined;
 }
 
-/** The details of a failed request, as `problemOf` returns them. */
+/** As `problemOf` returns them. */
 const requestProblem = z.object({
   effect: z.enum(["notSent", "rejected", "busy", "ambiguous"]),
   operation: z.string().optional(),
@@ -31,9 +31,7 @@ type Known = { readonly [Field in keyof Problem]?: Problem[Field] | undefined };
 
 const fileProblem = z.object({ effect: z.literal("file"), message: z.string(), remedy: z.string() });
 
-/**
- * Returns why a run could not be planned. `detail` is stored with the run and comes from an ApiError or a FileError.
- */
+/** Returns why a run could not be planned. `detail` comes from an ApiError or a FileError. */
 export function planningFailure(detail: Readonly<Record<string, unknown>>): Failure {
   const file = fileProblem.safeParse(detail).data;
   if (file !== undefined) return { message: plain(file.message), remedy: plain(file.remedy) };
@@ -41,13 +39,13 @@ export function planningFailure(detail: Readonly<Record<string, unknown>>): Fail
   return stored === undefined ? { message: "the reason is not known" } : problemWords(stored);
 }
 
-/** Returns why a request failed that belongs to no run: a read for an answer or a plan. */
+/** For a request that belongs to no run. */
 export function requestFailure(error: ApiError): Failure {
   if (error instanceof ListError) return LIST_FAILURES[error.problem];
   return planningFailure(problemOf(error));
 }
 
-/** Returns the details of a failed request from a stored run. Leaves out all of them if they are invalid. */
+/** Returns undefined details if those of a stored run are invalid. */
 export function storedRequestDetails(detail: Readonly<Record<string, unknown>>, statusCode?: number): Known {
   const known = requestProblem.partial().safeParse(detail).data ?? {};
   return { ...known, ...(statusCode !== undefined && { statusCode }) };
@@ -71,13 +69,12 @@ function problemWords(problem: Problem): Failure {
   }
 }
 
-/** Returns what to do if a request was not sent or not answered. An unknown cause is treated as a lost connection. */
+/** For a request that was not sent or not answered. An unknown cause is treated as a lost connection. */
 export function remedyOf(problem: Known): string {
   const { network = "lost" } = problem;
   return (isCause(network) ? REMEDIES[network] : REMEDIES.lost)(endpointOf(problem));
 }
 
-/** Returns the message that the service limits requests, and how long it asks to wait. */
 export function rateLimitWords({ retryAfterMs = 0 }: Known): string {
   const seconds = Math.ceil(retryAfterMs / 1000);
   const time = seconds < 120 ? `${seconds} s` : `${thousands(Math.ceil(seconds / 60))} min`;
@@ -123,10 +120,7 @@ const REJECTIONS: Readonly<Record<string, Failure>> = {
   },
 };
 
-/**
- * Messages for rejections that all further requests would get, too, because the key, the address or the network is
- * wrong.
- */
+/** For rejections that all further requests would get, too: the key, the address or the network is wrong. */
 const REFUSALS: Readonly<Record<string, (problem: Known, endpoint: Endpoint) => Message>> = {
   unauthorized: (_problem, { key }) => ({
     message: "the service does not accept the key",
@@ -165,7 +159,7 @@ function quoted(route: string | undefined): string {
   return route === undefined ? "a request" : quoteUntrusted(route);
 }
 
-/** Returns the message for a rejection that all further requests would get, too. Undefined for other rejections. */
+/** Undefined for rejections that only this request gets. */
 export function refusalWords(kind: string, problem: Known): Message | undefined {
   return Object.hasOwn(REFUSALS, kind) ? REFUSALS[kind]?.(problem, endpointOf(problem)) : undefined;
 }
@@ -187,7 +181,7 @@ interface Endpoint {
   readonly key: string;
 }
 
-/** What to do if a request was not answered, by cause. Used for reads, writes and events, and by `doctor`. */
+/** What to do if a request was not answered, by cause. */
 const REMEDIES: Readonly<Record<NetworkCause, (endpoint: Endpoint) => string>> = {
   name: ({ address }) =>
     `Check the host in ${address} for typing errors, and that this machine can look it up (DNS, VPN). ` +
@@ -222,7 +216,7 @@ function isCause(cause: string): cause is NetworkCause {
   return Object.hasOwn(REMEDIES, cause);
 }
 
-/** Known hosts by the name that the client reports: the name for `targeting-mcp setup`, and the title. */
+/** By the name that the client reports: the name for `targeting-mcp setup`, and the title. */
 const HOSTS: Readonly<Record<string, readonly [word: string, title: string]>> = {
   "claude-ai": ["claude-desktop", "Claude Desktop"],
   "claude-code": ["claude-code", "Claude Code"],
@@ -240,7 +234,7 @@ export interface FolderRequest {
   readonly allowedDirs: readonly string[];
 }
 
-/** Returns how a person can allow the folder, for the host that the client belongs to. */
+/** Returns how a person can allow the folder in the client's host. */
 export function allowFolderRemedy({ client, path, allowedDirs }: FolderRequest, delimiter: string): string {
   if (client === undefined) {
     return "Over HTTP, `folders` in the token's entry of TARGETING_MCP_ACCESS_FILE lists the allowed folders. Or give the data in the call.";

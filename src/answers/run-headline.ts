@@ -31,7 +31,7 @@ const WORK: Readonly<Record<string, Work>> = {
   track_events: EVENT,
 };
 
-/** What comes before the counts, by status. Other statuses need no such words. */
+/** What comes before the counts, by status. */
 const BEFORE: Readonly<Partial<Record<RunStatus, string>>> = {
   running: "Still running; ",
   interrupted: "Interrupted; ",
@@ -41,8 +41,7 @@ const BEFORE: Readonly<Partial<Record<RunStatus, string>>> = {
 };
 
 /**
- * Returns the first line of an answer about a run: what was done, what was not, where, and at the end the run and the
- * environment.
+ * Returns the first line of an answer: what was done, what was not, in which targeting, the run and the environment.
  */
 export function headline(run: ReportedRun): string {
   const { status, runId, environment, counts } = run;
@@ -77,14 +76,14 @@ function resultWords(run: ReportedRun): string {
     return `${all}: ${rest.join(", ")}`;
   }
   const isAll = counts.items > 1 && rest.length === 1 ? "all " : "";
-  // If the result of some objects is unknown, they may have been changed, so "none was" would be wrong. The same is
-  // true if options of new targetings are counted.
+  // Objects with an unknown result may have been changed, so "none was" would be wrong; also if options of new
+  // targetings are counted.
   const isNone = counts.unknown === 0 && !did?.gone && (newOptions?.items ?? 0) === 0;
   const none = isNone ? `No ${work.noun} was ${work.done.toLowerCase()}` : all;
   return `${none}${whereWords(run)}: ${isAll}${rest.join(", ")}`;
 }
 
-/** Returns what a plan would do. Adding options may also add Context IDs to options that exist. */
+/** Adding options may also add Context IDs to options that exist. */
 function wouldWords({ tool, counts, plan = [], newOptions }: ReportedRun, { todo, noun }: Work): string {
   const { pending, items, failed } = counts;
   const updates = plan.reduce((sum, { operation, items }) => sum + (operation === "updateOptions" ? items : 0), 0);
@@ -144,7 +143,7 @@ const ALREADY_WORDS: Readonly<Record<string, string>> = {
   bulk_add_options: "already there",
 };
 
-/** Returns `count` of `all` with the noun. `options` are options of new targetings, which are counted separately. */
+/** `options` are options of new targetings, which are counted separately. */
 function ofAll(count: number, all: number, noun: string, options = { count: 0, items: 0 }): string {
   if (options.items === 0) return count === all ? many(count, noun) : `${thousands(count)} of ${many(all, noun)}`;
   const [outer, outerAll] = [count - options.count, Math.max(all, options.items) - options.items];
@@ -159,9 +158,7 @@ function whereWords({ totals, tool, counts }: ReportedRun): string {
   return `${prefix} ${of}, which ${tool.startsWith("update") ? "has" : "now has"} ${tool.startsWith("update") ? many(optionCount, "option") : thousands(optionCount)}`;
 }
 
-/**
- * Returns the note that some requests have no answer yet. The number of requests in an answer does not include them.
- */
+/** The number of requests in an answer does not include those without an answer. */
 export function unansweredNote({ unanswered = 0 }: ReportedRun): readonly string[] {
   return unanswered === 0
     ? []
@@ -192,7 +189,7 @@ function seconds(ms: number): string {
   return `${ms < WHOLE_SECONDS_FROM_MS ? Math.round(ms / 100) / 10 : Math.round(ms / 1000)} s`;
 }
 
-/** Tools that ask a person before they remove data. Other tools report an approval only if a person was asked. */
+/** Tools that ask a person before they remove data. Others report an approval only if a person was asked. */
 const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "delete_targeting",
   "delete_options",
@@ -200,15 +197,13 @@ const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "apply_plan",
 ]);
 
-/**
- * Returns the approval that an answer reports. Undefined for plans, for waiting runs, and for tools that do not ask.
- */
+/** Undefined for plans, for waiting runs, and for tools that do not ask. */
 export function reportedApproval({ approval, tool, status, alwaysReportsApproval }: ReportedRun): Approval | undefined {
   if (approval === undefined || status === "planned" || status === "needs_confirmation") return undefined;
   return alwaysReportsApproval || ASKING_TOOLS.has(tool) || approval.decision !== "not_needed" ? approval : undefined;
 }
 
-/** Returns how many rows of a file became how many items. Empty if each row is one item. */
+/** Empty if each row is one item. */
 export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[] {
   if (merged + skipped === 0) return [];
   const parts = [
@@ -242,10 +237,7 @@ export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly st
   ];
 }
 
-/**
- * Returns the note that undo does not remove Context IDs from options that were not read before: the options may have
- * had them already.
- */
+/** Undo does not remove Context IDs from options that were not read before, which may have had them already. */
 export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string[] {
   if (unread === 0 || counts.succeeded === 0) return [];
   const options = `${many(unread, "option")} ${unread === 1 ? "was" : "were"}`;
@@ -290,7 +282,6 @@ export function swapsNote({ temporaryNames = 0, tool, status }: ReportedRun): re
   return [`names were swapped, so ${names} ${temporaryNames === 1 ? "was" : "were"} renamed twice`];
 }
 
-/** An option that reached a limit, with its current size. */
 export interface FullOption {
   readonly _id: string;
   readonly name: string;
@@ -299,17 +290,17 @@ export interface FullOption {
   readonly limit: "count" | "bytes" | "project";
 }
 
-/** A targeting with its current counts, as far as they were read. */
+/** The current counts, as far as they were read. */
 export interface FullTargeting {
   readonly _id: string;
   readonly name: string;
   /** Present if the run stopped at the limit for its number of options. */
   readonly options?: number;
-  /** Summed over its options: a Context ID counts once for each option that has it. */
+  /** A Context ID counts once for each option that has it. */
   readonly contextIds?: number;
 }
 
-/** How many objects are before or after the first one that exceeded a limit, and how many of them were applied. */
+/** How many objects are before or after the first one that exceeded a limit, and how many were applied. */
 interface Side {
   readonly count: number;
   readonly isIn: number;
@@ -370,7 +361,7 @@ function holdsWords({ contextIds, bytes, limit }: FullOption): string {
   return `${holds}, and ${number(bytes)} of at most ${number(mostBytes)} bytes of them: bytes: ${fitWords(mostBytes - bytes)}`;
 }
 
-/** Returns the known part of the project's total. The service cannot list targetings, so the rest is unknown. */
+/** The service cannot list targetings, so only a part of the project's total is known. */
 function projectWords({ isProject, targetings }: LimitsMet): readonly string[] {
   if (!isProject) return [];
   const limit = LIMITS.projectContextIds.value;
@@ -392,12 +383,11 @@ function fitWords(room: number): string {
 
 const MAX_NAMED = 3;
 
-/** Returns the note that a call continued an earlier run. */
 export function resumedRunHint(): string {
   return "this call was made before and had not finished: its run was resumed";
 }
 
-/** Returns the note that the same call was made before and left something undone, but that this is a new run. */
+/** The same call was made before and left something undone, but this is a new run. */
 export function newRunHint({ runId, status }: EndedRun): string {
   return (
     `the same call was made before and ended ${status} (run ${runId}); this is a new run of all its items. ` +
@@ -405,7 +395,6 @@ export function newRunHint({ runId, status }: EndedRun): string {
   );
 }
 
-/** Returns the note about interrupted runs that nobody has resumed. */
 export function interruptedHint(runs: readonly Interrupted[]): readonly string[] {
   const named = runs.slice(0, MAX_NAMED).map(({ runId, tool }) => `${runId} (${tool})`);
   const more = runs.length - named.length;
@@ -417,7 +406,6 @@ export function interruptedHint(runs: readonly Interrupted[]): readonly string[]
   ];
 }
 
-/** The note that a run will stop once its current request is answered. */
 export const STOP_REQUESTED = "the run stops after the request in flight and sends nothing more";
 
 export interface RunRow {
@@ -425,7 +413,7 @@ export interface RunRow {
   /** Absent for some damaged runs. */
   readonly tool?: string;
   readonly status: string;
-  /** The targeting that the run changes, and the name it had when it was last read. Absent if it changes several. */
+  /** The targeting's name is from its last read. Absent if the run changes several. */
   readonly targetingId?: string;
   readonly targetingName?: string;
   /** Absent if the run is damaged. */

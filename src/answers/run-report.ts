@@ -48,10 +48,7 @@ const MAX_RESULTS = 50;
 /** How many results are shown of each reason, if their number is shown as well. */
 const MAX_OF_A_REASON = 5;
 
-/**
- * Returns the answer about a run in at most 2,500 tokens: counts, failures by reason, the results that matter most, and
- * next steps.
- */
+/** Returns the answer about a run in at most 2,500 tokens. */
 export function renderReport(run: ReportedRun): RenderedReport {
   const nextSteps = nextStepsOf(run);
   const notes = notesOf(run);
@@ -183,7 +180,6 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
     ...notes.map(sentence),
     ...failures.rows.flatMap(({ lines }) => lines),
     ...moreLine(failures, "reason", runId),
-    // The failures already say why an event was not sent.
     ...sentVerdicts.map(({ line }) => line),
     ...moreLine({ omitted: sentKinds - sentVerdicts.length }, "kind", runId, " of expected results"),
     ...plan.rows.map(({ line }) => line),
@@ -193,7 +189,7 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
   const rows = page === undefined ? [] : results.rows.map(({ line }) => line);
   return [
     headline(run),
-    // The effect that a person must approve already has its own marks for foreign text.
+    // The effect already has its own marks for foreign text.
     confirmation !== undefined && confirmationText(confirmation),
     ...withForeignLast(body, rows),
     page?.cursor !== undefined &&
@@ -202,7 +198,7 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
   ];
 }
 
-/** Returns a note as a sentence. A note that ends with the mark of foreign text gets no full stop. */
+/** A note that ends with the mark of foreign text gets no full stop. */
 function sentence(note: string): string {
   // A note that begins with the name of a tool is not capitalized.
   if (/^[a-z]+_[a-z_]+ /.test(note)) return `${note}.`;
@@ -252,10 +248,7 @@ const FAILURE_FORMS: readonly FailureForm[] = [
 /** The share of the remaining tokens that one failure may take. */
 const DETAILS_SHARE = 0.6;
 
-/**
- * Returns the failures, each as complete as the budget allows. Examples are left out first. Whole reasons are left out
- * only if the answer also has an effect, which a person must see completely.
- */
+/** Leaves out examples first. Leaves out whole reasons only beside an effect, which a person must see completely. */
 function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readonly FailureRow[] {
   const mayCut = run.confirmation !== undefined;
   const failures = run.failures
@@ -330,18 +323,18 @@ const WAITS_FOR = {
   token: "It waits for its confirmation token",
 } as const;
 
-/** Returns the effect that needs approval. If there is no token, adds where it can be approved, and until when. */
+/** If there is no token, says in which channel and until when the effect can be approved. */
 export function confirmationText(confirmation: NonNullable<ReportedRun["confirmation"]>): string {
   const { token, effect, expiresAt, channel = "page" } = confirmation;
   return token === undefined ? `${effect}\n${WAITS_FOR[channel]}, until ${timeWords(expiresAt)}.` : effect;
 }
 
-/** Returns the next step for an agent that has lost the token of a run. */
+/** For an agent that has lost the token of a run. */
 export function tokenAgainStep(tool: string): string {
   return `without its token: the same ${tool} call again asks about this run and gives a new token`;
 }
 
-/** Returns the next step for getting a person's approval, with the call that continues the run. */
+/** Returns the call that continues the run after a person's approval. */
 export function confirmationStep(
   tool: string,
   { token = "", expiresAt }: { readonly token?: string; readonly expiresAt: string },
@@ -358,7 +351,7 @@ function timeWords(iso: string): string {
   return `${iso.slice(11, 16)} UTC`;
 }
 
-/** Returns whether an answer is an error: the run failed, or its result is unknown and nothing succeeded. */
+/** An answer is an error if the run failed, or if its result is unknown and nothing succeeded. */
 function isError({ status, counts }: ReportedRun): boolean {
   return status === "failed" || (status === "unknown" && counts.succeeded + counts.alreadyDone === 0);
 }

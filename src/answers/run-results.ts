@@ -14,7 +14,7 @@ import { escapeInvisible, placeWords, plain, quoteUntrusted } from "./fence.ts";
 /** A run as an answer reports it. */
 export interface ReportedRun {
   readonly environment: "live" | "sandbox";
-  /** Absent if nothing is stored: the client declined, it is a dry run of events, or the store is unavailable. */
+  /** Absent if nothing is stored. */
   readonly runId?: string;
   readonly tool: string;
   readonly status: RunStatus;
@@ -24,20 +24,20 @@ export interface ReportedRun {
   readonly unanswered?: number;
   readonly failures: readonly SummarizedFailure[];
   readonly results: readonly (ObjectResult & { readonly input?: unknown })[];
-  /** Present if a page of results was requested. The answer then has all results of that page and fewer failures. */
+  /** Present if a page of results was requested. The answer then has all its results and fewer failures. */
   readonly page?: {
     readonly cursor: string | undefined;
     readonly matching?: number;
   };
   readonly plan?: readonly PlannedRequest[];
-  /** The requests that a dry run of events would send, one per event, and their total size. */
+  /** What a dry run of events would send: one request per event, and their total size. */
   readonly eventRequests?: { readonly items: number; readonly bytes: number };
   readonly verdicts?: readonly VerdictRow[];
   readonly confirmation?: {
     readonly token?: string;
     readonly effect: string;
     readonly expiresAt: string;
-    /** Where the run can be approved. Absent: on the web page. */
+    /** In which channel the run can be approved. Absent: on the web page. */
     readonly channel?: "client" | "token";
   };
   readonly nextSteps?: readonly string[];
@@ -46,7 +46,7 @@ export interface ReportedRun {
   readonly did?: DidCounts;
   readonly newOptions?: WithinCounts;
   readonly approval?: Approval | undefined;
-  /** Whether the approval is reported whatever the tool, because this is an answer of `resume_run`. */
+  /** Whether the approval is reported whatever the tool. */
   readonly alwaysReportsApproval?: boolean;
   readonly totals?: { readonly targetingId: string; readonly name: string; readonly optionCount: number };
   readonly file?: InputFile | undefined;
@@ -57,23 +57,22 @@ export interface ReportedRun {
   readonly otherCounts?: readonly OtherCount[];
   readonly resumed?: Counts;
   readonly temporaryNames?: number;
-  /** When the run last changed, in milliseconds since 1970. */
+  /** In milliseconds since 1970. */
   readonly lastAt?: number;
   readonly stale?: readonly StaleField[];
   readonly blocked?: Refusal | undefined;
   readonly notes?: readonly string[];
-  /** Whether the server stopped before it planned the run. Such a run cannot be resumed. */
+  /** Whether the server stopped before it planned the run, which then cannot be resumed. */
   readonly neverPlanned?: boolean | undefined;
   /** Whether unknown results stay unknown because resuming the run sends nothing. */
   readonly unknownIsFinal?: boolean;
 }
 
-/** Returns a result as a line, from which the tokens of a page are counted. */
+/** The tokens of a page are counted from these lines. */
 export function resultLine(result: ObjectResult): string {
   return resultRow(result).line;
 }
 
-/** Returns one object of a run as data and as a line: position, outcome, name, ID and changes. */
 export function resultRow({ reason, input, ...result }: ObjectResult & { readonly input?: unknown }): Row {
   const { outcome, did, predicted, rule, observed, mended = [] } = result;
   const [_id, name] = [cut(result._id), cut(result.name)];
@@ -112,7 +111,7 @@ function objectWords(result: ObjectResult): string {
 const MAX_NAMED = 20;
 const FEW_NAMED = 3;
 
-/** The kinds of changes, with their titles. Objects that did not succeed are among the failures. */
+/** Objects that did not succeed are among the failures. */
 const KINDS: readonly {
   readonly title: string;
   readonly isOne: (result: ObjectResult) => boolean;
@@ -133,9 +132,8 @@ interface ChangeWords {
 }
 
 /**
- * Returns what a run did or would do, a line for each kind of change. A kind with up to 20 objects lists all with IDs;
- * a larger one lists the first few. `all` has the number of objects of each kind, `done` the title for objects whose
- * change is unknown, and `allAt` where all objects are listed.
+ * Returns what a run did or would do, a line for each kind of change. `done` is the title for objects whose change is
+ * unknown; `allAt` says where all objects are listed.
  */
 export function changeLines(
   results: readonly ObjectResult[],
@@ -161,7 +159,7 @@ export function changeLines(
   return lines;
 }
 
-/** Returns the title of a kind. Instead of "Changed" it says how, if all objects changed in the same way. */
+/** Says how objects changed, if all changed in the same way. */
 function titleOf(title: string, results: readonly ObjectResult[], { done, isPlanned }: ChangeWords): string {
   if (title === "Done") return done ?? title;
   if (title !== "Changed") return title;
@@ -173,7 +171,7 @@ function titleOf(title: string, results: readonly ObjectResult[], { done, isPlan
   return isPlanned ? "Would change" : title;
 }
 
-/** Returns the positions of objects. Those inside another object have two numbers: `items 1-3, 3.1, 3.2`. */
+/** Objects inside another object have two numbers: `items 1-3, 3.1, 3.2`. */
 function positionWords(results: readonly ObjectResult[]): string {
   const byLine = results.some(({ line }) => line !== undefined);
   const spots: { first: number; last: number; within: string }[] = [];

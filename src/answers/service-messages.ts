@@ -79,10 +79,7 @@ const MOST = {
   project: number(LIMITS.projectContextIds.value),
 } as const;
 
-/**
- * Returns the message for a code that stands for three limits (management-api 8.1). A small new option can exceed only
- * the limit of the project.
- */
+/** One code covers three limits (management-api 8.1). A small new option can exceed only the limit of the project. */
 function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Entry {
   const own = detail.contextIds;
   const isNew = operation === "addOptions" || operation === "createTargetings";
@@ -183,9 +180,7 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
   },
 };
 
-/**
- * Returns the message for a case of management-api 7.4. Case 8 is in `request-messages.ts`, because only reads have it.
- */
+/** For the cases of management-api 7.4. Case 8 is in `request-messages.ts`, because only reads have it. */
 function notSupported({ operation, sent = [] }: Reason): Entry {
   if (operation === "deleteOptions") return LAST_SUB_OPTION;
   if (operation === "addOptions" || operation === "createTargetings") {
@@ -195,7 +190,7 @@ function notSupported({ operation, sent = [] }: Reason): Entry {
   return about?.words ?? STORED_UNCHANGEABLE;
 }
 
-/** Returns the message for a deletion or move that would leave the named group empty. */
+/** For a deletion or move that would leave the named group empty. */
 function leavesEmpty(group: string, { operation }: Reason): Entry {
   return {
     message: `it is the last sub-option of ${quoteUntrusted(group)}, a group without Context IDs of its own (API document 7.4, case 6)`,

@@ -16,10 +16,10 @@ const DELIMITER_WORDS: Readonly<Record<string, string>> = {
 
 const SEPARATOR_WORDS: Readonly<Record<string, string>> = { ",": "commas", "\n": "line breaks" };
 
-/** Returns notes on how a sheet was read. A preview lists all columns, so with one they are left out. */
+/** Returns notes on how a sheet was read. A preview lists all columns, so beside one they are left out. */
 export function sheetNotes(file: InputFile | undefined, beside: readonly string[] = []): readonly string[] {
   if (file === undefined || (file.format !== "csv" && file.format !== "xlsx")) return [];
-  // The form of the sheet is not detected yet, so there is nothing to report.
+  // The form of the sheet is not detected yet.
   if (isUndetected(file)) return [];
   const { seen = {} } = file;
   const notes = [
@@ -32,7 +32,6 @@ export function sheetNotes(file: InputFile | undefined, beside: readonly string[
   return notes.filter((note) => note !== undefined);
 }
 
-/** Returns the text of an answer about a saved sheet with results. */
 export function resultSheetText({
   savedTo,
   results,
@@ -43,9 +42,9 @@ export function resultSheetText({
   readonly savedTo: string;
   readonly results: ReadonlyMap<string, number>;
   readonly isOver: boolean;
-  /** The call for the corrected sheet, which reads it in the same way as the call of the run. */
+  /** The call for the corrected sheet. */
   readonly again: string;
-  /** For a sheet of events: the outcomes of all events. The sheet itself contains only events that were not sent. */
+  /** For a sheet of events, which contains only those that were not sent: the outcomes of all events. */
   readonly events?: Pick<Counts, "succeeded" | "unknown" | "notApplied">;
 }): string {
   const counts = [...results].map(([result, count]) => `${thousands(count)} ${result.toLowerCase()}`).join(", ");
@@ -58,7 +57,7 @@ export function resultSheetText({
   return `${first}\nRows that are done stay as they are.\n${fix}`;
 }
 
-/** Returns the text of an answer about saved rows that failed, for files that are not sheets. */
+/** For files that are not sheets. */
 export function failedRowsText(savedTo: string, failed: number, tool: string): string {
   return (
     `Saved what failed, with its reason, to ${quoteUntrusted(savedTo)}: ${counted(failed, "row")}.\n` +
@@ -184,7 +183,6 @@ export interface PreviewRow {
   readonly reason?: Reason | undefined;
 }
 
-/** The first rows of a file as this program understood them, and the columns of a sheet. */
 export interface Preview {
   readonly columns: readonly { readonly heading: string; readonly column: string }[];
   readonly rows: readonly PreviewRow[];
@@ -199,7 +197,7 @@ const OPS = { add: "add", remove: "remove", set: "exactly" } as const;
 
 const ALL_COLUMNS = "columns: ";
 
-/** Returns the notes of a preview: how the file was read (unless another note says so), its columns and first rows. */
+/** Returns how the file was read (unless another note says so), its columns and first rows. */
 export function previewNotes(file: InputFile | undefined, { columns, rows }: Preview): readonly string[] {
   const isSheet = file?.format === "csv" || file?.format === "xlsx";
   const isPlain = isSheet && !sheetNotes(file).some((note) => note.startsWith("read "));
@@ -243,7 +241,7 @@ function idWords(ids: readonly string[]): string {
 
 const CONTEXTS = ["contexts", "contextId"];
 
-/** The columns in which a problem may be, by the code of the problem. */
+/** The columns in which a problem may be, by its code. */
 const BY_PROBLEM: Readonly<Record<string, readonly string[]>> = {
   notAList: CONTEXTS,
   noContextId: CONTEXTS,
@@ -259,7 +257,7 @@ const BY_PROBLEM: Readonly<Record<string, readonly string[]>> = {
 
 const BY_DAMAGED: Readonly<Record<string, readonly string[]>> = { "Context ID": CONTEXTS, group: ["parentName"] };
 
-/** Returns the columns in which a problem may be. The first of them that the sheet has is marked. */
+/** The first of these columns that the sheet has is marked. */
 export function columnsOf({ code, detail = {} }: Reason): readonly string[] {
   const { problem, what, field, fields } = detail;
   const [heading] = Array.isArray(fields) ? fields : [];

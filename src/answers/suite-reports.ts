@@ -9,7 +9,6 @@ import { basisNote, inBasisWords, suiteReportUri, suiteUri } from "./event-suite
 import { escapeInvisible, fenced, plain, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
 
-/** Returns the effect of running a suite against the live service, for the person who approves it. */
 export function liveTestsEffect({ cases }: EventSuite): Effect {
   const events = cases.flatMap(eventsOf);
   const purchases = events.filter(({ eventName }) => eventName === "purchase").length;
@@ -25,14 +24,14 @@ export function liveTestsEffect({ cases }: EventSuite): Effect {
   return { sentence, parts: effectPart("Event names sent", objects) };
 }
 
-/** Returns the answer about a run of a suite. It shows as many mismatches as fit. */
+/** Shows as many mismatches as fit. */
 export function suiteReportAnswer(run: {
   readonly environment: string;
   readonly suiteId: string;
   readonly target: string;
   readonly report: SuiteReport;
   readonly approval?: Approval | undefined;
-  /** The file with the report. `notSaved` says why it was not written. */
+  /** `notSaved` says why the report was not written. */
   readonly savedTo?: string;
   readonly notSaved?: string;
 }) {
@@ -154,11 +153,10 @@ function notesOf({ results }: SuiteReport): readonly string[] {
   ];
 }
 
-/** How many tokens the first lines of a file may take. The answer has them twice, as data and as text. */
+/** An answer has the first lines of a file twice, as data and as text. */
 const PREVIEW_TOKENS = 1100;
 const LINE_LETTERS = 160;
 
-/** Returns the first lines of a suite's file, with long lines cut. */
 export function previewOf(file: string): string {
   const lines: string[] = [];
   let left = PREVIEW_TOKENS;
@@ -182,12 +180,11 @@ const HOW_TO_RUN = {
 const SERVICE_TESTS =
   "It tests the service, not the app, in a sandbox that it starts itself. To test another service, set EVENT_API_URL.";
 
-/** Returns the note about a page test, whose file does not contain the cases of the suite. */
+/** The file of a page test does not contain the cases of the suite. */
 export function pageTestNote(cases: number): string {
   return `the file opens a page and checks the events that the page itself sends; the ${cases} cases of the suite are not in it, and kinds, uid and seed do not change it`;
 }
 
-/** Returns the text of an answer about a generated suite. */
 export function suiteText(suite: {
   readonly suiteId: string;
   readonly resourceUri: string;
