@@ -20,10 +20,7 @@ import type { RunHeader } from "../runs/store.ts";
 /** Work other than changes that a person approves: resuming a run, or sending tests to a live endpoint. */
 const approvalCall = z.object({
   tool: z.enum(["resume_run", "run_event_tests"]),
-  /**
-   * `about`: the ID of the run to resume or of the test suite. `saveTo`: the file for the report; empty if there is
-   * none.
-   */
+  /** `about` is the ID of the run to resume, or of the test suite. `saveTo` is empty if no report file is wanted. */
   input: z.object({ about: z.string(), saveTo: z.string() }),
 });
 export type ApprovalCall = Fixed<z.infer<typeof approvalCall>>;
@@ -49,7 +46,6 @@ type ApprovalEntry = Fixed<z.infer<typeof approvalEntry>>;
 
 const NOTHING = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };
 
-/** The state of an approval request. Its only object is the work that needs approval. */
 class ApprovalState implements RunView<ApprovalEntry> {
   objects: readonly ReportedObject[] = [];
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
@@ -98,7 +94,6 @@ class ApprovalState implements RunView<ApprovalEntry> {
 
 export type ApprovalRun = Run<ApprovalCall, ApprovalState>;
 
-/** Who approved and in which channel, and the work to do then. */
 export interface Granted extends Omit<Extract<ApprovalEntry, { readonly t: "agreed" }>, "t"> {
   readonly work: (signal: AbortSignal) => Promise<void>;
 }
@@ -111,12 +106,10 @@ const APPROVAL_FORM: RunForm<ApprovalCall, ApprovalEntry> = {
   line: (entry) => [JSON.stringify(entry)],
 };
 
-/** Returns whether a run is an approval request for work other than changes. */
 export function isApproval(run: Run): run is ApprovalRun {
   return run.kind === APPROVAL_FORM.name;
 }
 
-/** The approval requests for work other than changes. They are shown on the web page. */
 export class Approvals {
   readonly runs: KindRuns<ApprovalCall, ApprovalEntry, ApprovalState, Granted>;
   readonly #context: RunsContext;
@@ -126,10 +119,7 @@ export class Approvals {
     this.runs = new KindRuns(approvalKind(context), context);
   }
 
-  /**
-   * Stores an approval request. If an identical request of the same caller is waiting, that one is used. Returns its
-   * header.
-   */
+  /** Stores an approval request, or uses the caller's identical request that is waiting. Returns its header. */
   async keep(
     call: ApprovalCall,
     caller: string,
@@ -179,7 +169,7 @@ function approvalKind({ clock }: RunsContext): RunKind<ApprovalCall, ApprovalEnt
       }
       await run.flush();
     },
-    // Work that was interrupted is not started a second time. It needs a new approval.
+    // Interrupted work needs a new approval.
     async resume(run) {
       run.record({ t: "stop", cause: "ended", at: clock.now() });
       await run.flush();

@@ -9,21 +9,16 @@ import { pagesAhead, sideBySide } from "./side-by-side.ts";
 export interface OptionContents {
   readonly option: OptionRecord;
   readonly contexts: readonly string[];
-  /** The time of the service when it answered, in milliseconds since 1970. Absent if the answer has no time. */
+  /** When the service answered, in milliseconds since 1970. */
   readonly serverTime?: number;
 }
 
-/**
- * Reads an option with all its Context IDs (management-api 8.1). Reads it again if it changes meanwhile. Throws an
- * ApiError, or a ListError if the option keeps changing.
- */
+/** Reads an option with all its Context IDs (management-api 8.1). Throws a ListError if it keeps changing. */
 export function readOptionContents(api: ManagementApi, optionId: string, signal: AbortSignal): Promise<OptionContents> {
   return untilStable(({ totalMayChange: mayBeShort = false }) => readOnce(api, optionId, { signal, mayBeShort }));
 }
 
-/**
- * Reads an option and its Context IDs once. With `mayBeShort`, fewer Context IDs than the option's count are accepted.
- */
+/** With `mayBeShort`, fewer Context IDs than the option's count are accepted. */
 async function readOnce(
   api: ManagementApi,
   optionId: string,
@@ -60,7 +55,7 @@ function isChanged(before: OptionRecord, now: OptionRecord): boolean {
   return before.contextCount !== now.contextCount || before.updatedAt !== now.updatedAt;
 }
 
-/** Maps a list with a limited number of concurrent calls. Omits undefined results. Throws the first error. */
+/** Maps a list with a limited number of concurrent calls. Omits undefined results. */
 export async function mapConcurrently<From, To>(
   list: readonly From[],
   map: (from: From) => Promise<To | undefined>,
@@ -70,22 +65,19 @@ export async function mapConcurrently<From, To>(
   return values;
 }
 
-/** Where to get Context IDs. Without `store`, they are read. With `fresh`, they are read and then stored. */
+/** Without `store`, Context IDs are read. With `fresh`, they are read and then stored. */
 export interface ContentsSource {
   readonly targetingId: string;
   readonly store?: ContentsStore | undefined;
   readonly fresh?: boolean | undefined;
 }
 
-/**
- * A record is stored only if it is at least this old, in milliseconds. A newer one could change again without a new
- * `updatedAt`.
- */
+/** The minimum age of a record to be stored. A newer one may change again without a new `updatedAt`. */
 const SETTLED_MS = 60_000;
 
 /**
- * Returns all Context IDs of an option whose record was just read. If they are stored for exactly this record, calls
- * `withoutRead` and returns them. Otherwise reads them. This relies on `updatedAt` changing with the Context IDs.
+ * Returns the Context IDs of an option whose record was just read. If they are stored for this record, calls
+ * `withoutRead`.
  */
 export async function contextIdsOf(
   api: ManagementApi,
@@ -112,7 +104,6 @@ function seenOption(targetingId: string, { _id, updatedAt, contextCount }: Optio
   return { targetingId, optionId: _id, updatedAt, contextCount };
 }
 
-/** About how many options are read for a comparison, if there is no sign of another writer. */
 const COMPARED_SAMPLE_SIZE = 100;
 
 interface Expected {
@@ -126,9 +117,8 @@ interface Compared {
 }
 
 /**
- * Returns which options lack expected Context IDs, and which options could not be read. Lists have only the number of
- * Context IDs, so options must be read one by one. With `isAlone` (no sign of another writer), only about a hundred
- * options are read, evenly spread. The others are read only if one of these differs.
+ * Returns which options lack expected Context IDs. Lists show only their number, so each option needs its own read.
+ * With `isAlone` (no sign of another writer), reads a sample of about 100; the others only if one of these differs.
  */
 export async function compareContexts(
   api: ManagementApi,
@@ -144,7 +134,6 @@ export async function compareContexts(
       if (contexts.some((each) => !held.has(each))) different.add(_id);
     } catch (thrown) {
       if (!isApiError(thrown) && !signal.aborted) throw thrown;
-      // An option that no longer exists cannot be read later either.
       if (isApiError(thrown) && thrown.effect === "rejected") different.add(_id);
       else unread.add(_id);
     }
@@ -155,23 +144,18 @@ export async function compareContexts(
   return { different, unread };
 }
 
-/** The result of a search for options by ID. Each ID is in one of the two maps. */
+/** Each ID is in one of the two maps. */
 export interface FoundOptions {
   readonly found: Map<string, OptionRecord>;
   readonly missing: Map<string, RejectedError>;
 }
 
-/**
- * How many options are read one by one before their lists are searched. The first one usually shows where the others
- * are.
- */
+/** How many options are read one by one before their lists are searched. */
 const READ_ALONE = { first: 1, later: 8 } as const;
 
 /**
- * Finds options by ID with few reads. The service cannot return several options by ID. So this reads one option, which
- * names its targeting and its group. It then searches the lists of these for the other options, as long as that saves
- * reads. An option that is in no list is read by itself, because only that proves that it does not exist. Throws
- * ApiErrors.
+ * Finds options by ID. The service returns one option per read, which names its targeting and group. So the lists of
+ * these are searched for the others, as long as that saves reads.
  */
 export async function findOptions(
   api: ManagementApi,
@@ -186,10 +170,7 @@ export async function findOptions(
   return search;
 }
 
-/**
- * Returns whether an error means that the object does not exist. It is false if the project or the route does not
- * exist.
- */
+/** Returns whether the object does not exist. False if the project or the route does not exist. */
 export function isMissing(thrown: unknown): thrown is RejectedError {
   const isBusiness = thrown instanceof RejectedError && thrown.kind === "business";
   return isBusiness && thrown.statusCode === 404 && thrown.errorCode !== "PROJECT_NOT_FOUND";
@@ -224,7 +205,7 @@ class Search implements FoundOptions {
     });
   }
 
-  /** Searches the lists of an option's group and targeting for the other options that are still missing. */
+  /** Searches the lists of an option's group and targeting. */
   async lookAround({ targeting, parent }: OptionRecord): Promise<void> {
     if (targeting === undefined) return;
     if (typeof parent === "string") await this.#list(targeting, parent);
@@ -234,8 +215,8 @@ class Search implements FoundOptions {
   }
 
   /**
-   * Reads a list, as long as fewer pages are left than options are missing. Returns the options that were read. If the
-   * list no longer exists or keeps shifting, stops without an error; missing options are then read one by one.
+   * Reads a list while it has fewer pages left than options are missing. Stops silently if it is gone or keeps
+   * shifting.
    */
   async #list(targetingId: string, parent?: string): Promise<readonly OptionRecord[]> {
     const key = parent ?? targetingId;
@@ -257,10 +238,6 @@ class Search implements FoundOptions {
     return read;
   }
 
-  /**
-   * Takes an option that was searched. A record without the number of Context IDs is ignored; that option is read by
-   * itself.
-   */
   #take(option: OptionRecord): void {
     if (option.contextCount !== undefined && this.open.delete(option._id)) this.found.set(option._id, option);
   }

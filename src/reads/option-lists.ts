@@ -6,11 +6,7 @@ import { sideBySide } from "./side-by-side.ts";
 
 type ListedOption = ReturnType<typeof listed>;
 
-/**
- * Reads every option of a targeting. Each group is followed by its sub-options, unless `subOptions` is false. With
- * `parent`, only the sub-options of that group are read. Throws the ApiError of a failed page, and a ListError if a
- * list is inconsistent.
- */
+/** Reads every option of a targeting, or of the group `parent`. Each group is followed by its sub-options. */
 export async function* readOptions(
   api: ManagementApi,
   targetingId: string,
@@ -34,14 +30,13 @@ export async function* readOptions(
   for await (const { value = [] } of read) yield* value;
 }
 
-/** Returns only the fields that planning and saving need, because a targeting may have 100,000 options. */
+/** Drops the other fields, because a targeting may have 100,000 options. */
 function listed(option: OptionRecord) {
   const { _id, name, type, contextCount, targeting, parent, exposeChildren, children, childCount, updatedAt } = option;
   const about = { _id, name, type, contextCount, parent, exposeChildren, children, childCount, updatedAt };
   return targeting === undefined ? about : { ...about, targeting };
 }
 
-/** Returns the IDs of options by name: those of a targeting with all sub-options, or those of a group. */
 export type OptionNames = (targetingId: string, parent?: string) => Promise<ReadonlyMap<string, string>>;
 
 /** Returns a function that reads each targeting or group only once, even if the read fails. */
@@ -55,9 +50,7 @@ export function optionNamesOnce(api: ManagementApi, signal: AbortSignal): Option
   };
 }
 
-/**
- * Returns the IDs of options by name: of all options and sub-options of a targeting, or of the sub-options of `parent`.
- */
+/** Returns the IDs by name: of all options and sub-options of a targeting, or of the sub-options of `parent`. */
 export async function readOptionNames(
   api: ManagementApi,
   targetingId: string,

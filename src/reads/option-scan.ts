@@ -5,19 +5,16 @@ import { contextIdsOf } from "./option-contents.ts";
 import { type Step, type Walk, type WalkPosition, walkOptions } from "./option-walk.ts";
 import { type Fetched, MANY_UNREAD, sideBySide } from "./side-by-side.ts";
 
-/** The conditions of a search. An option must meet all of them. */
+/** An option must meet all conditions. */
 export interface Wanted {
-  /** A part of the name. Upper and lower case do not matter. */
+  /** A part of the name, in any case. */
   readonly search?: string | undefined;
-  /** The option holds at least one of these Context IDs. */
   readonly contextIds?: readonly string[] | undefined;
-  /** The option has no Context IDs. A group has no sub-options either. */
   readonly empty?: boolean | undefined;
 }
 
 export interface Hit {
   readonly step: Step;
-  /** The searched Context IDs that the option holds. */
   readonly matched?: readonly string[];
 }
 
@@ -33,10 +30,10 @@ interface ScanJob {
   readonly contents: Contents;
 }
 
-/** The option that was checked last, and its hit, if it is one. Options without a hit may be left out. */
+/** The option that was checked last, and its hit. Options without a hit may be left out. */
 export type Scanned = Fetched<Step, Hit>;
 
-/** Checks options in the order of the walk, from a position on. Context IDs are read only if the search needs them. */
+/** Checks options in order, from a position on. Reads Context IDs only if the search needs them. */
 export async function* scanOptions(api: ManagementApi, job: ScanJob): AsyncGenerator<Scanned, void> {
   const { walk, from, wanted } = job;
   const isNamed = nameTest(wanted.search);
@@ -72,7 +69,7 @@ function nameTest(search: string | undefined): (option: OptionRecord) => boolean
   return ({ name }) => folded(name).includes(part);
 }
 
-/** Returns whether an option has no Context IDs. A group must have no sub-options either. */
+/** Returns whether an option has no Context IDs, and a group no sub-options either. */
 export function isEmpty({ type, contextCount, childCount, children = [] }: OptionRecord): boolean {
   if (contextCount !== 0) return false;
   return type !== "collection" || (childCount ?? children.length) === 0;

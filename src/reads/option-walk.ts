@@ -11,9 +11,8 @@ export interface WalkPosition {
   readonly inside?: number | undefined;
 }
 
-/** The list to walk: all options of a targeting, or the sub-options of one group. */
 export interface Walk extends OptionList {
-  /** Whether the total that the service reports may change during the walk. */
+  /** Whether the reported total may change during the walk. */
   readonly totalMayChange?: boolean | undefined;
 }
 
@@ -22,15 +21,13 @@ export interface Walked {
   readonly subOptions: number;
 }
 
-/** One option, and the position at which the walk continues after it. */
 export interface Step {
   readonly option: OptionRecord;
   readonly next: WalkPosition;
-  /** The counts since the start of this walk, including this option. */
+  /** The counts since the start of this walk. */
   readonly walked: Walked;
-  /** For a sub-option: the name of its group. */
   readonly groupName?: string | undefined;
-  /** For a group: the number of its own Context IDs and those of its sub-options, summed over these options. */
+  /** For a group: its own Context IDs and those of its sub-options, summed over these options. */
   readonly countWithChildren?: number | undefined;
 }
 
@@ -40,10 +37,7 @@ interface Stretch<Option> {
   readonly group: Option | undefined;
 }
 
-/**
- * Walks options in the order of the service. Each group is followed by its sub-options, and each option occurs once.
- * Throws ApiErrors, and a ListError if a list shifts; `untilStable` then starts the walk again.
- */
+/** Yields each option once, in the order of the service; each group is followed by its sub-options. */
 export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPosition): AsyncGenerator<Step> {
   const read = sideBySide({
     source: (signal) => stretchesFrom(api, { ...walk, signal }, from.top),
@@ -81,7 +75,6 @@ export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPos
   }
 }
 
-/** A stretch of top-level options that begins at position `at`, with the sub-options of the group at its end. */
 interface ReadStretch extends Stretch<OptionRecord> {
   readonly at: number;
   readonly children: readonly OptionRecord[];
@@ -111,7 +104,6 @@ function sum(options: readonly OptionRecord[]): number | undefined {
   return count;
 }
 
-/** Reads the list from a position on, divided into stretches. A list of sub-options has no groups. */
 async function* stretchesFrom(api: ManagementApi, walk: Walk, from: number) {
   const { parent, totalMayChange = false } = walk;
   for await (const { at: first, options } of listPages(api, walk, { from, totalMayChange })) {
@@ -123,7 +115,6 @@ async function* stretchesFrom(api: ManagementApi, walk: Walk, from: number) {
   }
 }
 
-/** Divides options into stretches that end after each group. */
 export function* stretches<Option>(
   options: readonly Option[],
   isGroup: (option: Option) => boolean,
@@ -137,9 +128,6 @@ export function* stretches<Option>(
   if (from < options.length) yield { options: options.slice(from), group: undefined };
 }
 
-/**
- * Reads the sub-options of a group. If the group no longer exists, its sub-options were moved, so the list has shifted.
- */
 async function subOptions(api: ManagementApi, list: OptionList, from: number): Promise<readonly OptionRecord[]> {
   try {
     return await readList(api, list, (option) => option, from);

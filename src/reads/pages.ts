@@ -11,7 +11,7 @@ export interface OptionList {
   readonly signal?: AbortSignal;
 }
 
-/** One page of a list, without options of earlier pages. Its first option is at position `at` of the list. */
+/** One page of a list, without options of earlier pages. Its first option is at position `at`. */
 interface WalkedPage {
   readonly at: number;
   readonly options: readonly OptionRecord[];
@@ -20,21 +20,19 @@ interface WalkedPage {
 
 interface WalkOptions {
   readonly from?: number;
-  /** Whether the total that the service reports may change meanwhile. */
+  /** Whether the reported total may change meanwhile. */
   readonly totalMayChange?: boolean;
   /** Whether options may be missed because the list shifts. The pages then do not overlap. */
   readonly mayShift?: boolean;
 }
 
 const LIMIT = LIMITS.listLimit.value;
-/** The maximum number of attempts to walk a list that shifts. */
 const MAX_WALKS = 4;
 
 /**
- * Reads a list page by page (management-api 8.1). Each page begins with the last option of the previous page. This
- * shows whether another writer has inserted or removed options meanwhile. With `mayShift`, pages do not overlap. If the
- * service reports a total, the next pages are read at the same time. Throws the ApiError of a failed page, and a
- * ListError if pages repeat or the list has shifted.
+ * Reads a list page by page (management-api 8.1). Pages overlap by one option, which shows whether another writer has
+ * changed the list. With a known total, next pages are read ahead. Throws a ListError if pages repeat or the list
+ * shifts.
  */
 export async function* listPages(
   api: ManagementApi,
@@ -75,15 +73,13 @@ export async function* listPages(
   }
 }
 
-/** Returns whether a page is the last one. It is if it reaches the total; without a total, if it is not full. */
 export function isLastPage({ items, total }: OptionPage, end: number, limit: number): boolean {
   return items.length === 0 || (total === undefined ? items.length < limit : end >= total);
 }
 
 /**
- * Repeats `work` if a list has shifted meanwhile, so that no option is missed. In the last attempt, the total may
- * change; only the order of the options is checked. Throws the errors of the work, and a ListError if a list has
- * shifted in every attempt.
+ * Repeats `work` if a list has shifted meanwhile. In the last attempt, the total may change. Throws a ListError if the
+ * list shifts in every attempt.
  */
 export async function untilStable<T>(work: (walk: Pick<WalkOptions, "totalMayChange">) => Promise<T>): Promise<T> {
   for (let walks = 1; ; walks += 1) {
@@ -96,10 +92,7 @@ export async function untilStable<T>(work: (walk: Pick<WalkOptions, "totalMayCha
   }
 }
 
-/**
- * Reads one list from a position on. `pick` returns what to keep of each option. Throws the ApiError of a failed page,
- * and a ListError if the list shifts in every attempt.
- */
+/** Reads one list from a position on. `pick` returns what to keep of each option. */
 export function readList<T>(
   api: ManagementApi,
   list: OptionList,

@@ -10,11 +10,10 @@ import { type ContentsSource, contextIdsOf, isMissing, readOptionContents } from
 import { readOptions } from "./option-lists.ts";
 import { MANY_UNREAD, sideBySide } from "./side-by-side.ts";
 
-/** An option, and the name of its group if it is a sub-option. */
 export interface PlacedOption {
   readonly option: OptionRecord;
   readonly groupName?: string | undefined;
-  /** The Context IDs, if they were just read. */
+  /** Present if they were just read. */
   readonly contexts?: readonly string[] | undefined;
 }
 
@@ -27,7 +26,7 @@ interface SavedOption {
   readonly parentName?: string;
 }
 
-/** Reads every option of a targeting. Each group is followed by its sub-options. Throws ApiErrors. */
+/** Reads every option of a targeting. Each group is followed by its sub-options. */
 export async function* placedOptions(
   api: ManagementApi,
   targetingId: string,
@@ -47,8 +46,8 @@ export interface ReadOption extends PlacedOption {
 }
 
 /**
- * Returns options with their Context IDs. Reads each option with its own request, unless it has no Context IDs or they
- * are stored. Omits options that no longer exist. Calls `onRead` for each option, in any order.
+ * Adds the Context IDs to options. Reads each option, unless it has none or they are stored. Omits options that no
+ * longer exist. Calls `onRead` in any order.
  */
 export async function* withContexts(
   api: ManagementApi,
@@ -96,7 +95,7 @@ export async function* withContexts(
   for await (const { value } of rows) if (value !== undefined) yield value;
 }
 
-/** Converts an option to a row of a file. A sub-option has the name of its group, or the ID if the name is unknown. */
+/** A sub-option gets the name of its group, or the ID if the name is unknown. */
 export function savedOption({ option, groupName }: PlacedOption, contexts: readonly string[] | undefined): SavedOption {
   const { name, type, exposeChildren, parent } = option;
   if (groupName === undefined && typeof parent === "string") {
@@ -111,7 +110,6 @@ export function savedOption({ option, groupName }: PlacedOption, contexts: reado
   };
 }
 
-/** Returns the content of a file with options. Every tool that takes options from a file can read it. */
 export function optionLines(options: AsyncIterable<ReadOption>, form: SavedForm): AsyncIterable<string | Uint8Array> {
   if (form.format === "ndjson") return inPieces(jsonLines(options));
   return inPieces(writtenSheet({ name: "Options", above: 0, rows: optionRows(options, form) }, form));
@@ -131,7 +129,7 @@ async function* optionRows(options: AsyncIterable<ReadOption>, form: SheetFormat
 function sheetOption({ option, groupName, contexts }: ReadOption): SheetOption {
   const { _id, name, type, parent, exposeChildren } = option;
   const isGroup = type === "collection";
-  // The name of this group is unknown. An empty cell means that the sub-option stays in its group.
+  // The group's name is unknown. An empty cell keeps the sub-option in its group.
   const group = groupName ?? (typeof parent === "string" ? "" : undefined);
   return {
     _id,
@@ -143,7 +141,7 @@ function sheetOption({ option, groupName, contexts }: ReadOption): SheetOption {
   };
 }
 
-/** Returns the content of a file that sets the Context IDs of one option. A sheet has one row for each Context ID. */
+/** Returns a file that sets the Context IDs of one option. */
 export function contextLines(
   option: Pick<OptionRecord, "_id" | "name">,
   contexts: readonly string[],
@@ -161,9 +159,7 @@ export function contextLines(
   return inPieces(writtenSheet({ name: "Context IDs", above: 0, rows: rows() }, form));
 }
 
-/**
- * Returns whether each Context ID can have its own row. An ID that reads as "none", or with decomposed Hangul, cannot.
- */
+/** An ID that reads as "none", or with decomposed Hangul, cannot have its own row. */
 function isOneARow(contexts: readonly string[]): boolean {
   return contexts.length > 0 && !contexts.some((id) => id === NONE || /[\u1100-\u11ff]/.test(id));
 }

@@ -2,28 +2,25 @@ import { setMaxListeners } from "node:events";
 
 const READS_AT_A_TIME = 16;
 
-/** How many results may wait for an earlier result, for each concurrent read. This limits the memory. */
+/** How many results per concurrent read may wait for an earlier result. */
 const RESULTS_AHEAD = 2;
 
-/** A value for `unreadAhead` that keeps all reads busy, even if only one of some hundred items needs a read. */
+/** An `unreadAhead` that keeps all reads busy, even if only one of some hundred items needs a read. */
 export const MANY_UNREAD = 10_000;
 
 interface SideBySide<From, To> {
-  /** Returns the items. `signal` is aborted when no more items are needed. */
+  /** `signal` is aborted when no more items are needed. */
   readonly source: (signal: AbortSignal) => Iterable<From> | AsyncIterable<From>;
-  /**
-   * Reads one item. Returns undefined if it has no result. If it needs no read, returns the value directly, or calls
-   * `withoutRead`.
-   */
+  /** Returns undefined without a result. If no read is needed, returns the value directly, or calls `withoutRead`. */
   readonly map: (from: From, signal: AbortSignal, withoutRead: () => void) => To | undefined | Promise<To | undefined>;
-  /** How many further results without a read may wait for an earlier result. Default: none. */
+  /** How many further results without a read may wait. Default: none. */
   readonly unreadAhead?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   /** `width` is the current limit of concurrent reads. */
   readonly pace?: { readonly width: number } | undefined;
 }
 
-/** An item and its result. Of consecutive items without a result, only the last may be returned. */
+/** Of consecutive items without a result, only the last may be returned. */
 export interface Fetched<From, To> {
   readonly from: From;
   readonly value: To | undefined;
@@ -36,10 +33,7 @@ interface Slot<From, To> extends Fetched<From, To> {
   needsRead: boolean;
 }
 
-/**
- * Reads a limited number of items at the same time, and returns the results in order. Aborts the reads when the caller
- * stops. If a read fails, its error is thrown after the results before it.
- */
+/** Reads items concurrently, and yields the results in order. An error is thrown after the results before it. */
 export async function* sideBySide<From, To>(job: SideBySide<From, To>): AsyncGenerator<Fetched<From, To>, void> {
   const stop = new AbortController();
   const signal = job.signal === undefined ? stop.signal : AbortSignal.any([job.signal, stop.signal]);
@@ -86,7 +80,6 @@ class Reading<From, To> {
     this.#source = Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
   }
 
-  /** Takes the next item of the source, if another item may be read. */
   pull(): void {
     const width = this.#job.pace?.width ?? READS_AT_A_TIME;
     const most = width * RESULTS_AHEAD;
@@ -176,14 +169,12 @@ class Reading<From, To> {
   }
 }
 
-/** Reads the pages that are expected to be needed next, before they are needed. */
 export function pagesAhead<Page>(
   read: (offset: number, signal: AbortSignal) => Promise<Page>,
   about: Pick<SideBySide<number, Page>, "signal" | "pace">,
 ) {
   const { signal = new AbortController().signal } = about;
   let ahead: AsyncGenerator<Fetched<number, Page>, void> | undefined;
-  /** Aborts the reads of pages that were not needed yet. */
   const stop = async (): Promise<void> => {
     const before = ahead;
     ahead = undefined;
@@ -191,7 +182,7 @@ export function pagesAhead<Page>(
   };
   return {
     stop,
-    /** Returns the page that begins at `offset`. If it is not among the expected pages, reads it now. */
+    /** Returns the page that begins at `offset`. Reads it now if it is not expected. */
     async at(offset: number): Promise<Page> {
       const next = await ahead?.next();
       if (next !== undefined && next.done !== true && next.value.from === offset && next.value.value !== undefined)
@@ -199,7 +190,7 @@ export function pagesAhead<Page>(
       await stop();
       return read(offset, signal);
     },
-    /** Announces which pages will be needed: those that begin at `offset`, then every `step`, before `end`. */
+    /** Announces the pages that begin at `offset` and then every `step`, before `end`. */
     expect(offset: number, step: number, end: number): void {
       if (ahead !== undefined || step <= 0) return;
       const offsets = function* () {

@@ -15,17 +15,13 @@ import type { ContentsStore } from "../runs/backend.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import type { ListAsked, OptionAsked, OptionSummary, SaveCall, Saved } from "./save-state.ts";
 
-/** How many options with the most Context IDs the answer lists. */
 const LARGEST = 5;
 
-/**
- * Reads what a call requests and saves it to a file. Throws ApiErrors, and a FileError if a file may not be written.
- */
+/** Throws ApiErrors, and a FileError if a file may not be written. */
 export function saveAsked({ tool, input }: SaveCall, world: SavingWorld): Promise<Saved> {
   return tool === "list_options" ? saveOptions(input, world) : saveContexts(input, world);
 }
 
-/** Saves the Context IDs of an option to a file that `update_contexts` can read. */
 async function saveContexts(
   { optionId, saveTo, folders, delimiter }: OptionAsked,
   { api, signal }: SavingWorld,
@@ -38,9 +34,8 @@ async function saveContexts(
 }
 
 /**
- * Saves options and sub-options with their Context IDs, as rows or as a desired state. Returns a summary of the file.
- * If the file has a whole targeting, its base is saved beside the file. Stored Context IDs are used, unless `fresh` is
- * set. Throws ApiErrors, and a FileError if a file may not be written.
+ * Saves options with their Context IDs, as rows or as a desired state. A whole targeting also gets a base beside its
+ * file.
  */
 async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved> {
   const { api, signal, contents: store } = world;
@@ -70,19 +65,18 @@ async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved>
   };
 }
 
-/** Returns whether a call requests only a part of a targeting. */
 export function isPart({ parent, search, contextIds, empty }: ListAsked): boolean {
   return (parent ?? search ?? contextIds ?? empty) !== undefined;
 }
 
 interface SavedForm {
   readonly place: Place;
-  /** Absent if only a part of the targeting is saved. A part has no base. */
+  /** Absent for a part of the targeting, which has no base. */
   readonly whole?: WholeTargeting;
   readonly lines: (rows: AsyncIterable<ReadOption>) => AsyncIterable<string | Uint8Array>;
 }
 
-/** Returns how to write the file, according to its extension. Throws a FileError if the file exists already. */
+/** Chooses the form by the file's extension. Throws a FileError if the file exists. */
 async function formOf(asked: ListAsked, world: SavingWorld): Promise<SavedForm> {
   const { targetingId, saveTo, folders, delimiter } = asked;
   if (!asksDesired(saveTo)) {
@@ -119,7 +113,7 @@ function optionSummary({ _id, name, type, contextCount, childCount, parent }: Op
   return { _id, name, type, contextCount, childCount, ...(typeof parent === "string" && { parent }) };
 }
 
-/** Reads the requested options, with the names of their groups. Files contain these names instead of group IDs. */
+/** Adds the names of groups, because files contain these instead of group IDs. */
 async function placed(
   asked: ListAsked,
   { api, contents: store, signal }: SavingWorld,
@@ -139,7 +133,7 @@ async function placed(
   return steps.map(({ option, groupName = group }) => (groupName === undefined ? { option } : { option, groupName }));
 }
 
-/** Returns whether the extension of a file means a desired state. Such a file always has a whole targeting. */
+/** Returns whether the file's extension means a desired state, which always has a whole targeting. */
 export function asksDesired(saveTo: string): boolean {
   return /\.(?:ya?ml|json)$/i.test(saveTo);
 }
@@ -151,22 +145,16 @@ interface SavingWorld {
   readonly signal: AbortSignal;
 }
 
-/** Collects a whole targeting while its rows are read and written, to make its desired state and its base. */
 interface WholeTargeting {
-  /** Adds an option whose Context IDs were read. */
   readonly take: (option: OptionRecord, contexts: readonly string[]) => void;
-  /** Sets the order of the options: each group is followed by its sub-options. Call it before the first `take`. */
+  /** Sets the order of the options. Call it before the first `take`. */
   readonly expect: (options: readonly PlacedOption[]) => void;
-  /** Reads all rows, and returns the desired state in pieces. Throws a FileError if the format allows fewer options. */
+  /** Reads all rows, then yields the desired state. Throws a FileError if the format allows fewer options. */
   readonly desired: (rows: AsyncIterable<unknown>) => AsyncGenerator<string>;
   readonly base: Place;
   readonly baseText: () => AsyncGenerator<string>;
 }
 
-/**
- * Prepares saving a whole targeting to a file. Throws an ApiError if the targeting cannot be read, and a FileError if a
- * base exists already.
- */
 async function wholeTargeting(
   targetingId: string,
   { path }: Place,
@@ -174,7 +162,7 @@ async function wholeTargeting(
   { api, clock, signal }: SavingWorld,
 ): Promise<WholeTargeting> {
   const base = await findFreePlace(basePathOf(path), folders);
-  // Only a desired state has to be in memory as a whole. Rows are written while they are read.
+  // Only a desired state has to be in memory as a whole.
   const isHeld = asksDesired(path);
   const { _id, name } = await api.getTargeting(targetingId, { signal });
   const targeting = { _id, name };

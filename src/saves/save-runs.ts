@@ -14,17 +14,16 @@ type SaveRun = Run<SaveCall, SaveState>;
 
 type OnError = (thrown: unknown) => void;
 
-/** Returns whether a run saves something to a file. */
 export function isSaveRun(run: Run): run is SaveRun {
   return run.kind === SAVE_FORM.name;
 }
 
-/** Like `isSaveRun`, for a run whose state has not been read. */
+/** For a run whose state has not been read. */
 export function isSaveKind(run: ExecutableRun): run is Pick<SaveRun, "kind" | "header"> {
   return run.kind === SAVE_FORM.name;
 }
 
-/** Runs that read something and save it to a file, one run for each call. A resumed run reads everything again. */
+/** Runs that save something to a file. A resumed run reads everything again. */
 export class SaveRuns {
   readonly runs: KindRuns<SaveCall, SaveEntry, SaveState, OnError>;
 
@@ -32,7 +31,7 @@ export class SaveRuns {
     this.runs = new KindRuns(saveKind(context), context);
   }
 
-  /** Starts a run in the background. If an error ends the run, `onError` receives the error. */
+  /** Starts a run in the background. `onError` receives an error that ends it. */
   start(
     call: SaveCall,
     { caller, requested }: { readonly caller: string; readonly requested?: Requested | undefined },
@@ -76,7 +75,6 @@ function saveKind(world: RunsContext & SaveWorld): RunKind<SaveCall, SaveEntry, 
   };
 }
 
-/** Reads, saves the file, and records the result in the journal. */
 async function save(
   run: RunExecution<SaveCall, SaveEntry, SaveState>,
   { api, contents, clock }: RunsContext & SaveWorld,

@@ -16,10 +16,8 @@ const text = z.string().optional();
 const count = z.number();
 const some = count.exactOptional();
 
-/** The path of the file, the folders that the caller may use, and the separator of the cells. */
 const place = { saveTo: z.string(), folders: z.array(z.string()), delimiter: text };
 
-/** Which options of a targeting to save. */
 const listAsked = z.object({
   targetingId: z.string(),
   parent: text,
@@ -31,18 +29,16 @@ const listAsked = z.object({
 });
 export type ListAsked = Fixed<z.infer<typeof listAsked>>;
 
-/** The option whose Context IDs to save. */
 const optionAsked = z.object({ optionId: z.string(), targetingId: text, ...place });
 export type OptionAsked = Fixed<z.infer<typeof optionAsked>>;
 
-/** A read whose result is saved to a file. The call has everything that is needed to finish it without its caller. */
+/** Has everything that is needed to finish the call without its caller. */
 const saveCall = z.discriminatedUnion("tool", [
   z.object({ tool: z.literal("list_options"), input: listAsked }),
   z.object({ tool: z.literal("get_option"), input: optionAsked }),
 ]);
 export type SaveCall = Fixed<z.infer<typeof saveCall>>;
 
-/** An option, as an answer shows it. */
 const optionSummary = z.object({
   _id: z.string(),
   name: z.string(),
@@ -53,21 +49,18 @@ const optionSummary = z.object({
 });
 export type OptionSummary = Fixed<z.infer<typeof optionSummary>>;
 
-/** The saved file: its path, and a summary of its content. */
 const saved = z.object({
   savedTo: z.string(),
   base: z.string().exactOptional(),
   /** `groups`, `subOptions` and `withoutContexts` are absent if one option was saved. */
   counts: z.object({ options: count, contextIds: count, groups: some, subOptions: some, withoutContexts: some }),
-  /** The options with the most Context IDs. */
   largest: z.array(optionSummary).exactOptional(),
-  /** The option whose Context IDs were saved, and their number. */
   option: optionSummary.exactOptional(),
   total: some,
 });
 export type Saved = Fixed<z.infer<typeof saved>>;
 
-/** One line of the journal of such a run. Applying all lines in order gives the state of the run. */
+/** Applying all lines in order gives the state of the run. */
 const saveEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("begin"), saveTo: z.string(), at }),
   z.object({ t: z.literal("saved"), saved, at }),
@@ -76,7 +69,6 @@ const saveEntry = z.discriminatedUnion("t", [
 ]);
 export type SaveEntry = Fixed<z.infer<typeof saveEntry>>;
 
-/** The format in which these runs are stored. */
 export const SAVE_FORM: RunForm<SaveCall, SaveEntry> = {
   name: "saves",
   tools: ["list_options", "get_option"],
@@ -87,7 +79,6 @@ export const SAVE_FORM: RunForm<SaveCall, SaveEntry> = {
 
 const NOTHING = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };
 
-/** The state of a run that saves a file. Its only object is the file. */
 export class SaveState implements RunView<SaveEntry> {
   readonly objects: ReportedObject[] = [];
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
