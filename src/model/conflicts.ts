@@ -4,16 +4,13 @@ import type { Change } from "./work.ts";
 
 /** A rule of the service that all changes together would break. */
 export type Conflict =
-  /** A change deletes a group, but `staying` sub-options would remain in it. */
   | { readonly kind: "inUse"; readonly ref: Ref; readonly staying: number }
-  /** The new parent of an option does not exist or is not a group. */
   | { readonly kind: "noGroup"; readonly ref: Ref }
   /** `ref` would take a name, or a group would take a Context ID, that the option `holder` has. */
   | { readonly kind: "name" | "owner"; readonly value: string; readonly ref: Ref; readonly holder: Ref }
   /** A group would have neither sub-options nor Context IDs. `leaving` are the sub-options that leave it. */
   | { readonly kind: "empty"; readonly ref: Ref; readonly leaving: readonly Ref[] };
 
-/** An option in the state after all changes. */
 interface After {
   readonly ref: Ref;
   readonly change: Exclude<Change, { readonly kind: "delete" }> | undefined;
@@ -25,8 +22,8 @@ interface After {
 }
 
 /**
- * Returns the conflicts after all changes (management-api 7.2 to 7.4). Existing conflicts that no change is about are
- * left out. Conflicts of the same kind are next to each other, because resolving one may resolve the next ones.
+ * Returns the conflicts after all changes (management-api 7.2 to 7.4), without those that no change is about. Conflicts
+ * of one kind are adjacent, because resolving one may resolve the next.
  */
 export function conflicts(
   options: ReadonlyMap<Ref, KnownOption>,
@@ -73,8 +70,7 @@ function inUse(changes: ReadonlyMap<Ref, Change>, inside: ReadonlyMap<Ref, numbe
 }
 
 /**
- * Returns the conflicts about values that two options would have. If both options take the value, the conflict is about
- * the later one.
+ * Returns the values that two options would have. If both options take the value, the conflict is about the later one.
  */
 function doubled(
   kind: "name" | "owner",
@@ -99,7 +95,6 @@ function doubled(
   return found;
 }
 
-/** Returns the Context IDs that a group would hold after all changes. */
 function* ownContexts({ group, before, change }: After): Generator<string> {
   if (!group) return;
   const removed = new Set(change?.kind === "update" ? change.remove : []);

@@ -2,12 +2,12 @@ import { groupedBy } from "../platform/grouping.ts";
 import { type Batch, type Item, type KnownOption, ownCount, type Ref, type UpdateItem } from "./targeting-model.ts";
 import { isNothing, type Left, type Work } from "./work.ts";
 
-/** The operations, in the order in which they are preferred. */
+/** In order of preference. */
 const OPERATIONS = ["update", "create", "delete"] as const;
 
 /**
- * Returns the requests that could be sent next, so that the caller can choose one. Empty if nothing is left or nothing
- * is possible. `inParts` also returns requests that make only a part of a change now.
+ * Returns the possible next requests. Empty if nothing is left or nothing is possible. `inParts` also returns requests
+ * that make only a part of a change.
  */
 function candidates(work: Work, inParts = false): readonly (readonly Item[])[] {
   const found: Item[][] = [];
@@ -63,9 +63,8 @@ function updateOne(work: Work, ref: Ref, batch: Batch, isPart: boolean): void {
 }
 
 /**
- * Adds the renames of a cycle of options. Each option wants the name of the next one, and the last wants that of the
- * first. They are sent in one request, once the options have no other changes left. The first option gets a temporary
- * name.
+ * Adds the renames of a cycle as one request, once its options have no other changes left. The first option gets a
+ * temporary name.
  */
 function updateCycle(work: Work, cycle: readonly Ref[], batch: Batch, isPart: boolean): void {
   let isReady = true;
@@ -87,10 +86,7 @@ function updateCycle(work: Work, cycle: readonly Ref[], batch: Batch, isPart: bo
   }
 }
 
-/**
- * Returns the options whose wanted names form a cycle that begins at `start`. Returns undefined if there is no such
- * cycle.
- */
+/** Returns the options whose wanted names form a cycle that begins at `start`, if there is one. */
 function cycleFrom(work: Work, start: Ref): readonly Ref[] | undefined {
   const cycle: Ref[] = [start];
   const seen = new Set(cycle);
@@ -105,7 +101,7 @@ function cycleFrom(work: Work, start: Ref): readonly Ref[] | undefined {
   }
 }
 
-/** Returns the item with the changes of an option that can be sent now. Returns undefined if there are none. */
+/** Returns the changes of an option that can be sent now. */
 function itemFor(
   work: Work,
   ref: Ref,
@@ -137,9 +133,7 @@ function itemFor(
   return (isWhole || isPart) && !isNothing(item) ? item : undefined;
 }
 
-/**
- * Returns the Context IDs that a group may lose now. Its placeholder is included once the group has lasting content.
- */
+/** Returns the Context IDs that a group may lose now, including its placeholder if the group has lasting content. */
 function removableContextIds(work: Work, ref: Ref, option: KnownOption, left: Left, batch: Batch): readonly string[] {
   const placeholder = work.options.placeholders.contextIdOf(ref);
   const isFilled = work.held.has(ref) && hasContent(work, ref, option, left);
@@ -152,7 +146,7 @@ function removableContextIds(work: Work, ref: Ref, option: KnownOption, left: Le
   return remove.filter((id) => id !== staying);
 }
 
-/** Returns whether a group has content other than its placeholder that stays in it. */
+/** Returns whether content other than its placeholder stays in a group. */
 function hasContent(work: Work, ref: Ref, option: KnownOption, { add, remove }: Left): boolean {
   const going = new Set([...remove, work.options.placeholders.contextIdOf(ref)]);
   if (add.length + option.others > 0 || [...option.contexts].some((id) => !going.has(id))) return true;
@@ -190,16 +184,15 @@ function remove(work: Work, batch: Batch): void {
   for (const { ref, option } of going) {
     if (!option.group) continue;
     const inside = [...work.model.inside(ref)];
-    // Remaining sub-options of a deleted group become top-level options, so a sub-option with another new parent must
-    // move first.
+    // Sub-options of a deleted group move to the top level, so a sub-option with another new parent must move first.
     const isFree = inside.every((child) => {
       const change = work.changes.get(child);
       return change === undefined || change.kind === "delete" || change.parent === undefined;
     });
     if (!isFree) continue;
     const also = inside.filter((child) => work.isGoing(child));
-    // The group is deleted just before its last sub-option: it is then never empty, and its other sub-options do not
-    // become top-level options first.
+    // The group goes just before its last sub-option: it is never empty, and no sub-option moves to the top level
+    // first.
     const order = also.length === inside.length ? [...also.slice(0, -1), ref, ...also.slice(-1)] : [...also, ref];
     for (const one of order) {
       batch.take({ op: "delete", ref: one });
@@ -212,10 +205,7 @@ function remove(work: Work, batch: Batch): void {
   }
 }
 
-/**
- * Returns a request that resolves deadlocks with placeholders, when names and groups wait for each other. With `all`,
- * it resolves all deadlocks, otherwise one.
- */
+/** Returns a request that resolves deadlocks with placeholders: all of them, or without `all` one. */
 function placeholders(work: Work, all: boolean): readonly Item[] {
   const batch = work.newBatch();
   freeNames(work, batch);
@@ -290,16 +280,15 @@ const MAX_LOOKAHEAD_SIZE = 2000;
 /** The maximum number of requests that are tried for one candidate. */
 const MAX_LOOKAHEAD_REQUESTS = 200;
 
-/** The requests that make the wanted changes, in order. */
 export interface RequestSequence {
   readonly requests: readonly (readonly Item[])[];
-  /** Whether all wanted changes are made after these requests. False if no further request was possible. */
+  /** False if no further request was possible. */
   readonly isWhole: boolean;
 }
 
 /**
- * Returns the requests for all changes of `work`, in order. Of the possible next requests, the one that needs the
- * fewest requests after it is used. The model of `work` is changed to the state after all requests.
+ * Returns the requests for all changes, and applies them to the model of `work`. The next request is always the one
+ * that needs the fewest requests after it.
  */
 export function planRequests(work: Work): RequestSequence {
   const requests: (readonly Item[])[] = [];
@@ -315,7 +304,7 @@ export function planRequests(work: Work): RequestSequence {
   return { requests, isWhole: work.isOver() };
 }
 
-/** Returns the candidate that needs the fewest requests after it. If several do, returns the first of them. */
+/** Returns the first of the candidates that need the fewest requests after them. */
 function nearest(work: Work): readonly Item[] | undefined {
   const found = candidates(work, true);
   if (found.length < 2) return found[0];
@@ -332,7 +321,7 @@ function nearest(work: Work): readonly Item[] | undefined {
   return best;
 }
 
-/** Returns how many requests are still needed if the first candidate is always used. Infinity if that does not end. */
+/** Returns how many requests are needed if the first candidate is always used. Infinity if that does not end. */
 function countRemainingRequests(work: Work): number {
   for (let sent = 0; sent < MAX_LOOKAHEAD_REQUESTS; sent += 1) {
     if (work.isOver()) return sent;

@@ -1,26 +1,23 @@
-/** The `_id` of an option. For an option that does not exist yet: a key that is set by the item that creates it. */
+/** The `_id` of an option, or a key for an option that does not exist yet. */
 export type Ref = string;
 
-/** What is known about an option or group. */
 export interface KnownOption {
   readonly name: string;
   readonly group: boolean;
   readonly parent: Ref | null;
   readonly expose: boolean;
-  /** The option's own Context IDs, as far as they are known. */
+  /** The known Context IDs of the option itself. */
   readonly contexts: ReadonlySet<string>;
   /** The number of its other Context IDs. No change is about them. */
   readonly others: number;
 }
 
-/** A sub-option that is created together with its group. */
 interface NewSubOption {
   readonly ref: Ref;
   readonly name: string;
   readonly contexts: readonly string[];
 }
 
-/** An item that creates an option. */
 export interface CreateItem extends NewSubOption {
   readonly op: "create";
   readonly group: boolean;
@@ -29,7 +26,7 @@ export interface CreateItem extends NewSubOption {
   readonly children: readonly NewSubOption[];
 }
 
-/** An item that changes an option. Fields that stay are absent. */
+/** Absent fields stay as they are. */
 export interface UpdateItem {
   readonly op: "update";
   readonly ref: Ref;
@@ -50,20 +47,18 @@ export type Item = CreateItem | UpdateItem | DeleteItem;
 /** The known options of a targeting. `apply` changes them as the service does when it accepts a request. */
 export class TargetingModel {
   readonly options = new Map<Ref, KnownOption>();
-  /** By name: the option that has it. */
+  /** Options by name. */
   readonly holders = new Map<string, Ref>();
-  /** By Context ID: the group that holds it. No two groups hold the same one (management-api 7.2). */
+  /** Groups by Context ID. No two groups hold the same one (management-api 7.2). */
   readonly owners = new Map<string, Ref>();
   readonly #inside = new Map<Ref, Set<Ref>>();
 
-  /** Returns a copy that can be changed independently. */
   copy(): TargetingModel {
     const copy = new TargetingModel();
     for (const [ref, option] of this.options) copy.put(ref, option);
     return copy;
   }
 
-  /** Adds an option, or replaces what is known about it. */
   put(ref: Ref, option: KnownOption): void {
     this.#forget(ref);
     this.options.set(ref, option);
@@ -75,15 +70,11 @@ export class TargetingModel {
     else inside.add(ref);
   }
 
-  /** Returns the sub-options of a group. */
   inside(group: Ref): ReadonlySet<Ref> {
     return this.#inside.get(group) ?? NONE;
   }
 
-  /**
-   * Changes the model as the service does when it accepts an item. Sub-options of a deleted group move to the top
-   * level.
-   */
+  /** Applies an item as the service does. Sub-options of a deleted group move to the top level. */
   apply(item: Item): void {
     if (item.op === "create") {
       const { ref, name, group, parent, expose, contexts, children } = item;
@@ -136,9 +127,9 @@ function changed(contexts: ReadonlySet<string>, add: readonly string[], remove: 
 }
 
 /**
- * A request that is being put together for a model. The service may apply the items of a request in any order
- * (management-api 4.1). So a value must be free before the request, and options leave a group in an earlier request
- * than others arrive. Only names may depend on the order of the items.
+ * A request in progress. The service may apply its items in any order (management-api 4.1), so a value must be free
+ * before the request, and options must leave a group one request before others arrive. Only names may depend on the
+ * order.
  */
 export class Batch {
   readonly items: Item[] = [];
@@ -150,32 +141,28 @@ export class Batch {
   readonly #ownAfter = new Map<Ref, number>();
   #adding = 0;
 
-  /** `room` is the maximum number of options in the model. */
   constructor(model: TargetingModel, room: number) {
     this.#model = model;
     this.#room = room;
   }
 
-  /** Returns the option that has a name after the items that were added so far. */
+  /** Returns the option that has a name after the items so far. */
   holderOf(name: string): Ref | undefined {
     return this.#names.has(name) ? this.#names.get(name) : this.#model.holders.get(name);
   }
 
-  /**
-   * Returns whether a group may get a Context ID: no other group holds it before this request or gets it in this
-   * request.
-   */
+  /** Returns whether a group may get a Context ID that no other group holds before or gets in this request. */
   mayOwn(id: string, group: Ref): boolean {
     const owner = this.#model.owners.get(id);
     return (owner === undefined || owner === group) && !this.#taken.has(id);
   }
 
-  /** Returns whether another sub-option may leave a group, which must not become empty (management-api 7.4, case 6). */
+  /** Returns whether another sub-option may leave a group without emptying it (management-api 7.4, case 6). */
   mayLeave(group: Ref): boolean {
     return this.#staying(group) > 1 || (this.#own(group) > 0 && (this.#ownAfter.get(group) ?? 1) > 0);
   }
 
-  /** Returns whether a group may hold this number of Context IDs after its item (management-api 7.4, case 7). */
+  /** Returns whether a group may hold `own` Context IDs after its item (management-api 7.4, case 7). */
   mayHold(group: Ref, own: number): boolean {
     return own > 0 || this.#staying(group) > 0;
   }
@@ -221,7 +208,6 @@ export class Batch {
   }
 }
 
-/** Returns how many Context IDs an option holds itself. */
 export function ownCount(option: KnownOption | undefined): number {
   return option === undefined ? 0 : option.contexts.size + option.others;
 }

@@ -12,7 +12,7 @@ export interface Creation extends Omit<CreateItem, "op" | "children"> {
   readonly kind: "create";
 }
 
-/** An option to change. Fields that stay are absent. */
+/** Absent fields stay as they are. */
 interface Update extends Omit<Partial<UpdateItem>, "op" | "ref"> {
   readonly kind: "update";
   readonly ref: Ref;
@@ -23,13 +23,11 @@ interface Deletion {
   readonly ref: Ref;
 }
 
-/** The wanted change of one option. */
 export type Change = Creation | Update | Deletion;
 
-/** The changes of an existing option that are still to be made. */
 export type Left = Omit<UpdateItem, "op" | "ref">;
 
-/** Temporary names and Context IDs. They are always the same for the same option. */
+/** Temporary names and Context IDs, always the same for the same option. */
 export interface Placeholders {
   nameOf(ref: Ref): string;
   contextIdOf(group: Ref): string;
@@ -43,7 +41,7 @@ interface WorkOptions {
 
 const NOTHING: Left = { add: [], remove: [] };
 
-/** The changes of a targeting that are still to be made. They follow from the wanted changes and the model. */
+/** The changes of a targeting that are still to be made. */
 export class Work {
   readonly model: TargetingModel;
   readonly changes: ReadonlyMap<Ref, Change>;
@@ -63,12 +61,10 @@ export class Work {
     this.#held = new Set(held);
   }
 
-  /** Returns the same work with a copy of the model. */
   copy(): Work {
     return new Work(this.model.copy(), this.changes, this.options, this.#held);
   }
 
-  /** The groups that hold a placeholder now. */
   get held(): ReadonlySet<Ref> {
     return this.#held;
   }
@@ -77,7 +73,7 @@ export class Work {
     return this.#held.size === 0 && [...this.changes.values()].every((change) => this.#isDone(change));
   }
 
-  /** Changes the model to the state after an accepted request. */
+  /** Applies an accepted request to the model. */
   done(items: readonly Item[]): void {
     for (const item of items) {
       this.model.apply(item);
@@ -92,7 +88,6 @@ export class Work {
     return this.changes.get(ref)?.kind === "delete";
   }
 
-  /** Returns the name that a change gives to an option. Returns undefined if it gives none. */
   wantedName(ref: Ref): string | undefined {
     const change = this.changes.get(ref);
     return change === undefined || change.kind === "delete" ? undefined : change.name;
@@ -111,7 +106,6 @@ export class Work {
     return wanted;
   }
 
-  /** Returns the changes of an existing option that are still to be made. */
   left(ref: Ref, option: KnownOption): Left {
     const change = this.changes.get(ref);
     if (change === undefined || change.kind === "delete") return NOTHING;
@@ -127,7 +121,6 @@ export class Work {
     };
   }
 
-  /** Returns the creations whose options do not exist yet. */
   openCreations(): readonly Creation[] {
     return [...this.changes.values()].filter(
       (change): change is Creation => change.kind === "create" && !this.model.options.has(change.ref),
@@ -146,7 +139,6 @@ export class Work {
   }
 }
 
-/** Returns whether there is nothing left to change. */
 export function isNothing({ name, parent, expose, add, remove }: Left): boolean {
   return name === undefined && parent === undefined && expose === undefined && add.length + remove.length === 0;
 }
