@@ -7,7 +7,7 @@ const texts = (what: string) => z.array(z.string()).optional().describe(what);
 
 const childFields = () => ({ name: z.string(), contexts: texts("Context IDs") });
 
-/** The fields of an option to create. The schema checks their types only; names and Context IDs are checked later. */
+/** Names and Context IDs are checked later. */
 const optionFields = () => ({
   ...childFields(),
   type: z.enum(["atomic", "collection"]).optional().describe("collection: an option group; default atomic"),
@@ -15,7 +15,7 @@ const optionFields = () => ({
   exposeChildren: z.boolean().optional().describe("Groups only"),
 });
 
-/** The arguments that describe the change, for each writing tool. A run stores them as the caller sent them. */
+/** The arguments that describe the change, as a run stores them. */
 export const ARGUMENTS = {
   create_targetings: () => ({
     items: z.array(
@@ -88,7 +88,7 @@ export const ARGUMENTS = {
   }),
 };
 
-/** The result of a search by a remembered name: the ID of the targeting, or the IDs of several, or similar names. */
+/** What was found under a remembered name: one ID, several IDs, or similar names. */
 const foundUnderName = {
   _id: z.string().optional(),
   ids: z.array(z.string()).optional(),
@@ -101,7 +101,7 @@ const { targetingId } = inTargeting;
 
 const renamed = ARGUMENTS.rename_targetings();
 
-/** The stored input of each tool: its arguments, and the search results for targetings given by name. */
+/** The stored input of each tool: its arguments, and what was found for targetings given by name. */
 export const INPUTS = {
   create_targetings: z.object(ARGUMENTS.create_targetings()),
   rename_targetings: z.object({ ...renamed, items: z.array(renamed.items.element.extend(foundUnderName)) }),
@@ -114,41 +114,37 @@ export const INPUTS = {
   update_options: z.object({ ...ARGUMENTS.update_options(), targetingId }),
   update_contexts: z.object({ ...ARGUMENTS.update_contexts(), ...inTargeting }),
   delete_options: z.object({ ...ARGUMENTS.delete_options(), targetingId }),
-  /** Applies a stored plan. The text of the plan is stored with the run, not in this input. */
+  /** The text of the plan is stored with the run. */
   apply_plan: z.object({
-    /** The tool that made the plan. Reports name this tool until the run starts. */
+    /** The tool under which the run is reported until it starts. */
     plannedBy: z.enum(["plan_targeting", "undo_run"]),
     /** Absent if the plan creates the targeting. */
     targetingId,
-    /** The other targetings that the plan changes, if it changes several. */
     furtherIds: z.array(z.string()).optional(),
-    /** The run that the plan undoes. It can no longer be resumed once the undo starts. */
+    /** The run that the plan undoes. It cannot be resumed once the undo starts. */
     undoes: z.string().optional(),
-    /** SHA-256 of the stored plan, as hexadecimal digits. */
+    /** SHA-256 of the stored plan, in hexadecimal digits. */
     digest: z.string(),
-    /** The base file next to the planned file. It is renewed when the run ends. */
+    /** The base beside the planned file. It is renewed when the run ends. */
     base: z.object({ root: z.string(), steps: z.array(z.string()) }).optional(),
-    /** The sheet that the plan was made from. It is stored with the plan. */
     sheet: inputFile.optional(),
   }),
 };
 
 export type WriteTool = keyof typeof INPUTS;
 
-/** The stored input of each tool that writes to the management API. */
 export type Inputs = { readonly [Tool in WriteTool]: Fixed<z.infer<(typeof INPUTS)[Tool]>> };
 
-/** A call that writes, as the caller sent it. A run stores it and needs nothing else from the caller. */
+/** A call as the caller sent it. A run needs nothing else from the caller. */
 export type WriteCall<Tool extends WriteTool = WriteTool> = {
   readonly [T in Tool]: { readonly tool: T; readonly input: Inputs[T] };
 }[Tool];
 
 export type PlanningTool = Inputs["apply_plan"]["plannedBy"];
 
-/** The location of a file: the real path of an allowed folder, and the path segments below it. */
+/** The real path of an allowed folder, and the path segments below it. */
 export type BaseFile = NonNullable<Inputs["apply_plan"]["base"]>;
 
-/** A targeting that the caller gave by name, and the search results for that name. */
 export type NamedTargeting = Fixed<z.infer<typeof namedTargeting>>;
 
 export type OnExisting = NonNullable<Inputs["bulk_add_options"]["onExisting"]>;
@@ -160,15 +156,15 @@ export type ChildInput = NonNullable<OptionInput["children"]>[number];
 type AddedOption = Inputs["bulk_add_options"]["items"][number];
 
 export interface AddOptionInput extends AddedOption {
-  /** For a row of a file: the ID of the option in the row, if the targeting has such an option. */
+  /** For a row of a file: the ID of its option, if the targeting has that option. */
   readonly _id?: string | undefined;
 }
 
 type ChangedContexts = Inputs["update_contexts"]["items"][number];
 
 export interface UpdateContextsItem extends ChangedContexts {
-  /** The name in a row that also has an `_id`. The option with that ID must have this name. */
+  /** The name in a row with an `_id`. The option must have this name. */
   readonly calledName?: string | undefined;
-  /** For a row of a file: how its cells were split into Context IDs. */
+  /** For a row of a file: how its cells were split. */
   readonly split?: SplitCells | undefined;
 }

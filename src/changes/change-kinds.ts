@@ -17,7 +17,7 @@ import { INPUTS, type Inputs, type OnExisting, type WriteCall, type WriteTool } 
 import type { Plan, PlanningContext } from "./plan/plan.ts";
 import { ObjectList } from "./rows/steps.ts";
 
-/** The IDs of the objects that a call changes. Options whose Context IDs are only read are not included. */
+/** The objects that a call changes. Options whose Context IDs are only read are not included. */
 interface Targets {
   readonly targetings: readonly string[];
   readonly options: readonly string[];
@@ -25,26 +25,23 @@ interface Targets {
 
 /** Everything that differs between the writing tools. `bytes` is the content of a call's file. */
 interface ChangeKind<Input> {
-  /** Splits a call into steps, and reads from the service what that requires. Throws an ApiError if a read fails. */
+  /** Plans a call, with the reads that this requires. Throws an ApiError if a read fails. */
   plan(input: Input, context: PlanningContext): Promise<Plan> | Plan;
-  /** Returns the objects that the plan will report, without reading from the service. May throw a FileError. */
+  /** Returns the objects that the plan will report, without reading from the service. Throws a FileError. */
   objects(input: Input, bytes: ByteSource | undefined): Promise<ObjectList> | ObjectList;
-  /**
-   * Returns the existing targetings and options that the call changes. Undefined for a call that creates targetings.
-   */
+  /** Undefined for a call that creates targetings. */
   targets?(input: Input, bytes: ByteSource | undefined): Promise<Targets> | Targets | undefined;
   deletions?(input: Input): number;
   /** Whether the plan may remove Context IDs, judged by the input alone. */
   mayTakeAway?(input: Input): boolean;
   rejects?(bytes: ByteSource, file: InputFile, rejected: Rejected): AsyncIterable<string>;
-  /** What to do with a name that already exists. Default: the item fails. */
+  /** Default: `fail`. */
   onExisting?(input: Input): OnExisting;
 }
 
-/** The planners are loaded by the first call that writes, so that start-up stays fast. */
+/** Planners and row readers are loaded late, so that start-up stays fast. */
 const planners = () => import("./plan/planners.ts");
 
-/** The row readers are loaded with the first file or list of items, so that start-up stays fast. */
 const optionRows = async () => (await import("./rows/input-rows.ts")).optionRows;
 const contextRows = async () => (await import("./rows/input-rows.ts")).contextRows;
 
@@ -159,10 +156,9 @@ async function* rejectsOf<Item>(
   yield* rejectedRows(bytes, of, await shape, rejected);
 }
 
-/** All tool names under which change runs are reported. */
+/** The names under which change runs are reported. */
 export const WRITE_TOOLS: readonly string[] = [...Object.keys(KINDS), "plan_targeting", "undo_run"];
 
-/** Returns the operations on a call, for any writing tool. */
 export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool>) {
   const kind: ChangeKind<Inputs[Tool]> = KINDS[tool];
   return {
@@ -171,7 +167,7 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
       const look = await lookAt(tool, { input }, context.bytes);
       if (look !== undefined) plan.facts = { ...plan.facts, look };
       const { notePreviousValues } = await planners();
-      // These planners have already recorded the previous values.
+      // These planners have recorded the previous values themselves.
       if (tool !== "update_contexts" && tool !== "apply_plan") await notePreviousValues(plan, context);
       return plan;
     },
@@ -179,14 +175,14 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
     targets: (bytes: ByteSource | undefined) => kind.targets?.(input, bytes),
     deletes: kind.deletions !== undefined,
     deletions: kind.deletions?.(input) ?? 0,
-    /** Whether the plan may need a person's approval, judged by the input alone. */
+    /** Whether the plan may need approval, judged by the input alone. */
     mayTakeAway: kind.deletions !== undefined || kind.mayTakeAway?.(input) === true,
     rejects: kind.rejects,
     onExisting: kind.onExisting?.(input) ?? ("fail" as const),
   };
 }
 
-/** Detects how to read the sheet of a call. Returns undefined if the call already has these settings. */
+/** Detects how to read the sheet of a call, unless the call says so. */
 async function lookAt(
   tool: WriteTool,
   call: Pick<WriteCall, "input">,
@@ -199,7 +195,6 @@ async function lookAt(
   return { ...(sheet && { sheet }), ...(seen && { seen }) };
 }
 
-/** Returns the file of a call, if it has one. */
 export function fileOf({ input }: Pick<WriteCall, "input">): InputFile | undefined {
   return "file" in input ? input.file : undefined;
 }
@@ -231,7 +226,7 @@ interface CallContent<Item> {
   readonly file?: InputFile | undefined;
 }
 
-/** Returns the items of a call, or of its file with the content `bytes`. An invalid row becomes its reason. */
+/** Returns the items of a call or of its file. An invalid row becomes its reason. */
 async function givenIn<Item, Full extends Item>(
   { items, file }: CallContent<Item>,
   shape: RowShape<Full>,
@@ -248,7 +243,6 @@ async function itemsOf<Item, Full extends Item>(
   return (await givenIn(rows, shape, bytes)).flatMap((one) => ("reason" in one ? [] : [one.item]));
 }
 
-/** Returns the items of a call as rows, batch by batch. */
 export function rowsIn<Item, Full extends Item>(
   { items, file }: CallContent<Item>,
   shape: RowShape<Full>,

@@ -54,20 +54,18 @@ export interface ChangeWorld extends FinishingWorld {
   /** Random numbers in [0, 1). */
   readonly random: () => number;
   readonly project: string;
-  /** The timeout of one request, in milliseconds. An unanswered request has ended by then. */
+  /** In milliseconds. An unanswered request has ended by then. */
   readonly requestTimeoutMs: number;
-  /** Reads the plan that a run applies, and checks that it is still valid. */
   readonly lookAgain?: typeof checkStoredPlan;
 }
 
 export type ChangeRun = Run<WriteCall, RunState>;
 
-/** Returns whether a run changes targetings and options. */
 export function isChangeRun(run: Run): run is ChangeRun {
   return run.kind === CHANGE_FORM.name;
 }
 
-/** Like `isChangeRun`, for a run whose state has not been read. */
+/** Like `isChangeRun`, for a run without its state. */
 export function isChangeKind(run: ExecutableRun): run is Pick<ChangeRun, "kind" | "header"> {
   return run.kind === CHANGE_FORM.name;
 }
@@ -82,26 +80,24 @@ export const CHANGE_FORM: RunForm<WriteCall, JournalEntry> = {
   line: journalLine,
 };
 
-/** How long a resumed run may wait for the write lock before it needs it, in milliseconds. */
+/** How long a resumed run waits for the write lock in advance, in milliseconds. */
 const TURN_MS = 10_000;
-/** How many journal entries of a plan may be in memory before they are written to disk. */
+/** How many entries of a plan may be in memory before they are written to disk. */
 const ENTRIES_PER_FLUSH = 64;
 
 export type NewApproval = Pick<RunFacts, "asked" | "decided">;
 
 type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning, NewApproval>;
 
-/** The operations on other runs that a change run requires. */
 interface OtherRuns {
   /** Ends the run that is being undone, so that it cannot be resumed meanwhile. */
   end(header: { readonly runId: string; readonly call: WriteCall }): Promise<void>;
-  /** Returns a function that determines what the unanswered requests of a run did. */
+  /** Returns a function that resolves the unanswered requests of a run. */
   resolve(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined;
-  /** Returns the state of a run; undefined if it is no longer stored or cannot be read. */
+  /** Undefined if the run is no longer stored or cannot be read. */
   stateOf(runId: string): Promise<RunState | undefined>;
 }
 
-/** Creates the kind of runs that change targetings and options. */
 export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunKind {
   const serverClock = new ServerClock();
   const goOn = async (
@@ -127,8 +123,7 @@ export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunK
   return {
     ...CHANGE_FORM,
     newState: () => new RunState(),
-    // Two calls with the same file and arguments are the same call. How the file is read follows from these, so the
-    // detected settings are left out.
+    // The detected settings follow from the file and the arguments, so they do not make a different call.
     identity: (call) => ({ ...call, input: { ...call.input, file: withoutFound(fileOf(call)) } }),
     isPlannedFirst: true,
     recoversOrphans: false,
@@ -150,8 +145,7 @@ export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunK
         run.record({ t: "resume", at: world.clock.now() });
         return undefined;
       }),
-    // Acquires the write lock once and releases it at once. The wait for the previous holder of the lock is then over
-    // before the resumed run needs the lock.
+    // Waits for the previous holder of the write lock before the resumed run needs the lock.
     takenOver() {
       const signal = AbortSignal.timeout(TURN_MS);
       void world.lock.hold(world.project, (turn) => turn.settled(signal), signal).catch(() => undefined);
@@ -178,8 +172,8 @@ function withoutFound(file: InputFile | undefined) {
 }
 
 /**
- * Reads a run from its journal. A run without a plan has the state of the proposal that waits for approval; without a
- * proposal, it lists the caller's whole input as not applied.
+ * Reads a run from its journal. A run without a plan has the state of its proposal; without a proposal, the caller's
+ * whole input is not applied.
  */
 async function readBack({
   header,
@@ -194,7 +188,7 @@ async function readBack({
   const restart = { from: new RunState(), first: [{ t: "replan" }] } as const;
   if (state.stopped !== undefined) return { ...restart, state, unwritten: () => objectEntries(state) };
   const asked = status === "planning" ? state : await stateFrom(proposed);
-  // The proposal of a plan with nothing to do has no objects, but it names its tool.
+  // The proposal of a plan with nothing to do has a tool, but no objects.
   const isThere = asked.objects.length > 0 || asked.facts.tool !== undefined;
   if (isThere) return { ...restart, state: asked, unwritten: () => proposed };
   const given = await unplanned(status === "planning", header, part);
@@ -207,7 +201,7 @@ function unplanned(
   part: StoredParts<WriteCall, JournalEntry>["part"],
 ): RunState | Promise<RunState> {
   if (call.tool === "apply_plan") return unfinishedPlanState(call);
-  // Such a run was just stored. It is about to be planned, or to be started with its plan.
+  // The run was just stored and is about to be planned or started.
   return isPlanning && unplanned === undefined ? new RunState() : unplannedState(call, part("input"));
 }
 
@@ -220,7 +214,7 @@ async function stateFrom(entries: AsyncIterable<JournalEntry>): Promise<RunState
   return state;
 }
 
-/** Starts a run. If planning is stopped or fails, the journal gets the objects and the reason. */
+/** Starts a run. If planning fails or is stopped, the journal gets the objects and the reason. */
 async function begun(
   run: DrivenChange,
   begin: () => Promise<Requests | undefined>,
@@ -243,8 +237,8 @@ async function begun(
 }
 
 /**
- * Writes a plan to the state and the journal of a run. The previous values are stored before the plan is marked as
- * complete, because nothing may be sent without them. Returns the planned requests if their order does not matter.
+ * Writes a plan to the state and the journal. The previous values are stored before `planned`, because nothing may be
+ * sent without them. Returns the requests if their order does not matter.
  */
 async function recordPlan(
   run: DrivenChange,
@@ -257,14 +251,14 @@ async function recordPlan(
   let waiting = 0;
   for (const entry of plan.entries()) {
     run.append(entry);
-    // A waiting block of rows needs no extra memory, because it shares its bytes with the plan.
+    // A waiting block of rows shares its bytes with the plan.
     if (entry.t !== "rows") waiting += 1;
     if (waiting === ENTRIES_PER_FLUSH) {
       await run.flush();
       waiting = 0;
     }
   }
-  // Planning continues while the disk writes. The first request waits until the disk has written.
+  // The first request waits for this write.
   run.write();
   await storePreviousValues(plan, run, { api, clock });
   const requests = plannedRequests(plan.steps);
@@ -333,20 +327,19 @@ function driverOf(
   };
 }
 
-/** Returns the error of a failed read as the reason why the run ended. Undefined for an error of this machine. */
+/** Returns why a failed read ends the run. Undefined for an error of this machine. */
 function reasonOf(thrown: unknown): Reason | undefined {
   if (!isApiError(thrown)) return undefined;
   const reason = requestReason("deleteTargetings", thrown);
   return thrown.effect === "rejected" ? reason : ownReason("RUN_ENDED", { because: reason.code });
 }
 
-/** For how long the values that a plan read count as current, in milliseconds. An approval may take longer. */
+/** How long the values that a plan read count as current, in milliseconds. */
 const FRESH_MS = 60_000;
 
 /**
- * Stores what a run removes as the part `removed`, as NDJSON that `bulk_add_options` or `update_contexts` can read.
- * Stores the previous values as the part `former`. Throws the ApiError of a failed read; in that case nothing may be
- * deleted.
+ * Stores what a run removes as the part `removed`, as rows for `bulk_add_options` or `update_contexts`, and the
+ * previous values as the part `former`. Throws the ApiError of a failed read; then nothing may be deleted.
  */
 async function storePreviousValues(
   plan: Pick<Plan, "removed" | "former" | "madeAt">,
@@ -363,7 +356,7 @@ async function storePreviousValues(
 
 type Keeping = Pick<RunExecution<unknown, unknown, unknown>, "lease" | "keep" | "signal">;
 
-/** Returns the lines of the part `removed`. It also records the options that it reads as previous values. */
+/** Returns the part `removed`. Records the options that it reads as previous values. */
 async function* removedLines(
   { removed, former }: Pick<Plan, "removed" | "former">,
   isFresh: boolean,
@@ -373,7 +366,6 @@ async function* removedLines(
   for (const one of removed) {
     if (one.kind === "row") yield `${JSON.stringify(one.row)}\n`;
     else if (isFresh && one.kind === "options" && one.areRead) {
-      // They are already recorded as previous values.
       for (const placed of one.options) yield `${JSON.stringify(savedOption(placed, placed.contexts))}\n`;
     } else {
       const options = one.kind === "options" ? one.options : placedOptions(api, one._id, signal);
@@ -390,9 +382,8 @@ async function* removedLines(
 }
 
 /**
- * Returns the JSON items of a request. Fields whose ID only became known during the run come first in each item. With
- * `targetingInPath`, the targeting is omitted because the URL contains it. Throws a RangeError if a required ID is
- * missing; such a step must not be sent.
+ * Returns the JSON items of a request. IDs that only became known during the run come first in each item. With
+ * `targetingInPath`, the URL contains the targeting. Throws a RangeError if a required ID is missing.
  */
 export function requestItems(state: RunState, ids: readonly number[], targetingInPath: boolean): BulkItems {
   const pieces: Uint8Array[] = [OPENING];
@@ -419,7 +410,7 @@ const OPENING = Buffer.from("[");
 const COMMA = Buffer.from(",");
 const CLOSING = Buffer.from("]");
 
-/** Returns the JSON of one item. The item of a delete request is only the ID. */
+/** The item of a delete is only the ID. */
 function itemText(state: RunState, { id: step, item, bindings }: Step, targetingInPath: boolean): string {
   const bound: Record<string, string> = {};
   for (const binding of bindings) {
@@ -433,22 +424,20 @@ function itemText(state: RunState, { id: step, item, bindings }: Step, targeting
 interface FinishingWorld {
   readonly api: ManagementApi;
   readonly retryBudgetMs: number;
-  /** Returns the sentence that explains a reason. The file of failed rows contains these sentences. */
+  /** Returns the sentence that explains a reason, for the file of failed rows. */
   readonly words: (reason: Reason) => string;
-  /** Remembers the names of targetings that runs created or renamed, and forgets deleted targetings. */
   readonly memory: TargetingMemory;
-  /** Renews the base file of an applied desired state. Absent if no run applies one. */
+  /** Absent if no run applies a desired state. */
   readonly renewBase?: typeof renewBaseAt;
 }
 
-/** Stores the failed rows of the run's file, updates the remembered names, and renews the base of an applied file. */
+/** Stores the failed rows of the run's file, remembers targeting names, and renews the base of an applied file. */
 async function finishChange(
   { header: { call }, state, part, keep }: RunAccess<WriteCall, RunState>,
   { words, memory, renewBase, api, retryBudgetMs }: FinishingWorld,
 ): Promise<void> {
   const { rejects } = changeOf(call);
   const file = fileOf(call);
-  // Loaded late: most calls have no file.
   const failed = file === undefined ? undefined : (await import("../files/rejects.ts")).failedRows(state);
   try {
     if (file !== undefined && failed !== undefined) {
@@ -466,7 +455,6 @@ async function finishChange(
   await renewBase?.(base, { plan: part("input"), objects: endingsOf(state) }, reading);
 }
 
-/** Returns how the objects of a plan ended. */
 export function endingsOf(state: Pick<RunState, "standing" | "idOf">): AppliedObjects {
   return {
     isDone(object) {

@@ -41,24 +41,20 @@ interface ArrivedWrite {
 
 type AskLater = (header: ChangeHeader, plan: Plan) => Promise<void>;
 
-/** What a run shows while it is planned, and how approval is requested afterwards. */
 interface Preparing {
   readonly meanwhile?: RunState | undefined;
   readonly ask?: AskLater | undefined;
-  /** Whether the plan is only stored. If planning fails, such a run cannot be resumed. */
+  /** If planning fails, such a run cannot be resumed. */
   readonly isForKeeping?: boolean;
 }
 
-/**
- * Starts a planned run with the lease that it was planned with. Returns undefined if it was started or ended meanwhile.
- */
+/** Starts a planned run. Returns undefined if it was started or ended meanwhile. */
 export type StartPlanned = (plan: Plan) => Promise<ChangeRun | undefined>;
 
-/** Plans changes, and starts the runs that apply them. */
 export class Changes {
   readonly runs: KindRuns<WriteCall, JournalEntry, RunState, Plan | Planning, NewApproval>;
   readonly #context: RunsContext & ChangeWorld;
-  /** By run ID: what a waiting run would remove. These runs were planned after their call had been answered. */
+  /** By run ID: what a waiting run would remove, if it was planned after its call had been answered. */
   readonly #asked = new Map<string, { readonly losses: readonly Loss[]; readonly at: number }>();
 
   constructor(context: RunsContext & ChangeWorld) {
@@ -73,13 +69,13 @@ export class Changes {
     );
   }
 
-  /** Returns the management API for the reads of one plan. Only the retry budget ends them. */
+  /** The API for the reads of one plan. Only the retry budget ends them. */
   api(): ManagementApi {
     const { api } = this.#context;
     return api.forCall?.() ?? api;
   }
 
-  /** Plans a call without writing anything. Throws the ApiError of a required read, or the FileError of its file. */
+  /** Plans without writing anything. Throws the ApiError of a failed read, or a FileError. */
   async plan(call: WriteCall, signal: AbortSignal, bytes?: ByteSource): Promise<Plan> {
     const { lookAgain } = this.#context;
     const resolve = this.#resolveUndone(call, signal);
@@ -93,8 +89,7 @@ export class Changes {
   }
 
   /**
-   * Predicts which objects of a dry run would fail. `repeats` is the ID of the previous run of the same call: names
-   * that it created are not predicted to fail as duplicates.
+   * Predicts which objects of a dry run would fail. Names that the run `repeats` of the same call created do not fail.
    */
   async preflight(
     plan: Plan,
@@ -104,14 +99,12 @@ export class Changes {
     const { api, memory } = this.#context;
     const mayRepeat = repeats !== undefined && changeOf(call).onExisting === "fail";
     const before = mayRepeat ? (await undefinedIfUnreadable(this.runs.find(repeats)))?.state : undefined;
-    // Only dry runs load this, so that start-up stays fast.
+    // Loaded late, so that start-up stays fast.
     const { preflight } = await import("./plan/preflight.ts");
     return preflight(plan, { api, memory, signal, madeBefore: (object) => madeBefore(before, plan.objects, object) });
   }
 
-  /**
-   * Stores a run with its file, without starting it. If a run of the same call waits for approval, returns its header.
-   */
+  /** Stores a run without starting it, or returns the run of the same call that waits for approval. */
   async keep(call: WriteCall, caller: string, bytes?: ByteSource, marks?: RunMarks): Promise<ChangeHeader> {
     const repeats = await this.lastRun(call, caller);
     const waiting = marks?.dryRun ? undefined : await this.#ifWaiting(repeats);
@@ -121,12 +114,12 @@ export class Changes {
     return this.runs.keep(call, caller, input, { ...marks, ...(repeats !== undefined && { repeats }) });
   }
 
-  /** Returns the same caller's run of the same call that waits for approval; undefined if there is none. */
+  /** Returns the caller's run of the same call that waits for approval. */
   async waitingRun(call: WriteCall, caller: string): Promise<ChangeRun | undefined> {
     return this.#ifWaiting(await this.lastRun(call, caller));
   }
 
-  /** Returns the ID of the caller's latest run of the same call. Dry runs do not count. */
+  /** Returns the caller's latest run of the same call, except dry runs. */
   async lastRun(call: WriteCall, caller: string): Promise<string | undefined> {
     const [last] = await this.#context.store.list({ lastOf: this.runs.fingerprint(call, caller) });
     return last;
@@ -134,7 +127,7 @@ export class Changes {
 
   async #ifWaiting(last: string | undefined): Promise<ChangeRun | undefined> {
     const { store, clock } = this.#context;
-    // The record is small, but the run of a long import is large. So the record is read first.
+    // The record is small, but a run can be large.
     if (last === undefined || (await store.record(last))?.status !== "waiting") return undefined;
     const run = await undefinedIfUnreadable(this.runs.find(last));
     if (run?.status() !== "needs_confirmation") return undefined;
@@ -143,9 +136,8 @@ export class Changes {
   }
 
   /**
-   * Stores the plan of a desired state as a run that is not started: as a new run, or as `earlier`, a stored run
-   * without a plan. `kept.text` is the plan in the format that `lookAgain` reads; `changes` is the same plan as data.
-   * Returns the header of the run, and the plan.
+   * Stores the plan of a desired state as a run that is not started: a new one, or `earlier`, a run without a plan.
+   * `kept.text` is the plan as `lookAgain` reads it.
    */
   async keepPlan(
     changes: PlannedChanges,
@@ -162,22 +154,19 @@ export class Changes {
     return { header, plan };
   }
 
-  /** Returns the run of this process that is making the same plan now, if there is one. */
+  /** Returns the run of this process that is making the same plan. */
   async runMakingPlan(unfinished: UnfinishedPlan): Promise<ChangeRun | undefined> {
     const { call } = await plannedCall(unfinished, unfinished.targetings);
     return this.runs.drivenLike(this.runs.fingerprint(call, unfinished.caller));
   }
 
-  /**
-   * Stores a run whose plan is not finished, and finishes the plan in the background. Meanwhile the run lists one
-   * object, the targeting. If planning fails, the reason is reported for that object.
-   */
+  /** Stores a run and finishes its plan in the background. Meanwhile the run lists the targeting as its only object. */
   async planLater(
     unfinished: UnfinishedPlan,
     { plan: making, stop }: Planning<FinishedPlan>,
     earlier?: ChangeHeader,
   ): Promise<ChangeRun> {
-    // Planning may fail early; the run reports why.
+    // The run reports why planning failed.
     making.catch(() => undefined);
     const { call, input } = await plannedCall(unfinished, unfinished.targetings);
     const header = earlier ?? (await this.#keepPlanned(call, unfinished, input, { unplanned: true }));
@@ -209,8 +198,8 @@ export class Changes {
   }
 
   /**
-   * Stores the plan of a run. The run then waits for approval on the web page, or is only a plan (see `isPlanAlone`).
-   * Returns false if the run was started or ended meanwhile.
+   * Stores the plan of a run, which then waits for approval or is only a plan. Returns false if the run was started or
+   * ended meanwhile.
    */
   propose(header: ChangeHeader, plan: Plan): Promise<boolean> {
     const { runId, call } = header;
@@ -221,15 +210,15 @@ export class Changes {
     return this.runs.propose(runId, plan.outline(), isPlanAlone(header, plan) ? "planned" : "waiting");
   }
 
-  /** Returns what a waiting run would remove, if no person was asked to approve that yet. */
+  /** Returns what a waiting run would remove, if approval was not requested yet. */
   asks({ header, status }: ChangeRun): readonly Loss[] | undefined {
     const isWaiting = status() === "needs_confirmation" || status() === "planned";
     return isWaiting ? this.#asked.get(header.runId)?.losses : undefined;
   }
 
   /**
-   * Starts a stored run in the background. Returns undefined if it was already started. `lease` is the lease that the
-   * run was planned with, if any. Throws an ExecutionRefusedError.
+   * Starts a stored run in the background, with the lease that it was planned with, if any. Returns undefined if it was
+   * already started. Throws an ExecutionRefusedError.
    */
   async start(header: ChangeHeader, plan: Plan | Planning, lease?: Lease): Promise<ChangeRun | undefined> {
     await this.runs.checkExecutable(header);
@@ -241,15 +230,14 @@ export class Changes {
     return this.runs.start(header, plan, { lease });
   }
 
-  /** Starts a stored run, or returns it if another process has started it. */
   async startOrFind(header: ChangeHeader, plan: Plan): Promise<ChangeRun | undefined> {
     return (await this.start(header, plan)) ?? this.runs.find(header.runId);
   }
 
   /**
-   * Plans a stored run in the background, then starts it with `begin`. If `begin` returns undefined because approval is
-   * required, `ask` requests approval; without `ask`, the plan is only stored. While the run is planned, its state is
-   * `meanwhile`; without `meanwhile`, it lists the caller's whole input as not applied.
+   * Plans a stored run in the background and starts it with `begin`. If `begin` returns undefined, `ask` requests
+   * approval; without `ask`, the plan is only stored. Until then, the run's state is `meanwhile`, or lists the whole
+   * input as not applied.
    */
   async prepare(
     header: ChangeHeader,
@@ -296,8 +284,8 @@ export class Changes {
   }
 
   /**
-   * Returns the state of a run until it is planned. It lists the caller's whole input as not applied. The rows of a
-   * file are added once the file is read, because the call may have to be answered before that.
+   * Returns a state that lists the whole input as not applied. The rows of a file follow once it is read, because the
+   * call may have to be answered before that.
    */
   async #unplanned(
     header: ChangeHeader,
@@ -312,7 +300,7 @@ export class Changes {
       const objects = await changeOf(call).objects(this.#context.store.part(runId, "input"));
       state.adopt({ objects, steps: new StepList(), settlements: [] });
     };
-    // A read error is ignored here: planning reads the same file and reports the error.
+    // Planning reads the same file and reports its error.
     const reading = read().catch(() => {
       if (state.objects.length === 0) state.apply(UNREADABLE_FILE);
     });
@@ -333,9 +321,9 @@ export class Changes {
   }
 
   /**
-   * Makes identical calls that arrive at the same time share one run, even across processes. Returns the run that an
-   * identical call has started since this call arrived; otherwise the result of `make`. The argument of `make` returns
-   * the run to start: a waiting run of the same call, or a new one.
+   * Lets identical calls that arrive at the same time share one run, even across processes. Returns the run of an
+   * identical call, or the result of `make`. The argument of `make` returns the run to start: a waiting run of the same
+   * call, or a new one.
    */
   once<T>(
     { call, caller, arrivedAt, bytes, requested }: ArrivedWrite,
@@ -351,7 +339,7 @@ export class Changes {
           const run = await this.runs.find(runId);
           if (record === undefined || run === undefined || isWithdrawn(run.state)) return undefined;
           if (run.status() === "running") return { run };
-          // For a waiting run, the caller asks the person again.
+          // The caller requests approval again for a waiting run.
           if (isUnstarted(record.status)) return undefined;
           const going = run.status() === "interrupted" ? await this.runs.resumeRepeated(runId) : run;
           return going && { run: going };
@@ -361,9 +349,7 @@ export class Changes {
     );
   }
 
-  /**
-   * Ends the run that a call undoes, so that it cannot be resumed. Throws a FileError if that run is executing again.
-   */
+  /** Ends the run that a call undoes for good. Throws a FileError if that run is executing again. */
   async #endUndone({ runId, call }: Pick<ChangeHeader, "runId" | "call">): Promise<void> {
     const undoes = undoneBy(call);
     if (undoes === undefined) return;
@@ -378,9 +364,8 @@ export class Changes {
   }
 
   /**
-   * Returns a function that reads what the unanswered requests of the undone run did. Unless the read shows that all
-   * were applied, the function waits until no request can be in progress and reads again. Returns undefined for a call
-   * that undoes nothing.
+   * Returns a function that reads what the unanswered requests of the undone run did. If not all were applied, it reads
+   * again when no request can be in progress any more.
    */
   #resolveUndone(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined {
     const undoes = undoneBy(call);
@@ -390,7 +375,6 @@ export class Changes {
       const run = await this.runs.lookAt(undoes);
       if (run === undefined || run.status() === "running") throw resumedError();
       const { state } = run;
-      // Loaded late: few calls undo a run.
       const { resolveDoubts } = await import("./resolve-doubts.ts");
       const reading = { api: this.api(), signal };
       let found = await resolveDoubts(state, reading);
@@ -404,10 +388,7 @@ export class Changes {
     };
   }
 
-  /**
-   * Ends a run whose planning failed, and records the reason. With `isOver`, the run can never be resumed; without it,
-   * that depends on the error.
-   */
+  /** Ends a run whose planning failed. `isOver`: it can never be resumed; otherwise the error decides. */
   async #giveUp({ runId }: ChangeHeader, thrown: unknown, isOver: boolean): Promise<ChangeRun | undefined> {
     const error = thrown instanceof Error ? thrown.message : String(thrown);
     const reason = ownReason("STOPPED_BY_ERROR", { error });
@@ -418,7 +399,7 @@ export class Changes {
     return undefinedIfUnreadable(this.runs.lookAt(runId));
   }
 
-  /** Remembers what a run would remove, while a confirmation token of the run is valid. */
+  /** Remembers what a run would remove, while its confirmation token is valid. */
   remember(runId: string, losses: readonly Loss[]): void {
     const at = this.#context.clock.now();
     for (const [id, asked] of this.#asked) if (at - asked.at > CONFIRMATION_MS) this.#asked.delete(id);
@@ -426,7 +407,7 @@ export class Changes {
   }
 }
 
-/** Returns whether a run that is not started is only a plan, and does not wait for approval on the web page. */
+/** Returns whether a run that is not started is only a plan, which needs no approval. */
 function isPlanAlone({ call, dryRun }: ChangeHeader, plan: Plan): boolean {
   return (call.tool === "apply_plan" || dryRun === true) && plan.facts.waits === undefined;
 }
@@ -439,10 +420,10 @@ function resumedError(): FileError {
   return new FileError("the run to undo is executing again", "Wait until it has ended, then call undo_run again.");
 }
 
-/** The text of a plan: a string, or a stream of bytes if it may be large. */
+/** A stream if the plan may be large. */
 type PlanText = string | ByteSource;
 
-/** A plan to store. `text` is in the format that `lookAgain` reads; `undoes` is the ID of the run to undo. */
+/** A plan as `lookAgain` reads it. `undoes` is the ID of the run to undo. */
 export interface StoredPlan {
   readonly text: PlanText;
   readonly plannedBy: PlanningTool;
@@ -453,7 +434,7 @@ export interface StoredPlan {
   readonly requested?: Requested | undefined;
 }
 
-/** A plan that takes long to make. `text` is its input; `targetings` are the IDs of the targetings that it changes. */
+/** A plan that takes long to make. `text` is its input. */
 interface UnfinishedPlan extends StoredPlan {
   readonly targetings: readonly string[];
 }

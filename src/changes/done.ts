@@ -10,19 +10,18 @@ import type { RunState } from "./state/change-state.ts";
 
 type Former = ReadonlyMap<string, PreviousOption | PreviousTargeting>;
 
-/** What a read showed about the steps in doubt of a run. None of these steps can still be applied. */
+/** What a read showed about the steps in doubt. None of them can still be applied. */
 export interface Resolved {
-  /** By object: the ID of the option or targeting that a step in doubt created. */
+  /** By object: the ID of what a step in doubt created. */
   readonly made: ReadonlyMap<number, string>;
-  /** By object: the ID of an existing option with the same name. It is unknown whether a step in doubt created it. */
+  /** By object: the ID of an option with the same name that a step in doubt may have created. */
   readonly unclear: ReadonlyMap<number, string>;
 }
 
 /**
- * Returns what a run did, in the order in which its steps were applied. Changes that the run itself reversed are
- * omitted. `former` is the stored part with the previous values. Without `resolved`, steps in doubt are omitted and
- * their objects are listed as unresolved. With `resolved`, these steps count as applied; comparing them with the
- * current state shows which ones were.
+ * Returns what a run did, in order, without changes that the run itself reversed. `former` is the stored part. Steps in
+ * doubt are listed as unresolved; with `resolved`, they count as applied, and comparing them with the current state
+ * shows which ones were.
  */
 export async function effectsOfRun(
   state: RunState,
@@ -57,9 +56,8 @@ export async function effectsOfRun(
 }
 
 /**
- * Returns what a damaged run may have removed. Its parts `former` and `removed`, which were stored before anything was
- * sent, list that. Everything in them counts as removed; comparing it with the service shows what was removed in fact.
- * `isGone` returns whether a targeting no longer exists. Returns undefined if `former` is incomplete.
+ * Returns what a damaged run may have removed: everything in its parts `former` and `removed`. Comparing it with the
+ * service shows what is really gone. Returns undefined if `former` is incomplete.
  */
 export async function possibleRemovals(
   former: AsyncIterable<Uint8Array>,
@@ -110,7 +108,7 @@ function doubtedObject(state: RunState, object: number, step: Step | undefined, 
   };
 }
 
-/** Reads the part `former` of a run. Returns the previous values by the ID of their option or targeting. */
+/** Reads the part `former` of a run. Returns the previous values by ID. */
 export async function readPreviousValues(pieces: AsyncIterable<Uint8Array>): Promise<Former> {
   const former = new Map<string, PreviousOption | PreviousTargeting>();
   for await (const line of wholeLines(pieces)) {
@@ -121,8 +119,8 @@ export async function readPreviousValues(pieces: AsyncIterable<Uint8Array>): Pro
 }
 
 /**
- * Returns the IDs of the applied steps and of the steps in `also`, in the order of application. Steps that set
- * temporary names come first: they are applied first, although they may have been created later.
+ * Returns the IDs of the applied steps and of those in `also`, in order. Steps that set temporary names come first,
+ * because they are applied first.
  */
 function appliedSteps(state: RunState, also: ReadonlySet<number>): readonly number[] {
   const first: number[] = [];
@@ -185,7 +183,7 @@ class Tracks {
         return;
       case "updateOptions":
         if (_id === undefined) return;
-        // The group may have been created by the same run. Its ID is then known through the binding only.
+        // A group that the same run created has no ID in the item.
         this.#update(_id, step.item, bound("parent"));
         return;
       case "deleteOptions":
@@ -335,15 +333,15 @@ class Tracks {
 }
 
 interface Track {
-  /** The option as the run created it. Undefined if the option existed before the run. */
+  /** Undefined if the option existed before the run. */
   created?: OptionState & { readonly targeting: string };
   isDeleted: boolean;
   name?: string;
   parent?: string | null;
-  /** The group that contained the option until the run deleted the group, and the targeting of both. */
+  /** The deleted group that contained the option, and the targeting of both. */
   wasIn?: { readonly parent: string; readonly targeting: string | undefined };
   exposeChildren?: boolean;
-  /** By Context ID that the run added or removed: whether the option has it now. Created on first use. */
+  /** By Context ID that the run added or removed: whether the option has it now. */
   contexts?: Map<string, boolean>;
 }
 
@@ -357,7 +355,7 @@ function leftOf(created: OptionState & { readonly targeting: string }, { name, p
   };
 }
 
-/** Returns the previous state of a deleted option. Undefined if a part of that state was not stored. */
+/** Undefined if a part of the state was not stored. */
 function stateOf({ name, type, parent, exposeChildren, held }: PreviousOption): OptionState | undefined {
   if (name === undefined || type === undefined || parent === undefined || held === undefined) return undefined;
   return { name, type, parent, ...(exposeChildren !== undefined && { exposeChildren }), contexts: held };

@@ -8,25 +8,24 @@ import type { Plan, Planning } from "./plan/plan.ts";
 import { RunState } from "./state/change-state.ts";
 
 interface Then {
-  /** The state of the run until it is planned. */
   readonly meanwhile: RunState;
-  /** Starts the run. Returns undefined if it needs an approval first. */
+  /** Returns undefined if the run needs an approval first. */
   readonly begin: (plan: Plan) => Promise<ChangeRun | undefined>;
-  /** Stores the plan of a run that may not start yet. Returns the status in which the run then waits. */
+  /** Stores a plan that may not start yet. Returns the status in which the run waits. */
   readonly propose: (plan: Plan) => Promise<"needs_confirmation" | "planned">;
-  /** Returns the run if another process has started it meanwhile. */
+  /** Returns the run if another process has started it. */
   readonly startedElsewhere: () => Promise<ChangeRun | undefined>;
-  /** Ends a run whose planning failed, and writes the reason to its journal. Returns the ended run. */
+  /** Ends a run whose planning failed. */
   readonly giveUp: (thrown: unknown) => Promise<ChangeRun | undefined>;
-  /** Ends the run as cancelled, so that no process can start it. Returns the ended run. */
+  /** Cancels the run, so that no process can start it. */
   readonly withdraw: () => Promise<ChangeRun | undefined>;
-  /** Called when planning is over: the run has started, waits for approval, or has ended. */
+  /** Called when planning is over. */
   readonly over: () => Promise<void>;
 }
 
 /**
- * Returns a run that is stored but not started while it is planned in the background. It then starts, waits for
- * approval, or ends with the reason why it could not be planned.
+ * Returns a run that is planned in the background. It then starts, waits for approval, or ends with the reason why it
+ * could not be planned.
  */
 export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, then: Then): ChangeRun {
   const watchers = new Map<RunWatcher, () => void>();
@@ -35,7 +34,7 @@ export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, t
   let status: RunStatus = "running";
   let stoppedBy: "cancelled" | "interrupted" | undefined;
   const goOn = async (plan: Plan): Promise<void> => {
-    // A run that another process has started has its own plan, so this one is discarded.
+    // A run that another process has started has its own plan.
     started = await then.startedElsewhere();
     if (started !== undefined) return;
     started = await then.begin(plan);

@@ -6,9 +6,7 @@ import type { Resolved } from "./done.ts";
 import type { Step } from "./rows/entries.ts";
 import type { RunState } from "./state/change-state.ts";
 
-/**
- * What a read showed about steps in doubt. With `areApplied`, all of them were applied and none is still in progress.
- */
+/** With `areApplied`, all steps in doubt were applied and none is in progress. */
 interface Found extends Resolved {
   readonly areApplied: boolean;
 }
@@ -16,9 +14,9 @@ interface Found extends Resolved {
 type Reading = { readonly api: ManagementApi; readonly signal: AbortSignal };
 
 /**
- * Reads what the unanswered steps of a run have created. An option with the wanted name counts as created by this run if
- * its ID is newer than the newest option before the run. If the newest option is unknown, the ID must be newer than all
- * IDs that this run is known to have created. Throws an ApiError.
+ * Reads what the unanswered steps of a run did. An option with the wanted name counts as created by this run if its ID
+ * is newer than the newest option before the run, or if that is unknown, newer than all IDs that the run is known to
+ * have created. Throws an ApiError.
  */
 export async function resolveDoubts(state: RunState, reading: Reading): Promise<Found> {
   const steps = [...state.inDoubt()].flatMap((id) => state.steps.at(id) ?? []);
@@ -55,11 +53,7 @@ function namesOf({ operation, item }: Step): readonly string[] {
   return operation === "addOptions" ? [item.name, ...(item.children ?? []).map(({ name }) => name)] : [];
 }
 
-/**
- * Returns who created an option that has the name of a new one. IDs ascend with time. So this run created the option if
- * its ID is greater than that of the newest option in the list before the run. If that is unknown, the ID is compared
- * with the newest ID that the run is known to have created.
- */
+/** IDs ascend with time. `byList` compares the ID with the list before the run. */
 function creatorOfOption(
   id: string,
   byList: "before" | "after" | undefined,
@@ -79,7 +73,7 @@ function newestMade(state: RunState): string | undefined {
   return newest;
 }
 
-/** Returns whether the object that a step deletes no longer exists. Returns false if its targeting is unknown. */
+/** Returns whether the object of a delete is gone. False if its targeting is unknown. */
 async function isGone(step: Step, state: RunState, namesIn: OptionNames, api: ManagementApi): Promise<boolean> {
   const id = state.boundId(step, "_id");
   const isTargeting = step.operation === "deleteTargetings";

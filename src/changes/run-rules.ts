@@ -15,10 +15,10 @@ import { RunState } from "./state/change-state.ts";
 
 /** How long a person has to decide, in milliseconds. */
 export const CONFIRMATION_MS = 600_000;
-/** An `update_contexts` that removes more Context IDs than this needs approval. */
+/** An `update_contexts` that removes more Context IDs needs approval. */
 const MAX_UNCONFIRMED_REMOVALS = 100;
 
-/** Returns whether a plan removes so much that a person must approve it. The effect counts, not only the tool. */
+/** Returns whether a plan removes so much that a person must approve it. */
 export function needsConfirmation({ losses }: Pick<Plan, "losses">): boolean {
   let contextIds = 0;
   for (const { kind, count, empties } of losses) {
@@ -28,13 +28,13 @@ export function needsConfirmation({ losses }: Pick<Plan, "losses">): boolean {
   return contextIds > MAX_UNCONFIRMED_REMOVALS;
 }
 
-/** Returns a digest of what a plan removes. A confirmation is valid only for the same digest. */
+/** A confirmation is valid only for the same digest. */
 export function lossDigest(losses: readonly Loss[]): string {
   const sorted = [...losses].sort((a, b) => (a._id < b._id ? -1 : 1));
   return createHash("sha256").update(JSON.stringify(sorted)).digest("base64url");
 }
 
-/** Counts the steps that delete, or remove Context IDs, and that are not known to be done. */
+/** Counts the steps that remove something and are not known to be done. */
 export function countOpenRemovals(state: Pick<RunState, "steps" | "standing">): number {
   let left = 0;
   for (const step of state.steps.parts()) {
@@ -56,29 +56,25 @@ function takesAway(step: Step): boolean {
 type Left = { readonly header: RunHeader<WriteCall>; readonly state: Pick<RunState, "planned" | "updatedAt"> };
 
 /**
- * Returns whether an identical call may resume a run. It may not resume a deletion, which could meanwhile affect other
- * objects, nor a run that has no plan yet and may need approval.
+ * Returns whether an identical call may resume a run: not a deletion, which could now affect other objects, nor a run
+ * that has no plan yet and may need approval.
  */
 export function mayGoOn({ header, state }: Left): boolean {
   const { deletes, mayTakeAway } = changeOf(header.call);
   return !deletes && (state.planned || !mayTakeAway);
 }
 
-/**
- * Returns whether another process may continue a run without a new approval. A run that removes something needs one if
- * its last activity is too long ago.
- */
+/** Returns whether another process may continue a run without a new approval, which a removal needs after a while. */
 export function mayBeClaimed({ header, state }: Left, now: number): boolean {
   const { mayTakeAway } = changeOf(header.call);
   return !mayTakeAway || (state.planned && now - state.updatedAt < CONFIRMATION_MS);
 }
 
-/** The maximum number of objects in one line of the journal. */
 const OBJECTS_PER_LINE = 500;
 
 /**
- * Returns the state of a run until it is planned. It lists the caller's whole input as not applied. A file that cannot
- * be read becomes one object, so that the report has an item with the reason.
+ * Returns the state of a run until it is planned: the whole input is not applied. A file that cannot be read is one
+ * object.
  */
 export async function unplannedState(call: WriteCall, bytes: ByteSource | undefined): Promise<RunState> {
   try {
@@ -91,10 +87,9 @@ export async function unplannedState(call: WriteCall, bytes: ByteSource | undefi
   }
 }
 
-/** The journal entry for a file that cannot be read: one object, which fails with the reason. */
 export const UNREADABLE_FILE: JournalEntry = { t: "objects", objects: [{ index: 0 }] };
 
-/** Returns the state of a run whose plan is not finished. It lists one object, the targeting of the plan. */
+/** Returns a state that lists the targeting of the plan. */
 export function unfinishedPlanState({ tool, input }: WriteCall): RunState {
   const state = new RunState();
   if (tool !== "apply_plan") return state;
@@ -105,8 +100,8 @@ export function unfinishedPlanState({ tool, input }: WriteCall): RunState {
 }
 
 /**
- * Returns how a run ends if its planning failed. A rejection would occur again, so the run has failed. Another error
- * may not occur again, so the run is interrupted and can be resumed. Returns undefined for an error of this machine.
+ * Returns how a run ends if its planning failed. After a rejection the run has failed; after another ApiError it can be
+ * resumed. Undefined for an error of this machine.
  */
 export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending | undefined {
   if (thrown instanceof FileError) {
@@ -118,7 +113,7 @@ export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending
   return { cause, reason: ownReason(code, problemOf(thrown)) };
 }
 
-/** Returns whether a run ended before it started, because it was not approved or not planned. Nothing of it is sent. */
+/** Returns whether a run ended before it started, because it was not approved or not planned. */
 export function isWithdrawn({ stopped, facts, planned }: RunState): boolean {
   const isPlanAlone = stopped !== undefined && stopped.cause !== "interrupted" && facts.tool !== undefined && !planned;
   return isPlanAlone || UNCONFIRMED.has(stopped?.reason?.code ?? "");
@@ -126,18 +121,18 @@ export function isWithdrawn({ stopped, facts, planned }: RunState): boolean {
 
 const UNCONFIRMED: ReadonlySet<string> = new Set(["WITHDRAWN", "NOT_DECIDED", "DECLINED"]);
 
-/** Returns whether an undo of this run has started. Such a run must not be resumed. */
+/** A run whose undo has started must not be resumed. */
 export function isUndone({ stopped }: Pick<RunState, "stopped">): boolean {
   return stopped?.reason?.code === "UNDONE";
 }
 
-/** Returns the ID of the run that undid this run. Undefined if unknown: runs of earlier versions do not store it. */
+/** Returns the run that undid this run. Runs of earlier versions do not store it. */
 export function undoneByRun({ stopped }: Pick<RunState, "stopped">): string | undefined {
   const by = stopped?.reason?.code === "UNDONE" ? stopped.reason.detail?.by : undefined;
   return typeof by === "string" ? by : undefined;
 }
 
-/** Returns the journal entries that list the objects of a run and the tool under which the run is reported. */
+/** Returns the journal entries that list the objects of a run and its reported tool. */
 export function* objectEntries({
   objects,
   facts: { tool },
@@ -153,16 +148,16 @@ export function* objectEntries({
   }
 }
 
-/** An option or targeting that still has the temporary name that a run gave it. */
+/** An option or targeting that still has a temporary name. */
 export interface LeftoverName {
   readonly _id: string;
   readonly temporaryName: string;
   readonly formerName: string;
-  /** False if the rename request was not answered, so that the object may still have its previous name. */
+  /** False if the rename was not answered, so that the object may still have its previous name. */
   readonly isSure: boolean;
 }
 
-/** Returns the objects that have a temporary name now. If the run is not executing, `resume_run` must rename them. */
+/** Returns the objects that have a temporary name now. Only `resume_run` renames them, unless the run is executing. */
 export function leftoverNames(state: RunState): readonly LeftoverName[] {
   return state.preparingSteps().flatMap(({ step, isSure }) => {
     const _id = targetOf(step);
@@ -174,10 +169,7 @@ export function leftoverNames(state: RunState): readonly LeftoverName[] {
   });
 }
 
-/**
- * Returns the object that the previous run of the same call created, with its ID if known. Returns undefined if that
- * run did not create the object.
- */
+/** Returns the object that the previous run of the same call created, with its ID if known. */
 export function madeBefore(
   before: RunState | undefined,
   objects: RunState["objects"],

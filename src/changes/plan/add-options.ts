@@ -16,9 +16,8 @@ import { Plan, type PlanningContext } from "./plan.ts";
 type AddOptionsInput = Inputs["bulk_add_options"];
 
 /**
- * Plans adding options to one targeting. Sub-options of a new group are sent inside the item of that group. Lists the
- * existing options if a `parentName` is not a group of the call, or if `onExisting` is not `fail`. A row with the ID of
- * an existing option creates nothing.
+ * Plans adding options to one targeting. Sub-options of a new group are sent inside its item. Lists the existing
+ * options if a `parentName` is not a group of the call, or if `onExisting` is not `fail`.
  */
 export async function planAddOptions(
   input: AddOptionsInput,
@@ -77,7 +76,7 @@ function place(plan: Plan, targetingId: string, { option, parent }: Placed, exis
   } else planOption(plan, option, parent === undefined ? { targeting } : { targeting, parent: { id: parent } });
 }
 
-/** Plans rows of new options. A row whose name already exists is planned separately. */
+/** Plans rows of new options. Rows whose name exists already are planned separately. */
 function placePlain(plan: Plan, { block, from, to }: RowRange, existing: Existing): void {
   let first = from;
   for (let row = from; row < to; row += 1) {
@@ -92,8 +91,8 @@ function placePlain(plan: Plan, { block, from, to }: RowRange, existing: Existin
 }
 
 /**
- * Assigns sub-options to the groups that they name. Sub-options of new groups of this call become children of these
- * groups. All other options are returned, with the ID of their existing group, if any.
+ * Turns sub-options of new groups of this call into children of these groups. Returns all other options, with the ID of
+ * their existing group.
  */
 async function assignToGroups(
   plan: Plan,
@@ -124,7 +123,6 @@ async function assignToGroups(
   return placed;
 }
 
-/** The options that the targeting already has, and what to do with them. */
 interface Existing {
   readonly targetingId: string;
   readonly onExisting: "skip" | "addContexts";
@@ -135,7 +133,7 @@ function atomic(option: Pick<NewOption, "object" | "name" | "contexts">): NewOpt
   return { ...option, isGroup: false, exposeChildren: undefined, children: [] };
 }
 
-/** Plans an option that exists already. It may get the Context IDs. Its sub-options that do not exist yet are added. */
+/** Plans an option that exists already. Its missing sub-options are added, with `addContexts` also its Context IDs. */
 function planExisting(plan: Plan, option: NewOption, there: string, existing: Existing): void {
   const add = existing.onExisting === "addContexts" ? option.contexts : [];
   if (add.length === 0) plan.settlements.push(unchangedOption(option.object, there, existing.onExisting));
@@ -148,7 +146,7 @@ function planExisting(plan: Plan, option: NewOption, there: string, existing: Ex
   }
 }
 
-/** Returns the sub-options of a new group that can be created inside it. Plans those that exist already. */
+/** Returns the sub-options that can be created inside a new group. Plans those that exist already. */
 function newSubOptions(
   plan: Plan,
   children: readonly NewOption["children"][number][],
@@ -162,10 +160,7 @@ function newSubOptions(
   });
 }
 
-/**
- * Returns the option groups of a targeting by name. After edits in the console, two groups can have the same name
- * (management-api 4.2).
- */
+/** Returns the groups of a targeting. After edits in the console, two can have the same name (management-api 4.2). */
 async function topLevelGroups(targetingId: string, { api, signal }: PlanningContext): Promise<NameIndex<OptionRecord>> {
   const groups = new NameIndex<OptionRecord>();
   for await (const option of readOptions(api, targetingId, signal, { subOptions: false })) {
@@ -175,10 +170,9 @@ async function topLevelGroups(targetingId: string, { api, signal }: PlanningCont
 }
 
 /**
- * Plans the rows that have the ID of an existing option, for example rows of a sheet with results. Returns all other
- * candidates. If the option already has all values of its row, nothing is to be done. With `addContexts`, missing
- * Context IDs are added. Any other difference means that the row was edited, so it fails, unless `onExisting` is
- * `skip`. IDs of other targetings are ignored. Lists the options and reads the Context IDs of these options.
+ * Plans the rows that have the ID of an existing option, such as rows of a sheet with results. Returns the other
+ * candidates. An option that has all values of its row is done; with `addContexts`, missing Context IDs are added. A
+ * row with any other difference was edited, so it fails, unless `onExisting` is `skip`.
  */
 async function planRowsWithIds(
   plan: Plan,

@@ -4,27 +4,25 @@ import { LIMITS, OWN_BODY_BYTES } from "../../spec/limits.ts";
 import { nameProblem } from "../../spec/names.ts";
 import { isUlid } from "../../spec/ulid.ts";
 
-/** Returns why a name cannot be sent (management-api 8.3), or undefined if it is valid. */
+/** Returns why a name cannot be sent (management-api 8.3). */
 export function badName(name: string): Reason | undefined {
   const problem = nameProblem(name);
   return problem === undefined ? undefined : ownReason("INVALID_NAME", { ...problem });
 }
 
-/** Returns why an ID cannot be sent, or undefined if it is valid. `field` is the name of the input field. */
+/** Returns why an ID cannot be sent. `field` is the input field. */
 export function badId(field: string, id: string): Reason | undefined {
   return isUlid(id) ? undefined : ownReason("INVALID_ID", { field, value: id.slice(0, 40) });
 }
 
-/** Checked Context IDs, as the service stores them: trimmed, without duplicates, in the order of first occurrence. */
+/** Context IDs as the service stores them: trimmed, without duplicates, in the order of first occurrence. */
 type CheckedContextIds =
   | { readonly ok: true; readonly ids: readonly string[] }
   | { readonly ok: false; readonly reason: Reason };
 
 const NO_CONTEXT_IDS: CheckedContextIds = { ok: true, ids: [] };
 
-/**
- * Trims and checks Context IDs (management-api 8.1). If some are invalid, returns the first problem and their number.
- */
+/** Trims and checks Context IDs (management-api 8.1). A reason has the first problem and the number of invalid ones. */
 export function checkContextIds(contextIds: readonly string[]): CheckedContextIds {
   const [only] = contextIds;
   if (only === undefined) return NO_CONTEXT_IDS;
@@ -48,7 +46,7 @@ export function checkContextIds(contextIds: readonly string[]): CheckedContextId
   return { ok: true, ids: [...ids] };
 }
 
-/** Returns why an option cannot hold these Context IDs (management-api 8.1). Returns undefined if it can. */
+/** Returns why an option cannot hold these Context IDs (management-api 8.1). */
 export function tooManyForOption(ids: readonly string[]): Reason | undefined {
   const { optionContextIds, optionContextBytes, contextIdBytes } = LIMITS;
   if (ids.length * contextIdBytes.value <= optionContextBytes.value && ids.length <= optionContextIds.value) {
@@ -64,18 +62,17 @@ export function tooManyForOption(ids: readonly string[]): Reason | undefined {
   return undefined;
 }
 
-/** How many bytes of a body are reserved for the other fields of an item. */
 const OTHER_FIELDS_BYTES = 4096;
 
-/** The maximum size of the Context IDs in the body of one request, in bytes. */
+/** The Context IDs in one request body have at most this size. The rest is reserved for the other fields of an item. */
 export const PART_BYTES = OWN_BODY_BYTES - OTHER_FIELDS_BYTES;
 
-/** Returns the size of a Context ID in a body, including the comma, in bytes. */
+/** Returns the bytes of a Context ID in a body, including the comma. */
 export function bytesInBody(id: string): number {
   return Buffer.byteLength(JSON.stringify(id), "utf8") + 1;
 }
 
-/** Divides Context IDs into parts that each fit into one request (management-api 8.1). Returns at least one part. */
+/** Divides Context IDs into at least one part that fits into a request (management-api 8.1). */
 export function parts(ids: readonly string[]): readonly (readonly string[])[] {
   const all: string[][] = [[]];
   let bytes = 0;

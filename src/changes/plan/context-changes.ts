@@ -7,18 +7,17 @@ import { type ContextWork, contextParts, type Growth } from "./context-parts.ts"
 import { notePreviousContents } from "./former-values.ts";
 import type { Plan } from "./plan.ts";
 
-/** All changes to one option that the items of one call contain. */
 export interface RequestedContextChange {
   readonly optionId: string;
   readonly objects: number[];
-  /** The change that each item requests, in the order of the items. */
+  /** In the order of the items. */
   readonly asked: ItemContextChange[];
   add: Set<string>;
   remove: Set<string>;
   set: Set<string> | undefined;
 }
 
-/** A requested change, and the current Context IDs of its option, if these were read. */
+/** `contents` are the current Context IDs of the option, if they were read. */
 interface PlannedChange {
   readonly wish: RequestedContextChange;
   readonly contents: OptionContents | undefined;
@@ -28,8 +27,8 @@ interface PlannedChange {
 }
 
 /**
- * Plans the changes of options. A change that does not fit into one request is divided into parts. `contents` has each
- * option as it was read, or the reason why that failed.
+ * Plans the changes of options, in parts if a change does not fit into one request. `contents` has each option as it
+ * was read, or the reason why that failed.
  */
 export function planContextChanges(
   plan: Plan,
@@ -54,7 +53,6 @@ export function planContextChanges(
   }
 }
 
-/** Returns the Context IDs that a change may add or remove. `set` may remove everything that the option holds. */
 function changedIn({ set, add, remove }: RequestedContextChange, held: ReadonlySet<string>): ReadonlySet<string> {
   return new Set(set === undefined ? [...add, ...remove] : [...set, ...held]);
 }
@@ -72,15 +70,12 @@ function changeOf(wish: RequestedContextChange, contents: OptionContents | undef
 }
 
 interface Together {
-  /** How many more Context IDs the project may hold after this call. Options that were not read are not counted. */
+  /** How many more Context IDs the project may hold. */
   readonly room: { left: number };
-  /** Context IDs that one group of the call loses and another group gets. */
   readonly moving: ReadonlySet<string>;
 }
 
-/**
- * Returns how many more Context IDs the project may hold (management-api 8.1). Options that were not read do not count.
- */
+/** Returns how many more Context IDs the project may hold (management-api 8.1), as far as options were read. */
 function roomInProject(changes: readonly PlannedChange[]): { left: number } {
   let left: number = LIMITS.projectContextIds.value;
   for (const { held, add, remove } of changes)
@@ -93,8 +88,8 @@ const keptFrom = (remove: readonly string[], held: ReadonlySet<string>): number 
   remove.filter((id) => held.has(id)).length;
 
 /**
- * Returns the Context IDs that move from one group to another. The first group must lose them before the other gets
- * them, because no two groups may hold the same Context ID (management-api 7.2).
+ * Returns the Context IDs that move between groups. One group must lose them before the other gets them (management-api
+ * 7.2).
  */
 function movingBetweenGroups(changes: readonly PlannedChange[]): ReadonlySet<string> {
   const groups = changes.filter(({ contents }) => contents?.option.type !== "atomic");
@@ -102,7 +97,6 @@ function movingBetweenGroups(changes: readonly PlannedChange[]): ReadonlySet<str
   return new Set(groups.flatMap(({ held, add }) => add.filter((id) => !held.has(id) && leaving.has(id))));
 }
 
-/** Plans a change in one step if it fits into one request, otherwise in parts. */
 function planChange(plan: Plan, change: PlannedChange, together: Together): void {
   const { wish, held, add, remove } = change;
   const whole: ContextChanges =
@@ -145,7 +139,7 @@ function workOf({ contents, held, ...change }: PlannedChange, moving: ReadonlySe
   };
 }
 
-/** Returns by how much an option may grow between its parts: up to its own limits, if the project has enough room. */
+/** Returns by how much an option may grow between its parts: to its own limits, if the project has room. */
 function growthOf({ held, add }: PlannedChange, after: ReadonlySet<string>, room: Together["room"]): Growth {
   const needed = Math.max(0, after.size - held.size);
   const peak = Math.min(newOf(add, held), Math.max(0, LIMITS.optionContextIds.value - held.size));
@@ -181,7 +175,7 @@ function noteLoss(plan: Plan, { wish, contents, held, add, remove }: PlannedChan
   plan.removed.push({ kind: "row", row: { _id: wish.optionId, add: removed } });
 }
 
-/** The change that one item requests: either `set`, or Context IDs to add and remove. */
+/** `set`, or Context IDs to add and remove. */
 interface ItemContextChange {
   readonly object: number;
   readonly add: readonly string[];
@@ -201,7 +195,7 @@ export function noteRows(plan: Plan, asked: readonly ItemContextChange[], { opti
     for (const id of gone) held.delete(id);
     for (const id of wanted) held.add(id);
     const change = {
-      // An item with an empty list adds nothing. Its report then says that 0 were added.
+      // The report of an item with an empty list says that 0 were added.
       ...((set !== undefined || add.length > 0 || remove.length === 0) && {
         added,
         alreadyThere: wanted.length - added,

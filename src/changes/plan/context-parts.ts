@@ -2,17 +2,17 @@ import { LIMITS } from "../../spec/limits.ts";
 import type { ContextChanges } from "../../spec/records.ts";
 import { bytesInBody, PART_BYTES } from "./checks.ts";
 
-/** The Context IDs to add to an option and to remove from it. No Context ID is in two of these lists. */
+/** No Context ID is in two of these lists. */
 export interface ContextWork {
   readonly add: readonly string[];
   readonly remove: readonly string[];
-  /** Removed before all others, because another group of the same call gets these Context IDs. */
+  /** Removed first, because another group of the same call gets these Context IDs. */
   readonly early?: readonly string[];
-  /** Added from the second request on, because another group of this call holds them until its own first request. */
+  /** Added from the second request on, because another group holds them until its first request. */
   readonly late?: readonly string[];
 }
 
-/** By how much an option may grow beyond its original size while Context IDs are still to be removed. */
+/** By how much an option may grow while Context IDs are still to be removed. */
 export interface Growth {
   readonly ids: number;
   readonly bytes: number;
@@ -25,10 +25,9 @@ interface PartRules {
 }
 
 /**
- * Divides a change into parts that each fit into one request (management-api 8.1). The parts must be sent in order.
- * Context IDs are added first, as far as `growth` allows; then only as many are removed as needed for the next
- * additions. So the option never holds much less than before or afterwards. Every part except the last is full, apart
- * from `early`, `late` and `isPure`.
+ * Divides a change into parts that each fit into one request (management-api 8.1), to be sent in order. Context IDs are
+ * added first, as far as `growth` allows; then only as many are removed as the next additions need. So the option never
+ * holds much less than before or afterwards.
  */
 export function contextParts(work: ContextWork, rules: PartRules): readonly ContextChanges[] {
   const cut = new Cut(work, rules);
@@ -45,12 +44,11 @@ type PartKind = "add" | "remove";
 class Cut {
   readonly #queues: Readonly<Record<PartKind, readonly string[]>>;
   readonly #rules: PartRules;
-  /** How many Context IDs of each queue are already in a part. */
+  /** How many Context IDs of each queue are in a part already. */
   readonly #taken = { add: 0, remove: 0 };
   readonly #early: number;
-  /** The position of the first late Context ID in the queue `add`. */
+  /** The position of the first late Context ID. */
   readonly #late: number;
-  /** How much the option has grown, in Context IDs and bytes. */
   #grownIds = 0;
   #grownBytes = 0;
 
@@ -61,7 +59,6 @@ class Cut {
     this.#rules = rules;
   }
 
-  /** Returns the next part, or undefined if nothing is left. */
   nextPart(isFirst: boolean): ContextChanges | undefined {
     const part: Record<PartKind, string[]> = { add: [], remove: [] };
     let bytes = 0;
@@ -94,8 +91,7 @@ class Cut {
   }
 
   /**
-   * Continues a part with the operation with which it began. The last Context ID to remove is removed at the very end,
-   * so that the option is never empty in between.
+   * A pure part does one operation. The last Context ID is removed at the very end, so that the option is never empty.
    */
   #nextPure(
     part: Readonly<Record<PartKind, readonly string[]>>,

@@ -12,8 +12,8 @@ interface TargetingCandidate {
 }
 
 /**
- * Plans creating targetings with their options. Options that fit are created in the same request as the targeting, and
- * the others afterwards (management-api 8.1: 100 options per create request, 5,000 per add request).
+ * Plans creating targetings. Options that fit are created in the same request, the others afterwards (management-api
+ * 8.1: 100 options per create request, 5,000 per add request).
  */
 export function planCreateTargetings(input: Inputs["create_targetings"]): Plan {
   const plan = new Plan();

@@ -19,8 +19,8 @@ interface WantedDelete {
 }
 
 /**
- * Plans deleting targetings. Reads each targeting first, so that a person can be shown what would be deleted. Throws
- * the ApiError of a failed read, unless the targeting does not exist.
+ * Plans deleting targetings. Reads them first to show what would be deleted. Throws the ApiError of a failed read,
+ * unless the targeting does not exist.
  */
 export async function planDeleteTargetings(input: Inputs["delete_targeting"], context: PlanningContext): Promise<Plan> {
   const { api, signal } = context;
@@ -54,10 +54,9 @@ export async function planDeleteTargetings(input: Inputs["delete_targeting"], co
   return plan;
 }
 
-/** How many options of a targeting are shown by name to the person who approves its deletion. */
+/** How many options of a targeting are shown by name before its deletion. */
 const NAMED = { first: 990, last: 10 } as const;
 
-/** Reads the options of a targeting, and returns what is deleted with it. */
 async function lossOfTargeting(
   { _id, name, optionCount = 0 }: TargetingRecord,
   { api, signal }: PlanningContext,
@@ -76,7 +75,7 @@ async function lossOfTargeting(
   return contextIds === undefined ? loss : { ...loss, contextIds, options: [...first, ...last] };
 }
 
-/** Returns the targetings given by name whose IDs are known. The others fail in the plan. */
+/** Returns the named targetings whose IDs are known. The others fail in the plan. */
 function namedTargetings(plan: Plan, { ids, names = [] }: Inputs["delete_targeting"]): readonly WantedDelete[] {
   return names.flatMap((named, position) => {
     const { _id, currentName: name } = named;
@@ -88,10 +87,9 @@ function namedTargetings(plan: Plan, { ids, names = [] }: Inputs["delete_targeti
 }
 
 /**
- * Plans deleting options. Reads them first, so that a person can be shown what would be deleted, and because a request
- * may contain only 150 groups and sub-options. If a group is deleted with its sub-options, it is deleted just before
- * the last of them: no request then leaves it empty (management-api 7.4, case 6), and the other sub-options do not
- * become top-level options first.
+ * Plans deleting options. Reads them first to show what would be deleted, and because a request may contain only 150
+ * groups and sub-options. A group is deleted just before the last of its sub-options: it is never empty (management-api
+ * 7.4, case 6), and no sub-option moves to the top level first.
  */
 export async function planDeleteOptions(input: Inputs["delete_options"], context: PlanningContext): Promise<Plan> {
   const { api, signal } = context;
@@ -136,8 +134,8 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
 }
 
 /**
- * Returns the groups that would be left empty, by the ID of their last sub-option. The service will refuse to delete
- * it.
+ * Returns the groups that would be left empty, by the ID of the last sub-option, whose deletion the service will
+ * refuse.
  */
 async function groupsLeftEmpty(
   ordered: readonly OptionRecord[],
@@ -162,7 +160,7 @@ async function groupsLeftEmpty(
   return lastOf;
 }
 
-/** Returns what is deleted with an option. Reads the sub-options and the counts that the record does not contain. */
+/** Reads the sub-options and counts that the record does not contain. */
 async function lossOf(option: OptionRecord, { api, signal }: PlanningContext): Promise<Loss> {
   const { _id, name, contextCount } = option;
   const contexts = contextCount ?? (await readOptionContents(api, _id, signal)).contexts.length;
@@ -172,7 +170,7 @@ async function lossOf(option: OptionRecord, { api, signal }: PlanningContext): P
   return { name, _id, kind: "optionGroup", count, subOptions, ownContextIds: contexts };
 }
 
-/** Returns the IDs of the sub-options of a group. The record of a group has only the first 50 (management-api 2.1). */
+/** Returns the sub-options of a group. Its record has only the first 50 (management-api 2.1). */
 async function subOptionsOf(
   { _id, targeting, children = [], childCount = Number.POSITIVE_INFINITY }: OptionRecord,
   api: ManagementApi,
@@ -192,7 +190,7 @@ function placed(options: readonly OptionRecord[]): readonly PlacedOption[] {
   return options.map((option) => ({ option, groupName: names.get(option.parent ?? "") }));
 }
 
-/** Returns the positions of the reported objects, by ID. Items whose ID is not a ULID fail in the plan. */
+/** Returns the reported objects by ID. Items whose ID is not a ULID fail in the plan. */
 function validIds(plan: Plan, wanted: readonly WantedDelete[]): ReadonlyMap<string, readonly number[]> {
   const objects = new Map<string, number[]>();
   for (const { _id, object } of wanted) {
@@ -203,7 +201,7 @@ function validIds(plan: Plan, wanted: readonly WantedDelete[]): ReadonlyMap<stri
   return objects;
 }
 
-/** Returns the options to delete, and the records that were read to find options by name. */
+/** Returns the options to delete, and the records that were read to find them by name. */
 async function wantedOptions(
   plan: Plan,
   { ids = [], names = [], targetingId }: Inputs["delete_options"],

@@ -24,22 +24,18 @@ import { type NewOption, planOption, ROW_CONTEXT_IDS } from "./option-drafts.ts"
 import { MEASURES, REQUEST_LIMITS } from "./packing.ts";
 import type { Plan } from "./plan.ts";
 
-/**
- * The positions of a targeting's reported objects. `own` is the targeting itself, if it is reported; `first` is its
- * first item.
- */
+/** The positions of a targeting's reported objects: `own` is the targeting itself, `first` its first item. */
 export interface TargetingObjects {
   readonly own: number;
   readonly first: number;
-  /** The blocks of those objects that are stored as rows. */
+  /** The objects that are stored as rows. */
   readonly rows: ReadonlySet<RowBlock>;
 }
 
 /**
- * Returns the new top-level options that can be stored as rows, so that a plan of 100,000 new options needs little
- * memory. They need no other change, and no other change needs them. Empty if one request can contain all of them,
- * because they can then share requests with other changes. Also empty if the options may fit only after others are
- * deleted.
+ * Returns the new top-level options that can be stored as rows, so that 100,000 of them need little memory: no other
+ * change depends on them. Empty if one request can contain all, because they can share it with other changes, and if
+ * they may fit only after deletions.
  */
 export function plainItems({ targeting, items, alreadyDone, there }: PlannedChanges): ReadonlySet<PlanItem> {
   const created = items.filter(({ kind }) => kind === "create").length;
@@ -65,7 +61,7 @@ interface StepContext extends TargetingObjects {
   readonly plan: Plan;
   readonly changes: PlannedChanges;
   readonly itemOf: ReadonlyMap<Ref, number>;
-  /** Returns the group of a parent reference. Null for the top level. */
+  /** Null for the top level. */
   readonly groupOf: (place: ParentRef) => Ref | null;
   readonly placeholders: Placeholders;
   /** The steps that must be done before the next request. */
@@ -73,14 +69,13 @@ interface StepContext extends TargetingObjects {
 }
 
 /**
- * Adds the steps of all items that are not done, request by request. Each request waits for the previous one. Some
- * orders need a temporary placeholder option. If the limit of options leaves no room for it, all items fail before
- * anything is sent.
+ * Adds the steps of all open items, request by request. If an order needs a placeholder option and the limit of options
+ * leaves no room for it, all items fail before anything is sent.
  */
 export function addSteps(plan: Plan, changes: PlannedChanges, place: TargetingObjects): void {
   const { items, alreadyDone } = changes;
   const open = items.flatMap((item, at) => (alreadyDone.has(at) ? [] : [{ at, item }]));
-  // Rows depend on no other change. Only the remaining items need an order.
+  // Rows depend on no other change, so they need no order.
   const ordered = open.filter(({ at }) => plan.objects.rowAt(place.first + at) === undefined);
   const groupOf = groupFinder(changes);
   const wishes = ordered.map(({ at, item }) => ({ at, change: changeOf(item, at, groupOf) }));
@@ -99,7 +94,7 @@ export function addSteps(plan: Plan, changes: PlannedChanges, place: TargetingOb
     return;
   }
   for (const block of place.rows) plan.addRows({ block, from: 0, to: block.length });
-  // `planRequests` has changed the model to its final state. The steps need the state before each request.
+  // `planRequests` leaves the model in its final state. The steps need the state before each request.
   const before = modelOf(changes, wanted).model;
   for (const request of requests) {
     addRequest(making, request, before);
@@ -113,7 +108,7 @@ function addTargeting({ plan, own, changes: { targeting } }: StepContext): void 
   else if (rename !== undefined) plan.add(plan.make.renameTargeting(_id, rename, { objects: [own] }));
 }
 
-/** Returns a source of temporary names and Context IDs. It returns the same ones each time that the plan is made. */
+/** Returns temporary names and Context IDs that are the same each time the plan is made. */
 function placeholdersOf({ targeting }: PlannedChanges): Placeholders {
   const known = new Map<string, string>();
   const lettersFor = (ref: Ref): string => {
@@ -125,9 +120,7 @@ function placeholdersOf({ targeting }: PlannedChanges): Placeholders {
   return { nameOf: (ref) => `tmp ${lettersFor(ref)}`, contextIdOf: (group) => `tmp-${lettersFor(group)}` };
 }
 
-/**
- * Returns a function that finds the group of a parent reference. A new group that exists by now is found by its name.
- */
+/** Returns a function that finds a parent group. A new group that exists by now is found by its name. */
 function groupFinder({ alreadyDone, items, there }: PlannedChanges): StepContext["groupOf"] {
   const byName = new Map(alreadyDone.size === 0 ? [] : [...there].map(([ref, { name }]) => [name, ref]));
   return (place) => {
@@ -137,9 +130,8 @@ function groupFinder({ alreadyDone, items, there }: PlannedChanges): StepContext
 }
 
 /**
- * Builds a model of the options that the changes concern: options that change, options whose names are wanted, all
- * groups, and the sub-options of groups that an option enters or leaves. `others` counts all other options. For options
- * whose current state is unknown, the state in the plan is used, and such groups count as not empty.
+ * Builds a model of the options that the changes concern; `others` counts the rest. An option whose current state is
+ * unknown has the state in the plan, and such groups count as not empty.
  */
 function modelOf({ there, items }: PlannedChanges, wanted: ReadonlyMap<Ref, Change>) {
   const names = new Set<string>();
@@ -183,10 +175,7 @@ function modelOf({ there, items }: PlannedChanges, wanted: ReadonlyMap<Ref, Chan
   return { model, others };
 }
 
-/**
- * Adds the steps of one request. If they do not fit into one request, they are divided, and the parts are sent in
- * order.
- */
+/** Adds the steps of one request. If they do not fit into one request, the parts are sent in order. */
 function addRequest(making: StepContext, request: readonly Item[], before: TargetingModel): void {
   const { plan } = making;
   let { last: after } = making;
@@ -204,8 +193,7 @@ function addRequest(making: StepContext, request: readonly Item[], before: Targe
       latest !== undefined &&
       MEASURES.some((measure, place) => (sums[place] ?? 0) > REQUEST_LIMITS[step.operation][measure]);
     filled = isFull ? MEASURES.map((measure) => step.weight[measure]) : sums;
-    // Later items may need the names and deletions of earlier ones, so the full request must end before the next
-    // starts.
+    // Later items may need names and deletions of the full request, so it must end before the next one.
     if (isFull && latest !== undefined) after = [latest];
     plan.add(isFull ? { ...step, after } : step);
     latest = step.id;
@@ -214,7 +202,7 @@ function addRequest(making: StepContext, request: readonly Item[], before: Targe
   making.last = [...new Set([...(latest === undefined ? [] : [latest]), ...lastParts, plan.steps.length - 1])];
 }
 
-/** Adds the steps that create an option. Returns the ID of the first one. */
+/** Returns the ID of the first step. */
 function addCreation(making: StepContext, item: CreateItem, after: readonly number[]): number {
   const { plan, own, changes } = making;
   const targeting = changes.targeting._id === undefined ? { object: own } : { id: changes.targeting._id };
@@ -235,7 +223,6 @@ function newOption(
   return { object: first + at, name, contexts, isGroup, exposeChildren, children: [] };
 }
 
-/** Refers to an option by its ID, or by the object that this run creates. */
 function boundTo({ first }: StepContext, ref: Ref): Omit<Binding, "field"> {
   const at = positionOf(ref);
   return at === undefined ? { id: ref } : { object: first + at };
@@ -249,7 +236,7 @@ function deletion(making: StepContext, { ref }: DeleteItem, after: readonly numb
   return plan.make.deleteOption(boundTo(making, ref), isInTree, { objects: [first + at], ...waiting(after) });
 }
 
-/** Returns the first step of an update. It contains as many of the Context IDs as fit into one request. */
+/** Returns the first step of an update, with as many Context IDs as fit into one request. */
 function update(
   making: StepContext,
   item: UpdateItem,
@@ -274,7 +261,7 @@ function update(
   return plan.make.updateOption(boundTo(making, ref), fields, given, group);
 }
 
-/** Adds the other parts of a long change of Context IDs, in order. Returns the ID of the last part, if there is one. */
+/** Adds the other parts of a long change of Context IDs. Returns the ID of the last part. */
 function addContextParts(
   making: StepContext,
   item: UpdateItem,
@@ -290,7 +277,7 @@ function addContextParts(
   return last === first ? [] : [last];
 }
 
-/** Returns the Context IDs that an update adds and removes, in parts that each fit into one request. */
+/** Returns the changed Context IDs in parts that each fit into one request. */
 function contextsOf({ add, remove }: UpdateItem, known: KnownOption | undefined) {
   const all = [...add, ...remove];
   if (all.length === 0) return [];
@@ -300,8 +287,8 @@ function contextsOf({ add, remove }: UpdateItem, known: KnownOption | undefined)
 }
 
 /**
- * Returns the reported object of an update. If a group only gets or loses a placeholder, no item is about that group;
- * the update then counts for an item that leaves or enters it.
+ * Returns the reported object of an update. A group that only gets or loses a placeholder has no item; an item that
+ * leaves or enters the group is used instead.
  */
 function objectOf(
   { itemOf, changes, groupOf, first }: StepContext,

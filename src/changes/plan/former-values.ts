@@ -11,8 +11,8 @@ import type { Plan, PlanningContext } from "./plan.ts";
 type ChangingStep = { readonly step: Step; readonly id: string };
 
 /**
- * Records values for the report of a plan: previous names and groups, how many of the added Context IDs the options
- * already hold, and the targeting if there is only one. If a read fails, these values are omitted.
+ * Records values for the report: previous names and groups, how many added Context IDs the options already hold, and
+ * the common targeting. Values that cannot be read are omitted.
  */
 export async function notePreviousValues(plan: Plan, context: PlanningContext): Promise<void> {
   const changes = [...changesIn(plan)];
@@ -59,7 +59,7 @@ async function noteOptions(plan: Plan, changes: readonly ChangingStep[], reads: 
     parent,
     parentName: parent === null ? null : (there.get(parent)?.name ?? null),
   });
-  // The report shows a group under its new name if the same call renames it.
+  // A group is shown under its new name if the same call renames it.
   const renamed = new Map(updates.flatMap(({ item: { name }, id }) => (name === undefined ? [] : [[id, name]])));
   const placeAfter = (parent: string | null) => {
     const name = parent === null ? undefined : renamed.get(parent);
@@ -88,7 +88,7 @@ function isId(parent: string | null | undefined): parent is string {
 }
 
 async function noteAdded(plan: Plan, changes: readonly ChangingStep[], reads: OptionalReads): Promise<void> {
-  // If the planner has already read the option, the plan contains these values.
+  // An option that the planner has read is already recorded.
   const adds = changes.flatMap(({ step, id }) => {
     const contexts = step.operation === "updateOptions" ? step.item.contexts : undefined;
     const isNoted = step.objects.some((object) => plan.objects.at(object)?.change !== undefined);
@@ -128,7 +128,7 @@ function amend(plan: Plan, { objects }: Step, change: KnownChange): void {
   for (const object of objects) plan.objects.amend(object, { change });
 }
 
-/** Records an option that was read, and which of the Context IDs to change it holds. */
+/** Records an option and which of the changed Context IDs it holds. */
 export function notePreviousContents(
   plan: Plan,
   { option, contexts }: OptionContents,
@@ -138,10 +138,9 @@ export function notePreviousContents(
   plan.former.option({ _id: option._id, held: contexts.filter((id) => changed.has(id)) });
 }
 
-/** The maximum number of similar Context IDs in a report. */
 const MAX_NEAR = 3;
 
-/** Records Context IDs of a call that equal one in their option except for case, width or Unicode composition. */
+/** Records Context IDs that equal one in their option except for case, width or Unicode composition. */
 export function noteSimilarIds(plan: Plan, given: Iterable<string>, held: readonly string[]): void {
   const near = nearContextIds([...given], held);
   if (near.length === 0) return;
@@ -150,21 +149,20 @@ export function noteSimilarIds(plan: Plan, given: Iterable<string>, held: readon
   plan.facts = { ...plan.facts, nearIds };
 }
 
-/** Records how many options were not read, so that their previous Context IDs are unknown. */
+/** Records how many options were not read. */
 export function noteUnread(plan: Plan, unread: number): void {
   if (unread > 0) plan.facts = { ...plan.facts, unread };
 }
 
-/** Records the targeting of all changed options, if it is known for each option and the same for all. */
+/** Records the targeting of all changed options, if there is only one. */
 export function noteCommonTargeting(plan: Plan, targetings: readonly (string | undefined)[]): void {
   const [within, ...others] = new Set(targetings);
   if (within !== undefined && others.length === 0) plan.facts = { ...plan.facts, within };
 }
 
-/** The maximum length of a targeting name in the stored facts. */
 const MAX_LETTERS = 300;
 
-/** Records the name and the number of options of the run's targeting, if it can be read. */
+/** Records the name and size of the run's targeting, if it can be read. */
 export async function noteTargetingFacts(plan: Plan, context: PlanningContext): Promise<void> {
   const { within } = plan.facts;
   if (within === undefined) return;
@@ -173,21 +171,19 @@ export async function noteTargetingFacts(plan: Plan, context: PlanningContext): 
   if (optionCount !== undefined) plan.facts = { ...plan.facts, optionsThere: optionCount };
 }
 
-/** Previous values of more options than this are not read. `alone`: reads one by one; `listed`: reads through lists. */
+/** Previous values of more options than this are not read: one by one, or through lists. */
 const MAX_READ = { alone: 500, listed: 5000 } as const;
-/** Limits of reads that the change does not need: one retry and a short timeout. */
+/** One retry and a short timeout, because the change does not need these reads. */
 const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 5000 } as const;
 
-/** Reads of previous values. Each returns the values that could be read and omits the rest. */
+/** Each read returns the values that it could get. */
 export interface OptionalReads {
   readonly records: (ids: readonly string[]) => Promise<ReadonlyMap<string, OptionRecord>>;
   readonly contents: (ids: readonly string[]) => Promise<ReadonlyMap<string, OptionContents>>;
   readonly targetings: (ids: readonly string[]) => Promise<ReadonlyMap<string, TargetingRecord>>;
 }
 
-/**
- * Returns reads whose failure does not stop planning. After a failure that is not a rejection, nothing more is read.
- */
+/** Returns reads whose failure does not stop planning. After a failure other than a rejection, nothing more is read. */
 export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
   const gently: ManagementApi = {
     ...api,
@@ -215,7 +211,6 @@ export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
   };
 }
 
-/** Returns undefined if a read fails. A failure that is not a rejection also stops all later reads. */
 async function undefinedIfFailed<Value>(
   read: () => Promise<Value>,
   fails: { one: boolean },

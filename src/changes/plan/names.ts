@@ -7,25 +7,20 @@ import type { OptionRecord } from "../../spec/records.ts";
 import type { NamedTargeting } from "../call.ts";
 import type { PlanningContext } from "./plan.ts";
 
-/**
- * Finds an option by name, or returns the reason if there is not exactly one. `field` is the name of the input field.
- */
+/** Finds an option by name, or returns why there is not exactly one. `field` is the input field. */
 export type FindOption = (name: string, field: string) => OptionRecord | Reason;
 
-/**
- * A function that finds options, with the names that did not match exactly, and all options that it has read, by ID.
- */
+/** With the names that did not match exactly, and all options that were read, by ID. */
 interface OptionFinder extends FindOption {
   readonly takenFor: readonly MatchedName[];
   readonly known: ReadonlyMap<string, OptionRecord>;
 }
 
-/** The maximum number of inexactly matched names in the report. */
 const MAX_MATCHED_NAMES = 20;
 
 /**
- * Returns a function that finds options and sub-options of a targeting by name. If `isNeeded`, reads all options of the
- * targeting first. Throws the ApiError of a failed read.
+ * Returns a finder of options by name. If `isNeeded`, it reads the targeting first. Throws the ApiError of a failed
+ * read.
  */
 export async function optionFinder(
   targetingId: string | undefined,
@@ -55,7 +50,6 @@ export async function optionFinder(
   return Object.assign(find, { takenFor, known });
 }
 
-/** Returns the option with a name in an index, or the reason if there is not exactly one. */
 export function found(index: NameIndex<OptionRecord>, name: string, field: string): OptionRecord | Reason {
   const match = index.find(name);
   if (match.kind === "one") return match.thing;
@@ -72,17 +66,17 @@ export function isOption(option: OptionRecord | Reason): option is OptionRecord 
   return "_id" in option;
 }
 
-/** Returns the reason why a targeting was not found by name: none or several have that name. */
+/** Returns why a targeting was not found by name. */
 export function unnamed({ currentName: value, ids = [], near = [] }: NamedTargeting): Reason {
   const about = { field: "currentName", of: "targetings", value };
   if (ids.length > 0) return ownReason("NAME_AMBIGUOUS", { ...about, ids });
   return ownReason("NAME_NOT_FOUND", near.length === 0 ? about : { ...about, near });
 }
 
-/** The current names of targetings, by ID. For a targeting that was deleted: the error of the service. */
+/** By ID: the name of a targeting, or the error of the service if it was deleted. */
 export type CurrentNames = ReadonlyMap<string, string | RejectedError>;
 
-/** Reads the current names of targetings. Throws the ApiError of a failed read, unless the targeting does not exist. */
+/** Reads targeting names. Throws the ApiError of a failed read, unless the targeting does not exist. */
 export async function readCurrentNames(
   ids: readonly string[],
   { api, signal }: PlanningContext,
@@ -101,7 +95,7 @@ export async function readCurrentNames(
   return new Map(read);
 }
 
-/** Returns the reason if a targeting that the call gave by name has another name now. Returns undefined if not. */
+/** Returns the reason if a targeting that was given by name has another name now. */
 export function reasonIfRenamed(currentName: string | undefined, now: string): Reason | undefined {
   if (currentName === undefined || folded(now) === folded(currentName)) return undefined;
   return ownReason("NAME_NOT_FOUND", { field: "currentName", of: "targetings", value: currentName, now });

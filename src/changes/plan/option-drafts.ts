@@ -10,44 +10,41 @@ import { badId, badName, checkContextIds, parts, tooManyForOption } from "./chec
 import { REQUEST_LIMITS } from "./packing.ts";
 import type { Plan } from "./plan.ts";
 
-/** An option with more Context IDs than this is not stored as a row. These Context IDs may need several requests. */
+/** An option with more Context IDs may need several requests, so it is not stored as a row. */
 export const ROW_CONTEXT_IDS = 100;
 
-/** An option or group that has passed the checks so far, and the item of the caller. */
 export interface OptionCandidate {
   readonly item: AddOptionInput;
   readonly object: number;
   readonly option: NewOption;
 }
 
-/** An option to which later rows of the file may still add Context IDs. */
+/** An option to which later rows may add Context IDs. */
 interface OpenOption {
   readonly object: number;
   readonly item: OptionRow;
 }
 
 /**
- * Collects the rows of a call and checks each of them. Most rows of a large file are plain options. These are stored as
- * the text that will be sent, so a file of 100,000 rows needs only a few megabytes.
+ * Collects and checks the rows of a call. Plain options are stored as the text that will be sent, so 100,000 rows need
+ * only a few megabytes.
  */
 export class OptionDrafts {
   readonly #plan: Plan;
   readonly #targetingId: string;
   readonly #rows = new RowWriter();
   readonly #blocks: RowBlock[] = [];
-  /** The objects of plain options that became candidates, because later rows added to them or made them groups. */
+  /** Plain options that became candidates, because later rows added to them or made them groups. */
   readonly #grown = new Set<number>();
-  /** The objects of plain options whose rows say that they are not groups. */
+  /** Plain options whose rows say that they are not groups. */
   readonly #atomic = new Set<number>();
   readonly #open = new Map<string, OpenOption>();
-  /** Keys of rows that failed. Later rows with the same key are not planned. */
+  /** Keys of failed rows. Later rows with the same key are not planned. */
   readonly #failed = new Set<string>();
   readonly #candidates: OptionCandidate[] = [];
-  /**
-   * All group names in the items, including failed items. An option with such a name is a group, not a plain option.
-   */
+  /** Every group name in the items, even in failed ones. An option with such a name is a group. */
   readonly #groupNames = new Set<string>();
-  /** By name: the object of the first option that has it. */
+  /** The first option of each name. */
   readonly #names: NamesInUse = new Map();
   readonly #rowCounts = { read: 0, merged: 0, skipped: 0 };
 
@@ -77,18 +74,17 @@ export class OptionDrafts {
       if (clash === undefined) this.#rowCounts.merged += 1;
       else this.#plan.failGiven({ ...placeOf(row), reason: clash });
     } else if (isPlain(item)) {
-      // The row reader has already checked the Context IDs. No earlier row has this name.
+      // The row reader has checked the Context IDs, and no earlier row has this name.
       const { name, contexts = [] } = item;
       if (!this.#takePlain(row, badName(name) ?? { name, contexts }, item)) this.#failed.add(key);
     } else this.#opened(key, this.#plan.object({ ...placeOf(row), name: item.name }), item);
   }
 
-  /** Returns how many rows were read, merged and skipped. */
   rowCounts(): RowCounts {
     return { ...this.#rowCounts };
   }
 
-  /** Returns the options and groups that are not plain. Call it after all rows were taken. */
+  /** Returns the options and groups that are not plain, after all rows were taken. */
   candidates(): readonly OptionCandidate[] {
     for (const { object, item } of this.#open.values()) {
       this.#check({ object, child: () => object }, item, new Map());
@@ -96,9 +92,7 @@ export class OptionDrafts {
     return this.#withGroups().sort((one, other) => one.object - other.object);
   }
 
-  /**
-   * Returns the candidates. An option that others name as their group becomes a group, unless its row says otherwise.
-   */
+  /** An option that others name as their group becomes a group, unless its row says otherwise. */
   #withGroups(): OptionCandidate[] {
     for (const name of this.#groupNames) {
       const object = this.#names.get(name);
@@ -116,13 +110,12 @@ export class OptionDrafts {
     });
   }
 
-  /** Returns the plain options in order, as ranges of rows. */
   *plain(): Generator<RowRange> {
     for (const block of this.#blocks)
       yield* excludeRows({ block, from: 0, to: block.length }, (row) => this.#grown.has(block.firstObject + row));
   }
 
-  /** Adds a plain option whose checks are done. Returns false if it is invalid. */
+  /** Returns false if the option is invalid. */
   #takePlain(row: Row<AddOptionInput>, checked: CheckedOption | Reason, { name, type }: AddOptionInput): boolean {
     const isAtomic = type === "atomic";
     const { objects } = this.#plan;
@@ -156,12 +149,12 @@ export class OptionDrafts {
       for (const position of (item.children ?? []).keys()) this.#plan.leaveOut(place.child(position), left);
       return;
     }
-    // The group may be empty so far, because other items may still add sub-options to it.
+    // Other items may still add sub-options to an empty group.
     const option = checkOption(this.#plan, item, place, names, true);
     if (option !== undefined) this.#candidates.push({ item, object, option });
   }
 
-  /** Turns a plain option into one that later rows can add to. Returns undefined if no plain option has this key. */
+  /** Turns a plain option into one that later rows can add to, if there is one with this key. */
   #grow(key: string): OpenOption | undefined {
     const object = this.#names.get(key);
     const { block, row = 0 } = object === undefined ? {} : (this.#plan.objects.rowAt(object) ?? {});
@@ -177,7 +170,6 @@ export class OptionDrafts {
   }
 }
 
-/** Returns the rows of a range, except those for which `isLeftOut` returns true. */
 function* excludeRows({ block, from, to }: RowRange, isLeftOut: (row: number) => boolean): Generator<RowRange> {
   let first = from;
   for (let row = from; row <= to; row += 1) {
@@ -199,9 +191,7 @@ function isPlain(item: AddOptionInput): boolean {
   );
 }
 
-/**
- * Returns the reason if an item breaks a rule about `parent` (management-api 7.4, case 3). Undefined if it does not.
- */
+/** Returns why an item breaks a rule about `parent` (management-api 7.4, case 3). */
 function badParentField(item: AddOptionInput): Reason | undefined {
   const { parent, parentName } = item;
   if (parent === undefined && parentName === undefined) return undefined;
@@ -214,7 +204,6 @@ function badParentField(item: AddOptionInput): Reason | undefined {
   return parent === undefined ? undefined : badId("parent", parent);
 }
 
-/** A valid name and valid Context IDs, in the form in which they are sent. */
 interface CheckedOption {
   readonly name: string;
   readonly contexts: readonly string[];
@@ -224,7 +213,6 @@ interface Child extends CheckedOption {
   readonly object: number;
 }
 
-/** A valid option or group, with its valid sub-options. */
 export interface NewOption extends Child {
   readonly isGroup: boolean;
   readonly exposeChildren: boolean | undefined;
@@ -233,17 +221,14 @@ export interface NewOption extends Child {
 
 export type NamesInUse = Map<string, number>;
 
-/** The objects of an option and of its sub-options. */
 interface ObjectsOfOption {
   readonly object: number;
   child(position: number): number;
 }
 
 /**
- * Checks one option and its sub-options (management-api 7.4, 8.1 and 8.3), and whether the call already used their
- * names. An invalid option fails in the plan, and its sub-options are not applied. An invalid sub-option fails alone.
- * `place` has the objects under which they are reported. `mayBeEmpty`: other items may still add sub-options to the
- * group.
+ * Checks an option and its sub-options (management-api 7.4, 8.1, 8.3). If the option is invalid, its sub-options are
+ * not applied; an invalid sub-option fails alone. `mayBeEmpty`: other items may still add sub-options.
  */
 export function checkOption(
   plan: Plan,
@@ -290,9 +275,7 @@ function badTypes(input: OptionInput): Reason | undefined {
   return undefined;
 }
 
-/**
- * Checks a name and Context IDs. Returns them in the form in which they are sent, or the reason why they are invalid.
- */
+/** Returns a name and Context IDs as they are sent, or why they are invalid. */
 function checkOne({ objects }: Plan, input: ChildInput, names: NamesInUse): CheckedOption | Reason {
   const invalid = badName(input.name);
   if (invalid !== undefined) return invalid;
@@ -309,7 +292,6 @@ function checkOne({ objects }: Plan, input: ChildInput, names: NamesInUse): Chec
   return { name: input.name, contexts: checked.ids };
 }
 
-/** The targeting and the group in which to create an option. */
 interface OptionTarget {
   readonly targeting: Omit<Binding, "field">;
   readonly parent?: Omit<Binding, "field">;
@@ -318,8 +300,8 @@ interface OptionTarget {
 }
 
 /**
- * Plans the steps that create one option. Sub-options and Context IDs that do not fit into the first request are added
- * by later requests. Returns the ID of the step that creates the option.
+ * Plans the steps that create an option. What does not fit into the first request is added later. Returns the ID of the
+ * step that creates the option.
  */
 export function planOption(plan: Plan, option: NewOption, place: OptionTarget): number {
   const [first = [], ...rest] = parts(option.contexts);
@@ -348,7 +330,6 @@ export function planOption(plan: Plan, option: NewOption, place: OptionTarget): 
   return id;
 }
 
-/** Returns an option group as it is sent. */
 export function groupItem(
   group: NewOption,
   contexts: readonly string[],
@@ -400,7 +381,6 @@ function jsonBytes(text: string): number {
   return Buffer.byteLength(JSON.stringify(text), "utf8") + 1;
 }
 
-/** Plans adding Context IDs to an option, part by part in order. */
 export function addParts(
   plan: Plan,
   option: Omit<Binding, "field">,

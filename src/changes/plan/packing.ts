@@ -3,7 +3,7 @@ import { LIMITS, OWN_BODY_BYTES } from "../../spec/limits.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
 import type { Weight } from "../rows/entries.ts";
 
-/** The bytes around the items of a bulk request: `{"items":[` and `]}` in the longer of the two forms. */
+/** `{"items":[` and `]}` in the longer of the two forms. */
 const ENVELOPE_BYTES = 12;
 const NO_LIMIT = Number.POSITIVE_INFINITY;
 
@@ -29,12 +29,10 @@ export const REQUEST_LIMITS: Readonly<Record<BulkOperation, Weight>> = {
 
 export const MEASURES = ["items", "options", "groupItems", "contextIds", "bytes"] as const;
 
-/** A request: the positions of its items, in order. */
+/** The positions of the items of a request, in order. */
 type Bin = readonly number[];
 
-/**
- * Weights by measure, each as one column indexed by position. Columns save memory for the 100,000 weights of an import.
- */
+/** One column for each measure, indexed by position. That saves memory for the 100,000 weights of an import. */
 export type WeightColumns = Readonly<Record<keyof Weight, Uint32Array>>;
 
 export function columnsOf(count: number, weightOf: (position: number) => Weight): WeightColumns {
@@ -53,17 +51,16 @@ interface Column {
 }
 
 /**
- * Distributes items over requests so that every request respects every limit. The given order is kept if fewer requests
- * are impossible. Otherwise first-fit is tried twice, in the given order and from large to small, and the result with
- * fewer requests is used. An item that exceeds a limit alone gets its own request. Requests are in the order of their
- * first items.
+ * Distributes items over requests within every limit. The given order is kept if fewer requests are impossible.
+ * Otherwise first-fit is tried in that order and from large to small. An item that exceeds a limit alone gets its own
+ * request. Requests are in the order of their first items.
  */
 export function pack(weights: WeightColumns, limits: Weight): readonly Bin[] {
   const columns = MEASURES.map((measure) => ({ values: weights[measure], limit: limits[measure] }));
   const needed = columns.map(({ values, limit }) => values.reduce((sum, value) => sum + value, 0) / limit);
   const inOrder = nextFit(columns);
   if (inOrder.length <= Math.max(...needed.map(Math.ceil))) return inOrder;
-  // A limit that all items together stay within cannot be exceeded, so it is not checked again.
+  // A limit that all items together stay within needs no further check.
   const scarce = columns.filter((_, place) => (needed[place] ?? 0) > 1);
   const positions = Uint32Array.from(weights.items.keys());
   const shares = Float64Array.from(positions, (position) =>
@@ -73,7 +70,6 @@ export function pack(weights: WeightColumns, limits: Weight): readonly Bin[] {
   return [positions, byShare].reduce((best, order) => firstFit(scarce, order, best.length - 1) ?? best, inOrder);
 }
 
-/** Fills one request after the other, in the given order. */
 function nextFit(columns: readonly Column[]): readonly Bin[] {
   const bins: number[][] = [];
   let bin: number[] = [];
@@ -98,9 +94,9 @@ function nextFit(columns: readonly Column[]): readonly Bin[] {
 }
 
 /**
- * Puts each item, in this order, into the first request that has room for it. Returns undefined if that takes more than
- * `most` requests. A tree for each measure stores the free room: its leaves are the requests, and every other node has
- * the maximum of its two children.
+ * Puts each item into the first request that has room for it. Returns undefined if that takes more than `most`
+ * requests. A tree for each measure stores the free room: leaves are requests, other nodes have the maximum of their
+ * children.
  */
 function firstFit(columns: readonly Column[], order: Uint32Array, most: number): readonly Bin[] | undefined {
   const leaves = 2 ** Math.ceil(Math.log2(Math.max(1, most)));

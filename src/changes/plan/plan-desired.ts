@@ -9,14 +9,12 @@ import { addSteps, plainItems, type TargetingObjects } from "./desired-steps.ts"
 import { type Loss, Plan } from "./plan.ts";
 import { plannedRequests, weighed } from "./requests.ts";
 
-/** The maximum number of outdated values in the report of a plan that no longer matches the service. */
+/** The maximum number of outdated values in a report. */
 const MAX_STALE = 20;
 
 /**
- * Plans all changes of a desired state as one run. Its objects are the items in order, preceded by the targeting if
- * that is created, renamed or deleted. A change that frees a name, room or a Context ID comes before the changes that
- * need it. If the service has changed since the plan was made, nothing is sent. With the purpose `show`, no data for an
- * undo is collected.
+ * Plans a desired state as one run. Its objects are the items in order, after the targeting if that is created, renamed
+ * or deleted. If the service has changed since the plan was made, nothing is sent. `show` collects no data for an undo.
  */
 export function planDesired(changes: PlannedChanges, purpose: "start" | "show" = "start"): Plan {
   const plan = new Plan();
@@ -36,7 +34,7 @@ export function planDesired(changes: PlannedChanges, purpose: "start" | "show" =
   return plan;
 }
 
-/** Returns the requests that the changes of a desired state need if every request succeeds. */
+/** Returns the requests that a desired state needs if all succeed. */
 export function requestsOf(changes: PlannedChanges): readonly PlannedRequest[] {
   const { steps } = planDesired(changes, "show");
   return weighed(steps, plannedRequests(steps));
@@ -66,7 +64,7 @@ function addObjects(plan: Plan, changes: PlannedChanges): TargetingObjects {
 }
 
 /**
- * Returns what is deleted with a targeting of `count` options. Its Context IDs are included if all options were read.
+ * Returns what is deleted with a targeting of `count` options. Context IDs are counted only if all options were read.
  */
 export function targetingLoss(targeting: Pick<Loss, "name" | "_id">, items: readonly PlanItem[], count: number): Loss {
   const seen = items.flatMap((item) => (item.kind === "delete" ? [item.seen.contexts] : []));
@@ -82,7 +80,7 @@ function addChanges(plan: Plan, changes: PlannedChanges, objects: TargetingObjec
     plan.former.targeting(_id, name);
   noteChanged(plan, changes, keeps);
   if (targeting.delete && _id !== undefined) {
-    // The options are deleted together with the targeting, so one step counts for all objects.
+    // The options are deleted with the targeting, so one step counts for all objects.
     const gone = [own, ...items.map((_, at) => first + at)];
     plan.losses.push(targetingLoss({ name, _id }, items, changes.there.size));
     plan.removed.push({ kind: "targeting", _id });
@@ -120,9 +118,7 @@ function changeOf({ name, parent, contexts, seen }: ChangeItem, changes: Planned
   return { from: { name: seen.name, ...from }, to: { name, ...to }, ...counts };
 }
 
-/**
- * Returns the group that an option will have, with the group's new name. A group that is still to be created has no ID.
- */
+/** Returns an option's future group under its new name. A group that does not exist yet has no ID. */
 function placeOf(place: ParentRef, { items, there }: PlannedChanges): OptionPosition {
   if (place === null) return { parent: null, parentName: null };
   if ("_id" in place) {
@@ -154,8 +150,7 @@ function failStale(plan: Plan, { items, stale }: PlannedChanges, { own, first }:
 }
 
 /**
- * Records what is removed, so that a person can approve it. With `keeps`, also records the previous values and the
- * removed data, for the undo.
+ * Records what is removed, for the approval. With `keeps`, also records previous values and removed data, for the undo.
  */
 function noteChanged(plan: Plan, { items, there, alreadyDone, targeting }: PlannedChanges, keeps: boolean): void {
   const inside = groupedBy(there, ([, { parent }]) => parent);
@@ -204,7 +199,6 @@ function noteChanged(plan: Plan, { items, there, alreadyDone, targeting }: Plann
   }
 }
 
-/** Returns the options to delete, in their current state. */
 function* deletedOptions(
   items: readonly PlanItem[],
   there: PlannedChanges["there"],

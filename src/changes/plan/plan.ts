@@ -14,91 +14,75 @@ import { ObjectList, StepList, StepMaker } from "../rows/steps.ts";
 export interface PlanningContext {
   readonly api: ManagementApi;
   readonly signal: AbortSignal;
-  /** The content of the call's file, or the stored plan that a run applies. */
+  /** The call's file, or the stored plan that a run applies. */
   readonly bytes?: ByteSource | undefined;
-  /** Reads the plan that a run applies, and compares it with the service. */
+  /** Compares the stored plan with the service. */
   readonly lookAgain?: typeof checkStoredPlan | undefined;
-  /** Finds the outcomes of unanswered requests of the run that is undone. */
+  /** Resolves unanswered requests of the undone run. */
   readonly resolve?: (() => Promise<ResolvedRun>) | undefined;
 }
 
-/** Data that a change would remove. A person must approve it first. */
+/** Data that a change would remove, for the approval. */
 export interface Loss {
-  /** The name of the object that is deleted or loses Context IDs; its ID if the name is unknown. */
+  /** The ID if the name is unknown. */
   readonly name: string;
   readonly _id: string;
   readonly kind: "targeting" | "option" | "optionGroup" | "contextIds";
-  /** How many objects are removed: the options of a targeting, the sub-options of a group, or Context IDs. */
+  /** The options of a targeting, the sub-options of a group, or Context IDs. */
   readonly count: number;
-  /** For a group: the sorted IDs of its sub-options that are not moved, and the number of its own Context IDs. */
+  /** For a group: its sub-options that are not moved, sorted, and the number of its own Context IDs. */
   readonly subOptions?: readonly string[];
   readonly ownContextIds?: number;
-  /** Whether the option has no Context IDs afterwards. */
   readonly empties?: boolean;
-  /** For a targeting: the number of Context IDs of all its options, if known, and its first and last options. */
+  /** For a targeting: the Context IDs of all options, if known, and the first and last options. */
   readonly contextIds?: number;
   readonly options?: readonly LostOption[];
-  /**
-   * The group that this option may not leave. It is the last one, and the group would be empty (management-api 7.4,
-   * case 6).
-   */
+  /** The group that this option, its last one, may not leave (management-api 7.4, case 6). */
   readonly lastOf?: { readonly _id: string; readonly name: string };
 }
 
-/** An option that is deleted with its targeting. */
 export interface LostOption {
   readonly name: string;
   readonly _id: string;
   readonly contextIds: number;
 }
 
-/**
- * Data that a run removes and that is stored so that it can be restored: a row for `update_contexts`, options, or a
- * targeting with its options. The options are read with their Context IDs before anything is sent.
- */
+/** Data that is stored so that it can be restored: a row for `update_contexts`, options, or a targeting. */
 export type Removed =
   | { readonly kind: "row"; readonly row: UpdateContextsItem }
-  /** `areRead`: each option already comes with its Context IDs. */
+  /** `areRead`: the options come with their Context IDs. */
   | { readonly kind: "options"; readonly options: Iterable<PlacedOption>; readonly areRead?: true }
   | { readonly kind: "targeting"; readonly _id: string };
 
 /** The maximum number of objects or steps in one journal entry. */
 const ENTRIES_PER_LINE = 500;
 
-/** The plan of a call: the reported objects, outcomes that are already certain, and the steps to send. */
 export class Plan {
   readonly objects = new ObjectList();
   readonly steps = new StepList();
   readonly settlements: Settlement[] = [];
   readonly losses: Loss[] = [];
   readonly removed: Removed[] = [];
-  /** The values that the run changes, as they are before the run. */
+  /** The previous values of what the run changes. */
   readonly former = new PreviousValues();
   readonly make = new StepMaker(() => this.steps.length);
-  /** Facts about the run as a whole. Who approved the run is added when it starts. */
   facts: RunFacts = {};
 
-  /**
-   * When the plan was made, in milliseconds since 1970. The data that it read counts as current only for a short time.
-   */
+  /** In milliseconds since 1970. The data that the plan read counts as current only for a short time. */
   madeAt?: number;
 
-  /** Adds an object to count and report. Returns its position. */
   object(object: ReportedObject): number {
     return this.objects.add(object);
   }
 
-  /** Records who approved the plan, for the report. */
   askedBy(asked: Asked, decided?: Decided): void {
     this.facts = { ...this.facts, asked, ...(decided && { decided }) };
   }
 
-  /** Marks an object as failed before anything is sent, because it cannot succeed. */
   fail(object: number, reason: Reason): void {
     this.settlements.push({ object, outcome: "failed", reason });
   }
 
-  /** Adds an object that fails, for a row that is invalid. */
   failGiven(given: { readonly index: number; readonly line?: number; readonly reason: Reason }): void {
     this.fail(this.object(placeOf(given)), given.reason);
   }
@@ -108,7 +92,6 @@ export class Plan {
     this.settlements.push({ object, outcome: "notApplied", reason });
   }
 
-  /** Marks an object as skipped, because the call says so. */
   skip(object: number, reason: Reason): void {
     this.settlements.push({ object, outcome: "skipped", reason });
   }
@@ -118,7 +101,7 @@ export class Plan {
     return step;
   }
 
-  /** Adds the steps of rows. The objects of these rows must already be in the plan. */
+  /** Adds the steps of rows whose objects are already in the plan. */
   addRows({ block, from, to }: RowRange): void {
     if (from >= to) return;
     const planned = block.planned(from, to, this.steps.length);
@@ -126,7 +109,7 @@ export class Plan {
     for (let row = from; row < to; row += 1) this.steps.addRow(planned);
   }
 
-  /** Returns the plan as journal entries. An object always comes before the steps that use it. */
+  /** Returns journal entries. An object comes before the steps that use it. */
   *entries(): Generator<JournalEntry> {
     let yielded = 0;
     for (const section of this.#sections()) {
@@ -141,7 +124,7 @@ export class Plan {
     yield* this.#ending();
   }
 
-  /** Returns the entries for the proposal of a waiting run. They contain its objects, but not its steps. */
+  /** Returns the journal entries without the steps, for a proposal. */
   *outline(): Generator<JournalEntry> {
     yield* this.#objects(0, this.objects.length);
     yield* this.#ending();
@@ -153,8 +136,8 @@ export class Plan {
   }
 
   /**
-   * Returns the steps in order, as blocks of rows and lists of other steps. A block whose objects an earlier step uses
-   * is returned as single steps.
+   * Returns the steps in order: blocks of rows, and lists of other steps. A block whose objects an earlier step uses
+   * becomes single steps.
    */
   *#sections(): Generator<RowBlock | readonly Step[]> {
     let named = 0;
@@ -185,7 +168,6 @@ export class Plan {
   }
 }
 
-/** Returns the highest object position in these steps, plus one. */
 function endOfObjects(steps: readonly Step[]): number {
   let end = 0;
   for (const { objects } of steps) for (const object of objects) end = Math.max(end, object + 1);
@@ -196,14 +178,12 @@ function range(from: number, to: number): readonly number[] {
   return Array.from({ length: to - from }, (_, at) => from + at);
 }
 
-/** A plan that is not finished, because its reads take long. */
 export interface Planning<Made = Plan> {
   readonly plan: Promise<Made>;
-  /** Stops planning. `plan` then rejects, unless it is already finished. */
+  /** `plan` then rejects, unless it is finished. */
   stop(): void;
 }
 
-/** Returns whether a plan is not finished. */
 export function isGoing<Made extends object>(plan: Made | Planning<Made>): plan is Planning<Made> {
   return "plan" in plan && plan.plan instanceof Promise;
 }

@@ -17,16 +17,16 @@ import type { Plan } from "./plan.ts";
 interface PredictionContext {
   readonly api: ManagementApi;
   readonly signal: AbortSignal;
-  /** Targetings that were seen before. The service cannot list targetings, so no other names are known. */
+  /** The only targeting names that are known, because the service cannot list targetings. */
   readonly memory: Pick<TargetingMemory, "recent">;
-  /** Returns the object that the previous run of the same call created. Undefined if it created none. */
+  /** Returns the object that the previous run of the same call created. */
   readonly madeBefore: (object: number) => { readonly _id: string | undefined } | undefined;
 }
 
 /**
- * Predicts the failures of a plan that can be found by reading: names that exist already, missing options and
- * targetings, parents that are not groups, groups that would become empty, and exceeded limits. Objects that the
- * previous run of the same call created are predicted as already done. Throws the ApiError of a failed read.
+ * Predicts the failures of a plan that reading can find: taken names, missing objects, parents that are not groups,
+ * emptied groups, and exceeded limits. Objects of the previous run of the same call are already done. Throws the
+ * ApiError of a failed read.
  */
 export async function preflight({ steps, losses }: Plan, context: PredictionContext): Promise<readonly Settlement[]> {
   const { api, signal } = context;
@@ -102,9 +102,7 @@ function predictAddFailure(
   });
 }
 
-/**
- * Returns the outcomes of a create if the object that has its name was created by the previous run of the same call.
- */
+/** Returns the outcomes of a create whose name belongs to an object of the previous run of the same call. */
 function madeSettlements(
   { objects }: Step,
   existing: readonly string[],
@@ -122,7 +120,7 @@ function takenBy(step: Step, { names }: TargetingContents, name: string): Reason
   return existingIds && refusal(step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds });
 }
 
-/** Returns why a step exceeds a limit. The project holds at least the Context IDs of this targeting, perhaps more. */
+/** Returns why a step exceeds a limit. The project holds at least the Context IDs of this targeting. */
 function overLimit(
   step: Step,
   targeting: string,
@@ -140,7 +138,7 @@ function overLimit(
   return undefined;
 }
 
-/** Predicts name conflicts of targetings. It reads the targetings that were seen before again. */
+/** Predicts name conflicts with targetings that were seen before. */
 async function predictNameFailures(
   steps: readonly StepOf<"createTargetings" | "renameTargetings">[],
   context: PredictionContext,
@@ -183,7 +181,7 @@ function failedStep({ objects }: Step, reason: Reason): readonly Settlement[] {
   return objects.map((object) => failed(object, reason));
 }
 
-/** Returns the failure of a new object. The objects inside it are then not applied. */
+/** The objects inside a new object that fails are not applied. */
 function failedWithInside({ objects: [main = -1, ...inside] }: Step, reason: Reason): readonly Settlement[] {
   const needsMain = ownReason("NEEDS_FAILED", { needs: main });
   return [
@@ -198,7 +196,6 @@ interface Update {
   readonly wanted: OptionChanges;
 }
 
-/** Predicts the failures of changes to options. Throws the ApiError of a failed read. */
 async function predictUpdateFailures(
   steps: readonly Step[],
   reader: ContentsReader,
@@ -227,10 +224,7 @@ async function predictUpdateFailures(
   return [...gone, ...refused].flatMap(({ step, reason }) => failedStep(step, reason));
 }
 
-/**
- * Returns the moves that would leave a group empty, which the service refuses. A group that also gets sub-options in
- * this call is not checked.
- */
+/** Returns the moves that would leave a group empty. A group that also gets sub-options is not checked. */
 async function lastMoves(updates: readonly Update[], reader: ContentsReader): Promise<ReadonlyMap<Update, Reason>> {
   const leaving = new Map<string, Update[]>();
   for (const update of updates) {
@@ -258,8 +252,8 @@ function renames(option: OptionRecord, name: string | undefined): boolean {
 }
 
 /**
- * Returns why the service would refuse a change (management-api 7.4): the name is taken, the new parent is not a group,
- * or the type of the option does not allow the change.
+ * Returns why the service would refuse a change: a taken name, a parent that is no group, or the wrong type
+ * (management-api 7.4).
  */
 async function badChange(
   { step, option, wanted }: Update,
@@ -279,7 +273,7 @@ async function badChange(
   return existingIds.length > 0 ? refusal(step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds }) : undefined;
 }
 
-/** Returns the reason if an option would hold too many Context IDs. It is read only if it is close to the limit. */
+/** Returns why an option would hold too many Context IDs. It is read only if it is close to the limit. */
 async function tooMany(
   { step, option, wanted }: Update,
   { api, signal }: Pick<PredictionContext, "api" | "signal">,
@@ -292,21 +286,16 @@ async function tooMany(
   return refusal(step, "TARGETING_CONTEXT_LIMIT_EXCEEDED", { limit, there: contexts.length });
 }
 
-/** All options of a targeting at the time when it was read. */
 interface TargetingContents {
   readonly options: ReadonlyMap<string, OptionRecord>;
-  /** By name: the IDs of the options and sub-options that have it. */
+  /** IDs by name. */
   readonly names: ReadonlyMap<string, readonly string[]>;
-  /** The sum of the numbers of Context IDs of all options. */
   readonly contextIds: number;
 }
 
-/** Reads each targeting only once. Returns the error of the service if the targeting does not exist. */
+/** Reads each targeting once. Returns the error of the service if it does not exist. */
 type ContentsReader = (targetingId: string) => Promise<TargetingContents | RejectedError>;
 
-/**
- * Returns a reader of whole targetings. It throws the ApiError of a failed read, unless the targeting does not exist.
- */
 function contentsReader(api: ManagementApi, signal: AbortSignal): ContentsReader {
   const known = new Map<string, Promise<TargetingContents | RejectedError>>();
   return (targetingId) => {
@@ -337,14 +326,14 @@ async function readTargetingContents(
   return { options, names, contextIds };
 }
 
-/** Returns the same reason that the service would return for a refused step. */
+/** Returns the reason that the service would give for a refused step. */
 function refusal(step: Step, code: ErrorCode, detail?: Readonly<Record<string, unknown>>): Reason {
   const { statusCode } = ERROR_CODES[code];
   const sent = code === "TARGETING_CATEGORY_NOT_SUPPORTED" ? { sent: sentFields(step) } : {};
   return { code, statusCode, operation: step.operation, ...(detail && { detail }), ...sent };
 }
 
-/** Returns why an option cannot be a `parent` (management-api 7.4, case 4). Returns undefined if it can. */
+/** Returns why an option cannot be a `parent` (management-api 7.4, case 4). */
 function badParent(step: Step, { options }: TargetingContents, parent: string): Reason | undefined {
   const group = options.get(parent);
   if (group === undefined) return refusal(step, "TARGETING_CATEGORY_NOT_FOUND");

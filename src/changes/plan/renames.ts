@@ -9,8 +9,8 @@ import { Plan } from "./plan.ts";
 type GivenTargeting = Omit<Inputs["rename_targetings"]["items"][number], "name">;
 
 /**
- * Plans renaming targetings. Names that are swapped, or that one targeting frees for another, are resolved when the
- * requests are sent. `now` has the current names of targetings that the call gave by name.
+ * Plans renaming targetings. Swapped names are resolved when the requests are sent. `now` has the current names of
+ * targetings that were given by name.
  */
 export function planRenameTargetings(input: Inputs["rename_targetings"], now: CurrentNames = new Map()): Plan {
   const plan = new Plan();
@@ -36,7 +36,7 @@ export function planRenameTargetings(input: Inputs["rename_targetings"], now: Cu
   return plan;
 }
 
-/** Returns why a targeting cannot be renamed, as far as that is known before sending. Undefined if nothing is known. */
+/** Returns why a targeting cannot be renamed, as far as that is known before sending. */
 function badTargeting({ _id, currentName }: GivenTargeting, now: CurrentNames): Reason | undefined {
   if (_id === undefined) return undefined;
   const name = currentName === undefined ? undefined : now.get(_id);
@@ -56,14 +56,14 @@ interface Merged {
 }
 
 /**
- * Plans renaming, moving and configuring options. Items about the same option are merged, because a request may contain
- * an option only once (management-api 4.1). An item that contradicts an earlier one fails.
+ * Plans changes of options. Items about the same option are merged, because a request may contain it only once
+ * (management-api 4.1). An item that contradicts an earlier one fails.
  */
 export function planUpdateOptions(input: Inputs["update_options"], find: FindOption = unread): Plan {
   const plan = new Plan();
   const byId = new Map<string, Merged>();
   const renamedHere = new Map(input.items.map((item) => [item.name, item]));
-  // The caller may also give a group by the new name that the same call gives it.
+  // A group may also be given by the new name that the same call gives it.
   const groupOf = (item: Inputs["update_options"]["items"][number]) => {
     const group = referred(item, "parent", "parentName", find);
     const renamed = item.parentName === undefined ? undefined : renamedHere.get(item.parentName);
@@ -121,12 +121,12 @@ export function planUpdateOptions(input: Inputs["update_options"], find: FindOpt
   return plan;
 }
 
-/** The finder for calls without names: it finds no option and reads nothing. */
+/** For calls without names. */
 const unread: FindOption = (value, field) => ownReason("NAME_NOT_FOUND", { field, value });
 
 /**
- * Returns the ID in an item, or the option whose name is in the item. Returns undefined if the item has neither, and a
- * reason if it has both or the name was not found.
+ * Returns the ID in an item, or the option that it names. Returns a reason if the item has both, or the name was not
+ * found.
  */
 function referred(
   item: Inputs["update_options"]["items"][number],

@@ -4,7 +4,7 @@ import { RowBlock } from "../rows/row-block.ts";
 import type { StepList } from "../rows/steps.ts";
 import { columnsOf, pack, REQUEST_LIMITS } from "./packing.ts";
 
-/** The order in which operations are sent. Objects are created before other steps use them. */
+/** Objects are created before other steps use them. */
 const ORDER: readonly BulkOperation[] = [
   "createTargetings",
   "addOptions",
@@ -14,14 +14,14 @@ const ORDER: readonly BulkOperation[] = [
   "deleteTargetings",
 ];
 
-/** Requests, each as the list of IDs of its steps. */
+/** The step IDs of each request. */
 export type Requests = readonly (readonly number[])[];
 
 type Steps = Pick<StepList, "length" | "partAt" | "parts" | "weightOf" | "areIndependent">;
 
 /**
- * Returns the next requests for steps that may be sent now, all of the first operation in the order of operations.
- * Steps with different `apartBy` keys do not share a request.
+ * Returns the next requests for steps that may be sent now, all of one operation. Steps with different `apartBy` keys
+ * do not share a request.
  */
 export function nextRequests(steps: Steps, ready: readonly number[], apartBy?: (step: number) => string): Requests {
   const [next] = inOrder(steps, ready);
@@ -39,7 +39,7 @@ function packed(steps: Steps, ids: readonly number[]): Requests {
   return requests.map((members) => members.map((member) => ids[member] ?? 0));
 }
 
-/** Groups steps by operation, in the order in which the operations are sent. */
+/** Groups steps by operation, in sending order. */
 function inOrder(steps: Steps, ids: readonly number[]): Requests {
   const byOperation = groups(ids, (id) => steps.partAt(id)?.operation);
   return ORDER.flatMap((operation) => {
@@ -59,12 +59,11 @@ function groups<Key>(ids: readonly number[], keyOf: (id: number) => Key): Readon
   return byKey;
 }
 
-/** Returns the operation of steps that all have the same operation. */
 function operationOf(steps: Steps, [first = -1]: readonly number[] = []): BulkOperation | undefined {
   return steps.partAt(first)?.operation;
 }
 
-/** Returns the requests that the steps need if every request succeeds. */
+/** Returns the requests that are needed if all succeed. */
 export function plannedRequests(steps: Steps): Requests {
   const all: number[] = [];
   for (let id = 0; id < steps.length; id += 1) all.push(id);
@@ -84,12 +83,11 @@ export function plannedRequests(steps: Steps): Requests {
   return requests;
 }
 
-/** Returns whether requests may be sent in any order: all have the same operation, and no step waits for another. */
+/** Returns whether requests may be sent in any order: one operation, and no step waits for another. */
 export function canSendInAnyOrder(steps: Steps, requests: Requests): boolean {
   return steps.areIndependent() && operationOf(steps, requests[0]) === operationOf(steps, requests.at(-1));
 }
 
-/** Returns the operation and the total sizes of each planned request. */
 export function weighed(steps: Steps, requests: Requests): readonly PlannedRequest[] {
   return requests.flatMap((ids) => {
     const operation = operationOf(steps, ids);
@@ -104,7 +102,7 @@ export function weighed(steps: Steps, requests: Requests): readonly PlannedReque
   });
 }
 
-/** Returns the steps that must be done before each step. Steps that need no other step are not in the map. */
+/** Returns the steps that must be done before each step. */
 function needsOf(steps: Steps): ReadonlyMap<number, readonly number[]> {
   const needs = new Map<number, readonly number[]>();
   const makers = makersOf(steps);
@@ -118,7 +116,7 @@ function needsOf(steps: Steps): ReadonlyMap<number, readonly number[]> {
   return needs;
 }
 
-/** Returns the first step of each object, which creates the object. */
+/** Returns the first step of each object, which creates it. */
 function makersOf(steps: Steps): ReadonlyMap<number, number> {
   const makers = new Map<number, number>();
   for (const step of steps.parts()) {

@@ -29,8 +29,8 @@ import { Plan, type PlanningContext } from "./plan.ts";
 
 /**
  * Plans changing Context IDs. Items about the same option are merged in order. An option is read first if it loses
- * Context IDs, so that they can be restored, or if it gets more than fit into one request. Throws the ApiError of a
- * failed read, unless the option does not exist.
+ * Context IDs, so that they can be restored, or gets more than fit into one request. Throws the ApiError of a failed
+ * read, unless the option does not exist.
  */
 export async function planUpdateContexts(
   input: Inputs["update_contexts"],
@@ -110,10 +110,7 @@ export async function planUpdateContexts(
 
 type ReadContents = ReadonlyMap<string, OptionContents | Reason>;
 
-/**
- * Returns the current names of options, to compare them with the names in the rows. Lists the options that were not
- * read yet.
- */
+/** Returns the current names of options. Lists the options that were not read yet. */
 async function namesOf(
   ids: readonly string[],
   read: readonly ReadContents[],
@@ -129,13 +126,13 @@ async function namesOf(
   try {
     for (const [id, { name }] of (await findOptions(api, unknown, signal)).found) names.set(id, name);
   } catch (thrown) {
-    // The names stay unchecked. These options lose nothing, so it is safe to send the change anyway.
+    // These options lose nothing, so it is safe to send the change without this check.
     if (!isApiError(thrown)) throw thrown;
   }
   return names;
 }
 
-/** Fails the rows of an option if they name it differently from its current name. */
+/** Fails the rows of an option that name it differently. */
 function failMisnamed(
   plan: Plan,
   wishes: Map<string, RequestedContextChange>,
@@ -149,8 +146,7 @@ function failMisnamed(
 }
 
 /**
- * Reads the options for which a cell of Context IDs was split. A Context ID that such an option already holds may
- * contain the separator, so it must not be split.
+ * Reads the options whose Context ID cells were split. An ID that an option already holds may contain the separator.
  */
 async function readSplitOptions(
   items: readonly UpdateContextsItem[],
@@ -173,7 +169,7 @@ async function readSplitOptions(
   return read;
 }
 
-/** Returns an item in which Context IDs stay whole that the option holds and that contain the separator. */
+/** Undoes the split of Context IDs that the option holds and that contain the separator. */
 function joinHeldContextIds(item: UpdateContextsItem, held: OptionContents | Reason | undefined): UpdateContextsItem {
   const { split, add, remove, set } = item;
   if (split === undefined || held === undefined || "code" in held) return item;
@@ -190,7 +186,7 @@ function joinHeldContextIds(item: UpdateContextsItem, held: OptionContents | Rea
 
 type Target = { readonly _id: string } | { readonly name: string };
 
-/** Returns the options that an item of `update_contexts` is about. Each of them is reported separately. */
+/** Returns the options that an item is about. Each of them is reported separately. */
 export function targetsOf({ _id, _ids = [], name, names = [] }: UpdateContextsItem): readonly Target[] {
   const ids = [...new Set([...(_id === undefined ? [] : [_id]), ..._ids])];
   const all = [...new Set([...(name === undefined ? [] : [name]), ...names])];
@@ -232,10 +228,7 @@ function contextsOf(item: UpdateContextsItem, sources: ReadContents): Contexts |
   return { add: add.ids, remove: remove.ids, ...(isSet && { set: set.ids }) };
 }
 
-/**
- * Merges an item into the requested changes of its option. If two items disagree about a Context ID, the later one
- * counts.
- */
+/** Merges an item into the changes of its option. A later item wins. */
 function mergeItemChange(
   wishes: Map<string, RequestedContextChange>,
   optionId: string,

@@ -18,32 +18,31 @@ const binding = z.object({
 });
 
 /**
- * A field of a request item that is filled in when the item is sent. Its value is a known ID, or the ID of an object
- * that this run creates first. The item of a delete is only the ID in its field `_id`.
+ * A field that is filled in when the item is sent: with a known ID, or the ID of an object that this run creates first.
+ * The item of a delete is only its `_id`.
  */
 export type Binding = Fixed<z.infer<typeof binding>>;
 
-/** Returns the binding of a field of a step or of a block of rows. */
 export function bindingOf(step: { readonly bindings: readonly Binding[] } | undefined, field: Binding["field"]) {
   return step?.bindings.find((binding) => binding.field === field);
 }
 
 const weight = z.object({
   items: z.number(),
-  /** For requests that create options: the number of options, including sub-options. */
+  /** The number of options to create, including sub-options. */
   options: z.number(),
   groupItems: z.number(),
   contextIds: z.number(),
-  /** UTF-8 bytes of the item in the body, including the comma. */
+  /** UTF-8 bytes in the body, including the comma. */
   bytes: z.number(),
 });
 
 export type Weight = Fixed<z.infer<typeof weight>>;
 
-/** An option to add, without its bound fields `targeting` and `parent`. */
+/** An option without its bound fields `targeting` and `parent`. */
 export type OptionItem = Omit<OptionToCreate, "parent">;
 
-/** The item of a step, by operation, without its bound fields. A delete has no other fields. */
+/** The items of steps, without their bound fields. */
 export interface StepItems {
   readonly createTargetings: CreateTargetingItem;
   readonly renameTargetings: { readonly name: string };
@@ -55,17 +54,17 @@ export interface StepItems {
 
 const stepFields = z.object({
   id: z.number(),
-  /** Positions in the run's list of objects: the object of the item, then the objects created inside it, in order. */
+  /** The object of the item, then the objects created inside it, in order. */
   objects: numbers,
   bindings: z.array(binding),
   weight,
   /** Steps that must have ended, with any outcome, before this one is sent. */
   after: numbers.exactOptional(),
-  /** This step reverses an earlier step. The objects then fail for this reason. */
+  /** This step reverses an earlier one. The objects then fail for this reason. */
   undoes: reason.exactOptional(),
   /** This step only prepares others: it sets a temporary name, or reverses one of several changes. */
   prepares: z.literal(true).exactOptional(),
-  /** The name of the object before this step gave it a temporary one. */
+  /** The name before a temporary one. */
   formerName: z.string().exactOptional(),
 });
 
@@ -75,10 +74,9 @@ export type StepOf<Operation extends BulkOperation> = {
   readonly [Each in Operation]: StepFields & { readonly operation: Each; readonly item: StepItems[Each] };
 }[Operation];
 
-/** One item of one request: the smallest unit that is sent, resent and answered. */
+/** The smallest unit that is sent, resent and answered: one item of a request. */
 export type Step = StepOf<BulkOperation>;
 
-/** Returns the ID of the object that a step changes. */
 export function targetOf(step: Step): string | undefined {
   return bindingOf(step, "_id")?.id;
 }
@@ -103,7 +101,7 @@ const noItem = z.undefined();
 const stepOf = <Operation extends BulkOperation, Item extends z.ZodType>(operation: Operation, item: Item) =>
   stepFields.extend({ operation: z.literal(operation), item });
 
-/** A step as a journal stores it. The fields of its item keep the order in which they were created. */
+/** The fields of an item keep the order in which they were created. */
 const step: z.ZodType<Step> = z.preprocess(
   withItem,
   z.discriminatedUnion("operation", [
@@ -116,7 +114,7 @@ const step: z.ZodType<Step> = z.preprocess(
   ]),
 );
 
-/** Reads the item of a step. A journal stores it as JSON text in `json`; the text is empty for a delete. */
+/** A journal stores the item as JSON text in `json`; the text is empty for a delete. */
 function withItem(value: unknown): unknown {
   if (!isJsonObject(value) || typeof value.json !== "string") return value;
   return { ...value, item: value.json === "" ? undefined : parseJson(value.json) };
@@ -131,26 +129,24 @@ const stepChange = z.union([
     step: z.number(),
     to: z.enum(["done", "alreadyDone"]),
     _id: z.string().exactOptional(),
-    /** The IDs of the objects that were created inside, in order; null if an ID is unknown. */
+    /** The objects inside, in order; null if an ID is unknown. */
     childIds: z.array(z.string().nullable()).exactOptional(),
-    /** The expected and the actual number of Context IDs of the option, if they differ. */
     contextCount: unexpectedCount.exactOptional(),
   }),
   z.object({
     step: z.number(),
-    /** `refused`: it failed for a reason outside the item, such as a wrong key. A resumed run sends it again. */
+    /** `refused`: for a reason outside the item, such as a wrong key. A resumed run sends it again. */
     to: z.enum(["failed", "refused", "unknown", "notApplied"]),
     reason,
-    /** Another step in this entry reverses what was applied before. That step decides the outcome of the objects. */
+    /** Another step in this entry reverses what was applied. It decides the outcome of the objects. */
     undone: z.literal(true).exactOptional(),
   }),
-  /** The service refused the step, but another change of this run may remove the reason. The step waits for that. */
+  /** Refused, but another change of this run may remove the reason. */
   z.object({ step: z.number(), to: z.literal("deferred"), reason }),
-  /** A deferred step may be sent again. */
   z.object({ step: z.number(), to: z.literal("pending") }),
-  /** Other steps in this entry replace the step. */
+  /** Other steps in this entry replace it. */
   z.object({ step: z.number(), to: z.literal("replaced") }),
-  /** The request of the step was sent, but it is unknown whether it was applied. */
+  /** Sent, but it is unknown whether it was applied. */
   z.object({ step: z.number(), to: z.literal("suspect") }),
 ]);
 
@@ -163,7 +159,7 @@ const settlement = z.object({
   _id: z.string().exactOptional(),
 });
 
-/** An outcome of an object that was decided without a step, such as a failed check of its name. */
+/** An outcome that was decided without a step, such as a failed check of a name. */
 export type Settlement = Fixed<z.infer<typeof settlement>>;
 
 export const rowItem = z.object({ targeting: z.string(), name: z.string(), contexts });
@@ -177,11 +173,11 @@ const rowsEntry = z.object({
 });
 
 /**
- * Consecutive objects, each with the one step that adds it. Most of a large file is stored in this form. `index` and
- * `line` are those of the first object.
+ * Consecutive objects, each with the one step that adds it: most of a large file. `index` and `line` are those of the
+ * first.
  */
 export interface RowsEntry extends Omit<Fixed<z.infer<typeof rowsEntry>>, "items"> {
-  /** In an entry to write: the JSON of the items in UTF-8, separated by commas. It is copied unchanged. */
+  /** To write: the JSON of the items in UTF-8, separated by commas. */
   readonly items: readonly RowItem[] | Uint8Array;
 }
 
@@ -191,7 +187,7 @@ const madeRows = z.object({
   ids: z.array(z.string().nullable()),
 });
 
-/** Rows whose options were created. `from` is the first of the consecutive steps; `ids` has the ID for each of them. */
+/** Created rows. `from` is the first of the consecutive steps. */
 export type MadeRows = Fixed<z.infer<typeof madeRows>>;
 
 const shownValue = z.union([z.string(), z.number(), z.boolean(), z.null()]);
@@ -217,16 +213,16 @@ export type PlannedRequest = Fixed<z.infer<typeof plannedRequest>>;
 const effectPart = z.object({
   title: z.string(),
   count: z.number(),
-  /** Each object of this kind; `says` describes what happens to it. */
+  /** `says` describes what happens to the object. */
   objects: z.array(
     z.object({
       name: z.string(),
       _id: z.string().exactOptional(),
       says: z.string(),
-      /** The number of Context IDs in the object. For a targeting, `options` is the number of its options. */
+      /** Context IDs in the object; for a targeting, `options` are its options. */
       contextIds: z.number().exactOptional(),
       options: z.number().exactOptional(),
-      /** For a deleted group: how many of its sub-options are not deleted with it. */
+      /** For a deleted group: how many sub-options are not deleted with it. */
       freed: z.number().exactOptional(),
     }),
   ),
@@ -236,26 +232,24 @@ export type EffectPart = Fixed<z.infer<typeof effectPart>>;
 
 export type EffectObject = EffectPart["objects"][number];
 
-/** What a person has to approve before the run may start. */
+/** What has to be approved before the run may start. */
 export const waits = z.object({
   digest: z.string(),
-  /** A text for the model that describes the effect. */
+  /** The effect as a text for the model. */
   effect: z.string(),
-  /** The sentences of `effect` that the web page shows, if it does not show all of them. */
+  /** The sentences of `effect` that the web page shows, if not all. */
   note: z.string().exactOptional(),
-  /** The number of options in the targeting of the run. */
   optionsThere: z.number().exactOptional(),
-  /** The effect by kind of change, with the names of the objects. */
   parts: z.array(effectPart),
-  /** The approval must be given before this time, in milliseconds since 1970. */
+  /** In milliseconds since 1970. */
   until: z.number(),
   /**
-   * What has changed since the plan was made: `stale` for the agent, `differs` object by object for the person. If set,
-   * the effect can no longer be approved.
+   * What has changed since the plan was made, for the agent and the person. If set, the effect can no longer be
+   * approved.
    */
   stale: z.string().exactOptional(),
   differs: z.array(z.string()).exactOptional(),
-  /** Set if approval is not given on the web page: the client asks the person, or the agent has a token. */
+  /** Where approval is given, if not on the web page: the client asks the person, or the agent has a token. */
   elsewhere: z.enum(["client", "token"]).exactOptional(),
 });
 
@@ -267,41 +261,41 @@ export const decided = z.object({
 export type Decided = Fixed<z.infer<typeof decided>>;
 
 const runFacts = z.object({
-  /** The tool under which the run is reported, if it is not the tool of its call. */
+  /** The tool under which the run is reported, if not that of its call. */
   tool: z.string().exactOptional(),
-  /** The targeting of all options that the run changes, if there is only one. */
+  /** The targeting of all changed options, if there is only one. */
   within: z.string().exactOptional(),
-  /** The number of options in that targeting, and its name. Set only if a person must approve what is removed. */
+  /** The size and name of that targeting, if a person must approve what is removed. */
   optionsThere: z.number().exactOptional(),
   withinName: z.string().exactOptional(),
   asked: asked.exactOptional(),
   rows: rowCounts.exactOptional(),
-  /** How the rows of a sheet are read, if that was still unknown when the call was answered. */
+  /** How a sheet is read, if that was unknown when the call was answered. */
   look: inputFile.pick({ sheet: true, seen: true }).exactOptional(),
-  /** The effect that a person was asked to approve, as a sentence with counts. A later plan is compared with it. */
+  /** The effect to approve, with counts. A later plan is compared with it. */
   effect: z.string().exactOptional(),
-  /** The number of options that got Context IDs without being read first. Their previous Context IDs are unknown. */
+  /** The number of options that got Context IDs without being read first. */
   unread: z.number().exactOptional(),
-  /** For an applied plan: the first values that have changed on the service since the plan was made. */
+  /** For an applied plan: the first values that have changed since it was made. */
   stale: z.array(staleField).exactOptional(),
-  /** For a plan that was not started: the requests that applying it would send. */
+  /** For a plan that was not started: the requests that it needs. */
   foreseen: z.array(plannedRequest).exactOptional(),
-  /** For a dry run: the digest of everything that was shown to the caller. */
+  /** For a dry run: the digest of what the caller was shown. */
   shown: z.string().exactOptional(),
   waits: waits.exactOptional(),
   decided: decided.exactOptional(),
-  /** Context IDs that differ from another one of their option only in case, width or Unicode composition. */
+  /** Context IDs that differ from another one only in case, width or Unicode composition. */
   nearIds: nearIds.exactOptional(),
-  /** Names that did not match exactly, and the objects that were used instead. */
+  /** Names that did not match exactly, and the objects used instead. */
   takenFor: z.array(takenName).exactOptional(),
 });
 
 export type RunFacts = Fixed<z.infer<typeof runFacts>>;
 
 /**
- * The newest option in a list; null if the list is empty. `listed` is set if the whole list was read: it has the marks
- * of all IDs, joined. `latest` is set for a longer list: the newest option and all options that are at most
- * `CLOCKS_APART_MS` older. It is absent if not all of these were read.
+ * The newest option in a list; null if the list is empty. `listed`: the joined marks of all IDs, if the whole list was
+ * read. `latest`, for a longer list: the newest options, at most `CLOCKS_APART_MS` apart; absent if not all of these
+ * were read.
  */
 const newestOptions = z.object({
   _id: z.string().nullable(),
@@ -311,15 +305,14 @@ const newestOptions = z.object({
 
 export type NewestOptions = Readonly<z.infer<typeof newestOptions>>;
 
-/** The number of characters of a mark (48 bits), enough to keep some thousand IDs apart. */
+/** 48 bits keep some thousand IDs apart. */
 const MARK_LENGTH = 8;
 
-/** Returns the joined marks of IDs. A mark is a short hash, so the list needs a third of the space. */
+/** Returns short hashes of IDs, joined. They need a third of the space. */
 export function marksOf(ids: readonly string[]): string {
   return ids.map(markOf).join("");
 }
 
-/** Returns whether the mark of an ID is in the joined marks. */
 export function isMarkedIn(marks: string, id: string): boolean {
   const mark = markOf(id);
   for (let at = 0; at < marks.length; at += MARK_LENGTH) if (marks.startsWith(mark, at)) return true;
@@ -336,10 +329,10 @@ const entry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("steps"), steps: z.array(step) }),
   rowsEntry,
   z.object({ t: z.literal("facts"), facts: runFacts }),
-  /** The process stopped while the plan was recorded, before anything was sent. Planning starts again. */
+  /** The process stopped while the plan was recorded. Planning starts again. */
   z.object({ t: z.literal("replan") }),
   z.object({ t: z.literal("planned"), requests: z.number(), at }),
-  /** The newest options in the list of a targeting or group, read before anything was sent. */
+  /** The newest options of a targeting or group, read before anything was sent. */
   z.object({ t: z.literal("newest"), targeting: z.string(), ...newestOptions.shape }),
   z.object({ t: z.literal("send"), steps: numbers, at, again: z.boolean() }),
   z.object({
@@ -352,19 +345,19 @@ const entry = z.discriminatedUnion("t", [
   }),
   /** The last `send` entry was written, but its request was not sent. */
   z.object({ t: z.literal("withheld"), at }),
-  /** A request with these steps may have been sent while another process was writing. The steps are in doubt again. */
+  /** These steps may have been sent while another process was writing. They are in doubt again. */
   z.object({ t: z.literal("late"), steps: numbers, at }),
   z.object({ t: z.literal("waited"), ms: z.number() }),
   stopEntry,
   z.object({ t: z.literal("resume"), at }),
 ]);
 
-/** One line of a run's journal. Applying all lines in order gives the state of the run. */
+/** One line of a journal. Applying all lines in order gives the state of the run. */
 export type JournalEntry = Exclude<Fixed<z.infer<typeof entry>>, { readonly t: "rows" }> | RowsEntry;
 
 export const journalEntry: z.ZodType<JournalEntry> = entry;
 
-/** Returns an entry as a line of a journal. The pieces are to be joined. */
+/** Returns an entry as pieces of one line. */
 export function journalLine(entry: JournalEntry): readonly (string | Uint8Array)[] {
   if (entry.t === "rows" && entry.items instanceof Uint8Array) {
     const { items, ...rest } = entry;

@@ -17,7 +17,7 @@ const formerOption = z.object({
   /** Null for a top-level option. */
   parent: z.string().nullable().exactOptional(),
   exposeChildren: z.boolean().exactOptional(),
-  /** The previous Context IDs, limited to those that the run changes. For a deleted option: all Context IDs. */
+  /** The previous Context IDs that the run changes; for a deleted option, all. */
   held: ids.exactOptional(),
   subOptions: ids.exactOptional(),
 });
@@ -28,7 +28,7 @@ export type PreviousOption = z.infer<typeof formerOption>;
 
 export const previousValueLine = z.discriminatedUnion("kind", [formerTargeting, formerOption]);
 
-/** The values that objects had before a run changed them. An undo plan is made from them. */
+/** The values before a run, from which an undo plan is made. */
 export class PreviousValues {
   readonly #lines = new Map<string, PreviousOption | PreviousTargeting>();
 
@@ -36,13 +36,11 @@ export class PreviousValues {
     return this.#lines.size;
   }
 
-  /** Adds facts about an option to those already recorded. */
   option(more: Omit<PreviousOption, "kind">): void {
     const before = this.#lines.get(more._id);
     this.#lines.set(more._id, { ...(before?.kind === "option" && before), kind: "option", ...more });
   }
 
-  /** Records the fields of an option as the service returned it. */
   record({ _id, name, type, targeting, parent, exposeChildren, childCount }: OptionRecord): void {
     const kind = type ?? (childCount === undefined ? "atomic" : "collection");
     this.option({
@@ -66,7 +64,7 @@ export class PreviousValues {
 
 const EXISTS = ownReason("EXISTS");
 
-/** Returns the outcome of an existing option that stays as it is: it is skipped, or already has all Context IDs. */
+/** Returns the outcome of an existing option that stays as it is. */
 export function unchangedOption(object: number, _id: string, onExisting: OnExisting): Settlement {
   if (onExisting === "skip") return { object, outcome: "skipped", reason: EXISTS, _id };
   return { object, outcome: "alreadyDone", _id };

@@ -26,7 +26,7 @@ const option = z.strictObject({
   op: z.string().optional(),
 });
 
-/** An option in a file. Later rows of the same option add Context IDs to it. */
+/** An option in a file. Later rows may add Context IDs to it. */
 export interface OptionRow extends AddOptionInput {
   _id?: string | undefined;
   readonly contexts?: string[] | undefined;
@@ -48,7 +48,7 @@ const OPTION_COLUMNS = [
   "targeting",
 ] as const;
 
-/** How to read the rows of a file for `bulk_add_options`. */
+/** How to read files for `bulk_add_options`. */
 export const optionRows = {
   columns: OPTION_COLUMNS,
   required: [["name"]],
@@ -112,7 +112,7 @@ export const optionRows = {
   rest(item, failed) {
     const whole = failed.find(({ about }) => about.child === undefined);
     if (whole !== undefined) return [{ row: item, reason: whole.reason }];
-    // The group was created, but sub-options failed. Their rows name the group as parent, so they can be sent again.
+    // The group exists now. The rows of its failed sub-options name it as parent, so that they can be sent again.
     return failed.map(({ about, reason }) => ({
       row: { ...item.children?.[about.child ?? 0], parentName: item.name },
       reason,
@@ -133,7 +133,7 @@ const change = z.strictObject({
   removeFrom: ids,
 });
 
-/** An option as an exported file contains it. The fields for its position and type are accepted and ignored. */
+/** An option in an exported file. The fields for its position and type are ignored. */
 const saved = z.strictObject({
   _id: z.string().optional(),
   name: z.string().optional(),
@@ -148,7 +148,6 @@ const saved = z.strictObject({
 const OPS = ["add", "remove", "set"] as const;
 type Op = (typeof OPS)[number];
 
-/** A row of a file: changes to the Context IDs of an option. */
 export type ContextRow = Omit<UpdateContextsItem, "split"> &
   Partial<Record<Op, string[] | undefined>> & { split?: SplitCells | undefined };
 
@@ -166,8 +165,8 @@ const CONTEXT_COLUMNS = [
 ] as const;
 
 /**
- * How to read the rows of a file for `update_contexts`. If a row has both `_id` and `name`, they must belong to the
- * same option. Columns about groups are ignored.
+ * How to read files for `update_contexts`. An `_id` and a `name` in one row must belong to the same option. Columns
+ * about groups are ignored.
  */
 export const contextRows: RowShape<ContextRow> = {
   columns: CONTEXT_COLUMNS,
@@ -190,8 +189,7 @@ export const contextRows: RowShape<ContextRow> = {
       const _id = id(cells).trim();
       const calledName = name(cells).trim();
       const option = _id === "" ? { name: name(cells) } : calledName === "" ? { _id } : { _id, calledName };
-      // All rows that set one option belong together. Skipping an invalid row would remove its Context ID from the
-      // option.
+      // All rows that set one option belong together. Skipping an invalid row would remove its Context ID.
       const key =
         oneContextARow || _id !== ""
           ? `${wanted} ${_id === "" ? "name" : "_id"} ${_id === "" ? option.name : _id}`
@@ -237,10 +235,7 @@ function savedRow(value: object): RowContent<ContextRow> {
   return { item: { ...option, [wanted ?? "add"]: contexts } };
 }
 
-/**
- * Returns a function that finds rows which do not belong to this call: their action is not `does`, or they name another
- * targeting than the call.
- */
+/** Returns a function that finds rows for another call: their action is not `does`, or they name another targeting. */
 function rowChecker(
   header: Header,
   { targeting }: MoreOfSheet,

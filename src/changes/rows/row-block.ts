@@ -2,38 +2,36 @@ import { parseJson } from "../../platform/json.ts";
 import type { ReportedObject } from "../../runs/outcome.ts";
 import { type Binding, type RowItem, type RowsEntry, rowItem, type StepOf, type Weight } from "./entries.ts";
 
-/** The position of a row in the input: its index among the items or rows, from 0, and its line in a file, from 1. */
+/** The index of a row among the items or rows, from 0, and its line in a file, from 1. */
 interface RowOrigin {
   readonly index: number;
   readonly line?: number;
 }
 
-/** The rows of a block in their buffer. Each list has one number for each row. */
+/** Each list has one number for each row. */
 interface WrittenRows {
-  /** Returns the buffer. The rows begin at `start`, as JSON in UTF-8, with a comma after each row. */
+  /** The rows begin at `start`, as JSON in UTF-8, with a comma after each row. */
   readonly bytes: () => Buffer;
   readonly start: number;
   readonly ends: number[];
   readonly contextIds: number[];
-  /** The line of each row in its file. Empty if the rows come from the arguments of a call. */
+  /** Empty if the rows come from the arguments of a call. */
   readonly lines: number[];
 }
 
-/** The maximum number of rows in one journal entry. */
 const ROWS_PER_ENTRY = 500;
 const COMMA_BYTES = 1;
 
 /**
- * Consecutive options without sub-options. They are stored as the bytes that will be sent, so that a hundred thousand
- * rows need little memory. A block is planned, recorded and sent as a whole, or in ranges of rows counted from 0. A row
- * becomes a step only if its answer has to be examined.
+ * Consecutive options without sub-options, stored as the bytes that will be sent, so that 100,000 rows need little
+ * memory. A row becomes a step only if its answer has to be examined.
  */
 export class RowBlock {
   readonly operation = "addOptions";
   readonly bindings: readonly Binding[];
-  /** The object of the first row. The objects of the other rows follow it. */
+  /** The object of the first row. The others follow it. */
   readonly firstObject: number;
-  /** The step of the first row. The steps of the other rows follow it. Undefined before the rows are planned. */
+  /** The step of the first row. The others follow it. Undefined before the rows are planned. */
   readonly firstStep: number | undefined;
   readonly #targeting: string;
   readonly #firstIndex: number;
@@ -56,7 +54,7 @@ export class RowBlock {
     return this.#rows.ends.length;
   }
 
-  /** Returns whether a row can be appended to this block: same targeting, and consecutive positions everywhere. */
+  /** Returns whether a row can be appended: same targeting, and consecutive positions everywhere. */
   isFollowedBy(targeting: string, { index, line }: RowOrigin, object: number, step: number | undefined): boolean {
     const { length } = this;
     return (
@@ -68,10 +66,7 @@ export class RowBlock {
     );
   }
 
-  /**
-   * Returns the rows from `from` up to but not including `to`, as a planned block whose first step is `firstStep`. No
-   * rows may be added to this block afterwards.
-   */
+  /** Returns the rows from `from` up to `to` (exclusive) as a planned block. This block may not grow afterwards. */
   planned(from: number, to: number, firstStep: number): RowBlock {
     const { bytes, ends, contextIds, lines } = this.#rows;
     const first = { object: this.firstObject + from, step: firstStep, index: this.#firstIndex + from };
@@ -85,7 +80,7 @@ export class RowBlock {
     });
   }
 
-  /** Returns the JSON of a range of rows in UTF-8, separated by commas. The bytes must not be changed. */
+  /** Returns the JSON of rows in UTF-8, separated by commas. The bytes must not be changed. */
   items(from: number, to: number): Uint8Array {
     return this.#rows.bytes().subarray(this.#startOf(from), this.#rows.ends[to - 1]);
   }
@@ -125,12 +120,11 @@ export class RowBlock {
     };
   }
 
-  /** Returns all rows as steps. Throws like `open`. */
   *steps(): Generator<StepOf<"addOptions">> {
     for (let row = 0; row < this.length; row += 1) yield this.open(row);
   }
 
-  /** Returns the rows as journal entries. Rows on consecutive lines share an entry. */
+  /** Returns journal entries. Rows on consecutive lines share an entry. */
   *entries(): Generator<RowsEntry> {
     for (let from = 0; from < this.length; ) {
       const place = this.placeOf(from);
@@ -153,19 +147,19 @@ export interface RowRange {
   readonly to: number;
 }
 
-/** The size of one buffer of rows, in bytes. */
+/** The size of one buffer, in bytes. */
 const CHUNK_BYTES = 262_144;
-/** How many UTF-16 code units are collected before encoding. Encoding each row separately takes three times as long. */
+/** How many UTF-16 code units are encoded together. Encoding each row separately takes three times as long. */
 const GATHERED_UNITS = 16_384;
 
-/** Writes rows into blocks. All rows of a block are in one buffer, so that a range of rows can be copied at once. */
+/** Writes rows into blocks. All rows of a block are in one buffer. */
 export class RowWriter {
   #chunk = new TextChunk(0);
   #last: { readonly block: RowBlock; readonly rows: WrittenRows } | undefined;
-  /** The targeting of the last row and its JSON, which is reused for the next row. */
+  /** The JSON of the last targeting, which is reused. */
   #head: { readonly targeting: string; readonly json: Json } | undefined;
 
-  /** Adds a row as `object`, and as `step` if the row is already planned. Returns the block that contains the row. */
+  /** Adds a row as `object`, and as `step` if it is planned. Returns its block. */
   add({ targeting, name, contexts = [] }: RowItem, place: RowOrigin, object: number, step?: number): RowBlock {
     if (this.#head?.targeting !== targeting) this.#head = { targeting, json: jsonOf(targeting) };
     const head = this.#head.json;
@@ -200,11 +194,9 @@ export class RowWriter {
 
 class TextChunk {
   readonly #bytes: Buffer;
-  /** The text that is not in the buffer yet. */
   #gathered = "";
-  /** The number of bytes in the buffer. The next text is written there. */
   #written = 0;
-  /** The number of bytes of all texts, including the gathered text. */
+  /** Includes the gathered text. */
   used = 0;
 
   constructor(bytes: number) {
@@ -229,13 +221,12 @@ class TextChunk {
   }
 }
 
-/** A text as JSON, and its number of bytes in UTF-8. */
 interface Json {
   readonly text: string;
   readonly bytes: number;
 }
 
-/** Returns a text as JSON. Most texts need no escapes. One pass over the text checks this and counts the bytes. */
+/** Most texts need no escapes. One pass checks this and counts the UTF-8 bytes. */
 function jsonOf(text: string): Json {
   let bytes = 2;
   for (let at = 0; at < text.length; at += 1) {

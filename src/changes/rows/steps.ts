@@ -4,16 +4,15 @@ import type { BulkOperation } from "../../spec/routes.ts";
 import type { Binding, OptionItem, Step, StepFields, StepItems, StepOf, Weight } from "./entries.ts";
 import { RowBlock } from "./row-block.ts";
 
-/** The steps of a run, each of them separate or in a block of rows. The ID of a step is its position in the list. */
+/** The steps of a run, separate or in blocks of rows. The ID of a step is its position. */
 export class StepList {
-  /** By ID: the step, or the block that contains it. */
   readonly #parts: (Step | RowBlock)[] = [];
 
   get length(): number {
     return this.#parts.length;
   }
 
-  /** Adds a step. Throws a RangeError if its ID is not its position. */
+  /** Throws a RangeError if the ID of the step is not its position. */
   add(step: Step): void {
     if (step.id !== this.length) throw new RangeError(`step ${step.id} was added at position ${this.length}`);
     this.#parts.push(step);
@@ -28,12 +27,12 @@ export class StepList {
     return part instanceof RowBlock ? part.open(rowOf(part, id)) : part;
   }
 
-  /** Returns a step, or the block that contains it. Enough for properties that all rows of a block share. */
+  /** Returns a step or its block, for properties that all rows of a block share. */
   partAt(id: number): Step | RowBlock | undefined {
     return this.#parts[id];
   }
 
-  /** Returns the steps in order. Each block of rows is returned once. */
+  /** Each block of rows is returned once. */
   *parts(): Generator<Step | RowBlock> {
     for (let id = 0; id < this.length; ) {
       const part = this.#parts[id];
@@ -47,19 +46,18 @@ export class StepList {
     return part instanceof RowBlock ? part.firstObject + rowOf(part, id) : part?.objects[0];
   }
 
-  /** Returns the weight of a step in a request. Throws a RangeError if there is no such step. */
+  /** Throws a RangeError if there is no such step. */
   weightOf(id: number): Weight {
     const part = this.#parts[id];
     if (part === undefined) throw new RangeError(`there is no step ${id}`);
     return part instanceof RowBlock ? part.weightOf(rowOf(part, id)) : part.weight;
   }
 
-  /** Returns the bindings of all steps of an operation. A block of rows returns its bindings once. */
+  /** Returns the bindings of all steps of an operation, once for each block. */
   boundBy(operation: BulkOperation): readonly (readonly Binding[])[] {
     return [...this.parts()].flatMap((part) => (part.operation === operation ? [part.bindings] : []));
   }
 
-  /** Returns whether no step has to wait for another step. */
   areIndependent(): boolean {
     for (const part of this.parts()) {
       if (part instanceof RowBlock) continue;
@@ -68,7 +66,7 @@ export class StepList {
     return true;
   }
 
-  /** Returns whether these steps are consecutive rows, and their objects are consecutive as well. */
+  /** Returns whether these are consecutive rows with consecutive objects. */
   areRows(ids: readonly number[]): boolean {
     const [first = 0] = ids;
     const last = first + ids.length - 1;
@@ -79,23 +77,21 @@ export class StepList {
   }
 }
 
-/** Returns the row of a block that belongs to a step. */
 export function rowOf({ firstStep = 0 }: RowBlock, step: number): number {
   return step - firstStep;
 }
 
 type StepExtras = Pick<StepFields, "objects" | "after" | "undoes" | "prepares" | "formerName">;
 
-/** Creates steps and gives each its ID, which is its position among the steps of the run. */
+/** Creates steps and gives them consecutive IDs. */
 export class StepMaker {
   readonly #next: () => number;
 
-  /** `next` returns the ID of the next step. */
   constructor(next: () => number) {
     this.#next = next;
   }
 
-  /** Returns a maker whose steps follow the existing ones. The steps may be added to the list later. */
+  /** Returns a maker whose steps follow the existing ones. They may be added to the list later. */
   static after({ length }: { readonly length: number }): StepMaker {
     let next = length;
     return new StepMaker(() => next++);
@@ -121,7 +117,7 @@ export class StepMaker {
     return { ...fields, operation: "deleteTargetings", item: undefined };
   }
 
-  /** Creates a step that adds an option to a targeting. The group is in `place.parent`, never in `item`. */
+  /** The group is in `place.parent`, never in `item`. */
   addOption(
     item: OptionItem,
     place: { readonly targeting: Omit<Binding, "field">; readonly parent?: Omit<Binding, "field"> },
@@ -138,10 +134,7 @@ export class StepMaker {
     return { ...fields, operation: "addOptions", item };
   }
 
-  /**
-   * Creates a step that changes one option. `option` is its ID, or the object that creates it. `group` is the group to
-   * move the option into.
-   */
+  /** `option` is its ID, or the object that creates it. `group` is the group to move it into. */
   updateOption(
     option: Omit<Binding, "field">,
     item: OptionChanges,
@@ -158,7 +151,7 @@ export class StepMaker {
     return { ...fields, operation: "updateOptions", item };
   }
 
-  /** Creates a step that deletes an option. `inTree`: the option is a group or a sub-option (management-api 8.1). */
+  /** `inTree`: the option is a group or a sub-option (management-api 8.1). */
   deleteOption(option: Omit<Binding, "field">, inTree: boolean, given: StepExtras): StepOf<"deleteOptions"> {
     const fields = this.#fields(undefined, [{ field: "_id", ...option }], given, { groupItems: inTree ? 1 : 0 });
     return { ...fields, operation: "deleteOptions", item: undefined };
@@ -180,10 +173,7 @@ export class StepMaker {
   }
 }
 
-/**
- * Returns the names of the fields that a step sends. `parent: null` is listed as `detach`. `onlyLoss` is added if the
- * step does nothing but remove Context IDs.
- */
+/** Returns the names of the sent fields. `parent: null` is `detach`. `onlyLoss`: the step only removes Context IDs. */
 export function sentFields({ item, bindings, operation }: Step): readonly string[] {
   const fields = Object.entries(item ?? {}).map(([field, value]) => (value === null ? "detach" : field));
   const onlyLoss = operation === "updateOptions" && takesOnlyAway(item);
@@ -204,22 +194,20 @@ function contextCount(option: OptionItem): number {
   return (option.children ?? []).reduce((sum, child) => sum + (child.contexts?.length ?? 0), own);
 }
 
-/** The bytes of a ULID in JSON, including its quotes. Every bound ID is a ULID. */
+/** A ULID in JSON, with its quotes. Every bound ID is a ULID. */
 const ID_BYTES = 28;
 
-/** Returns the bytes that the bound fields and one comma add to a body. */
 function boundBytes(bindings: readonly Binding[]): number {
   return bindings.reduce((bytes, { field }) => bytes + field.length + 4 + ID_BYTES, 1);
 }
 
-/** Returns the bytes that an item adds to a body: its JSON, its bound fields, and one comma. */
+/** Returns the bytes of an item in a body: its JSON, its bound fields, and one comma. */
 function entryBytes(json: string, bindings: readonly Binding[]): number {
   return Buffer.byteLength(json, "utf8") + boundBytes(bindings);
 }
 
-/** The reported objects of a run, each of them separate or in a block of rows. */
+/** The reported objects of a run, separate or in blocks of rows. */
 export class ObjectList {
-  /** By position: the object, or the block that contains it. */
   readonly #parts: (ReportedObject | RowBlock)[] = [];
 
   get length(): number {
@@ -234,7 +222,7 @@ export class ObjectList {
     return this.#parts.push(block) - 1;
   }
 
-  /** Adds fields to an object. Does nothing for rows of a block that is already planned. */
+  /** Adds fields to an object, but not to rows of a planned block. */
   amend(object: number, more: Partial<ReportedObject>): void {
     const part = this.#parts[object];
     if (part === undefined || (part instanceof RowBlock && part.firstStep !== undefined)) return;
@@ -257,7 +245,7 @@ export class ObjectList {
     return part instanceof RowBlock ? undefined : part?._id;
   }
 
-  /** Returns the block and the row that contain an object. Returns undefined for a separate object. */
+  /** Undefined for a separate object. */
   rowAt(object: number): { readonly block: RowBlock; readonly row: number } | undefined {
     const part = this.#parts[object];
     return part instanceof RowBlock ? { block: part, row: object - part.firstObject } : undefined;

@@ -13,8 +13,8 @@ import { type BatchEnd, sendBatch, sendingOf } from "./send-request.ts";
 import { takeBack } from "./take-back.ts";
 
 /**
- * Executes a planned run, request by request, until no step is left or the run must stop. Records why it stopped.
- * `cause` returns why the signal was aborted; `first` are the first requests, if already planned.
+ * Executes a planned run until no step is left or the run must stop, and records why it stopped. `cause` returns why
+ * the signal was aborted; `first` are the first requests, if already planned.
  */
 export async function drive(
   driver: ChangeDriver,
@@ -23,7 +23,7 @@ export async function drive(
   first?: Requests,
 ): Promise<void> {
   const stop = (why: StopCause, reason?: Reason): void => {
-    // If another process has taken over the run, that process records how the run stops.
+    // A process that has taken over the run records how the run stops.
     driver.lease.lost.throwIfAborted();
     driver.record({ t: "stop", cause: why, at: driver.clock.now(), ...(reason === undefined ? {} : { reason }) });
   };
@@ -47,15 +47,14 @@ export async function drive(
         orStopped(
           driver,
           hold(async (turn) => {
-            // This needs the write lock, so that no other run of the project adds options meanwhile.
+            // With the write lock, no other run of the project can add options meanwhile.
             if (!isNoted) await noteNewest(driver);
             isNoted = true;
             return sendBatch(driver, sending, turn);
           }),
         );
       let end = await inTurn();
-      // If another process had the write lock meanwhile, the next attempt resolves the steps in doubt before it
-      // continues.
+      // If another process had the write lock meanwhile, the next attempt first resolves the steps in doubt.
       while (end !== "stopped" && !end.ended && end.turnLost && !driver.signal.aborted) end = await inTurn();
       if (end === "stopped") return stop(cause());
       if (end.ended) return stop("ended", endReason(end.reason));
@@ -64,7 +63,7 @@ export async function drive(
   }
 }
 
-/** Waits for a request. Returns early if the run is stopped while it waits for the write lock. */
+/** Returns early if the run is stopped while it waits for the write lock. */
 async function orStopped(driver: ChangeDriver, sending: Promise<BatchEnd>): Promise<BatchEnd | "stopped"> {
   try {
     return await sending;
@@ -74,24 +73,20 @@ async function orStopped(driver: ChangeDriver, sending: Promise<BatchEnd>): Prom
   }
 }
 
-/** Rejections that would occur for every other step as well. */
+/** Rejections that every other step would get as well. */
 const SHARED_BY_ALL = new Set([
   ...["UNAUTHORIZED", "FORBIDDEN", "WRONG_ROUTE", "REDIRECTED", "FOREIGN_ANSWER", "PROJECT_NOT_FOUND"],
   "RATE_LIMITED",
 ]);
 
-/**
- * Returns the reason for the steps that were not sent. If every step would be rejected in the same way, that is the
- * reason of the request that ended the run.
- */
+/** Returns the reason for the steps that were not sent. */
 function endReason(reason: Reason): Reason {
   return SHARED_BY_ALL.has(reason.code) ? reason : ownReason("RUN_ENDED", { because: reason.code });
 }
 
 /**
- * Decides what happens to refused steps that waited for other changes, once no other step is left. Breaks cycles of
- * names, retries the steps if another step was applied meanwhile, and fails the rest. Returns the order in which to
- * send the retried steps. Returns undefined if no step was deferred.
+ * Decides about refused steps that waited for other changes, once no other step is left: breaks cycles of names,
+ * retries the steps if another step was applied meanwhile, and fails the rest. Returns the order for the retries.
  */
 function retryDeferred(driver: ChangeDriver): Turns | undefined {
   const deferred = driver.state.deferredSteps();
@@ -111,7 +106,6 @@ function retryDeferred(driver: ChangeDriver): Turns | undefined {
   return turns;
 }
 
-/** A refused change that may succeed after another change of the same run. */
 interface Deferred {
   readonly step: Step;
   readonly reason: Reason;
@@ -121,13 +115,12 @@ interface Deferred {
 export type Turns = ReadonlyMap<number, number>;
 
 /**
- * Returns the order in which to retry refused changes: each change follows the change that frees the name it needs. A
- * rename may use a name that an earlier item of the same request frees (management-api 4.1), so a whole chain fits in
- * one request.
+ * Returns the order in which to retry refused changes: each follows the change that frees its name. A rename may use a
+ * name that an earlier item of the same request frees (management-api 4.1), so a chain fits in one request.
  */
 export function retryOrderOf(state: RunState): Turns {
   const deferred = state.deferredSteps();
-  // A member of a cycle that has a temporary name comes last, because its old name is already free.
+  // A cycle member with a temporary name comes last, because its old name is free.
   const isLast = ({ step }: Deferred) => state.stepsChanging(targetOf(step) ?? "").some(({ prepares }) => prepares);
   const starts = [...deferred.filter(isLast), ...deferred];
   const turns = new Map<number, number>();
@@ -137,7 +130,7 @@ export function retryOrderOf(state: RunState): Turns {
   return turns;
 }
 
-/** Sorts steps by their position in the sending order. Steps without a position come first. */
+/** Steps without a position come first. */
 export function inTurn(steps: readonly number[], turns: Turns): readonly number[] {
   if (turns.size === 0) return steps;
   return steps.toSorted((one, other) => (turns.get(one) ?? -1) - (turns.get(other) ?? -1));
@@ -150,9 +143,9 @@ function otherChanges({ step }: Deferred): OptionChanges {
 }
 
 /**
- * Returns steps that break cycles of renames by giving one member a temporary name. Such a step also contains the other
- * changes of that member, so that a refusal of these leaves all names unchanged. A cycle in which several members have
- * other changes is not broken.
+ * Returns steps that break cycles of renames by a temporary name for one member. The step also has the other changes of
+ * that member, so that a refusal leaves all names unchanged. A cycle with other changes of several members is not
+ * broken.
  */
 export function breakCycles(driver: ChangeDriver, deferred: readonly Deferred[]): readonly Step[] {
   const maker = StepMaker.after(driver.state.steps);
@@ -176,7 +169,7 @@ function temporaryName(
   if (chosen === undefined) return undefined;
   const before = circle.at(circle.indexOf(chosen) - 1);
   const id = targetOf(chosen.step);
-  // The old name of each member is the name that the member before it needs.
+  // The old name of each member is the name that the previous one needs.
   const formerName = before?.step.item?.name;
   if (id === undefined || formerName === undefined) return undefined;
   const name = newName();
@@ -187,15 +180,15 @@ function temporaryName(
 }
 
 /**
- * A chain of changes, each of which needs the name of the next one. With `circleFrom`, the chain ends in a cycle: its
- * last member needs the name of the member at that position.
+ * A chain of changes that each need the name of the next one. With `circleFrom`, the last one needs the name of the
+ * member at that position.
  */
 interface Path {
   readonly members: readonly Deferred[];
   readonly circleFrom?: number;
 }
 
-/** Divides changes into paths that begin at `starts`. Each change is in exactly one path. */
+/** Divides changes into paths that begin at `starts`. Each change is in one path. */
 function pathsIn(deferred: readonly Deferred[], starts: readonly Deferred[]): readonly Path[] {
   const byTarget = new Map(deferred.map((each) => [targetOf(each.step), each]));
   const blockerOf = ({ reason }: Deferred): Deferred | undefined =>

@@ -16,16 +16,15 @@ import {
 import type { ChangeDriver } from "./change-driver.ts";
 import type { Order } from "./service-clock.ts";
 
-/** An existing object that has the name of a step in doubt. The step may have created it. */
+/** An object that a step in doubt may have created: it has the name. */
 export interface Claim {
   readonly id: string;
   readonly step: Step;
 }
 
 /**
- * Returns whether an object was created before or after the first attempt of a step. The list that was read before the
- * run decides; without it, the service's clock. The result is "unclear" if both contradict each other, because a clock
- * may have been set back, or if the ID is not a ULID.
+ * Returns whether an object is older or newer than the first attempt of a step. The list before the run decides;
+ * without it, the service's clock. "unclear" if both contradict each other, because a clock may have been set back.
  */
 export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   const byList = isUlid(id) ? driver.state.orderByList(step, id) : undefined;
@@ -36,8 +35,8 @@ export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
 }
 
 /**
- * Like `orderOf`, but uses the service's clock alone, for objects that may not be in the list. An object counts as
- * older only if no difference between the clocks of the service's machines can explain the time in its ID.
+ * Like `orderOf`, by the service's clock alone. An object is older only if no difference between the clocks of the
+ * service's machines can explain the time in its ID.
  */
 export function clockOrderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   if (!isUlid(id)) return "unclear";
@@ -47,7 +46,7 @@ export function clockOrderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   return driver.serverClock.order(ulidTime(id), first) === "after" ? "after" : "unclear";
 }
 
-/** Returns whether an object was created after the first attempt of a step, either proven or likely. */
+/** Returns whether an object is newer than the first attempt of a step, proven or likely. */
 export function isNewer(driver: ChangeDriver, claim: Claim): boolean {
   if (orderOf(driver, claim) === "after") return true;
   if (!isUlid(claim.id)) return false;
@@ -58,14 +57,12 @@ function firstAttempt({ state }: ChangeDriver, step: Step): number {
   return state.suspectSince(step.id) ?? 0;
 }
 
-/**
- * If a run adds sub-options to more groups than this, the sub-options of no group are read before the first request.
- */
+/** With more groups than this, the sub-options of no group are read before the first request. */
 const MAX_GROUPS = 20;
 
 /**
- * Records the newest option of each list before options are added to it. If a list cannot be read, for example without
- * the read scope, only clocks can later tell which options this run created.
+ * Records the newest option of each list before options are added to it. Without that, for example without the read
+ * scope, only clocks can tell which options this run created.
  */
 export async function noteNewest(driver: ChangeDriver): Promise<void> {
   const lists = new Map<string, OptionList>();
@@ -93,9 +90,9 @@ export async function noteNewest(driver: ChangeDriver): Promise<void> {
 }
 
 /**
- * Returns the newest options of a list, or undefined if they are unknown. The order of a list is not documented. So a
- * list of up to two pages is read whole. Of a longer list, the first and the last page are read; if all of one page is
- * newer than all of the other, the list is assumed to be sorted by time.
+ * Returns the newest options of a list, if known. The order of a list is not documented, so up to two pages are read
+ * whole. Of a longer list, the first and last page are read; if one page is newer than the other, the list counts as
+ * sorted.
  */
 async function newestIn(
   { api }: ChangeDriver,
@@ -117,7 +114,6 @@ async function newestIn(
   return newer && newestOf(newer);
 }
 
-/** Returns the IDs of a page, the oldest first. */
 function idsOf({ items }: OptionPage): readonly string[] {
   return items.map(({ _id }) => _id).sort();
 }
@@ -126,9 +122,7 @@ function wholeList(ids: readonly string[]): NewestOptions {
   return { _id: ids.at(-1) ?? null, listed: marksOf(ids) };
 }
 
-/**
- * Returns the newest options in the newest page of a list. `latest` is omitted if the page may not contain all of it.
- */
+/** `latest` is omitted if the page may not contain all of it. */
 function newestOf(ids: readonly string[]): NewestOptions {
   const newest = ids.at(-1);
   if (newest === undefined || !ids.every(isUlid)) return { _id: newest ?? null };
@@ -140,12 +134,12 @@ function isOlder(ids: readonly string[], others: readonly string[]): boolean {
   return (ids.at(-1) ?? "") <= (others[0] ?? "");
 }
 
-/** The maximum number of times that the service's clock is read to find out which objects this run created. */
+/** How often the service's clock is read to find out which objects this run created. */
 const CLOCK_READINGS = 12;
 
 /**
- * Reads the service's clock until each object that can be proven newer than its step is proven newer, or until further
- * readings are useless. Returns `unread` if a reading failed or the run was stopped; a resumed run may then decide.
+ * Reads the service's clock until each object is proven newer than its step or further readings are useless. Returns
+ * `unread` if a reading failed or the run was stopped; a resumed run may then decide.
  */
 export async function readServiceClock(
   driver: ChangeDriver,
@@ -164,8 +158,8 @@ export async function readServiceClock(
     const [claim] = open;
     const gap = gaps[gaps.length >> 1];
     if (claim === undefined || gap === undefined) return "read";
-    // Waits until a reading can show that the object is newer than the attempt. If that reading does not show it, the
-    // next one, a round trip later, shows that the object is older.
+    // This reading can show that the object is newer than the attempt. If it does not, the next one, a round trip
+    // later, shows that the object is older.
     const wait = serverClock.nextReadingIn(clock.now(), reading % 2 === 0 ? gap + 1 : gap + 1 + roundTrip);
     if (!(await waited(driver, wait))) return "unread";
     const sentAt = clock.now();
@@ -191,9 +185,7 @@ async function waited({ clock, signal }: ChangeDriver, ms: number): Promise<bool
   }
 }
 
-/**
- * Repeats an unanswered read once. Without this read, it may stay unknown what the first request of the run created.
- */
+/** Repeats an unanswered read once, because it may decide what the first request of the run created. */
 async function readWithRetry<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read();
@@ -203,7 +195,7 @@ async function readWithRetry<T>(read: () => Promise<T>): Promise<T | undefined> 
   }
 }
 
-/** Returns undefined if a read fails, because a failed read proves nothing. */
+/** A failed read proves nothing. */
 export async function orUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;
@@ -219,10 +211,9 @@ export interface MadeStep {
 }
 
 /**
- * Returns the changes of successful creates, with the IDs of the objects that were created inside. These IDs are read
- * from lists: the answer for a targeting has no option IDs, and the answer for a group has at most 50 IDs, in an
- * undocumented order. Only the first group of a request is read if its answer has the IDs in the order of the sent
- * sub-options. The answers for the other groups are then used as they are. If a read fails, the IDs are omitted.
+ * Returns the changes of creates, with the IDs of the objects inside. These are read from lists: the answer for a
+ * targeting has none, and that for a group at most 50, in an undocumented order. If the first group's answer has them
+ * in the sent order, the answers for the other groups count as well. IDs that cannot be read are omitted.
  */
 export async function withInsideIds(driver: ChangeDriver, made: readonly MadeStep[]): Promise<readonly StepChange[]> {
   const first = made.find(({ step, change }) => step.objects.length > 2 && hasAll(step, change));
@@ -252,7 +243,7 @@ function withoutIds(change: StepChange): StepChange {
   return rest;
 }
 
-/** Returns the change with the IDs that were read. Returns undefined if they cannot be read. */
+/** Undefined if the IDs cannot be read. */
 async function readInside(driver: ChangeDriver, { step, change }: MadeStep): Promise<StepChange | undefined> {
   if (change.to !== "done" || change._id === undefined) return change;
   try {
@@ -274,7 +265,7 @@ async function namesInside(
   return targetingId === undefined ? undefined : readOptionNames(driver.api, targetingId, driver.signal, id);
 }
 
-/** Returns the names of the objects that a step creates inside its main object, in the order of the step's objects. */
+/** Returns the names inside the main object, in the order of the step's objects. */
 function namesOf(step: Step): readonly string[] {
   const inside = (option: OptionItem): readonly string[] => (option.children ?? []).map(({ name }) => name);
   if (step.operation === "addOptions") return inside(step.item);

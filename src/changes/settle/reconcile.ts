@@ -15,7 +15,7 @@ import { type Claim, clockOrderOf, isNewer, orderOf, orUndefined, readServiceClo
 
 const nameTaken = z.looseObject({ existingId: z.string().optional(), existingIds: z.array(z.string()).optional() });
 
-/** Returns the IDs in the detail of a duplicate-name error (management-api 7.3). */
+/** Returns the IDs in a duplicate-name error (management-api 7.3). */
 export function existingIds(reason: Reason): readonly string[] {
   const parsed = nameTaken.safeParse(reason.detail ?? {});
   if (!parsed.success) return [];
@@ -23,23 +23,22 @@ export function existingIds(reason: Reason): readonly string[] {
   return existingId === undefined ? several : [existingId, ...several];
 }
 
-/** A create whose first attempt was not answered. When it was resent, its name was taken. */
+/** A create whose first attempt was not answered, and whose name was taken when it was resent. */
 export interface InDoubtNameConflict {
   readonly step: Step;
   readonly reason: Reason;
 }
 
 interface OpenCreate extends InDoubtNameConflict {
-  /** The IDs of objects that the first attempt may have created: they have its name and are not older. */
+  /** The objects that the first attempt may have created: they have its name and are not older. */
   readonly ids: readonly string[];
 }
 
 /**
- * Decides whether the taken name of a resent create belongs to the object of its own first attempt. It does if the
- * existing object is newer than that attempt and equals what was sent: `done`. If the object is older, another writer
- * created it: `failed`. Without proof: `unknown`. With `madeNow`, the resend created other items of the same request,
- * which is all or nothing, so the first attempt created none of them. `namesIn` is used for a taken name of a
- * sub-option.
+ * Decides whether the taken name of a resent create belongs to its own first attempt: `done` if the object is newer
+ * than that attempt and equals what was sent, `failed` if it is older, `unknown` without proof. With `madeNow`, the
+ * resend created other items of the same all-or-nothing request, so the first attempt created none of them. `namesIn`
+ * is for taken names of sub-options.
  */
 export async function reconcileCreates(
   driver: ChangeDriver,
@@ -71,8 +70,8 @@ export async function reconcileCreates(
     const isFree = elsewhere.includes(each) && (await hasNoGroup(driver, step, namesIn));
     const made = candidates.map((id) => found.get(id)).find((record) => record !== undefined && isAsSent(step, record));
     const mayBeResolved = (readings === "unread" && made !== undefined) || candidates.some((id) => unread.has(id));
-    // The list before the run is no proof for options elsewhere, or for an option that differs from what was sent:
-    // another writer may have created it since. For these, only the service's clock counts.
+    // The list before the run is no proof for options elsewhere or different from what was sent: another writer may
+    // have created them since. For these, only the service's clock counts.
     const isOlder = made === undefined && !mayBeResolved && isOlderByClock(driver, step, candidates);
     if (made !== undefined && isNewer(driver, { id: made._id, step })) {
       changes.push({ step: step.id, to: "done", _id: made._id, ...childIdsOf(made) });
@@ -83,9 +82,8 @@ export async function reconcileCreates(
 }
 
 /**
- * Passes the creation times of objects that certainly belong to this run to the service clock. These objects were
- * created after their first attempt, so their IDs limit how far ahead the service's clock can be. That helps to decide
- * about objects for which only the clock counts.
+ * Passes the IDs of objects that certainly belong to this run to the service clock. They are newer than their first
+ * attempt, so they limit how far ahead that clock can be.
  */
 function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: LookedUp["found"]): void {
   const { serverClock, state, clock } = driver;
@@ -100,8 +98,8 @@ function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: Lo
 }
 
 /**
- * Returns whether a step creates a group and no group has its name. A group is created together with its sub-options.
- * So without the group, the step has not created any of the sub-options.
+ * Returns whether a step creates a group whose name is free. Groups and their sub-options are created together, so the
+ * step has created no sub-options.
  */
 async function hasNoGroup(driver: ChangeDriver, step: Step, namesIn: OptionNames): Promise<boolean> {
   const targeting = driver.state.boundId(step, "targeting");
@@ -118,10 +116,10 @@ function claimsOf({ step, ids }: OpenCreate): readonly Claim[] {
   return ids.map((id) => ({ id, step }));
 }
 
-/** The reason for an outcome that is unknown because a read failed. A resumed run reads again. */
+/** For a failed read. A resumed run reads again. */
 const UNREAD = ownReason("NO_ANSWER", { reason: "the object that has this name now could not be read" });
 
-/** Returns the reason for an outcome that stays unknown, because no further read can prove it. It is not retried. */
+/** For an outcome that no further read can prove. It is not retried. */
 function ownerUnclear(ids: readonly string[]): Reason {
   return ownReason("OWNER_UNCLEAR", { existingIds: ids });
 }
@@ -130,7 +128,7 @@ function childIdsOf(made: FoundObject): { readonly childIds?: readonly string[] 
   return made.children === undefined ? {} : { childIds: made.children };
 }
 
-/** The fields of an existing object that are compared with the item that was sent. */
+/** The fields that are compared with the item that was sent. */
 interface FoundObject {
   readonly _id: string;
   readonly name: string;
@@ -141,7 +139,7 @@ interface FoundObject {
   readonly children?: readonly string[] | undefined;
 }
 
-/** Returns whether an existing object equals what a step sent. Fields that the service does not return are ignored. */
+/** Fields that the service does not return are ignored. */
 function isAsSent(step: Step, made: FoundObject): boolean {
   if (step.operation === "createTargetings") {
     const options = (step.item.options ?? []).reduce((sum, option) => sum + 1 + (option.children?.length ?? 0), 0);
@@ -158,7 +156,7 @@ function isAsSent(step: Step, made: FoundObject): boolean {
   );
 }
 
-/** Removes the options from the result whose Context IDs differ from those that were sent. */
+/** Removes the options whose Context IDs differ from those that were sent. */
 async function withSameContexts(
   driver: ChangeDriver,
   wanted: readonly OpenCreate[],
@@ -172,7 +170,7 @@ async function withSameContexts(
       return contexts.length > 0 && record !== undefined && isAsSent(step, record) ? { _id, contexts } : [];
     });
   });
-  // An option that differs from what was sent shows that another writer is active too.
+  // A different option shows that another writer is active.
   const isAlone = wanted.every(({ step, ids }) =>
     ids.every((_id) => {
       const record = found.get(_id);
@@ -220,7 +218,7 @@ async function lookUp(driver: ChangeDriver, wanted: readonly OpenCreate[]): Prom
   return { found, unread };
 }
 
-/** Searches a list for options with these IDs until all are found. Reads the last page first, if the total is known. */
+/** Searches a list for options with these IDs. Reads the last page first, if the total is known. */
 async function findNewest(
   api: ManagementApi,
   list: OptionList,
@@ -245,7 +243,7 @@ async function findNewest(
   return [...found.values()];
 }
 
-/** Returns an empty list if the service rejects the read, because the targeting or group does not exist. */
+/** Returns an empty list if the targeting or group does not exist. */
 async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonly T[]> {
   try {
     return await reading;
@@ -257,10 +255,7 @@ async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonly T[]> 
 
 const conflicts = z.array(z.looseObject({ collection: z.looseObject({ _id: z.string().optional() }).optional() }));
 
-/**
- * Returns whether a refused change may succeed later, because another change of this run may free the name, Context ID
- * or position that it needs.
- */
+/** Returns whether another change of this run may free the name, Context ID or position that a refused change needs. */
 export function mayWorkLater(state: RunState, step: Step, reason: Reason): boolean {
   if (step.operation !== "updateOptions" && step.operation !== "renameTargetings") return false;
   const isChanged = (id: string | undefined): boolean =>
@@ -282,10 +277,7 @@ export function mayWorkLater(state: RunState, step: Step, reason: Reason): boole
   }
 }
 
-/**
- * Returns whether a step moves an option. The service counts an update with `parent` as a group item (management-api
- * 8.1).
- */
+/** An update with `parent` counts as a group item (management-api 8.1). */
 function isMove(step: Step): boolean {
   return step.operation === "updateOptions" && step.weight.groupItems > 0;
 }

@@ -15,14 +15,14 @@ import { type Answered, isInDoubtNameConflict, settleAnswers } from "./settle-it
 type Attempt =
   | { readonly kind: "answer"; readonly answer: BulkAnswer }
   | { readonly kind: "error"; readonly error: ApiError }
-  /** Nothing was sent, because the run was asked to stop. */
+  /** The run was asked to stop, so nothing was sent. */
   | { readonly kind: "withheld" }
-  /** Nothing was sent, because another process has the write lock. */
+  /** Another process has the write lock, so nothing was sent. */
   | { readonly kind: "turnLost" };
 
 /**
- * How sending a batch ended: the run may continue; or it must end for `reason`; or, with `turnLost`, the batch may
- * continue once this process has the write lock again.
+ * How a batch ended: the run may continue, or must end for `reason`. With `turnLost`, the batch may continue once this
+ * process has the write lock again.
  */
 export type BatchEnd =
   | { readonly ended: false; readonly turnLost?: true }
@@ -33,16 +33,15 @@ const TURN_LOST: BatchEnd = { ended: false, turnLost: true };
 
 interface Sending {
   batches: readonly Batch[];
-  /** Whether a first attempt was sent. Every later attempt repeats its steps. */
+  /** Whether a first attempt was sent. */
   again: boolean;
   /**
-   * How long the request may still be retried, in milliseconds. When a request is split into halves, they share this
-   * budget. Time without the write lock does not count.
+   * How long the request may still be retried, in milliseconds. Its halves share this budget. Time without the write
+   * lock does not count.
    */
   budgetMs: number;
 }
 
-/** Returns a sending with all these steps in one batch. */
 export function sendingOf(driver: ChangeDriver, steps: readonly number[]): Sending {
   return { batches: [fresh(steps)], again: false, budgetMs: driver.retryBudgetMs };
 }
@@ -52,11 +51,10 @@ function fresh(ids: readonly number[]): Batch {
 }
 
 /**
- * Sends one request until every item in it has an outcome. Waits, resends and splits the request into halves according
- * to management-api 4.2 and 4.3. Every attempt is recorded before it is sent, and is sent only with the write lock. The
- * run ends if the retry budget is used up or every further request would be rejected. If the signal is aborted or the
- * lock is lost, this returns between attempts, and the remaining items stay pending. Throws a LeaseLostError if another
- * process executes the run.
+ * Sends a request until every item has an outcome: waits, resends, and splits it into halves (management-api 4.2, 4.3).
+ * Every attempt is recorded first and needs the write lock. The run ends if the retry budget is used up or every
+ * further request would be rejected. If the signal is aborted or the lock is lost, the remaining items stay pending.
+ * Throws a LeaseLostError if another process executes the run.
  */
 export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Turn): Promise<BatchEnd> {
   const batches = [...sending.batches];
@@ -77,10 +75,10 @@ export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Tu
     if (next.kind === "end") return { ended: true, reason: next.reason };
     if (next.kind === "halve") batches.unshift(...halves(next.ids).map(fresh));
     if (next.kind === "resend") {
-      // Without this flush, a crash during the pause would leave the answered items in doubt.
+      // Otherwise a crash during the pause would leave the answered items in doubt.
       if (attempt.kind === "answer") await driver.flush();
-      // Two cases use none of the budget: refusals of an item in doubt have their own limit, and a held-back request
-      // was not sent.
+      // Refusals of an item in doubt have their own limit, and a held-back request was not sent. Neither uses the
+      // budget.
       const isFailing = !next.isFree && next.batch.refused === batch.refused;
       if (isFailing) sending.budgetMs -= driver.clock.now() - startedAt + next.waitMs;
       if (sending.budgetMs < 0) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
@@ -114,7 +112,7 @@ async function attemptOnce(
     renew: () => driver.intend(turn),
     onLate: () => driver.record({ t: "late", steps, at: driver.clock.now() }),
   });
-  // The clock is read after the write to disk, because a time closer to the request makes the comparison more precise.
+  // A time closer to the request makes the comparison of clocks more precise.
   const leftAt = driver.clock.now();
   try {
     const answer = await driver.send(operation, steps, fence);
@@ -131,7 +129,7 @@ async function attemptOnce(
   }
 }
 
-/** Opens the connection before a request is announced, so that the request leaves right after the announcement. */
+/** Before a request is announced, so that it leaves right after the announcement. */
 async function failureToConnect(driver: ChangeDriver, operation: BulkOperation): Promise<ApiError | undefined> {
   try {
     await driver.connect(operation);
@@ -142,7 +140,7 @@ async function failureToConnect(driver: ChangeDriver, operation: BulkOperation):
   }
 }
 
-/** Announces a request. Returns undefined if the write lock is lost; the request is then recorded as not sent. */
+/** Returns undefined if the write lock is lost; the request is then recorded as not sent. */
 async function announceOrWithhold(driver: ChangeDriver, turn: Turn): Promise<Intent | undefined> {
   try {
     return await driver.intend(turn);
@@ -153,7 +151,7 @@ async function announceOrWithhold(driver: ChangeDriver, turn: Turn): Promise<Int
   }
 }
 
-/** Returns the times in the first and the last ID that a request has created. The other IDs add no information. */
+/** Returns the times in the first and last created ID. The others add no information. */
 function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly number[] {
   if (operation !== "createTargetings" && operation !== "addOptions") return [];
   let first: string | undefined;
@@ -167,7 +165,7 @@ function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly 
   return [first, last].flatMap((id) => (id !== undefined && isUlid(id) ? ulidTime(id) : []));
 }
 
-/** Ends a batch whose retry budget is used up. Steps that may have been applied are `unknown`, others `notApplied`. */
+/** Steps that may have been applied become `unknown`, others `notApplied`. */
 function giveUp(driver: ChangeDriver, ids: readonly number[], reason: Reason): Reason {
   driver.change(
     stepsOf(driver, ids).map((step) => unknownIfSuspect(driver, step, { step: step.id, to: "notApplied", reason })),
@@ -193,10 +191,10 @@ function halves(ids: readonly number[]): readonly (readonly number[])[] {
   return [ids.slice(0, middle), ids.slice(middle)];
 }
 
-/** How often an item is resent after the error `UNCATCHED` before the request is split into halves. */
+/** How often an item is resent after `UNCATCHED` before the request is split. */
 const UNCATCHED_TRIES = 3;
 
-/** Applies an answer, item by item. Returns which items must be sent again (management-api 4.2 and 4.3). */
+/** Applies an answer item by item. Returns what must be sent again (management-api 4.2, 4.3). */
 export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: BulkAnswer): Promise<Next> {
   const made = madeRows(driver, batch.ids, answer);
   if (made !== undefined) {
@@ -205,8 +203,8 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
   }
   const request = stepsOf(driver, batch.ids);
   const answered: Answered[] = [];
-  // Creates whose name is taken, perhaps by their own first attempt. The answers to the other items may be needed to
-  // decide that. So if other items are resent, these are resent with them.
+  // Creates whose name is taken, perhaps by their first attempt. The answers to the other items may decide that, so
+  // they are resent together.
   const met: Answered[] = [];
   const busy: Step[] = [];
   const uncatched: Step[] = [];
@@ -230,8 +228,7 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
 }
 
 /**
- * Returns the options that a request created, if it had only consecutive rows and all succeeded. Most requests of an
- * import are like that, so this is the fast path.
+ * The fast path of an import: returns the created options if the request had only consecutive rows and all succeeded.
  */
 function madeRows({ state }: ChangeDriver, ids: readonly number[], { results }: BulkAnswer): MadeRows | undefined {
   const [from = 0] = ids;
@@ -268,14 +265,14 @@ async function afterAnswer(
     }
     await giveUpOnUncatched(driver, request, uncatched);
     if (busy.length === 0) {
-      // An item that failed with UNCATCHED has passed the check of names, so its name was free. The items are applied
-      // together or not at all, so the first attempt was not applied.
+      // UNCATCHED comes after the check of names, so the name was free. The request is all or nothing, so the first
+      // attempt was not applied.
       await settleAnswers(driver, request, left.met, true);
       return { kind: "settled" };
     }
   }
   const resent = inOrder([...busy, ...met, ...(tries > UNCATCHED_TRIES ? [] : uncatched)]);
-  // The `add` of these steps may have been applied. That must be on record if the run stops before they are resent.
+  // Their `add` may have been applied. A run that stops before the resend must know that.
   const halfDone = resent.filter((step) => uncatched.includes(step) && addsAndRemoves(step));
   if (halfDone.length > 0) driver.change(halfDone.map((step) => ({ step: step.id, to: "suspect" })));
   const failures = batch.failures + (uncatched.length > 0 ? 1 : 0);
@@ -299,8 +296,8 @@ function inOrder(steps: readonly Step[]): readonly Step[] {
 }
 
 /**
- * Fails the items that got UNCATCHED in every attempt. Nothing was applied for them, with two exceptions: the `add` of
- * an update that also removes (management-api 4.1), and an earlier attempt in doubt. These become `unknown`.
+ * Fails the items that got UNCATCHED in every attempt. Nothing was applied, except perhaps the `add` of an update that
+ * also removes (management-api 4.1), and an earlier attempt in doubt: these become `unknown`.
  */
 async function giveUpOnUncatched(
   driver: ChangeDriver,
@@ -328,10 +325,10 @@ function isServerFault(error: ItemError | null | undefined): boolean {
   return (error?.statusCode ?? 500) >= 500;
 }
 
-/** The maximum number of attempts for an item in doubt whose whole request is refused. */
+/** The maximum number of refused attempts for an item in doubt. */
 const REFUSED_TRIES = 3;
 
-/** Applies an error that concerns a whole request. Returns what to do next. */
+/** Applies an error that concerns a whole request. */
 export async function handleError(driver: ChangeDriver, batch: Batch, error: ApiError): Promise<Next> {
   const steps = stepsOf(driver, batch.ids);
   const [first] = steps;
@@ -347,13 +344,13 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
   switch (error.effect) {
     case "busy":
       driver.change([]);
-      // The service holds its project lock only briefly, so a short wait is enough. Rate limits need increasing waits.
+      // The service holds its lock only briefly. Rate limits need increasing waits.
       return error.statusCode === RATE_LIMITED
         ? resend(Math.max(error.retryAfterMs, backoff(driver, failures)), { failures })
         : resend(Math.max(error.retryAfterMs, SHORTEST_BUSY_WAIT_MS));
     case "notSent":
       driver.change([]);
-      // A held-back request was not sent, so it is announced again without counting as a failure.
+      // It was not sent, so it is no failure.
       if (error.cause instanceof HeldBackError) return { kind: "resend", batch, waitMs: 0, reason, isFree: true };
       return resend(backoff(driver, failures), { failures });
     case "ambiguous":
@@ -380,14 +377,13 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
 }
 
 /**
- * Returns whether an item stays in doubt when its request is refused. If a resumed run gets the same refusal again, the
- * item itself is the reason, so the earlier attempt was refused as well.
+ * Returns whether an item stays in doubt when refused. If a resumed run gets the same refusal, the item itself is the
+ * reason, and the earlier attempt was refused as well.
  */
 function staysInDoubt({ state }: ChangeDriver, { id }: Step): boolean {
   return state.suspectSince(id) !== undefined && !state.wasRefusedInDoubt(id);
 }
 
-/** Returns whether every further request would be rejected in the same way. */
 function endsTheRun(error: Extract<ApiError, { readonly effect: "rejected" }>): boolean {
   return (
     error.kind === "unauthorized" ||
@@ -399,7 +395,6 @@ function endsTheRun(error: Extract<ApiError, { readonly effect: "rejected" }>): 
   );
 }
 
-/** Converts the error of a refused request with a single item into the result of that item. */
 function asResult(error: Extract<ApiError, { readonly effect: "rejected" }>): BulkResult {
   return {
     index: 0,
@@ -412,7 +407,7 @@ function asResult(error: Extract<ApiError, { readonly effect: "rejected" }>): Bu
   };
 }
 
-/** The minimum wait after a 409, in milliseconds. The service may ask for a wait of 0. */
+/** In milliseconds, after a 409. The service may ask for a wait of 0. */
 const SHORTEST_BUSY_WAIT_MS = 50;
 const FIRST_BACKOFF_MS = 250;
 const LONGEST_BACKOFF_MS = 10_000;
@@ -433,7 +428,7 @@ export type Next =
       readonly batch: Batch;
       readonly waitMs: number;
       readonly reason: Reason;
-      /** The request was held back before it was sent. That is no failure and uses none of the retry budget. */
+      /** The request was held back, which uses none of the retry budget. */
       readonly isFree?: true;
     };
 
@@ -445,7 +440,7 @@ function idsOf(steps: readonly Step[]): readonly number[] {
   return steps.map(({ id }) => id);
 }
 
-/** Returns `change`, or `unknown` instead if an earlier attempt of the step may have been applied. */
+/** Returns `unknown` instead of `change` if an earlier attempt may have been applied. */
 function unknownIfSuspect(
   driver: ChangeDriver,
   step: Step,
@@ -459,7 +454,7 @@ function unknownIfSuspect(
   return { step: step.id, to: "unknown", reason: ownReason("NO_ANSWER", { because: code, ...detail }) };
 }
 
-/** Returns an exponential wait in milliseconds. It is reduced at random, so that two servers do not resend together. */
+/** Returns an exponential wait in milliseconds, randomly reduced so that two servers do not resend together. */
 function backoff(driver: ChangeDriver, failures: number): number {
   const full = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1));
   return Math.round(full * (1 - driver.random() / 5));

@@ -1,9 +1,6 @@
 import { CLOCKS_APART_MS } from "../../spec/ulid.ts";
 
-/**
- * A reading of the service's clock. It showed a time from `from` to `to`, between `sentAt` and `receivedAt` (our
- * clock).
- */
+/** The service showed a time from `from` to `to`, between `sentAt` and `receivedAt` by our clock. */
 export interface ClockReading {
   readonly from: number;
   readonly to: number;
@@ -14,15 +11,14 @@ export interface ClockReading {
 export type Order = "before" | "after" | "unclear";
 
 /**
- * Readings that contradict each other by less than this, in milliseconds, count as consistent, because servers update
- * the header `Date` with a delay.
+ * Smaller contradictions between readings, in milliseconds, are ignored: servers update the header `Date` with a delay.
  */
 const NOISE_MS = 20;
 
-/** The maximum width of a range whose middle is a good estimate, in milliseconds: about the latency of one request. */
+/** The middle of a narrower range is a good estimate. In milliseconds, about the latency of one request. */
 const NARROW_MS = 50;
 
-/** Readings older than this, in milliseconds, are discarded, because clocks drift apart. */
+/** Older readings, in milliseconds, are discarded, because clocks drift apart. */
 const STALE_MS = 5 * 60_000;
 
 interface Range {
@@ -33,12 +29,11 @@ interface Range {
 const ANYTHING: Range = { lowest: Number.NEGATIVE_INFINITY, highest: Number.POSITIVE_INFINITY };
 
 /**
- * Estimates the difference between the service's clock and ours, in milliseconds (theirs minus ours), to compare the
- * times inside IDs with our times. Each reading narrows the range of possible differences. IDs that our own requests
- * have just created are proof. The header `Date` may come from another machine, such as a gateway, so it counts only
- * while it agrees with these IDs. It then narrows how far ahead the service can be, which proves that an object is
- * newer. It never proves that an object is older: if it is slightly ahead, objects of this run would look older than
- * their request.
+ * Estimates the difference between the service's clock and ours (theirs minus ours, in milliseconds), to compare times
+ * in IDs with our times. Each reading narrows the range. IDs that our requests have just created are proof. The header
+ * `Date` may come from another machine, so it counts only while it agrees with these IDs. It then limits how far ahead
+ * the service can be, which proves that an object is newer, but never that it is older: if it is slightly ahead,
+ * objects of this run would look older than their request.
  */
 export class ServerClock {
   #ids = ANYTHING;
@@ -47,14 +42,14 @@ export class ServerClock {
   #isOtherClock = false;
   #readAt = Number.NEGATIVE_INFINITY;
 
-  /** Adds a reading of the header `Date` of an answer. The header has whole seconds. */
+  /** Adds a header `Date`, which has whole seconds. */
   observe({ from, to, sentAt, receivedAt }: ClockReading): void {
     this.#forgetBefore(receivedAt);
     this.#dates = narrowed(this.#dates, { lowest: from - receivedAt, highest: to - sentAt });
     this.#compare();
   }
 
-  /** Adds the times inside IDs, in milliseconds, that one of our requests has just created. */
+  /** Adds the times, in milliseconds, in IDs that our request has just created. */
   observeMade(times: readonly number[], sentAt: number, receivedAt: number): void {
     if (times.length === 0) return;
     this.#forgetBefore(receivedAt);
@@ -67,41 +62,35 @@ export class ServerClock {
     this.#compare();
   }
 
-  /** Adds the time inside an ID that an answer contained. Its object already existed when the answer arrived. */
+  /** Adds the time in an ID that an answer contained. */
   observeSeen(madeAt: number, receivedAt: number): void {
     this.#forgetBefore(receivedAt);
     this.#ids = narrowed(this.#ids, { ...ANYTHING, lowest: madeAt - receivedAt });
     this.#compare();
   }
 
-  /** Returns whether a time of the service is before or after a time of ours, as far as the readings prove it. */
+  /** Compares a time of the service with one of ours, as far as the readings prove it. */
   order(theirs: number, ours: number): Order {
     if (theirs < ours + this.#ids.lowest) return this.#mayBeSetBack() ? "unclear" : "before";
     if (theirs >= ours + this.#known().highest) return "after";
     return "unclear";
   }
 
-  /**
-   * Returns whether another reading of the header `Date` can show that a time of the service is after ours, which is
-   * unclear so far.
-   */
+  /** Returns whether another header `Date` can show that a time of the service is after ours. */
   mayShowAfter(theirs: number, ours: number): boolean {
     const { lowest, highest } = this.#known();
     return this.#isCompared() && theirs >= ours + lowest && theirs < ours + highest;
   }
 
-  /**
-   * Returns whether a time of the service is probably after ours: the range of possible differences is narrow, and its
-   * middle puts the time after ours.
-   */
+  /** Returns whether a time of the service is probably after ours: the range is narrow, and its middle says so. */
   isLikelyAfter(theirs: number, ours: number): boolean {
     const { lowest, highest } = this.#known();
     return highest - lowest <= NARROW_MS && theirs >= ours + (lowest + highest) / 2;
   }
 
   /**
-   * Returns how long to wait, in milliseconds, before the header `Date` is read to find out whether the difference is
-   * below `difference`. After this wait, a clock that is further ahead shows the next full second.
+   * Returns the wait, in milliseconds, until a header `Date` tells whether the difference is below `difference`: a
+   * clock that is further ahead then shows the next full second.
    */
   nextReadingIn(now: number, difference: number): number {
     if (!Number.isFinite(this.#dates.highest - this.#dates.lowest)) return 0;
@@ -118,15 +107,12 @@ export class ServerClock {
     this.#isOtherClock ||= common(this.#ids, this.#dates) === undefined;
   }
 
-  /**
-   * Returns whether the header `Date` is far behind the IDs. The service's clock may then have been set back after
-   * these IDs were created.
-   */
+  /** The header `Date` is far behind the IDs, so the service's clock may have been set back since. */
   #mayBeSetBack(): boolean {
     return this.#dates.highest < this.#ids.lowest - CLOCKS_APART_MS;
   }
 
-  /** Returns whether the header `Date` counts: it agrees with IDs that our own requests created. */
+  /** Returns whether the header `Date` agrees with IDs that our own requests created. */
   #isCompared(): boolean {
     return Number.isFinite(this.#ids.highest) && !this.#isOtherClock;
   }
@@ -136,12 +122,12 @@ export class ServerClock {
   }
 }
 
-/** Returns the intersection of two ranges. If there is none, a clock was set, and the newer reading counts. */
+/** Returns the intersection. If there is none, a clock was set, and the newer reading counts. */
 function narrowed(known: Range, reading: Range): Range {
   return common(known, reading) ?? reading;
 }
 
-/** Returns the intersection of two ranges, or the small gap between them. Undefined if the gap is too large. */
+/** Returns the intersection, or the small gap between the ranges. */
 function common(one: Range, other: Range): Range | undefined {
   const lowest = Math.max(one.lowest, other.lowest);
   const highest = Math.min(one.highest, other.highest);

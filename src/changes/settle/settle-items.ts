@@ -22,21 +22,20 @@ import { type MadeStep, withInsideIds } from "./evidence.ts";
 import { existingIds, type InDoubtNameConflict, mayWorkLater, reconcileCreates } from "./reconcile.ts";
 import { takeBack } from "./take-back.ts";
 
-/** An item of an answered request that succeeded or was refused. It is not resent. */
+/** An item that succeeded or was refused. It is not resent. */
 export interface Answered {
   readonly step: Step;
   readonly result: BulkResult;
 }
 
-/** Refusals that mean that the object no longer exists. */
+/** The object no longer exists. */
 const GONE = new Set(["TARGETING_NOT_FOUND", "TARGETING_CATEGORY_NOT_FOUND"]);
 const NAME_TAKEN = new Set(["TARGETING_NAME_DUPLICATE", "TARGETING_CATEGORY_NAME_DUPLICATE"]);
 
 /**
- * Applies the answers to the items of one request. The steps are in order. A success or a refusal decides the outcome
- * of an item, except for refusals that lead to further steps: an earlier attempt may have taken the name, one
- * sub-option fails its whole group, or another change of this run frees what the item needs. `wasFree`: a name of this
- * all-or-nothing request was still free, so an earlier attempt created nothing.
+ * Applies the answers to the items of one request. A refusal may lead to further steps: an earlier attempt may have
+ * taken the name, one sub-option fails its whole group, or another change of this run frees what the item needs.
+ * `wasFree`: a name of this all-or-nothing request was still free, so an earlier attempt created nothing.
  */
 export async function settleAnswers(
   driver: ChangeDriver,
@@ -95,15 +94,14 @@ export async function settleAnswers(
   driver.change(changes, { steps, settlements });
 }
 
-/** Returns whether a create was refused because its name is taken, perhaps by its own unanswered first attempt. */
+/** Returns whether a create was refused for its name, perhaps taken by its own unanswered first attempt. */
 export function isInDoubtNameConflict(driver: ChangeDriver, step: Step, { success, error }: BulkResult): boolean {
   return !success && isCreate(step) && isSuspect(driver, step) && NAME_TAKEN.has(error?.errorCode ?? "");
 }
 
 /**
- * Checks whether the name of an unanswered create exists now, and under which ID. A refusal for another reason proves
- * nothing, because an earlier attempt may have been applied. Targetings cannot be listed, but the service checks their
- * names first, so after another refusal the name counts as free.
+ * Checks whether the name of an unanswered create exists now. A refusal for another reason proves nothing. Targetings
+ * cannot be listed, but the service checks their names first, so after another refusal the name is free.
  */
 async function findInDoubtName(
   driver: ChangeDriver,
@@ -153,7 +151,7 @@ async function afterRefusal(
   return takeBack(driver, step, reason, maker) ?? { changes: [{ step: step.id, to: "failed", reason }] };
 }
 
-/** Ends a create as already done, if the previous run of the same call created the object that has its name. */
+/** Ends a create as already done, if the previous run of the same call created the object with its name. */
 async function madeByRepeatedRun(
   driver: ChangeDriver,
   step: Create,
@@ -170,15 +168,15 @@ async function madeByRepeatedRun(
 }
 
 /**
- * For `addContexts`: replaces a create whose name is taken by an update that adds the Context IDs to the existing
- * option, regardless of who created it. Until the update is answered, it is in doubt like the create. Otherwise a run
- * that stops in between would report an option as not applied that it may have created.
+ * For `addContexts`: adds the Context IDs to the option that has the name, regardless of who created it. The update is
+ * in doubt like the create. Otherwise a run that stops in between would report an option as not applied that it may
+ * have created.
  */
 function addToExisting(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   if (step.operation !== "addOptions" || step.objects.length > 1) return undefined;
   if (reason.code !== "OWNER_UNCLEAR" || driver.onExisting !== "addContexts") return undefined;
   const then = existingOption(driver, step, reason, maker);
-  // If no update is needed, the step stays in doubt, because this run may have created the option.
+  // The step stays in doubt, because this run may have created the option.
   if (then?.steps === undefined) return undefined;
   return { ...then, changes: [...then.changes, ...then.steps.map(({ id }) => ({ step: id, to: "suspect" }) as const)] };
 }
@@ -194,8 +192,8 @@ function doneChange(step: Step, { data = {} }: BulkResult): StepChange {
 }
 
 /**
- * Returns the number of Context IDs in the answer for an option, if it differs from the expected number. Expected is
- * what was sent for a new option, or what was read before plus the changes.
+ * Returns the number of Context IDs in an answer if it differs from what was sent for a new option, or from what was
+ * read before plus the changes.
  */
 function unexpectedCount(
   { state }: ChangeDriver,
@@ -211,10 +209,7 @@ function unexpectedCount(
   return expected === undefined || expected === found ? {} : { contextCount: { expected, found } };
 }
 
-/**
- * Adds the names of the sent fields to a reason. They tell cases apart that share an error code (management-api 7.4 and
- * 8.1).
- */
+/** The names of the sent fields tell cases apart that share an error code (management-api 7.4, 8.1). */
 function withSentFields(step: Step, reason: Reason): Reason {
   if (reason.code === "TARGETING_CONTEXT_LIMIT_EXCEEDED") {
     const { contextIds } = step.weight;
@@ -223,7 +218,7 @@ function withSentFields(step: Step, reason: Reason): Reason {
   return reason.code === "TARGETING_CATEGORY_NOT_SUPPORTED" ? { ...reason, sent: sentFields(step) } : reason;
 }
 
-/** Converts `duplicateOfIndex` from a position in the request into a position in the caller's items. */
+/** Converts `duplicateOfIndex` from the request to the caller's items. */
 function withCallerPositions(driver: ChangeDriver, request: readonly Step[], reason: Reason): Reason {
   const at = reason.detail?.duplicateOfIndex;
   const [first] = typeof at === "number" ? (request[at]?.objects ?? []) : [];
@@ -243,14 +238,13 @@ function isSuspect(driver: ChangeDriver, step: Step): boolean {
   return driver.state.suspectSince(step.id) !== undefined;
 }
 
-/** No growth: each part removes as many Context IDs as it adds. */
 const NO_GROWTH = { ids: 0, bytes: 0 };
 
 /**
- * Splits a change of Context IDs into smaller parts after a limit refused it (management-api 8.1). The service adds
- * before it removes, and the project's total is unknown, so the plan cannot avoid this. The first time, the rest is
- * split into parts that remove as many Context IDs as they add. If one of these is refused, the rest is split into
- * parts that only remove or only add. Returns undefined if splitting would not help.
+ * Splits a change of Context IDs after a limit refused it (management-api 8.1). The service adds before it removes, and
+ * the project's total is unknown, so the plan cannot avoid this. First the parts remove as many Context IDs as they
+ * add. If one is refused, the rest is split into parts that only remove or only add. Returns undefined if that would
+ * not help.
  */
 function splitFurther(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
@@ -279,7 +273,7 @@ function contextsIn(step: Step): { readonly add: readonly string[]; readonly rem
   return { add, remove };
 }
 
-/** Applies `onExisting` to an option that the targeting already has. Returns undefined if the step has to fail. */
+/** Applies `onExisting` to an existing option. Returns undefined if the step has to fail. */
 export function existingOption(
   driver: ChangeDriver,
   step: StepOf<"addOptions">,
@@ -302,10 +296,10 @@ export function existingOption(
 
 type ChildItem = NonNullable<OptionItem["children"]>[number];
 
-/** Refusals that concern a targeting itself, not the options in it. */
+/** Refusals of the targeting itself, not of the options in it. */
 const ABOUT_THE_TARGETING = new Set(["TARGETING_NAME_DUPLICATE"]);
 
-/** Refusals that concern a group itself, not the sub-options in it. */
+/** Refusals of the group itself, not of the sub-options in it. */
 const ABOUT_THE_GROUP = new Set([
   "TARGETING_NOT_FOUND",
   "TARGETING_CATEGORY_NOT_FOUND",
@@ -318,7 +312,7 @@ interface Means {
   readonly namesIn: OptionNames;
 }
 
-/** Splits a group or targeting that was refused as a whole into separate steps, so that only the invalid part fails. */
+/** Splits a refused group or targeting into separate steps, so that only the invalid part fails. */
 async function unbundle(
   driver: ChangeDriver,
   step: StepOf<"createTargetings" | "addOptions">,
@@ -347,7 +341,7 @@ function failed(step: Step, reason: Reason): Consequences {
   return { changes: [{ step: step.id, to: "failed", reason }] };
 }
 
-/** Creates the targeting without options first, then each option separately, so that each option has its own answer. */
+/** Creates the targeting first, then each option, so that each has its own answer. */
 function unbundleTargeting(step: StepOf<"createTargetings">, reason: Reason, maker: StepMaker): Consequences {
   const [object, ...inside] = step.objects;
   if (ABOUT_THE_TARGETING.has(reason.code) || object === undefined) return failed(step, reason);
@@ -363,7 +357,7 @@ function unbundleTargeting(step: StepOf<"createTargetings">, reason: Reason, mak
   return { changes: [{ step: step.id, to: "replaced" }], steps };
 }
 
-/** Handles a taken name in the item of a group: the name of the group itself, or names of its sub-options. */
+/** Handles a taken name of a group or of its sub-options. */
 async function nameTaken(
   driver: ChangeDriver,
   group: Group,
@@ -378,8 +372,7 @@ async function nameTaken(
   const children = group.item.children ?? [];
   const taken = children.filter((candidate) => names?.has(candidate.name));
   if (taken.length === 0) {
-    // The names that were read do not include it, perhaps because the service ignores case. A group with one sub-option
-    // shows which name is taken.
+    // Perhaps the service ignores case. A group with one sub-option shows which name is taken.
     if (children.length < 2) return failed(group.step, reason);
     return regroup(
       group,
@@ -414,15 +407,13 @@ async function namesOrReason(
   }
 }
 
-/** Ends a step whose group cannot be split, because the existing names could not be read. A resumed run tries again. */
+/** The existing names could not be read. A resumed run tries again. */
 function unread(driver: ChangeDriver, step: Step, reason: Reason): Consequences {
   const to = driver.state.suspectSince(step.id) === undefined ? "notApplied" : "unknown";
   return { changes: [{ step: step.id, to, reason }] };
 }
 
-/**
- * Handles a group that already exists. Unless `onExisting` is `fail`, its sub-options are added to the existing group.
- */
+/** Unless `onExisting` is `fail`, the sub-options are added to the existing group. */
 function groupExists(
   driver: ChangeDriver,
   group: Group,
@@ -444,7 +435,7 @@ function groupExists(
   return { changes: [{ step: step.id, to: "replaced" }], steps, settlements };
 }
 
-/** Creates a group with the sub-options `inside`. The other sub-options follow as separate steps, except `settled`. */
+/** Creates a group with the sub-options `inside`. The others follow as separate steps, except `settled`. */
 function regroup(
   group: Group,
   inside: readonly ChildItem[],

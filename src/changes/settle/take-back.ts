@@ -6,9 +6,8 @@ import type { ChangeDriver, Consequences } from "./change-driver.ts";
 
 /**
  * Reverses the applied parts of a change when a later part is refused, so that `failed` always means that nothing was
- * applied. A new option is deleted again. Context IDs are restored exactly, because the parts were planned from what
- * the option contained. Returns undefined if there is nothing to reverse. If other steps need the object, or it was
- * moved or renamed, nothing is reversed and the outcome is `unknown`.
+ * applied. Returns undefined if there is nothing to reverse. If other steps need the object, or it was moved or
+ * renamed, the outcome is `unknown` instead.
  */
 export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
@@ -28,7 +27,7 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
     const inTree = created.weight.groupItems > 0;
     return { changes: [failed], steps: [maker.deleteOption({ id }, inTree, { objects, undoes: reason })] };
   }
-  // The values before a move, a rename or a changed setting are not known here, so they cannot be restored.
+  // The values before a move, a rename or a setting are not known here.
   if (done.some(changesMoreThanContexts)) return partly(step, reason);
   const steps: Step[] = [];
   for (const earlier of done.reverse()) {
@@ -42,7 +41,7 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
   return { changes: [failed], steps };
 }
 
-/** Restores the old name when the second step of a name swap is refused. Other changes of the object remain. */
+/** Restores the old name when the second step of a name swap is refused. Other changes remain. */
 function restoreName(
   step: Step,
   renamed: Step,
@@ -60,7 +59,7 @@ function restoreName(
   return { changes: [{ step: step.id, to: "failed", reason, undone: true }], steps: [back] };
 }
 
-/** Returns whether a step changes more than the name. Such changes were already applied and are not reversed. */
+/** Such changes were applied and are not reversed. */
 function changesMoreThanName({ item, bindings }: Step): boolean {
   return bindings.some(({ field }) => field === "parent") || Object.keys(item ?? {}).some((field) => field !== "name");
 }
@@ -69,9 +68,7 @@ function changesMoreThanContexts({ item, bindings }: Step): boolean {
   return bindings.some(({ field }) => field === "parent") || Object.keys(item ?? {}).some((one) => one !== "contexts");
 }
 
-/**
- * Handles a failed reversal. A resumed run tries the reversal again; if only the final name is missing, it sets that.
- */
+/** A resumed run tries the reversal again; if only the final name is missing, it sets that. */
 function afterFailedReversal(driver: ChangeDriver, undoing: Step, reason: Reason): Consequences {
   const steps = driver.state.stepsChanging(targetOf(undoing) ?? "");
   const wanted = steps.find(

@@ -3,13 +3,13 @@ import { OWN_CODES, type OwnCode, type Reason } from "../../runs/outcome.ts";
 import type { ItemError } from "../../spec/records.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
 
-/** Returns the error code of the service. Undefined if it is a code of this server, such as "declined by a person". */
+/** Undefined if this server has the same code for itself. */
 function serviceCode(errorCode: string | undefined): string | undefined {
   if (errorCode === undefined || Object.hasOwn(OWN_CODES, errorCode) || errorCode.startsWith("EVENT")) return undefined;
   return errorCode;
 }
 
-/** Returns the reason for an item's error in `results` (management-api 2.3). */
+/** Returns the reason for an error in `results` (management-api 2.3). */
 export function itemReason(operation: BulkOperation, error: ItemError | null | undefined): Reason {
   const { statusCode, errorCode, detail } = error ?? {};
   return {
@@ -32,7 +32,7 @@ const REJECTION_CODES = {
   other: "REJECTED",
 } as const satisfies Record<string, OwnCode>;
 
-/** Rejections that mean a wrong address, or that come from a machine in between, such as a proxy. */
+/** The address is wrong, or a machine in between, such as a proxy, answered. */
 const ADDRESS_REJECTIONS: ReadonlySet<RejectionKind> = new Set(["wrongRoute", "redirect", "foreign"]);
 
 /** Returns the reason that a failed request gives to all of its items. */

@@ -26,7 +26,7 @@ import { RowBlock, RowWriter } from "../rows/row-block.ts";
 import type { ObjectList, StepList } from "../rows/steps.ts";
 import { nothingPlanned, type PlannedWork, RunWork } from "./standings.ts";
 
-/** The request that has not been answered yet, and the progress counter of the run when the request was sent. */
+/** The unanswered request, and the progress counter when it was sent. */
 interface InFlight {
   readonly steps: readonly number[];
   readonly at: number;
@@ -35,12 +35,12 @@ interface InFlight {
 }
 
 /**
- * Everything that is known about a run. Once the plan is adopted, only `apply` changes the state, with entries of the
- * journal. So a run that is read from its journal has exactly the same state.
+ * Everything that is known about a run. After the plan, only journal entries change the state, so a run that is read
+ * from its journal has the same state.
  */
 export class RunState {
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
-  /** By targeting or group: the newest options in its list before this run sent its first request. */
+  /** By targeting or group: its newest options before the first request. */
   readonly newest = new Map<string, NewestOptions>();
   planned = false;
   stopped: { readonly cause: StopCause; readonly reason?: Reason } | undefined;
@@ -52,9 +52,9 @@ export class RunState {
 
   #work: RunWork;
   readonly #rows = new RowWriter();
-  /** Counts the steps that were applied. A refused step is tried again once this counter has increased. */
+  /** Counts the applied steps. A refused step is tried again once this counter has increased. */
   #progress = 0;
-  /** By object: the expected and the actual number of Context IDs of an option, where they differ. */
+  /** By object: the expected and actual number of Context IDs, where they differ. */
   readonly #unexpectedCounts = new Map<number, UnexpectedCount>();
   #inFlight: InFlight | undefined;
 
@@ -63,7 +63,7 @@ export class RunState {
     this.facts = { ...plan.facts };
   }
 
-  /** Sets the plan, whose lists must not be changed afterwards. Throws a RangeError if the run already has a plan. */
+  /** Sets the plan, whose lists must not change afterwards. Throws a RangeError if the run has a plan. */
   adopt(plan: PlannedWork): void {
     if (this.steps.length + this.objects.length > 0) throw new RangeError("the run has a plan already");
     this.#work = new RunWork(plan);
@@ -140,14 +140,14 @@ export class RunState {
     }
   }
 
-  /** Returns the steps of the request that had no answer when the process stopped. They may have been applied. */
+  /** Returns the steps that may have been applied, because their request had no answer when the process stopped. */
   lostInFlight(): readonly number[] {
     return this.#inFlight?.steps ?? [];
   }
 
   /**
-   * Returns the steps that may have been applied: their request was sent or about to be sent, and its answer is
-   * unknown. Steps that ended as `OWNER_UNCLEAR` are not included, because no read can tell whose objects they are.
+   * Returns the steps that may have been applied, because their request has no answer. Without those that ended as
+   * `OWNER_UNCLEAR`: no read can tell whose objects they are.
    */
   inDoubt(): ReadonlySet<number> {
     const suspects = this.#work.standings.suspects().filter((id) => !this.#isUnclear(id));
@@ -155,9 +155,8 @@ export class RunState {
   }
 
   /**
-   * Returns whether an option was created before or after the first request of this run. The list of the group or
-   * targeting at that time decides. If that list was too long to be read whole, the time in the ULID counts as well.
-   * Returns undefined if the list was not read.
+   * Returns whether an option is older than the first request of this run, according to the list at that time, and to
+   * the time in the ULID if the list was too long. Undefined if the list was not read.
    */
   orderByList(step: Step, id: string): "before" | "after" | undefined {
     const list = bindingOf(step, "parent") === undefined ? "targeting" : "parent";
@@ -174,9 +173,7 @@ export class RunState {
     return this.#work.outcomes.counts();
   }
 
-  /**
-   * Returns the objects that failed only because the service refused the whole request. A resumed run sends them again.
-   */
+  /** Returns the objects that failed only because a whole request was refused. A resumed run sends them again. */
   refused(): ReadonlySet<number> {
     const objects = new Set<number>();
     for (let id = 0; id < this.steps.length; id += 1) {
@@ -196,17 +193,17 @@ export class RunState {
     return this.#work.outcomes.reason(object);
   }
 
-  /** Returns the ID of an object: the ID from the service if known, otherwise the ID from the caller. */
+  /** Returns the ID from the service, otherwise the one from the caller. */
   idOf(object: number): string | undefined {
     return this.#work.outcomes.idOf(object);
   }
 
-  /** Returns what the run did with an object that succeeded or needed no change. Undefined for other objects. */
+  /** Undefined for an object that did not succeed. */
   didOf(object: number): Did | undefined {
     const outcome = this.standing(object);
     if (outcome !== "succeeded" && outcome !== "alreadyDone") return undefined;
     const { standings } = this.#work;
-    // A row of a file is usually the only step of its object. This is the fast path for it.
+    // A row is usually the only step of its object.
     const row = standings.onlyRowOf(object);
     if (row !== undefined) return this.isDone(row) ? "created" : "same";
     let did: Did = "same";
@@ -214,7 +211,7 @@ export class RunState {
       const standing = standings.at(id);
       const operation = this.steps.partAt(id)?.operation;
       const isDelete = operation === "deleteOptions" || operation === "deleteTargetings";
-      // If the object no longer existed, an earlier attempt of this run has deleted it.
+      // An earlier attempt of this run has deleted the object.
       if (isDelete && (standing === "done" || standing === "alreadyDone")) return "deleted";
       if (standing !== "done" || operation === undefined) continue;
       if (operation === "addOptions" || operation === "createTargetings") return "created";
@@ -223,17 +220,16 @@ export class RunState {
     return did;
   }
 
-  /** Returns when a step in doubt was first sent, by the clock of this machine. Undefined for other steps. */
+  /** When a step in doubt was first sent, by the clock of this machine. */
   suspectSince(step: number): number | undefined {
     return this.#work.standings.suspectSince(step);
   }
 
-  /** Returns whether a step in doubt was resent and then refused with its whole request, before the run was resumed. */
+  /** Whether a step in doubt was resent and refused with its request before the run was resumed. */
   wasRefusedInDoubt(step: number): boolean {
     return this.#work.standings.wasRefusedInDoubt(step);
   }
 
-  /** Returns the applied steps of an object, in the order in which they were created. */
   doneSteps(object: number): readonly Step[] {
     const { standings, steps } = this.#work;
     return standings.ofObject(object).flatMap((id) => {
@@ -247,7 +243,7 @@ export class RunState {
     return standings.ofObject(object).flatMap((id) => (standings.isOpen(id) ? (steps.at(id) ?? []) : []));
   }
 
-  /** Returns the applied steps that only prepare others. `isSure` is false if such a step is in doubt. */
+  /** `isSure` is false if the step is in doubt. */
   preparingSteps(): readonly { readonly step: Step; readonly isSure: boolean }[] {
     return this.#work.standings.preparing().flatMap((id) => {
       const step = this.steps.at(id);
@@ -261,7 +257,6 @@ export class RunState {
     return this.preparingSteps().filter(({ step, isSure }) => isSure && step.formerName !== undefined).length;
   }
 
-  /** Returns the options whose number of Context IDs differs from the expected number, in the order of detection. */
   unexpectedCounts(): readonly OtherCount[] {
     return [...this.#unexpectedCounts].map(([object, counts]) => ({
       ...counts,
@@ -274,12 +269,12 @@ export class RunState {
     return this.#work.standings.at(step) === "done";
   }
 
-  /** Returns whether steps of other objects use the ID of an object that this run creates. */
+  /** Whether steps of other objects use the ID of an object that this run creates. */
   isNeeded(object: number): boolean {
     return this.#work.standings.boundTo(object).some((id) => this.steps.at(id)?.objects.includes(object) === false);
   }
 
-  /** Returns whether no step that uses the ID of an object was ever sent. */
+  /** Whether no step that uses the ID of an object was ever sent. */
   isUntouched(object: number): boolean {
     const { standings } = this.#work;
     return standings
@@ -288,9 +283,9 @@ export class RunState {
   }
 
   /**
-   * Returns the steps that may be sent now, in the order of their creation. It returns at most one step for each
-   * changed object, because a request may contain an ID only once (management-api 4.1). Steps that only prepare others
-   * come first: sent later, a temporary name would overwrite the final one.
+   * Returns the steps that may be sent now, at most one for each changed object, because a request may contain an ID
+   * only once (management-api 4.1). Steps that only prepare others come first: sent later, a temporary name would
+   * overwrite the final one.
    */
   ready(): readonly number[] {
     const ready: number[] = [];
@@ -306,7 +301,7 @@ export class RunState {
     return ready;
   }
 
-  /** Returns the refused steps that wait for another change. `changedSince`: another step was applied meanwhile. */
+  /** `changedSince`: another step was applied since the refusal. */
   deferredSteps(): readonly { readonly step: Step; readonly reason: Reason; readonly changedSince: boolean }[] {
     return this.#work.standings.deferred().flatMap(({ id, reason, progress }) => {
       const step = this.steps.at(id);
@@ -314,22 +309,18 @@ export class RunState {
     });
   }
 
-  /** Returns the ID in a bound field of a step. Undefined if the field is not bound, or its object has no ID yet. */
+  /** Undefined if the field is not bound, or its object has no ID yet. */
   boundId(step: Step | RowBlock | undefined, field: Binding["field"]): string | undefined {
     const binding = bindingOf(step, field);
     return binding && this.idOfBinding(binding);
   }
 
-  /** Returns the ID that a binding refers to. Undefined if it refers to an object that has no ID yet. */
   idOfBinding(binding: Binding): string | undefined {
     if (binding.id !== undefined) return binding.id;
     return binding.object === undefined ? undefined : this.idOf(binding.object);
   }
 
-  /**
-   * Returns whether a step other than this one passes a test. Results are cached by the identity of `test`, so pass the
-   * same function each time.
-   */
+  /** Returns whether another step passes a test. Results are cached by the identity of `test`. */
   hasOther(step: number, test: (other: Step) => boolean): boolean {
     return this.#work.standings.hasOther(step, test);
   }
@@ -380,7 +371,7 @@ export class RunState {
     this.#inFlight = undefined;
   }
 
-  /** Applies a change of a step. `left` is the time of its request, and the progress counter at that time. */
+  /** `left` has the time of the request, and the progress counter at that time. */
   #changeStep(change: StepChange, left: Pick<InFlight, "at" | "progress">): void {
     const step = this.steps.at(change.step);
     if (step === undefined) return;
@@ -420,7 +411,7 @@ export class RunState {
       if (object === undefined) continue;
       standings.set(from + at, "done");
       standings.clearSuspicion(from + at);
-      // A row of a file is usually the only step of its object. This is the fast path for it.
+      // A row is usually the only step of its object.
       if (standings.hasOtherThanRow(object)) this.#work.finishObject(object, id ?? undefined);
       else {
         if (id !== null) outcomes.giveId(object, id);
@@ -429,7 +420,7 @@ export class RunState {
     }
   }
 
-  /** Marks steps as in doubt whose request may have been sent too late. Even a known outcome becomes unknown. */
+  /** These steps may have been sent too late, so even a known outcome becomes unknown. */
   #doubt(steps: readonly number[], at: number): void {
     const { outcomes, standings } = this.#work;
     const reason = ownReason("NO_ANSWER", { reason: "it was sent when another process was already writing" });
@@ -441,14 +432,14 @@ export class RunState {
     }
   }
 
-  /** Returns whether the values that were read before the change equal the new values. */
+  /** Returns whether the values read before equal the new ones. */
   #changesNothing(object: number): boolean {
     const { from, to, added = 0, removed = 0, ...rest } = this.objects.at(object)?.change ?? {};
     if (from !== undefined) return JSON.stringify(from) === JSON.stringify(to) && added + removed === 0;
     return added + removed === 0 && (rest.alreadyThere !== undefined || rest.absent !== undefined);
   }
 
-  /** Ends the steps that have no outcome: a step that was sent becomes `unknown`, any other `notApplied`. */
+  /** A step that was sent becomes `unknown`, any other open step `notApplied`. */
   #stop(cause: StopCause, given: Reason | undefined): void {
     const { outcomes, standings } = this.#work;
     this.stopped = given === undefined ? { cause } : { cause, reason: given };
@@ -458,17 +449,17 @@ export class RunState {
     const reason = given ?? ownReason(STOP_REASONS[cause]);
     const open = standings.open().flatMap((id) => this.steps.at(id) ?? []);
     const isSuspect = ({ id }: Step): boolean => this.suspectSince(id) !== undefined;
-    // The first failed step decides the outcome of an object. Steps in doubt come first, so that it becomes `unknown`.
+    // The first failed step decides the outcome, so steps in doubt come first.
     for (const step of open) if (isSuspect(step)) this.#work.failStep(step, "unknown", ownReason("NO_ANSWER"));
     for (const step of open) if (!isSuspect(step)) this.#work.failStep(step, "notApplied", reason);
     if (this.planned) return;
-    // These objects have no steps, because planning did not get to them.
+    // Planning did not get to these objects.
     for (let object = 0; object < this.objects.length; object += 1) {
       if (this.standing(object) === "pending") outcomes.settle({ object, outcome: "notApplied", reason });
     }
   }
 
-  /** Makes the steps pending again that were unknown or not applied when the run stopped. Failed steps stay failed. */
+  /** Failed steps stay failed. */
   #reopen(): void {
     const { outcomes, standings } = this.#work;
     for (let id = 0; id < this.steps.length; id += 1) {
@@ -480,10 +471,7 @@ export class RunState {
     }
   }
 
-  /**
-   * Returns whether a step ended as `OWNER_UNCLEAR`: an object with its name exists, but who created it is unknown.
-   * Such a step is not sent again, because the existing object would then look like one of this run.
-   */
+  /** Such a step is not sent again, because the object of an unknown creator would then look like one of this run. */
   #isUnclear(step: number): boolean {
     const main = this.steps.objectOf(step);
     return main !== undefined && this.reason(main)?.code === "OWNER_UNCLEAR";

@@ -16,16 +16,15 @@ type StepStanding =
   | "replaced"
   | "dropped";
 
-/** The standings in which it can be unknown whether a step was applied. In all others, it was answered or replaced. */
+/** In all other standings, the step was answered or replaced. */
 const OPEN_TO_DOUBT: ReadonlySet<StepStanding> = new Set(["pending", "deferred", "unknown", "notApplied"]);
 
-/** Why a refused step waits for another change, and the progress counter of the run when it was refused. */
+/** Why a refused step waits, and the progress counter when it was refused. */
 interface Deferral {
   readonly reason: Reason;
   readonly progress: number;
 }
 
-/** The standing of each step of a run, with indexes that find steps by object and by ID. */
 export class StepStandings {
   readonly #steps: StepList;
   readonly #objects: ObjectList;
@@ -37,12 +36,12 @@ export class StepStandings {
   readonly #refusedInDoubt = new Set<number>();
   readonly #changing = new Map<string, number[]>();
   readonly #boundTo = new Map<number, number[]>();
-  /** By object: its steps, except the step of a row of a file. */
+  /** Without the steps of rows. */
   readonly #ofObject = new Map<number, number[]>();
-  /** By test: the next step to test, and the first two steps that passed. */
+  /** By test: the next step to test, and the first two that passed. */
   readonly #searches = new Map<(step: Step) => boolean, { next: number; readonly found: number[] }>();
 
-  /** Tracks the steps in the list. Call `follow` after steps were added to the list. */
+  /** Call `follow` after steps were added to the list. */
   constructor(steps: StepList, objects: ObjectList) {
     this.#steps = steps;
     this.#objects = objects;
@@ -61,7 +60,7 @@ export class StepStandings {
     return this.#standing[step];
   }
 
-  /** Returns whether a step has no outcome yet: it is pending, or waits for another change. */
+  /** Returns whether a step is pending or waits for another change. */
   isOpen(step: number): boolean {
     const standing = this.#standing[step];
     return standing === "pending" || standing === "deferred";
@@ -74,17 +73,16 @@ export class StepStandings {
 
   defer(step: number, deferral: Deferral): void {
     this.set(step, "pending");
-    // Deleting it first moves a step that is deferred again to the end.
+    // Deletes it first, so that a step that is deferred again moves to the end.
     this.#standing[step] = "deferred";
     this.#deferrals.set(step, deferral);
   }
 
-  /** Marks a step as in doubt: it was sent, but its effect is unknown. `at` is when it was first sent. */
+  /** Marks a step as sent with an unknown effect. `at` is when it was first sent. */
   suspect(step: number, at: number): void {
     if (!this.#suspectSince.has(step)) this.#suspectSince.set(step, at);
   }
 
-  /** Records that the effect of a step is known now, so that the step is no longer in doubt. */
   clearSuspicion(step: number): void {
     this.#suspectSince.delete(step);
   }
@@ -93,14 +91,11 @@ export class StepStandings {
     return this.#suspectSince.get(step);
   }
 
-  /** Returns the steps that were sent and whose effect is unknown. */
   suspects(): readonly number[] {
     return [...this.#suspectSince.keys()].filter((id) => OPEN_TO_DOUBT.has(this.#standing[id] ?? "done"));
   }
 
-  /**
-   * Records that a step in doubt was resent and refused with its request. That says nothing about the first attempt.
-   */
+  /** A step in doubt was resent and refused with its request, which says nothing about the first attempt. */
   refuseInDoubt(step: number): void {
     this.#refusedInDoubt.add(step);
   }
@@ -127,7 +122,7 @@ export class StepStandings {
     for (let id = this.#nextPending(0); id >= 0; id = this.#nextPending(id + 1)) yield id;
   }
 
-  /** Returns the pending steps. Steps that only prepare others come first. */
+  /** Steps that only prepare others come first. */
   *inOrder(): Generator<number> {
     for (const id of this.#preparing) if (this.#standing[id] === "pending") yield id;
     for (const id of this.pending()) if (!this.#preparing.has(id)) yield id;
@@ -137,26 +132,24 @@ export class StepStandings {
     return [...this.#deferrals].map(([id, deferral]) => ({ id, ...deferral }));
   }
 
-  /** Returns every step without an outcome, pending ones first. */
+  /** Pending steps come first. */
   open(): number[] {
     return [...this.pending(), ...this.#deferrals.keys()];
   }
 
-  /** Returns the steps of an object, in the order of their creation. */
   ofObject(object: number): readonly number[] {
     const others = this.#ofObject.get(object) ?? [];
     const { block, row = 0 } = this.#objects.rowAt(object) ?? {};
     return block?.firstStep === undefined ? others : [block.firstStep + row, ...others];
   }
 
-  /** Returns the step of a row, if it is the only step of its object. */
+  /** Returns the step of a row, if its object has no other step. */
   onlyRowOf(object: number): number | undefined {
     if (this.#ofObject.has(object)) return undefined;
     const { block, row = 0 } = this.#objects.rowAt(object) ?? {};
     return block?.firstStep === undefined ? undefined : block.firstStep + row;
   }
 
-  /** Returns whether an object has steps other than that of a row. */
   hasOtherThanRow(object: number): boolean {
     return this.#ofObject.has(object);
   }
@@ -172,7 +165,6 @@ export class StepStandings {
     });
   }
 
-  /** Returns whether a step of an object was applied. */
   isTouched(object: number): boolean {
     return this.ofObject(object).some((id) => this.#standing[id] === "done");
   }
@@ -185,11 +177,11 @@ export class StepStandings {
     return this.#standing.indexOf("pending", from);
   }
 
-  /** Returns whether a step other than this one passes a test. Steps never change, so each step is tested only once. */
+  /** Steps never change, so each is tested only once. */
   hasOther(step: number, test: (other: Step) => boolean): boolean {
     const search = this.#searches.get(test) ?? { next: 0, found: [] };
     this.#searches.set(test, search);
-    // Two matches are enough: at least one of them is another step.
+    // With two matches, one of them is another step.
     for (; search.next < this.length && search.found.length < 2; search.next += 1) {
       const candidate = this.#steps.at(search.next);
       if (candidate !== undefined && test(candidate)) search.found.push(search.next);
@@ -202,7 +194,6 @@ export class StepStandings {
   }
 }
 
-/** The standing of each object of a run, with its reason and its ID. */
 export class Outcomes {
   readonly #objects: ObjectList;
   readonly #standing: Standing[] = [];
@@ -217,7 +208,7 @@ export class Outcomes {
     unknown: 0,
   };
 
-  /** Tracks the objects in the list. Call `follow` after objects were added to the list. */
+  /** Call `follow` after objects were added to the list. */
   constructor(objects: ObjectList) {
     this.#objects = objects;
     this.follow();
@@ -251,7 +242,7 @@ export class Outcomes {
     }
   }
 
-  /** Sets the outcome of an object. An outcome other than `notApplied` is final. */
+  /** An outcome other than `notApplied` is final. */
   settle({ object, outcome, reason, _id }: Settlement): void {
     const before = this.#standing[object];
     if (before === outcome || (before !== "pending" && before !== "notApplied")) return;
@@ -260,7 +251,7 @@ export class Outcomes {
     if (_id !== undefined) this.giveId(object, _id);
   }
 
-  /** Changes the known outcome of an object back to `unknown`. */
+  /** Changes a known outcome back to `unknown`. */
   doubt(object: number, reason: Reason): void {
     const before = this.#standing.at(object);
     if (before === undefined || before === "pending" || before === "unknown") return;
@@ -286,7 +277,7 @@ export class Outcomes {
 export interface PlannedWork {
   readonly objects: ObjectList;
   readonly steps: StepList;
-  /** The outcomes of objects that need no request. */
+  /** For objects that need no request. */
   readonly settlements: readonly Settlement[];
   readonly facts?: RunFacts;
 }
@@ -298,8 +289,8 @@ export function nothingPlanned(): PlannedWork {
 }
 
 /**
- * The objects and steps of a run, which may grow during the run. The outcome of a step decides the outcome of its
- * objects and of the objects that depend on these.
+ * The objects and steps of a run. The outcome of a step decides the outcomes of its objects and of those that depend on
+ * them.
  */
 export class RunWork {
   readonly objects: ObjectList;
@@ -324,22 +315,22 @@ export class RunWork {
     }
   }
 
-  /** Updates an object after one of its steps was done. If it was the last step, the object is finished. */
+  /** Finishes an object if this was its last step. */
   finishObject(object: number, id: string | undefined): void {
     const { outcomes, standings } = this;
-    // The step may be about another option, such as a placeholder in a group. The object then has its own ID already.
+    // A step about another option, such as a placeholder in a group, does not change the object's ID.
     if (id !== undefined && outcomes.idOf(object) === undefined) outcomes.giveId(object, id);
     if (!standings.hasAllDone(object)) return;
     outcomes.settle({ object, outcome: standings.isTouched(object) ? "succeeded" : "alreadyDone" });
   }
 
-  /** Records that a step was not applied. If it creates an object and failed, the objects inside were not attempted. */
+  /** If a failed step creates an object, the objects inside were not attempted. */
   failStep(step: Step, to: NotDone, reason: Reason): void {
     this.standings.set(step.id, to);
     const [main] = step.objects;
     const makes = step.operation === "createTargetings" || step.operation === "addOptions";
     const isOver = to === "failed" || to === "refused";
-    // The existing object has the name of the group or targeting, not the names of the objects inside.
+    // The existing object has the main name, not the names inside.
     const isInside = reason.code === "OWNER_UNCLEAR";
     const reasonInside = isInside ? ownReason("OWNER_UNCLEAR", { ...reason.detail, isInside }) : reason;
     for (const object of step.objects) {
