@@ -13,12 +13,11 @@ const baseLine = z.strictObject({
   parent: ulid.nullable(),
   type: z.enum(["atomic", "collection"]),
   exposeChildren: z.boolean().optional(),
-  /** The number of Context IDs. `digest` is their `digestOfContexts`. */
+  /** `digest` is the `digestOfContexts` of the Context IDs. */
   contexts: z.int().min(0),
   digest: z.string(),
 });
 
-/** An option in the state in which it was when the base was written. */
 export type BaseOption = z.infer<typeof baseLine>;
 
 const baseHead = z.strictObject({
@@ -27,37 +26,35 @@ const baseHead = z.strictObject({
   exportedAt: z.string(),
 });
 
-/** The state of a targeting when its file was exported. A plan compares the file and the service with it. */
+/** The state of a targeting when its file was exported. */
 export interface Base {
   readonly targeting: { readonly _id: string; readonly name: string };
-  /** The time of the export, in ISO 8601. */
+  /** In ISO 8601. */
   readonly exportedAt: string;
   readonly options: ReadonlyMap<string, BaseOption>;
 }
 
-/** Returns the path of the base of a file. The base of `spring.yaml` is `spring.base.ndjson` in the same folder. */
+/** The base of `spring.yaml` is `spring.base.ndjson` in the same folder. */
 export function basePathOf(path: string): string {
   return `${path.replace(/\.[^./\\]+$/, "")}.base.ndjson`;
 }
 
-/** Returns the base for the current state of a targeting. */
 export function baseOf({ targeting, options }: ServiceTargeting, exportedAt: string): Base {
   const { _id, name } = targeting;
   return { targeting: { _id, name }, exportedAt, options: new Map(options.map((one) => [one._id, baseOptionOf(one)])) };
 }
 
-/** Converts an option to the form in which a base stores it. */
 export function baseOptionOf({ _id, name, parent, type, exposeChildren, contexts, digest }: ServiceOption): BaseOption {
   return { _id, name, parent, type, exposeChildren, contexts: contexts.length, digest };
 }
 
-/** Returns the text of a base in pieces: a line for the targeting, then a line for each option. */
+/** Returns a line for the targeting, then a line for each option. */
 export function* baseText({ targeting, exportedAt, options }: Base): Generator<string> {
   yield `${JSON.stringify({ version: 1, targeting, exportedAt })}\n`;
   for (const option of options.values()) yield `${JSON.stringify(option)}\n`;
 }
 
-/** Reads a base. `path` is only for messages. Throws a FileError that names the first invalid line. */
+/** `path` is only for messages. Throws a FileError that names the first invalid line. */
 export function readBase(text: string, path: string): Base {
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
@@ -80,19 +77,16 @@ function noBase(path: string, line: number): FileError {
   );
 }
 
-/** What an apply wrote to one option: some of its fields, or that it created or deleted the option. */
 export interface WrittenOption {
   readonly _id: string;
   readonly fields: readonly BaseField[] | "created" | "deleted";
 }
 
-/** The fields of a base that an apply can write separately. */
 type BaseField = "name" | "parent" | "exposeChildren" | "contexts";
 
 /**
- * Returns the base after an apply. Written fields get their current values, and the lines of created or deleted options
- * are added or removed. All other fields stay: with their current values, the next plan would revert what others
- * changed.
+ * Returns the base after an apply. Only what was written gets its current state: with other current values, the next
+ * plan would revert what others changed.
  */
 export function renewedBase(
   base: Base,
@@ -125,33 +119,28 @@ function renewed(before: BaseOption, now: BaseOption, fields: readonly BaseField
   return next;
 }
 
-/** An option as the service has it. */
 export interface ServiceOption {
   readonly _id: string;
   readonly name: string;
   readonly type: OptionType;
-  /** The ID of its group. Null for the top level. */
+  /** Null for the top level. */
   readonly parent: string | null;
   /** Only for groups. */
   readonly exposeChildren?: boolean | undefined;
-  /** The option's own Context IDs, in any order. */
+  /** In any order. */
   readonly contexts: readonly string[];
-  /** The number of Context IDs. Set only if they were not read. */
+  /** Set only if the Context IDs were not read. */
   readonly contextCount?: number | undefined;
-  /** The `digestOfContexts` of the Context IDs. */
   readonly digest: string;
 }
 
-/**
- * A targeting as the service has it. Each group comes before its sub-options. Apart from that, the order is that of the
- * service.
- */
+/** Each group comes before its sub-options. Apart from that, the order is that of the service. */
 export interface ServiceTargeting {
   readonly targeting: { readonly _id: string; readonly name: string };
   readonly options: readonly ServiceOption[];
 }
 
-/** Returns the SHA-256 digest of Context IDs, in base64url. It does not depend on their order. */
+/** Returns the SHA-256 digest of Context IDs in any order, in base64url. */
 export function digestOfContexts(contexts: readonly string[]): string {
   return createHash("sha256").update(JSON.stringify(contexts.toSorted())).digest("base64url");
 }

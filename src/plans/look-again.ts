@@ -7,9 +7,9 @@ import { asPlanned, isUnresolved, type PlannedChanges, type ResolvedRun, resolve
 import { type HowToRead, readTargeting } from "./read-targeting.ts";
 
 /**
- * Reads a stored plan and the current state, and checks whether the plan still fits. If the plan undoes a run with
- * unanswered requests, `resolve` first determines their outcomes. Throws a FileError if the plan cannot be read, or if
- * others changed what it would undo. Throws the ApiError of a failed read.
+ * Checks whether a stored plan still fits the current state. If it undoes a run with unanswered requests, `resolve`
+ * determines their outcomes first. Throws a FileError if the plan cannot be read, or if others changed what it would
+ * undo, and the ApiError of a failed read.
  */
 export async function checkStoredPlan(
   bytes: ByteSource,
@@ -38,8 +38,8 @@ export async function checkStoredPlan(
 }
 
 /**
- * Returns a function that says for which options the Context IDs must be read: options that the plan deletes, options
- * whose Context IDs it changes, groups that lose or get an option, and options with a name that the plan assigns.
+ * The options whose Context IDs are needed: deleted ones, those with changed Context IDs, groups that lose or get an
+ * option, and options with a name that the plan assigns.
  */
 function wantsOf({ items }: StatePlan): HowToRead["wants"] {
   const ids = new Set<string>();
@@ -54,12 +54,11 @@ function wantsOf({ items }: StatePlan): HowToRead["wants"] {
   return ({ _id, name }) => ids.has(_id) || names.has(name);
 }
 
-/** Reads a stored plan. Throws a FileError if it cannot be read. */
+/** Throws a FileError if the plan cannot be read. */
 export async function readStoredPlan(bytes: ByteSource): Promise<PlanDocument> {
   return readPlan(await textOf(bytes), "the stored plan");
 }
 
-/** Returns the whole content of a byte source as text. */
 export async function textOf(bytes: ByteSource): Promise<string> {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   let text = "";

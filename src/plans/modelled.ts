@@ -3,20 +3,19 @@ import type { Change } from "../model/work.ts";
 import type { ServiceOption } from "./base.ts";
 import type { ParentRef, PlanItem } from "./diff/plan.ts";
 
-/** The prefix of references to options that do not exist yet. The position of the item in the plan follows. */
+/** Begins the reference to a new option. The position of its item follows. */
 const NEW = "new:";
 
-/** Returns the reference to an option that an item creates. */
 function newRef(item: number): Ref {
   return `${NEW}${item}`;
 }
 
-/** Returns the position of the item that creates an option. Returns undefined for an existing option. */
+/** Returns the position of the item that creates an option. Undefined for an existing option. */
 export function positionOf(ref: Ref): number | undefined {
   return ref.startsWith(NEW) ? Number(ref.slice(NEW.length)) : undefined;
 }
 
-/** Returns the reference to a parent group. Null for the top level. */
+/** Null for the top level. */
 export function groupAt(place: ParentRef): Ref | null {
   if (place === null) return null;
   return "_id" in place ? place._id : newRef(place.item);
@@ -50,10 +49,10 @@ export function changeOf(item: PlanItem, at: number, groupOf = groupAt): Change 
   };
 }
 
-/** Used for options of which the model needs only the number of Context IDs. */
+/** For options of which the model needs only the number of Context IDs. */
 export const NO_CONTEXTS: ReadonlySet<string> = new Set();
 
-/** Converts an option to the form of the model, with its Context IDs if the model needs them. */
+/** Converts an option to the form of the model. */
 export function knownOption(
   { name, type, parent, exposeChildren = false, contexts = [], contextCount = contexts.length }: KnownFields,
   needsContexts = type === "collection",

@@ -22,20 +22,15 @@ import {
 import { whichTargeting } from "./read-targeting.ts";
 import { UNDO_LABELS, undoRow } from "./undo-plan.ts";
 
-/** The part that only undo plans have. */
+/** Only in undo plans. */
 const wayBack = z.strictObject({
-  /** The ID of the run to undo. */
   undoes: ulid,
-  /** The effect on each object. */
   rows: z.array(undoRow),
-  /** How many further objects of the run are already in their previous state. */
+  /** The number of further objects that are in their previous state already. */
   already: z.int().optional(),
-  /** The plans of the other targetings, if the run changed several. */
+  /** The plans of the other targetings. */
   further: z.array(statePlan),
-  /**
-   * For each option that is created again: the positions of its targeting and its item, and the ID of the deleted
-   * option.
-   */
+  /** The options that are created again: the positions of their targeting and item, and the deleted ID. */
   standsFor: z.array(z.strictObject({ targeting: z.int(), item: z.int(), _id: ulid })),
 });
 
@@ -43,36 +38,33 @@ const document = z.strictObject({
   kind: z.literal("targeting-mcp-plan"),
   version: z.literal(1),
   environment: z.enum(["live", "sandbox"]),
-  /** The base address of the management API. */
   apiUrl: z.string(),
-  /** The SHA-256 digest of the file, in hexadecimal digits. */
+  /** SHA-256, in hexadecimal digits. */
   fileDigest: z.string(),
   prune: z.boolean(),
   byName: z.boolean(),
   plan: statePlan,
-  /** The names of the targeting's groups when the plan was made, by ID. */
+  /** The names of the groups when the plan was made, by ID. */
   groups: z.record(ulid, z.string()),
   wayBack: wayBack.optional(),
   /**
-   * For a plan in a file: the relative path of the planned file. The base of that file is updated after the apply. The
-   * digest does not include this path, because it does not change what is applied.
+   * In a file with a plan: the relative path of the planned file, whose base is renewed after the apply. It is not part
+   * of the digest, because it does not change what is applied.
    */
   file: z.string().optional(),
-  /** The SHA-256 digest of all other fields, in hexadecimal digits. It proves that the plan was not changed. */
+  /** SHA-256 of all other fields, in hexadecimal digits. */
   digest: z.string(),
 });
 
 export type PlanDocument = Fixed<z.infer<typeof document>>;
 
-/** The service, the file and the options that a plan was made for. They are checked when it is applied. */
+/** What a plan was made for, as checked when it is applied. */
 export type PlanOrigin = Pick<PlanDocument, "environment" | "apiUrl" | "fileDigest" | "prune" | "byName">;
 
-/** Returns the plans of all targetings in a document. */
 export function plansOf({ plan, wayBack }: PlanDocument): readonly StatePlan[] {
   return [plan, ...(wayBack?.further ?? [])];
 }
 
-/** Returns the document of a plan, including its digest. */
 export function planDocument(
   plan: StatePlan,
   origin: PlanOrigin,
@@ -90,17 +82,13 @@ export function planDocument(
   return { ...content, digest: digestOfPlan(content) };
 }
 
-/** Returns the digest of a document that has no digest yet. */
 function digestOfPlan(content: object): string {
   const hash = createHash("sha256");
   for (const piece of jsonPieces(content)) hash.update(piece);
   return hash.digest("hex");
 }
 
-/**
- * Returns the bytes of a plan in pieces. They are ASCII only, because such a text takes half the memory when it is
- * read.
- */
+/** Returns a plan in pieces of ASCII, which needs half the memory when it is read. */
 export function planBytes(document: PlanDocument): ByteSource {
   return async function* () {
     for (const piece of jsonPieces(document)) yield Buffer.from(inAscii(piece), "latin1");
@@ -111,14 +99,14 @@ function inAscii(json: string): string {
   return json.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** The fields that are read first. The other fields keep their order, because the digest depends on it. */
+/** These fields are read first. The others keep their order, because the digest depends on it. */
 const digested = z.looseObject({ digest: z.string(), file: z.string().optional() });
 
-/** Reads a plan that `plan --out` or the server wrote. Throws a FileError if it is invalid or was changed. */
+/** Throws a FileError if the plan is invalid or was changed. */
 export function readPlan(text: string, path: string): PlanDocument {
   const value = parseJson(text);
   const { digest, file, ...content } = digested.safeParse(value).data ?? {};
-  // The digest comes before the validation, so that the two do not need memory at the same time.
+  // The digest comes before the validation, so that their memory is not needed at the same time.
   const isUnchanged = digestOfPlan(content) === digest;
   const read = document.safeParse(value).data;
   if (read === undefined) {
@@ -131,10 +119,9 @@ export function readPlan(text: string, path: string): PlanDocument {
   throw new FileError(`${JSON.stringify(path)} was changed after it was planned`, "Plan the file again.");
 }
 
-/** The exit code of a command. */
 export type PlanExitCode = 0 | 1 | 2;
 
-/** The output of `plan --json`: the parts of a plan that programs may use. */
+/** The output of `plan --json`. */
 export const planJsonSchema = z.object({
   version: z.literal(1),
   targeting: z.object({ _id: z.string().optional(), name: z.string().optional(), rename: z.string().optional() }),
@@ -144,7 +131,7 @@ export const planJsonSchema = z.object({
   onlyThere: z.array(z.object({ _id: z.string(), name: z.string() })).optional(),
   limits: z.array(exceededLimit),
   problems: z.array(fileProblem),
-  /** For an undo plan: the effect on each object of the undone run. */
+  /** For an undo plan: the effect on each object. */
   wayBack: z.array(z.looseObject({ name: z.string(), undo: z.enum(UNDO_LABELS) })).optional(),
   requests: z.array(z.object({ operation: z.string(), items: z.int(), contextIds: z.int(), bytes: z.int() })),
   digest: z.string().optional(),
@@ -152,18 +139,18 @@ export const planJsonSchema = z.object({
 });
 export type PlanJson = Fixed<z.input<typeof planJsonSchema>>;
 
-/** Returns the exit code of a command that shows a plan: 0 without changes, 2 with changes, 1 for an error. */
+/** 0 without changes, 2 with changes, 1 for an error. */
 export function exitCodeOf(plan: StatePlan): PlanExitCode {
   if (!isApplicable(plan)) return 1;
   return itemCount(plan) === 0 ? 0 : 2;
 }
 
-/** Returns a function that returns the name of a group by its ID. It returns the ID if the plan has no name for it. */
+/** The function returns the ID if the plan has no name for it. */
 export function groupNamesOf({ groups }: PlanDocument): (id: string) => string {
   return (id) => groups[id] ?? id;
 }
 
-/** Returns the `--json` output of a plan. `requests` are the requests that applying it would send. */
+/** `requests` are those that applying the plan would send. */
 export function planJson(document: PlanDocument, requests: PlanJson["requests"]): PlanJson {
   const { plan, digest } = document;
   const exitCode = exitCodeOf(plan);
@@ -186,33 +173,28 @@ export function planJson(document: PlanDocument, requests: PlanJson["requests"])
 }
 
 export interface PlanRequest extends Pick<DiffInput, "desired" | "prune" | "byName"> {
-  /** The SHA-256 digest of the file, in hexadecimal digits. */
+  /** SHA-256, in hexadecimal digits. */
   readonly fileDigest: string;
   readonly base: Base | undefined;
-  /** The ID or name of the targeting that the caller gave. */
+  /** The ID or name that the caller gave. */
   readonly targeting: string | undefined;
 }
 
-/** The service that a plan is made for, and the limits for the plan. */
 export interface PlanScene extends Pick<PlanOrigin, "environment" | "apiUrl"> {
   readonly memory: Pick<TargetingMemory, "resolve">;
   readonly thresholds: Thresholds;
-  /** Reads a whole targeting. */
   readonly read: (targetingId: string) => Promise<ServiceTargeting>;
 }
 
-/**
- * A plan, and the state of the targeting when the plan was made. `there` is undefined if the plan creates the
- * targeting.
- */
+/** `there` is the state when the plan was made. Undefined if the plan creates the targeting. */
 export interface MadePlan {
   readonly document: PlanDocument;
   readonly there: ServiceTargeting | undefined;
 }
 
 /**
- * Plans a desired state. Throws a FileError for an unknown targeting, or for `prune` without a base. Throws the errors
- * of `read`.
+ * Plans a desired state. Throws a FileError for an unknown targeting or `prune` without a base, and the errors of
+ * `read`.
  */
 export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<MadePlan> {
   const { desired, fileDigest, base, targeting, prune, byName } = asked;
@@ -232,7 +214,7 @@ export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<Ma
   };
 }
 
-/** Returns the names of all groups among the options, by ID. */
+/** Returns the names of groups by ID. */
 export function groupsIn(options: Iterable<NamedOption> = []): Readonly<Record<string, string>> {
   return Object.fromEntries(
     [...options].flatMap(({ _id, name, type }) => (type === "collection" ? [[_id, name]] : [])),

@@ -18,16 +18,15 @@ type Reading = { readonly api: ManagementApi; readonly signal: AbortSignal };
 
 export interface PlannedUndo {
   readonly rows: readonly UndoRow[];
-  /** How many further objects of the run are already in their previous state. */
+  /** The number of further objects that are in their previous state already. */
   readonly already: number;
-  /** Whether the plan undoes nothing and has no outcome to resolve. */
   readonly isEmpty: boolean;
   readonly document: PlanDocument;
   readonly text: ByteSource;
   readonly changes: PlannedChanges;
 }
 
-/** Plans the undo of a run, based on the current state. Throws the ApiError of a failed read. */
+/** Plans the undo of a run from the current state. Throws the ApiError of a failed read. */
 export async function planUndo(
   done: Done,
   { undoes, ...service }: { readonly undoes: string } & Pick<PlanDocument, "environment" | "apiUrl">,
@@ -55,20 +54,20 @@ export async function planUndo(
   };
 }
 
-/** Returns whether an undo plan has objects whose outcome must be determined first. */
+/** Returns whether outcomes must be determined before the undo. */
 export function isUnresolved({ wayBack: undo }: PlanDocument): boolean {
   return undo?.rows.some((row) => row.undo === "unresolved") ?? false;
 }
 
-/** What a run did: `known` according to its answers alone, `done` after reads for the unanswered requests. */
+/** What a run did: `known` from its answers, `done` after reads for the unanswered requests. */
 export interface ResolvedRun {
   readonly known: Done;
   readonly done: Done;
 }
 
 /**
- * Returns the changes of an undo plan once the outcomes of its unanswered requests are known. Throws a FileError if
- * others changed the objects since the plan was made. Throws the ApiError of a failed read.
+ * Returns the changes of an undo plan whose outcomes are known now. Throws a FileError if others changed the objects
+ * since the plan was made, and the ApiError of a failed read.
  */
 export async function resolvedUndo(
   { wayBack: shown }: PlanDocument,
@@ -85,7 +84,7 @@ export async function resolvedUndo(
     );
   }
   const plans = undoPlan(done, present).targetings.map(({ plan }) => plan);
-  // Even if the run turns out to have changed no options, the report needs a targeting: that of the unresolved objects.
+  // Without changed options, the report needs the targeting of the unresolved objects.
   const [first = nothingOf(targetingsIn(known)[0], present), ...further] = plans;
   const unknown = new Set(known.unknown.map((object) => JSON.stringify(object)));
   const unclear = done.unknown.flatMap(({ _id, name, ...rest }) =>
@@ -96,7 +95,7 @@ export async function resolvedUndo(
   return { ...changesOf(first, further, present), ...(unclear.length > 0 && { unclear }) };
 }
 
-/** Returns a key for a row that does not depend on its position in the plan. */
+/** The position in the plan does not count. */
 function keyOf({ at: _, ...row }: UndoRow): string {
   return JSON.stringify(Object.entries(row).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
@@ -113,24 +112,20 @@ function changesOf(
   return { ...changesIn(first), further: others.map(changesIn) };
 }
 
-/** Returns an empty plan for a targeting. */
 function nothingOf(_id: string | undefined, present: ReadonlyMap<string, Present>): StatePlan {
   const name = present.get(_id ?? "")?.targeting.name ?? "";
   return { ...NOTHING_PLANNED, targeting: { _id, name } };
 }
 
-/**
- * Converts options to the form of plans. Context IDs that were not read are left empty, because nothing depends on
- * them.
- */
+/** Context IDs that were not read stay empty, because nothing depends on them. */
 function optionsIn(present: Present | undefined): PlannedChanges["there"] {
   const options = [...(present?.options.values() ?? [])];
   return new Map(options.map((option) => [option._id, { ...option, contexts: option.contexts ?? [] }]));
 }
 
 /**
- * Reads the targetings that a run changed: all their options, and the Context IDs that the undo depends on. Omits
- * targetings that no longer exist. Throws the ApiError of a failed read, and a ListError if the lists keep changing.
+ * Reads the targetings that a run changed, as far as they exist, with the Context IDs that the undo depends on. Throws
+ * the ApiError of a failed read, and a ListError if the lists keep changing.
  */
 export async function readPresent(
   api: ManagementApi,
@@ -179,26 +174,24 @@ async function readTargetingNow(
   return present;
 }
 
-/** The fields of an existing option that changes depend on. */
 type OptionThere = Pick<
   ServiceTargeting["options"][number],
   "_id" | "name" | "type" | "parent" | "exposeChildren" | "contexts" | "contextCount"
 >;
 
-/** A plan together with the current state, as needed to execute it. */
+/** A plan with the current state. */
 export interface PlannedChanges {
   readonly targeting: StatePlan["targeting"];
   readonly items: readonly PlanItem[];
   readonly alreadyDone: ReadonlySet<number>;
   readonly stale: ReturnType<typeof lookAgain>["stale"];
   readonly there: ReadonlyMap<string, OptionThere>;
-  /** Options that the undone run may have created. They stay unchanged and are reported. */
+  /** Options that the undone run may have created. They stay and are reported. */
   readonly unclear?: readonly { readonly _id: string; readonly name: string }[];
-  /** The changes of the other targetings, if an undo changes several. */
+  /** The changes of the other targetings in an undo. */
   readonly further: readonly PlannedChanges[];
 }
 
-/** Combines a plan with the state that it was made for. */
 export function asPlanned({ targeting, items }: StatePlan, there: ServiceTargeting | undefined): PlannedChanges {
   const options = new Map(there?.options.map((option) => [option._id, option]));
   return { targeting, items, alreadyDone: new Set(), stale: [], there: options, further: [] };

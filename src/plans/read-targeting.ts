@@ -9,28 +9,27 @@ import { isUlid } from "../spec/ulid.ts";
 import { type Base, digestOfContexts, type ServiceOption, type ServiceTargeting } from "./base.ts";
 import type { DesiredTargeting } from "./file/desired.ts";
 
-/** How to read a targeting. */
 export interface HowToRead {
   readonly signal: AbortSignal;
-  /** The Context IDs that were read before. If absent, all Context IDs are read from the service. */
+  /** Context IDs that were read before. */
   readonly store?: ContentsStore | undefined;
-  /** Whether everything is read from the service, even if it is stored. */
+  /** Whether to ignore what is stored. */
   readonly fresh?: boolean | undefined;
-  /** Returns whether the Context IDs of an option are needed. Default: those of all options. */
+  /** Returns whether the Context IDs of an option are needed. Default: always. */
   readonly wants?: ((option: Pick<OptionRecord, "_id" | "name" | "type">) => boolean) | undefined;
-  /** Called with the number of options that have been read, and the number of all options. */
+  /** Called with the number of options read so far, and of all options. */
   readonly onProgress?: ((read: number, of: number) => void) | undefined;
 }
 
-/** An option in a list, and the ID of its group. Null for the top level. */
+/** `parent` is null for the top level. */
 interface Placed {
   readonly record: OptionRecord;
   readonly parent: string | null;
 }
 
 /**
- * Reads a whole targeting. Each option occurs once, and options that are deleted meanwhile are omitted. Throws the
- * ApiError of a failed read, and a ListError if the lists keep changing.
+ * Reads a whole targeting, without options that are deleted meanwhile. Throws the ApiError of a failed read, and a
+ * ListError if the lists keep changing.
  */
 export async function readTargeting(
   api: ManagementApi,
@@ -54,7 +53,7 @@ export async function readTargeting(
       onProgress?.(read, count);
       if (contexts === undefined) return undefined;
       const option = serviceOption(record, parent, contexts);
-      // If the Context IDs were not needed, their number is recorded, so that the option does not seem empty.
+      // With its number of Context IDs, the option does not seem empty.
       return wants(record) ? option : { ...option, contextCount: record.contextCount };
     },
     unreadAhead: MANY_UNREAD,
@@ -65,16 +64,13 @@ export async function readTargeting(
   return { targeting: { _id, name }, options };
 }
 
-/**
- * Returns the items of a list, and removes each from the list, so that the old and new forms are not in memory
- * together.
- */
+/** Empties the list while returning its items, so that old and new forms are not in memory together. */
 function* takenFrom<Item>(list: Item[]): Generator<Item> {
   list.reverse();
   for (let next = list.pop(); next !== undefined; next = list.pop()) yield next;
 }
 
-/** Lists every option of a targeting. Each group comes before its sub-options. */
+/** Each group comes before its sub-options. */
 async function listedIn(api: ManagementApi, targetingId: string, signal: AbortSignal): Promise<Placed[]> {
   const placed: Placed[] = [];
   const reading = sideBySide({
@@ -103,7 +99,7 @@ async function childrenOf(
   return children;
 }
 
-/** Returns the result of a read. Returns undefined if the service says that the object does not exist. */
+/** Returns undefined if the service says that the object does not exist. */
 export async function unlessMissing<Value>(reading: Promise<Value>): Promise<Value | undefined> {
   try {
     return await reading;
@@ -113,7 +109,7 @@ export async function unlessMissing<Value>(reading: Promise<Value>): Promise<Val
   }
 }
 
-/** Converts an option of a list. `parent` is the ID of its group, or null for the top level. */
+/** `parent` is null for the top level. */
 export function serviceOption(record: OptionRecord, parent: string | null, contexts: readonly string[]): ServiceOption {
   const { _id, name, type = record.childCount === undefined ? "atomic" : "collection", exposeChildren } = record;
   const isGroup = type === "collection";
@@ -128,7 +124,6 @@ export function serviceOption(record: OptionRecord, parent: string | null, conte
   };
 }
 
-/** The sources from which the targeting of a plan can be known. */
 export interface TargetingHints {
   /** The ID or name that the caller gave. */
   readonly given?: string | undefined;
@@ -139,9 +134,8 @@ export interface TargetingHints {
 }
 
 /**
- * Returns the ID of the targeting that a file is planned for, according to the caller, the file or the base. Returns
- * undefined if the plan creates the targeting. Throws a FileError if these sources contradict each other, or if a name
- * is missing, unknown or ambiguous.
+ * Returns the targeting of a plan, according to the caller, the file or the base. Undefined if the plan creates it.
+ * Throws a FileError if these contradict each other, or a name is missing, unknown or ambiguous.
  */
 export async function whichTargeting({
   given,
@@ -150,7 +144,7 @@ export async function whichTargeting({
   byName,
   memory,
 }: TargetingHints): Promise<string | undefined> {
-  // When planning by name, the file may come from another targeting, so its ID is ignored.
+  // The file may come from another targeting, so its ID is ignored.
   const ofFile = byName ? undefined : file?._id;
   const asked = given === undefined ? undefined : await resolveTargetingArgument(given, memory);
   if (asked !== undefined && ofFile !== undefined && asked !== ofFile) {
@@ -180,10 +174,7 @@ export async function whichTargeting({
   throw ambiguous(file.name, found.candidates);
 }
 
-/**
- * Returns the ID of a targeting that the caller gave by ID or by name. Throws a FileError if the name is unknown or
- * ambiguous.
- */
+/** Throws a FileError if the name is unknown or ambiguous. */
 export async function resolveTargetingArgument(
   given: string,
   memory: Pick<TargetingMemory, "resolve">,

@@ -10,8 +10,8 @@ import { readStoredPlan, textOf } from "./look-again.ts";
 import { serviceOption, unlessMissing } from "./read-targeting.ts";
 
 /**
- * Updates the base of an applied file. Only fields that the apply wrote get their current values. Throws a FileError if
- * the base cannot be read or written, and the ApiError of a failed read.
+ * Updates the base of an applied file with what the apply wrote. Throws a FileError if the base cannot be read or
+ * written, and the ApiError of a failed read.
  */
 export async function renewBaseAt(
   { root, steps }: { readonly root: string; readonly steps: readonly string[] },
@@ -25,13 +25,12 @@ export async function renewBaseAt(
   if (targetingId === undefined || (wrote.length === 0 && !isRenamed)) return;
   const place = { root, steps, path: join(root, ...steps) };
   const base = readBase(await textOf(bytesAt(place)), place.path);
-  // The base was replaced meanwhile by that of another targeting.
+  // Meanwhile the base may have become that of another targeting.
   if (base.targeting._id !== targetingId) return;
   const there = await written(targetingId, wrote, api, signal);
   await replaceFile(place, inOnePiece([...baseText(renewedBase(base, there, wrote, isRenamed))].join("")));
 }
 
-/** Reads the current state of the written options of a targeting. */
 async function written(
   targetingId: string,
   wrote: readonly WrittenOption[],
@@ -47,21 +46,19 @@ async function written(
   return { targeting: { _id, name }, options };
 }
 
-/** The outcomes and IDs of an applied plan's objects, by position in the run. */
+/** By position in the run. */
 export interface AppliedObjects {
-  /** Returns whether the object now is as planned. */
+  /** Whether the object is as planned now. */
   isDone(object: number): boolean;
   idOf(object: number): string | undefined;
 }
 
-/**
- * Returns the position of a plan's first item among the objects of the run. A created or renamed targeting precedes it.
- */
+/** A created or renamed targeting precedes the first item among the objects of the run. */
 function firstObject({ targeting }: StatePlan): 0 | 1 {
   return targeting._id === undefined || targeting.rename !== undefined ? 1 : 0;
 }
 
-/** Returns what an applied plan wrote to each option. Includes only objects that now are as planned. */
+/** Returns what an applied plan wrote, for objects that are as planned now. */
 export function writtenByPlan(plan: StatePlan, objects: AppliedObjects): readonly WrittenOption[] {
   const first = firstObject(plan);
   return plan.items.flatMap((item, index): WrittenOption[] => {
@@ -77,12 +74,11 @@ function fieldsOf(item: PlanItem): WrittenOption["fields"] {
   return (["name", "parent", "exposeChildren", "contexts"] as const).filter((field) => item[field] !== undefined);
 }
 
-/** Returns whether an applied plan renamed its targeting. */
 export function renamedTargeting(plan: StatePlan, objects: AppliedObjects): boolean {
   return plan.targeting._id !== undefined && plan.targeting.rename !== undefined && objects.isDone(0);
 }
 
-/** Returns IDs for rows without an ID, by position: of options that were matched by name, and of created options. */
+/** Returns the IDs of rows without an ID, by position: of options matched by name, and of created ones. */
 export function idsOfRows(
   { options }: Desired,
   plan: StatePlan,

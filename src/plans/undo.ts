@@ -14,15 +14,15 @@ import {
 import type { Intent, Present, PresentOption, TargetingUndo, UndoPlan, UndoRow } from "./undo-plan.ts";
 import { type IntendedUndo, impossible, intended, removeConflictingChanges } from "./unfit.ts";
 
-/** Returns the targetings that a run changed or may have changed. Changes of their options count. */
+/** Returns the targetings that a run changed or may have changed. */
 export function targetingsIn({ targetings, options, unresolved }: Done): readonly string[] {
   const within = [...options, ...unresolved].flatMap(({ targeting }) => targeting ?? []);
   return [...new Set([...targetings.map(({ _id }) => _id), ...within])];
 }
 
 /**
- * Returns the options whose Context IDs the undo depends on: options that the run created or changed, and all groups if
- * a group gets Context IDs back.
+ * Returns the options whose Context IDs the undo depends on: created and changed ones, and all groups if a group gets
+ * Context IDs back.
  */
 export function contentsNeeded(done: Done, { targeting, options }: Present): readonly string[] {
   const needed = new Set<string>();
@@ -30,7 +30,7 @@ export function contentsNeeded(done: Done, { targeting, options }: Present): rea
   for (const one of done.options) {
     if (one.targeting !== targeting._id) continue;
     const there = options.get(one._id);
-    // If the number differs, the option has changed since the run, and its Context IDs are not needed.
+    // With another number, the option has changed since, so its Context IDs are not needed.
     if (one.did === "created" && there?.contextCount === one.left.contexts.length) needed.add(one._id);
     const { added = [], removed = [] } = one.did === "changed" ? (one.contexts ?? {}) : {};
     if (added.length + removed.length > 0) needed.add(one._id);
@@ -42,8 +42,8 @@ export function contentsNeeded(done: Done, { targeting, options }: Present): rea
 }
 
 /**
- * Plans the undo of a run, without reading. `present` has those targetings of the run that still exist. A field is
- * restored if it still has the value that the run wrote. Otherwise it stays, and its row has both values.
+ * Plans the undo of a run, without reading. `present` are the targetings that still exist. A field is restored if it
+ * still has the value that the run wrote.
  */
 export function undoPlan(done: Done, present: ReadonlyMap<string, Present>): UndoPlan {
   const rows: UndoRow[] = [
@@ -65,7 +65,7 @@ export function undoPlan(done: Done, present: ReadonlyMap<string, Present>): Und
   return { targetings, rows };
 }
 
-/** Plans the undo of a run without reading, as if nothing had changed since the run. */
+/** Plans the undo as if nothing had changed since the run. */
 export function undoPlanUnread(done: Done): UndoPlan {
   const present = new Map<string, Present>();
   const byTargeting = groupedBy(done.options, ({ targeting }) => targeting);
@@ -80,10 +80,7 @@ export function undoPlanUnread(done: Done): UndoPlan {
   return undoPlan(done, present);
 }
 
-/**
- * Returns an option in the state after the run, or nothing if the run deleted it. Fields that the run did not write
- * have arbitrary values.
- */
+/** Returns an option as the run left it. Fields that the run did not write have arbitrary values. */
 function leftBy(option: OptionEffect): readonly PresentOption[] {
   const { _id } = option;
   if (option.did === "deleted") return [];
@@ -93,7 +90,7 @@ function leftBy(option: OptionEffect): readonly PresentOption[] {
   return [{ _id, type: "atomic", ...written, contextCount: 0, contexts: contexts?.added }];
 }
 
-/** Counts the objects that a run changed and that are already in their previous state. They have no row in the undo. */
+/** Counts the changed objects that are in their previous state already. They have no row. */
 export function alreadyUndone({ targetings, options }: Done, rows: readonly UndoRow[]): number {
   const inRows = new Set(rows.map(({ _id }) => _id));
   return [...targetings, ...options].filter(({ _id }) => !inRows.has(_id)).length;
@@ -104,7 +101,7 @@ function doubted({ _id, name, targeting }: UncertainObject): Pick<UndoRow, "targ
   return targeting === undefined ? about : { ...about, targeting };
 }
 
-/** Returns the row of an option whose targeting is unknown, because it was not read before the run changed it. */
+/** The targeting of the option was not read before the run changed it. */
 function unplaced(option: OptionEffect): UndoRow {
   const { _id } = option;
   const unsure = option.did === "changed" ? (option.contexts?.unsure ?? 0) : 0;
@@ -179,7 +176,7 @@ function targetingThere(
   return [...rows, ...assembled(all, there, planned, targetings)];
 }
 
-/** Adds the plan of a targeting, unless nothing is undone in it. Returns the rows of its objects. */
+/** Adds the plan of a targeting, unless it is empty. Returns the rows of its objects. */
 function assembled(
   { intents, rows }: IntendedUndo,
   present: Present,
@@ -214,7 +211,7 @@ function assembled(
   return [...back, ...rows];
 }
 
-/** Sorts changes: first creations (groups first), then changes, then deletions (groups last). */
+/** First creations (groups first), then changes, then deletions (groups last). */
 function inOrder(intents: readonly Intent[]): readonly Intent[] {
   const rank = ({ kind, type, there }: Intent): number => {
     if (kind === "create") return type === "collection" ? 0 : 1;

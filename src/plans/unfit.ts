@@ -8,7 +8,7 @@ import type { Intent, Present, PresentOption, UndoReason, UndoRow } from "./undo
 
 /**
  * Removes the changes of an undo that conflict with the rest: a move into a missing group, a taken name, a Context ID
- * in two groups, or an empty group. This is repeated, because other changes may depend on a removed one.
+ * in two groups, or an empty group. Others may depend on a removed one, so this is repeated.
  */
 export function removeConflictingChanges(all: IntendedUndo, present: Present): void {
   if (present.isPartial) return;
@@ -48,7 +48,7 @@ function changeBack({ key: ref, kind, name, type, parent, add, remove }: Intent)
   };
 }
 
-/** Resolves a conflict by removing the change that causes it. Returns false if that change is already removed. */
+/** Removes the change that causes a conflict. Returns false if it is removed already. */
 function settle(conflict: Conflict, found: readonly Conflict[], all: IntendedUndo, present: Present): boolean {
   const intent = all.intents.get(conflict.ref);
   const takeOut = (one: Intent, row: RemovedChange): true => {
@@ -86,7 +86,7 @@ function settle(conflict: Conflict, found: readonly Conflict[], all: IntendedUnd
   }
 }
 
-/** Keeps a group from becoming empty: it keeps its Context IDs, or else its last sub-option stays. */
+/** Keeps a group from becoming empty: it keeps its Context IDs, or else its last sub-option. */
 function resolveEmptyGroup(
   { ref, leaving }: Extract<Conflict, { readonly kind: "empty" }>,
   { intents }: IntendedUndo,
@@ -105,10 +105,9 @@ function resolveEmptyGroup(
   return takeOut(last, { ...impossible("emptyGroup"), field: last.kind === "change" ? "parent" : undefined });
 }
 
-/** The part of a row that describes a removed change. */
 type RemovedChange = Pick<UndoRow, "undo" | "reasons" | "field" | "left" | "now" | "contextIds">;
 
-/** Removes the change of an option, or only the field in conflict. Adds a row with the reason. */
+/** Removes a change, or only the field in conflict, and adds a row with the reason. */
 function leave({ intents, rows }: IntendedUndo, present: Present, intent: Intent, row: RemovedChange): void {
   const { key, there, kind, name = "" } = intent;
   rows.push({ targeting: present.targeting._id, _id: key, name: there?.name ?? name, ...row });
@@ -122,13 +121,13 @@ export function impossible(reason: UndoReason): {
   return { undo: "impossible", reasons: [reason] };
 }
 
-/** The planned changes in one targeting, by key of the option, and the rows of everything that is not restored. */
+/** The planned changes by key of the option, and the rows of everything that is not restored. */
 export interface IntendedUndo {
   readonly intents: Map<string, Intent>;
   readonly rows: UndoRow[];
 }
 
-/** Plans the undo of options. Compares their state after the run with their current state, field by field. */
+/** Compares the options after the run with their current state, field by field. */
 export function intended(options: readonly OptionEffect[], present: Present): IntendedUndo {
   const all: IntendedUndo = { intents: new Map(), rows: [] };
   for (const option of options) {
@@ -140,12 +139,11 @@ export function intended(options: readonly OptionEffect[], present: Present): In
   return all;
 }
 
-/** Returns the value of a parent to show: the name of the group. */
 function shownGroup(parent: string | null, { options }: Present): ShownValue {
   return parent === null ? null : (options.get(parent)?.name ?? parent);
 }
 
-/** Plans deleting an option that the run created, if it has not changed since. */
+/** Deletes an option that the run created, if it has not changed since. */
 function created(
   _id: string,
   left: OptionState,
@@ -176,7 +174,7 @@ function about({ targeting }: Present): { readonly targeting: string } {
   return { targeting: targeting._id };
 }
 
-/** The value to restore in a field. */
+/** The value to restore. */
 interface Back<Value> {
   readonly value: Value;
 }
@@ -235,7 +233,7 @@ function isEmptyChange({ name, parent, exposeChildren, add, remove }: Intent): b
   return name === undefined && parent === undefined && exposeChildren === undefined && add.length + remove.length === 0;
 }
 
-/** Plans creating an option again that the run deleted. */
+/** Creates an option again that the run deleted. */
 function deleted(
   { _id, before }: Extract<OptionEffect, { readonly did: "deleted" }>,
   present: Present,

@@ -28,12 +28,12 @@ import {
 import { checkResult, type Result } from "./result.ts";
 
 export interface DiffInput extends Pick<Sides, "desired" | "base" | "prune" | "byName"> {
-  /** The current state. Undefined if the plan creates the targeting. */
+  /** Undefined if the plan creates the targeting. */
   readonly there?: ServiceTargeting | undefined;
   readonly thresholds: Thresholds;
 }
 
-/** Compares a file with the current state and its base, field by field. Returns the plan. Reads nothing. */
+/** Compares a file with the current state and its base, field by field. Reads nothing. */
 export function planOf({ there, thresholds, ...given }: DiffInput): StatePlan {
   const { desired, base } = given;
   const problems = new Problems();
@@ -102,7 +102,7 @@ function itemsOf(
   return { items, rows: itemRows };
 }
 
-/** Returns the rows of new options in the order of the file, groups first. */
+/** Returns the new options in the order of the file, groups first. */
 function createdRows(rows: readonly DesiredRow[], wanted: WantedPlaces): readonly DesiredRow[] {
   const created = rows.filter(({ how }) => how === "create");
   return [...created.filter((row) => wanted.isGroup(row)), ...created.filter((row) => !wanted.isGroup(row))];
@@ -121,7 +121,6 @@ function creation(row: DesiredRow, parent: ParentRef, wanted: WantedPlaces): Cre
   return { kind: "create", line, name, type, parent, exposeChildren, contexts: contexts?.ids ?? [] };
 }
 
-/** Returns the state of an option in the form in which a plan stores it. */
 function seenOf(
   { _id, name, parent, type, exposeChildren, contexts, digest }: ServiceOption,
   service: Service,
@@ -130,9 +129,7 @@ function seenOf(
   return { name, parent, type, exposeChildren, contexts: contexts.length, digest, subOptions };
 }
 
-/**
- * Reports texts that look damaged as problems. A text that the service or the base has in exactly this form is valid.
- */
+/** Reports texts that look damaged, unless the service or the base has exactly the same text. */
 function checkSuspects({ desired, service, base, problems }: Sides): void {
   const contexts = new Set(service.options.flatMap((option) => option.contexts));
   const names = new Set([...service.byName.keys(), ...[...(base?.options.values() ?? [])].map(({ name }) => name)]);
@@ -142,7 +139,6 @@ function checkSuspects({ desired, service, base, problems }: Sides): void {
   }
 }
 
-/** Compares the name of the targeting in the file, the base and the service. */
 function targetingOf(
   { desired: { targeting: given }, base, byName, drift, conflicts }: Sides,
   there: ServiceTargeting | undefined,
@@ -150,7 +146,7 @@ function targetingOf(
   if (there === undefined) return { name: given?.name ?? "" };
   const { _id, name } = there.targeting;
   const wanted = given?.name;
-  // When planning by name, the file may come from another targeting, whose name must not be applied to this one.
+  // The file may come from another targeting, whose name must not be applied to this one.
   if (wanted === undefined || wanted === name || byName || given?._id === undefined) return { _id, name };
   const before = base?.targeting._id === _id ? base.targeting.name : undefined;
   if (before === undefined || before === name) return { _id, name, rename: wanted };
@@ -173,7 +169,6 @@ interface FieldChanges {
   contexts?: ContextsChange;
 }
 
-/** Compares a row with the existing option and the base, field by field. Returns the changes. */
 function compareRow(row: DesiredRow, there: ServiceOption, wanted: WantedPlaces, sides: Sides): FieldChanges {
   const { service, conflicts, groupName } = sides;
   const { option, base } = row;
@@ -217,7 +212,7 @@ function compareRow(row: DesiredRow, there: ServiceOption, wanted: WantedPlaces,
 /** Returns whether the plan sets a field to the value in the file. */
 type FieldComparer = (field: DifferingField, values: Sided) => boolean;
 
-/** Returns a function that compares a field on the three sides. It also records drift and conflicts. */
+/** Records drift and conflicts. */
 function fieldComparer(
   { option }: DesiredRow,
   { _id, name }: ServiceOption,
@@ -240,7 +235,7 @@ function fieldComparer(
   };
 }
 
-/** The value of a field on one side: `key` to compare it, and `shown` to show it. */
+/** `key` to compare the value, and `shown` to show it. */
 interface Side {
   readonly key: ShownValue | object;
   readonly shown: ShownValue;
@@ -261,14 +256,11 @@ function placeSide(place: WantedPlace, groupName: (id: string) => string): Side 
   if (place.kind === "unsaid" || place.kind === "lost") return undefined;
   if (place.kind === "top") return { key: null, shown: null };
   if (place.kind === "there") return { key: place._id, shown: groupName(place._id) };
-  // The group is a row of the file and does not exist yet, so this key differs from every existing parent.
+  // The group does not exist yet, so this key differs from every existing parent.
   return { key: place.row, shown: place.row.option.name ?? "" };
 }
 
-/**
- * Returns the wanted Context IDs of a row. An ID that the option already holds and that contains the separator is not
- * split.
- */
+/** Undoes the split of Context IDs that the option already holds and that contain the separator. */
 function keepUnsplitIds(wish: ContextsWish | undefined, { contexts }: ServiceOption): ContextsWish | undefined {
   if (wish?.split === undefined) return wish;
   const taken = new Set(splitBeside(wish.split, []));

@@ -3,7 +3,7 @@ import type { Base, BaseOption, ServiceOption, ServiceTargeting } from "../base.
 import { type Desired, type DesiredOption, type Problem, type Problems, quoted } from "../file/desired.ts";
 import type { Difference, DifferingField, SeenOption, ShownValue, StatePlan } from "./plan.ts";
 
-/** The options of an existing targeting, by ID, by name, and by the ID of their group (null for the top level). */
+/** The options of a targeting, by ID, by name, and by their group (null for the top level). */
 export interface Service {
   readonly options: readonly ServiceOption[];
   readonly byId: ReadonlyMap<string, ServiceOption>;
@@ -11,37 +11,30 @@ export interface Service {
   readonly byParent: ReadonlyMap<string | null, readonly ServiceOption[]>;
 }
 
-/** A row of the file, with its option in the service and in the base. */
 export interface DesiredRow {
   readonly index: number;
   readonly option: DesiredOption;
   readonly there?: ServiceOption | undefined;
   readonly base?: BaseOption | undefined;
-  /**
-   * How the option was found. `match`: by ID. `adopt`: by name. `gone`: others have deleted it. `lost`: a problem was
-   * reported.
-   */
+  /** `match`: found by ID. `adopt`: by name. `gone`: deleted by others. `lost`: a problem was reported. */
   readonly how: "match" | "adopt" | "create" | "gone" | "lost";
 }
 
 /** The three sides of a plan (file, base and service), and the results of their comparison. */
 export interface Sides {
   readonly desired: Desired;
-  /** The state in which the targeting was exported. Undefined if there is no base. */
   readonly base?: Base | undefined;
   readonly service: Service;
-  /** Whether options that are in the base but not in the file are deleted. Requires a base. */
+  /** Whether to delete options that are in the base but not in the file. Requires a base. */
   readonly prune: boolean;
-  /** Whether options are matched by name alone. */
   readonly byName: boolean;
   readonly problems: Problems;
   readonly drift: Difference[];
   readonly conflicts: Difference[];
-  /** Returns the name of a group by its ID. */
   readonly groupName: (id: string) => string;
 }
 
-/** Returns the options of a targeting with indexes. There are none if the plan creates the targeting. */
+/** Without options if the plan creates the targeting. */
 export function serviceOf(there: ServiceTargeting | undefined): Service {
   const options = there?.options ?? [];
   return {
@@ -52,7 +45,7 @@ export function serviceOf(there: ServiceTargeting | undefined): Service {
   };
 }
 
-/** Finds the option of each row, by `_id` if the row has one, and otherwise by name. */
+/** Finds the option of each row, by `_id` if the row has one, otherwise by name. */
 export function matchRows(sides: Sides): readonly DesiredRow[] {
   const claimed = new Set(sides.byName ? [] : sides.desired.options.flatMap(({ _id }) => _id ?? []));
   return sides.desired.options.map((option, index) => {
@@ -94,7 +87,7 @@ function byName(option: DesiredOption, index: number, claimed: ReadonlySet<strin
   return { index, option, there, base: sides.base?.options.get(there._id), how };
 }
 
-/** Returns what others have changed in a targeting since the base was written, object by object. */
+/** Returns what others have changed in a targeting since the base. */
 export function driftSince(base: Base, there: ServiceTargeting): readonly Difference[] {
   const now = new Map(there.options.map((option) => [option._id, option]));
   const names = (id: string): string => now.get(id)?.name ?? base.options.get(id)?.name ?? id;
@@ -113,7 +106,7 @@ export function driftSince(base: Base, there: ServiceTargeting): readonly Differ
   return drift;
 }
 
-/** Returns what others have changed in an option since the base was written, field by field. */
+/** Returns what others have changed in an option since the base. */
 export function changedSince(
   base: BaseOption,
   there: ServiceOption,
@@ -126,9 +119,7 @@ export function changedSince(
   });
 }
 
-/**
- * Returns the fields in which an option differs from a previous state, with both values. A parent is given by its ID.
- */
+/** Returns the fields in which an option differs from a previous state. A parent is given by its ID. */
 export function differingFields(
   was: BaseOption | SeenOption,
   there: ServiceOption,
@@ -144,10 +135,7 @@ export function differingFields(
   return [...differing, ["contexts", was.contexts, there.contexts.length]];
 }
 
-/**
- * Compares the service with a file that has no base. An `_id` that the service does not have is a difference here, not
- * a problem.
- */
+/** Compares the service with a file that has no base. An unknown `_id` is a difference here, not a problem. */
 export function driftFromFile(
   plan: StatePlan,
   { options }: Desired,

@@ -3,7 +3,7 @@ import { quoted } from "../file/desired.ts";
 import type { DesiredRow, Sides } from "./match.ts";
 import { changedSince } from "./match.ts";
 
-/** Records that others have deleted the option of a row: as drift, or as a conflict if the file changes the option. */
+/** Records that others have deleted an option: a conflict if the file changes it, otherwise drift. */
 export function compareGone(row: DesiredRow, wanted: WantedPlaces, { drift, conflicts }: Sides): void {
   const { option, base } = row;
   if (base === undefined) return;
@@ -19,15 +19,15 @@ export function compareGone(row: DesiredRow, wanted: WantedPlaces, { drift, conf
   (isChanged ? conflicts : drift).push({ _id: base._id, name: base.name, field: "deleted", line: option.line });
 }
 
-/** The options that are not in the file. `onlyThere` are options that only the targeting has. */
+/** `onlyThere`: only the targeting has these. */
 interface Unnamed {
   readonly deleted: readonly ServiceOption[];
   readonly onlyThere: readonly ServiceOption[];
 }
 
 /**
- * Decides about options that are not in the file. With `prune`, those in the base are deleted; it is a conflict if
- * others have changed them or added sub-options to them. Options that others have added are recorded as drift and stay.
+ * Decides about options that are not in the file. With `prune`, those in the base are deleted, or a conflict if others
+ * have changed them or added sub-options. Options that others have added stay.
  */
 export function compareOthers(rows: readonly DesiredRow[], sides: Sides): Unnamed {
   const { base, service, prune, byName, drift, groupName } = sides;
@@ -47,7 +47,7 @@ export function compareOthers(rows: readonly DesiredRow[], sides: Sides): Unname
     else if (mayBeDeleted(there, sides, since)) deleted.push(there);
   }
   if (prune) return { deleted, onlyThere: [] };
-  // These options are neither in the service nor in the file, so both sides have deleted them, or others alone.
+  // Both sides have deleted these options, or others alone.
   const inFile = new Set(rows.flatMap((row) => row.base?._id ?? []));
   for (const { _id, name } of base.options.values()) {
     if (!service.byId.has(_id) && !inFile.has(_id)) drift.push({ _id, name, field: "deleted" });
@@ -56,8 +56,8 @@ export function compareOthers(rows: readonly DesiredRow[], sides: Sides): Unname
 }
 
 /**
- * Returns the options that rows ask to delete. It is a conflict if others have changed them or added sub-options to
- * them. An option that is not in the base is deleted only if the row has its ID, never by its name alone.
+ * Returns the options that rows ask to delete, or a conflict if others have changed them or added sub-options. An
+ * option that is not in the base is never deleted by its name alone.
  */
 export function removedByRows(rows: readonly DesiredRow[], sides: Sides): readonly ServiceOption[] {
   const { base, prune, problems, desired } = sides;
@@ -88,7 +88,7 @@ export function removedByRows(rows: readonly DesiredRow[], sides: Sides): readon
   return deleted;
 }
 
-/** Returns whether an option may be deleted: it is unchanged since the base, or not in the base. Records conflicts. */
+/** Returns whether an option is unchanged since the base, or not in the base. Records conflicts. */
 function mayBeDeleted(
   there: ServiceOption,
   { base, conflicts, groupName }: Sides,
@@ -105,7 +105,7 @@ function mayBeDeleted(
   return changes.length + given === 0;
 }
 
-/** Returns how many sub-options others have added to each group since the base was written. */
+/** By group: how many sub-options others have added since the base. */
 function subOptionsAddedSince({ base, service }: Sides): ReadonlyMap<string, number> {
   const given = new Map<string, number>();
   for (const { _id, parent } of service.options) {
@@ -114,7 +114,6 @@ function subOptionsAddedSince({ base, service }: Sides): ReadonlyMap<string, num
   return given;
 }
 
-/** Reports rows whose options would stay in a group that the plan deletes. */
 export function checkOrphans(
   rows: readonly DesiredRow[],
   deleted: readonly ServiceOption[],
@@ -136,8 +135,8 @@ export function checkOrphans(
 }
 
 /**
- * The parent that a row wants for its option. `unsaid`: the row says nothing. `there`: an existing group. `row`: a
- * group in the file that does not exist yet. `lost`: a problem was reported.
+ * `unsaid`: the row names no parent. `there`: an existing group. `row`: a group in the file that does not exist yet.
+ * `lost`: a problem was reported.
  */
 export type WantedPlace =
   | { readonly kind: "unsaid" }
@@ -149,17 +148,15 @@ export type WantedPlace =
 const TOP = { kind: "top" } as const;
 const UNSAID = { kind: "unsaid" } as const;
 
-/**
- * Returns the wanted parent of each row, and which rows are groups. A row that other rows name as parent is a group.
- */
+/** A row that other rows name as parent is a group. */
 export interface WantedPlaces {
   readonly place: (row: DesiredRow) => WantedPlace;
   readonly isGroup: (row: DesiredRow) => boolean;
 }
 
 /**
- * Finds the wanted parent of each row by its name: first among the rows of the file, then among the existing options.
- * Reports invalid parents, groups inside groups, and types that differ from the existing option's.
+ * Finds the parent of each row by name, first in the file, then in the service. Reports invalid parents, groups inside
+ * groups, and types that differ from the existing option's.
  */
 export function placesOf(rows: readonly DesiredRow[], sides: Sides): WantedPlaces {
   const named = new Map<string, DesiredRow>();
@@ -213,7 +210,7 @@ function placeOf(
 function placeIn(group: DesiredRow | undefined): WantedPlace {
   if (group === undefined || group.how === "lost") return { kind: "lost" };
   if (group.there !== undefined) return { kind: "there", _id: group.there._id };
-  // The group was deleted by others. The base still has its ID as the parent of its options.
+  // Others deleted the group. The base has its ID as the parent of its options.
   if (group.how === "gone" && group.option._id !== undefined) return { kind: "there", _id: group.option._id };
   return { kind: "row", row: group };
 }
@@ -258,7 +255,6 @@ function checkTypes(row: DesiredRow, wanted: WantedPlaces, { service, problems }
   }
 }
 
-/** Returns the quoted name of a row, for messages. */
 function nameOf({ option, there, base }: DesiredRow): string {
   return quoted(option.name ?? there?.name ?? base?.name ?? option._id ?? "");
 }

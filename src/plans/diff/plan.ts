@@ -3,38 +3,33 @@ import type { Fixed } from "../../platform/json.ts";
 import { isUlid } from "../../spec/ulid.ts";
 
 export const ulid = z.string().refine(isUlid);
-/** The value of a field to show: of a parent its name (null for the top level), of Context IDs their number. */
+/** For a parent, its name (null for the top level); for Context IDs, their number. */
 export const shownValue = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 const type = z.enum(["atomic", "collection"]);
-/**
- * The planned parent of an option: null for the top level, the ID of an existing group, or the position of the item
- * that creates the group.
- */
+/** Null for the top level, the ID of an existing group, or the position of the item that creates the group. */
 const parentRef = z.union([z.null(), z.strictObject({ _id: ulid }), z.strictObject({ item: z.int().min(0) })]);
 const texts = z.array(z.string());
 
-/** The state of an option when the plan was made. Later changes are detected by comparing with it. */
+/** The state of an option when the plan was made. */
 const seen = z.strictObject({
   name: z.string(),
   parent: ulid.nullable(),
   type,
   exposeChildren: z.boolean().optional(),
-  /** The number of Context IDs. `digest` is their `digestOfContexts`. */
+  /** `digest` is the `digestOfContexts` of the Context IDs. */
   contexts: z.int().min(0),
   digest: z.string(),
-  /** For groups: the number of sub-options. */
   subOptions: z.int().min(0).optional(),
 });
 
-/** For an item of an undo plan: whether it restores the previous state completely or with differences. */
+/** For an undo: whether the item restores the previous state completely or with differences. */
 const undo = z.enum(["exact", "caveat"]).optional();
 
 const item = z.discriminatedUnion("kind", [
-  /** An option to create. A group comes before its sub-options. */
+  /** A group comes before its sub-options. */
   z.strictObject({
     kind: z.literal("create"),
     undo,
-    /** The line in the file. */
     line: z.int(),
     name: z.string(),
     type,
@@ -42,7 +37,7 @@ const item = z.discriminatedUnion("kind", [
     exposeChildren: z.boolean().optional(),
     contexts: texts,
   }),
-  /** An option to change. Fields that stay are absent. */
+  /** Absent fields stay as they are. */
   z.strictObject({
     kind: z.literal("change"),
     undo,
@@ -52,14 +47,13 @@ const item = z.discriminatedUnion("kind", [
     name: z.string().optional(),
     parent: parentRef.optional(),
     exposeChildren: z.boolean().optional(),
-    /** `after` is the digest of all Context IDs after the change. Absent if only the listed ones matter. */
+    /** `after`: the digest of all Context IDs afterwards. Absent if only the listed ones matter. */
     contexts: z.strictObject({ add: texts, remove: texts, after: z.string().optional() }).optional(),
   }),
-  /** An option to delete. */
   z.strictObject({ kind: z.literal("delete"), undo, _id: ulid, seen }),
 ]);
 
-/** A difference between file, base and service: drift, a conflict, or a change since the plan was made. */
+/** Drift, a conflict, or a change since the plan was made. */
 export const difference = z.object({
   _id: z.string().optional(),
   name: z.string(),
@@ -69,14 +63,13 @@ export const difference = z.object({
   file: shownValue.optional(),
   service: shownValue.optional(),
   planned: shownValue.optional(),
-  /** The line of the file that this is about. */
   line: z.int().optional(),
 });
 
-/** A limit that the plan would exceed, of the service (management-api 8.1) or of a setting. */
+/** An exceeded limit of the service (management-api 8.1) or of a setting. */
 export const exceededLimit = z.object({
   limit: z.string(),
-  /** What the limit applies to: an option, a targeting, or the project. */
+  /** An option, a targeting, or the project. */
   of: z.string(),
   /** The current number, the number after the plan, and the allowed number. */
   there: z.number(),
@@ -94,37 +87,34 @@ export const fileProblem = z.object({
 
 const named = { _id: ulid, name: z.string() };
 
-/** The effect of applying a file, in the form in which it is stored. */
+/** The effect of applying a file, as it is stored. */
 export const statePlan = z.strictObject({
   targeting: z.strictObject({
     /** Absent if the plan creates the targeting. */
     _id: ulid.optional(),
-    /** The current name, or the name of the targeting to create. */
+    /** The current name, or that of the targeting to create. */
     name: z.string(),
-    /** The new name, if the plan renames the targeting. */
     rename: z.string().optional(),
-    /** For an undo of a run that created the targeting: it is deleted with all its options, which are the items. */
+    /** For an undo of a creation: the targeting is deleted with its options, which are the items. */
     delete: z.literal(true).optional(),
   }),
   items: z.array(item),
-  /** Existing options that were matched by name to rows without `_id`. */
+  /** Options that were matched by name to rows without `_id`. */
   adopted: z.array(z.strictObject({ ...named, line: z.int() })),
   drift: z.array(difference),
   conflicts: z.array(difference),
-  /** Options that only the targeting has. Filled only when planning by name without a base. */
+  /** Options that only the targeting has, when planning by name without a base. */
   onlyThere: z.array(z.strictObject(named)),
   limits: z.array(exceededLimit),
   problems: z.array(fileProblem),
-  /** The number of options of the targeting when the plan was made. */
+  /** The number of options when the plan was made. */
   optionsThere: z.int().min(0),
 });
 
-/** The effect of applying a file. */
 export type StatePlan = Fixed<z.infer<typeof statePlan>>;
 
 export type PlannedTargeting = StatePlan["targeting"];
 
-/** One object to create, change or delete. */
 export type PlanItem = StatePlan["items"][number];
 export type CreateItem = Extract<PlanItem, { readonly kind: "create" }>;
 export type ChangeItem = Extract<PlanItem, { readonly kind: "change" }>;
@@ -144,7 +134,7 @@ export type ShownValue = z.infer<typeof shownValue>;
 
 export type ExceededLimit = Fixed<z.infer<typeof exceededLimit>>;
 
-/** Returns how many objects a plan changes. A targeting that is created, renamed or deleted counts as one. */
+/** Counts the objects that a plan changes. A targeting that is created, renamed or deleted counts as one. */
 export function itemCount({ items, targeting }: StatePlan): number {
   return items.length + (isChanged(targeting) ? 1 : 0);
 }
@@ -153,7 +143,6 @@ function isChanged({ _id, rename, delete: isDeleted }: PlannedTargeting): boolea
   return _id === undefined || rename !== undefined || isDeleted === true;
 }
 
-/** Returns whether a plan can be applied: it has no conflicts, exceeded limits or problems. */
 export function isApplicable({ conflicts, limits, problems }: StatePlan): boolean {
   return conflicts.length + limits.length + problems.length === 0;
 }
@@ -169,30 +158,25 @@ export const NOTHING_PLANNED: Omit<StatePlan, "targeting"> = {
   optionsThere: 0,
 };
 
-/** The kinds of changes, in the order in which they are listed. */
+/** In the order in which they are listed. */
 export const CHANGE_KINDS = ["created", "renamed", "moved", "contexts", "settings", "deleted", "adopted"] as const;
 export type ListedChangeKind = (typeof CHANGE_KINDS)[number];
 
-/** One change of one object, for lists. */
 export const listedChange = z.object({
   _id: z.string().optional(),
-  /** The current name, or the name of the object to create. */
+  /** The current name, or that of the object to create. */
   name: z.string(),
   kind: z.enum(CHANGE_KINDS),
-  /**
-   * The values before and after: names for a rename, names of groups for a move (null: top level), values for a
-   * setting.
-   */
+  /** Names for a rename, names of groups for a move (null: top level), values for a setting. */
   from: shownValue.optional(),
   to: shownValue.optional(),
   added: z.int().optional(),
   removed: z.int().optional(),
-  /** Whether the object is the targeting itself. */
   isTargeting: z.literal(true).optional(),
 });
 export type ListedChange = Fixed<z.infer<typeof listedChange>>;
 
-/** Returns all changes of a plan, sorted by kind. `groupName` returns the name of an existing group. */
+/** Returns all changes, sorted by kind. `groupName` returns the name of an existing group. */
 export function changesOf(plan: StatePlan, groupName: (id: string) => string): readonly ListedChange[] {
   const changes = [...ofTargeting(plan), ...plan.items.flatMap((item) => itemChanges(plan, item, groupName))];
   for (const { _id, name } of plan.adopted) changes.push({ kind: "adopted", _id, name });
@@ -206,13 +190,11 @@ function ofTargeting({ targeting: { _id, name, rename, delete: isDeleted } }: St
   return rename === undefined ? [] : [{ kind: "renamed", _id, name, from: name, to: rename, isTargeting: true }];
 }
 
-/** Returns the new name of a group, if the plan renames it. */
 function renamedIn({ items }: StatePlan, id: string): string | undefined {
   const group = items.find((item) => item.kind === "change" && item._id === id);
   return group?.kind === "change" ? group.name : undefined;
 }
 
-/** Returns the changes of one item of a plan. */
 export function itemChanges(
   plan: StatePlan,
   item: StatePlan["items"][number],
@@ -247,12 +229,8 @@ export function itemChanges(
   return changes;
 }
 
-/** Limits that settings put on a plan. */
 export interface Thresholds {
-  /**
-   * The maximum percentage of options to change, and of options to delete. Applies to targetings with 10 or more
-   * options.
-   */
+  /** The maximum percentage of options to change, and of options to delete. */
   readonly maxChangePercent: number;
   readonly maxDeletes: number;
 }
@@ -260,10 +238,7 @@ export interface Thresholds {
 /** Percentages apply to targetings with at least this many options. */
 const LEAST_OPTIONS = 10;
 
-/**
- * Returns the settings whose limits a plan exceeds. Changes and deletions are counted separately, and creations are not
- * counted.
- */
+/** Returns the settings whose limits a plan exceeds. Changes and deletions count separately, creations do not count. */
 export function exceededThresholds(
   items: readonly PlanItem[],
   options: number,

@@ -8,18 +8,17 @@ import { changeOf, knownOption, positionOf } from "../modelled.ts";
 import type { DesiredRow } from "./match.ts";
 import type { ChangeItem, CreateItem, ExceededLimit, PlanItem } from "./plan.ts";
 
-/** The input of `checkResult`. */
 export interface Result {
   readonly options: readonly ServiceOption[];
   readonly items: readonly PlanItem[];
-  /** The rows of the items, in the same order. Items that delete come last and have no row. */
+  /** In the order of the items. Items that delete come last and have no row. */
   readonly rows: readonly DesiredRow[];
-  /** By ID of an existing option: its row in the file, if it has one. */
+  /** By ID of an existing option. */
   readonly rowOf: ReadonlyMap<string, DesiredRow>;
   readonly problems: Problems;
 }
 
-/** Checks the targeting as it would be after the plan: names, groups and limits. Returns the exceeded limits. */
+/** Checks the names, groups and limits of the targeting after the plan. Returns the exceeded limits. */
 export function checkResult(result: Result): readonly ExceededLimit[] {
   const { options, items } = result;
   const known = new Map(options.map((option) => [option._id, knownOption(option)]));
@@ -39,7 +38,6 @@ export function checkResult(result: Result): readonly ExceededLimit[] {
   return limitsOf(items, options);
 }
 
-/** What the messages about conflicts need. */
 interface ConflictContext extends Pick<Result, "problems"> {
   readonly rowOf: (ref: Ref) => DesiredRow | undefined;
   readonly nameOf: (ref: Ref) => string;
@@ -79,7 +77,7 @@ function addProblem(conflict: Conflict, { rowOf, nameOf, problems }: ConflictCon
 
 const FIRST: Spot = { line: 1, column: 1 };
 
-/** Returns the limits on stored data that the plan would exceed further than now (management-api 8.2 rule 1). */
+/** Returns the limits that the plan would exceed further than now (management-api 8.2 rule 1). */
 function limitsOf(items: readonly PlanItem[], options: readonly ServiceOption[]): readonly ExceededLimit[] {
   const exceeded: ExceededLimit[] = [];
   const check = (limit: string, most: number, of: string, there: number, wanted: number): void => {
@@ -104,7 +102,7 @@ function limitsOf(items: readonly PlanItem[], options: readonly ServiceOption[])
     if (item.kind === "delete") continue;
     const name = item.name ?? there?.name ?? "";
     check("Context IDs of an option", optionContextIds.value, name, held.length, after.length);
-    // A Context ID has at most 256 bytes. If even that many would fit, the bytes need not be counted.
+    // If Context IDs of the maximum size would fit, their bytes need not be counted.
     if (after.length * contextIdBytes.value <= optionContextBytes.value) continue;
     check("bytes of an option's Context IDs", optionContextBytes.value, name, bytesOf(held), bytesOf(after));
   }

@@ -12,21 +12,16 @@ import type {
   StatePlan,
 } from "./plan.ts";
 
-/** What has changed on the service since a plan was made. */
 export interface StaleCheck {
-  /**
-   * The differences that affect the plan. If there are any, nothing is sent. `at` is the position of the affected item,
-   * or -1 for the targeting.
-   */
+  /** With any of these, nothing is sent. `at` is the position of the affected item, or -1 for the targeting. */
   readonly stale: readonly { readonly at: number; readonly difference: Difference }[];
-  /** The positions of items whose result the service already has. */
+  /** The positions of items that are done already. */
   readonly alreadyDone: ReadonlySet<number>;
 }
 
 /**
- * Checks whether a plan still fits the service. A difference matters in a field that the plan writes, in an option to
- * delete or its sub-options, and in a group that receives options. It also matters if a name that the plan assigns is
- * taken.
+ * Checks whether a plan still fits the service: fields that it writes, options to delete and their sub-options, groups
+ * that receive options, and names that it assigns.
  */
 export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeting | undefined): StaleCheck {
   const look = new Look(items, serviceOf(there));
@@ -43,7 +38,6 @@ export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeti
 
 class Look {
   readonly stale: { readonly at: number; readonly difference: Difference }[] = [];
-  /** The position of the item that is being checked. */
   at = -1;
   readonly #items: StatePlan["items"];
   readonly #service: Service;
@@ -56,7 +50,7 @@ class Look {
     this.#own = new Set(items.flatMap((item) => (item.kind === "create" ? [] : [item._id])));
   }
 
-  /** Checks a targeting to rename or delete: its name, and before a deletion that it has no other options. */
+  /** Checks the name of a targeting to rename or delete, and before a deletion that it has no other options. */
   targeting({ name, rename, delete: isDeleted }: PlannedTargeting, { targeting, options }: ServiceTargeting): void {
     if (rename === undefined && !isDeleted) return;
     const isKnown = targeting.name === name || targeting.name === rename;
@@ -67,7 +61,7 @@ class Look {
   }
 
   creation(item: CreateItem): boolean {
-    // An option that the plan changes may free its name. It never counts as the option to create.
+    // An option that the plan changes never counts as the option to create. It may free its name.
     const holder = this.#service.byName.get(item.name)?.find(({ _id }) => !this.#own.has(_id));
     if (holder !== undefined && this.#isMade(item, holder)) return true;
     if (holder !== undefined) this.#tell({ _id: holder._id, name: item.name }, "name", undefined, item.name);
@@ -75,14 +69,13 @@ class Look {
     return false;
   }
 
-  /** Returns whether an existing option equals the option to create. */
   #isMade({ type, parent, contexts, exposeChildren }: CreateItem, there: ServiceOption): boolean {
     const isThere = this.#isIn(parent, there);
     const isExposed = exposeChildren === undefined || (there.exposeChildren ?? false) === exposeChildren;
     return isThere && isExposed && there.type === type && there.digest === digestOfContexts(contexts);
   }
 
-  /** Returns whether an option is already in its planned group. A group that the plan creates is found by its name. */
+  /** A group that the plan creates is found by its name. */
   #isIn(parent: ParentRef, there: ServiceOption): boolean {
     if (parent === null || there.parent === null) return parent === there.parent;
     if ("_id" in parent) return parent._id === there.parent;
@@ -130,7 +123,7 @@ class Look {
       const held = new Set(there.contexts);
       const { after, add } = contexts;
       const isDone = after === undefined ? add.every((id) => held.has(id)) : there.digest === after;
-      // Without `after`, only the listed Context IDs matter, so it does not matter whether others have changed.
+      // Without `after`, changes by others do not matter.
       const isSeen = after === undefined || there.digest === seen.digest;
       field("contexts", isDone, isSeen, seen.contexts, there.contexts.length);
     }
@@ -158,7 +151,7 @@ class Look {
     planned?: ShownValue,
     service?: ShownValue,
   ): void {
-    // A group is shown by its name, or by its ID if it no longer exists.
+    // A group that no longer exists is shown by its ID.
     const shown = (value: ShownValue | undefined): ShownValue | undefined =>
       field === "parent" && typeof value === "string" ? (this.#service.byId.get(value)?.name ?? value) : value;
     const difference = { _id, name, field, planned: shown(planned), service: shown(service) };

@@ -4,52 +4,45 @@ import { cutText } from "../../platform/text.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionType } from "../../spec/records.ts";
 
-/** A position in a file. Both numbers begin at 1. Columns count UTF-16 code units, as editors do. */
+/** Both begin at 1. Columns count UTF-16 code units, as editors do. */
 export interface Spot {
   readonly line: number;
   readonly column: number;
 }
 
-/** Returns only the line and the column of an object that has other fields, too. */
+/** Omits all other fields. */
 export function spotOf({ line, column }: Spot): Spot {
   return { line, column };
 }
 
-/** A problem in a file: where it is, what is wrong, and how to fix it. */
 export interface Problem extends Spot {
-  /** All lines that the problem is about, if there are several. */
   readonly lines?: readonly number[] | undefined;
-  /** For an object in a call: the path to the problem, such as `options[1].name`. */
+  /** In a call: the path to the problem, such as `options[1].name`. */
   readonly path?: string;
   readonly message: string;
   readonly remedy: string;
 }
 
-/** The fields of an option that a file can manage. */
 type FieldName = "name" | "parent" | "type" | "exposeChildren" | "contexts";
 
-/**
- * The parent that a file wants for an option. `keep`: not specified. `row`: a group in the same file, by its position.
- */
+/** `keep`: not specified. `row`: a group in the same file, by its position. */
 export type ParentWish =
   | { readonly kind: "keep" }
   | { readonly kind: "top" }
   | { readonly kind: "row"; readonly row: number }
   | { readonly kind: "name"; readonly name: string };
 
-/** The Context IDs that a file wants for an option, trimmed and without duplicates. `atLeast`: others stay. */
+/** Trimmed, without duplicates. `atLeast`: others stay. */
 export interface ContextsWish {
   readonly ids: readonly string[];
   readonly atLeast: boolean;
-  /** The Context IDs to remove. Only with `atLeast`. */
+  /** Only with `atLeast`. */
   readonly remove?: readonly string[];
-  /** The cells that were split into these Context IDs. */
   readonly split?: SplitCells;
 }
 
-/** An option as a file describes it. Absent fields are not managed by the file. */
+/** Absent fields are not managed by the file. */
 export interface DesiredOption extends Spot {
-  /** Whether the option is to be deleted. */
   readonly isRemoved?: true | undefined;
   readonly _id?: string | undefined;
   readonly name?: string | undefined;
@@ -60,31 +53,29 @@ export interface DesiredOption extends Spot {
   readonly spots: { readonly [Field in FieldName | "_id"]?: Spot | undefined };
 }
 
-/** The targeting that a file names. */
 export interface DesiredTargeting extends Spot {
   readonly _id?: string | undefined;
   readonly name?: string | undefined;
 }
 
-/** A text that a spreadsheet program has probably changed, for example a number that was rounded. */
+/** A text that a spreadsheet program has probably changed, such as a rounded number. */
 export interface Suspect extends Spot {
   readonly text: string;
-  /** The column of the text. */
   readonly field: "name" | "parentName" | "contexts";
 }
 
-/** The desired state of a targeting: the content of a file in any format. */
+/** The content of a file in any format. */
 export interface Desired {
   readonly targeting?: DesiredTargeting | undefined;
-  /** In the order of the file. A group comes before the options that are nested in it. */
+  /** In the order of the file. A group comes before the options nested in it. */
   readonly options: readonly DesiredOption[];
-  /** For sheets: texts that look damaged. They are valid if the service or the base has exactly the same text. */
+  /** For sheets: texts that look damaged. They are valid if the service or the base has the same text. */
   readonly suspects: readonly Suspect[];
-  /** For sheets: whether any row has a value in the column Action. */
+  /** For sheets: whether the column Action has any value. */
   readonly hasActions?: true;
 }
 
-/** A file that cannot be read beyond this problem. No other problem of the file is reported. */
+/** A problem that prevents reading the rest of a file. It is reported alone. */
 export class UnreadableFile extends Error {
   readonly problem: Problem;
   constructor({ line, column }: Spot, message: string, remedy: string) {
@@ -93,17 +84,15 @@ export class UnreadableFile extends Error {
   }
 }
 
-/** Collects problems. */
 export class Problems {
   readonly all: Problem[] = [];
 
-  /** Adds a problem. `lines` are all lines that it is about, if there are several. */
+  /** `lines` are all lines that the problem is about, if there are several. */
   add({ line, column }: Spot, message: string, remedy: string, lines?: readonly number[]): undefined {
     this.all.push({ line, column, ...(lines !== undefined && { lines }), message, remedy });
     return undefined;
   }
 
-  /** Returns all problems, sorted by line and column. */
   sorted(): readonly Problem[] {
     return this.all.toSorted((one, other) => one.line - other.line || one.column - other.column);
   }
@@ -111,7 +100,7 @@ export class Problems {
 
 const LONGEST_QUOTED = 80;
 
-/** Returns a text of the file in quotation marks. A long text is shortened. */
+/** Quotes a text of the file, shortened if it is long. */
 export function quoted(text: string): string {
   return JSON.stringify(cutText(text, LONGEST_QUOTED));
 }
@@ -151,7 +140,7 @@ const option = z.strictObject({
   children: z.array(child).optional().describe("The sub-options to manage. Others stay. [] makes it a group, too."),
 });
 
-/** The schema of a desired state in YAML or JSON, published for editors. `readDesired` checks more than this. */
+/** Published for editors. `readDesired` checks more. */
 const desiredState = z.strictObject({
   $schema: z.string().optional(),
   version: z.literal(1),
@@ -162,7 +151,6 @@ const desiredState = z.strictObject({
   options: z.array(option),
 });
 
-/** Returns the JSON Schema of a desired state, which is published. */
 export function desiredStateJsonSchema(): Record<string, unknown> {
   return { title: "The desired state of a targeting", ...z.toJSONSchema(desiredState) };
 }

@@ -15,7 +15,7 @@ import {
 import { addOption, CONTEXT_FIELDS, checkVersion, type Drafts, readTargeting } from "./tree.ts";
 import { entriesOf, textIn } from "./values.ts";
 
-/** Texts for the error codes of the parser. */
+/** By error code of the parser. */
 const WORDS: Readonly<Partial<Record<ParseErrorCode, string>>> = {
   1: "this is not valid JSON",
   2: "a number is not in the form that JSON requires",
@@ -34,14 +34,13 @@ const WORDS: Readonly<Partial<Record<ParseErrorCode, string>>> = {
   16: "a text contains a control character",
 };
 
-/** Counts the values in all texts of one file. */
 export interface NodeCount {
   nodes: number;
 }
 
 /**
- * Parses strict JSON into nodes with positions. `firstLine` is the line of the file on which the text begins. Throws an
- * UnreadableFile at the first syntax error, or if the text exceeds a limit.
+ * Parses strict JSON, which begins on the line `firstLine` of its file. Throws an UnreadableFile at the first syntax
+ * error, or if a limit is exceeded.
  */
 export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { nodes: 0 }): Node {
   const open: (ListNode | MapNode)[] = [];
@@ -89,14 +88,14 @@ export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { node
     },
     { disallowComments: true, allowTrailingComma: false },
   );
-  // Cannot occur: the parser reports an empty text as an error, which `onError` throws.
+  // `onError` throws for an empty text.
   if (root === undefined) throw new Error("the JSON parser gave no value and no error");
   return root;
 }
 
 /**
- * Returns the path to a position in JSON text, such as `options[1].name`. It is used for objects in calls, where people
- * see no line numbers. The path of the whole value is empty.
+ * Returns the path to a position, such as `options[1].name`, for objects in calls. The path of the whole value is
+ * empty.
  */
 export function jsonPathAt(text: string, offset: number): string {
   const steps = getLocation(text, offset).path.map((step) =>
@@ -107,10 +106,7 @@ export function jsonPathAt(text: string, offset: number): string {
 
 const ROW_FIELDS = ["_id", "name", "parentName", "type", "exposeChildren", "op", ...CONTEXT_FIELDS];
 
-/**
- * Reads NDJSON with one option on each line. The first line may have the version and the targeting. Throws an
- * UnreadableFile.
- */
+/** Reads NDJSON. The first line may have the version and the targeting. Throws an UnreadableFile. */
 export function readNdjson(text: string, drafts: Drafts): DesiredTargeting | undefined {
   const { problems } = drafts;
   const count = { nodes: 0 };
@@ -141,7 +137,7 @@ function readRow(node: MapNode, drafts: Drafts): void {
   addOption(fields, { spot: node, parent, parentSpot: entry && spotOf(entry) }, drafts);
 }
 
-/** Returns the wanted parent of a row. Null and `[]` mean the top level. A blank text means that none is specified. */
+/** Null and `[]` mean the top level. A blank text specifies nothing. */
 function parentOf(entry: Entry | undefined, problems: Problems): ParentWish {
   if (entry === undefined) return { kind: "keep" };
   const { value } = entry;

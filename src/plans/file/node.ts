@@ -1,14 +1,14 @@
 import { thousands } from "../../platform/text.ts";
 import { type Spot, UnreadableFile } from "./desired.ts";
 
-/** A text. `isPlain`: it has no quotes in the file, which only YAML allows. */
+/** `isPlain`: without quotes, which only YAML allows. */
 interface TextNode extends Spot {
   readonly kind: "text";
   readonly text: string;
   readonly isPlain: boolean;
 }
 
-/** A number, boolean or null in JSON. YAML is read without such values: there they are texts. */
+/** In JSON. In YAML, such values are texts. */
 interface ValueNode extends Spot {
   readonly kind: "value";
   readonly value: number | boolean | null;
@@ -19,7 +19,7 @@ export interface ListNode extends Spot {
   readonly items: Node[];
 }
 
-/** A property. Line, column and `offset` are the position of its key; `offset` counts characters from the beginning. */
+/** Line, column and `offset` (in characters) are the position of the key. */
 export interface Entry extends Spot {
   readonly key: string;
   readonly offset: number;
@@ -33,14 +33,13 @@ export interface MapNode extends Spot {
   readonly isFlow: boolean;
 }
 
-/** A value in a YAML or JSON text, with its position. */
+/** A value in a YAML or JSON text. */
 export type Node = TextNode | ValueNode | ListNode | MapNode;
 
-/** The maximum number of values in a file. In YAML, an alias counts as many values as it repeats. */
+/** The maximum number of values in a file. A YAML alias counts as many values as it repeats. */
 export const MAX_NODES = 1_000_000;
 export const MAX_DEPTH = 20;
 
-/** Returns the error for a file that is nested too deeply. */
 export function tooDeep(spot: Spot): UnreadableFile {
   return new UnreadableFile(
     spot,
@@ -49,7 +48,6 @@ export function tooDeep(spot: Spot): UnreadableFile {
   );
 }
 
-/** Returns the error for a file that has too many values. */
 export function tooMany(
   spot: Spot,
   most = MAX_NODES,
@@ -62,7 +60,7 @@ export function tooMany(
   );
 }
 
-/** Returns the kind of a node, in words for messages. */
+/** Returns the kind of a node for messages. */
 export function kindOf(node: Node): string {
   if (node.kind === "value") return node.value === null ? "null" : `a ${typeof node.value}`;
   if (node.kind === "text") return node.isPlain && node.text === "" ? "nothing" : "a text";

@@ -29,7 +29,6 @@ import { desiredRows, type ReadSheet, readSheet } from "./sheet.ts";
 import { type Drafts, type NamedFile, readTree } from "./tree.ts";
 import { addContextId } from "./values.ts";
 
-/** The formats in which a desired state can be written. */
 export type DesiredFormat = "yaml" | "json" | "csv" | "ndjson";
 
 const BY_ENDING: Readonly<Record<string, DesiredFormat>> = {
@@ -41,53 +40,47 @@ const BY_ENDING: Readonly<Record<string, DesiredFormat>> = {
   ".jsonl": "ndjson",
 };
 
-/** The maximum number of options in a YAML file. Each of them needs memory for its position and comments. */
+/** Each option in YAML needs memory for its position and comments. */
 export const MAX_YAML_OPTIONS = 5000;
 
-/** The formats that can be read. */
 export type ReadFormat = DesiredFormat | "xlsx";
 
-/**
- * The unit whose size is limited, for each format that is not a sheet. In JSON, that is a value of the size of an
- * option.
- */
+/** The unit whose size is limited. In JSON, that is a value of the size of an option. */
 const UNITS: Readonly<Record<Exclude<DesiredFormat, "csv">, BoundedUnit>> = {
   yaml: "line",
   ndjson: "line",
   json: { jsonDepth: 2 },
 };
 
-/** The size of a file with about 10,000 options, in bytes. */
+/** The size of a file with about 10,000 options. */
 const LARGE_BYTES = 1_048_576;
 
-/** A desired state to read. */
 export interface DesiredSource {
   readonly bytes: Uint8Array;
   readonly format: ReadFormat;
-  /** The name of the file. It may determine how the cells are separated. */
+  /** The name may determine how cells are separated. */
   readonly path?: string;
-  /** How to read a sheet. Everything that is not given is detected. */
+  /** Everything that is not given is detected. */
   readonly sheet?: SheetArguments;
-  /** The folder in which a `contextsFile` is searched. Undefined if the desired state is not a file. */
+  /** Where a `contextsFile` is searched. Undefined if the desired state is not a file. */
   readonly folder: string | undefined;
   /** The maximum size of a line or value, in bytes. Default: no limit. */
   readonly maxLineBytes?: number;
 }
 
-/** The content of a file. If there are problems, the content is incomplete. */
+/** Incomplete if there are problems. */
 export interface ReadDesired {
   readonly desired: Desired;
   /** Sorted by line and column. */
   readonly problems: readonly Problem[];
-  /** The SHA-256 digest of the bytes that were read, in hexadecimal digits. */
+  /** The SHA-256 digest of the bytes, in hexadecimal digits. */
   readonly digest: string;
-  /** For a sheet: how it was read. */
+  /** For a sheet. */
   readonly file?: InputFile | undefined;
-  /** For a sheet: the columns that were read, with their headings. */
   readonly columns?: ReadSheet["columns"] | undefined;
 }
 
-/** Returns the format to write, according to the extension of a path. Throws a FileError for an unknown extension. */
+/** Returns the format to write. Throws a FileError for an unknown extension. */
 export function formatOfDesired(path: string): DesiredFormat {
   const ending = extname(path).toLowerCase();
   const format = BY_ENDING[ending];
@@ -98,7 +91,7 @@ export function formatOfDesired(path: string): DesiredFormat {
   );
 }
 
-/** Returns the format to read, according to the extension of a path. Throws a FileError for an unknown extension. */
+/** Returns the format to read. Throws a FileError for an unknown extension. */
 export function formatToRead(path: string): ReadFormat {
   const format = BY_ENDING[extname(path).toLowerCase()];
   if (format !== undefined) return format;
@@ -108,8 +101,8 @@ export function formatToRead(path: string): ReadFormat {
 }
 
 /**
- * Reads a desired state. A syntax error is reported alone; otherwise, all problems are reported together. Texts are not
- * changed. Throws a FileError for a line longer than `maxLineBytes`.
+ * Reads a desired state. Reports a syntax error alone, or all other problems together. Throws a FileError for a line
+ * longer than `maxLineBytes`.
  */
 export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
   const { bytes, format, folder, maxLineBytes } = source;
@@ -123,8 +116,7 @@ export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
     const { targeting, suspects, hasActions, file, columns } = await readRows(source, format, drafts);
     await readContextsFiles({ folder, maxLineBytes }, drafts);
     checkRows(drafts.options, drafts.problems);
-    // These texts may be valid on the service. Without other problems, the plan checks that; otherwise there is no
-    // plan.
+    // These texts may be valid on the service, which the plan checks. With other problems, there is no plan.
     if (drafts.problems.all.length > 0) for (const suspect of suspects) addSuspect(suspect, drafts.problems);
     const desired = {
       ...(targeting && { targeting }),
@@ -139,10 +131,7 @@ export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
   }
 }
 
-/**
- * Makes the garbage collector run earlier, once the heap has grown by two fifths instead of up to three times. Most of
- * the memory that reading a large file takes can be freed at once.
- */
+/** Makes the garbage collector run earlier. Most of the memory that reading a large file takes can be freed at once. */
 function keepHeapSmall(): void {
   setFlagsFromString("--heap-growing-percent=40");
 }
@@ -170,7 +159,6 @@ async function readRows(source: DesiredSource, format: ReadFormat, drafts: Draft
   return { ...NO_SUSPECTS, targeting };
 }
 
-/** What the rows of a file contain in addition to options. */
 interface ReadRows {
   readonly targeting?: DesiredTargeting | undefined;
   readonly suspects: readonly Suspect[];
@@ -179,7 +167,7 @@ interface ReadRows {
   readonly columns?: ReadSheet["columns"];
 }
 
-/** Opens a sheet and detects how to read it. Throws an UnreadableFile if that fails. */
+/** Detects how to read a sheet. Throws an UnreadableFile if that fails. */
 async function openSheet(
   { bytes, path = "", sheet = {}, maxLineBytes }: DesiredSource,
   format: "csv" | "xlsx",
@@ -194,7 +182,7 @@ async function openSheet(
   }
 }
 
-/** Decodes UTF-8. Throws an UnreadableFile with the position of the first invalid bytes. */
+/** Decodes UTF-8. Throws an UnreadableFile at the first invalid bytes. */
 function textIn(bytes: Uint8Array): string {
   const foreign = foreignWords(bytes);
   if (foreign !== undefined) throw new UnreadableFile({ line: 1, column: 1 }, ...foreign);
@@ -232,7 +220,6 @@ function foreignWords(bytes: Uint8Array): readonly [message: string, remedy: str
   return bytes.subarray(0, 1024).includes(0) ? ["the file contains binary data", AS_TEXT] : undefined;
 }
 
-/** Reports rows that have the same `_id` or the same name. */
 function checkRows(options: readonly DesiredOption[], problems: Problems): void {
   const ids = new Map<string, Spot>();
   const names = new Map<string, Spot>();
@@ -256,7 +243,7 @@ function claim(claimed: Map<string, Spot>, what: string, spot: Spot, words: stri
   }
 }
 
-/** Reports that a spreadsheet program has probably changed a text when it opened the file. */
+/** Reports a text that a spreadsheet program has probably changed. */
 export function addSuspect({ text, field, ...spot }: Suspect, problems: Problems): void {
   const damage = damageIn(text);
   if (damage === undefined) return;
@@ -268,17 +255,13 @@ export function addSuspect({ text, field, ...spot }: Suspect, problems: Problems
   );
 }
 
-/** Where to look for the files with Context IDs, and how long their lines may be. */
 interface BesideFile {
-  /** The folder of the desired state. Undefined if the desired state is not a file. */
+  /** Undefined if the desired state is not a file. */
   readonly folder: string | undefined;
   readonly maxLineBytes: number | undefined;
 }
 
-/**
- * Reads the files with Context IDs that rows name, and adds these Context IDs to the rows. Each line has one Context
- * ID.
- */
+/** Reads the files that rows name, with one Context ID on each line. */
 async function readContextsFiles(beside: BesideFile, drafts: Drafts): Promise<void> {
   const { files, options, problems } = drafts;
   const read = new Map<string, readonly ListedContextId[]>();

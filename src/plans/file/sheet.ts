@@ -20,7 +20,7 @@ import { MAX_NODES, tooMany } from "./node.ts";
 import { CONTEXT_FIELDS, type Drafts } from "./tree.ts";
 import { addContextId, idIn, nameIn, typeIn } from "./values.ts";
 
-/** The columns of a sheet with a desired state, in any order. */
+/** In any order. */
 export const desiredRows: ValidColumns = {
   columns: [
     ...["_id", "name", "parentName", "type", "exposeChildren"],
@@ -30,19 +30,17 @@ export const desiredRows: ValidColumns = {
   required: [["_id", "name"]],
 };
 
-/** What a sheet contains in addition to options. */
 export interface ReadSheet {
   readonly targeting?: DesiredTargeting | undefined;
   /** Texts that a spreadsheet program has probably changed. */
   readonly suspects: readonly Suspect[];
   readonly hasActions?: true;
-  /** The columns that were read, with their headings. */
   readonly columns: readonly { readonly heading: string; readonly column: string }[];
 }
 
 /**
- * Reads the options of a sheet into `drafts`. With the column `contextId`, the rows of an option are merged. Throws an
- * UnreadableFile or a FileError.
+ * Reads a sheet into `drafts`. With the column `contextId`, the rows of an option are merged. Throws an UnreadableFile
+ * or a FileError.
  */
 export async function readSheet({ file, bytes }: OpenedFile, drafts: Drafts): Promise<ReadSheet> {
   let rows: Rows | undefined;
@@ -62,13 +60,12 @@ export async function readSheet({ file, bytes }: OpenedFile, drafts: Drafts): Pr
   return { targeting, suspects, columns, ...(hasActions && { hasActions }) };
 }
 
-/** Returns the position of a cell: its character position in a text file, its row and column in a workbook. */
+/** In a text file, the position of the cell in the text; in a workbook, its row and column. */
 function spotIn({ line, places }: SheetRow, at: number): Spot {
   const place = places?.[at];
   return place === undefined ? { line, column: at + 1 } : spotOf(place);
 }
 
-/** A cell that is not empty, and its position. */
 interface Cell extends Spot {
   readonly text: string;
 }
@@ -86,7 +83,7 @@ class Rows {
   readonly #separator: string;
   readonly #textsOf: ReturnType<typeof splitter>;
   readonly #oneARow: boolean;
-  /** The positions of options, by ID. With the column `contextId`, options without an ID are found by name. */
+  /** The positions of options, by ID; with the column `contextId`, also by name. */
   readonly #known = new Map<string, number>();
 
   constructor(header: SheetHeader, separator: string, drafts: Drafts) {
@@ -125,7 +122,7 @@ class Rows {
     const key = option._id ?? (this.#oneARow ? option.name : undefined);
     const before = key === undefined ? undefined : this.#known.get(key);
     const first = before === undefined ? undefined : options[before];
-    // Without a Context ID to add, or with another name, the row does not continue the option but repeats its ID.
+    // A row without a Context ID to add, or with another name, repeats the ID instead of continuing the option.
     const continues = this.#oneARow || (option.contexts !== undefined && option.name === first?.name);
     if (before !== undefined && first !== undefined && continues) {
       options[before] = this.#merged(first, option);
@@ -191,7 +188,6 @@ class Rows {
     };
   }
 
-  /** Merges a later row of an option into the option. */
   #merged(first: DesiredOption, further: DesiredOption): DesiredOption {
     const { problems } = this.#drafts;
     const isOther = (field: "name" | "type" | "exposeChildren"): boolean =>
@@ -223,15 +219,13 @@ class Rows {
     const remove = [...(one.remove ?? []), ...(other.remove ?? [])];
     const ids = [...new Set([...one.ids, ...other.ids])];
     const cells = [...(one.split?.cells ?? []), ...(other.split?.cells ?? [])];
-    // With both, it is unknown which of the cells were to be removed, so they can no longer be joined.
+    // With both, it is unknown which cells were to be removed, so they cannot be joined again.
     const isOne = remove.length === 0 || ids.length === 0;
     const split = isOne && cells.length > 0 && { split: { cells, separator: this.#separator } };
     return { ...first, contexts: { ids, atLeast: one.atLeast, ...(remove.length > 0 && { remove }), ...split } };
   }
 
-  /**
-   * Returns a name. A text that looks damaged may still be valid on the service, so its name rules are checked later.
-   */
+  /** A text that looks damaged may be valid on the service, so its name rules are checked later. */
   #name(cell: Cell): string | undefined {
     if (!this.#isSuspect(cell, cell.text, "name")) return nameIn(cell.text, cell, this.#drafts.problems);
     return cell.text;
@@ -262,7 +256,7 @@ class Rows {
 
   #isSuspect(spot: Spot, text: string, field: Suspect["field"]): boolean {
     const damage = damageIn(text);
-    // A name with invisible characters breaks the name rules, and that message says which characters.
+    // The name rules report invisible characters with more detail.
     if (damage === undefined || (damage.damage === "invisible" && field === "name")) return false;
     this.suspects.push({ ...spotOf(spot), text, field });
     return true;
@@ -312,7 +306,7 @@ class Rows {
     return { wish: { ids: [...ids], atLeast: at("contextsAtLeast") !== undefined || said === "add", ...split }, spot };
   }
 
-  /** Returns the Context IDs in a cell. A cell that begins with `[` is a JSON array of texts. */
+  /** A cell that begins with `[` is a JSON array of texts. */
   #texts(cell: Cell, isOne: boolean): readonly string[] | undefined {
     if (isOne) return cell.text.trim() === NONE ? [] : [cell.text];
     const texts = this.#textsOf(cell.text);

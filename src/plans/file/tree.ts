@@ -12,38 +12,32 @@ import {
 import { type Entry, kindOf, type MapNode, type Node } from "./node.ts";
 import { contextsIn, entriesOf, idIn, nameIn, textIn, truthIn, typeIn } from "./values.ts";
 
-/** A file with Context IDs that a row names. It is read after all rows. */
+/** A file with the Context IDs of a row. It is read after all rows. */
 export interface NamedFile {
   readonly path: string;
   readonly spot: Spot;
-  /** The position of the row's option in `options`. */
   readonly row: number;
 }
 
-/** The options that were read so far, and the files that must still be read for them. */
+/** The options so far, and the files that must still be read for them. */
 export interface Drafts {
   readonly options: DesiredOption[];
   readonly files: NamedFile[];
   readonly problems: Problems;
 }
 
-/** The facts about a row that are not in its fields. */
 export interface RowPlace {
   readonly spot: Spot;
   readonly parent: ParentWish;
-  /** The position of the field that names the parent, if there is one. */
   readonly parentSpot?: Spot | undefined;
-  /** Whether the option is a group because it has children. */
+  /** Whether children make the option a group. */
   readonly isGroup?: boolean;
 }
 
-/** The fields for the Context IDs of an option. A row may have at most one of them. */
+/** A row may have at most one of these fields. */
 export const CONTEXT_FIELDS = ["contexts", "contextsFile", "contextsAtLeast"] as const;
 
-/**
- * Returns the text of a field and its position. Returns undefined if the field is absent, or if it is not a text, which
- * is a problem.
- */
+/** Returns undefined if the field is absent, or if it is not a text, which is a problem. */
 function textField(
   fields: ReadonlyMap<string, Entry>,
   field: string,
@@ -54,7 +48,7 @@ function textField(
   return entry === undefined || text === undefined ? undefined : { text, spot: spotOf(entry) };
 }
 
-/** Adds the option that the fields describe. Returns its position in `options`. */
+/** Returns the position of the option in `options`. */
 export function addOption(fields: ReadonlyMap<string, Entry>, place: RowPlace, drafts: Drafts): number {
   const { problems, options, files } = drafts;
   const row = options.length;
@@ -99,10 +93,7 @@ function tellBoth(first: Entry, second: Entry, problems: Problems): void {
   );
 }
 
-/**
- * Returns the Context IDs that the fields describe. `op`, which only rows have, says whether to set, add or remove
- * them.
- */
+/** Only rows have `op`, which says whether to set, add or remove the Context IDs. */
 function contextsOf(fields: ReadonlyMap<string, Entry>, problems: Problems): ContextsWish | undefined {
   const op = textField(fields, "op", problems);
   const said = op && contextActionIn(op.text);
@@ -123,7 +114,7 @@ const ROOT_FIELDS = ["version", "targeting", "options"];
 const OPTION_FIELDS = ["_id", "name", "type", "exposeChildren", ...CONTEXT_FIELDS, "children"];
 const CHILD_FIELDS = ["_id", "name", "type", ...CONTEXT_FIELDS];
 
-/** Reads the options of a YAML or JSON file into `drafts`. Returns the targeting that the file names. */
+/** Reads a YAML or JSON file into `drafts`. Returns its targeting. */
 export function readTree(root: Node, drafts: Drafts): DesiredTargeting | undefined {
   const { problems } = drafts;
   if (root.kind !== "map") {
@@ -150,7 +141,6 @@ export function readTree(root: Node, drafts: Drafts): DesiredTargeting | undefin
   return readTargeting(fields.get("targeting"), problems);
 }
 
-/** Checks the field `version`. The only version is 1. */
 export function checkVersion(entry: Entry | undefined, where: Spot, problems: Problems): void {
   if (entry === undefined) {
     problems.add(where, "version is missing", "Write version: 1.");
@@ -165,7 +155,6 @@ export function checkVersion(entry: Entry | undefined, where: Spot, problems: Pr
   problems.add(entry, `version ${found} is not known`, "This program reads version 1, written as a number.");
 }
 
-/** Reads the field `targeting`. */
 export function readTargeting(entry: Entry | undefined, problems: Problems): DesiredTargeting | undefined {
   if (entry === undefined) return undefined;
   if (entry.value.kind !== "map") {
@@ -230,9 +219,7 @@ function optionMap(node: Node, problems: Problems): MapNode | undefined {
   return problems.add(node, `an option must be an object, not ${kindOf(node)}`, name);
 }
 
-/**
- * Reports one problem for a file of another kind, such as the settings of another program, instead of one for each key.
- */
+/** Reports one problem, instead of one for each key, for a file of another kind. */
 function isForeign(root: MapNode, problems: Problems): boolean {
   const keys = new Set(root.entries.map(({ key }) => key));
   if (ROOT_FIELDS.some((field) => keys.has(field) && field !== "version") || keys.size === 0) return false;

@@ -6,7 +6,7 @@ import { isUlid } from "../../spec/ulid.ts";
 import { type Problems, quoted, type Spot } from "./desired.ts";
 import { type Entry, kindOf, type MapNode, type Node } from "./node.ts";
 
-/** Returns the entries of an object by key. Reports repeated and unknown keys. */
+/** Returns entries by key. Reports repeated and unknown keys. */
 export function entriesOf(
   map: MapNode,
   valid: readonly string[],
@@ -30,7 +30,7 @@ export function entriesOf(
   return entries;
 }
 
-/** Returns the text of a value. If it is not a text, reports a problem and returns undefined. */
+/** Reports a problem if the value is not a text. */
 export function textIn(node: Node, spot: Spot, field: string, problems: Problems): string | undefined {
   if (node.kind === "text" && !(node.isPlain && node.text === "")) return node.text;
   const found = kindOf(node);
@@ -41,10 +41,7 @@ export function textIn(node: Node, spot: Spot, field: string, problems: Problems
   return problems.add(spot, `${field} must be a text, not ${found}`, remedy);
 }
 
-/**
- * Returns an `_id` in upper case, as the service writes it. If it is not an ID, reports a problem and returns
- * undefined.
- */
+/** Returns an ID in upper case, as the service writes it, or reports a problem. */
 export function idIn(text: string, spot: Spot, problems: Problems): string | undefined {
   const id = text.trim().toUpperCase();
   if (isUlid(id)) return id;
@@ -55,7 +52,7 @@ export function idIn(text: string, spot: Spot, problems: Problems): string | und
   );
 }
 
-/** Returns a name. If the service would not accept it (management-api 8.3), reports a problem and returns undefined. */
+/** Reports a problem if the service would not accept the name (management-api 8.3). */
 export function nameIn(text: string, spot: Spot, problems: Problems): string | undefined {
   const problem = nameProblem(text);
   if (problem === undefined) return text;
@@ -68,8 +65,8 @@ export function nameIn(text: string, spot: Spot, problems: Problems): string | u
 }
 
 /**
- * Adds a Context ID, trimmed and in the order of first occurrence (management-api 8.1). Reports an invalid one. `where`
- * is added to the message if the Context ID is in another file.
+ * Adds a trimmed Context ID (management-api 8.1), or reports a problem. `where` ends the message if the Context ID is
+ * in another file.
  */
 export function addContextId(ids: Set<string>, text: string, spot: Spot, problems: Problems, where = ""): void {
   const id = trimContextId(text);
@@ -86,7 +83,7 @@ export function addContextId(ids: Set<string>, text: string, spot: Spot, problem
   problems.add(spot, words[problem.rule] + where, "Correct this Context ID, or remove it.");
 }
 
-/** Returns the Context IDs of a list. If it is not a list, reports a problem and returns undefined. */
+/** Reports a problem if the value is not a list. */
 export function contextsIn(node: Node, spot: Spot, field: string, problems: Problems): readonly string[] | undefined {
   if (node.kind !== "list") {
     return problems.add(
@@ -103,10 +100,7 @@ export function contextsIn(node: Node, spot: Spot, field: string, problems: Prob
   return [...ids];
 }
 
-/**
- * Returns the value of `exposeChildren`. If it is not true or false without quotes, reports a problem and returns
- * undefined.
- */
+/** Reports a problem if the value is not true or false without quotes. */
 export function truthIn(node: Node, spot: Spot, problems: Problems): boolean | undefined {
   if (node.kind === "value" && typeof node.value === "boolean") return node.value;
   const text = node.kind === "text" && node.isPlain ? node.text : undefined;
@@ -114,7 +108,7 @@ export function truthIn(node: Node, spot: Spot, problems: Problems): boolean | u
   return problems.add(spot, "exposeChildren must be true or false", "Write true or false without quotes.");
 }
 
-/** Returns the type of an option. If it is unknown, reports a problem and returns undefined. */
+/** Reports a problem if the type is unknown. */
 export function typeIn(text: string, spot: Spot, problems: Problems): "atomic" | "collection" | undefined {
   if (text === "atomic" || text === "collection") return text;
   return problems.add(spot, `${quoted(text)} is not a type of an option`, "Write collection (a group) or atomic.");

@@ -7,13 +7,12 @@ import { thousands } from "../../platform/text.ts";
 import type { ServiceOption, ServiceTargeting } from "../base.ts";
 import { type DesiredFormat, MAX_YAML_OPTIONS } from "./read-desired.ts";
 
-/** The address of the published JSON Schema of a desired state. Editors load it. */
+/** The published JSON Schema, which editors load. */
 const SCHEMA_ADDRESS = "https://unpkg.com/targeting-mcp/docs/desired-state.schema.json";
 
 /**
- * Returns a targeting as a desired state, in pieces. Equal targetings give equal bytes, because Context IDs are sorted.
- * Every text that another program could read as something else is quoted. Throws a FileError if the targeting is too
- * large for YAML.
+ * Returns a desired state in pieces. Equal targetings give equal bytes. Texts that another program could misread are
+ * quoted. Throws a FileError if the targeting is too large for YAML.
  */
 export function* desiredText(there: ServiceTargeting, format: DesiredFormat): Generator<string> {
   if (format === "csv") yield* csvText(there);
@@ -22,7 +21,6 @@ export function* desiredText(there: ServiceTargeting, format: DesiredFormat): Ge
   else yield* yamlText(there);
 }
 
-/** Returns each top-level option, with its sub-options if it is a group. */
 function* topLevel({
   options,
 }: ServiceTargeting): Generator<{ readonly option: ServiceOption; readonly children: readonly ServiceOption[] }> {
@@ -69,7 +67,7 @@ function* csvText(there: ServiceTargeting): Generator<string> {
   for (const { cells } of sheetOf(there, { format: "csv", delimiter: "," })) yield csvLine(cells);
 }
 
-/** Returns a targeting as the rows of a sheet, with a header. */
+/** Returns the rows of a sheet, with a header. */
 export function* sheetOf(there: ServiceTargeting, form: SheetFormat): Generator<WrittenRow> {
   const names = new Map(there.options.map((option) => [option._id, option.name]));
   yield OPTION_HEADER;
@@ -111,11 +109,11 @@ function yamlOption(option: ServiceOption, indent: string): string {
 
 const LONGEST_LINE = 100;
 
-/** Matches a text that every YAML reader reads as a text without quotes, even in a list in brackets. */
+/** A text that every YAML reader reads as a text without quotes, even in a list in brackets. */
 const PLAIN =
   /^[A-Za-z\uAC00-\uD7A3\u3131-\u318E](?:[A-Za-z0-9_ \-\uAC00-\uD7A3\u3131-\u318E]*[A-Za-z0-9_\uAC00-\uD7A3\u3131-\u318E])?$/;
 const RESERVED = /^(?:true|false|null|yes|no|on|off|y|n)$/i;
-/** Characters that must be escaped in YAML, but not in JSON. */
+/** Must be escaped in YAML, but not in JSON. */
 const UNPRINTED = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g;
 
 function scalar(text: string): string {

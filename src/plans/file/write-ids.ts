@@ -10,19 +10,17 @@ import type { Entry, MapNode, Node } from "./node.ts";
 import { type DesiredSource, readDesired } from "./read-desired.ts";
 import { desiredRows } from "./sheet.ts";
 
-/** Replaces `removed` characters at a position by a text. */
 interface Splice {
   readonly at: number;
   readonly removed?: number;
   readonly text: string;
 }
 
-/** The facts about a file that are needed to write IDs into it. */
 export type WrittenFile = Pick<DesiredSource, "format" | "path" | "sheet">;
 
 /**
- * Writes IDs into a file that was read without problems. `ids` has them by the position of the row. Comments and
- * formats stay as they are. Throws a FileError if the resulting file would have another meaning.
+ * Writes IDs, by the position of their row, into a file without problems. Everything else stays as it is. Throws a
+ * FileError if the file would have another meaning.
  */
 export async function withIds(
   bytes: Uint8Array,
@@ -42,12 +40,11 @@ export async function withIds(
   );
 }
 
-/** Reads the options of a file. Does not read the files with Context IDs that it names. */
+/** Does not read the files with Context IDs. */
 async function optionsOf(bytes: Uint8Array, file: WrittenFile): Promise<readonly DesiredOption[]> {
   return (await readDesired({ bytes, ...file, folder: undefined })).desired.options;
 }
 
-/** Returns the fields of an option without its positions in the file. */
 function meaningOf({ _id, name, parent, type, exposeChildren, contexts }: DesiredOption) {
   return { _id, name, parent, type, exposeChildren, contexts };
 }
@@ -75,7 +72,7 @@ async function textWithIds(
   return Buffer.from(mark + applied(body, await splices));
 }
 
-/** Writes IDs into the column of IDs in a workbook. If there is none, adds one. */
+/** Adds the column of IDs if there is none. */
 async function workbookWithIds(
   bytes: Uint8Array,
   file: WrittenFile,
@@ -89,12 +86,11 @@ async function workbookWithIds(
     id === undefined ? [] : [{ line, column, text: id }],
   );
   const headed = own < 0 ? [{ line: header.line, column, text: headingOf("_id") }] : [];
-  // Only workbooks need this, so it is loaded late.
+  // Only workbooks need this.
   const { withCells } = await import("../../files/xlsx/edit-workbook.ts");
   return wholeOf(() => withCells(bytes, sheet.sheet, [...headed, ...cells]));
 }
 
-/** Reads the header and the rows of a sheet, and returns how it was read. */
 async function rowsOf(content: Uint8Array, { format, path = "", sheet = {} }: WrittenFile) {
   const bytes = bytesIn(content);
   const named = { path, format: format === "xlsx" ? format : "csv", maxLineBytes: undefined } as const;
@@ -109,7 +105,7 @@ async function rowsOf(content: Uint8Array, { format, path = "", sheet = {} }: Wr
   return { rows, header, sheet: file.sheet ?? {} };
 }
 
-/** Returns each row with its ID. All rows of an option get the same ID. */
+/** All rows of an option get the same ID. */
 function withTheirIds(
   { rows, header }: { readonly rows: readonly SheetRow[]; readonly header: SheetHeader },
   byLine: ReadonlyMap<number, string>,
@@ -134,7 +130,7 @@ async function splicesOf(
   });
 }
 
-/** Returns the objects of all options in the order of rows: each option before its children. */
+/** Returns the options in the order of rows: each before its children. */
 function* optionsIn(root: Node): Generator<MapNode> {
   for (const option of mapsIn(root, "options")) {
     yield option;
@@ -147,10 +143,7 @@ function mapsIn(node: Node, key: string): readonly MapNode[] {
   return list?.kind === "list" ? list.items.flatMap((item) => (item.kind === "map" ? [item] : [])) : [];
 }
 
-/**
- * Inserts an ID before the first field of an object. It gets its own line if the first field begins a line, or if the
- * object has no braces.
- */
+/** The ID gets its own line if the first field begins a line, or if the object has no braces. */
 function mapSplice(text: string, { isFlow }: MapNode, { offset, column }: Entry, id: string, isJson: boolean): Splice {
   const start = text.lastIndexOf("\n", offset - 1) + 1;
   const before = text.slice(start, offset);

@@ -3,15 +3,13 @@ import type { Alias, CST, LineCounter, Pair, Node as YamlNode } from "yaml";
 import { type Spot, UnreadableFile } from "./desired.ts";
 import { type Entry, MAX_DEPTH, MAX_NODES, type Node, tooDeep, tooMany } from "./node.ts";
 
-/** The maximum size of a YAML file, in characters. YAML is kept in memory with comments and positions. */
+/** In characters. YAML is kept in memory with comments and positions. */
 const MAX_BYTES = 16_000_000;
-/**
- * The maximum number of lexemes, which take 200 bytes of memory each. A whole project needs at most a fifth of them.
- */
+/** Lexemes take 200 bytes each. A whole project needs at most a fifth of them. */
 const MAX_LEXEMES = 1_500_000;
-/** After this many lexemes (about 10 ms), other work of this process gets a turn. */
+/** After this many lexemes (about 10 ms), other work gets a turn. */
 const LEXEMES_PER_TURN = 5000;
-/** The standard tags of texts, lists and objects. They have no effect. */
+/** These standard tags have no effect. */
 const PLAIN_TAGS = ["tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"];
 
 const OTHER_FORMS = "Save it as JSON, NDJSON or CSV, which have no such limit.";
@@ -19,8 +17,8 @@ const OTHER_FORMS = "Save it as JSON, NDJSON or CSV, which have no such limit.";
 type Yaml = typeof import("yaml");
 
 /**
- * Parses YAML into nodes with positions. Values stay texts as they are written. Throws an UnreadableFile at a syntax
- * error, for merge keys, custom tags and several documents, and if the text exceeds a limit.
+ * Parses YAML. Values stay texts as they are written. Throws an UnreadableFile for a syntax error, merge keys, custom
+ * tags, several documents, and if a limit is exceeded.
  */
 export async function yamlNodes(text: string): Promise<Node> {
   if (text.length > MAX_BYTES) {
@@ -49,7 +47,7 @@ export async function yamlNodes(text: string): Promise<Node> {
   return new Conversion(yaml, lines).of(document.contents, 1).node;
 }
 
-/** Splits a text into tokens. Throws an UnreadableFile as soon as it is nested too deeply or has too many lexemes. */
+/** Throws an UnreadableFile as soon as the text is nested too deeply or has too many lexemes. */
 async function tokensIn(text: string, yaml: Yaml, lines: LineCounter): Promise<readonly CST.Token[]> {
   lines.addNewLine(0);
   const parser = new yaml.Parser(lines.addNewLine);
@@ -81,7 +79,7 @@ function linesIn(text: string, end: number): number {
   return line;
 }
 
-/** Checks how deeply values are nested. This comes before all recursive functions, and uses no recursion itself. */
+/** Checks the depth without recursion, before all recursive functions. */
 function checkDepth(tokens: readonly CST.Token[], lines: LineCounter): void {
   const open: { readonly token: CST.Token; readonly depth: number }[] = tokens.map((token) => ({ token, depth: 0 }));
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
@@ -100,7 +98,7 @@ function isCollection(token: CST.Token): token is CST.BlockMap | CST.BlockSequen
   return token.type === "block-map" || token.type === "block-seq" || token.type === "flow-collection";
 }
 
-/** A node, with the number of its values and its depth. An alias counts as the values that it repeats. */
+/** An alias counts as the values that it repeats. */
 interface Converted {
   readonly node: Node;
   readonly nodes: number;
