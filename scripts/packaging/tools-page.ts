@@ -3,16 +3,17 @@ import { catalogue, type ListedTool } from "../../src/mcp/tool-list.ts";
 import { isJsonObject } from "../../src/platform/json.ts";
 import type { Effect } from "../../src/tools/define-tool.ts";
 import { everyTool } from "../../src/tools/registry.ts";
+import { OWN_ARGUMENTS, SHARED_ARGUMENTS } from "./argument-words.ts";
 import { tableOf } from "./markdown.ts";
 
 const TOOLS = await everyTool();
 
 const EFFECTS = {
   reads: "changes nothing",
-  adds: "adds to an API",
-  changes: "changes or deletes in an API",
-  local: "changes only what this server stores",
-  tests: "changes a sandbox; changes an API only if the call requests it",
+  adds: "adds to the ad platform",
+  changes: "changes or deletes on the ad platform",
+  local: "changes only data that this server stores",
+  tests: 'sends events to a sandbox; to the ad platform only with `target: "configured"`',
 } as const satisfies Record<Effect, string>;
 
 const TOOLSETS = { targeting: "`targeting`", events: "`events`", either: "either" } as const;
@@ -21,9 +22,15 @@ const TOOLSETS = { targeting: "`targeting`", events: "`events`", either: "either
 export function toolsPage(): string {
   return [
     "# Tools",
-    "Generated from the code by `npm run docs`. Unknown arguments are an error that lists the valid ones; an array or object " +
-      "that arrives as JSON text is parsed.",
+    "The tools that agents call, with all arguments. `npm run docs` generates this page from the code. If a call has an unknown " +
+      "argument, the error lists the valid ones. A list or object may also arrive as JSON text. The annotations of a tool, such as " +
+      "`readOnlyHint`, are hints of MCP for hosts. [Terms](../../README.md#terms) explains words such as option group, Context ID and run.",
     toolsTable(),
+    "## Arguments of several tools",
+    tableOf(
+      ["argument", "meaning"],
+      Object.entries(SHARED_ARGUMENTS).map(([name, meaning]) => [`\`${name}\``, meaning]),
+    ),
     ...catalogue(TOOLS).map(chapter),
     "",
   ].join("\n\n");
@@ -46,21 +53,48 @@ function chapter({ tool, annotations, inputSchema }: ListedTool): string {
   const hints = Object.entries(annotations).flatMap(([hint, value]) => (value === true ? [`\`${hint}\``] : []));
   const required = Array.isArray(schema.required) ? schema.required : [];
   const properties = isJsonObject(schema.properties) ? Object.entries(schema.properties) : [];
-  const rows = properties.map(([name, given]) => {
+  const isShared = (name: string) => meaningOf(tool.name, name) === undefined;
+  const shared = properties.map(([name]) => name).filter(isShared);
+  const rows = new Map<string, ArgumentRow>();
+  for (const [name, given] of properties.filter(([name]) => !isShared(name))) {
     const argument = isJsonObject(given) ? given : {};
-    const means = [argument.description, "default" in argument ? `Default: ${JSON.stringify(argument.default)}.` : ""];
-    return [
-      `\`${name}\``,
-      typeWords(argument, schema),
-      required.includes(name) ? "yes" : "",
-      means.filter((part) => typeof part === "string" && part !== "").join(". "),
-    ];
-  });
+    const means = [meaningOf(tool.name, name), "default" in argument && `Default: \`${String(argument.default)}\`.`];
+    const meaning = means.filter(Boolean).join(" ");
+    const row = { type: typeWords(argument, schema), required: required.includes(name) ? "yes" : "", meaning };
+    const key = JSON.stringify(row);
+    rows.set(key, { ...row, names: [...(rows.get(key)?.names ?? []), name] });
+  }
+  const cells = [...rows.values()].map(({ names, type, required, meaning }) => [
+    codeList(names),
+    type,
+    required,
+    meaning,
+  ]);
   return [
     `## ${tool.name}`,
     `**${tool.title}.** ${tool.description} Annotations: ${hints.join(", ") || "none"}.`,
-    rows.length === 0 ? "No arguments." : tableOf(["argument", "type", "required", "meaning"], rows),
+    ...(cells.length === 0 ? [] : [tableOf(["argument", "type", "required", "meaning"], cells)]),
+    ...(shared.length === 0 ? [] : [`[As in other tools](#arguments-of-several-tools): ${codeList(shared)}.`]),
   ].join("\n\n");
+}
+
+/** Arguments of one tool that have the same type and meaning. */
+interface ArgumentRow {
+  readonly names: readonly string[];
+  readonly type: string;
+  readonly required: string;
+  readonly meaning: string;
+}
+
+/** Returns what an argument means in its tool alone; undefined if it means the same in several tools. */
+function meaningOf(tool: string, argument: string): string | undefined {
+  const meaning = OWN_ARGUMENTS[tool]?.[argument];
+  if (meaning !== undefined || Object.hasOwn(SHARED_ARGUMENTS, argument)) return meaning;
+  throw new Error(`${tool}.${argument} has no words in scripts/packaging/argument-words.ts`);
+}
+
+function codeList(names: readonly string[]): string {
+  return names.map((name) => `\`${name}\``).join(", ");
 }
 
 function typeWords(schema: JsonSchema, root: JsonSchema): string {

@@ -35,8 +35,8 @@ export const ARGUMENTS = {
     ),
   }),
   delete_targeting: () => ({
-    ids: z.array(z.string()).min(1).optional().describe("Several"),
-    names: z.array(z.string()).min(1).optional().describe("Several, seen before"),
+    ids: z.array(z.string()).min(1).optional().describe("Several ULIDs"),
+    names: z.array(z.string()).min(1).optional().describe("Several names, seen before"),
   }),
   bulk_add_options: () => ({
     items: z.array(
@@ -84,7 +84,7 @@ export const ARGUMENTS = {
     onlyEmpty: z
       .boolean()
       .optional()
-      .describe("Skip what holds Context IDs or sub-options; alone: all empty ones of the targeting"),
+      .describe("Skip those with Context IDs or sub-options; alone: delete every empty one of the targeting"),
   }),
 };
 

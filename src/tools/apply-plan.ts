@@ -24,7 +24,7 @@ import { declineRun, dryRunArgument, runOutput } from "./write/write.ts";
 
 const input = () =>
   z.strictObject({
-    runId: z.string().optional().describe("runId of the plan"),
+    runId: z.string().optional().describe("Of the plan or dry run"),
     ...dryRunArgument(),
     ...confirmationArgument(),
   });

@@ -28,7 +28,7 @@ export const bulkAddOptions = {
   name: "bulk_add_options",
   title: "Add options",
   description:
-    "Adds or imports any number of options, and creates option groups with sub-options, with their Context IDs, in one targeting. Splits and retries requests.",
+    "Adds or imports any number of options, and creates option groups with sub-options, with their Context IDs, in one targeting.",
   toolset: "targeting",
   effect: "adds",
   idempotent: false,

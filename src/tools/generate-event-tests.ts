@@ -16,13 +16,15 @@ const input = () =>
   z.strictObject({
     eventNames: z.array(z.string()).min(1).optional().describe("Default: all"),
     kinds: z.array(z.enum(CASE_KINDS)).min(1).optional().describe("Default: all"),
-    uid: z.string().min(1).max(EVENT_LIMITS.stringLength.value).optional().describe("User of the test events"),
+    uid: z.string().min(1).max(EVENT_LIMITS.stringLength.value).optional().describe("uid of the test events"),
     seed: z.int().min(0).max(MAX_SEED).optional().describe("The same seed gives the same tests"),
     format: z
       .enum(FORMATS)
       .default("json")
-      .describe("A suite, or a file that runs by itself: playwright is one test of the events that a page sends"),
-    saveTo: z.string().optional().describe("New file in an allowed folder for all of it in that form"),
+      .describe(
+        "json: a suite for run_event_tests; vitest, curl: tests of the service; playwright: a test of your page",
+      ),
+    saveTo: z.string().optional().describe("File to create in an allowed folder, in this format"),
   });
 
 export const generateEventTestsTool = {

@@ -15,14 +15,14 @@ import { type PageAsked, placeOf, type RequestedOption, savedContexts } from "./
 
 const input = () =>
   z.strictObject({
-    optionId: z.string().optional().describe("ULID"),
+    optionId: z.string().optional().describe("ULID of the option"),
     name: z.string().optional().describe("Or its name, with targetingId"),
     ...targetingArguments(),
-    compareWith: z.string().optional().describe("ID or name of another"),
-    detail: z.enum(["concise", "detailed"]).optional().describe("detailed: also list what both hold"),
-    limit: z.int().min(1).max(LIMITS.getLimit.value).default(100).describe("Context IDs"),
+    compareWith: z.string().optional().describe("ID or name of another option"),
+    detail: z.enum(["concise", "detailed"]).optional().describe("detailed: also list Context IDs that both hold"),
+    limit: z.int().min(1).max(LIMITS.getLimit.value).default(100).describe("Context IDs per answer"),
     cursor: z.string().optional().describe("From the last answer"),
-    ...saveArguments("New file of all: .xlsx, .csv, .tsv, .ndjson"),
+    ...saveArguments("File to create: .xlsx, .csv, .tsv or .ndjson"),
   });
 
 type GetOption = z.output<ReturnType<typeof input>>;
@@ -31,7 +31,7 @@ export const getOption = {
   name: "get_option",
   title: "Get or compare options",
   description:
-    "Shows one option, group or sub-option with its Context IDs, page by page. Or compares two: which Context IDs only one holds. Exact name first, then case-insensitive.",
+    "Shows one option, group or sub-option with its Context IDs, page by page. Or compares two: which Context IDs only one holds.",
   toolset: "targeting",
   effect: "reads",
   idempotent: true,
@@ -47,7 +47,6 @@ export const getOption = {
       onlyThere: z.looseObject({}).optional(),
       cursor: z.string().optional(),
       savedTo: z.string().optional(),
-      counts: z.looseObject({}).optional(),
     }),
   handler: readOption,
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

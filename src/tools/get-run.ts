@@ -36,16 +36,19 @@ const STATUSES = [
 
 const input = () =>
   z.strictObject({
-    runId: z.string().optional().describe("Without it: the recent runs"),
-    status: z.enum(STATUSES).optional().describe("Filters the list"),
-    tool: z.string().optional(),
-    targetingId: z.string().optional(),
-    outcome: z.enum(["succeeded", "alreadyDone", "skipped", "failed", "notApplied", "unknown", "pending"]).optional(),
-    includeInput: z.boolean().optional().describe("Also the input of items that are not done"),
-    limit: z.int().min(1).max(1000).optional().describe("Default 20"),
+    runId: z.string().optional().describe("Without it, recent runs are listed"),
+    status: z.enum(STATUSES).optional().describe("List only these runs"),
+    tool: z.string().optional().describe("Only of this tool"),
+    targetingId: z.string().optional().describe("Only of this targeting"),
+    outcome: z
+      .enum(["succeeded", "alreadyDone", "skipped", "failed", "notApplied", "unknown", "pending"])
+      .optional()
+      .describe("Show only these items"),
+    includeInput: z.boolean().optional().describe("Also the input of items that were not done"),
+    limit: z.int().min(1).max(1000).optional().describe("Items or runs per answer. Default: 20"),
     cursor: z.string().optional(),
-    ...saveArguments("New file: its sheet with results"),
-    waitMs: z.int().min(0).max(LONGEST_WAIT_MS).optional().describe("Wait for its end"),
+    ...saveArguments("File to create: the imported sheet with results"),
+    waitMs: z.int().min(0).max(LONGEST_WAIT_MS).optional().describe("Wait for the end of the run"),
   });
 
 const output = () => runOutput().extend({ runs: z.array(z.looseObject({})).optional(), cursor: z.string().optional() });

@@ -25,8 +25,7 @@ import { placeOf } from "./option-page.ts";
 const input = () =>
   z.strictObject({
     ...targetingArguments(),
-    targetingName: z.string().optional().describe("Or its name or a part of it, if seen before"),
-    summary: z.boolean().optional().describe("Also count options by kind, empty ones, Context IDs"),
+    summary: z.boolean().optional().describe("Also count options, groups, sub-options, empty ones and Context IDs"),
     cursor: z.string().optional(),
   });
 

@@ -10,14 +10,14 @@ import { ToolError } from "./define-tool.ts";
 
 const rowsArguments = () => ({
   encoding: z.string().optional().describe("Default: detected"),
-  sheet: z.string().optional().describe("Name or number"),
-  columns: z.object({}).catchall(z.string()).optional().describe("Heading of each column"),
-  fillDown: z.array(z.string()).optional(),
+  sheet: z.string().optional().describe("Sheet name or number"),
+  columns: z.object({}).catchall(z.string()).optional().describe("Each column's heading in the file"),
+  fillDown: z.array(z.string()).optional().describe("Columns where a blank cell repeats the cell above"),
 });
 
 export const sheetReadingArguments = () => ({
   ...rowsArguments(),
-  separator: z.string().optional().describe("Between Context IDs"),
+  separator: z.string().optional().describe("Between Context IDs in a cell"),
 });
 
 const fileArgument = (columns: string, beside: string) => ({
@@ -126,7 +126,7 @@ export async function readableDirs({
 
 export const saveArguments = (saveTo: string) => ({
   saveTo: z.string().optional().describe(saveTo),
-  delimiter: z.string().optional().describe("Of .csv"),
+  delimiter: z.string().optional().describe("Of a .csv file"),
 });
 
 /** `delimiter` separates the cells of a text file. */

@@ -32,8 +32,8 @@ const MAX_EXPECTATIONS = 30;
 const expectation = () =>
   z.strictObject({
     eventName: z.string().max(64),
-    where: z.record(z.string(), z.unknown()).optional().describe("Its parameters"),
-    count: z.int().min(0).optional().describe("Exactly so many; default: at least one"),
+    where: z.record(z.string(), z.unknown()).optional().describe("Parameter values it must have"),
+    count: z.int().min(0).optional().describe("Exact number; default: at least one"),
     verdict: z.enum(VERDICTS).optional().describe("Default: recorded, and none ignored or rejected"),
   });
 
@@ -45,12 +45,12 @@ const input = () =>
     eventName: z.string().optional(),
     verdict: z.enum(VERDICTS).optional(),
     since: z.union([z.string(), z.number()]).optional().describe("ISO 8601, or milliseconds since 1970"),
-    limit: z.int().min(1).max(1000).default(20).describe("Events of one answer, the newest"),
+    limit: z.int().min(1).max(1000).default(20).describe("Events per answer, newest"),
     cursor: z.string().optional(),
-    expect: z.array(expectation()).max(MAX_EXPECTATIONS).optional(),
-    inOrder: z.boolean().optional(),
-    withinMs: z.int().min(0).optional().describe("All within so many milliseconds of the first"),
-    coverage: z.boolean().optional().describe("Counts for each event, instead of the list"),
+    expect: z.array(expectation()).max(MAX_EXPECTATIONS).optional().describe("Events that must have arrived"),
+    inOrder: z.boolean().optional().describe("Must arrive in this order"),
+    withinMs: z.int().min(0).optional().describe("All of them within this time of the first"),
+    coverage: z.boolean().optional().describe("Count each event and parameter, instead of listing"),
   });
 
 type InspectInput = z.output<ReturnType<typeof input>>;

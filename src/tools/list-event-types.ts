@@ -11,8 +11,8 @@ const input = () =>
       .array(z.string())
       .min(1)
       .optional()
-      .describe(`Only these, with types and limits; at most ${MAX_IN_FULL}`),
-    eventName: z.string().optional().describe("The same for one"),
+      .describe(`Only these events, with types and limits; at most ${MAX_IN_FULL}`),
+    eventName: z.string().optional().describe("Or one event"),
   });
 
 export const listEventTypesTool = {

@@ -31,18 +31,23 @@ const MAX_CONTEXT_IDS = 50;
 const input = () =>
   z.strictObject({
     ...targetingArguments(),
-    parent: z.string().optional().describe("ULID of a group"),
-    all: z.boolean().optional().describe("Sub-options too"),
+    parent: z.string().optional().describe("ULID of a group: its sub-options"),
+    all: z.boolean().optional().describe("Include sub-options"),
     search: z.string().optional().describe("Part of a name, any case"),
-    contextIds: z.array(z.string()).min(1).max(MAX_CONTEXT_IDS).optional().describe("Options that hold any of them"),
-    contextId: z.string().optional(),
-    empty: z.boolean().optional().describe("Of groups: no sub-options either"),
+    contextIds: z
+      .array(z.string())
+      .min(1)
+      .max(MAX_CONTEXT_IDS)
+      .optional()
+      .describe("Only options that hold any of them"),
+    contextId: z.string().optional().describe("Or one"),
+    empty: z.boolean().optional().describe("Only empty ones; a group has no sub-options either"),
     sortBy: z.enum(["contextCount", "name"]).optional(),
     limit: z.int().min(1).max(LIMITS.listLimit.value).default(50),
-    cursor: z.string().optional().describe("With the same arguments"),
+    cursor: z.string().optional().describe("From the last answer, with the same arguments"),
     detail: z.enum(["concise", "detailed"]).default("concise"),
-    fresh: z.boolean().optional().describe("Read again"),
-    ...saveArguments("New .xlsx, .csv, .tsv, .ndjson, .yaml or .json file of all"),
+    fresh: z.boolean().optional().describe("Read again, use nothing stored"),
+    ...saveArguments("File to create: .xlsx, .csv, .tsv, .ndjson, .yaml or .json"),
   });
 
 const output = () =>
@@ -56,7 +61,6 @@ const output = () =>
     cursor: z.string().optional(),
     note: z.string().optional(),
     savedTo: z.string().optional(),
-    counts: z.looseObject({}).optional(),
   });
 
 export const listOptions = {

@@ -45,13 +45,15 @@ const input = () =>
     desired: z
       .looseObject({})
       .optional()
-      .describe("Or the state: {version: 1, targeting: {_id or name}, options: [{_id?, name, contexts?, …}]}"),
-    targetingId: z.string().optional().describe("If the state names none"),
-    targetingName: z.string().optional(),
-    base: z.string().optional().describe("Default: the base beside file"),
+      .describe(
+        "Or the desired state itself: {version: 1, targeting: {_id or name}, options: [{_id?, name, contexts?, …}]}",
+      ),
+    targetingId: z.string().optional().describe("Only if the desired state names none"),
+    targetingName: z.string().optional().describe("Or its name"),
+    base: z.string().optional().describe("Base file; default: the one beside file"),
     prune: z.boolean().optional().describe("Delete what is in the base but not in the state"),
     byName: z.boolean().optional().describe("Match by name only: one targeting's file for another"),
-    fresh: z.boolean().optional().describe("Read again"),
+    fresh: z.boolean().optional().describe("Read again, use nothing stored"),
   });
 
 export type DesiredArguments = z.output<ReturnType<typeof input>>;

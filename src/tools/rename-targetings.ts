@@ -12,7 +12,7 @@ const input = () => {
 export const renameTargetings = {
   name: "rename_targetings",
   title: "Rename targetings",
-  description: "Renames targetings; names may be swapped in one call. Exact name first, then case-insensitive.",
+  description: "Renames targetings, given by ID or current name; names may be swapped in one call.",
   toolset: "targeting",
   effect: "changes",
   idempotent: true,

@@ -36,14 +36,14 @@ import {
 
 const input = () =>
   z.strictObject({
-    suiteId: z.string().optional().describe("Of generate_event_tests"),
-    suite: z.looseObject({}).optional().describe("Or the suite itself, in the form of generate_event_tests' json"),
-    file: z.string().optional().describe("Or a file in an allowed folder that holds such a suite"),
+    suiteId: z.string().optional().describe("From generate_event_tests"),
+    suite: z.looseObject({}).optional().describe("Or the suite itself"),
+    file: z.string().optional().describe("Or a file with it, in an allowed folder"),
     target: z
       .enum(["sandbox", "configured"])
       .default("sandbox")
-      .describe("configured: the event API of the settings, where test purchases count as conversions if it is live"),
-    saveTo: z.string().optional().describe("New file in an allowed folder for the report, as JUnit XML"),
+      .describe("configured: the event API of the settings; if it is live, test purchases count as conversions"),
+    saveTo: z.string().optional().describe("File to create in an allowed folder: the report as JUnit XML"),
     ...confirmationArgument(),
   });
 

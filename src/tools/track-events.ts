@@ -34,7 +34,7 @@ const input = () =>
       .describe("Each with uid, eventName, platform?, and the event's own parameters at its top level"),
     items: z.array(openObject()).optional().describe("The same as events"),
     ...eventFileArguments("columns uid, eventName, parameters"),
-    autocorrect: z.boolean().optional().describe("Correct misspelt names and aliases"),
+    autocorrect: z.boolean().optional().describe("Correct misspelt event and parameter names before sending"),
     ...onUnknownArgument(),
     ...dryRunArgument(),
   });

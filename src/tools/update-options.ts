@@ -13,7 +13,7 @@ export const updateOptions = {
   name: "update_options",
   title: "Rename and move options",
   description:
-    "Renames options, moves them into or out of a group, sets exposeChildren of groups. Exact name first, then case-insensitive. For Context IDs: update_contexts.",
+    "Renames options (names may be swapped), moves them into or out of a group, sets exposeChildren of groups. For Context IDs: update_contexts.",
   toolset: "targeting",
   effect: "changes",
   idempotent: true,

@@ -17,7 +17,7 @@ import { answerWithToken, planInTime } from "./planned.ts";
 import { effectOf, tokenLater } from "./waiting.ts";
 
 export const confirmationArgument = () => ({
-  confirmation: z.string().optional().describe("Token of a needs_confirmation answer, alone, once approved"),
+  confirmation: z.string().optional().describe("Token of a needs_confirmation answer, once approved; sent alone"),
 });
 
 /** A token, and the other arguments of the call. */

@@ -34,14 +34,13 @@ export const runOutput = () =>
     runId: z.string().optional(),
     status: z.string().optional(),
     counts: z.looseObject({}).optional(),
-    requests: z.looseObject({}).optional(),
     failures: z.array(z.looseObject({})).optional(),
     results: z.array(z.looseObject({})).optional(),
     nextSteps: z.array(z.string()).optional(),
   });
 
 export const dryRunArgument = () => ({
-  dryRun: z.boolean().optional().describe("Only plan"),
+  dryRun: z.boolean().optional().describe("Plan, send nothing"),
 });
 
 interface WriteOptions {
