@@ -189,12 +189,12 @@ export class Changes {
     marks?: RunMarks,
   ): Promise<ChangeHeader> {
     const header = await this.runs.keep(call, caller, input, { ...marks, ...requested });
-    if (sheet !== undefined) await this.#context.store.keep(header.runId, "sheet", sheet.bytes());
+    if (sheet !== undefined) await this.#context.store.parts.keep(header.runId, "sheet", sheet.bytes());
     return header;
   }
 
   async #replaceInput({ runId }: ChangeHeader, bytes: ByteSource): Promise<void> {
-    await this.#context.store.keep(runId, "input", bytes());
+    await this.#context.store.parts.keep(runId, "input", bytes());
   }
 
   /**
@@ -297,7 +297,7 @@ export class Changes {
     }
     const state = new RunState();
     const read = async (): Promise<void> => {
-      const objects = await changeOf(call).objects(this.#context.store.part(runId, "input"));
+      const objects = await changeOf(call).objects(this.#context.store.parts.read(runId, "input"));
       state.adopt({ objects, steps: new StepList(), settlements: [] });
     };
     // Planning reads the same file and reports its error.
@@ -383,7 +383,7 @@ export class Changes {
         await clock.sleep(waitMs, signal);
         found = await resolveDoubts(state, reading);
       }
-      const former = store.part(undoes, "former");
+      const former = store.parts.read(undoes, "former");
       return { known: await effectsOfRun(state, former()), done: await effectsOfRun(state, former(), found) };
     };
   }

@@ -4,27 +4,22 @@ import { isUnstarted } from "./lifecycle.ts";
 import { callerName, type RunHeader, type RunStore, RunStoreError, undefinedIfUnreadable } from "./store.ts";
 import type { Turn } from "./turn.ts";
 
-/**
- * All data that outlives a process or that processes share, stored in files or in PostgreSQL. The tests in
- * `test/runs/backend-contract.ts` hold for both.
- */
+/** All data that outlives a process or that processes share. `test/runs/backend-contract.ts` tests all its stores. */
 export interface Backend {
   readonly runs: RunStore;
   readonly lock: ProjectLock;
   readonly suites: SuiteTexts;
   /** Returns the names of the project's targetings that were seen before. */
   names(project: string, options: NamesOptions): TargetingMemory;
-  /**
-   * Returns the Context IDs of the project's options that were read before. `onProblem` receives the store's failures.
-   */
+  /** Returns the Context IDs of the project's options that were read before. */
   contents(project: string, onProblem: (problem: unknown) => void): ContentsStore;
   /** Appends a line to the audit log of writes. */
   readonly audit: (line: string) => Promise<void>;
   /** Returns a key of at least 32 bytes, the same for all processes of the backend. Throws a RunStoreError. */
   readonly sealKey: () => Promise<Uint8Array>;
-  /** The sessions of the web page that were ended before they expired. All processes of the backend share them. */
+  /** The sessions of the web page that were ended before they expired. */
   readonly endedSessions: EndedSessions;
-  /** The stored rights of callers. All processes of the backend share them. */
+  /** The stored rights of callers. */
   readonly callerRights: CallerTexts;
   /** Resolves if the backend can be reached and is set up completely. If absent, the backend is always ready. */
   readonly ready?: () => Promise<void>;
@@ -38,14 +33,14 @@ export interface CallerTexts {
 }
 
 /**
- * How long the end of a session is stored after its tokens expire, in milliseconds. If this machine's clock is wrong by
- * less than that, the tokens of an ended session do not become valid again.
+ * How long the end of a session is stored after its tokens expire, in milliseconds, in case this machine's clock is
+ * wrong.
  */
 export const ENDED_FOR_MS = 30 * 86_400_000;
 
 /**
- * Stores which sessions of the web page have ended. `until` is when the tokens of a session expire, in milliseconds
- * since 1970. An ended session is stored for `ENDED_FOR_MS` longer.
+ * Stores which sessions of the web page have ended. `until`: when the session's tokens expire, in milliseconds since
+ * 1970.
  */
 export interface EndedSessions {
   add(id: string, until: number): Promise<void>;
@@ -53,7 +48,7 @@ export interface EndedSessions {
 }
 
 export interface NamesOptions {
-  /** Whether the names outlive this process. The names of a sandbox inside this process do not. */
+  /** Whether the names outlive this process. */
   readonly lasting: boolean;
   /** Returns the targetings that are known from the beginning. Called once, when the memory is first used. */
   readonly known?: (() => Promise<readonly { readonly _id: string; readonly name: string }[]>) | undefined;
@@ -70,8 +65,8 @@ export interface SeenOption {
 }
 
 /**
- * Context IDs that were read before. They are valid while the option's record is unchanged. They are used only for
- * answers and exported files: a change that removes something always reads the current Context IDs.
+ * Context IDs that were read before, for answers and exported files only: a change that removes something reads the
+ * current ones.
  */
 export interface ContentsStore {
   /** Loads what all processes have stored since the last refresh. Called before many options are looked up. */
@@ -85,33 +80,28 @@ export interface ContentsStore {
 /** Ensures that only one write request of a project is sent at a time (management-api 4.2). */
 export interface ProjectLock {
   /**
-   * Runs `work` while this process holds the write lock of the project. Before `work` sends requests, it must wait with
-   * `turn.settled` until no request of the previous holder can still be sent. If the lock is lost, `work` continues,
-   * but its requests are held back, because each of them checks the lock. Rejects with the signal's reason if the
-   * signal is aborted while waiting. Waiting callers get the lock in turn.
+   * Runs `work` while this process holds the write lock of the project. Before `work` sends requests, it must await
+   * `turn.settled`. If the lock is lost, `work` continues, but its requests are held back. Rejects with the signal's
+   * reason if it is aborted while waiting. Waiting callers get the lock in turn.
    */
   hold<T>(project: string, work: (turn: Turn) => Promise<T>, signal: AbortSignal, caller?: string): Promise<T>;
 }
 
 /** Stores suites of event tests by caller, and the results of confirmed tests. Throws a RunStoreError. */
 export interface SuiteTexts {
-  /**
-   * Stores a text under an ID of letters and digits, and replaces an earlier one. Only each caller's newest 100 remain.
-   */
+  /** Stores a text under an ID of letters and digits. Only each caller's newest 100 remain. */
   put(caller: string, id: string, text: string): Promise<void>;
   get(caller: string, id: string): Promise<string | undefined>;
   /** Returns the texts of a caller, the latest first. */
   list(caller: string): Promise<readonly string[]>;
   /** Returns the size of the texts of all callers with this name, in bytes. */
   storedBytes(callerName: string): Promise<number>;
-  /**
-   * Claims a confirmation. Returns true for the first call in any process, which may then act on it; false for others.
-   */
+  /** Returns true for the first claim of a confirmation in any process, which may then act on it. */
   claim(confirmation: string): Promise<boolean>;
   /** Stores the result of a claimed confirmation. */
   settle(confirmation: string, text: string): Promise<void>;
   /**
-   * Returns the result of a claimed confirmation: an empty text if there is none yet. Undefined if it was not claimed.
+   * Returns the result of a claimed confirmation; an empty text if there is none yet. Undefined if it was not claimed.
    */
   settled(confirmation: string): Promise<string | undefined>;
 }
@@ -122,22 +112,19 @@ export interface SeenTargeting {
   readonly seenAt: number;
 }
 
-/** The maximum number of remembered targetings of a project. */
 export const MAX_REMEMBERED_TARGETINGS = 2000;
 const CANDIDATES = 5;
 
-/** The targetings of one project that were seen before. The service cannot list targetings. */
+/** The targetings of one project that were seen before, because the service cannot list targetings. */
 export interface TargetingMemory {
   remember(targetings: readonly { readonly _id: string; readonly name: string }[]): Promise<void>;
   forget(ids: readonly string[]): Promise<void>;
   recent(): Promise<readonly SeenTargeting[]>;
-  /**
-   * Finds a targeting by name, like `NameIndex`. If no name matches, the targetings seen last are candidates as well.
-   */
+  /** Like `NameIndex`. If no name matches, the targetings seen last are candidates as well. */
   resolve(name: string): Promise<NameMatch<SeenTargeting>>;
 }
 
-/** Finds a targeting by name among those that were seen. `seen` is sorted, the last seen first. */
+/** Finds a targeting by name. `seen` has the last seen first. */
 export function findSeenTargeting(seen: readonly SeenTargeting[], name: string): NameMatch<SeenTargeting> {
   const found = new NameIndex(seen).find(name);
   if (found.kind !== "unknown") return found;
@@ -146,10 +133,7 @@ export function findSeenTargeting(seen: readonly SeenTargeting[], name: string):
 }
 
 const MEGABYTE = 1_048_576;
-/**
- * The arguments of a call are not counted if they are smaller than this, in bytes, and nothing else of its run is
- * stored.
- */
+/** A smaller call, in bytes, is not counted unless more of its run is stored. */
 const SMALL_BYTES = 65_536;
 
 /** The caller's share of the store is full. Nothing was sent, and nothing of the call was stored. */
@@ -161,14 +145,13 @@ interface Share {
 }
 
 /**
- * Returns a backend that limits how much each caller may store. A caller is identified by name, so other keys give no
- * further share. If a dry run exceeds the share, the caller's oldest dry runs are removed first. Everything else that
- * exceeds the share is removed again, and its call throws a ShareFullError.
+ * Returns a backend that limits how much each caller, identified by name, may store. A dry run first replaces the
+ * caller's oldest dry runs. Anything else that exceeds the share is removed again, and its call throws a
+ * ShareFullError.
  */
 export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDryRuns }: Share): Backend {
   const { runs, suites } = backend;
   const unfinishedOf = (caller: string) => runs.list({ unfinished: { callerName: callerName(caller) } });
-  /** Returns the caller's other dry runs that have not been started, the oldest first. */
   const otherDryRuns = async ({ runId, caller }: RunHeader): Promise<readonly string[]> => {
     const ids = (await unfinishedOf(caller)).filter((id) => id !== runId);
     const stored = await Promise.all(ids.map((id) => undefinedIfUnreadable(runs.read(id))));
@@ -176,10 +159,7 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
       .flatMap((run) => (run?.header.dryRun && isUnstarted(run.record.status) ? [run.header.runId] : []))
       .reverse();
   };
-  /**
-   * Removes a dry run, unless a process holds its lease. In that case its call is not answered yet, or it is being
-   * applied.
-   */
+  /** If a process holds its lease, the dry run is kept: its call is not answered yet, or it is being applied. */
   const removeDryRun = async (runId: string): Promise<void> => {
     const lease = await runs.lease(runId);
     if (lease === undefined) return;
@@ -191,14 +171,14 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
     const bytes = await runs.sizes.of(await unfinishedOf(caller));
     if (bytes + (await suites.storedBytes(callerName(caller))) + more > mostBytes) throw full(mostBytes);
   };
-  /** Runs `store`. If the run then exceeds the share, removes the run and throws. */
+  /** If the run exceeds the share after `store`, removes the run and throws. */
   const within = async (runId: string, store: () => Promise<void>): Promise<void> => {
     try {
       await store();
     } catch (thrown) {
       if (!(thrown instanceof ShareFullError)) throw thrown;
       // A run that is executed is not removed, because it reports the error as its reason. Only its input is removed.
-      if (await runs.isDriven(runId)) await runs.keep(runId, "input", nothing());
+      if (await runs.isDriven(runId)) await runs.parts.keep(runId, "input", []);
       else await runs.discard(runId);
       throw thrown;
     }
@@ -217,9 +197,7 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
     }
     await checkRoom(header.caller);
   };
-  /**
-   * Throws as soon as the pieces exceed the whole share, so that one call cannot fill the disk before it is counted.
-   */
+  /** Throws as soon as the pieces exceed the whole share, so that one call cannot fill the disk. */
   async function* atMost(pieces: Pieces): AsyncGenerator<string | Uint8Array> {
     let bytes = 0;
     for await (const piece of pieces) {
@@ -244,12 +222,15 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
           if ((await runs.sizes.of([header.runId])) > SMALL_BYTES) await checkRun(header.runId);
         });
       },
-      keep(runId, part, pieces) {
-        if (part !== "input" && part !== "sheet" && part !== "proposed") return runs.keep(runId, part, pieces);
-        return within(runId, async () => {
-          await runs.keep(runId, part, part === "proposed" ? pieces : atMost(pieces));
-          await checkRun(runId);
-        });
+      parts: {
+        ...runs.parts,
+        keep(runId, part, pieces) {
+          if (part !== "input" && part !== "sheet" && part !== "proposed") return runs.parts.keep(runId, part, pieces);
+          return within(runId, async () => {
+            await runs.parts.keep(runId, part, part === "proposed" ? pieces : atMost(pieces));
+            await checkRun(runId);
+          });
+        },
       },
     },
     suites: {
@@ -262,8 +243,6 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
     },
   };
 }
-
-async function* nothing(): AsyncGenerator<string> {}
 
 function full(mostBytes: number): ShareFullError {
   return new ShareFullError(

@@ -18,7 +18,7 @@ export interface ExecutionParts<Call, Entry, State> {
   readonly state: State;
   /** The state to show while `state` has no objects. */
   readonly meanwhile?: State | undefined;
-  /** The first entries of the journal. `state` already contains them. */
+  /** `state` already contains these first entries of the journal. */
   readonly first?: readonly Entry[] | undefined;
   readonly open: () => Promise<HeldRecord>;
   readonly carryOut: (run: RunExecution<Call, Entry, State>) => Promise<void>;
@@ -31,31 +31,27 @@ interface HeldRun<Call, State> {
   /** The record of the run, as this process last read or wrote it. */
   record?: RunRecord | undefined;
   journal?: RunJournal;
-  /** Appends the entries that are in the state but not yet in the journal. */
+  /** Appends the entries of the state that the journal lacks. */
   appendRest?: () => void;
-  /** Called when the run is on disk, or when writing it failed. */
   readonly isKept: () => void;
   readonly progress: (waitingMs?: number) => void;
-  /** Whether this process executes the run to its end. If not, it leaves the run to others once the plan is stored. */
+  /** If false, this process leaves the run to others once the plan is stored. */
   readonly isOurs: boolean;
   /** Whether the run was left to other processes. */
   isLeft?: true;
 }
 
 export interface ExecutedRun<Call extends ToolCall, State extends ReportedState> extends Run<Call, State> {
-  /**
-   * Returns whether this process no longer executes the run, because another one has taken it over or it was left to
-   * others.
-   */
+  /** Returns whether another process has taken over the run, or it was left to others. */
   readonly isTakenOver: () => boolean;
   /**
-   * Returns whether `state` is current. Asks the store whether another process has taken over the run. If not, writes
-   * the state to the store, so that every process can see it.
+   * Returns false if another process has taken over the run. Otherwise writes the state to the store, for the other
+   * processes.
    */
   readonly isCurrent: () => Promise<boolean>;
 }
 
-/** Executes a run in the background. Never rejects: an error of this machine stops the run and becomes its reason. */
+/** Executes a run in the background. Never rejects: an error stops the run and becomes its reason. */
 export function executeRun<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
   context: Pick<RunsContext, "store" | "clock" | "around" | "onRest">,
@@ -123,10 +119,7 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
   };
 }
 
-/**
- * Returns a run that this process executes. If another process takes it over, the returned run switches to the stored
- * run that `find` returns, and `ended` is called.
- */
+/** Returns a run that switches to the stored run of `find` if another process takes it over, and then calls `ended`. */
 export function followIfTakenOver<Call extends ToolCall, State extends RunView<never>>(
   run: ExecutedRun<Call, State>,
   { find, ended }: { readonly find: () => Promise<Run<Call, State> | undefined>; readonly ended: () => void },
@@ -174,7 +167,7 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
   held.journal = journal;
   const append = (entry: Entry): void => journal.append(kind.line(entry));
   for (const entry of first) append(entry);
-  /** Stops the run if this process executes no runs. The plan is on disk by now, so another process can continue. */
+  /** The plan is on disk by now, so another process can continue. */
   const leaveToOthers = (): void => {
     if (!held.isOurs) stopRequests.stop("interrupted");
   };
@@ -212,7 +205,7 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
   });
 }
 
-/** Executes a run until it is at rest. If another process has taken over the run, that process continues it. */
+/** Executes a run until it is at rest or another process has taken it over. */
 async function bringToRest<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
   context: Pick<RunsContext, "store" | "clock">,
@@ -276,10 +269,7 @@ function shouldLeaveToOthers<Call, State extends RunView<never>>(
   return left !== undefined && isStopped && restingStatus(state) === "interrupted";
 }
 
-/**
- * Ends the execution of a run that another process took over. Tells that process about requests that were sent too
- * late.
- */
+/** Tells the process that has taken over a run about requests that were sent too late. */
 async function handOver<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
   state: State,
@@ -293,9 +283,8 @@ async function handOver<Call extends ToolCall, Entry, State extends RunView<Entr
   if (entry !== undefined) await journal?.appendLate(kind.line(entry)).catch(() => undefined);
 }
 
-/** Returns access to the stored parts of a run. */
 export function filesOf<Call, State>(
-  store: Pick<RunStore, "part" | "keep">,
+  store: Pick<RunStore, "parts">,
   header: RunHeader<Call>,
   state: State,
 ): RunAccess<Call, State> {
@@ -303,12 +292,11 @@ export function filesOf<Call, State>(
   return {
     header,
     state,
-    part: (name) => store.part(runId, name),
-    keep: (name, pieces) => store.keep(runId, name, pieces),
+    part: (name) => store.parts.read(runId, name),
+    keep: (name, pieces) => store.parts.keep(runId, name, pieces),
   };
 }
 
-/** Returns the summary of a run at rest. */
 export function summaryAtRest<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   { isOpen }: Pick<RunKind<Call, Entry, State, never>, "isOpen">,
   header: RunHeader<Call>,
@@ -324,14 +312,14 @@ function machineError(thrown: unknown): Reason {
 
 /** How often the executor of a run checks whether the run is to be stopped, in milliseconds. */
 const STOP_CHECK_MS = 100;
-/** The same interval if the store also notifies of requests to stop. */
+/** If the store also notifies of requests to stop. */
 const STOP_CHECK_IF_NOTIFIED_MS = 1000;
 
 type StopRequests = ReturnType<typeof stopRequestsOf>;
 
 /**
- * Watches for requests to stop a run, from any process. The run then stops as cancelled; if another process has taken
- * it over, it stops as interrupted. `lease` returns the lease of the run once it is taken.
+ * Watches for requests to stop a run, which then is cancelled, and for takeovers, which interrupt it. `lease` returns
+ * the lease of the run once it is taken.
  */
 function stopRequestsOf(
   { stops }: Pick<RunStore, "stops">,
@@ -346,9 +334,9 @@ function stopRequestsOf(
   };
   const isAsked = async (): Promise<boolean> => (await stops.asked(runId)).length > 0;
   /**
-   * Returns whether an announced request may be sent. Call it right before sending, when the announcement is on disk.
-   * So once a caller knows that the run stops, only requests that were announced before that are sent. `asked`:
-   * whether the store had a request to stop when it stored the announcement.
+   * Returns whether an announced request may be sent. Call it right before sending. Once a caller knows that the run
+   * stops, only requests announced before are sent. `asked`: whether the store had a request to stop when it stored the
+   * announcement.
    */
   const mayLeave = async (asked?: boolean): Promise<boolean> => {
     if (!controller.signal.aborted && (asked ?? (await isAsked()))) stop("cancelled");
@@ -362,13 +350,11 @@ function stopRequestsOf(
   const notWatched = stops.watch?.(runId, lookNow);
   const timer = setInterval(lookNow, notWatched === undefined ? STOP_CHECK_MS : STOP_CHECK_IF_NOTIFIED_MS).unref();
   return {
-    /** Aborted when no further request may be sent. */
     signal: controller.signal,
-    /** Returns why the run was stopped. */
     cause: () => cause,
     stop,
     mayLeave,
-    /** Stops watching and withdraws the requests to stop, because the run is about to be at rest. */
+    /** Stops watching, and withdraws the requests to stop. */
     async end(): Promise<void> {
       clearInterval(timer);
       notWatched?.();
@@ -379,7 +365,6 @@ function stopRequestsOf(
   };
 }
 
-/** Returns whether another process has taken over a lease. */
 async function isTakenFrom(lease: Pick<Lease, "check"> | undefined): Promise<boolean> {
   try {
     await lease?.check(RECENT_MS);

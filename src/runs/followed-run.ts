@@ -7,8 +7,8 @@ const LOOK_MS = 100;
 /** The same interval if the other process also notifies of changes. */
 const CHECK_IF_NOTIFIED_MS = 500;
 /**
- * Limits how much time is spent on reading the followed run: at most one tenth, or one fourth if the other process has
- * notified of a change. But it is read at least every `PAUSE_MS.most` milliseconds, unless a read takes longer.
+ * At most one tenth of the time is spent on reading the followed run, or one fourth after a notification. But it is
+ * read at least every `PAUSE_MS.most` milliseconds, unless a read takes longer.
  */
 const READ_SHARE = 10;
 const READ_SHARE_IF_NOTIFIED = 4;
@@ -19,16 +19,13 @@ interface Following<S> {
   readonly isDriven: () => Promise<boolean>;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Called when following begins. The promise resolves when it ends. */
+  /** Called when following begins. `rest` resolves when it ends. */
   readonly whileFollowed: (rest: Promise<void>) => Promise<void>;
-  /** Calls the listener when the run may have changed. These calls are only hints, and some may be missing. */
+  /** Calls the listener when the run may have changed. Some calls may be missing. */
   readonly changes?: ((listener: () => void) => (() => void) | undefined) | undefined;
 }
 
-/**
- * Follows a run that another process executes, by reading its journal. Ends when no process executes the run any more
- * or the signal is aborted.
- */
+/** Follows a run by reading its journal, until no process executes it any more or the signal is aborted. */
 export function followedRun<S extends ReportedState>(
   first: S,
   { read, isDriven, clock, signal, whileFollowed, changes }: Following<S>,
@@ -38,8 +35,8 @@ export function followedRun<S extends ReportedState>(
   let driven = true;
   let resting: Promise<void> | undefined;
   /**
-   * Reads the current state of the run from the store. Returns whether a process executes it. The run counts as
-   * executed until its last entries were read, so that no answer reports its end with an older state.
+   * Reads the current state, and returns whether a process executes the run. It counts as executed until its last
+   * entries were read, so that no answer reports its end with an older state.
    */
   const look = atOnce(async () => {
     const goesOn = await isDriven();
@@ -69,8 +66,8 @@ export function followedRun<S extends ReportedState>(
     isDriven: () => driven,
     look,
     /**
-     * Resolves when no process executes the run any more. The first call begins the checks. If the run cannot be read,
-     * the checks end, and the next read of the run throws the error.
+     * The first call begins the checks. If the run cannot be read, they end, and the next read of the run throws the
+     * error.
      */
     rest(): Promise<void> {
       if (resting === undefined) {
@@ -123,7 +120,7 @@ function hintOf(clock: Clock, signal: AbortSignal) {
       hint.isGiven = true;
       wake();
     },
-    /** Sleeps for `ms` milliseconds, or until a hint is given. Rejects when the signal is aborted. */
+    /** Sleeps until a hint is given. Rejects when the signal is aborted. */
     async orSleep(ms: number): Promise<void> {
       signal.throwIfAborted();
       const woken = new Promise<void>((resolve) => {

@@ -24,11 +24,11 @@ import {
 } from "./store.ts";
 import { type Lease, releaseOnError } from "./turn.ts";
 
-/** How a run ends that is cancelled before it starts. */
+/** The ending of a run that is cancelled before it starts. */
 const WITHDRAWN: Ending = { cause: "cancelled", reason: ownReason("WITHDRAWN") };
 const CANCELLED: Ending = { cause: "cancelled", reason: ownReason("CANCELLED") };
 
-/** How often a process checks whether another process has started a run, in milliseconds. */
+/** How often a run that another process may start is checked, in milliseconds. */
 const LOOK_AGAIN_MS = 20;
 
 export interface LoadedRun<Call, Entry, State> extends ReadBack<Entry, State> {
@@ -41,12 +41,12 @@ interface Followed<Call extends ToolCall, State extends RunView<never>> {
   readonly look: () => Promise<boolean>;
 }
 
-/** The runs of a kind that this process does not execute. Reads them, and ends those that no process executes. */
+/** The runs of a kind that this process does not execute. */
 export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entry>> {
   readonly #kind: RunKind<Call, Entry, State, never>;
   readonly #of: Pick<RunsContext, "store" | "clock" | "onRest">;
   readonly #lastRead = new RunCache<LoadedRun<Call, Entry, State>>();
-  /** The followed runs: other processes execute them, and calls in this process wait for them. */
+  /** The runs of other processes that calls in this process wait for. */
   readonly #followed = new Map<string, Followed<Call, State>>();
   readonly #ending = new AbortController();
 
@@ -55,7 +55,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     this.#of = of;
   }
 
-  /** Finds a stored run of this kind in its current state. If another process executes it, the run is followed. */
+  /** Finds a stored run in its current state. If another process executes it, the run is followed. */
   async find(runId: string): Promise<Run<Call, State> | undefined> {
     const followed = this.#followed.get(runId);
     if (followed !== undefined && (await followed.look())) return followed.run;
@@ -70,15 +70,14 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     return this.#atRest((mayBeDriven ? await this.#lastReadOf(runId) : undefined) ?? found);
   }
 
-  /** Returns a stored run without its state. Returns undefined if this kind has no such run. */
   async stored(runId: string): Promise<StoredRun<Call, Entry> | undefined> {
     const stored = await this.#of.store.read(runId);
     return stored && understood(this.#kind, stored);
   }
 
   /**
-   * Reads a run with its state. Returns undefined if this kind has no such run, or if another process is just starting
-   * it. `isDrivenHere`: this process holds the lease of the run.
+   * Returns undefined if there is no such run or if another process is just starting it. `isDrivenHere`: this process
+   * holds its lease.
    */
   async read(runId: string, isDrivenHere = false): Promise<LoadedRun<Call, Entry, State> | undefined> {
     const stored = await this.stored(runId);
@@ -104,7 +103,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     const { runId } = header;
     const read = await this.#kind.readBack({
       ...stored,
-      part: (name) => store.part(runId, name),
+      part: (name) => store.parts.read(runId, name),
       isDriven: async () => !isDrivenHere && (await store.isDriven(runId)),
     });
     const { ending } = record;
@@ -113,9 +112,8 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
   }
 
   /**
-   * Takes the lease of a run and marks it as running. Returns undefined if another process has started or ended it.
-   * `held` is the lease, if this process already has it. The lease always comes first: so a run that is `running` and
-   * has no lease was interrupted.
+   * Takes the lease of a run, unless it is `held`, and marks the run as running. Returns undefined if another process
+   * has started or ended it. The lease comes first, so a `running` run without a lease was interrupted.
    */
   async leaseToStart(runId: string, held?: Lease): Promise<HeldRecord | undefined> {
     const { store, clock } = this.#of;
@@ -140,9 +138,8 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
   }
 
   /**
-   * Ends a run that was not started. Returns false if a process has started it, or if runs of this kind are never
-   * planned first. No lease is needed: this changes the version of the record, so a process that is just starting the
-   * run fails.
+   * Ends a run that was not started. Returns false if it was started, or if this kind never plans first. No lease is
+   * needed: the new version of the record makes a process fail that is just starting the run.
    */
   async withdraw(runId: string, { reason, cause } = WITHDRAWN): Promise<boolean> {
     const { store, clock } = this.#of;
@@ -163,10 +160,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     }
   }
 
-  /**
-   * Cancels a run that another process executes or plans, or that no process executes. Does nothing to a run that
-   * waits.
-   */
+  /** Cancels a run that another process executes or plans, or that no process executes. */
   async cancel(runId: string): Promise<void> {
     const stored = await this.stored(runId);
     if (stored === undefined) return;
@@ -184,10 +178,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     });
   }
 
-  /**
-   * Ends a started run that no process executes, so that it cannot be resumed. `ending` is the reason. Returns false if
-   * a process executes the run, or if there is no such run.
-   */
+  /** Ends a started run for good. Returns false if a process executes it, or if there is no such run. */
   async endForGood(runId: string, ending: Ending): Promise<boolean> {
     const lease = await this.#of.store.lease(runId);
     if (lease === undefined) return false;
@@ -203,14 +194,13 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     }
   }
 
-  /** Writes the final records of runs whose process crashed, so that their data is not stored longer than needed. */
+  /** Writes the final records of runs whose process crashed, so that retention can remove them. */
   async recoverOrphans(isDrivenHere: (runId: string) => boolean): Promise<void> {
     for (const runId of await this.#of.store.list({ unfinished: "all" })) {
       if (!isDrivenHere(runId)) await undefinedIfUnreadable(this.#tidy(runId));
     }
   }
 
-  /** Stops following the runs of other processes. */
   stopFollowing(): void {
     this.#ending.abort();
   }
@@ -233,7 +223,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     }
   }
 
-  /** Writes the end of a run to its journal. If the plan is not in the journal yet, the plan is written first. */
+  /** Writes the end of a run, and before it the plan if it is not in the journal yet. */
   async #end(
     { header, state, first = [], unwritten }: LoadedRun<Call, Entry, State>,
     ending: Ending,
@@ -272,7 +262,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     await moveRun(this.#of.store, header.runId, () => ({ ...to, rest }), { lease, record });
   }
 
-  /** Applies the entries for requests that a crash left in doubt, and returns these entries. */
+  /** Applies and returns the entries for requests that a crash left in doubt. */
   #asLeft(state: State): readonly Entry[] {
     const lost = this.#kind.lost?.(state) ?? [];
     for (const entry of lost) state.apply(entry);
@@ -299,7 +289,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     };
   }
 
-  /** Returns a run that another process executes. All calls that wait for this run share one follower. */
+  /** All calls that wait for a run share one follower. */
   #follow(found: LoadedRun<Call, Entry, State>, isDriven: () => Promise<boolean>): Run<Call, State> {
     const { header } = found;
     const { runId } = header;
@@ -344,17 +334,16 @@ function endedAs({ cause, reason }: Ending): Status {
   return reason?.code === "NOT_DECIDED" ? "expired" : "cancelled";
 }
 
-/** The maximum number of cached runs. */
 const MAX_RUNS = 4;
-/** The maximum size of the cached runs on disk, in bytes. In memory, a run takes several times as much. */
+/** On disk, in bytes. In memory, a run takes several times as much. */
 const MAX_BYTES = 24 * 1024 * 1024;
 
-/** Caches the last runs that were read. Reading the next page of a report then does not read the whole run again. */
+/** Caches the last runs that were read, for the next page of a report. */
 export class RunCache<T> {
   /** In order of their last use, the latest last. */
   readonly #kept = new Map<string, Revision & { readonly found: T }>();
 
-  /** Returns a run from the cache, or reads it if it has changed. The result must not be modified. */
+  /** Reads the run if it has changed. The result must not be modified. */
   async get(runId: string, revision: Revision | undefined, read: () => Promise<T | undefined>): Promise<T | undefined> {
     const known = this.#kept.get(runId);
     this.#kept.delete(runId);
@@ -381,10 +370,7 @@ export class RunCache<T> {
   }
 }
 
-/**
- * Cancels a run that this process does not execute. If another process executes it, asks that process to stop.
- * Otherwise takes the lease and calls `end`.
- */
+/** If another process executes the run, asks that process to stop. Otherwise takes the lease and calls `end`. */
 async function cancelStored(
   store: Pick<RunStore, "stops" | "lease" | "isDriven">,
   runId: string,

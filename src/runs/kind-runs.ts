@@ -22,21 +22,19 @@ export interface RunInput {
   readonly digest: string;
 }
 
-/** Properties of a run that is stored before it starts. `RunHeader` describes them. */
+/** Properties of a run that is stored before it starts. */
 export type RunMarks = Pick<RunHeader, "unplanned" | "dryRun" | "repeats"> & Requested;
 
-/**
- * The client and the file of a call. They are only shown to people: two calls that differ only in them are the same.
- */
+/** Only shown to people: calls that differ only in them are the same. */
 export type Requested = Pick<RunHeader, "client" | "fileName">;
 
 /**
- * How long to wait before a run that was taken over is read, in milliseconds. No request may be sent so early anyway.
- * Meanwhile this process can take over the other runs of the process that ended.
+ * How long to wait before a run that was taken over is read, in milliseconds. Meanwhile this process can take over
+ * other runs; no request may be sent so early anyway.
  */
 const READ_LATER_MS = 250;
 
-/** Stores, starts, resumes and finds the runs of one kind in one project. */
+/** The runs of one kind in one project. */
 export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given> {
   readonly kind: RunKind<Call, Entry, State, Given, Again>;
   readonly #context: RunsContext;
@@ -57,8 +55,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Returns a hash that is equal for identical calls of the same caller. A dry run has a different hash than the call
-   * itself, so that no call joins a dry run.
+   * Returns a hash that is equal for identical calls of the same caller. A dry run has another hash, so that no call
+   * joins it.
    */
   fingerprint(call: Call, caller: string, dryRun?: true): string {
     const { project, environment } = this.#context;
@@ -68,35 +66,29 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       .digest("base64url");
   }
 
-  /** Stores a run with its input, without starting it, and returns its header. */
+  /** Stores a run with its input, without starting it. */
   async keep(call: Call, caller: string, input?: RunInput, marks: RunMarks = {}): Promise<RunHeader<Call>> {
     const fingerprint = this.fingerprint(call, caller, marks.dryRun);
     const header = { ...this.#headerOf(call, caller), ...marks, fingerprint };
     const { store } = this.#context;
     await store.create(header);
-    if (input !== undefined) await store.keep(header.runId, "input", unchanged(input.bytes, input.digest));
+    if (input !== undefined) await store.parts.keep(header.runId, "input", unchanged(input.bytes, input.digest));
     return header;
   }
 
-  /**
-   * Stores the plan of a run that was not started. Depending on `status`, the run is then only a plan or waits for
-   * approval. Returns false if the run was started or ended meanwhile.
-   */
+  /** Stores the plan of a run. Returns false if the run was started or ended meanwhile. */
   async propose(runId: string, entries: Iterable<Entry>, status: "planned" | "waiting"): Promise<boolean> {
     const { store } = this.#context;
     const { line } = this.kind;
     const lines = function* () {
       for (const entry of entries) yield line(entry);
     };
-    await store.keep(runId, "proposed", inLines(lines()));
+    await store.parts.keep(runId, "proposed", inLines(lines()));
     const wait = (from: RunRecord) => (isUnstarted(from.status) ? { status } : undefined);
     return (await moveRun(store, runId, wait)) !== undefined;
   }
 
-  /**
-   * Throws an ExecutionRefusedError if this process may not execute the run now. Every method that executes a run calls
-   * this before it takes the lease.
-   */
+  /** Throws an ExecutionRefusedError. Called before the lease is taken. */
   async checkExecutable(header: RunHeader<Call>): Promise<void> {
     const refusal = await this.#refusal(header);
     if (refusal !== undefined) throw new ExecutionRefusedError(refusal);
@@ -107,9 +99,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Starts a stored run and executes it in the background. While the run has no objects, its state is `meanwhile`.
-   * `lease` is the lease of the run, if this process already holds it; the run releases it. Returns undefined if the
-   * run was started before; `find` then returns it. Throws an ExecutionRefusedError.
+   * Starts a stored run and executes it in the background. While it has no objects, its state is `meanwhile`. `lease`:
+   * if this process already holds it. Returns undefined if the run was started before. Throws an ExecutionRefusedError.
    */
   async start(
     header: RunHeader<Call>,
@@ -134,9 +125,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Stores a run and starts it at once. First the lease is taken, then the input is stored, then the journal is
-   * written. The journal begins with `first`, or with entries that the kind makes from `given`; so a run without
-   * entries was never started. If storing fails, that becomes the reason of the run.
+   * Stores a run and starts it at once. Its journal begins with `first`, or with entries that the kind makes from
+   * `given`, so a run without entries was never started. An error while storing becomes the reason of the run.
    */
   startAtOnce(
     call: Call,
@@ -161,7 +151,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       await store.create(header);
       const lease = await store.lease(runId);
       if (lease === undefined) throw new RunStoreError("another process executes this run", "Read it with get_run.");
-      await releaseOnError(lease, () => store.keep(runId, "input", unchanged(input.bytes, input.digest)));
+      await releaseOnError(lease, () => store.parts.keep(runId, "input", unchanged(input.bytes, input.digest)));
       return { lease, record: CREATED };
     };
     const state = this.kind.newState();
@@ -171,9 +161,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Resumes a run. Returns it unchanged if another process executes it or if it waits for approval. Returns undefined
-   * if there is no such run. Throws a RunStoreError if it cannot be read, and an ExecutionRefusedError if this process
-   * may not execute it.
+   * Returns the run unchanged if another process executes it or if it waits for approval; undefined if there is no such
+   * run. Throws a RunStoreError, or an ExecutionRefusedError.
    */
   async resume(runId: string, given?: Again): Promise<Run<Call, State> | undefined> {
     const { store } = this.#context;
@@ -214,12 +203,12 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   async initialState({ call, runId }: RunHeader<Call>): Promise<State | undefined> {
-    return this.kind.initialState?.(call, this.#context.store.part(runId, "input"));
+    return this.kind.initialState?.(call, this.#context.store.parts.read(runId, "input"));
   }
 
   /**
-   * Finds an earlier run of the same call by the same caller, before another run is started. That is a run that is
-   * executed now, a run that this resumes, or a recent run that ended with unfinished items.
+   * Finds an earlier run of the same call: one that is executed now, one that this resumes, or one that ended recently
+   * with unfinished items.
    */
   async findEarlierRun(call: Call, caller: string): Promise<EarlierRuns<Run<Call, State>>> {
     const { store, clock } = this.#context;
@@ -257,7 +246,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return isRecent ? undefinedIfUnreadable(this.find(last)) : undefined;
   }
 
-  /** Resumes a run for a repeated call. Returns undefined if repeating the call may have another effect by now. */
+  /** Returns undefined if repeating the call may have another effect by now. */
   async resumeRepeated(runId: string): Promise<Run<Call, State> | undefined> {
     const run = await this.find(runId);
     if (run === undefined || run.status() === "running") return run;
@@ -266,7 +255,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
 
   /**
    * Continues a run whose process left it or crashed. Returns undefined if another process has claimed it. Throws a
-   * RunStoreError if only a call may resume it, and an ExecutionRefusedError if this process may not execute it.
+   * RunStoreError if only a call may resume it, or an ExecutionRefusedError.
    */
   async claim(stored: StoredRun): Promise<Run<Call, State> | undefined> {
     const { store, clock } = this.#context;
@@ -301,10 +290,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return held;
   }
 
-  /**
-   * Finds a run by its ID, whether it is executed or at rest. Its state is current. Returns undefined if this kind has
-   * no such run.
-   */
+  /** Finds a run by its ID. Its state is current. */
   async find(runId: string): Promise<Run<Call, State> | undefined> {
     await Promise.allSettled([this.#starting.get(runId)]);
     const driven = this.#driven.get(runId);
@@ -312,19 +298,18 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#kept.find(runId);
   }
 
-  /** Returns a run as the store has it, even if this process executes it. A run that is executed is followed. */
+  /** Returns a run as the store has it, even if this process executes it. */
   lookAt(runId: string): Promise<Run<Call, State> | undefined> {
     return this.#kept.find(runId);
   }
 
-  /** Returns a stored run without its state. Returns undefined if this kind has no such run. */
   stored(runId: string): Promise<StoredRun<Call, Entry> | undefined> {
     return this.#kept.stored(runId);
   }
 
   /**
-   * Cancels a run, whichever process executes it. When this resolves, no further requests are sent, except for requests
-   * that are already announced on disk. Returns undefined if there is no such run.
+   * Cancels a run, whichever process executes it. When this resolves, only requests that are announced on disk are
+   * still sent.
    */
   async cancel(runId: string): Promise<Run<Call, State> | undefined> {
     const driven = this.#driven.get(runId);
@@ -334,22 +319,19 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Ends a run that was not started, so that no process can start it. Returns undefined if the run was started, if
-   * there is no such run, or if runs of this kind are never planned first.
+   * Ends a run that was not started. Returns undefined if it was started, does not exist, or is of a kind that never
+   * plans first.
    */
   async withdraw(runId: string, ending?: Ending): Promise<Run<Call, State> | undefined> {
     return (await this.#kept.withdraw(runId, ending)) ? this.#kept.find(runId) : undefined;
   }
 
-  /**
-   * Ends a started run, so that it cannot be resumed. Returns false if a process executes it, or if this kind has no
-   * such run.
-   */
+  /** Ends a started run for good. Returns false if a process executes it, or if there is no such run. */
   endForGood(runId: string, ending: Ending): Promise<boolean> {
     return this.#driven.has(runId) ? Promise.resolve(false) : this.#kept.endForGood(runId, ending);
   }
 
-  /** Stops all runs between two requests. Resolves when the answers to the requests in flight are in the journals. */
+  /** Resolves when the answers to the requests in flight are in the journals. */
   async stopAll(): Promise<void> {
     const runs = [...this.#driven.values()];
     this.#kept.stopFollowing();
@@ -357,7 +339,6 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     await Promise.all(runs.map((run) => run.rest));
   }
 
-  /** Writes the final records of runs whose process crashed, so that their data is not stored longer than needed. */
   recoverOrphans(): Promise<void> {
     return this.kind.recoversOrphans ? this.#tidyOnce() : Promise.resolve();
   }
@@ -398,27 +379,25 @@ interface MadeCall {
   readonly arrivedAt: number;
 }
 
-/** The earlier run of a repeated call: `going` is executed now; `ended` is the newest run with unfinished items. */
+/** `going` is executed now; `ended` is the newest run with unfinished items. */
 export interface EarlierRuns<R> {
   readonly going?: R;
   readonly ended?: EndedRun;
 }
 
-/** A run that ended recently with unfinished items. */
 export type EndedRun = Pick<RunSummary, "status" | "open"> & { readonly runId: string };
 
-/** How many earlier runs of the same call are checked. */
 const RECENT_RUNS = 50;
-/** A call that is repeated within this time after it was declined, in milliseconds, is answered as declined. */
+/** Within this time, in milliseconds, a repeated call is answered as declined. */
 const DECLINED_MS = 600_000;
-/** A call that is repeated within this time, in milliseconds, resumes its interrupted run or reports its ended run. */
+/** Within this time, in milliseconds, a repeated call resumes its interrupted run or reports its ended run. */
 const SAME_CALL_MS = 3_600_000;
 
 type AnyStore = Pick<RunStore, "withCallLock" | "list" | "record" | "isDriven" | "read">;
 
 /**
- * Makes identical calls that arrive at the same time share one run, even across processes. If another call has started
- * a run since this call arrived, returns the result of `attach` for it. Otherwise returns the result of `make`.
+ * Makes identical calls that arrive at the same time share one run, even across processes. `attach` joins a run that
+ * was still executed when this call arrived. Otherwise returns the result of `make`.
  */
 export function startOrJoin<R>(
   store: AnyStore,
@@ -442,7 +421,7 @@ async function isOfSameTime(store: AnyStore, runId: string, arrivedAt: number): 
   return rest === undefined || rest.updatedAt > arrivedAt || store.isDriven(runId);
 }
 
-/** Shares one call of `work` between all callers. After a failure, the next caller starts it again. */
+/** Shares one call of `work`. After a failure, the next caller starts it again. */
 export function onceDone<T>(work: () => Promise<T>): () => Promise<T> {
   let done: Promise<T> | undefined;
   return () => {
@@ -455,8 +434,8 @@ export function onceDone<T>(work: () => Promise<T>): () => Promise<T> {
 }
 
 /**
- * Takes the lease to resume a run. Returns undefined if a process executes the run. Withdraws the earlier requests to
- * stop the run, but not those that arrive meanwhile.
+ * Returns undefined if a process executes the run. Withdraws the earlier requests to stop it, but not those that arrive
+ * meanwhile.
  */
 async function leaseToResume(store: Pick<RunStore, "stops" | "lease">, runId: string): Promise<Lease | undefined> {
   const asked = await store.stops.asked(runId);

@@ -22,9 +22,8 @@ export interface ToolCall {
 
 /** The format of a kind's runs: how calls and journal entries are written and read. */
 export interface RunForm<Call, Entry> {
-  /** The name of the kind, stored in the header of each run. */
+  /** Stored in the header of each run. */
   readonly name: string;
-  /** The tools whose calls this kind executes. */
   readonly tools: readonly string[];
   readonly call: z.ZodType<Call>;
   readonly entry: z.ZodType<Entry>;
@@ -44,54 +43,50 @@ export interface Ending {
 }
 
 /**
- * A kind of run, such as sending events or changing targetings. Its runs have a journal, a lease and a report. This
- * folder has the code that all kinds share; a `RunKind` has the rest. `Given` is the input for starting a run that is
- * not stored, and `Again` is optional input for resuming it.
+ * A kind of run, such as sending events or changing targetings. `Given` is the input for starting a run that is not
+ * stored, and `Again` is optional input for resuming it.
  */
 export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given>
   extends RunForm<Call, Entry> {
   readonly newState: () => State;
   /**
-   * Whether a run is planned before it starts, and may wait for approval. If false, a run that was not started yet is
-   * just being started, or its process ended before it could start the run.
+   * Whether a run is planned before it starts, and may wait for approval. If false, an unstarted run is just being
+   * started, or its process ended early.
    */
   readonly isPlannedFirst: boolean;
   /** Whether listing runs also writes the final records of runs whose process crashed. */
   readonly recoversOrphans: boolean;
   /**
-   * Reads a run. Returns undefined if another process is just starting it. Throws a RunStoreError if the run can be
-   * neither shown nor resumed.
+   * Returns undefined if another process is just starting the run. Throws a RunStoreError if it can be neither shown
+   * nor resumed.
    */
   readBack(kept: StoredParts<Call, Entry>): Promise<ReadBack<Entry, State> | undefined>;
   /** Returns the state of a run that has only a call and its input so far. Absent if runs of this kind have none. */
   initialState?(call: Call, input: ByteSource): Promise<State>;
-  /** Executes a run from the beginning until it stops, and records how it stopped. Its journal is already open. */
+  /** Executes a run until it stops, and records how it stopped. Its journal is already open. */
   start(run: RunExecution<Call, Entry, State>, given: Given): Promise<void>;
   /** Like `start`, for a run that continues where it stopped. */
   resume(run: RunExecution<Call, Entry, State>, given: Again | undefined): Promise<void>;
   /**
-   * Called when a run was taken over from a process that may still be alive, before the run is read. The kind can then
-   * start a wait that will be needed anyway.
+   * Called before a run is read that was taken over from a process that may still be alive. The kind can start a wait
+   * early.
    */
   takenOver?(): void;
-  /** Returns entries that mark the requests which a crash left in doubt. Absent if the state needs no such entries. */
+  /** Returns entries that mark the requests which a crash left in doubt. */
   lost?(state: State): readonly Entry[];
   /** Returns the entry that records how a run stopped. */
   stop(ending: Ending, at: number): Entry;
-  /** Returns the reason for an error that stopped a run. Without a reason, the error counts as one of this machine. */
+  /** Returns the reason for an error that stopped a run; undefined for an error of this machine. */
   reasonOf?(thrown: unknown): Reason | undefined;
   /** Stores the parts of a run at rest that may be needed later, and updates the remembered names. */
   finish(run: RunAccess<Call, State>): Promise<void>;
   /** Returns whether `resume_run` could continue a run at rest. Default: it can if an object may not be done yet. */
   isOpen?(header: RunHeader<Call>, state: State): boolean;
-  /** Returns an entry that tells the process that has taken over the run which requests were sent too late. */
+  /** Returns an entry about requests that were sent too late, for the process that has taken over the run. */
   lateEntry?(state: State, at: number): Entry | undefined;
   /** Returns the part of a call that identifies it. Default: the whole call. */
   identity?(call: Call): unknown;
-  /**
-   * Returns whether a repeated call resumes this run at rest instead of starting a new one. `isRecent`: it stopped
-   * recently.
-   */
+  /** Returns whether a repeated call resumes this run at rest instead of starting a new one. */
   isMeant(summary: RunSummary, isRecent: boolean): boolean;
   /** Returns whether another process may continue the run without a call. Default: yes. */
   mayBeClaimed?(run: Pick<RunAccess<Call, State>, "header" | "state">, now: number): boolean;
@@ -99,22 +94,18 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
   mayGoOn?(run: Pick<RunAccess<Call, State>, "header" | "state">): boolean;
 }
 
-/** A stored run, as its kind reads it. */
 export interface StoredParts<Call, Entry> extends StoredRun<Call, Entry> {
   part(name: RunPart): ByteSource;
   isDriven(): Promise<boolean>;
 }
 
-/** A run that was read from its journal. */
 export interface ReadBack<Entry, State> {
   readonly state: State;
   /** The state with which to resume the run, if it differs from `state`. */
   readonly from?: State;
-  /**
-   * The entries to write first when the run is resumed. They are already part of `from`, or of `state` without `from`.
-   */
+  /** The entries to write first when the run is resumed. The state already contains them. */
   readonly first?: readonly Entry[];
-  /** Returns further entries to write if the run ends without being resumed, so that its journal lists all objects. */
+  /** Returns entries to write if the run ends without being resumed, so that its journal lists all objects. */
   readonly unwritten?: () => AsyncIterable<Entry> | Iterable<Entry>;
 }
 
@@ -128,12 +119,12 @@ export interface RunAccess<Call, State> {
 export interface RunExecution<Call, Entry, State> extends RunAccess<Call, State>, Pick<RunJournal, "flush" | "intend"> {
   /** Aborted when no further request may be sent. */
   readonly signal: AbortSignal;
-  /** Returns why the run was stopped. */
+  /** Why the run was stopped. */
   cause(): "cancelled" | "interrupted";
   stop(why: "cancelled" | "interrupted"): void;
   /** The state to show while `state` has no objects. */
   readonly meanwhile: State | undefined;
-  /** The right of this process to execute the run. */
+  /** The right to execute the run. */
   readonly lease: Lease;
   /** Appends an entry to the journal and applies it to the state. */
   record(entry: Entry): void;
@@ -142,25 +133,19 @@ export interface RunExecution<Call, Entry, State> extends RunAccess<Call, State>
   /** Starts writing the appended entries to disk. If that fails, the next `flush` throws. */
   write(): void;
   /**
-   * Sets a function that appends the entries that are in the state but not yet in the journal. It is called before the
-   * run is reported.
+   * Sets a function, called before the run is reported, that appends the entries of the state that the journal lacks.
    */
   beforeReport(appendRest: () => void): void;
-  /** Marks the run as started, unless it already is. */
   markStarted(): Promise<void>;
-  /**
-   * Returns whether a request may be announced in the journal. False once this process knows that the run must stop.
-   */
+  /** Returns whether a request may be announced in the journal. */
   mayAnnounce(): boolean;
-  /**
-   * Returns whether an announced request may be sent. Call it right before sending, when the announcement is on disk.
-   */
+  /** Returns whether an announced request may be sent. Call it right before sending. */
   mayLeave(intent?: Intent): Promise<boolean>;
-  /** Notifies the watchers of the counts, and of the milliseconds for which the run now pauses. */
+  /** Notifies the watchers. `waitingMs`: for how long the run now pauses. */
   progress(waitingMs?: number): void;
 }
 
-/** Receives the counts of a run from time to time, and the milliseconds for which the run pauses. */
+/** Receives the counts of a run, and the milliseconds for which the run pauses. */
 export type RunWatcher = (counts: ReportCounts, waitingMs: number) => void;
 
 export interface Run<Call extends ToolCall = ToolCall, State extends ReportedState = ReportedState> {
@@ -168,11 +153,10 @@ export interface Run<Call extends ToolCall = ToolCall, State extends ReportedSta
   readonly header: RunHeader<Call>;
   readonly state: State;
   status(): RunStatus;
-  /** Resolves when the run is on disk, so that its ID may be shown. Also resolves if writing it failed. */
+  /** Resolves when the run is on disk, or when writing it failed. */
   readonly kept: Promise<void>;
   /** Resolves when no process executes the run any more. Never rejects. */
   readonly rest: Promise<void>;
-  /** Notifies the watcher until the returned function is called. */
   watch(watcher: RunWatcher): () => void;
   /** Stops the run between two requests. Returns false if this process does not execute it. */
   stop(cause: "cancelled" | "interrupted"): boolean;
@@ -182,7 +166,6 @@ export interface ListedRun extends RunSummary {
   readonly runId: string;
 }
 
-/** A run that has come to rest. */
 export interface RestedRun extends ExecutableRun {
   readonly status: RunStatus;
   readonly counts: ReportCounts;
@@ -201,21 +184,17 @@ export interface RunsContext {
   readonly around?: AroundRun | undefined;
   /** Called when this process has ended a run, or when its execution is over. */
   readonly onRest?: ((run: RestedRun) => void) | undefined;
-  /** Called before this process executes a run. If absent, every run may be executed. */
+  /** Absent: every run may be executed. */
   readonly mayExecute?: MayExecute | undefined;
 }
 
-/**
- * Runs some work and observes it, for example its duration. Returns what the work returns, and throws what it throws.
- */
+/** Runs some work and observes it, for example its duration. Passes its result and its errors on. */
 export type Wrapper<About, Result> = (about: About, work: () => Promise<Result>) => Promise<Result>;
 
-/**
- * Wraps the execution of a run. The result is the status of the run; undefined if another process has taken it over.
- */
+/** Wraps the execution of a run. The result is undefined if another process has taken the run over. */
 export type AroundRun = Wrapper<Pick<RunAccess<ToolCall, ReportedState>, "header" | "state">, RunStatus | undefined>;
 
-/** The changes that a run made on the service, with the previous values. An undo plan is made from them. */
+/** The changes that a run made on the service, with the previous values. */
 export interface Done {
   readonly targetings: readonly TargetingEffect[];
   readonly options: readonly OptionEffect[];
@@ -252,7 +231,7 @@ export interface OptionState {
   readonly contexts: readonly string[];
 }
 
-/** The effect of a run on one option. `targeting` is absent if unknown. */
+/** `targeting` is absent if unknown. */
 export type OptionEffect =
   /** `left` is the state after the run. */
   | { readonly did: "created"; readonly _id: string; readonly targeting: string; readonly left: OptionState }
@@ -273,31 +252,25 @@ export interface ChangedOption {
   readonly name?: FieldChange<string> | undefined;
   readonly parent?: FieldChange<string | null> | undefined;
   readonly exposeChildren?: FieldChange<boolean> | undefined;
-  /**
-   * Context IDs that the run added and removed. `unsure` counts those for which it is unknown whether the option held
-   * them before.
-   */
+  /** `unsure` counts the Context IDs for which it is unknown whether the option held them before. */
   readonly contexts?:
     | { readonly added: readonly string[]; readonly removed: readonly string[]; readonly unsure: number }
     | undefined;
 }
 
-/** Why this process may not execute a run. */
 export interface Refusal {
   readonly code: "PROJECT" | "READ_ONLY" | "TOOLSET" | "CALLER" | "FOLDERS" | "TARGETINGS" | "LIMITS" | "NOT_CHECKED";
   readonly message: string;
   readonly remedy: string;
 }
 
-/** The facts about a run that decide whether a process may execute it. */
 export interface ExecutableRun {
   readonly kind: string;
   readonly header: RunHeader<{ readonly tool: string }>;
 }
 
 /**
- * Returns why this process may not execute a run now, or undefined if it may. That depends on the settings and on the
- * caller's current rights. It is checked before every execution of a run.
+ * Returns why the settings or the caller's current rights forbid to execute a run now. Checked before every execution.
  */
 export type MayExecute = (run: ExecutableRun) => Promise<Refusal | undefined>;
 
@@ -315,8 +288,8 @@ export class ExecutionRefusedError extends Error {
 }
 
 /**
- * Parses a stored run. Returns undefined if it belongs to another kind. Throws a DamagedRunError if its call cannot be
- * parsed. Reading an invalid journal entry throws this error, too.
+ * Parses a stored run. Returns undefined if it belongs to another kind. Throws a DamagedRunError if the call is
+ * invalid, as reading an invalid journal entry does.
  */
 export function understood<Call, Entry>(
   form: RunForm<Call, Entry>,

@@ -5,11 +5,10 @@ import type { Lease } from "./turn.ts";
 /** The version of the format of headers and journals. Runs with a newer version are left alone. */
 export const VERSION = 1;
 
-/** The header of a run. It has everything that is needed to finish the run without its caller. */
+/** Everything that is needed to finish a run without its caller. */
 export const runHeaderSchema = z.object({
   version: z.number(),
   runId: z.string(),
-  /** The name of the run's kind. */
   kind: z.string(),
   call: z.unknown(),
   /** The project that the API key belongs to. The write lock is held for this project. */
@@ -22,7 +21,7 @@ export const runHeaderSchema = z.object({
   createdAt: z.number(),
   /** A hash that is equal for identical calls of the same caller. */
   fingerprint: z.string(),
-  /** The call was answered before the run was planned. So nobody was asked for approval yet. */
+  /** The call was answered before the run was planned, so nobody was asked for approval yet. */
   unplanned: z.literal(true).exactOptional(),
   /** What the caller's client calls itself (not verified), and the name of the input file. */
   client: z.string().exactOptional(),
@@ -33,7 +32,6 @@ export const runHeaderSchema = z.object({
   repeats: z.string().exactOptional(),
 });
 
-/** The summary of a run, for lists of runs. */
 export const runSummarySchema = z.object({
   tool: z.string(),
   caller: z.string(),
@@ -46,7 +44,7 @@ export const runSummarySchema = z.object({
   updatedAt: z.number(),
   /** Whether `resume_run` could continue the run. */
   open: z.boolean(),
-  /** Shown to people in lists: what the run did, to which objects, with which file, and for which client. */
+  /** Shown to people in lists. */
   about: z
     .object({
       did: z.object({ created: z.number(), changed: z.number(), deleted: z.number() }).exactOptional(),
@@ -73,7 +71,6 @@ export const runSummarySchema = z.object({
   isDamaged: z.literal(true).exactOptional(),
 });
 
-/** Parses a stored header. Returns undefined if it is damaged. */
 export function parseRunHeader(value: unknown) {
   const { data } = runHeaderSchema.safeParse(value);
   if (data === undefined) return undefined;
@@ -81,24 +78,21 @@ export function parseRunHeader(value: unknown) {
   return header;
 }
 
-/**
- * Returns whether a text has the form of a run ID. Other texts are never used in paths, so no path can leave the folder
- * of runs.
- */
+/** No other text is used in a path, so no path can leave the folder of runs. */
 export function isRunId(text: string): boolean {
   return /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text);
 }
 
-/** Returns whether a run at rest is unfinished, so that a later call may continue it or ask about its outcome. */
+/** Returns whether a later call may continue a run at rest or ask about its outcome. */
 function isUnfinished({ open, status, counts }: z.infer<typeof runSummarySchema>): boolean {
-  // An interrupted run may have no open objects because it was not planned yet. A run with unknown outcomes is
-  // unfinished even if it cannot be resumed, because the same call can ask about them.
+  // An interrupted run has no open objects before it is planned. Unknown outcomes can be asked about even if the run
+  // cannot be resumed.
   return open || status === "interrupted" || (counts.unknown ?? 0) > 0;
 }
 
 /**
- * The stored statuses of a run. Whether a process executes a run is not stored here: its lease shows that. A killed
- * process leaves `planning` or `running` behind.
+ * Whether a process executes a run is not stored here: its lease shows that. A killed process leaves `planning` or
+ * `running` behind.
  */
 const STATUSES = [
   "planning",
@@ -118,22 +112,20 @@ export const runRecord = z.object({
   /** Increases by one with each change. 0 for a run that was just created. */
   version: z.number(),
   status: z.enum(STATUSES),
-  /** How the run ended if it ended before it started. The journal does not contain this. */
+  /** How the run ended before it started. The journal does not contain this. */
   ending: stopEntry.omit({ t: true }).exactOptional(),
   /** The run can never continue, even if some of its objects are not done. */
   isFinal: z.literal(true).exactOptional(),
-  /** The summary of the run. Present while the run is at rest. */
   rest: runSummarySchema.exactOptional(),
 });
 export interface RunRecord extends Readonly<z.infer<typeof runRecord>> {}
 
-/** The record of a run that was just created. */
 export const CREATED: RunRecord = { version: 0, status: "planning" };
 
-/** The allowed next statuses. Every change of a status is checked against this table. */
+/** The allowed next statuses. */
 const NEXT: Readonly<Record<Status, readonly Status[]>> = {
   planning: ["planned", "waiting", "running", "interrupted", "finished", "cancelled"],
-  // A plan that is made again stays `planned`. A waiting run becomes `planned` if approval is requested elsewhere.
+  // A plan that is made again stays `planned`. A `waiting` run becomes `planned` if approval is requested elsewhere.
   planned: ["planned", "waiting", "running", "interrupted", "finished", "cancelled", "declined", "expired"],
   waiting: ["planned", "waiting", "running", "interrupted", "finished", "cancelled", "declined", "expired"],
   // A process that claims a run writes a new version first. The previous process then cannot write any more.
@@ -148,22 +140,21 @@ const NEXT: Readonly<Record<Status, readonly Status[]>> = {
 /** The new status, and the fields of the record that change together with it. */
 export type Transition = Pick<RunRecord, "status"> & Partial<Pick<RunRecord, "ending" | "isFinal" | "rest">>;
 
-/** Returns the record after a transition. Returns undefined if the transition is not allowed. */
+/** Returns undefined if the transition is not allowed. */
 export function transition(from: RunRecord, to: Transition): RunRecord | undefined {
   return from.isFinal || !NEXT[from.status].includes(to.status) ? undefined : { ...to, version: from.version + 1 };
 }
 
-/** Returns whether a run was not started, so that nothing of it was sent. */
+/** Returns whether nothing of a run was sent, because it was not started. */
 export function isUnstarted(status: Status): boolean {
   return status === "planning" || status === "planned" || status === "waiting";
 }
 
-/** Returns whether a run is at rest: no process executes it, and only a call can continue it. */
+/** Returns whether no process executes a run, so that only a call can continue it. */
 export function isAtRest(status: Status): boolean {
   return !isUnstarted(status) && status !== "running";
 }
 
-/** Returns whether a run can never continue. */
 export function isOver({ status, isFinal }: RunRecord): boolean {
   return isFinal === true || NEXT[status].length === 0;
 }
@@ -173,7 +164,7 @@ export function mayBeUnfinished({ status, rest }: Pick<RunRecord, "status" | "re
   return !isAtRest(status) || rest === undefined || isUnfinished(rest);
 }
 
-/** The lease of a run, and the record of the run at the time when the lease was taken. */
+/** The lease of a run, and its record at the time when the lease was taken. */
 export interface HeldRecord {
   readonly lease: Lease;
   readonly record: RunRecord;
@@ -185,9 +176,8 @@ interface Records {
 }
 
 /**
- * Changes the record of a run to the status that `to` returns. Tries again if another process changed the record
- * meanwhile. Returns the new record, or undefined if the transition is not allowed. `record` is the current record, if
- * it was already read. Throws a LeaseLostError if another process holds `lease`.
+ * Changes the status of a run to that of `to`. Tries again if another process changed the record meanwhile. Returns
+ * undefined if the transition is not allowed. `record`: the current record, if already read. Throws a LeaseLostError.
  */
 export async function moveRun(
   store: Records,

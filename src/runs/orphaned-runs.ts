@@ -3,22 +3,19 @@ import type { Run } from "./kind.ts";
 import { ExecutionRefusedError } from "./kind.ts";
 import { type OrphanedRun, type OrphanedRuns, StoreUnavailableError } from "./store.ts";
 
-/**
- * How often a process looks for orphaned runs, in milliseconds. It also looks right after a notification, or when it
- * gets a free slot for another project.
- */
+/** How often a process looks for orphaned runs, in milliseconds, apart from notifications and free slots. */
 const LOOK_MS = 250;
-/** The minimum pause between two looks, in milliseconds, even after a notification. */
+/** The minimum pause between two looks, in milliseconds. */
 const MIN_PAUSE_MS = 20;
-/** The pause after a look is at least this many times as long as the look itself, to limit the load on the store. */
+/** The pause is at least this many times as long as the look, to limit the load on the store. */
 const PAUSE_PER_LOOK = 2;
-/** The maximum number of runs that one look returns. Several processes look at the same time. */
+/** The maximum number of runs of one look, because several processes look at the same time. */
 const AT_ONCE = 8;
-/** How long to wait before a refused run is tried again, in milliseconds. Settings and rights may change meanwhile. */
+/** How long to wait before a refused run is tried again, in milliseconds. */
 const REFUSED_MS = 5000;
-/** A refused run that was not found again within this time, in milliseconds, is forgotten. */
+/** When a refused run is forgotten, in milliseconds, if it is not found again. */
 const FORGOTTEN_MS = 60_000;
-/** The pause after a look that returned the maximum number of runs, in milliseconds. More runs may be waiting. */
+/** The pause after a look that returned `AT_ONCE` runs, in milliseconds. */
 const LOOK_FOR_MORE_MS = 50;
 
 interface ProjectRuns {
@@ -34,17 +31,19 @@ export interface ClaimOptions {
   /** Aborted when no more runs may be claimed. */
   readonly stopping: AbortSignal;
   readonly onProblem: (problem: unknown, runId?: string) => void;
-  /** Called once for each run that this process may not execute. Other processes may be allowed to execute it. */
+  /** Called once for each run that this process may not execute. */
   readonly onRefused: (refused: ExecutionRefusedError, runId: string) => void;
 }
 
-/** Continues orphaned runs until it is stopped. Resolves when other processes can see that this process does so. */
+/**
+ * Continues orphaned runs until `stopping` is aborted. Resolves when other processes can see that this process does so.
+ */
 export async function claimOrphans(of: ClaimOptions): Promise<void> {
   const { left, projects, clock, stopping, onProblem } = of;
   let woken = new AbortController();
   await left.startClaiming([...projects.keys()], () => woken.abort());
   const driven = new Set<string>();
-  /** The runs that this process may not execute, each with the time until which it is not tried again. */
+  /** The runs that this process may not execute, and until when each is not tried again. */
   const refused = new Map<string, number>();
   const refuse = async (runId: string, thrown: ExecutionRefusedError): Promise<void> => {
     const isKnown = refused.has(runId);
@@ -53,10 +52,7 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
     of.onRefused(thrown, runId);
     await left.refuses([...refused.keys()]);
   };
-  /**
-   * Claims a run. If it cannot be continued, it waits until a call resumes it. If this process may not execute it, it
-   * is left to other processes.
-   */
+  /** Leaves a run that cannot be continued to calls, and a refused one to other processes. */
   const claimRun = async ({ runId, project }: OrphanedRun): Promise<Pick<Run, "rest"> | undefined> => {
     const runs = projects.get(project)?.();
     const note = (problem: unknown): void => onProblem(problem, runId);
@@ -77,13 +73,12 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
   };
   const pause = async (ms: number, lookedMs: number): Promise<void> => {
     const soonest = Math.max(MIN_PAUSE_MS, Math.ceil(PAUSE_PER_LOOK * lookedMs));
-    // A notification during the look counts as well, because the run may have been left after the store was read.
+    // A notification during the look counts: the run may have been left after the store was read.
     const awake = AbortSignal.any([woken.signal, stopping]);
     await clock.sleep(soonest, stopping).catch(() => undefined);
     if (ms > soonest) await clock.sleep(ms - soonest, awake).catch(() => undefined);
     woken = new AbortController();
   };
-  /** Looks once. Returns whether there may be more runs. */
   const look = async (): Promise<boolean> => {
     const wanted = [...projects.keys()].filter((project) => left.hasRoomFor(project));
     const now = clock.monotonic();
@@ -92,11 +87,11 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
     const found = wanted.length === 0 ? [] : await left.found(wanted, AT_ONCE, refusedNow);
     for (const run of found) {
       if (stopping.aborted || driven.has(run.runId)) continue;
-      // From here on, the project counts as one that this process writes to, although the run is not read yet.
+      // From here on, the project counts as one that this process writes to.
       const over = left.drives(run.project);
       if (over === undefined) continue;
       driven.add(run.runId);
-      // Runs are claimed in parallel, so that no run has to wait until the others are read.
+      // In parallel, so that no run has to wait until the others are read.
       void claimRun(run)
         .then((taken) => taken?.rest)
         .finally(() => {

@@ -12,7 +12,7 @@ export const reason = z.object({
   operation: z
     .enum(["createTargetings", "renameTargetings", "deleteTargetings", "addOptions", "updateOptions", "deleteOptions"])
     .exactOptional(),
-  /** The names of the fields that the refused item sent. Only present if the meaning of `code` depends on them. */
+  /** The fields of the refused item, if the meaning of `code` depends on them. */
   sent: z.array(z.string()).readonly().exactOptional(),
 });
 
@@ -32,7 +32,7 @@ export const nearIds = z.object({
 });
 export const rowCounts = z.object({ read: z.number(), merged: z.number(), skipped: z.number() });
 
-/** The journal entry that records how a run stopped. */
+/** Records in the journal how a run stopped. */
 export const stopEntry = z.object({
   t: z.literal("stop"),
   cause: z.enum(["finished", "cancelled", "interrupted", "ended"]),
@@ -55,32 +55,30 @@ const knownChange = z.object({
 });
 
 export const reportedObject = z.object({
-  /** The position in the caller's `items`, or of the data row in the file, counted from 0. */
+  /** The position in the caller's `items`, or among the data rows of the file, from 0. */
   index: z.number(),
-  /** The line in the file, counted from 1. */
+  /** Counted from 1. */
   line: number,
-  /** The position in the `children` or `options` of the item. */
+  /** The position in `children` or `options`. */
   child: number,
-  /** The position in the `children` of an option in a new targeting. */
+  /** The position in `children` of an option in a new targeting. */
   grandchild: number,
   name: text,
-  /** The ID that the caller sent, if any. */
   _id: text,
   /** Events only: the SHA-256 hash of the event's `uid`, in hexadecimal. */
   uid: text,
   /** Events only: autocorrected names, each in the form `eventName addToCart → add_to_cart`. */
   mended: z.array(z.string()).readonly().exactOptional(),
   change: knownChange.exactOptional(),
-  /** The expected number of Context IDs of the option after the run. */
   contextCount: number,
 });
 
-/** The outcome of one reported object in the result of a writing tool. */
+/** The outcome of one object in the result of a writing tool. */
 export type Outcome = "succeeded" | "alreadyDone" | "skipped" | "failed" | "notApplied" | "unknown";
 
 export type Standing = Outcome | "pending";
 
-/** Why an object did not succeed, as data. The code in `answers/` turns it into sentences. */
+/** Why an object did not succeed. The code in `answers/` turns it into sentences. */
 export type Reason = Readonly<z.infer<typeof reason>>;
 
 /** The group of an option. Null for the top level. */
@@ -90,26 +88,22 @@ export interface OptionPosition {
   readonly parentName?: string | null;
 }
 
-/** The planned change of an object whose previous values were read. The rows of a result show it. */
 export type KnownChange = Readonly<z.infer<typeof knownChange>>;
 
 export type Did = "created" | "changed" | "deleted" | "same";
 
-/**
- * How many objects a run created, changed, deleted or left unchanged. `gone` counts the objects that no longer existed
- * when their deletion was sent again: the first attempt or another writer had deleted them.
- */
+/** `gone` counts objects that no longer existed when their deletion was sent again. */
 export type DidCounts = Readonly<Record<Did, number>> & { readonly gone?: number };
 
 export type Asked = z.infer<typeof asked>;
 
-/** A name that the caller sent, and the name that it matched. They may differ in case and in spaces at the ends. */
+/** A name of the caller, and the name that it matched. They may differ in case and in outer spaces. */
 export type MatchedName = Fixed<z.infer<typeof takenName>>;
 
-/** The number of Context IDs that are similar to one that their option already holds, and the first of them. */
+/** Context IDs that are similar to one that their option already holds. */
 export type NearIds = Fixed<z.infer<typeof nearIds>>;
 
-/** An option whose number of Context IDs after a run differs from the expected number. */
+/** An option with an unexpected number of Context IDs after a run. */
 export interface OtherCount {
   readonly name?: string | undefined;
   readonly _id?: string | undefined;
@@ -117,22 +111,21 @@ export interface OtherCount {
   readonly found: number;
 }
 
-/** How many rows of a file were read, merged into an earlier item, and skipped because they were empty. */
+/** Rows of a file: read, merged into an earlier item, and skipped because they were empty. */
 export type RowCounts = Fixed<z.infer<typeof rowCounts>>;
 
-/** An object that is counted and reported: an item of the caller, or one of several objects in an item. */
+/** An item of the caller, or one of several objects in an item. */
 export type ReportedObject = Readonly<z.infer<typeof reportedObject>>;
 
-/** Why a run stopped: `finished` if nothing is left to try. */
+/** `finished`: nothing is left to try. */
 export type StopCause = "finished" | "cancelled" | "interrupted" | "ended";
 
-/** Outcomes in the order in which reports list them. */
 export const OUTCOMES: readonly Outcome[] = ["succeeded", "alreadyDone", "skipped", "failed", "notApplied", "unknown"];
 
-/** The number of objects by standing. They add up to the number of objects. `skipped` is absent if it is 0. */
+/** They add up to the number of objects. `skipped` is absent if it is 0. */
 export type Counts = Readonly<Record<Exclude<Standing, "skipped">, number>> & { readonly skipped?: number };
 
-/** Returns when a run last changed, in milliseconds since 1970. Without any change, that is when it was created. */
+/** Returns when a run last changed, or was created, in milliseconds since 1970. */
 export function changedAt(
   { createdAt }: { readonly createdAt: number },
   { updatedAt }: { readonly updatedAt: number },
@@ -188,7 +181,6 @@ export const OWN_CODES = {
 
 export type OwnCode = keyof typeof OWN_CODES;
 
-/** Returns a reason with one of this server's codes. */
 export function ownReason(code: OwnCode, detail?: Readonly<Record<string, unknown>>): Reason {
   return detail === undefined ? { code } : { code, detail };
 }

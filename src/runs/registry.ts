@@ -7,12 +7,14 @@ import { isUnstarted, moveRun, type RunRecord, type Status } from "./lifecycle.t
 import { summaryOf } from "./report.ts";
 import {
   DamagedRunError,
+  isUnreadable,
   type OrphanedRuns,
   type RunHeader,
   type RunPart,
   type RunStore,
   type RunSummary,
   type StoredRun,
+  undefinedIf,
   undefinedIfUnreadable,
 } from "./store.ts";
 import { releaseOnError } from "./turn.ts";
@@ -32,14 +34,14 @@ interface AnyKindRuns {
 
 export type Interrupted = Pick<ListedRun, "runId" | "tool">;
 
-/** This character sorts after every character of an ID. */
+/** Sorts after every character of an ID. */
 const AFTER = "~";
-/** The fields that are reported for a damaged run instead of those in its record. */
+/** Reported for a damaged run instead of the fields in its record. */
 const DAMAGED = { status: "unknown", counts: {}, open: false, isDamaged: true } as const;
-/** How many unfinished runs are checked. */
+/** The maximum number of unfinished runs to check. */
 const LOOKED_AT = 20;
 
-/** All runs of a project that are of the given kinds. Stored runs of other kinds are left alone. */
+/** The runs of a project, of the given kinds. */
 export class Runs {
   readonly #store: RunStore;
   readonly #of: Pick<RunsContext, "project" | "environment">;
@@ -60,33 +62,32 @@ export class Runs {
     return this.#kinds.some(({ isDriving }) => isDriving);
   }
 
-  /** Returns a run that this process executes. Does not ask the store, so another process may have taken it over. */
+  /** Does not ask the store, so another process may have taken the run over. */
   driven(runId: string): Run | undefined {
     return this.#drivenKind(runId)?.driven(runId);
   }
 
-  /** The runs whose processes have ended. Absent if only this machine can reach the store. */
+  /** Absent if only this machine can reach the store. */
   get left(): OrphanedRuns | undefined {
     return this.#store.left;
   }
 
-  /** Returns whether a worker will continue this run on its own if no process executes it now. */
+  /** Returns whether a worker will continue this run if no process executes it. */
   async isToBeClaimed(runId: string): Promise<boolean> {
     return this.#store.left !== undefined && (await this.#store.record(runId))?.status === "running";
   }
 
-  /** Returns the stored status of a run, or undefined if there is no such run. */
   async storedStatus(runId: string): Promise<Status | undefined> {
     return (await this.#store.record(runId))?.status;
   }
 
-  /** Returns whether a run has neither started nor ended. Returns undefined if there is no such run. */
+  /** Returns whether a run has neither started nor ended. Undefined if there is no such run. */
   async isUnstarted(runId: string): Promise<boolean | undefined> {
     const record = await this.#store.record(runId);
     return record && isUnstarted(record.status);
   }
 
-  /** Returns whether any live process that shares the store continues runs of the project. */
+  /** Returns whether any live process continues runs of the project. */
   async hasWorker(project: string): Promise<boolean> {
     return (await this.#store.left?.hasWorker(project)) ?? true;
   }
@@ -100,17 +101,13 @@ export class Runs {
     if (refusal !== undefined) throw new ExecutionRefusedError(refusal);
   }
 
-  /**
-   * Finds a run by its ID, whether it is executed or at rest. Returns undefined if there is no such run. Throws a
-   * RunStoreError if the run cannot be read.
-   */
+  /** Returns undefined if there is no such run. Throws a RunStoreError if it cannot be read. */
   async find(runId: string): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.find(runId);
   }
 
   /**
-   * Finds a run of a caller by its ID. Returns undefined if the caller has no such run. If the run is damaged, throws a
-   * DamagedRunError that says whether the removed data of the run is complete.
+   * Finds a run of a caller. If it is damaged, throws a DamagedRunError that says whether its removed data is complete.
    */
   async findOwn(runId: string, caller: string): Promise<Run | undefined> {
     try {
@@ -141,10 +138,7 @@ export class Runs {
     return isAny && rest === "";
   }
 
-  /**
-   * Resumes a run. Returns it unchanged if a process executes it or if it waits for approval. Returns undefined if
-   * there is no such run.
-   */
+  /** Returns the run unchanged if a process executes it or if it waits for approval. */
   async resume(runId: string): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.resume(runId);
   }
@@ -158,7 +152,7 @@ export class Runs {
     return stored && this.#kindOfStored(stored)?.claim(stored);
   }
 
-  /** Marks a run as interrupted that this process could not continue. It then waits until a call resumes it. */
+  /** Marks a run as interrupted. It then waits until a call resumes it. */
   async leaveToCalls(runId: string): Promise<void> {
     const lease = await this.#store.lease(runId);
     if (lease === undefined) return;
@@ -168,25 +162,19 @@ export class Runs {
   }
 
   /**
-   * Cancels a run, whichever process executes it. When this resolves, no further requests are sent, except for requests
-   * that are already announced on disk. Returns undefined if there is no such run.
+   * Cancels a run, whichever process executes it. When this resolves, only requests that are announced on disk are
+   * still sent.
    */
   async cancel(runId: string): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.cancel(runId);
   }
 
-  /**
-   * Ends a run that was not started, so that no process can start it. `ending` says how; default: cancelled. Returns
-   * undefined if there is no such run.
-   */
+  /** Ends a run that was not started. Default ending: cancelled. */
   async withdraw(runId: string, ending?: Ending): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.withdraw(runId, ending);
   }
 
-  /**
-   * Returns the runs of a caller, the newest first. A run that was not started is included only if it waits for
-   * approval.
-   */
+  /** Returns the runs of a caller, the newest first. An unstarted run is included only if it waits for approval. */
   async *list(caller: string): AsyncGenerator<ListedRun> {
     for (const kind of this.#kinds) await kind.recoverOrphans();
     for await (const runId of this.#idsOf(caller)) {
@@ -195,13 +183,13 @@ export class Runs {
     }
   }
 
-  /** Returns the list entry of a caller's damaged run. Returns undefined if the caller has no run with this ID. */
+  /** Returns undefined if the caller has no such run. */
   async damaged(runId: string, caller: string): Promise<ListedRun | undefined> {
     const listed = (await this.#isOf(runId, caller)) ? await this.#listed(runId, caller) : undefined;
     return listed && { ...listed, ...DAMAGED };
   }
 
-  /** Returns a few interrupted runs of the caller that no process executes, the newest first. */
+  /** Returns a few interrupted runs of the caller, the newest first. */
   async interrupted(caller: string): Promise<readonly Interrupted[]> {
     const found: Interrupted[] = [];
     for (const runId of (await this.#store.list({ unfinished: { caller, ...this.#of } })).slice(0, LOOKED_AT)) {
@@ -214,32 +202,31 @@ export class Runs {
     return found;
   }
 
-  /** Returns the runs of all callers that may be unfinished, the newest first. */
+  /** Runs of all callers that may be unfinished, the newest first. */
   open(): Promise<readonly string[]> {
     return this.#store.list({ unfinished: "all" });
   }
 
-  /** Returns the content of a part of a run. */
   part(runId: string, part: RunPart): ByteSource {
-    return this.#store.part(runId, part);
+    return this.#store.parts.read(runId, part);
   }
 
-  /** Stops all runs between two requests. Resolves when the answers to the requests in flight are in the journals. */
+  /** Resolves when the answers to the requests in flight are in the journals. */
   async stopAll(): Promise<void> {
     await Promise.all(this.#kinds.map((kind) => kind.stopAll()));
   }
 
-  /** Returns why no run may be removed now, not even an old one. Returns undefined if old runs may be removed. */
-  async retentionDoubt(): Promise<string | undefined> {
-    return this.#store.retention?.peek();
+  /** Returns why not even an old run may be removed now. */
+  retentionDoubt(): Promise<string | undefined> {
+    return this.#store.retention.peek();
   }
 
   /** Removes the runs that are stored for longer than necessary. */
   tidy(): Promise<void> {
-    return this.#store.tidy();
+    return this.#store.retention.tidy();
   }
 
-  /** Returns whether a run belongs to a caller. This also works for a run whose record cannot be read. */
+  /** Also works for a run whose record cannot be read. */
   async #isOf(runId: string, caller: string): Promise<boolean> {
     const [next] = await this.#store.list({ caller, before: `${runId}${AFTER}` });
     return next === runId;
@@ -281,10 +268,7 @@ export class Runs {
     return this.#kinds.find(({ kind }) => kind.name === header.kind);
   }
 
-  /**
-   * Returns the summary of a run that is not at rest. Returns undefined if the run cannot be read or has no objects
-   * yet. Throws a DamagedRunError if it is damaged.
-   */
+  /** Returns the summary of a run that is not at rest, if it can be read and has objects. Throws a DamagedRunError. */
   async #lookedAt(runId: string): Promise<RunSummary | undefined> {
     const stored = await unlessDamaged(this.#store.read(runId));
     const run = stored && (await unlessDamaged(this.find(runId)));
@@ -302,13 +286,8 @@ function toolOf(call: unknown): string | undefined {
 }
 
 /** Returns undefined if a run cannot be read, but throws a DamagedRunError if it is damaged. */
-async function unlessDamaged<T>(reading: Promise<T>): Promise<T | undefined> {
-  try {
-    return await reading;
-  } catch (thrown) {
-    if (thrown instanceof DamagedRunError) throw thrown;
-    return undefinedIfUnreadable(Promise.reject(thrown));
-  }
+function unlessDamaged<T>(reading: Promise<T>): Promise<T | undefined> {
+  return undefinedIf((thrown) => !(thrown instanceof DamagedRunError) && isUnreadable(thrown), reading);
 }
 
 /** Returns a list entry for a damaged run whose summary cannot be read. */

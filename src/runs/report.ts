@@ -14,7 +14,7 @@ import {
 } from "./outcome.ts";
 import type { RunHeader, RunSummary } from "./store.ts";
 
-/** The status of a whole run, in the result of a writing tool. */
+/** In the result of a writing tool. */
 export type RunStatus =
   | "succeeded"
   | "partial"
@@ -34,17 +34,14 @@ export interface Prediction {
   readonly observed?: string;
 }
 
-/** The part of a run's state that reports need. All kinds of runs have it. */
+/** The part of the state of a run that reports need, in all kinds of runs. */
 export interface ReportedState {
   readonly objects: { readonly length: number; at(object: number): ReportedObject | undefined };
   readonly requests: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
   readonly stopped: { readonly cause: StopCause; readonly reason?: Reason | undefined } | undefined;
   /** When the run last changed, in milliseconds since 1970. */
   readonly updatedAt: number;
-  /**
-   * `within`: the ID of the only targeting that the run changes. `tool`: the tool under which the run is reported, if
-   * it is not the tool of the call. `decided`: when a person approved the run, who, and in which channel.
-   */
+  /** `within`: the ID of the only targeting that the run changes. `tool`: if it is not the tool of the call. */
   readonly facts?: {
     readonly within?: string;
     readonly withinName?: string;
@@ -56,15 +53,14 @@ export interface ReportedState {
   standing(object: number): Standing;
   reason(object: number): Reason | undefined;
   idOf(object: number): string | undefined;
-  /** Returns the effect on an object whose outcome is known. Absent if runs of this kind create nothing. */
+  /** The effect on an object whose outcome is known. Absent if this kind creates nothing. */
   didOf?(object: number): Did | undefined;
-  /** For a resumed run: the counts at the time when it was resumed. */
+  /** For a resumed run: the counts when it was resumed. */
   readonly resumed?: { readonly counts: Counts } | undefined;
-  /** Absent if runs of this kind predict nothing. */
+  /** Absent if this kind predicts nothing. */
   predictionOf?(object: number): Prediction | undefined;
 }
 
-/** The counts as results show them. They add up to `items`. */
 export type ReportCounts = Counts & { readonly items: number };
 
 export interface ObjectResult
@@ -83,27 +79,24 @@ export interface FailureGroup {
   readonly count: number;
   /** The positions of the first objects in the caller's input. */
   readonly indexes: readonly number[];
-  /** The locations of the objects: lines of a file, or items counted from 1. Limited to a number of ranges. */
+  /** Lines of a file, or items counted from 1. Limited to a number of ranges. */
   readonly places: readonly PlaceRange[];
   readonly placesOmitted: boolean;
-  /** Whether `places` are lines of a file. */
   readonly byLine: boolean;
-  /** Whether the objects are inside new objects: sub-options of new groups, or options of new targetings. */
+  /** Whether the objects are sub-options of new groups or options of new targetings. */
   readonly isInside?: true;
-  /** The total number of Context IDs of the objects, if the reason states a number for each object. */
+  /** The total number of Context IDs, if the reason states a number for each object. */
   readonly contextIds?: number;
-  /** The name or the ID of the first object. */
   readonly ref?: string;
   /** The first objects that have a name. */
   readonly examples: readonly { readonly name: string; readonly _id?: string | undefined }[];
-  /** Set if the objects have different details: the positions and details of the first objects, in order. */
+  /** The first objects in order, if their details differ. */
   readonly details?: readonly FailureDetail[];
 }
 
-/** A range of consecutive locations, including both ends. */
+/** Includes both ends. */
 export type PlaceRange = readonly [from: number, to: number];
 
-/** The position of one object, and the reason with its details. */
 export interface FailureDetail extends Pick<ReportedObject, "index" | "line" | "child" | "grandchild"> {
   readonly reason: Reason;
 }
@@ -112,16 +105,14 @@ const INDEXES_SHOWN = 20;
 const RANGES_KEPT = 20;
 const EXAMPLES_KEPT = 3;
 
-/** Returns the number of objects of a run, and how many of them have each outcome. */
 export function countsOf(state: ReportedState): ReportCounts {
   const counts = state.counts();
   return { items: state.objects.length, ...counts };
 }
 
-/** How many objects of a run are inside others, such as the options of new targetings. */
 export type WithinCounts = Pick<ReportCounts, "items" | "succeeded" | "pending">;
 
-/** Counts the objects of a run that are inside others. */
+/** Counts the objects that are inside others, such as the options of new targetings. */
 export function countsWithin(state: ReportedState): WithinCounts {
   const counts = { items: 0, succeeded: 0, pending: 0 };
   for (let object = 0; object < state.objects.length; object += 1) {
@@ -133,7 +124,6 @@ export function countsWithin(state: ReportedState): WithinCounts {
   return counts;
 }
 
-/** Returns the status of a run that has ended, according to its counts. */
 function settledStatus(counts: ReportCounts): "succeeded" | "partial" | "failed" | "unknown" {
   const good = counts.succeeded + counts.alreadyDone + (counts.skipped ?? 0);
   if (good === counts.items) return "succeeded";
@@ -141,7 +131,7 @@ function settledStatus(counts: ReportCounts): "succeeded" | "partial" | "failed"
   return counts.unknown > 0 ? "unknown" : "failed";
 }
 
-/** Returns the status of a run that no process executes now, according to its state. */
+/** Returns the status of a run that no process executes, from its state. */
 export function restingStatus(state: ReportedState): RunStatus {
   const counts = countsOf(state);
   if (state.stopped === undefined) return "interrupted";
@@ -152,15 +142,15 @@ export function restingStatus(state: ReportedState): RunStatus {
   return settledStatus(counts);
 }
 
-/** Returns the status to store for a run that came to rest with this state. */
+/** Returns the status to store for a run at rest. */
 export function statusAtRest(state: ReportedState): Status {
   const status = restingStatus(state);
   return status === "interrupted" || status === "cancelled" ? status : "finished";
 }
 
 /**
- * Returns the status of a run that no process executes now. Until the run starts, its record decides. After that, its
- * journal decides, because a crash can leave `running` in the record of a run that has stopped.
+ * Returns the status of a run that no process executes. Until the run starts, its record decides. After that, its
+ * journal does, because a crash can leave `running` in the record.
  */
 export function reportedStatus({ status }: Pick<RunRecord, "status">, state: ReportedState): RunStatus {
   if (status === "planned") return "planned";
@@ -168,7 +158,7 @@ export function reportedStatus({ status }: Pick<RunRecord, "status">, state: Rep
   return status === "planning" ? "interrupted" : restingStatus(state);
 }
 
-/** Returns one object as reports and NDJSON show it. */
+/** Returns one object for reports and NDJSON. */
 export function objectResult(state: ReportedState, object: number): ObjectResult {
   const about: ReportedObject = state.objects.at(object) ?? { index: object };
   const _id = state.idOf(object);
@@ -207,9 +197,7 @@ export function failuresFirst(state: ReportedState, most: number): readonly Obje
   return wanted.map((object) => objectResult(state, object));
 }
 
-/**
- * Returns how many objects a run created, changed, deleted and left unchanged. Undefined if its kind creates nothing.
- */
+/** Undefined if the kind of the run creates nothing. */
 export function didCounts(state: ReportedState): DidCounts | undefined {
   if (state.didOf === undefined) return undefined;
   const counts = { created: 0, changed: 0, deleted: 0, same: 0, gone: 0 };
@@ -223,7 +211,7 @@ export function didCounts(state: ReportedState): DidCounts | undefined {
   return counts;
 }
 
-/** A group of failures that is still being collected. */
+/** A group that is still being collected. */
 interface Collected extends Pick<FailureGroup, "outcome" | "reason" | "byLine" | "ref" | "isInside"> {
   count: number;
   readonly indexes: number[];
@@ -234,10 +222,7 @@ interface Collected extends Pick<FailureGroup, "outcome" | "reason" | "byLine" |
   readonly details: FailureDetail[];
 }
 
-/**
- * Groups the objects that did not succeed by outcome and reason, the largest group first. `remedyOf` returns how to fix
- * a reason: failures with different remedies are never in the same group.
- */
+/** Groups the objects that did not succeed by outcome, reason and `remedyOf` of the reason, the largest group first. */
 export function failureGroups(
   state: ReportedState,
   remedyOf: (reason: Reason) => string = () => "",
@@ -252,10 +237,10 @@ export function failureGroups(
     if (reason === undefined || outcome === "pending" || outcome === "succeeded" || outcome === "alreadyDone") continue;
     const about = state.objects.at(object);
     if (about === undefined) continue;
-    // The key is cached, because many objects often share the same reason.
+    // Many objects often share the same reason.
     const mark = keys.get(reason) ?? markOf(reason, remedyOf);
     keys.set(reason, mark);
-    // Failed objects inside new objects are in a group of their own, because they are sent again in another form.
+    // Failed objects inside new objects are sent again in another form.
     const isInside = outcome === "failed" && about.child !== undefined;
     const key = `${outcome} ${mark} ${isInside}`;
     const group = groups.get(key) ?? collect(outcome, reason, about, { id: state.idOf(object), isInside });
@@ -306,7 +291,6 @@ function addPlace(group: Collected, place: number): void {
   else group.placesOmitted = true;
 }
 
-/** Returns the key by which reasons are grouped. */
 function markOf(reason: Reason, remedyOf: (reason: Reason) => string): string {
   const { code, statusCode, detail, operation, sent } = reason;
   const [rule] = Array.isArray(detail?.rules) ? detail.rules : [detail?.rule];
@@ -326,7 +310,6 @@ function placeOf({ index, line, child, grandchild }: ReportedObject): Omit<Failu
   };
 }
 
-/** Returns the summary of a run, for lists of runs. */
 export function summaryOf(
   header: RunHeader<{ readonly tool: string }>,
   state: ReportedState,
@@ -348,10 +331,9 @@ export function summaryOf(
   };
 }
 
-/** The maximum length of a name in a summary, in characters. */
 const MAX_LETTERS = 120;
 
-/** Returns the details of a run that lists show in addition to its counts. */
+/** The details that lists show in addition to counts. */
 function aboutOf(
   { call, client, fileName }: RunHeader<{ readonly tool: string }>,
   state: ReportedState,
@@ -377,10 +359,9 @@ function aboutOf(
   };
 }
 
-/** Reasons of runs that can be neither continued nor undone. */
+/** Such runs can be neither continued nor undone. */
 const FINAL_REASON_CODES: ReadonlySet<string> = new Set(["WITHDRAWN", "NOT_DECIDED", "DECLINED", "UNDONE"]);
 
-/** Returns who approved or declined a run, in which channel, and whether the run can never continue. */
 function decisionIn({ facts, stopped }: ReportedState): Pick<NonNullable<RunSummary["about"]>, "decided" | "isOver"> {
   const { code = "", detail: { who, where } = {} } = stopped?.reason ?? {};
   const approved = facts?.decided && { is: "approved" as const, who: facts.decided.who, where: facts.decided.where };
@@ -388,12 +369,10 @@ function decisionIn({ facts, stopped }: ReportedState): Pick<NonNullable<RunSumm
   return { ...(decided && { decided }), ...(FINAL_REASON_CODES.has(code) && { isOver: true as const }) };
 }
 
-/** Returns the ID of the only targeting in the input of a call. */
 function targetingIn(call: object): string | undefined {
   return inputText(call, "targetingId");
 }
 
-/** Returns a text field from the input of a call. */
 function inputText(call: object, name: string): string | undefined {
   const input = "input" in call ? call.input : undefined;
   if (typeof input !== "object" || input === null) return undefined;

@@ -2,40 +2,38 @@ import * as z from "zod";
 import type { Clock } from "../platform/clock.ts";
 
 const DAY_MS = 86_400_000;
-/** If the clock advances by more than this between two readings, in milliseconds, that counts as a jump. */
+/** If the clock advances more than this between two readings, in milliseconds, it has jumped. */
 const PAUSE_MS = 7 * DAY_MS;
 
-/** The last reading of the clock that decides when runs are removed. It is stored. */
+/** The last reading of the clock, as it is stored. */
 export const seenClock = z.object({
-  /** When the clock was last read, in milliseconds since 1970. */
+  /** Milliseconds since 1970. */
   at: z.number(),
-  /** Whether another clock agreed with it at that time. */
+  /** Whether another clock agreed at that time. */
   agreed: z.boolean(),
-  /** The last jump of the clock, and whether another clock agreed with it before and after the jump. */
+  /** `before` and `after`: whether another clock agreed before and after the jump. */
   jump: z.object({ from: z.number(), to: z.number(), before: z.boolean(), after: z.boolean() }).exactOptional(),
 });
 export type SeenClock = Readonly<z.infer<typeof seenClock>>;
 
-/** A reading of this machine's clock, and the times to compare it with. */
 export interface Readings {
   readonly now: number;
-  /** The current time according to other clocks: that of the service and that of the database. */
+  /** The time of the service and of the database. */
   readonly others: readonly number[];
   /** The newest time in the store that was not written by this process. */
   readonly newest?: number | undefined;
 }
 
-/** The reading to store, and the reason why no run may be removed now, if there is one. */
+/** `doubt`: why no run may be removed now. */
 export interface Judged {
   readonly seen: SeenClock | undefined;
   readonly doubt?: string;
 }
 
 /**
- * Checks whether this machine's clock may decide which runs are removed. It must agree with other clocks, and must not
- * have jumped. After a jump, no run is removed for a day if other clocks agreed before and after the jump. Otherwise no
- * run is removed for `keepMs`, which is how long runs are retained, but at least for a day. So every run is retained
- * long enough, even if the clock was wrong.
+ * Checks whether this machine's clock may decide which runs are removed: it agrees with other clocks and has not
+ * jumped. After a jump, no run is removed for a day if other clocks agreed before and after it, otherwise for `keepMs`,
+ * how long runs are retained, but at least a day. So a wrong clock removes no run early.
  */
 export function checkRetentionClock(
   before: SeenClock | undefined,
@@ -56,7 +54,7 @@ export function checkRetentionClock(
   return { seen: { ...seen, jump }, doubt: jumped(jump, until) };
 }
 
-/** Returns whether a reading must be stored. Small differences are not, because the clock is read often. */
+/** Ignores small differences, because the clock is read often. */
 function shouldStoreReading(before: SeenClock | undefined, seen: SeenClock): boolean {
   const { at = Number.NEGATIVE_INFINITY, ...rest } = before ?? {};
   const { at: now, ...others } = seen;
@@ -79,33 +77,27 @@ function dayOf(time: number): string {
 
 /** Watches the clock that decides when a store removes runs. */
 export interface RetentionWatch {
-  /** Records the time in an answer of the live service. */
+  /** Records the time of the live service. */
   readonly noteService: (time: number) => void;
-  /**
-   * Returns why no run may be removed now, or undefined if old runs may be removed. Stores the reading of the clock.
-   */
+  /** Returns why no run may be removed now. Stores the reading of the clock. */
   readonly doubt: () => Promise<string | undefined>;
   /** Like `doubt`, but stores nothing. */
   readonly peek: () => Promise<string | undefined>;
-  /** Calls the listener once for each new reason why no run may be removed. */
+  /** Calls the listener once for each new doubt. */
   readonly onDoubt: (listener: (doubt: string) => void) => void;
 }
 
-/** Watches the clock that decides when a store removes runs. `read` and `store` access the stored reading. */
 export function retentionWatch(of: {
   readonly clock: Pick<Clock, "now" | "monotonic">;
   readonly keepMs: number;
   readonly read: () => Promise<SeenClock | undefined>;
   readonly store: (seen: SeenClock) => Promise<void>;
-  /** Returns the newest time in the store from before this process wrote to it. Called if no reading is stored yet. */
+  /** The newest time in the store from before this process wrote to it, if no reading is stored yet. */
   readonly newest: () => Promise<number | undefined>;
-  /** Returns the time of another clock, that of the database. Absent if the store has no clock. */
+  /** The time of the database. Absent if the store has no clock. */
   readonly other?: () => Promise<number>;
 }): RetentionWatch {
-  /**
-   * The last time that the service sent, and the monotonic time when it arrived. Setting the clock does not change the
-   * monotonic time.
-   */
+  /** The last time that the service sent, and the monotonic time when it arrived. */
   let said: { readonly time: number; readonly at: number } | undefined;
   let reported = "";
   let tell = (_doubt: string): void => {};

@@ -25,7 +25,10 @@ export class DamagedRunError extends RunStoreError {
   readonly holdsRemoved: boolean;
   /** Undefined if the header is damaged, too. */
   readonly header: RunHeader | undefined;
-  constructor(runId: string, { holdsRemoved = false, header }: KeptOfDamaged = {}) {
+  constructor(
+    runId: string,
+    { holdsRemoved = false, header }: Partial<Pick<DamagedRunError, "holdsRemoved" | "header">> = {},
+  ) {
     const sent = "It may have sent all, some or none of its requests, and it cannot be resumed";
     const remedy = holdsRemoved
       ? `${sent}. The data that it was to remove is complete (targeting://runs/${runId}/removed). ` +
@@ -36,12 +39,6 @@ export class DamagedRunError extends RunStoreError {
     this.holdsRemoved = holdsRemoved;
     this.header = header;
   }
-}
-
-/** The parts of a damaged run that can still be read. */
-interface KeptOfDamaged {
-  readonly holdsRemoved?: boolean;
-  readonly header?: RunHeader | undefined;
 }
 
 /** The store cannot be reached now. For the current call, nothing was sent. */
@@ -59,26 +56,19 @@ export interface RunSummary extends Readonly<z.infer<typeof runSummarySchema>> {
 export interface RunJournal {
   /** Adds an entry. It is on disk once `flush` has resolved. */
   append(line: Line): void;
-  /**
-   * Resolves when all added entries are on disk and the lease of the run is still held. Throws if writing fails, and
-   * throws a LeaseLostError if another process executes the run.
-   */
+  /** Resolves when all added entries are on disk and the lease of the run is still held, or throws a LeaseLostError. */
   flush(): Promise<void>;
   /**
-   * Like `flush`, but for a request: also renews the lease of the run and the write lock. Returns clock readings from
-   * before that; the request may be sent only while they are fresh. Throws a LeaseLostError if another process holds
-   * one of the two.
+   * Like `flush`, but for a request: also renews the lease of the run and the write lock `turn`. Returns earlier clock
+   * readings; the request may be sent only while they are fresh.
    */
   intend(turn: Turn): Promise<Intent>;
   /**
-   * Writes the added entries to disk. It resolves even if writing fails; the next `flush` then throws. Throws a
-   * StoreUnavailableError only if the waiting call has to be answered now.
+   * Writes the added entries to disk. If that fails, the next `flush` throws. Throws a StoreUnavailableError only if
+   * the waiting call has to be answered now.
    */
   write(): Promise<void>;
-  /**
-   * Appends an entry although another process executes the run now. It tells that process about a request that was sent
-   * too late.
-   */
+  /** Appends an entry for the process that has taken over the run, about a request that was sent too late. */
   appendLate(line: Line): Promise<void>;
   /** Closes the journal. If the lease is still held, first writes the entries that are not on disk yet. */
   close(): Promise<void>;
@@ -116,11 +106,14 @@ export type RunQuery =
   | { readonly unfinished: Unfinished }
   | { readonly lastOf: string };
 
-/**
- * Which of the runs that may be unfinished to list: all; those of one call; those of all callers with one name,
- * whatever their keys; or those of one caller in one project.
- */
+/** Which runs that may be unfinished to list. `callerName` includes the callers with this name and any keys. */
 export type Unfinished = "all" | { readonly fingerprint: string } | { readonly callerName: string } | CallerScope;
+
+interface CallerScope {
+  readonly caller: string;
+  readonly project: string;
+  readonly environment: string;
+}
 
 /** A store of runs of every kind. Every method throws a RunStoreError if the store cannot be used. */
 export interface RunStore {
@@ -131,14 +124,11 @@ export interface RunStore {
    * lease, throws a LeaseLostError if another process holds that lease.
    */
   update(runId: string, record: RunRecord, lease?: Lease): Promise<boolean>;
-  /**
-   * Returns the record of a run, or undefined if there is no such run. The record says whether the stored data of the
-   * run is damaged.
-   */
+  /** Returns the record of a run, which also says whether its stored data is damaged. Undefined if there is no run. */
   record(runId: string): Promise<RunRecord | undefined>;
-  /** Reads a run. Returns undefined if there is none with this ID. */
+  /** Returns undefined if there is no such run. */
   read(runId: string): Promise<StoredRun | undefined>;
-  /** Returns the current revision of a run. Returns undefined if the run cannot be read. */
+  /** Returns undefined if the run cannot be read. */
   revision(runId: string): Promise<Revision | undefined>;
   /**
    * Returns IDs of runs, the newest first. For a caller, one page is returned; the page after the last one is empty. A
@@ -154,27 +144,28 @@ export interface RunStore {
   isDriven(runId: string): Promise<boolean>;
   /** Opens the journal of a started run for appending. It can be used while the lease of the run is held. */
   journal(runId: string, lease: Lease): Promise<RunJournal>;
-  /** Stores a part of a run. Replaces the stored part of the same name. */
-  keep(runId: string, part: RunPart, pieces: Pieces): Promise<void>;
-  /** Returns the content of a part of a run. It is empty if no such part was stored. */
-  part(runId: string, part: RunPart): ByteSource;
-  /** Removes a run that has sent nothing, as if it had never been stored. */
+  /** Removes a run that has sent nothing. */
   discard(runId: string): Promise<void>;
-  /** Removes the runs that are stored for longer than necessary. */
-  tidy(): Promise<void>;
-  /**
-   * Calls the listener when another process may have changed the run, until the returned function is called. These
-   * calls are only hints. Absent if processes do not notify each other.
-   */
-  watch?(runId: string, listener: () => void): () => void;
-  readonly stops: StopStore;
-  readonly sizes: SizeStore;
+  /** Calls the listener when another process may have changed the run. Absent if processes do not notify each other. */
+  watch?: Watch;
   /** Runs `work` while no other process runs `work` for the same call. */
   withCallLock<T>(fingerprint: string, work: () => Promise<T>): Promise<T>;
-  /** The clock that decides when runs are removed. Absent if no clock decides that. */
-  readonly retention?: RetentionWatch;
-  /** Runs that were started and whose processes have ended. Absent if such runs wait until a call resumes them. */
+  readonly parts: PartStore;
+  readonly stops: StopStore;
+  readonly sizes: SizeStore;
+  readonly retention: RetentionStore;
+  /** Absent if the runs of ended processes wait until a call resumes them. */
   readonly left?: OrphanedRuns;
+}
+
+/** Calls the listener until the returned function is called. The calls are only hints, and some may be missing. */
+type Watch = (runId: string, listener: () => void) => () => void;
+
+export interface PartStore {
+  /** Stores a part of a run. Replaces the stored part of the same name. */
+  keep(runId: string, part: RunPart, pieces: Pieces): Promise<void>;
+  /** Returns the content of a part. It is empty if no such part was stored. */
+  read(runId: string, part: RunPart): ByteSource;
 }
 
 /** Requests to stop runs. Any process may make them. */
@@ -185,11 +176,8 @@ export interface StopStore {
   asked(runId: string): Promise<readonly string[]>;
   /** Withdraws these requests. */
   forget(runId: string, asked: readonly string[]): Promise<void>;
-  /**
-   * Calls the listener when the executor of a run is asked to stop it, until the returned function is called. These
-   * calls are only hints. Absent if processes do not notify each other.
-   */
-  watch?(runId: string, listener: () => void): () => void;
+  /** Calls the listener when a stop is requested. Absent if processes do not notify each other. */
+  watch?: Watch;
 }
 
 /** The sizes of stored runs. */
@@ -198,6 +186,11 @@ interface SizeStore {
   of(runIds: readonly string[]): Promise<number>;
   /** Throws a ShareFullError if this many further bytes exceed the caller's share. Absent if callers have no shares. */
   checkRoom?(caller: string, bytes: number): Promise<void>;
+}
+
+export interface RetentionStore extends RetentionWatch {
+  /** Removes the runs that are stored for longer than necessary. */
+  tidy(): Promise<void>;
 }
 
 /**
@@ -227,54 +220,46 @@ export interface OrphanedRuns {
    * executed projects come first, then the oldest runs.
    */
   found(projects: readonly string[], most: number, except?: readonly string[]): Promise<readonly OrphanedRun[]>;
-  /**
-   * Announces which runs this process may not execute, so that they do not count as executed because of this process.
-   */
+  /** Announces which runs this process may not execute. They then do not count as executed because of this process. */
   refuses(runIds: readonly string[]): Promise<void>;
 }
 
 /** A run that no process executes. */
 export type OrphanedRun = Pick<RunHeader, "runId" | "project">;
 
-/**
- * Returns the name of a caller. The stored owner of a run may begin with a digest of the caller's keys, which is
- * removed.
- */
+/** Returns the name of a caller: the stored owner of a run without the digest of the caller's keys. */
 export function callerName(owner: string): string {
   return owner.replace(/^keys:\w+ /, "");
 }
 
-interface CallerScope {
-  readonly caller: string;
-  readonly project: string;
-  readonly environment: string;
-}
-
-/**
- * Returns the result of `reading`. Returns undefined if the run cannot be read, because it has a newer format, is
- * damaged, or is being removed.
- */
-export async function undefinedIfUnreadable<T>(reading: Promise<T>): Promise<T | undefined> {
+/** Returns the result of `work`. Returns undefined if it fails with an error that `isExpected` accepts. */
+export async function undefinedIf<T>(
+  isExpected: (thrown: unknown) => boolean,
+  work: Promise<T>,
+): Promise<T | undefined> {
   try {
-    return await reading;
+    return await work;
   } catch (thrown) {
-    if (thrown instanceof StoreUnavailableError) throw thrown;
-    if (thrown instanceof RunStoreError || thrown instanceof FileError) return undefined;
+    if (isExpected(thrown)) return undefined;
     throw thrown;
   }
+}
+
+/** Returns whether an error means that a run has a newer format, is damaged, or is being removed. */
+export function isUnreadable(thrown: unknown): boolean {
+  return (thrown instanceof RunStoreError && !(thrown instanceof StoreUnavailableError)) || thrown instanceof FileError;
+}
+
+/** Returns the result of `reading`. Returns undefined if the run cannot be read, but throws if the store is away. */
+export function undefinedIfUnreadable<T>(reading: Promise<T>): Promise<T | undefined> {
+  return undefinedIf(isUnreadable, reading);
 }
 
 /** Only the call of a run is stored, because its process ended early. Nothing was sent. */
 export class NothingStoredError extends RunStoreError {}
 
-/** Returns the result of `taking`. Returns undefined if only the call of the run is stored. */
-export async function undefinedIfNothingStored<T>(taking: Promise<T>): Promise<T | undefined> {
-  try {
-    return await taking;
-  } catch (thrown) {
-    if (thrown instanceof NothingStoredError) return undefined;
-    throw thrown;
-  }
+export function undefinedIfNothingStored<T>(taking: Promise<T>): Promise<T | undefined> {
+  return undefinedIf((thrown) => thrown instanceof NothingStoredError, taking);
 }
 
 /** The number of groups of calls. Calls in the same group wait for each other. */
@@ -288,12 +273,11 @@ export function callGroupOf(fingerprint: string): string {
 /** The pieces of a journal entry: JSON without line breaks. */
 export type Line = readonly (string | Uint8Array)[];
 
-const NEWLINE = Buffer.from("\n");
-const LINE_FEED = 0x0a;
+const NEWLINE = 0x0a;
 
 /** Returns the bytes of an entry and its line break. */
 export function lineBytes(line: Line): Uint8Array[] {
-  return [...line.map((piece) => (typeof piece === "string" ? Buffer.from(piece) : piece)), NEWLINE];
+  return [...line.map((piece) => (typeof piece === "string" ? Buffer.from(piece) : piece)), Buffer.of(NEWLINE)];
 }
 
 /** Returns the pieces of all entries, each followed by a line break. */
@@ -309,7 +293,7 @@ export async function* wholeLines(pieces: AsyncIterable<Uint8Array>): AsyncGener
   let rest: Uint8Array[] = [];
   for await (const piece of pieces) {
     let from = 0;
-    for (let end = piece.indexOf(LINE_FEED); end !== -1; end = piece.indexOf(LINE_FEED, from)) {
+    for (let end = piece.indexOf(NEWLINE); end !== -1; end = piece.indexOf(NEWLINE, from)) {
       yield Buffer.concat([...rest, piece.subarray(from, end)]).toString("utf8");
       rest = [];
       from = end + 1;

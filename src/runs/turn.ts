@@ -1,32 +1,23 @@
 import type { Clock } from "../platform/clock.ts";
 import { type Fence, HeldBackError } from "../platform/fence.ts";
 
-/**
- * The maximum time between reading the clocks for a request and sending the last byte of the request, in milliseconds.
- * It applies to both clocks.
- */
+/** The maximum time between reading both clocks for a request and sending its last byte, in milliseconds. */
 export const SEND_WINDOW_MS = 2000;
-/**
- * How long a process waits after it took over a lease from a process that may still run, in milliseconds. After that,
- * the previous process can no longer send requests.
- */
+/** How long after a takeover the previous process may still send requests, in milliseconds. */
 const TAKE_OVER_WAIT_MS = SEND_WINDOW_MS + 500;
 
-/**
- * A lease that was renewed within this time, in milliseconds, counts as held for checks that no request depends on.
- * Another process can take it over only after a much longer time.
- */
+/** A lease that was renewed within this time, in milliseconds, counts as held for checks that no request depends on. */
 export const RECENT_MS = 100;
 
 /**
- * Readings of both clocks, taken before a request is announced. Both are needed: the monotonic clock may not advance
- * while the machine is suspended, and the wall clock can be set.
+ * Readings of both clocks, taken before a request is announced: the monotonic clock may stop while the machine is
+ * suspended, and the wall clock can be set.
  */
 export interface Intent {
   readonly monotonic: number;
   /** Milliseconds since 1970. */
   readonly wall: number;
-  /** Whether the run was asked to stop before the announcement was on disk. Absent if unknown. */
+  /** Whether a stop was requested before the announcement was on disk. Absent if unknown. */
   readonly stopAsked?: boolean;
 }
 
@@ -34,14 +25,11 @@ export interface Intent {
 export interface Turn {
   /** Increases with every new holder of the lease. */
   readonly epoch: bigint;
-  /** Resolves when the previous holder can no longer send requests. Rejects with the reason of the signal. */
+  /** Resolves when the previous holder can no longer send requests. */
   settled(signal?: AbortSignal): Promise<void>;
-  /**
-   * Waits until the previous holder can no longer send requests. Then reads both clocks, and renews the lease. Throws a
-   * LeaseLostError if another process holds the lease.
-   */
+  /** Like `settled`, but then reads both clocks and renews the lease. Throws a LeaseLostError. */
   renew(): Promise<Intent>;
-  /** Throws a HeldBackError if this process knows that the lease is lost, or if the clock readings are too old. */
+  /** Throws a HeldBackError if the lease is known to be lost, or if the clock readings are too old. */
   mayLeave(intent: Intent): void;
   /** Aborted as soon as this process notices that the lease is lost. */
   readonly lost: AbortSignal;
@@ -52,13 +40,13 @@ export interface Lease extends Turn {
   /** Whether the previous holder may still be alive and write. */
   readonly isTakenOver: boolean;
   /**
-   * Checks that the lease is still held. Asks the store only if the last renewal is older than `recentMs` milliseconds.
-   * Throws a LeaseLostError if the lease is lost.
+   * Throws a LeaseLostError if the lease is lost. Asks the store if the last renewal is older than `recentMs`
+   * milliseconds.
    */
   check(recentMs?: number): Promise<void>;
-  /** Asks the store whether this holder still has the lease. Does not renew it. */
+  /** Asks the store, without renewing the lease. */
   stillHeld(): Promise<boolean>;
-  /** Releases the lease, so that the next holder can take it at once. */
+  /** The next holder can then take the lease at once. */
   release(): Promise<void>;
 }
 
@@ -75,14 +63,13 @@ export async function releaseOnError<T>(lease: Lease, work: () => Promise<T>): P
 /** Another process holds the lease now, because this process was suspended for too long. */
 export class LeaseLostError extends HeldBackError {}
 
-/** Returns the current readings of both clocks. */
 export function readClocks(clock: Clock): Intent {
   return { monotonic: clock.monotonic(), wall: clock.now() };
 }
 
 /**
- * Returns how long ago the clocks were read, in milliseconds, according to the clock that shows more. If a clock was
- * set back, that counts as time passed.
+ * Returns the milliseconds since the readings by the clock that shows more. A clock that was set back counts as time
+ * passed.
  */
 function agoOf({ monotonic, wall }: Intent, clock: Clock): number {
   return Math.max(clock.monotonic() - monotonic, Math.abs(clock.now() - wall));
@@ -93,7 +80,7 @@ export function isFresh(intent: Intent, clock: Clock): boolean {
   return agoOf(intent, clock) <= SEND_WINDOW_MS;
 }
 
-/** Throws a HeldBackError if the readings are too old for a request, according to either clock. */
+/** Throws a HeldBackError if the readings are too old for a request. */
 export function checkFresh(intent: Intent, clock: Clock): void {
   const passed = agoOf(intent, clock);
   if (passed > SEND_WINDOW_MS) {
@@ -101,16 +88,15 @@ export function checkFresh(intent: Intent, clock: Clock): void {
   }
 }
 
-/** How often a lease is renewed if no request renews it, in milliseconds. */
+/** In milliseconds, if no request renews the lease. */
 const BEAT_MS = 2000;
 
-/** The properties of a lease that was just taken. */
 interface TakenLease extends Pick<HeldLease, "name" | "epoch" | "isTakenOver"> {
   /** Whether the previous holder may still send requests. */
   readonly isUnsettled: boolean;
 }
 
-/** A lease that this process holds, in any kind of store. It is renewed until it is lost or released. */
+/** A lease in any kind of store. It is renewed until it is lost or released. */
 export abstract class HeldLease implements Lease {
   readonly name: string;
   readonly epoch: bigint;
@@ -128,11 +114,11 @@ export abstract class HeldLease implements Lease {
     this.#clock = clock;
     this.#renewedAt = readClocks(clock);
     this.#settledAt = isUnsettled ? this.#renewedAt.monotonic + TAKE_OVER_WAIT_MS : Number.NEGATIVE_INFINITY;
-    // A failed renewal is ignored here, because every request renews the lease before it is sent.
+    // A failed renewal is ignored, because every request renews the lease before it is sent.
     this.#beat = setInterval(() => void this.check(BEAT_MS / 2).catch(() => undefined), BEAT_MS).unref();
   }
 
-  /** Renews the lease in the store. Returns false if another holder has it. */
+  /** Returns false if another holder has the lease. */
   protected abstract renewed(): Promise<boolean>;
   protected abstract giveBack(isUnsettled: boolean): Promise<void>;
   abstract stillHeld(): Promise<boolean>;
@@ -168,7 +154,7 @@ export abstract class HeldLease implements Lease {
     this.#renewedAt = at;
   }
 
-  /** Records that another holder has the lease. Returns the error to throw. */
+  /** Records the loss. Returns the error to throw. */
   lose(): LeaseLostError {
     clearInterval(this.#beat);
     const lost = new LeaseLostError(`another process has taken over the lease "${this.name}"`);
@@ -187,7 +173,7 @@ export abstract class HeldLease implements Lease {
   }
 }
 
-/** Returns a `Turn` for a process that shares its store with no other process. It is never lost. */
+/** For a process that shares its store with no other process. */
 export function permitWithoutLease(clock: Clock): Turn {
   return {
     epoch: 0n,
@@ -199,8 +185,8 @@ export function permitWithoutLease(clock: Clock): Turn {
 }
 
 /**
- * Returns the fence of one request. The request needs all `turns`, and was announced with `intent`. For a large body,
- * `renew` takes new clock readings before the last slice. `onLate` is called if the request was sent too late.
+ * Returns the fence of a request that needs all `turns`. For a large body, `renew` takes new clock readings before the
+ * last slice. `onLate` is called if the request was sent too late.
  */
 export function requestFence(
   turns: readonly Turn[],

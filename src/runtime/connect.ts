@@ -68,9 +68,9 @@ export function connect(settings: Settings, shared: Shared): ServerProcess {
   const { stopping, backend, sealKey, observer } = shared;
   const { redactor, log } = shared.logging ?? logOf(settings, shared);
   const { retention } = backend.runs;
-  retention?.onDoubt((doubt) => log.warn(doubt, {}));
+  retention.onDoubt((doubt) => log.warn(doubt, {}));
   // A sandbox uses the clock of this machine, so only a live service has a clock of its own.
-  const serviceTime = settings.environment.kind === "live" ? retention?.noteService : undefined;
+  const serviceTime = settings.environment.kind === "live" ? retention.noteService : undefined;
   const { now, monotonic } = systemClock;
   const watch = { redact: redactor.bytes, log, now, monotonic, request: observer?.request, serviceTime };
   const apis = watched(openApis(settings), watch);
@@ -182,7 +182,7 @@ function executionGuardOf(
     maxChangePercent: settings.maxChangePercent,
     allowedDirs: settings.allowedDirs,
     ...(allowedTargetings && { allowedTargetings }),
-    input: (runId) => backend.runs.part(runId, "input"),
+    input: (runId) => backend.runs.parts.read(runId, "input"),
   };
   const guard = once(async () => (await import("../tools/execution-guard.ts")).executionGuard(parts));
   return async (run) => (await guard())(run);

@@ -43,7 +43,10 @@ export function mortalProcess(
     store: {
       ...store,
       update: (runId, record, lease) => life.during(() => store.update(runId, record, lease)),
-      keep: (runId, part, pieces) => life.during(() => store.keep(runId, part, pieces)),
+      parts: {
+        ...store.parts,
+        keep: (runId, part, pieces) => life.during(() => store.parts.keep(runId, part, pieces)),
+      },
       lease: (runId) => held(() => store.lease(runId)),
       journal: async (runId, lease) => mortalJournal(await store.journal(runId, lease), life, random),
     },

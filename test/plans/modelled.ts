@@ -96,7 +96,7 @@ export function modelled(seed: number, services: ToolContext) {
       const { changes, mortal } = processOf(service, { dieAt });
       try {
         const isStarted = await wasStarted(store, runId);
-        const plan = async (): Promise<Plan> => changes.plan(call, signal, store.part(runId, "input"));
+        const plan = async (): Promise<Plan> => changes.plan(call, signal, store.parts.read(runId, "input"));
         const run = isStarted ? await changes.runs.resume(runId) : await changes.start(header, await plan());
         await run?.rest;
       } catch (thrown) {

@@ -83,14 +83,14 @@ export function backendContract(name: string, make: (clock?: Clock) => Promise<r
     test("shows what it would do, and keeps parts beside its journal, of which the last one counts", async () => {
       const [{ runs }, { runs: others }] = await make();
       const { runId } = await created(runs);
-      await runs.keep(runId, "proposed", inLines([['{"t":"a"}'], ['{"t":', '"b"}']]));
+      await runs.parts.keep(runId, "proposed", inLines([['{"t":"a"}'], ['{"t":', '"b"}']]));
       expect(await all((await others.read(runId))?.proposed)).toEqual(['{"t":"a"}', '{"t":"b"}']);
-      expect(await textOf(others.part(runId, "input")())).toBe("");
-      await runs.keep(runId, "input", pieces("first"));
-      await runs.keep(runId, "input", pieces("sec", "ond"));
-      await runs.keep(runId, "removed", pieces("gone"));
-      expect(await textOf(others.part(runId, "input")())).toBe("second");
-      expect(await textOf(others.part(runId, "removed")())).toBe("gone");
+      expect(await textOf(others.parts.read(runId, "input")())).toBe("");
+      await runs.parts.keep(runId, "input", pieces("first"));
+      await runs.parts.keep(runId, "input", pieces("sec", "ond"));
+      await runs.parts.keep(runId, "removed", pieces("gone"));
+      expect(await textOf(others.parts.read(runId, "input")())).toBe("second");
+      expect(await textOf(others.parts.read(runId, "removed")())).toBe("gone");
     });
 
     test("is counted with its content and what it would do, until it is discarded", async () => {
@@ -98,9 +98,9 @@ export function backendContract(name: string, make: (clock?: Clock) => Promise<r
       const { runId, fingerprint, caller } = await created(runs);
       const alone = await others.sizes.of([runId]);
       expect(alone).toBeGreaterThan(100);
-      await runs.keep(runId, "input", pieces("x".repeat(1000)));
-      await runs.keep(runId, "proposed", inLines([["y".repeat(499)]]));
-      await runs.keep(runId, "removed", pieces("z".repeat(1000)));
+      await runs.parts.keep(runId, "input", pieces("x".repeat(1000)));
+      await runs.parts.keep(runId, "proposed", inLines([["y".repeat(499)]]));
+      await runs.parts.keep(runId, "removed", pieces("z".repeat(1000)));
       expect((await others.sizes.of([runId])) - alone).toBe(1500);
       await others.discard(runId);
       expect(await runs.sizes.of([runId])).toBe(0);
@@ -115,18 +115,20 @@ export function backendContract(name: string, make: (clock?: Clock) => Promise<r
       const { runs, suites } = withShares(backend, { bytes: 2000, dryRuns: 2 });
       const [mine, more, theirs] = [headerOf(), headerOf(), headerOf({ caller: "you" })];
       await runs.create(mine);
-      await runs.keep(mine.runId, "input", pieces("x".repeat(1000)));
+      await runs.parts.keep(mine.runId, "input", pieces("x".repeat(1000)));
       await runs.create(more);
-      await expect(runs.keep(more.runId, "input", pieces("x".repeat(1000)))).rejects.toThrow(ShareFullError);
+      await expect(runs.parts.keep(more.runId, "input", pieces("x".repeat(1000)))).rejects.toThrow(ShareFullError);
       expect(await runs.list({ caller: "me" })).toContain(mine.runId);
       expect(await runs.list({ caller: "me" })).not.toContain(more.runId);
       await runs.create(theirs);
-      await runs.keep(theirs.runId, "input", pieces("x".repeat(1000)));
+      await runs.parts.keep(theirs.runId, "input", pieces("x".repeat(1000)));
       await expect(suites.put("me", "a1", "s".repeat(900))).rejects.toThrow(ShareFullError);
       expect(await suites.list("me")).toEqual([]);
       await suites.put("me", "a2", "s".repeat(500));
       await suites.put("me", "a2", "s".repeat(501));
-      await expect(runs.keep(mine.runId, "proposed", inLines([["y".repeat(800)]]))).rejects.toThrow(ShareFullError);
+      await expect(runs.parts.keep(mine.runId, "proposed", inLines([["y".repeat(800)]]))).rejects.toThrow(
+        ShareFullError,
+      );
       expect(await runs.list({ caller: "me" })).not.toContain(mine.runId);
     });
 
@@ -139,15 +141,15 @@ export function backendContract(name: string, make: (clock?: Clock) => Promise<r
       expect(await others.storedBytes("me")).toBe(900);
       const [first, second] = [headerOf(withKeys(1)), headerOf(withKeys(2))];
       await runs.create(first);
-      await runs.keep(first.runId, "input", pieces("x".repeat(300)));
+      await runs.parts.keep(first.runId, "input", pieces("x".repeat(300)));
       await runs.create(second);
-      await expect(runs.keep(second.runId, "input", pieces("x".repeat(500)))).rejects.toThrow(ShareFullError);
+      await expect(runs.parts.keep(second.runId, "input", pieces("x".repeat(500)))).rejects.toThrow(ShareFullError);
       await expect(suites.put("keys:3 me", "a1", "s".repeat(900))).rejects.toThrow(ShareFullError);
       expect(await suites.list("keys:3 me")).toEqual([]);
       // Another caller whose name ends alike has a share of its own.
       const theirs = headerOf({ caller: "not me" });
       await runs.create(theirs);
-      await runs.keep(theirs.runId, "input", pieces("x".repeat(1000)));
+      await runs.parts.keep(theirs.runId, "input", pieces("x".repeat(1000)));
       await suites.put("keys:1 not me", "a1", "s".repeat(300));
       expect(await runs.list({ unfinished: { callerName: "me" } })).not.toContain(theirs.runId);
       const dry = [4, 5, 6].map((at) => headerOf({ ...withKeys(at), caller: `keys:${at} dry`, dryRun: true }));
@@ -174,11 +176,11 @@ export function backendContract(name: string, make: (clock?: Clock) => Promise<r
       expect(await runs.list({ caller: "me" })).not.toContain(first);
       const fourth = headerOf({ dryRun: true });
       await runs.create(fourth);
-      await runs.keep(fourth.runId, "input", pieces("x".repeat(2500)));
+      await runs.parts.keep(fourth.runId, "input", pieces("x".repeat(2500)));
       await moveRun(runs, fourth.runId, () => ({ status: "planned" }));
       const fifth = headerOf({ dryRun: true });
       await runs.create(fifth);
-      await runs.keep(fifth.runId, "input", pieces("x".repeat(2500)));
+      await runs.parts.keep(fifth.runId, "input", pieces("x".repeat(2500)));
       expect(await runs.list({ caller: "me" })).toEqual(expect.arrayContaining([plan.runId, fifth.runId]));
       expect(await runs.list({ caller: "me" })).not.toContain(fourth.runId);
       expect(await runs.list({ caller: "you" })).toContain(theirs.runId);
@@ -214,7 +216,7 @@ export function backendContract(name: string, make: (clock?: Clock) => Promise<r
       async function* endless(): AsyncGenerator<string> {
         for (; taken < 100; taken += 1) yield "x".repeat(1000);
       }
-      await expect(runs.keep(header.runId, "input", endless())).rejects.toThrow(ShareFullError);
+      await expect(runs.parts.keep(header.runId, "input", endless())).rejects.toThrow(ShareFullError);
       expect(taken).toBeLessThan(5);
       expect(await runs.list({ caller: "me" })).not.toContain(header.runId);
     });

@@ -144,12 +144,14 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
         close: async () => {},
       };
     },
-    keep: async (runId, part, pieces) => {
-      const all: Uint8Array[] = [];
-      for await (const piece of pieces) all.push(Buffer.from(piece));
-      kept(runId).parts.set(part, all);
+    parts: {
+      keep: async (runId, part, pieces) => {
+        const all: Uint8Array[] = [];
+        for await (const piece of pieces) all.push(Buffer.from(piece));
+        kept(runId).parts.set(part, all);
+      },
+      read: (runId, part) => () => each(runs.get(runId)?.parts.get(part) ?? []),
     },
-    part: (runId, part) => () => each(runs.get(runId)?.parts.get(part) ?? []),
     read: async (runId) => {
       const run = runs.get(runId);
       if (run === undefined) return undefined;
@@ -185,7 +187,13 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
         kept(runId).stopAsked = kept(runId).stopAsked.filter((one) => !asked.includes(one));
       },
     },
-    tidy: async () => {},
+    retention: {
+      noteService: () => {},
+      doubt: async () => undefined,
+      peek: async () => undefined,
+      onDoubt: () => {},
+      tidy: async () => {},
+    },
   };
 }
 

@@ -18,7 +18,7 @@ interface FileBackendOptions {
   readonly keep: Retention;
 }
 
-/** Stores everything in files that the processes of one machine share. Files and folders are created when needed. */
+/** Stores everything in files that the processes of one machine share. */
 export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Backend {
   const projectFolder = (id: string): string => join(stateDir, "projects", id);
   const runs = fileRunStore(join(stateDir, "runs"), clock, keep);
@@ -45,13 +45,13 @@ export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Back
   };
 }
 
-/** Only such IDs are used as file names, so no path can leave the folder. */
+/** Only such IDs are file names, so no path can leave the folder. */
 const SESSION_ID = /^[\w-]{1,64}$/;
 
 function endedSessionsIn(
   folder: string,
   clock: Pick<Clock, "now">,
-  retention: Pick<RetentionWatch, "doubt"> | undefined,
+  retention: Pick<RetentionWatch, "doubt">,
 ): EndedSessions {
   const inUse = <T>(work: () => Promise<T>): Promise<T> => withStoreErrors(folder, work, "ended sessions", "");
   const forgetOld = async (): Promise<void> => {
@@ -65,7 +65,7 @@ function endedSessionsIn(
       inUse(async () => {
         if (!SESSION_ID.test(id)) return;
         await makeFolder(folder);
-        if ((await retention?.doubt()) === undefined) await forgetOld();
+        if ((await retention.doubt()) === undefined) await forgetOld();
         await replaceFile(join(folder, id), String(until));
       }),
     has: (id) => inUse(async () => SESSION_ID.test(id) && (await readText(join(folder, id))) !== undefined),
@@ -85,16 +85,14 @@ function callerTextsIn(folder: string): CallerTexts {
   };
 }
 
-/** The maximum number of stored suites of one caller. */
 const MAX_SUITES = 100;
-/** The maximum number of stored confirmations of all callers. */
 const MAX_STORED_CONFIRMATIONS = 1000;
 const CONFIRMATIONS = "yes";
 
-/** Stores suites below `folder`, in files that only their owner can read. The processes of a machine share them. */
+/** Stores suites in files that only their owner can read. */
 export function fileSuites(folder: string): SuiteTexts {
   const folderOf = (caller: string) => join(folder, hashOf(caller).slice(0, 32));
-  /** Returns the folder that lists the folders of all callers with this name who use their own keys. */
+  /** Lists the folders of all callers with this name who use their own keys. */
   const withKeys = (name: string) => join(folder, "with-keys", hashOf(name).slice(0, 32));
   const kept = <T>(work: () => Promise<T>) => withStoreErrors(folder, work, "suites", "");
   const confirmationFile = (confirmation: string) => join(folder, CONFIRMATIONS, `${hashOf(confirmation)}.json`);
@@ -147,7 +145,6 @@ async function bytesIn(folder: string): Promise<number> {
   return files.reduce((sum, file) => sum + (file?.size ?? 0), 0);
 }
 
-/** Returns the files of a folder, the last written first. Returns none if the folder does not exist. */
 async function newestFirst(folder: string): Promise<readonly string[]> {
   const names = await namesIn(folder);
   const files = await Promise.all(

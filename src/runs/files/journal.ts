@@ -8,10 +8,7 @@ import { lineBytes, type RunJournal } from "../store.ts";
 import { type Lease, RECENT_MS } from "../turn.ts";
 import { unlessMissing } from "./run-folder.ts";
 
-/**
- * Opens a journal for appending. The lease of the run must be held. Removes an incomplete last line, which never took
- * effect. `isStopAsked` returns whether the run was asked to stop.
- */
+/** Opens a journal while the lease of the run is held. Removes an incomplete last line, which never took effect. */
 export async function openJournal(
   file: string,
   lease: Lease,
@@ -19,7 +16,7 @@ export async function openJournal(
 ): Promise<RunJournal> {
   const handle = await open(file, "a+", 0o600);
   await handle.truncate(await endOfLastLine(handle));
-  // Without this, a power failure could lose the file with all its entries, because its name is not on disk yet.
+  // A power failure could lose the file with all its entries, because its name is not on disk yet.
   await syncFolder(dirname(file));
   let waiting: Uint8Array[] = [];
   const writeWaiting = async (): Promise<void> => {
@@ -31,8 +28,7 @@ export async function openJournal(
     }
     await handle.datasync();
   };
-  // Writes run one after another. A failed write stops all later ones, because a line after it would make the journal
-  // look damaged.
+  // A failed write stops all later ones, because a line after it would make the journal look damaged.
   let written = Promise.resolve();
   const write = (): Promise<void> => {
     written = written.then(writeWaiting);
@@ -46,7 +42,7 @@ export async function openJournal(
     append(line) {
       for (const piece of lineBytes(line)) waiting.push(piece);
     },
-    // An error is ignored here, because the next flush throws it.
+    // The next flush throws the error.
     write: () => write().catch(() => undefined),
     async flush() {
       await held();
@@ -54,7 +50,7 @@ export async function openJournal(
     },
     async intend(turn) {
       await held();
-      // This wait comes first, so that the clock readings of the other lease do not become too old.
+      // First, so that the clock readings of the other lease do not become too old.
       await lease.settled();
       const renewed = lease.renew();
       const [first, second, stopAsked] = await Promise.all([
@@ -84,10 +80,7 @@ export async function openJournal(
   };
 }
 
-/**
- * Replaces a journal by a copy without an incomplete last line. A process that still has the old file open can then no
- * longer change the journal.
- */
+/** Replaces a journal by a copy, so that a process with the old file open can no longer change the journal. */
 export async function detachJournal(file: string): Promise<void> {
   const fresh = `${file}.new`;
   const isThere = await unlessMissing(copyFile(file, fresh).then(() => true));
@@ -103,7 +96,7 @@ export async function detachJournal(file: string): Promise<void> {
   await syncFolder(dirname(file));
 }
 
-/** Returns the number of bytes of the complete lines of a journal. Returns 0 if the journal does not exist. */
+/** Returns 0 if the journal does not exist. */
 export async function wholeBytes(file: string): Promise<number> {
   const handle = await unlessMissing(open(file, "r"));
   try {
@@ -113,14 +106,14 @@ export async function wholeBytes(file: string): Promise<number> {
   }
 }
 
-/** The maximum number of pieces that every operating system accepts in one write. */
+/** Every operating system accepts this many pieces in one write. */
 const PIECES_AT_ONCE = 512;
 
-/** Writes pieces in order. Does not concatenate them, which would copy all bytes. */
+/** Does not concatenate the pieces, which would copy all bytes. */
 async function writeWhole(handle: FileHandle, pieces: readonly Uint8Array[]): Promise<void> {
   const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
   const { bytesWritten } = await handle.writev([...pieces]);
-  // A disk that is nearly full writes only a part. Writing the rest then throws the error of the disk.
+  // A nearly full disk writes only a part. Writing the rest then throws its error.
   if (bytesWritten < bytes) await handle.appendFile(Buffer.concat(pieces).subarray(bytesWritten));
 }
 
@@ -137,7 +130,7 @@ async function endOfLastLine(handle: FileHandle): Promise<number> {
   return 0;
 }
 
-/** Reads the lines of a journal. Omits an incomplete last line, because a crash cut it off before it took effect. */
+/** Omits an incomplete last line, which a crash cut off. */
 export async function* journalLines(file: string): AsyncGenerator<string> {
   const bytes = await wholeBytes(file);
   if (bytes === 0) return;

@@ -11,7 +11,7 @@ import type { ProjectLock } from "../backend.ts";
 import { HeldLease, type Lease, permitWithoutLease, RECENT_MS } from "../turn.ts";
 import { namesIn, readText, unlessMissing } from "./run-folder.ts";
 
-/** How long after its last renewal a lease can be taken over, in milliseconds. */
+/** When a lease can be taken over after its last renewal, in milliseconds. */
 const TTL_MS = 10_000;
 
 const content = z.object({
@@ -20,7 +20,7 @@ const content = z.object({
   boot: z.string().optional(),
   namespace: z.string().optional(),
   startedAt: z.string().optional(),
-  /** Distinguishes this holding of the lease from all others. */
+  /** Distinguishes this holding from all others. */
   token: z.string(),
   released: z.boolean(),
   /** When this was written, the previous holder could still send requests. */
@@ -28,23 +28,22 @@ const content = z.object({
 });
 type LeaseContent = z.infer<typeof content>;
 
-/** One holding of a lease. Each has a file of its own. */
+/** Each holding of a lease has a file of its own. */
 interface Generation {
   readonly number: number;
-  /** Undefined if the holder has not finished writing it, or if it is damaged. */
+  /** Undefined if it is damaged or not finished yet. */
   readonly content: LeaseContent | undefined;
   /** When the lease was last renewed, in milliseconds since 1970. */
   readonly beatAt: number;
 }
 
 /**
- * Tries to take a lease that is stored in a folder. Returns undefined if another process holds it, or if the folder
- * does not exist. A lease is a file whose name ends in an increasing number. The process that creates the next number
- * holds the lease. Creating a file is atomic, so a dead holder has exactly one successor. The newest file is never
- * removed, so that numbers do not start again. A lease ends when it is released, when its process is known to be gone,
- * or ten seconds after its last renewal. In the last case, the old holder may still send a request that it has
- * announced, so the new holder waits before it sends. The file need not survive a power failure, which ends all
- * holders.
+ * Tries to take a lease in a folder. Returns undefined if another process holds it, or if the folder does not exist.
+ * The process that creates the file with the next number holds the lease, so a dead holder has exactly one successor.
+ * The newest file is never removed, so that numbers do not start again. A lease ends when it is released, when its
+ * process is known to be gone, or `TTL_MS` after its last renewal. In the last case, the new holder waits before it
+ * sends, because the old one may still send an announced request. The file need not survive a power failure, which ends
+ * all holders.
  */
 export async function tryLease(folder: string, name: string, clock: Clock): Promise<Lease | undefined> {
   const newest = await newestGeneration(folder, name);
@@ -56,21 +55,20 @@ export async function tryLease(folder: string, name: string, clock: Clock): Prom
   const token = randomUUID();
   const unsettled = isTakenOver || newest?.content?.unsettled === true;
   const mine: LeaseContent = { ...(await ownMark()), token, released: false, ...(unsettled && { unsettled }) };
-  // The folder does not exist if the run was removed meanwhile.
+  // The run may have been removed meanwhile.
   if (!(await unlessMissing(createFile(file, mine)))) return undefined;
   const files = await filesOf(folder, name);
   if (newestIn(files, name) !== number) {
-    // Other processes took and released the lease meanwhile, so this number is no longer the newest.
+    // Others took and released the lease meanwhile.
     await removeFile(file);
     return undefined;
   }
-  // This also removes files of killed processes that never became a lease.
+  // Includes files of killed processes that never became a lease.
   const older = files.filter((other) => Number.parseInt(other.slice(prefixOf(name).length), 10) < number);
   await Promise.all(older.map((other) => removeFile(join(folder, other))));
   return new FileLease(name, { folder, number, file, mine }, isTakenOver, clock);
 }
 
-/** The location and content of a lease that was just taken. */
 interface Taken {
   readonly folder: string;
   readonly number: number;
@@ -86,14 +84,13 @@ class FileLease extends HeldLease {
     this.#of = of;
   }
 
-  /** Renews the lease. A failed write is ignored: if failures continue, another process takes over the lease. */
+  /** If writing keeps failing, another process takes over the lease. */
   protected async renewed(): Promise<boolean> {
     const at = new Date();
     await utimes(this.#of.file, at, at).catch(() => undefined);
     return this.stillHeld();
   }
 
-  /** Returns whether this file has the highest number and still has this token. */
   async stillHeld(): Promise<boolean> {
     const { folder, number, file, mine } = this.#of;
     const [files, text] = await Promise.all([filesOf(folder, this.name), readText(file)]);
@@ -106,15 +103,12 @@ class FileLease extends HeldLease {
   }
 }
 
-/** Returns whether a process holds a lease now. */
 export async function isLeased(folder: string, name: string, now: () => number): Promise<boolean> {
   const newest = await newestGeneration(folder, name);
   return newest !== undefined && (await endOf(newest, now())) === "held";
 }
 
-/**
- * Returns `over` if a lease has certainly ended, `silent` if it can be taken over although its holder may still run.
- */
+/** `over`: certainly. `silent`: can be taken over although its holder may still run. */
 async function endOf({ content: held, beatAt }: Generation, now: number): Promise<"held" | "over" | "silent"> {
   if (held?.released) return "over";
   const presence = held === undefined ? "perhaps" : await presenceOf(held);
@@ -127,19 +121,18 @@ async function newestGeneration(folder: string, name: string): Promise<Generatio
   if (number === 0) return undefined;
   const file = fileOf(folder, name, number);
   const found = await unlessMissing(Promise.all([readFile(file, "utf8"), stat(file)]));
-  // The file was removed since the folder was listed, by the holder of a newer generation. Look for that one.
+  // The holder of a newer generation has removed the file.
   if (found === undefined) return newestGeneration(folder, name);
   const [text, { mtimeMs }] = found;
   return { number, content: parseContent(text), beatAt: mtimeMs };
 }
 
-/** Returns the highest number among the files of a lease. Numbers begin at 1; 0 means that there are no files. */
+/** Numbers begin at 1; 0 means that there are no files. */
 function newestIn(files: readonly string[], name: string): number {
   const numbers = files.map((file) => Number(file.slice(prefixOf(name).length)));
   return Math.max(0, ...numbers.filter(Number.isSafeInteger));
 }
 
-/** Returns the files of a lease. Returns none if the folder does not exist. */
 async function filesOf(folder: string, name: string): Promise<readonly string[]> {
   return (await namesIn(folder)).filter((file) => file.startsWith(prefixOf(name)));
 }
@@ -161,9 +154,9 @@ function parseContent(text: string): LeaseContent | undefined {
 }
 
 /**
- * Creates a file. Returns false if it exists already. The file appears with its content, so that other processes can
- * tell whether its holder was killed. On a file system without links, it is empty for a moment. If its process ends at
- * that moment, the holder counts as alive until the lease expires.
+ * Creates a file together with its content, so that other processes can tell whether its holder was killed. Returns
+ * false if it exists. Without hard links, it is empty for a moment; if its process ends then, the holder counts as
+ * alive until the lease expires.
  */
 async function createFile(file: string, value: LeaseContent): Promise<boolean> {
   const fresh = `${file}-${value.token}`;
@@ -184,24 +177,22 @@ async function replaceFile(file: string, value: LeaseContent): Promise<void> {
   await moveIntoPlace(fresh, file);
 }
 
-/** Identifies a process as exactly as the operating system allows. */
 interface ProcessMark {
   readonly pid: number;
   readonly host: string;
-  /** The ID of the current boot of the machine. */
+  /** Of the current boot of the machine. */
   readonly boot?: string | undefined;
-  /** The namespace of the process ID. Every container has its own. */
+  /** Every container has its own. */
   readonly namespace?: string | undefined;
-  /** When the process started, in clock ticks of the machine. */
+  /** In clock ticks of the machine. */
   readonly startedAt?: string | undefined;
 }
 
-/** `unlikely`: no process on this machine has this ID, but the process may run in a system that cannot be compared. */
+/** `unlikely`: no process here has this ID, but the system may not be comparable. */
 type Presence = "gone" | "unlikely" | "perhaps";
 
 let own: Promise<ProcessMark> | undefined;
 
-/** Returns the mark that identifies this process. */
 export function ownMark(): Promise<ProcessMark> {
   own ??= readOwnMark();
   return own;
@@ -217,8 +208,8 @@ async function readOwnMark(): Promise<ProcessMark> {
 }
 
 /**
- * Returns whether a process still runs. That it is gone can be proven only within the same boot and the same namespace
- * of process IDs. If the system reports neither, a missing process ID makes it `unlikely`.
+ * That a process is gone can be proven only within the same boot and namespace of process IDs. If the system reports
+ * neither, a missing process ID makes it `unlikely`.
  */
 async function presenceOf(mark: ProcessMark): Promise<Presence> {
   const mine = await ownMark();
@@ -228,7 +219,7 @@ async function presenceOf(mark: ProcessMark): Promise<Presence> {
   const isComparable = mark.boot === mine.boot && mark.namespace !== undefined && mark.namespace === mine.namespace;
   if (!isComparable || mark.startedAt === undefined) return "perhaps";
   if (mark.pid === mine.pid) return mark.startedAt === mine.startedAt ? "perhaps" : "gone";
-  // The ID may belong to a new process by now, which then has another start time.
+  // A new process with the same ID has another start time.
   if (!isThere(mark.pid)) return "gone";
   const startedAt = await startOf(mark.pid);
   return startedAt === undefined || startedAt === mark.startedAt ? "perhaps" : "gone";
@@ -245,13 +236,13 @@ function isThere(pid: number): boolean {
 }
 
 /**
- * Returns the start time of a process, which is field 22 of its stat line. Field 2, the name, may contain any
- * characters, but ends with the last bracket.
+ * The start time is field 22 of the stat line. Field 2, the name, may contain any characters, but ends with the last
+ * bracket.
  */
 async function startOf(pid: number | "self"): Promise<string | undefined> {
   const line = await orUndefined(readFile(`/proc/${pid}/stat`, "utf8"));
   const fields = line?.slice(line.lastIndexOf(")") + 2).split(" ");
-  // A zombie process has ended. It is only listed until its parent reads its exit status.
+  // A zombie is listed until its parent reads its exit status.
   return fields?.[0] === "Z" ? "ended" : fields?.[19];
 }
 
@@ -263,16 +254,16 @@ async function orUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** How often a process that waits for the lease tries again, in milliseconds. */
+/** How often a waiting process tries again, in milliseconds. */
 const LOOK_AGAIN_MS = 20;
-/** The file whose modification shows that a process wants the lease. */
+/** Its modification shows that a process wants the lease. */
 const ASKED = "write.asked";
-/** How long the lease is held for a next request after the last one, in milliseconds. */
+/** How long the lease is held for a next request, in milliseconds. */
 const KEEP_MS = 25;
 
-/** The leases that processes share, one per project. */
+/** One lease per project. */
 export interface SharedLeases<L extends Lease> {
-  /** Tries to take the lease. Returns undefined if another process holds it. */
+  /** Returns undefined if another process holds the lease. */
   take(project: string): Promise<L | undefined>;
   /** Asks the holder to release the lease between two requests. */
   ask(project: string): Promise<void>;
@@ -280,9 +271,7 @@ export interface SharedLeases<L extends Lease> {
   asked(project: string, lease: L): Promise<number>;
 }
 
-/**
- * Returns the write lock for the processes of this machine. Its leases are stored in the folders that `folder` returns.
- */
+/** Returns the write lock for the processes of this machine, which share the folders. */
 export function machineLock(folder: (project: string) => string, clock: Clock): ProjectLock {
   return sharedLock(
     {
@@ -299,8 +288,8 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
 }
 
 /**
- * Returns a write lock that combines a queue in this process with a lease between processes. A free lease is kept for a
- * moment, unless another process asks for it.
+ * Combines a queue in this process with a lease between processes. A free lease is kept for a moment, unless another
+ * process asks for it.
  */
 export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Clock, lookAgainMs: number): ProjectLock {
   const queue = processLock(clock);
@@ -340,10 +329,10 @@ export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Cloc
             if (lease.lost.aborted) kept.delete(project);
             else if ((await leases.asked(project, lease)) !== mine.lastAsked) {
               await giveBack(project);
-              // Waiting processes get time to take the lease before this process takes it again.
+              // Lets waiting processes take the lease first.
               await clock.sleep(2 * lookAgainMs);
             } else {
-              // If the release fails, the lease expires and another process can take it over.
+              // If the release fails, the lease expires.
               const later = (): void => void queue.hold(project, () => giveBack(project), NEVER).catch(() => undefined);
               kept.set(project, { ...mine, timer: setTimeout(later, KEEP_MS) });
             }
@@ -357,15 +346,14 @@ export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Cloc
 
 interface KeptLease<L> {
   readonly lease: L;
-  /** The value of `asked` when the lease was taken. Another value means that a process is waiting for the lease. */
+  /** The value of `asked` when the lease was taken. */
   readonly lastAsked: number;
   readonly timer?: NodeJS.Timeout;
 }
 
-/** A signal that is never aborted. */
 const NEVER = new AbortController().signal;
 
-/** Returns whether a lease is still held. If the check fails, tries to release the lease. */
+/** If the check fails, tries to release the lease. */
 async function isStillHeld(lease: Lease): Promise<boolean> {
   try {
     await lease.check(RECENT_MS);
@@ -376,7 +364,7 @@ async function isStillHeld(lease: Lease): Promise<boolean> {
   }
 }
 
-/** Returns when a process last asked for the lease, by the clock of the file system. NaN if that is unknown. */
+/** By the clock of the file system. NaN if unknown. */
 async function lastAsked(folder: string): Promise<number> {
   try {
     return (await stat(join(folder, ASKED))).mtimeMs;
@@ -385,9 +373,7 @@ async function lastAsked(folder: string): Promise<number> {
   }
 }
 
-/**
- * Returns a lock within this process only. Waiting callers get it in turn, and each caller in the order of its calls.
- */
+/** A lock within this process only. Callers get it in turn, and each caller in the order of its calls. */
 export function processLock(clock: Clock): ProjectLock {
   const turn = permitWithoutLease(clock);
   const queues = new Map<string, Queue>();
@@ -416,7 +402,7 @@ interface Queue {
   turns: number;
 }
 
-/** Starts the first waiting work of the caller whose last turn was longest ago. Returns false if no work waits. */
+/** The caller whose last turn was longest ago comes next. Returns false if no work waits. */
 function beginNext({ waiting, served }: Queue): boolean {
   const lastTurn = (one: string): number => served.get(one) ?? 0;
   const [caller] = [...waiting.keys()].sort((one, other) => lastTurn(one) - lastTurn(other));
@@ -428,7 +414,6 @@ function beginNext({ waiting, served }: Queue): boolean {
   return true;
 }
 
-/** Resolves when it is the caller's turn. Rejects with the signal's reason if the signal is aborted before that. */
 function waitForTurn({ waiting }: Queue, caller: string, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();

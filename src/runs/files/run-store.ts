@@ -46,15 +46,12 @@ import {
 
 const NEVER = new AbortController().signal;
 
-/** The files that count towards the size of an unfinished run. */
+/** Count towards the size of an unfinished run. */
 const COUNTED = [FILES.header, FILES.input, FILES.sheet, FILES.proposed] as const;
 
 const versioned = z.looseObject({ version: z.number() });
 
-/**
- * Stores each run in its own folder, which only its owner can read. The folder contains the call, a journal of JSON
- * lines, the versions of the record, and the parts.
- */
+/** Stores each run in its own folder: the call, a journal of JSON lines, the versions of the record, and the parts. */
 export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENTION): RunStore {
   const now = (): number => clock.now();
   const at = (runId: string, file: string): string => join(folder, runId, file);
@@ -62,7 +59,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
   const retention = clockOf(folder, index, clock, keep);
   const old = sweeper({ folder, index, now, doubt: retention.doubt }, keep);
   const turns = machineLock((turn) => join(folder, INDEX_FOLDER, "turns", turn), systemClock);
-  /** Resolves when the index is complete. Once in each process, runs without a mark are searched and added. */
+  /** Once in each process, runs without a mark are added to the index. */
   const known = onceDone(() => adoptRuns(folder, index));
   const withIndex = <T>(work: () => Promise<T>) => withStoreErrors(folder, () => known().then(work));
   return {
@@ -80,7 +77,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
         const before = record.version === 1 ? undefined : await readRecord(folder, runId);
         const isReopened = before !== undefined && !mayBeUnfinished(before) && mayBeUnfinished(record);
         const run = isReopened ? await indexedRun(folder, runId) : undefined;
-        // Without this, a repeated call would not find the run after a power failure.
+        // After a power failure, a repeated call must find the run.
         if (run !== undefined) await index.reopen(run);
         const journalBytes = rest && (await wholeBytes(at(runId, FILES.journal)));
         const stored = rest === undefined ? record : { ...record, rest: { ...rest, journalBytes } };
@@ -95,8 +92,10 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
       withStoreErrors(folder, () =>
         openJournal(at(runId, FILES.journal), lease, async () => (await stopsAsked(folder, runId)).length > 0),
       ),
-    keep: (runId, part, pieces) => withStoreErrors(folder, () => keepPart(at(runId, FILES[part]), pieces)),
-    part: (runId, part) => partIn(at(runId, FILES[part])),
+    parts: {
+      keep: (runId, part, pieces) => withStoreErrors(folder, () => keepPart(at(runId, FILES[part]), pieces)),
+      read: (runId, part) => partIn(at(runId, FILES[part])),
+    },
     read: (runId) => (isRunId(runId) ? readRun(folder, runId) : Promise.resolve(undefined)),
     discard: (runId) => withStoreErrors(folder, () => removeRun(folder, index, runId)),
     revision: (runId) => (isRunId(runId) ? revisionOf(join(folder, runId)) : Promise.resolve(undefined)),
@@ -125,14 +124,13 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
         );
       },
     },
-    tidy: () => withIndex(() => old.sweepAll()),
-    retention,
+    retention: { ...retention, tidy: () => withIndex(() => old.sweepAll()) },
   };
 }
 
 async function removeRun(folder: string, index: RunIndex, runId: string): Promise<void> {
   const { caller, fingerprint } = (await readHeader(folder, runId)) ?? {};
-  // Retries, because another process may create a file in the folder when it tries to take the lease.
+  // Another process may create a file there when it tries to take the lease.
   await rm(join(folder, runId), { recursive: true, force: true, maxRetries: 3 });
   await index.forget(runId, callerFolder(caller ?? ""), fingerprint);
 }
@@ -149,13 +147,10 @@ async function listed(index: RunIndex, query: RunQuery): Promise<readonly string
   return before === undefined ? ids : ids.filter((runId) => runId < before);
 }
 
-/** The prefix of files that ask the executor of a run to stop. */
+/** Files with this prefix ask the executor of a run to stop. */
 const STOP_ASKED = "stop-asked.";
 
-/**
- * Takes the lease to execute a run. If the previous executor may still run, replaces the journal, so that entries which
- * that executor appends later have no effect.
- */
+/** If the previous executor may still run, replaces the journal, so that its later entries have no effect. */
 async function driverLease(place: string, clock: Clock): Promise<Lease | undefined> {
   const lease = await tryLease(place, "driver", clock);
   if (!lease?.isTakenOver) return lease;
@@ -191,10 +186,7 @@ function parseHeader(runId: string, text: string): RunHeader {
   return header;
 }
 
-/**
- * Returns the revision of a run. It differs after any change: a replaced file has another inode or time, a new record
- * is a further file, and a longer journal has another size.
- */
+/** Differs after any change: a replaced file has another inode or time, and a longer journal another size. */
 async function revisionOf(place: string): Promise<Revision> {
   const records = (await namesIn(place)).filter((name) => name.startsWith("record."));
   const files = [FILES.header, FILES.proposed, FILES.journal];
@@ -205,10 +197,10 @@ async function revisionOf(place: string): Promise<Revision> {
 }
 
 const DAY_MS = 86_400_000;
-/** How long an unapproved plan is stored, and how often expired plans are searched, in milliseconds. */
+/** How long an unapproved plan is stored, and the interval of searches, in milliseconds. */
 const KEEP_PLANNED_MS = DAY_MS;
 
-/** For how many days the finished runs of a caller are stored, how many of them, and how many bytes they may have. */
+/** For how many days finished runs are stored, and each caller's maximum number and bytes. */
 export interface Retention {
   readonly days: number;
   readonly runs: number;
@@ -218,18 +210,18 @@ export interface Retention {
 
 const DEFAULT_RETENTION: Retention = { days: 30, runs: 500 };
 
-/** The size of a caller's runs is checked only after a run of at least this many bytes has finished. */
+/** A caller's size is checked after a run of at least this many bytes. */
 const LARGE_BYTES = 262_144;
 
 interface RunsFolder {
   readonly folder: string;
   readonly index: RunIndex;
   readonly now: () => number;
-  /** Returns why no run may be removed now. Returns undefined if runs may be removed. */
+  /** Why no run may be removed now. */
   readonly doubt: () => Promise<string | undefined>;
 }
 
-/** The file in the index folder that stores the last reading of the clock. */
+/** The last reading of the clock, in the index folder. */
 const CLOCK = "clock.json";
 
 function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention): RetentionWatch {
@@ -257,13 +249,12 @@ function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention)
 }
 
 /**
- * Removes old runs, and finished runs beyond a caller's limits. Runs that store removed data are removed by age alone.
- * Unapproved plans are removed after a day, and unfinished runs never. Nothing is removed while the clock is in doubt.
- * No call waits for this.
+ * Removes old runs, and finished runs beyond a caller's limits. Runs that store removed data are removed by age alone,
+ * unapproved plans after a day, and unfinished runs never. No call waits for this.
  */
 function sweeper(of: RunsFolder, keep: Retention) {
   const { index, now, doubt } = of;
-  /** The callers whose runs must be checked, and whether one of their latest runs is large. */
+  /** The callers to check, and whether one of their latest runs is large. */
   const waiting = new Map<string, boolean>();
   let going = false;
   let lastAll = now();
@@ -272,11 +263,10 @@ function sweeper(of: RunsFolder, keep: Retention) {
     marks: readonly KeptMark[],
     { withPlans = false, isWeighed = true },
   ): Promise<void> => {
-    // Runs that were created while the clock was ahead are left out. They would count as the newest ones forever.
+    // A run from while the clock was ahead would count as the newest one forever.
     const newest = ulidAt(now() + DAY_MS);
     const byNow = marks.filter(({ runId }) => runId <= newest);
     const found = await surplus(of, byNow, { keep, withPlans, isWeighed });
-    // If a run cannot be read or removed, the others are removed anyway.
     for (const runId of found) await removeIfUseless(of, runId, name).catch(() => undefined);
   };
   const sweepWaiting = async (): Promise<void> => {
@@ -287,7 +277,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
       await sweep(callerFolder(caller), await index.of(caller), { isWeighed }).catch(() => undefined);
     }
   };
-  /** Checks the runs of all callers. Runs that other versions stored must be in the index already. */
+  /** Runs of other versions must be in the index already. */
   const sweepAll = async (): Promise<void> => {
     lastAll = now();
     if ((await doubt()) !== undefined) return;
@@ -300,7 +290,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
       if (going) return;
       going = true;
       const isDue = now() - lastAll >= KEEP_PLANNED_MS;
-      // If a run cannot be removed now, the next finished run triggers another attempt.
+      // If this fails, the next finished run triggers another attempt.
       void (isDue ? sweepAll().catch(() => undefined) : Promise.resolve()).then(sweepWaiting).finally(() => {
         going = false;
       });
@@ -309,7 +299,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
   };
 }
 
-/** Returns the runs of a caller that may be removed, the oldest first. `marks` has the newest run first. */
+/** Returns the oldest first. `marks` has the newest first. */
 async function surplus(
   { folder, index, now }: RunsFolder,
   marks: readonly KeptMark[],
@@ -325,7 +315,7 @@ async function surplus(
     const isOpen = open.has(runId);
     const isPlain = !isOpen && !holdsRemoved;
     if (isPlain) plain += 1;
-    // A run whose size cannot be read counts as 0 bytes, so that no other run is removed because of it.
+    // An unreadable run counts as 0 bytes, so that no other run is removed because of it.
     if (isPlain && isWeighed && keep.bytes !== undefined) bytes += await bytesOfRun(folder, runId).catch(() => 0);
     const isBeyond = isPlain && (plain > keep.runs || bytes > mostBytes);
     const isOld = isOpen ? withPlans && runId <= oldPlan : runId <= old;
@@ -349,10 +339,10 @@ async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string
   const isUseless = wasStarted ? !mayBeUnfinished(record) : isLong(runId, now(), KEEP_PLANNED_MS);
   if (!isUseless || (await isHeld(folder, runId, now))) return;
   const isMarkedOpen = (await index.open()).includes(runId);
-  // The run is at rest, but its process ended before it could change the mark. The next sweep checks the run again.
+  // Its process ended before it could change the mark. The next sweep checks the run again.
   if (wasStarted && isMarkedOpen) return index.markAtRest(runId);
   const fingerprint = record?.rest?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
-  // The index comes first, so that nobody finds a half-removed run. After a crash here, the run is indexed again.
+  // First, so that nobody finds a half-removed run. After a crash here, it is indexed again.
   await index.forget(runId, name, fingerprint);
   await rm(join(folder, runId), { recursive: true, force: true });
 }
@@ -361,10 +351,7 @@ function isLong(runId: string, now: number, ms: number): boolean {
   return now - ulidTime(runId) >= ms;
 }
 
-/**
- * Removes marks of runs that no longer exist, and run folders without a header. Only old ones: a mark is created before
- * its run.
- */
+/** Removes old marks without a run and old run folders without a header. A mark is created before its run. */
 async function forgetGone({ folder, index, now }: RunsFolder): Promise<void> {
   const runs = new Set(await runsIn(folder));
   const marked = new Set<string>();
@@ -381,9 +368,7 @@ async function forgetGone({ folder, index, now }: RunsFolder): Promise<void> {
   }
 }
 
-/**
- * Returns whether a process holds the lease of a run. If that is unknown, returns true, so that the run is not removed.
- */
+/** If that is unknown, returns true, so that the run is not removed. */
 async function isHeld(folder: string, runId: string, now: () => number): Promise<boolean> {
   try {
     return await isLeased(join(folder, runId), "driver", now);
@@ -392,12 +377,12 @@ async function isHeld(folder: string, runId: string, now: () => number): Promise
   }
 }
 
-/** Adds runs to the index that a version without an index stored, or that were copied into the folder. */
+/** Indexes runs that a version without an index stored, or that were copied into the folder. */
 async function adoptRuns(folder: string, index: RunIndex): Promise<void> {
   const runs = await runsIn(folder);
   if (runs.length === 0) return;
   const marked = new Set([...(await index.all()).values()].flatMap((marks) => marks.map(({ runId }) => runId)));
-  // The oldest run comes first, so that the newest run of each call is recorded last.
+  // Oldest first, so that the newest run of each call is recorded last.
   for (const runId of runs.filter((one) => !marked.has(one)).reverse()) {
     const run = await indexedRun(folder, runId);
     if (run === undefined) continue;

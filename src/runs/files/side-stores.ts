@@ -22,22 +22,20 @@ import { unlessMissing } from "./run-folder.ts";
 
 interface ContentsFile {
   readonly file: string;
-  /** Called when the file cannot be read or written. Reading and storing then have no effect. */
+  /** Reading and storing then have no effect. */
   readonly onProblem: (problem: unknown) => void;
-  /** The maximum size of the two files together, in bytes. The oldest Context IDs are removed first. */
+  /** Of the two files together. The oldest Context IDs are removed first. */
   readonly mostBytes?: number;
 }
 
-/**
- * The default maximum size. Most projects fit: they have at most 200,000 Context IDs of 256 bytes (management-api 8.1).
- */
+/** Most projects fit: they have at most 200,000 Context IDs of 256 bytes (management-api 8.1). */
 const MAX_BYTES = 64 * 1_048_576;
 const PIECE = 1_048_576;
-/** How many bytes are read at once. Lines are usually read in the order in which they were stored. */
+/** Lines are usually read in the order in which they were stored. */
 const NEIGHBOURS = 65_536;
-/** How many of these bytes precede the line. */
+/** Of these, before the line. */
 const NEIGHBOURS_BEFORE = 8192;
-/** The characters in a key that JSON does not escape. */
+/** Characters that JSON does not escape. */
 const PLAIN = /^[\w.:+-]+$/;
 
 interface Line {
@@ -46,21 +44,20 @@ interface Line {
   readonly length: number;
 }
 
-/** The positions of the lines in one file. The file was scanned up to `upTo`. */
+/** The file was scanned up to `upTo`. */
 interface Lines {
   readonly path: string;
   inode: number;
   upTo: number;
   readonly of: Map<string, Line>;
-  /** The part of the file that was read last. */
   piece?: { readonly from: number; readonly to: number; readonly bytes: Promise<Buffer> } | undefined;
 }
 
 const line = z.object({ k: z.string(), c: z.array(z.string()) });
 
 /**
- * Stores the Context IDs of options as lines of a file. All processes append to this file. When it reaches half of the
- * maximum size, it is renamed, replacing the file that was renamed before. A damaged line counts as not stored.
+ * Stores Context IDs as lines of a file to which all processes append. At half of the maximum size, it is renamed and
+ * replaces the one that was renamed before. A damaged line counts as not stored.
  */
 export function fileContentsStore({ file, onProblem, mostBytes = MAX_BYTES }: ContentsFile): ContentsStore {
   const files = [linesOf(file), linesOf(`${file}.before`)] as const;
@@ -98,9 +95,9 @@ export function fileContentsStore({ file, onProblem, mostBytes = MAX_BYTES }: Co
     async put(option, contexts) {
       const key = keyOf(option);
       if (!key.split(" ").every((part) => PLAIN.test(part))) return;
-      // The line break at the beginning ends a line that another process may have left incomplete.
+      // Ends a line that another process may have left incomplete.
       waiting += `\n${JSON.stringify({ k: key, c: contexts })}\n`;
-      // Lines that arrive while a write waits are written together.
+      // Lines of waiting calls are written together.
       await inTurn(async () => {
         const text = waiting;
         waiting = "";
@@ -118,7 +115,7 @@ function keyOf({ targetingId, optionId, updatedAt, contextCount }: SeenOption): 
   return `${optionId} ${targetingId} ${updatedAt} ${contextCount}`;
 }
 
-/** Scans the new part of a file. If the file was replaced, scans all of it. */
+/** Scans the new part of a file, or all of it if it was replaced. */
 async function scanNewLines(lines: Lines): Promise<void> {
   const handle = await open(lines.path).catch((thrown: unknown) => {
     if (hasCode(thrown, "ENOENT")) return undefined;
@@ -166,7 +163,7 @@ async function textAt(lines: Lines, { at, length }: Line): Promise<string> {
   return (await bytes).toString("utf8", at - from, at - from + length);
 }
 
-/** Reads a line together with the lines around it. After a failure, the next call reads the file again. */
+/** After a failure, the next call reads the file again. */
 function readAround(lines: Lines, at: number, length: number) {
   const from = Math.max(0, at - NEIGHBOURS_BEFORE);
   const to = Math.max(at + length, Math.min(from + NEIGHBOURS, lines.upTo));
@@ -191,17 +188,17 @@ async function bytesBetween(path: string, from: number, to: number): Promise<Buf
 }
 
 interface MemoryOptions extends Pick<NamesOptions, "known" | "onProblem"> {
-  /** Undefined if the memory lasts only as long as this process, for example for an embedded sandbox. */
+  /** Undefined if the memory lasts only as long as this process. */
   readonly file?: string | undefined;
   readonly now: () => number;
 }
 
-/** The content of the file. Unknown fields are allowed, because a newer version may have added them. */
+/** A newer version may have added fields. */
 const memoryFile = z.object({
   targetings: z.array(z.object({ _id: z.string(), name: z.string(), seenAt: z.number() })),
 });
 
-/** Opens a memory of targetings. Its file is first read or written when the memory is used. Processes may share it. */
+/** Opens a memory of targetings, whose file processes may share. */
 export function targetingMemory(options: MemoryOptions): TargetingMemory {
   let known: ReadonlyMap<string, SeenTargeting> = new Map();
   let turn: Promise<unknown> = Promise.resolve();
@@ -209,7 +206,7 @@ export function targetingMemory(options: MemoryOptions): TargetingMemory {
 
   const begin = async (): Promise<void> => {
     const first = await options.known?.().catch(options.onProblem);
-    // All of them get the same time, so that their order stays as it is.
+    // The same time for all, so that their order stays as it is.
     const seenAt = options.now();
     known = new Map(first?.map(({ _id, name }) => [_id, { _id, name, seenAt }]));
   };
@@ -220,7 +217,7 @@ export function targetingMemory(options: MemoryOptions): TargetingMemory {
     if (stored !== undefined) known = new Map(stored.map((one) => [one._id, one]));
     return known;
   };
-  /** Applies a change to the current content of the file. Changes run one after another. */
+  /** Changes run one after another. */
   const change = (apply: (targetings: Map<string, SeenTargeting>) => void): Promise<void> => {
     const done = turn.then(async () => {
       const next = new Map(await load());
@@ -259,7 +256,7 @@ function newest(targetings: ReadonlyMap<string, SeenTargeting>): ReadonlyMap<str
   return new Map(kept.map((one) => [one._id, one]));
 }
 
-/** Returns the targetings in the file. Returns undefined if the file is missing or damaged. */
+/** Undefined if the file is missing or damaged. */
 async function readMemory({ file, onProblem }: MemoryOptions): Promise<readonly SeenTargeting[] | undefined> {
   if (file === undefined) return undefined;
   try {
@@ -270,7 +267,7 @@ async function readMemory({ file, onProblem }: MemoryOptions): Promise<readonly 
   }
 }
 
-/** Writes a temporary file and then renames it, so that no reader sees an incomplete file. */
+/** No reader sees an incomplete file. */
 async function writeMemory({ file, onProblem }: MemoryOptions, targetings: readonly SeenTargeting[]): Promise<void> {
   if (file === undefined) return;
   const beside = `${file}.${randomUUID()}`;
@@ -286,11 +283,11 @@ async function writeMemory({ file, onProblem }: MemoryOptions, targetings: reado
 
 export const SEAL_KEY_FILE = "seal.key";
 const KEY_BYTES = 32;
-/** How often the key file is read before it counts as incomplete. Another process may just be writing it. */
+/** How often the key file is read, because another process may just be writing it. */
 const READ_TRIES = 20;
 const READ_WAIT_MS = 25;
 
-/** Why the key file cannot be used, by the error code of the operating system. */
+/** By the error code of the operating system. */
 const UNUSABLE = {
   EISDIR: "this is a folder",
   ENOENT: "this is a link to a file that does not exist",
@@ -298,9 +295,8 @@ const UNUSABLE = {
 } as const;
 
 /**
- * Returns the key in a state folder: 32 bytes that only their owner can read, created on first use. An empty or
- * incomplete key, for example after a power failure, is replaced; earlier signatures then become invalid. Throws a
- * RunStoreError if the file cannot be read or written.
+ * Returns the 32-byte key in a state folder. An incomplete key, as after a power failure, is replaced; earlier
+ * signatures then become invalid. Throws a RunStoreError.
  */
 export async function sealKeyIn(stateDir: string): Promise<Uint8Array> {
   const file = join(stateDir, SEAL_KEY_FILE);
@@ -317,7 +313,7 @@ export async function sealKeyIn(stateDir: string): Promise<Uint8Array> {
   }
 }
 
-/** Reads the key in a file, or creates the file if it is missing. Returns undefined if the key remains incomplete. */
+/** Creates a missing file. Returns undefined if the key remains incomplete. */
 async function keyIn(file: string, tries: number): Promise<Uint8Array | undefined> {
   for (let left = tries; left > 0; left -= 1) {
     const text = await unlessMissing(readFile(file, "utf8"));
@@ -329,7 +325,7 @@ async function keyIn(file: string, tries: number): Promise<Uint8Array | undefine
   return undefined;
 }
 
-/** Replaces an incomplete key. A lock makes sure that all processes then use the same key. */
+/** The lock makes all processes use the same new key. */
 function keyMadeAgain(file: string, stateDir: string): Promise<Uint8Array> {
   const lock = machineLock((name) => join(stateDir, "locks", name), systemClock);
   return lock.hold(

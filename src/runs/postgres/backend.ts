@@ -20,10 +20,10 @@ interface PostgresOptions extends DatabaseOptions, Partial<DrivingOptions> {
   readonly keep: Retention;
 }
 
-/** The default number of projects that one process writes to at the same time. */
+/** How many projects one process writes to at the same time. */
 const MAX_PROJECTS = 50;
 
-/** Stores everything in PostgreSQL, for processes on any number of machines. Connects on first use. */
+/** For processes on any number of machines. Connects on first use. */
 export function postgresBackend(options: PostgresOptions): Backend {
   const { clock, keep, drives = true, parallelProjects = MAX_PROJECTS, ...where } = options;
   const database = openDatabase(where, clock);
@@ -86,12 +86,12 @@ function leasesIn(of: LeasesOf): SharedLeases<StoredLease> {
     async ask(project) {
       await of.database.rows("update targeting_mcp.lease set asked = asked + 1 where name = $1", [nameOf(project)]);
     },
-    // This counter was read when the lease was taken, and with each entry, so it needs no extra statement.
+    // Read with the lease and with each entry, so this needs no statement.
     asked: async (_, lease) => Number(lease.asked),
   };
 }
 
-/** The numbers of the living processes. A living process holds an advisory lock. */
+/** A living process holds an advisory lock. */
 const ALIVE = `
   alive as (
     select objid::bigint as number from pg_locks
@@ -99,10 +99,7 @@ const ALIVE = `
       and database = (select oid from pg_database where datname = current_database())
   )`;
 
-/**
- * A living process that claims runs of a project. A number below 0 means that the process cannot hold an advisory lock;
- * it counts as living if it was seen recently.
- */
+/** A process with a number below 0 cannot hold an advisory lock; it lives if it was seen recently. */
 const TAKING_UP = `
   with ${ALIVE}
   select number from targeting_mcp.worker
@@ -111,9 +108,8 @@ const TAKING_UP = `
   limit 1`;
 
 /**
- * Orphaned runs in projects for which this process has room. Runs of callers with fewer projects in execution come
- * first, and each further project of a caller counts as one more. A lease counts as free if its holder does not seem to
- * live; whether it really is free is decided when it is taken.
+ * Runs of callers with fewer projects in execution come first; each further project of a caller counts as one more. A
+ * lease counts as free if its holder does not seem to live; taking it decides.
  */
 const FOUND = `
   with ${ALIVE}, unfinished as (
@@ -141,17 +137,14 @@ export interface DrivingOptions {
   readonly parallelProjects: number;
 }
 
-/**
- * The runs of a database whose processes have ended. The processes that share the database leave such runs to each
- * other.
- */
+/** The processes that share a database leave orphaned runs to each other. */
 export function orphanedRuns(
   { database, member }: Pick<LeasesOf, "database" | "member">,
   { drives, parallelProjects }: DrivingOptions,
 ): OrphanedRuns {
-  /** By project: how many of its runs this process executes. */
+  /** How many runs of each project this process executes. */
   const driven = new Map<string, number>();
-  /** The projects whose runs other processes may claim as well. */
+  /** Other processes may claim runs of these projects as well. */
   let shared: ReadonlySet<string> = new Set();
   let wakeUp = (): void => {};
   const hasRoomFor = (project: string): boolean => driven.has(project) || driven.size < parallelProjects;
@@ -164,7 +157,7 @@ export function orphanedRuns(
         const wasFull = driven.size >= parallelProjects;
         if (others > 0) driven.set(project, others);
         else driven.delete(project);
-        // Runs of other projects may have been skipped before, because this process had no room for another project.
+        // Runs of other projects may have been skipped, because this process had no room.
         if (others <= 0 && wasFull) wakeUp();
       };
     },

@@ -2,55 +2,48 @@ import pg from "pg";
 import { type Clock, callUntil, systemClock } from "../../platform/clock.ts";
 import { RunStoreError, StoreUnavailableError } from "../store.ts";
 
-/** How long a statement is retried if the database cannot be reached, in milliseconds. */
+/** How long a statement is retried, in milliseconds. */
 const PATIENCE_MS = 5000;
-/** The pause before the next attempt, in milliseconds. */
+/** The pause between attempts, in milliseconds. */
 export const AGAIN_MS = 250;
-/** A connection that does not answer within this time, in milliseconds, counts as broken. */
+/** In milliseconds; a connection that takes longer counts as broken. */
 const ANSWER_MS = 5000;
 /**
- * The minimum time that the last attempt of a statement gets, in milliseconds. With `PATIENCE_MS`, this keeps the
- * answer to a call within 10 seconds.
+ * The last attempt gets at least this time, in milliseconds. With `PATIENCE_MS`, a call is answered within 10 seconds.
  */
 const LAST_ANSWER_MS = 1000;
 const CONNECT_MS = 3000;
 
-/**
- * SQLSTATE codes of a server that works, but ends connections, refuses them, lacks resources, or cancels a statement.
- */
+/** SQLSTATE codes of a server that refuses or ends connections, lacks resources, or cancels a statement. */
 const AWAY_STATES = /^(08...|53[0-4]..|57014|57P0[1-5]|55P03|40001|40P01|25006)$/;
 
 const STORE_REMEDY = "Try again when the database of TARGETING_MCP_STORE answers. Runs then continue automatically.";
 
-/** Passed as `until`, it makes a statement run only once, without retries. */
+/** As `until`: no retries. */
 export const ONCE = AbortSignal.abort();
 
-/** The address of the database, and how many connections a process may use. */
+/** How to connect to the database. */
 export interface DatabaseOptions {
   readonly url: string;
   /** A direct address of the same database, if `url` leads through a pooler. */
   readonly listenUrl?: string | undefined;
-  /** The maximum number of connections of this process. One of them shows that the process lives. */
+  /** At most, for this process. One of them shows that it lives. */
   readonly connections: number;
 }
 
-/**
- * Runs statements, each in its own transaction. Changes that belong together are one statement, or one function in the
- * database.
- */
+/** Runs statements, each in its own transaction. */
 export interface Database {
   /**
-   * Returns the rows of a statement. While the database cannot be reached, the statement is retried, so it must be safe
-   * to repeat. Throws a StoreUnavailableError once `until` is aborted; without `until`, after some seconds, or when the
-   * call has to be answered.
+   * Returns the rows of a statement, which must be safe to repeat: it is retried while the database cannot be reached.
+   * Throws a StoreUnavailableError once `until` is aborted, or else after some seconds or when the call has to be
+   * answered.
    */
   rows<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[], until?: AbortSignal): Promise<Row[]>;
-  /** Opens a separate connection. The caller closes it. */
+  /** The caller closes this separate connection. */
   direct(): Promise<pg.Client>;
   close(): Promise<void>;
 }
 
-/** Opens a database. The first statement connects. */
 export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, clock: Clock = systemClock): Database {
   const common = { application_name: "targeting-mcp", connectionTimeoutMillis: CONNECT_MS, keepAlive: true };
   const pool = new pg.Pool({
@@ -61,7 +54,7 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
     onConnect: commitsDurably,
     allowExitOnIdle: true,
   });
-  // An idle connection may break. The next statement replaces it.
+  // The next statement replaces a broken idle connection.
   pool.on("error", () => undefined);
   const closing = new AbortController();
   return {
@@ -90,19 +83,16 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
   };
 }
 
-/** Makes every commit durable before it is confirmed, even if the role or the database has this switched off. */
+/** Makes commits durable, even if the role or the database has this switched off. */
 async function commitsDurably(client: pg.ClientBase): Promise<void> {
   const text =
     "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'";
-  // Without a timeout, this would wait forever for a connection that does not answer.
+  // Without a timeout, a dead connection would block this forever.
   const statement = { text, query_timeout: ANSWER_MS };
   await client.query(statement);
 }
 
-/**
- * Returns the result of `work`. If the call has to be answered before that, throws a StoreUnavailableError; the work
- * then continues.
- */
+/** Throws a StoreUnavailableError if the call has to be answered before `work` ends. The work then continues. */
 export async function inCallTime<T>(work: Promise<T>, clock: Clock): Promise<T> {
   const until = callUntil();
   if (until === undefined) return work;
@@ -118,10 +108,7 @@ export async function inCallTime<T>(work: Promise<T>, clock: Clock): Promise<T> 
   }
 }
 
-/**
- * Returns the result of `work`, or throws a StoreUnavailableError when the signal is aborted. If the signal is already
- * aborted, waits for the work.
- */
+/** Throws a StoreUnavailableError when the signal is aborted. If it already is, waits for the work. */
 function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) return work;
   return new Promise((resolve, reject) => {
@@ -132,8 +119,8 @@ function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
 }
 
 /**
- * Repeats `work` while the database cannot be reached. Throws a StoreUnavailableError if it still cannot be reached
- * when `isOver` returns true, and a RunStoreError if the database refuses the work.
+ * Repeats `work` while the database cannot be reached, until `isOver` returns true; then throws a
+ * StoreUnavailableError. Throws a RunStoreError if the database refuses the work.
  */
 export async function retryWhileAway<T>(
   clock: Clock,
@@ -179,12 +166,11 @@ function refused(cause: unknown): RunStoreError {
   return new RunStoreError(`the store of TARGETING_MCP_STORE refused a statement (${why})`, remedy, { cause });
 }
 
-/** How to fix missing rights of the role. */
 export const RIGHTS_REMEDY =
   "Allow the role of TARGETING_MCP_STORE to create the schema targeting_mcp, or make it the owner of that schema and its tables.";
 const ENTRY_REMEDY = "Check the user, the password and the name of the database in TARGETING_MCP_STORE.";
 
-/** Texts for SQLSTATE codes whose own messages contain the user name and may be in any language. */
+/** The messages of these SQLSTATE codes contain the user name and may be in any language. */
 const NAMING: Readonly<Record<string, string>> = {
   "28000": "it does not let this user in",
   "28P01": "it does not accept the password",
@@ -196,9 +182,9 @@ function whyOf(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   const code = "code" in cause ? String(cause.code) : "";
   const why = NAMING[code] ?? cause.message;
-  // If all addresses of a host name fail, the error of Node has no message.
+  // Node's error has no message if all addresses of a host fail.
   return why === "" ? code : why;
 }
 
-/** Whether a row's caller has the name `$1`, with or without own keys. This is `callerName` in SQL. */
+/** `callerName` in SQL, compared with `$1`. */
 export const IS_NAMED = "(caller = $1 or caller like 'keys:%' and regexp_replace(caller, '^keys:\\w+ ', '') = $1)";

@@ -4,7 +4,6 @@ import { HeldLease, type Lease } from "../turn.ts";
 import type { Database } from "./database.ts";
 import type { Member } from "./member.ts";
 
-/** How long after its last renewal a lease can be taken over. */
 export const TTL = "6 seconds";
 
 export interface LeasesOf {
@@ -13,12 +12,11 @@ export interface LeasesOf {
   readonly clock: Clock;
 }
 
-/** Returns the name of the lease of a run. */
 export function driverOf(runId: string): string {
   return `run:${runId}`;
 }
 
-/** Tries to take a lease. Returns undefined if another process holds it. */
+/** Returns undefined if another process holds the lease. */
 export async function takeLease(of: LeasesOf, name: string): Promise<StoredLease | undefined> {
   const token = randomUUID();
   const number = await of.member.number();
@@ -34,11 +32,11 @@ type Taken = {
   readonly asked_before: string;
 };
 
-/** A lease in the database that this process holds. Each journal entry renews it. */
+/** Each journal entry renews this lease. */
 export class StoredLease extends HeldLease {
   readonly token: string;
   readonly #database: Database;
-  /** How often other processes have asked for the lease, read at its last renewal. */
+  /** How often other processes had asked for the lease at its last renewal. */
   asked: bigint;
 
   constructor({ database, clock }: LeasesOf, { name, token }: Pick<StoredLease, "name" | "token">, taken: Taken) {
@@ -67,7 +65,7 @@ export class StoredLease extends HeldLease {
   }
 }
 
-/** Returns a lease as a lease of this store. Throws a TypeError for a lease of another store. */
+/** Throws a TypeError for a lease of another store. */
 export function storedLease(lease: Lease): StoredLease {
   if (!(lease instanceof StoredLease)) throw new TypeError("the lease belongs to another store");
   return lease;

@@ -2,48 +2,39 @@ import { hostname } from "node:os";
 import { beyondCall, type Clock } from "../../platform/clock.ts";
 import { AGAIN_MS, type Database, inCallTime, ONCE, retryWhileAway } from "./database.ts";
 
-/** The first half of the keys of this server's advisory locks. The function `is_gone` in the migrations has it, too. */
+/** The first half of the keys of advisory locks, also in `is_gone` of the migrations. */
 const LOCKS = 1953325936;
 const READY_MS = 5000;
 const SEEN_EVERY_MS = 5000;
-/** A session that does not answer within this time, in milliseconds, counts as broken. */
+/** In milliseconds; a session that takes longer counts as broken. */
 const ANSWER_MS = 4000;
-/** How long an ending process tries to announce that it ends, in milliseconds. */
+/** How long an ending process tries to say so, in milliseconds. */
 const CLOSING_TIMEOUT_MS = 1500;
-/** The notifications between processes. A process that misses one finds out a little later by checking. */
+/** A process that misses a notification finds out by checking. */
 const LEFT = "targeting_mcp_left";
 const CHANGED = "targeting_mcp_changed";
 export const STOPS = "targeting_mcp_stops";
-/** How often changed runs are reported to other processes, in milliseconds. */
+/** How often changed runs are reported, in milliseconds. */
 const TELL_EVERY_MS = 250;
-/** The maximum number of runs in one notification. */
 const RUNS_AT_ONCE = 200;
 
-/** A process, as the other processes that share the database see it. */
 export interface Member {
-  /**
-   * Returns the number of this process, once other processes can see that it lives. Throws a StoreUnavailableError if
-   * the database cannot be reached.
-   */
+  /** Resolves when other processes can see that this process lives. Throws a StoreUnavailableError. */
   number(): Promise<number>;
-  /** Announces that this process claims runs of these projects. `wake` is called when there may be such runs. */
+  /** `wake` is called when there may be runs of these projects to claim. */
   drives(projects: readonly string[], wake: () => void): Promise<void>;
-  /** Announces that this process may not execute these runs, although it claims runs of their projects. */
+  /** Runs of claimed projects that this process may not execute. */
   refuses(runIds: readonly string[]): Promise<void>;
-  /** Notifies all processes that there is a run to claim. */
   notifyOfOrphans(): Promise<void>;
-  /** Notifies all processes that a run has changed. The notification is sent a little later. */
+  /** Notifies all processes a little later. */
   changed(runId: string): void;
-  /** Calls the listener when another process reports a change of the run, until the returned function is called. */
+  /** Calls the listener until the returned function is called. */
   watch(runId: string, listener: () => void): () => void;
-  /** Calls the listener when a process asks to stop the run, until the returned function is called. */
   watchStops(runId: string, listener: () => void): () => void;
   close(): Promise<void>;
 }
 
-/**
- * Returns the entry for a run that a process may not execute. It is stored in the list of the projects that it claims.
- */
+/** Stored among the projects that a process claims, for a run that it may not execute. */
 export function refusedRun(runId: string): string {
   return `!${runId}`;
 }
@@ -53,9 +44,9 @@ type Session = Awaited<ReturnType<Database["direct"]>>;
 type Listeners = Map<string, Set<() => void>>;
 
 interface Shown {
-  /** The number that the database has assigned. It stays the same as long as the process lives. */
+  /** Assigned by the database, for as long as the process lives. */
   number?: number | undefined;
-  /** The ID of the database process that holds the advisory lock of this process. */
+  /** The database process with the advisory lock. */
   backend?: number | undefined;
   projects: readonly string[];
   refused: readonly string[];
@@ -65,8 +56,8 @@ interface Shown {
 }
 
 /**
- * Shows other processes that this process lives. For that it holds an advisory lock on a separate connection, which
- * ends with the process. This begins on first use.
+ * Shows that this process lives with an advisory lock on a separate connection, which ends with the process. Begins on
+ * first use.
  */
 export function memberOf(database: Database, clock: Clock): Member {
   const shown: Shown = { projects: [], refused: [], wake: () => {}, changes: new Map(), stops: new Map() };
@@ -90,7 +81,7 @@ export function memberOf(database: Database, clock: Clock): Member {
     });
     return session;
   };
-  /** Connects again until it succeeds. Without the lock, other processes take over the leases of this process. */
+  /** Without the lock, other processes take over the leases of this process. */
   const again = async (): Promise<void> => {
     while (!closing.signal.aborted) {
       try {
@@ -101,9 +92,7 @@ export function memberOf(database: Database, clock: Clock): Member {
       }
     }
   };
-  /**
-   * Shows that this process lives. It uses the session of the lock, so that a broken session is noticed and replaced.
-   */
+  /** Uses the session of the lock, so that a broken session is noticed and replaced. */
   const showLife = async (): Promise<void> => {
     const client = await connected();
     await inTime(client, () => client.query(SEEN, [shown.number, announcedProjects(shown)]));
@@ -134,7 +123,7 @@ export function memberOf(database: Database, clock: Clock): Member {
     },
     changed: tell.changed,
     watch: (runId, listener) => {
-      // Without a session, no notifications arrive. The run is then checked at intervals.
+      // Without a session, the run is checked at intervals.
       void beyondCall(connected).catch(() => undefined);
       return listening(shown.changes, runId, listener);
     },
@@ -157,7 +146,7 @@ function listening(listeners: Listeners, runId: string, listener: () => void): (
   };
 }
 
-/** Notifies other processes of changed runs in the background, at most every `TELL_EVERY_MS` milliseconds. */
+/** Notifies other processes of changed runs, at most every `TELL_EVERY_MS`. */
 function teller(database: Database) {
   let waiting = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
@@ -166,7 +155,7 @@ function teller(database: Database) {
     timer = undefined;
     const ids = [...waiting];
     waiting = new Set();
-    // A lost notification only delays the other processes.
+    // A lost notification only delays others.
     for (let from = 0; from < ids.length; from += RUNS_AT_ONCE) {
       const some = ids.slice(from, from + RUNS_AT_ONCE).join(" ");
       await database.rows("select pg_notify($1, $2)", [CHANGED, some], ONCE).catch(() => undefined);
@@ -189,7 +178,7 @@ function announcedProjects({ projects, refused }: Shown): readonly string[] {
   return [...projects, ...refused.map(refusedRun)];
 }
 
-/** Runs `work` with a connection. If it takes too long, closes the connection, which makes the work fail. */
+/** Closes the connection if `work` takes too long, which makes it fail. */
 async function inTime<T>(client: Session, work: () => Promise<T>): Promise<T> {
   const timer = setTimeout(() => void client.end().catch(() => undefined), ANSWER_MS);
   try {
@@ -215,7 +204,7 @@ async function openSession(database: Database, shown: Shown): Promise<Session> {
   return client;
 }
 
-/** Takes a number, or uses the previous one again, and begins to listen to notifications. */
+/** Takes a number, unless the process has one, and begins to listen to notifications. */
 async function showMember(database: Database, client: Session, shown: Shown): Promise<void> {
   const numbered = "select nextval('targeting_mcp.worker_number')::int as n";
   const number = shown.number ?? (await client.query<{ n: number }>(numbered)).rows[0]?.n ?? 0;
@@ -234,9 +223,8 @@ async function showMember(database: Database, client: Session, shown: Shown): Pr
 }
 
 /**
- * Ends the previous session of this process, if the database has not noticed yet that it is broken. If another process
- * uses the same number, gives up the number; the next attempt takes a new one. That can happen after a failover that
- * lost the last numbers.
+ * Ends the previous session of this process, if the database has not noticed that it is broken. If another process uses
+ * the number, as after a failover that lost the last numbers, the next attempt takes a new one.
  */
 async function freeNumber(client: Session, number: number, shown: Shown): Promise<void> {
   const holder = (await client.query<{ pid: number }>(HOLDER, [number])).rows[0]?.pid;
@@ -254,16 +242,14 @@ async function ended(client: Session, number: number | undefined): Promise<void>
   await client.end().catch(() => undefined);
 }
 
-/** Waits a short time for the last statements of a process. If they are lost, other processes only notice later. */
+/** If the last statements are lost, others only notice later. */
 async function shortly(clock: Clock, said: Promise<unknown>): Promise<void> {
   const isSaid = new AbortController();
   await Promise.race([said, clock.sleep(CLOSING_TIMEOUT_MS, isSaid.signal).catch(() => undefined)]);
   isSaid.abort();
 }
 
-/**
- * Returns whether the lock of this session keeps others out. It does not if a pooler shares sessions between clients.
- */
+/** False if a pooler shares sessions between clients. */
 async function isKeptOut(database: Database, number: number): Promise<boolean> {
   const other = await database.direct();
   try {

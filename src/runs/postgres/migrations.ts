@@ -1,7 +1,7 @@
 import { RunStoreError } from "../store.ts";
 import type { Database } from "./database.ts";
 
-/** The schema that contains all tables. Every statement names it, so the search path of the role has no effect. */
+/** Every statement names it, so the search path of the role has no effect. */
 const SCHEMA = "targeting_mcp";
 
 const FIRST = `
@@ -250,12 +250,11 @@ end $$;
 `;
 
 /**
- * The migrations of the tables, numbered from 1. A released migration is never changed. Migrations only add things, so
- * that processes of two versions can work at the same time.
+ * Numbered from 1. A released migration is never changed. Migrations only add things, so that two versions can work at
+ * the same time.
  */
 export const MIGRATIONS: readonly string[] = [FIRST];
 
-/** The key of the advisory lock that is held during a migration. */
 const MIGRATING = "1953325936, 0";
 
 const THERE = `select to_regnamespace('${SCHEMA}') is not null as schema, to_regclass('${SCHEMA}.migration') is not null as tables`;
@@ -263,22 +262,21 @@ const THERE = `select to_regnamespace('${SCHEMA}') is not null as schema, to_reg
 const LAST = `select coalesce(max(number), 0) as found from ${SCHEMA}.migration`;
 
 export interface Tables {
-  /** The number of the last applied migration. 0 if there are no tables. */
+  /** 0 if there are no tables. */
   readonly found: number;
   readonly wanted: number;
 }
 
 /**
- * Migrates the tables in one transaction, so that no lock remains, even behind a pooler. Several processes may call
- * this at the same time. Returns the state before the migration.
+ * One transaction, so that no lock remains, even behind a pooler. Several processes may call this. Returns the state
+ * before it.
  */
 export async function migrate(database: Pick<Database, "direct">): Promise<Tables> {
   const client = await database.direct();
   try {
     await client.query("begin");
     await client.query(`select pg_advisory_xact_lock(${MIGRATING})`);
-    // "create … if not exists" requires the right to create, even if the object exists. A role that only owns the
-    // schema does not have this right for schemas.
+    // A role that only owns the schema may not run "create schema if not exists".
     const { rows: there } = await client.query<{ schema: boolean; tables: boolean }>(THERE);
     if (there[0]?.schema !== true) await client.query(`create schema ${SCHEMA}`);
     if (there[0]?.tables !== true) {
@@ -299,7 +297,7 @@ export async function migrate(database: Pick<Database, "direct">): Promise<Table
   }
 }
 
-/** Returns the version of the tables. Changes nothing. */
+/** Changes nothing. */
 export async function tablesOf(database: Pick<Database, "rows">): Promise<Tables> {
   const wanted = MIGRATIONS.length;
   const [there] = await database.rows<{ is: boolean }>(`select to_regclass('${SCHEMA}.migration') is not null as is`);
@@ -308,7 +306,7 @@ export async function tablesOf(database: Pick<Database, "rows">): Promise<Tables
   return { found: last?.found ?? 0, wanted };
 }
 
-/** Throws a RunStoreError if this version cannot work with the tables. It can work with those of the next version. */
+/** Throws a RunStoreError if this version cannot work with the tables. It can with those of the next one. */
 export function checkTables({ found, wanted }: Tables): void {
   if (found < wanted) {
     const which = found === 0 ? "has no tables yet" : `has tables of version ${found}, but version ${wanted} is needed`;

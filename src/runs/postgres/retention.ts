@@ -6,16 +6,13 @@ import { type RetentionWatch, retentionWatch, seenClock } from "../retention-clo
 import type { Database } from "./database.ts";
 
 const DAY_MS = 86_400_000;
-/**
- * How many rows one statement removes: few, so that nothing waits for it. Rows that another process removes are
- * skipped.
- */
+/** Few rows per statement, so that nothing waits for it. */
 const AT_ONCE = 50;
 const MAX_STORED_CONFIRMATIONS = 1000;
 const CONTENTS_AT_ONCE = 500;
-/** The maximum size of the stored Context IDs of all projects together, in characters. */
+/** In characters, of all projects together. */
 const MAX_CONTENTS = 1_073_741_824;
-/** How long after the end of a run its caller's runs are checked, in milliseconds. */
+/** How long after the end of a run its caller is checked, in milliseconds. */
 const SOON_MS = 1000;
 
 const HELD = "exists (select from targeting_mcp.part p where p.run = r.id and p.name = 'removed')";
@@ -24,11 +21,10 @@ const removing = (which: string): string =>
      select r.id from targeting_mcp.run r where ${which} order by r.id limit ${AT_ONCE} for update skip locked
    ) returning id`;
 
-/** Removes finished runs that are too old. */
 const OLD = removing("not r.open and r.id < $1");
 /**
- * Removes finished runs of a caller, except for the newest ones. Runs that store removed data are removed by age alone.
- * Runs that were created while a clock was ahead do not count as the newest.
+ * The newest finished runs of a caller remain. Runs that store removed data are removed by age alone. Runs created
+ * while a clock was ahead do not count as the newest.
  */
 const BEYOND = removing(
   `not r.open and r.caller = $1 and not ${HELD} and r.id < (
@@ -36,14 +32,11 @@ const BEYOND = removing(
      order by r.id desc offset $2 limit 1
    )`,
 );
-/** The size of a run in bytes: its call, its journal, and its parts. */
+/** The call, the journal and the parts. */
 const BYTES = `octet_length(r.header) + r.bytes + coalesce((
   select sum(octet_length(p.bytes)) from targeting_mcp.piece p where p.run = r.id
 ), 0)`;
-/**
- * Removes the oldest finished runs of a caller if all of them exceed the maximum size. Ignores runs that were created
- * while a clock was ahead.
- */
+/** The oldest runs beyond the maximum size. */
 const BEYOND_BYTES = removing(
   `r.id in (
      select w.id from (
@@ -52,13 +45,11 @@ const BEYOND_BYTES = removing(
      ) w where w.so_far > $2
    )`,
 );
-/** Removes plans that nobody has approved. */
 const PLANNED = removing(
   `r.open and r.status in ('planning', 'planned', 'waiting') and r.id < $1 and not exists (
      select from targeting_mcp.lease l where l.name = 'run:' || r.id and not l.released and l.until > clock_timestamp()
    )`,
 );
-/** Removes the leases of removed runs. */
 const LEASES = `
   delete from targeting_mcp.lease where name in (
     select l.name from targeting_mcp.lease l
@@ -66,7 +57,7 @@ const LEASES = `
       and not exists (select from targeting_mcp.run r where r.id = split_part(l.name, ':', 2))
     limit ${AT_ONCE}
   ) returning name as id`;
-/** Removes Context IDs that are old, and the oldest ones if those of all projects exceed the maximum size. */
+/** Context IDs that are old, and the oldest beyond the maximum size. */
 const CONTENTS = `
   delete from targeting_mcp.content where (project, option) in (
     select project, option from (
@@ -75,7 +66,7 @@ const CONTENTS = `
       from targeting_mcp.content
     ) c where c.kept_at < to_timestamp($1 / 1000.0) or c.so_far > $2 limit ${CONTENTS_AT_ONCE}
   ) returning option as id`;
-/** Returns each caller once, without reading all runs. */
+/** Finds each caller once, without reading all runs. */
 const CALLERS = `
   with recursive known as (
     (select caller from targeting_mcp.run order by caller limit 1)
@@ -86,14 +77,13 @@ const CALLERS = `
 
 export type Sweeper = ReturnType<typeof sweeper>;
 
-/** The name of the setting that stores the last reading of the clock. */
+/** The setting with the last reading of the clock. */
 const CLOCK = "clock of retention";
 const READ_CLOCK = "select value from targeting_mcp.setting where name = $1";
 const STORE_CLOCK =
   "insert into targeting_mcp.setting values ($1, $2) on conflict (name) do update set value = excluded.value";
 const DATABASE_TIME = "select (extract(epoch from clock_timestamp()) * 1000)::float8 as time";
 
-/** Watches the clock that decides which runs are removed. It is compared with the clock of the database. */
 function clockOf(database: Database, keep: Retention, clock: Clock): RetentionWatch {
   return retentionWatch({
     clock,
@@ -113,10 +103,7 @@ function clockOf(database: Database, keep: Retention, clock: Clock): RetentionWa
   });
 }
 
-/**
- * Removes runs that are stored for longer than necessary, with their parts. Works in the background in small steps. No
- * run is removed while the clock is in doubt.
- */
+/** Removes runs with their parts in the background, in small steps, unless the clock is in doubt. */
 export function sweeper(database: Database, keep: Retention, clock: Clock) {
   const waiting = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
@@ -156,10 +143,10 @@ export function sweeper(database: Database, keep: Retention, clock: Clock) {
     if (clock.now() - sweptAt >= DAY_MS) await all();
   };
   return {
-    /** Schedules a check of a caller's runs, because one of them is finished. */
+    /** Schedules a check of a caller's runs. */
     rested(caller: string): void {
       waiting.add(caller);
-      // If a run cannot be removed now, the end of a later run triggers another attempt.
+      // If this fails, the end of a later run triggers another attempt.
       if (!isClosed) timer ??= setTimeout(() => void sweep().catch(() => undefined), SOON_MS).unref();
     },
     all,

@@ -26,14 +26,14 @@ import type { Sweeper } from "./retention.ts";
 
 const ENTRIES_AT_ONCE = 50;
 const LISTED_AT_ONCE = 200;
-/** The maximum number of runs that a query for unfinished runs returns. */
+/** Of a query for unfinished runs. */
 const MAX_UNFINISHED = 1000;
-/** This text sorts after every run ID. */
+/** Sorts after every run ID. */
 const AFTER_ALL = "~";
-/** An orphaned run counts as executed if a process that claims runs of its project was seen within this time. */
+/** A process that claims runs lives if it was seen within this time. */
 const SEEN_WITHIN = "30 seconds";
 
-/** Stores runs in a database that processes on several machines share. */
+/** Stores runs for processes on several machines. */
 export function storedRuns(
   of: LeasesOf,
   turns: ProjectLock,
@@ -64,8 +64,10 @@ export function storedRuns(
     },
     record: (runId) => recordOf(database, runId),
     journal: (runId, lease) => openStoredJournal(of, runId, lease),
-    keep: (runId, part, pieces) => keepPart(database, runId, part, pieces),
-    part: (runId, part) => partOf(database, runId, part),
+    parts: {
+      keep: (runId, part, pieces) => keepPart(database, runId, part, pieces),
+      read: (runId, part) => partOf(database, runId, part),
+    },
     read: (runId) => (isRunId(runId) ? readRun(database, runId) : Promise.resolve(undefined)),
     async discard(runId) {
       await database.rows("delete from targeting_mcp.run where id = $1", [runId]);
@@ -92,8 +94,7 @@ export function storedRuns(
         return Number(sum?.bytes ?? 0);
       },
     },
-    tidy: () => sweeper.all(),
-    retention: sweeper.retention,
+    retention: { ...sweeper.retention, tidy: () => sweeper.all() },
     left,
     watch: (runId, listener) => of.member.watch(runId, listener),
   };
@@ -118,7 +119,7 @@ function callEnds(clock: LeasesOf["clock"]): AbortSignal {
   return controller.signal;
 }
 
-/** A run is executed if its lease is held, or if a living process claims runs of its project and may execute it. */
+/** True if the lease is held, or if a living process claims runs of the project and may execute this one. */
 const IS_DRIVEN = `
   select exists (
     select from targeting_mcp.lease where name = $2 and not released and until > clock_timestamp()
@@ -131,7 +132,7 @@ const IS_DRIVEN = `
 function stopRequestStore(database: Database): StopStore {
   return {
     async ask(runId) {
-      // An entry that is appended at the same time either sees this request or is committed before this resolves.
+      // A simultaneous append sees this request or is committed before this resolves.
       await database.rows(
         `with run as (select id from targeting_mcp.run where id = $1 for no key update),
            made as (insert into targeting_mcp.stop_wish select id, $2 from run on conflict do nothing)
@@ -147,10 +148,7 @@ function stopRequestStore(database: Database): StopStore {
   };
 }
 
-/**
- * Replaces a record. If a lease is given, it must be held. An update that is repeated because its answer was lost
- * succeeds.
- */
+/** A given lease must be held. A repeated update, whose answer was lost, succeeds. */
 const UPDATE = `
   update targeting_mcp.run set version = $2, version_by = $3, status = $4, record = $5, open = $6, changes = changes + 1
   where id = $1 and (version = $2::bigint - 1 or version = $2 and version_by = $3) and ($7::text is null or exists (
@@ -178,7 +176,7 @@ async function idsOf(database: Database, query: string, values: readonly unknown
   return (await database.rows<{ id: string }>(query, values)).map(({ id }) => id);
 }
 
-/** Whether the journal of run `r` contains everything that was appended to it. */
+/** Whether the journal of run `r` is complete. */
 const IS_WHOLE = `(
   select count(*) = r.seq + r.late and coalesce(sum(octet_length(e.body)) filter (where e.late = 0), 0) = r.bytes
   from targeting_mcp.entry e where e.run = r.id
@@ -200,7 +198,7 @@ async function readRun(database: Database, runId: string): Promise<StoredRun | u
   };
 }
 
-/** Reads the record of a run. If the journal is incomplete, the summary in the record says so. */
+/** If the journal is incomplete, the summary says so. */
 async function recordOf(database: Database, runId: string): Promise<RunRecord | undefined> {
   const [found] = await database.rows<StoredRecord & { whole: boolean }>(
     `select record, version, status not in ${AT_REST} or ${IS_WHOLE} as whole from targeting_mcp.run r where id = $1`,
@@ -212,18 +210,18 @@ async function recordOf(database: Database, runId: string): Promise<RunRecord | 
   return rest === undefined || found.whole ? record : { ...record, rest: { ...rest, isDamaged: true } };
 }
 
-/** The statuses of runs at rest, whose summary is used. */
+/** Only runs at rest have a summary. */
 const AT_REST = "('interrupted', 'finished', 'cancelled', 'declined', 'expired')";
 
 type StoredRecord = { readonly record: string | null; readonly version: string };
 
-/** Returns the record in a row. If it cannot be read, the run counts as started, and its journal shows its status. */
+/** A run with an unreadable record counts as started; its journal shows its status. */
 function recordIn({ record, version }: StoredRecord): RunRecord {
   if (record === null) return CREATED;
   return runRecord.safeParse(parseJson(record)).data ?? { version: Number(version), status: "running" };
 }
 
-/** Returns the bodies of the journal entries in order. Late entries of a previous executor stay at their position. */
+/** Late entries of a previous executor stay at their position. */
 async function* entryBodies(database: Database, runId: string): AsyncGenerator<Uint8Array> {
   let [seq, late] = ["-1", 0];
   for (;;) {
@@ -306,13 +304,13 @@ interface Appended {
   readonly result: "ok" | "run lost" | "turn lost" | "elsewhere";
   readonly turn_asked: string;
   readonly seq_now: string;
-  /** Whether the run was asked to stop before this. Null if nothing was appended. */
+  /** Null if nothing was appended. */
   readonly stop_asked: boolean | null;
 }
 
 /**
- * Opens a journal for appending. The lease must be one of this store. While the database cannot be reached, an append
- * waits until the lease is known to be lost. API answers that arrive meanwhile stay in memory and are written later.
+ * While the database cannot be reached, an append waits until the lease is known to be lost. API answers that arrive
+ * meanwhile stay in memory.
  */
 async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Promise<RunJournal> {
   const lease = storedLease(given);
@@ -320,12 +318,10 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
   let seq = BigInt(found?.seq ?? "0");
   let waiting: Buffer[] = [];
   let turns: Promise<unknown> = Promise.resolve();
-  /** Set when entries were lost and no call waited for them. The next append throws it. */
+  /** The next append throws it. */
   let lost: LostEntriesError | undefined;
 
-  /**
-   * Appends the waiting entries and renews the leases, in one commit. Returns whether the run was asked to stop before.
-   */
+  /** Appends and renews the leases in one commit. Returns whether a stop was requested before. */
   const append = async (turn: StoredLease | undefined): Promise<boolean | undefined> => {
     lease.lost.throwIfAborted();
     const before = lost;
@@ -342,7 +338,7 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
     if (row?.result === "run lost") throw lease.lose();
     if (row?.result === "turn lost" && turn !== undefined) throw turn.lose();
     if (row?.result !== "ok") {
-      // Later entries, such as the reason for stopping, are appended after the entries that are in the database.
+      // Later entries, such as the reason for stopping, follow those in the database.
       waiting = [];
       seq = BigInt(row?.seq_now ?? seq);
       throw behind(runId);
@@ -366,7 +362,7 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
       const note = (thrown: unknown): void => {
         if (thrown instanceof LostEntriesError) lost = thrown;
       };
-      // The write does not end with the call. A write that was cut off would be repeated with other entries.
+      // A write that ended with the call would be repeated with other entries.
       const written = beyondCall(() => (waiting.length === 0 ? turns : inTurn().catch(note)));
       await inCallTime(written, of.clock);
     },
@@ -380,7 +376,7 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
         const intent = readClocks(of.clock);
         stopAsked = (await inTurn(other)) ?? stopAsked;
         if (other === undefined && turn !== lease) await turn.renew();
-        // If the database could not be reached for a while, the readings are too old now, so they are taken again.
+        // After an outage, the readings are too old and are taken again.
         if (isFresh(intent, of.clock)) return stopAsked === undefined ? intent : { ...intent, stopAsked };
       }
     },
@@ -398,7 +394,7 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
   };
 }
 
-/** Returns the error for a journal that lacks confirmed entries, for example after a failover. */
+/** The journal lacks confirmed entries, for example after a failover. */
 function behind(runId: string): LostEntriesError {
   const remedy = "look at what was applied before you resume the run";
   return new LostEntriesError(

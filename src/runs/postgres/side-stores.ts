@@ -13,10 +13,7 @@ import {
 import { RunStoreError } from "../store.ts";
 import { type Database, IS_NAMED, ONCE } from "./database.ts";
 
-/**
- * The maximum length of stored Context IDs of one option, in characters of JSON. Longer ones are read from the service
- * each time, because storing them would take too long.
- */
+/** In characters of JSON. Storing longer ones takes longer than reading them from the service. */
 const MAX_CHARACTERS = 4 * 1_048_576;
 const AT_ONCE = 100;
 
@@ -28,10 +25,7 @@ interface Row {
   readonly ids: string;
 }
 
-/**
- * Stores the Context IDs of options in the database, for all processes. Requests that arrive together share one
- * statement.
- */
+/** Requests that arrive together share one statement. */
 export function storedContents(
   database: Database,
   project: string,
@@ -42,7 +36,7 @@ export function storedContents(
       .rows<Row & { readonly [column: string]: string }>(
         "select option, record, ids from targeting_mcp.content where project = $1 and option = any($2)",
         [project, options.map(({ optionId }) => optionId)],
-        // No retry: reading from the service costs less than waiting for the database.
+        // Reading from the service costs less than waiting for the database.
         ONCE,
       )
       .catch(onProblem);
@@ -64,7 +58,7 @@ export function storedContents(
       .catch(onProblem);
   });
   return {
-    // Nothing is cached here: every read queries the database.
+    // Every read queries the database.
     refresh: async () => {},
     async get(option) {
       const row = (await find(option)).get(option.optionId);
@@ -84,7 +78,7 @@ function recordOf({ targetingId, updatedAt, contextCount }: SeenOption): string 
   return JSON.stringify([targetingId, updatedAt, contextCount]);
 }
 
-/** Combines single requests. All requests that arrive before `work` begins are passed to it together. */
+/** Passes all requests that arrive before `work` begins to it together. */
 function gathered<One, Done>(work: (all: readonly One[]) => Promise<Done>): (one: One) => Promise<Done> {
   let waiting: { readonly all: One[]; readonly done: Promise<Done> } | undefined;
   return (one) => {
@@ -103,7 +97,6 @@ function gathered<One, Done>(work: (all: readonly One[]) => Promise<Done>): (one
   }
 }
 
-/** Returns the targetings of a project that any of the processes has seen. */
 export function storedNames(database: Database, project: string, now: () => number): TargetingMemory {
   const recent = async (): Promise<readonly SeenTargeting[]> => {
     const rows = await database.rows<{ id: string; name: string; seen_at: string }>(
@@ -131,7 +124,6 @@ export function storedNames(database: Database, project: string, now: () => numb
 
 const MAX_SUITES = 100;
 
-/** Stores suites, and the result of each confirmation, in the database. */
 export function storedSuites(database: Database): SuiteTexts {
   return {
     async put(caller, id, text) {
@@ -183,20 +175,14 @@ async function textOf(database: Database, query: string, values: readonly unknow
 
 const KEY_BYTES = 32;
 
-/**
- * Returns the key that the processes of a store share. It is created on first use. Throws a RunStoreError if other
- * processes use another key.
- */
+/** Returns the key that the processes share, created on first use. Throws a RunStoreError if others use another key. */
 export async function storedSealKey(database: Database): Promise<Uint8Array> {
   const key = Buffer.from(await kept(database, "seal key", randomBytes(KEY_BYTES).toString("base64")), "base64");
   await checkSealKey(database, key);
   return key;
 }
 
-/**
- * Throws a RunStoreError if other processes of the store use another key. They could not verify each other's
- * signatures.
- */
+/** Throws a RunStoreError if other processes use another key and could not verify signatures. */
 export async function checkSealKey(database: Database, key: Uint8Array): Promise<void> {
   const hash = createHash("sha256").update(key).digest("hex");
   if ((await kept(database, "hash of the seal key", hash)) === hash) return;
@@ -206,7 +192,7 @@ export async function checkSealKey(database: Database, key: Uint8Array): Promise
   );
 }
 
-/** Returns the stored value of a setting. If there is none, stores and returns the given value. */
+/** Returns the stored value; if there is none, stores the given one. */
 async function kept(database: Database, name: string, value: string): Promise<string> {
   await database.rows("insert into targeting_mcp.setting values ($1, $2) on conflict do nothing", [name, value]);
   const query = "select value from targeting_mcp.setting where name = $1";

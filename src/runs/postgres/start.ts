@@ -8,15 +8,15 @@ const AGAIN_MS = 500;
 
 interface StartOptions {
   readonly migrates: boolean;
-  /** How long to wait for a database that cannot be reached, in milliseconds. */
+  /** How long to wait for the database, in milliseconds. */
   readonly waitMs: number;
-  /** The key from the settings, in base64. */
+  /** In base64. */
   readonly sealKey?: string | undefined;
 }
 
 /**
- * Checks whether the database can be used. Returns its weaknesses, as sentences. Throws a RunStoreError if it cannot be
- * reached, is too old, is a standby, or has other tables.
+ * Returns the weaknesses of the database, as sentences. Throws a RunStoreError if it cannot be reached, is too old, is
+ * a standby, or has other tables.
  */
 export async function prepareStore(where: DatabaseOptions, options: StartOptions): Promise<readonly string[]> {
   return opened(where, async (database) => {
@@ -30,7 +30,7 @@ export async function prepareStore(where: DatabaseOptions, options: StartOptions
   });
 }
 
-/** Migrates the tables. Returns their version before the migration. */
+/** Returns the version before the migration. */
 export function migrateStore(where: DatabaseOptions): Promise<Tables> {
   return opened(where, (database) => answered(() => migrate(database), 0));
 }
@@ -51,7 +51,7 @@ function answered<T>(work: () => Promise<T>, waitMs: number): Promise<T> {
 
 interface StoredTables extends Tables {
   readonly runs: number;
-  /** The size of each table on disk, including its indexes, in bytes. */
+  /** On disk, including indexes. */
   readonly bytes: Readonly<Record<string, number>>;
 }
 
@@ -60,7 +60,7 @@ export interface FoundStore extends Partial<Pick<ProbedServer, "server">>, Pick<
   readonly problem?: RunStoreError;
 }
 
-/** Inspects a store without changing anything. Does not wait if the store cannot be reached. */
+/** Changes nothing, and does not wait for a store that cannot be reached. */
 export function lookAtStore(where: DatabaseOptions): Promise<FoundStore> {
   return opened(where, async (database) => {
     let found: FoundStore = { weaknesses: [] };
@@ -91,7 +91,7 @@ async function sizesOf(database: Database): Promise<Pick<StoredTables, "runs" | 
   return sizes ?? NOTHING;
 }
 
-/** The oldest supported version of PostgreSQL. Earlier versions lack features that the tables need. */
+/** Earlier versions lack features that the tables need. */
 const OLDEST = 140_000;
 
 interface Probed {
@@ -104,10 +104,7 @@ interface Probed {
   readonly asynchronous: boolean;
 }
 
-/**
- * Reads the settings of the server. Only some roles can see which standbys are synchronous, but every role can see
- * whether any must be.
- */
+/** Only some roles can see which standbys are synchronous, but every role whether any must be. */
 const PROBE = `
   select current_setting('server_version_num')::int as number, current_setting('server_version') as version,
     pg_is_in_recovery() as standby, current_setting('fsync') as fsync,
@@ -119,7 +116,7 @@ const PROBE = `
 
 interface ProbedServer {
   readonly server: string;
-  /** Settings that can lose confirmed data. Each text names the PostgreSQL setting. */
+  /** Settings that can lose confirmed data, as sentences. */
   readonly weaknesses: readonly string[];
   readonly unfit?: RunStoreError;
 }
@@ -166,12 +163,12 @@ function weaknessesOf(probed: Probed): readonly string[] {
 const POOLED =
   "advisory locks have no effect, because a pooler in transaction mode is used: a dead process is noticed only when its leases expire (set TARGETING_MCP_STORE_LISTEN to a direct address)";
 
-/** Returns whether a lock of one session keeps another session out. It does not if a pooler shares sessions. */
+/** False if a pooler shares sessions between clients. */
 async function locksExclude(database: Pick<Database, "direct">): Promise<boolean> {
   const one = await database.direct();
   const other = await database.direct();
   try {
-    // Two processes may check at the same time, so each check uses a random number.
+    // Several processes may check at the same time.
     const number = Math.floor(Math.random() * 2 ** 31);
     await one.query("select pg_advisory_lock(1953325937, $1)", [number]);
     const query = "select pg_try_advisory_lock(1953325937, $1) as free";
@@ -181,7 +178,7 @@ async function locksExclude(database: Pick<Database, "direct">): Promise<boolean
   }
 }
 
-/** The tables and sequences for which the role lacks a right. */
+/** Tables and sequences for which the role lacks a right. */
 const LACKING = `
   select string_agg(distinct c.relname, ', ') as tables
   from pg_class c, unnest(array['select', 'insert', 'update', 'delete']) as needed
@@ -190,7 +187,6 @@ const LACKING = `
     when 'S' then c.relname = 'worker_number' and not has_sequence_privilege(c.oid, 'usage')
     else false end`;
 
-/** Throws a RunStoreError if the role lacks rights on tables or sequences. */
 async function checkRights(database: Pick<Database, "rows">): Promise<void> {
   const [lacking] = await database.rows<{ tables: string | null }>(LACKING);
   if (typeof lacking?.tables !== "string") return;

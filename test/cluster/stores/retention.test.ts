@@ -60,9 +60,9 @@ function keeper({ runs, url }: Awaited<ReturnType<typeof storeKeeping>>) {
       const journal = await runs.journal(runId, lease);
       journal.append(['{"t":"one"}']);
       await journal.close();
-      await runs.keep(runId, "input", pieces("the rows of the call"));
-      await runs.keep(runId, "former", pieces("how it was before"));
-      if (removed) await runs.keep(runId, "removed", pieces("what was taken away"));
+      await runs.parts.keep(runId, "input", pieces("the rows of the call"));
+      await runs.parts.keep(runId, "former", pieces("how it was before"));
+      if (removed) await runs.parts.keep(runId, "removed", pieces("what was taken away"));
       const counts = { items: 1, pending: open ? 1 : 0 };
       const status = open ? "interrupted" : "succeeded";
       await restRun(runs, runId, {
@@ -98,7 +98,7 @@ describe("retention", () => {
     const oldHolding = await kept.run(31 * DAY_MS, { removed: true });
     const open = await kept.run(40 * DAY_MS, { open: true });
     const recent = await kept.run(29 * DAY_MS, { removed: true });
-    await store.runs.tidy();
+    await store.runs.retention.tidy();
     expect(await kept.left()).toEqual([open, recent]);
     for (const gone of [old, oldHolding]) expect(await kept.rowsOf(gone)).toEqual({ entry: 0, part: 0, piece: 0 });
     expect(await kept.rowsOf(recent)).toEqual({ entry: 1, part: 3, piece: 3 });
@@ -114,7 +114,7 @@ describe("retention", () => {
     const newer = await kept.run(2 * DAY_MS);
     const newest = await kept.run(DAY_MS);
     const others = await kept.run(6 * DAY_MS, { caller: "you" });
-    await store.runs.tidy();
+    await store.runs.retention.tidy();
     expect(await kept.left()).toEqual([holding, open, newer, newest, others].toSorted());
     expect(await kept.rowsOf(old)).toEqual({ entry: 0, part: 0, piece: 0 });
   });
@@ -126,7 +126,7 @@ describe("retention", () => {
     const old = await kept.run(4 * DAY_MS);
     const newer = await kept.run(2 * DAY_MS);
     const newest = await kept.run(DAY_MS);
-    await store.runs.tidy();
+    await store.runs.retention.tidy();
     expect(await kept.left()).toEqual([newer, newest, ...ahead].toSorted());
     expect(await kept.rowsOf(old)).toEqual({ entry: 0, part: 0, piece: 0 });
   });
@@ -140,7 +140,7 @@ describe("retention", () => {
        select 'shop', n::text, '', '[]', clock_timestamp() - age * interval '1 day'
        from unnest(array[${ages.join()}]) with ordinality as given (age, n)`,
     );
-    await store.runs.tidy();
+    await store.runs.retention.tidy();
     const { rows } = await statement(store.url, "select option from targeting_mcp.content");
     expect(rows).toEqual([{ option: "1201" }]);
   });
@@ -166,7 +166,7 @@ describe("retention", () => {
     const [old, held, young] = [at(25 * 3_600_000), at(25 * 3_600_000 + 1), at(3_600_000)];
     for (const header of [old, held, young]) await store.runs.create(header);
     const lease = await store.runs.lease(held.runId);
-    await store.runs.tidy();
+    await store.runs.retention.tidy();
     expect(await store.runs.list({ caller: "me" })).toEqual([young.runId, held.runId]);
     await lease?.release();
   });
@@ -193,7 +193,7 @@ describe("retention", () => {
       appended += 1;
     };
     let isOver = false;
-    const tidy = store.runs.tidy().then(() => {
+    const tidy = store.runs.retention.tidy().then(() => {
       isOver = true;
     });
     while (!isOver) await append();
@@ -265,7 +265,7 @@ describe("a process whose clock is wrong", () => {
     const backend = postgresBackend({ url, connections: 2, clock, keep: { days: 30, runs: 3 } });
     opened.push(backend);
     const told: string[] = [];
-    backend.runs.retention?.onDoubt((doubt) => told.push(doubt));
+    backend.runs.retention.onDoubt((doubt) => told.push(doubt));
     return { runs: backend.runs, told };
   }
 
@@ -275,10 +275,10 @@ describe("a process whose clock is wrong", () => {
     const old = await kept.run(31 * DAY_MS);
     const recent = await kept.run(1000, { removed: true });
     const ahead = openedWith(store.url, aheadBy(40 * DAY_MS));
-    await ahead.runs.tidy();
+    await ahead.runs.retention.tidy();
     expect(await kept.left()).toEqual([old, recent]);
     expect(ahead.told).toEqual([expect.stringMatching(/the clock of this machine says .* until they agree/)]);
-    await store.runs.tidy();
+    await store.runs.retention.tidy();
     expect(await kept.left()).toEqual([recent]);
   });
 
@@ -289,8 +289,8 @@ describe("a process whose clock is wrong", () => {
     // As it was seen 40 days ago.
     const seen = JSON.stringify({ at: Date.now() - 40 * DAY_MS, agreed: true });
     await statement(store.url, `insert into targeting_mcp.setting values ('clock of retention', '${seen}')`);
-    await store.runs.tidy();
+    await store.runs.retention.tidy();
     expect(await kept.left()).toEqual([old]);
-    expect(await store.runs.retention?.peek()).toContain("no stored run is removed before");
+    expect(await store.runs.retention.peek()).toContain("no stored run is removed before");
   });
 });

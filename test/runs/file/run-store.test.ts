@@ -130,7 +130,7 @@ describe("old runs", () => {
     )();
     await store.create({ ...headerOf(runId, "same", caller), createdAt: at });
     await startRun(store, runId);
-    if (removed) await store.keep(runId, "removed", lines("{}\n"));
+    if (removed) await store.parts.keep(runId, "removed", lines("{}\n"));
     await restRun(store, runId, {
       ...{ tool: "delete_targeting", caller, fingerprint: "same", status: "succeeded", counts: {} },
       ...{ startedAt: at, updatedAt: at, open: false },
@@ -178,7 +178,7 @@ describe("old runs", () => {
     )();
     await storeIn(folder).create({ ...headerOf(plan), createdAt: NOW - 2 * DAY_MS });
     await rm(join(folder, "calls"), { recursive: true });
-    await storeIn(folder, NOW, keep).tidy();
+    await storeIn(folder, NOW, keep).retention.tidy();
     expect(await runsIn(folder)).toEqual([all[3], all[2]]);
     expect(old).not.toBe(plan);
     expect(await readdir(join(folder, "calls", "open"))).toEqual([]);
@@ -194,7 +194,7 @@ describe("old runs", () => {
     const [theirs, abandoned, half] = [idAt(NOW - 5), idAt(NOW - 40 * DAY_MS), idAt(NOW - 41 * DAY_MS)];
     for (const runId of [theirs, abandoned, half]) await mkdir(join(folder, runId), { recursive: true });
     await writeFile(join(folder, half, "record.1.json"), "{}");
-    await storeIn(folder).tidy();
+    await storeIn(folder).retention.tidy();
     expect(await runsIn(folder)).toEqual([theirs]);
   });
 });
@@ -232,10 +232,10 @@ async function madeAt(folder: string, at: number, keep: Retention, removed = tru
   const runId = ulidSource(() => at, Math.random)();
   await store.create({ ...headerOf(runId), createdAt: at });
   await startRun(store, runId);
-  if (removed) await store.keep(runId, "removed", lines("{}\n"));
+  if (removed) await store.parts.keep(runId, "removed", lines("{}\n"));
   const about = { tool: "delete_targeting", caller: "local", fingerprint: "same", status: "succeeded", counts: {} };
   await restRun(store, runId, { ...about, startedAt: at, updatedAt: at, open: false });
-  await store.tidy();
+  await store.retention.tidy();
   return runId;
 }
 
@@ -247,7 +247,7 @@ test("a run that cannot be read keeps no other from being removed, whatever byte
   const [unreadable = "", , newest] = runs;
   await rm(join(folder, unreadable, "record.2.json"));
   await symlink("record.2.json", join(folder, unreadable, "record.2.json"));
-  await storeIn(folder, NOW + 3, { ...room, bytes: 0 }).tidy();
+  await storeIn(folder, NOW + 3, { ...room, bytes: 0 }).retention.tidy();
   expect(await runsIn(folder)).not.toContain(newest);
 });
 
@@ -259,8 +259,8 @@ describe("where the clock is wrong", () => {
     const ahead = NOW + 40 * DAY_MS;
     const told: string[] = [];
     const store = storeIn(folder, ahead, keep);
-    store.retention?.onDoubt((doubt) => told.push(doubt));
-    await store.tidy();
+    store.retention.onDoubt((doubt) => told.push(doubt));
+    await store.retention.tidy();
     expect(told).toEqual([expect.stringContaining("the clock of this machine jumped from 2027-01-15 to 2027-02-24")]);
     for (let made = 0; made < 5; made += 1) runs.push(await madeAt(folder, ahead + made, keep, false));
     for (let made = 1; made < 6; made += 1) runs.push(await madeAt(folder, NOW + made, keep, false));
@@ -291,7 +291,7 @@ describe("where the clock is wrong", () => {
       return (await Promise.all(files)).reduce((sum, { size }) => sum + size, 0);
     };
     const bytes = (await bytesOf(right[1] ?? "")) + (await bytesOf(right[2] ?? ""));
-    await storeIn(folder, NOW + 3, { ...room, bytes }).tidy();
+    await storeIn(folder, NOW + 3, { ...room, bytes }).retention.tidy();
     expect(await runsIn(folder)).toEqual([...ahead.toReversed(), right[2], right[1]]);
   });
 
@@ -300,8 +300,8 @@ describe("where the clock is wrong", () => {
     const plan = newRunId();
     const store = storeIn(folder);
     await store.create(headerOf(plan));
-    await store.tidy();
-    await storeIn(folder, NOW + 40 * DAY_MS).tidy();
+    await store.retention.tidy();
+    await storeIn(folder, NOW + 40 * DAY_MS).retention.tidy();
     expect(await runsIn(folder)).toEqual([plan]);
   });
 });
