@@ -7,18 +7,15 @@ import type { Header } from "./columns.ts";
 import { NONE } from "./columns.ts";
 import { damageIn } from "./damage.ts";
 
-/** Separates several Context IDs in one cell by default. A line break always separates them, too. */
+/** The default separator of Context IDs in one cell. A line break always separates them, too. */
 export const BETWEEN_CONTEXTS = "|";
 
-/** The Context IDs of a row, trimmed, or the reason why they are unusable. `isBlank`: the cell is blank. */
+/** The trimmed Context IDs of a row, or why they are unusable. */
 export type CellContexts =
   | { readonly contexts: string[]; readonly isBlank: boolean; readonly split?: SplitCells }
   | { readonly reason: Reason };
 
-/**
- * Returns a reader of the Context IDs in a row: one in the column `contextId`, or several in `contexts`. Throws a
- * FileError if the file has both columns.
- */
+/** Reads one Context ID in the column `contextId`, or several in `contexts`. Throws a FileError if a file has both. */
 export function contextsReader(header: Header, separator?: string): (cells: readonly string[]) => CellContexts {
   const one = header.at("contextId");
   const many = header.at("contexts");
@@ -52,16 +49,15 @@ function oneText(cell: string): readonly string[] {
   return cell.trim() === NONE ? [] : [cell];
 }
 
-/** The cells with Context IDs before they were split at `separator`. */
+/** Cells with Context IDs before they were split at `separator`. */
 export interface SplitCells {
   readonly cells: readonly string[];
   readonly separator: string;
 }
 
-/** The maximum length of a Context ID with a few spaces around it. */
 const MAX_LETTERS = LIMITS.contextIdBytes.value + 16;
 
-/** Splits cells into Context IDs. If the option already has an ID that contains the separator, that ID is not split. */
+/** Splits cells into Context IDs, except where the option already has an ID that contains the separator. */
 export function splitBeside({ cells, separator }: SplitCells, held: Iterable<string>): readonly string[] {
   const between = separatorsOf(separator);
   const whole = new Set([...held].filter((id) => between.test(id)));
@@ -95,8 +91,7 @@ function separatorsOf(separator: string): RegExp {
 }
 
 /**
- * Returns a function that splits a cell into Context IDs. A cell that begins with `[` must be a JSON array of texts; if
- * it is not, the function returns undefined.
+ * Splits a cell into Context IDs. A cell that begins with `[` must be a JSON array of texts; otherwise it is undefined.
  */
 export function splitter(separator: string): (cell: string) => readonly string[] | undefined {
   const between = separatorsOf(separator);
@@ -125,25 +120,19 @@ function damaged(what: string, value: string, damage: object): Reason {
   return ownReason("INVALID_ROW", { problem: "damaged", what, value: value.slice(0, 40), ...damage });
 }
 
-/**
- * Returns the reason if a spreadsheet has probably changed the name in a cell, for example into a date. Undefined if
- * the name looks intact.
- */
+/** Returns the reason if a spreadsheet has probably changed the name in a cell, for example into a date. */
 export function damagedName(name: string, what: "name" | "group"): Reason | undefined {
   const damage = damageIn(name);
   return damage === undefined ? undefined : damaged(what, name, damage);
 }
 
-/** Returns a reader of one column. It returns an empty text if the file or the row lacks the column. */
+/** Reads one column. The text is empty if the file or the row lacks it. */
 export function cellReader(header: Header, column: string): (cells: readonly string[]) => string {
   const at = header.at(column);
   return at < 0 ? () => "" : (cells) => cells[at] ?? "";
 }
 
-/**
- * Returns a reader of cells that contain one of certain words. It returns undefined for a blank cell, and null for any
- * other text.
- */
+/** Reads cells with certain words: undefined for a blank cell, and null for any other text. */
 function wordReader<Meaning>(
   table: readonly (readonly [meaning: Meaning, words: readonly string[]])[],
 ): (cell: string) => Meaning | undefined | null {
@@ -154,7 +143,6 @@ function wordReader<Meaning>(
   };
 }
 
-/** Reads yes or no. Undefined for a blank cell, null for any other text. */
 export const truthIn = wordReader<boolean>([
   [true, ["yes", "true", "1", "y", "x", "✓", "✔", "예", "ja", "j", "wahr", "oui", "vrai", "sí", "si"]],
   [true, ["collection", "group", "그룹", "gruppe"]],
@@ -162,14 +150,12 @@ export const truthIn = wordReader<boolean>([
   [false, ["atomic", "option", "옵션"]],
 ]);
 
-/** Reads what to do with the option of a row. Undefined for a blank cell, null for any other text. */
 export const actionIn = wordReader<"add" | "edit" | "remove">([
   ["add", ["add", "create", "new", "추가", "생성", "hinzufügen", "anlegen", "neu"]],
   ["edit", ["edit", "set", "update", "change", "수정", "변경", "ändern", "bearbeiten"]],
   ["remove", ["remove", "delete", "삭제", "제거", "entfernen", "löschen"]],
 ]);
 
-/** Reads what to do with the Context IDs of a row. Undefined for a blank cell, null for any other text. */
 export const contextActionIn = wordReader<"add" | "remove" | "set">([
   ["add", ["add", "추가", "hinzufügen"]],
   ["remove", ["remove", "delete", "삭제", "제거", "entfernen", "löschen"]],

@@ -1,12 +1,11 @@
-/** In a cell: no Context IDs, or the top level instead of a group. A blank cell leaves the value unchanged. */
+/** In a cell: no Context IDs, or the top level. A blank cell leaves the value unchanged. */
 export const NONE = "[]";
 
-/** A column or field with the reason of a failure, in files of failed rows. Reading a file ignores it. */
+/** Holds the reason of a failure in files of failed rows. Reading ignores it. */
 export const REASON_COLUMN = "reason";
 
 /**
- * The headings that mean each field. The first is used when a sheet is written. Reading ignores case, spaces, `_`, `-`
- * and invisible characters in headings.
+ * The first heading is used when a sheet is written. Reading ignores case, spaces, `_`, `-` and invisible characters.
  */
 export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
   action: ["Action", "작업", "동작", "Aktion"],
@@ -61,11 +60,10 @@ export interface ValidColumns {
   readonly columns: readonly string[];
   /** The file must have at least one column of each of these groups. */
   readonly required: readonly (readonly string[])[];
-  /** Whether unknown columns are errors. They are if ignoring one would lose data. */
+  /** Whether unknown columns are errors, because ignoring one would lose data. */
   readonly isStrict?: true;
-  /** Returns the column that a heading means if it is no known heading. Absent: such headings are unknown. */
   readonly spelt?: (name: string) => string | undefined;
-  /** Returns the column that an unknown heading probably means, for the error message. */
+  /** The column that an unknown heading probably means, for the error message. */
   readonly nearest?: (name: string, columns: readonly string[]) => string | undefined;
 }
 
@@ -75,7 +73,6 @@ export type ColumnsArgument = Readonly<Record<string, string>>;
 export interface Header {
   /** Returns the position of a column, from 0; -1 if the file lacks it. */
   readonly at: (column: string) => number;
-  /** The column that each cell of the header means; empty for ignored cells. */
   readonly names: readonly string[];
   readonly ignored: readonly string[];
 }

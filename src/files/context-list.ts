@@ -5,7 +5,7 @@ import type { SheetRecord } from "./delimited.ts";
 import { isArchive, textRecords } from "./sheet-rows.ts";
 import { EncodingDetector } from "./text.ts";
 
-/** A trimmed Context ID, with its line in a text or its row in a workbook. */
+/** Trimmed, with its line in a text or its row in a workbook. */
 export interface ListedContextId {
   readonly line: number;
   readonly id: string;
@@ -14,10 +14,7 @@ export interface ListedContextId {
 /** Occurs in no text, so each line is one cell. */
 const NO_DELIMITER = "\0";
 
-/**
- * Reads a file of Context IDs without a header: one per line, or one per row in the first column of a workbook. Skips
- * blank lines and removes the quotes that spreadsheets write. Throws a FileError if the file cannot be read.
- */
+/** Reads the first cell of each line or row; there is no header. Throws a FileError. */
 export async function listedContextIds(
   bytes: ByteSource,
   maxBytes: number | undefined,

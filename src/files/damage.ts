@@ -1,14 +1,12 @@
-/** Texts that show that a program has changed the original text. Each kind has the form of the changed text. */
 const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
-  // A failed formula: the spreadsheet took a name that begins with =, + or - for a formula.
+  // A spreadsheet took a name that begins with =, + or - for a formula.
   ["formulaError", /^#(?:NAME\?|REF!|VALUE!|N\/A|DIV\/0!|NUM!|NULL!|SPILL!|CALC!|ERROR!|GETTING_DATA)$/],
   // A failed formula in German, French, Spanish and Italian programs.
   [
     "formulaError",
     /^#(?:NV|WERT!|BEZUG!|ZAHL!|ÜBERLAUF!|KALK!|NOM\?|VALEUR!|NOMBRE!|¡VALOR!|¿NOMBRE\?|¡REF!|¡NUM!|¡DIV\/0!|VALORE!|RIF!|NOME\?)$/,
   ],
-  // A long number, or digits around an E, whose last digits are lost. Spreadsheets always write the sign of the
-  // exponent.
+  // A long number, or digits around an E. Spreadsheets always write the sign of the exponent.
   ["scientific", /^[+-]?\d(?:[.,]\d+)?E[+-]\d{1,3}$/i],
   ["truth", /^(?:TRUE|FALSE|WAHR|FALSCH|VRAI|FAUX)$/],
   // A date made of a text such as 3-4 or MAR4.
@@ -21,13 +19,11 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
     "date",
     /^(?:\d{1,2}\. ?(?:Jan|Feb|Mrz|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)|(?:Jan|Feb|Mrz|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez) \d{2}|\d{1,2}월 \d{1,2}일)$/,
   ],
-  // A text that databases and programs write for a missing value.
   ["placeholder", /^(?:null|NULL|n\/a|N\/A|NaN|undefined|[-–—])$/],
-  // An apostrophe with which a spreadsheet keeps all digits of a number, saved as part of the text.
+  // A spreadsheet keeps all digits of a number with this apostrophe.
   ["apostrophe", /^'\d+$/],
   // UTF-8 that was read as Windows-1252 and saved again.
   ["misread", /Ã[¡-¿„–œŸ‰]|â€[™œž“¦]/],
-  // The character that programs write for bytes that they cannot decode.
   ["undecoded", /\uFFFD/],
   // The cell of a column that was too narrow when it was saved.
   ["narrow", /^#{3,}$/],
@@ -35,7 +31,6 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   ["formulaText", /^="(?:[^"]|"")*"$/],
 ];
 
-/** Matches all of these forms and little else. Most texts are intact, so one test is enough for them. */
 const ANY_DAMAGE = new RegExp(DAMAGE.map(([, form]) => form.source).join("|"), "i");
 
 /** Non-breaking spaces and zero-width characters, except joiners inside an emoji. */
@@ -47,14 +42,12 @@ const UNUSUAL = /[^ -~가-힣]/;
 
 export interface Damage {
   readonly damage: keyof typeof DAMAGE_WORDS;
-  /** The invisible characters as code points, such as U+200B. */
   readonly characters?: readonly string[];
 }
 
-/** Replaces the text of an `.xlsx` cell whose formula has no stored value. No real text contains this character. */
+/** Replaces the text of an `.xlsx` cell whose formula has no stored value. Occurs in no real text. */
 export const NO_VALUE = "\uFFFF";
 
-/** Returns how a program has probably changed a text. Undefined if the text looks intact. */
 export function damageIn(text: string): Damage | undefined {
   const trimmed = text.trim();
   if (trimmed === NO_VALUE) return { damage: "noValue" };
@@ -69,7 +62,7 @@ function codePoint(character: string): string {
   return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 }
 
-/** Composes Hangul letters to syllables. macOS and some tools decompose them. */
+/** macOS and some tools decompose Hangul. */
 export function composedHangul(text: string): string {
   return /[\u1100-\u11FF]/.test(text)
     ? text.replaceAll(/[\u1100-\u11FF\uAC00-\uD7A3]+/g, (letters) => letters.normalize("NFC"))
@@ -78,7 +71,6 @@ export function composedHangul(text: string): string {
 
 const READ_AGAIN = "Open the original file as UTF-8 (in Excel: Data, From Text/CSV), or type the text again.";
 
-/** What is wrong with a text of each kind, and how to restore it. */
 const DAMAGE_WORDS = {
   formulaError: [
     "is a formula error",
@@ -113,7 +105,7 @@ export function isDamage(text: unknown): text is Damage["damage"] {
   return typeof text === "string" && Object.hasOwn(DAMAGE_WORDS, text);
 }
 
-/** Returns what is wrong with a text, as the end of a sentence, and how to fix it. */
+/** `message` is the end of a sentence. */
 export function damageWords({ damage, characters = [] }: Damage): {
   readonly message: string;
   readonly remedy: string;

@@ -1,14 +1,14 @@
 import { tooLong } from "./line-limit.ts";
 
-/** A record of a text or a row of a workbook. `line` counts from 1; a record begins on it. */
+/** A record of a text, which begins on `line`, or a row of a workbook. */
 export interface SheetRecord {
   readonly line: number;
   readonly cells: readonly string[];
   /** The position of each cell in a text. Absent for a workbook. */
   readonly places?: readonly CellPlace[];
-  /** In a workbook: whether a formula of the row sums or counts. */
+  /** In a workbook: a formula of the row sums or counts. */
   readonly hasSum?: true;
-  /** In a workbook: whether the row is hidden, by hand or by a filter. */
+  /** In a workbook: the row is hidden, by hand or by a filter. */
   readonly isHidden?: true;
 }
 
@@ -16,10 +16,7 @@ export interface SheetRecord {
 export const SUM_FORMULA =
   /^'?=(?:SUM|SUBTOTAL|AGGREGATE|COUNTA?|SUMME|TEILERGEBNIS|AGGREGAT|ANZAHL2?|SOMME|SOUS\.TOTAL|SUMA|SUBTOTALES|SOMMA|SUBTOTALE|SOMA)\(/i;
 
-/**
- * The position of a cell in a text. `line` and `column` count from 1. `start` and `end` are offsets and include the
- * quotes.
- */
+/** `line` and `column` count from 1. `start` and `end` include the quotes. */
 export interface CellPlace {
   readonly line: number;
   readonly column: number;
@@ -27,7 +24,6 @@ export interface CellPlace {
   readonly end: number;
 }
 
-/** A quotation mark without its partner, and where it is. */
 export class QuoteFault extends Error {
   readonly line: number;
   readonly column: number;
@@ -44,24 +40,16 @@ export const QUOTES =
 
 export interface Delimited {
   readonly delimiter: string;
-  /** Whether to return the position of each cell. */
   readonly withPlaces?: boolean;
   readonly maxBytes?: number | undefined;
 }
 
-/**
- * Splits a text into records as its pieces arrive. An empty line is a record with one empty cell. A quotation mark
- * counts only at the beginning of a cell.
- */
+/** An empty line is a record with one empty cell. A quotation mark counts only at the beginning of a cell. */
 export class DelimitedReader {
   readonly #options: Delimited;
-  /** The text from the beginning of the unfinished record. */
   #begun: string[] = [];
   #begunLength = 0;
-  /**
-   * How long an unfinished record must be before it is searched again: twice as long as before. Searching it with each
-   * piece would be slow.
-   */
+  /** An unfinished record is searched again when it is twice as long. Searching it with each piece would be slow. */
   #lookAt = 0;
   #offset = 0;
   #line = 1;
@@ -71,8 +59,7 @@ export class DelimitedReader {
   }
 
   /**
-   * Takes the next piece of the text, and returns the records that end in it. Throws a QuoteFault, and a FileError if a
-   * record is over the limit.
+   * Returns the records that end in the next piece. Throws a QuoteFault, or a FileError if a record is over the limit.
    */
   take(text: string): readonly SheetRecord[] {
     this.#begun.push(text);
@@ -82,7 +69,7 @@ export class DelimitedReader {
     return this.#read(false);
   }
 
-  /** Ends the text, and returns the last record if no line break follows it. Throws the same errors as `take`. */
+  /** Returns the last record if no line break follows it. Throws the same errors as `take`. */
   end(): readonly SheetRecord[] {
     return this.#begunLength === 0 ? [] : this.#read(true);
   }
@@ -130,7 +117,7 @@ class TextScan {
   #cells: string[] = [];
   #places: CellPlace[] = [];
   #lineStart = 0;
-  /** Where the next delimiter and line break are, so that neither is searched twice. */
+  /** So that neither is searched twice. */
   readonly #next = { delimiter: -1, newline: -1 };
 
   constructor(text: string, options: ScanOptions) {
@@ -139,7 +126,7 @@ class TextScan {
     this.line = options.line;
   }
 
-  /** Returns the next record. Undefined if the rest of it has not arrived yet. */
+  /** Undefined if the rest of the record has not arrived yet. */
   record(): SheetRecord | undefined {
     const { delimiter, isLast, withPlaces } = this.#options;
     const { line } = this;
@@ -238,7 +225,7 @@ class TextScan {
 
 const [QUOTE, RETURN, NEWLINE] = [0x22, 0x0d, 0x0a];
 
-/** Returns the records of a whole text. Throws the same errors as DelimitedReader. */
+/** Throws the same errors as DelimitedReader. */
 export function recordsIn(text: string, options: Delimited): readonly SheetRecord[] {
   const reader = new DelimitedReader(options);
   return [...reader.take(text), ...reader.end()];
@@ -247,7 +234,6 @@ export function recordsIn(text: string, options: Delimited): readonly SheetRecor
 /** Spreadsheet programs read a CSV file as UTF-8 only if it begins with this mark. */
 export const BYTE_ORDER_MARK = "\uFEFF";
 
-/** Returns one line of a CSV file, with its line end. */
 export function csvLine(cells: readonly string[], delimiter = ","): string {
   return `${cells.map((cell) => csvCell(cell, delimiter)).join(delimiter)}\r\n`;
 }

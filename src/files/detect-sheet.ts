@@ -27,7 +27,7 @@ import { textOf } from "./text.ts";
 /** What the caller says about a file. Absent arguments are detected. */
 export interface SheetArguments {
   readonly encoding?: Encoding | undefined;
-  /** The name of a sheet, or its number from 1. */
+  /** A name, or a number from 1. */
   readonly sheet?: string | number | undefined;
   readonly columns?: Readonly<Record<string, string>> | undefined;
   readonly separator?: string | undefined;
@@ -39,15 +39,12 @@ export interface UndetectedSheet {
   readonly format: "csv" | "xlsx";
   readonly encoding: Encoding;
   readonly shape: ValidColumns;
-  /** Whether the extension of the file means that tabs separate cells (.tsv). */
+  /** Whether the extension means that tabs separate cells (.tsv). */
   readonly isTabbed: boolean;
   readonly maxBytes: number | undefined;
 }
 
-/**
- * Reads a sheet to its end and detects how its rows must be read. Throws a FileError if it cannot be read or lacks a
- * required column.
- */
+/** Reads the whole sheet. Throws a FileError if it cannot be read or lacks a required column. */
 export async function detectSheet(
   undetected: UndetectedSheet,
   given: SheetArguments,
@@ -96,7 +93,6 @@ async function sheetOf({ bytes, shape }: UndetectedSheet, { sheet, columns }: Sh
   return findSheet(bytes, sheet, (cells) => isWhole(read(cells), shape));
 }
 
-/** The delimiter is detected in this many characters at the beginning of a text. */
 const SAMPLE = 65_536;
 const SAMPLE_RECORDS = 100;
 
@@ -124,10 +120,7 @@ async function delimiterOf(
   return { form: { delimiter: best.delimiter }, seen: {} };
 }
 
-/**
- * Returns the records at the beginning of a text. With a wrong delimiter the quotes may not match; then the records
- * before that line.
- */
+/** With a wrong delimiter, the quotes may not match. Then only the records before that line are returned. */
 function recordsOf(sample: string, delimiter: Delimiter, isAll: boolean): readonly SheetRecord[] {
   const reader = new DelimitedReader({ delimiter });
   try {
@@ -140,10 +133,7 @@ function recordsOf(sample: string, delimiter: Delimiter, isAll: boolean): readon
   }
 }
 
-/**
- * How well a delimiter fits a text. Compared in this order: a row is a complete header, how many known columns it has,
- * how many cells.
- */
+/** Compared in this order: a row is a complete header, how many known columns it has, how many cells. */
 type Likeness = readonly [whole: number, columns: number, cells: number];
 
 function likeness(
@@ -163,13 +153,12 @@ function isMore(one: Likeness, other: Likeness): boolean {
   return at >= 0 && (one[at] ?? 0) > (other[at] ?? 0);
 }
 
-/** How many ignored columns, and how many columns with their headings, an answer lists. */
 const NAMED = 12;
 /** A number as spreadsheets show it, with separators between thousands. */
 const GROUPED = /^\d{1,3}(?:(?:,\d{3})+|(?:[.'’ ]\d{3}){2,})$/;
 /** A date as spreadsheets show it, perhaps with a time. */
 const DATE = /^(?:\d{4}-\d{1,2}-\d{1,2}|\d{1,2}([./])\d{1,2}\1\d{2,4})(?: \d{1,2}:\d{2}(?::\d{2})?)?$/;
-/** Texts of digits only. In a column of them, shorter ones may have lost leading zeros. */
+/** In a column of numbers, shorter ones may have lost leading zeros. */
 const DIGITS = /^\d+$/;
 
 const splitAtDefault = splitter(BETWEEN_CONTEXTS);
@@ -178,7 +167,6 @@ class Facts {
   readonly #header: SheetHeader;
   readonly #given: string | undefined;
   readonly #at: Readonly<Record<"contexts" | "group" | "targeting" | "tx", number>>;
-  /** How many cells with Context IDs contain each separator. */
   readonly #holding = new Map<string, number>();
   /** How many Context IDs have each number of digits. Undefined if one of them is not a number. */
   #digits: Map<number, number> | undefined = new Map();
@@ -274,10 +262,7 @@ class Facts {
     };
   }
 
-  /**
-   * Counts the numeric Context IDs that are shorter than the others, as if they had lost leading zeros. Zero unless
-   * at least 90 % have the greatest length.
-   */
+  /** Counts Context IDs that may have lost leading zeros. Zero unless 90 % have the greatest length. */
   #shorter(): number {
     const lengths = [...(this.#digits ?? [])].sort(([one], [other]) => other - one);
     const [longest, ...others] = lengths;

@@ -2,34 +2,26 @@ import type { ByteSource } from "../platform/held-folder.ts";
 import type { ValidColumns } from "./columns.ts";
 import type { InputFile } from "./input-file.ts";
 
-/** How to read the rows of a sheet, and observations about it. */
 export type DetectedForm = Pick<InputFile, "sheet" | "seen">;
 
-/**
- * Marks a file whose form is to be detected. All copies of the file share the result. It is not stored with the run.
- */
+/** All copies of a file share the detected form. It is not stored with the run. */
 const DETECTION: unique symbol = Symbol("detection");
 
-/** What is needed to read the rows of a file. */
 export type ReadableFile = Pick<
   InputFile,
   "format" | "encoding" | "digest" | "given" | "sheet" | "seen" | "targeting"
 > & { readonly [DETECTION]?: { detected?: Promise<DetectedForm> } };
 
-/** Returns whether the form of a file must still be detected. */
 export function isUndetected({ given, sheet }: Pick<InputFile, "given" | "sheet">): boolean {
   return given !== undefined && sheet === undefined;
 }
 
-/** Marks a newly opened file, so that its form is detected once for all copies of it. */
+/** The form of a marked file is detected once for all its copies. */
 export function markUndetected<File extends InputFile>(file: File): File & ReadableFile {
   return { ...file, [DETECTION]: {} };
 }
 
-/**
- * Returns the file with the form of its rows. Detecting it reads the whole file, once. Throws a FileError if the file
- * cannot be read or lacks a required column.
- */
+/** Reads the whole file, once. Throws a FileError if it cannot be read or lacks a required column. */
 export async function withDetectedForm<File extends ReadableFile>(
   bytes: ByteSource,
   file: File,
@@ -44,7 +36,7 @@ export async function withDetectedForm<File extends ReadableFile>(
 async function detected(bytes: ByteSource, file: ReadableFile, shape: ValidColumns): Promise<DetectedForm> {
   const { format, encoding, given = {} } = file;
   if (format !== "csv" && format !== "xlsx") return {};
-  // Imported only when a file is a sheet, which makes the start faster.
+  // Imported on demand, for a fast start.
   const { detectSheet } = await import("./detect-sheet.ts");
   const { isTabbed = false, maxBytes, ...asked } = given;
   return detectSheet({ bytes, format, encoding, shape, isTabbed, maxBytes }, asked);

@@ -8,10 +8,7 @@ export type { Place } from "../platform/held-folder.ts";
 
 const NAMES_SHOWN = 5;
 
-/**
- * Finds an existing file in the allowed folders. A relative path is tried in each of them. Throws a FileError that
- * names the folders and similar files. Refuses links and `..`.
- */
+/** Refuses links and `..`. The FileError names the folders and similar files. */
 export async function findFile(given: string, allowedDirs: readonly string[]): Promise<Place> {
   const places = await placesOf(given, allowedDirs);
   const found = await firstThere(places);
@@ -22,7 +19,6 @@ export async function findFile(given: string, allowedDirs: readonly string[]): P
   );
 }
 
-/** Finds a file as `findFile` does. Returns undefined if it does not exist. */
 export async function findFileIfThere(given: string, allowedDirs: readonly string[]): Promise<Place | undefined> {
   return firstThere(await placesOf(given, allowedDirs));
 }
@@ -32,10 +28,7 @@ async function firstThere(places: readonly Place[]): Promise<Place | undefined> 
   return undefined;
 }
 
-/**
- * Finds where a new file can be created: in an existing, allowed folder. Throws a FileError if a file of this name
- * exists.
- */
+/** Finds where a new file can be created. Throws a FileError if it exists, or if its folder does not exist. */
 export async function findFreePlace(given: string, allowedDirs: readonly string[]): Promise<Place> {
   const places = await placesOf(given, allowedDirs);
   for (const place of places) {
@@ -48,8 +41,8 @@ export async function findFreePlace(given: string, allowedDirs: readonly string[
 }
 
 /**
- * Returns the places that a path can mean, one in each allowed folder that contains it. Links in the paths of the
- * allowed folders are resolved; other links are refused.
+ * The places that a path can mean, one in each allowed folder. Only links to these folders are resolved; others are
+ * refused.
  */
 async function placesOf(given: string, allowedDirs: readonly string[]): Promise<readonly Place[]> {
   if (allowedDirs.length === 0) {
@@ -81,7 +74,7 @@ function placeIn(root: string, steps: readonly string[]): Place {
   return { root, steps, path: join(root, ...steps) };
 }
 
-/** Returns the parts of a path below a folder. Undefined if the path is outside. */
+/** Undefined if the path is outside the folder. */
 function partsInside(folder: string, path: string): readonly string[] | undefined {
   const inside = relative(folder, path);
   if (inside === "" || isAbsolute(inside)) return undefined;
@@ -98,7 +91,7 @@ async function realFolder(folder: string): Promise<string | undefined> {
   }
 }
 
-/** Returns whether a part of the path below an allowed folder is a link, which could lead out of it. */
+/** A link could lead out of the allowed folder. */
 async function hasLink(root: string, parts: readonly string[]): Promise<boolean> {
   for (let length = 1; length <= parts.length; length += 1) {
     const found = await statOf(join(root, ...parts.slice(0, length)));
@@ -148,7 +141,7 @@ async function nearWords(given: string, places: readonly Place[], allowedDirs: r
   return `The nearest files there: ${near.map(({ name }) => quoted(name)).join(", ")}.`;
 }
 
-/** Returns the names of the files in a folder. Empty if it cannot be read, because they are only suggestions. */
+/** Empty if the folder cannot be read, because these are only suggestions. */
 async function filesBeside(place: Place): Promise<readonly string[]> {
   try {
     const folder = await holdFolder(place);
@@ -160,7 +153,7 @@ async function filesBeside(place: Place): Promise<readonly string[]> {
   }
 }
 
-/** Returns the pairs of adjacent letters in a name. Similar names share many pairs. */
+/** Similar names share many pairs of adjacent letters. */
 function pairsOf(name: string): ReadonlySet<string> {
   const letters = ` ${name.toLowerCase()} `;
   return new Set(Array.from({ length: letters.length - 1 }, (_, at) => letters.slice(at, at + 2)));
@@ -179,21 +172,16 @@ function quoted(text: string): string {
   return JSON.stringify(text);
 }
 
-/** Folders and files that the client's roots must not include, because they contain keys or stored runs. */
 export interface RootGuard {
   readonly home: string;
-  /** A root must neither contain one of these folders nor be inside one. */
+  /** A root must neither contain these folders nor be inside one. */
   readonly folders: readonly string[];
-  /**
-   * A root must not contain one of these files or be inside its folder. The home folder does not count as such a
-   * folder.
-   */
+  /** A root must not contain one of these files or be inside its folder, except for the home folder. */
   readonly files: readonly string[];
 }
 
 /**
- * Returns the folders of the client's roots (MCP) that files may be read from. They exist and are neither the root of a
- * disk, the home folder, nor guarded. Links are resolved before comparing.
+ * The existing folders of the client's roots (MCP), without the root of a disk, the home folder, and guarded folders.
  */
 export async function usableRoots(uris: readonly string[], guard: RootGuard): Promise<readonly string[]> {
   const home = await realOrSame(guard.home);
@@ -211,7 +199,6 @@ export async function usableRoots(uris: readonly string[], guard: RootGuard): Pr
   return [...new Set(usable.flatMap((folder) => folder ?? []))];
 }
 
-/** Returns whether a folder is `other` or contains it. */
 function holds(folder: string, other: string): boolean {
   const inside = relative(folder, other);
   return inside === "" || (!isAbsolute(inside) && inside.split(sep)[0] !== "..");
@@ -223,7 +210,6 @@ async function folderOf(uri: string): Promise<string | undefined> {
     const path = await realpath(fileURLToPath(uri));
     return (await stat(path)).isDirectory() ? path : undefined;
   } catch {
-    // The root does not exist, cannot be read, or is not a path of this system, so it gives access to nothing.
     return undefined;
   }
 }

@@ -11,9 +11,8 @@ import {
 } from "./columns.ts";
 
 /**
- * Headings of product lists that can mean the name of an option. A product list has many columns of texts, so these
- * count only if no better heading is present. The headings in PRODUCTS count only beside Context IDs, because such
- * columns may contain numbers.
+ * Product lists have many columns of texts, so these mean names of options only without a better heading. PRODUCTS may
+ * be headings of numbers, so these count only beside Context IDs.
  */
 const PRODUCT_NAMES = [
   ...["product name", "item name", "article name", "상품명", "제품명", "품목명"],
@@ -24,12 +23,11 @@ const PRODUCTS = ["product", "item", "상품", "제품", "Artikel", "Produkt"];
 /** The headings that this program writes. Reading ignores their columns. */
 const WRITTEN = new Set(["Result", "Problem", "How to fix", REASON_COLUMN, "status"].map(plainHeading));
 
-/** The header is searched in this many rows from the beginning of a sheet. */
 export const HEADER_WITHIN = 100;
 
 /**
- * How certain the meaning of a heading is, best first: the caller's mapping, the name of the column, an alias, two
- * kinds of product headings.
+ * How certain a heading is, best first: the caller's mapping, the name of the column, an alias, two kinds of product
+ * headings.
  */
 const [MAPPED, NAMED, ALIASED, PRODUCT_NAMED, PRODUCT] = [0, 1, 2, 3, 4];
 
@@ -38,10 +36,7 @@ interface Reading {
   readonly rank: number;
 }
 
-/**
- * Returns a function that finds the column a heading means. Throws a FileError if the caller maps a column that does
- * not exist.
- */
+/** Throws a FileError if the caller maps a column that does not exist. */
 function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: ColumnsArgument) {
   const known = new Map<string, Reading>();
   if (columns.includes("name")) {
@@ -61,7 +56,6 @@ function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: C
     }
     for (const [plain, reading] of known) {
       if (reading.rank === MAPPED || reading.column !== column) continue;
-      // A column with a mapping is read only from that heading.
       known.delete(plain);
     }
     known.set(plainHeading(heading), { column, rank: MAPPED });
@@ -76,9 +70,7 @@ function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: C
   };
 }
 
-/**
- * Returns a function that reads a row as a header. Throws a FileError if the caller maps a column that does not exist.
- */
+/** Reads rows as headers. Throws a FileError if the caller maps a column that does not exist. */
 export function headerReader(shape: ValidColumns, mapped: ColumnsArgument = {}): (cells: readonly string[]) => Header {
   const read = readingOf(shape, mapped);
   return (cells) => {
@@ -106,14 +98,13 @@ export function isWhole(header: Header, { required }: ValidColumns): boolean {
   return required.every((group) => group.some((column) => header.at(column) >= 0));
 }
 
-/** Counts the columns of a header that are read. */
 export function columnCount({ names }: Header): number {
   return names.filter((name) => name !== "").length;
 }
 
 /**
- * Throws a FileError if a header lacks a required column, has a column twice, or has an unknown column although those
- * are errors. The message shows the headings and what they probably mean.
+ * Throws a FileError if a required column is missing, a column occurs twice, or an unknown one is an error. The message
+ * shows the headings and what they probably mean.
  */
 export function checkHeader(
   header: Header,
@@ -158,8 +149,8 @@ export function checkHeader(
 }
 
 /**
- * Throws a FileError if a sheet has its headings in the first column instead of a row. `firsts` are the first cells of
- * its rows. `header` is the row that was read as the header, if any.
+ * Throws a FileError if the headings are in the first column, whose cells are `firsts`. `header`: the row that was read
+ * as the header, if any.
  */
 export function checkNotTransposed(
   firsts: readonly string[],
@@ -181,9 +172,9 @@ export function checkNotTransposed(
 
 const REQUIREMENT = "required|mandatory|optional|필수|선택|Pflichtfeld|erforderlich";
 const TYPE = "text|string|number|integer|boolean|varchar|list|텍스트|문자열?|숫자|목록|Zahl|Liste";
-/** Matches a cell with an example, as templates have. No name contains these signs. */
+/** An example, as in templates. No name contains these signs. */
 const EXAMPLE = /^\(?(?:(?:example|예시?|Beispiel)\s*:|e\. ?g\.|z\. ?B\.|ex\.)\s*\S/i;
-/** Matches a cell with a rule and an explanation, as templates have. No name contains these signs. */
+/** A rule with an explanation, as in templates. No name contains these signs. */
 const RULE = new RegExp(`^(?:${REQUIREMENT}|${TYPE})\\s*[,:;(\\[/]`, "i");
 const REQUIRED = new RegExp(`^[(*]*(?:${REQUIREMENT})[)*]*$`, "i");
 const TYPE_OR_REQUIRED = new RegExp(
@@ -192,8 +183,7 @@ const TYPE_OR_REQUIRED = new RegExp(
 );
 
 /**
- * Returns whether a row explains the columns, as in templates: its name is a rule or an example, or all its cells are
- * types and requirements.
+ * Templates explain columns in such rows: the name is a rule or an example, or all cells are types and requirements.
  */
 export function isHintRow(cells: readonly string[], { names, at }: Header): boolean {
   const name = (cells[at("name")] ?? "").trim();
@@ -211,7 +201,6 @@ function headingsFor(required: ValidColumns["required"]): string {
 const SHOWN_HEADINGS = 12;
 const LONGEST_HEADING = 60;
 
-/** Returns the columns that unknown headings probably mean, because they contain or resemble a known heading. */
 function likelyMapping(
   header: Header,
   shown: readonly string[],
@@ -228,7 +217,6 @@ function likelyMapping(
       free.delete(found);
       break;
     }
-    // The only heading left is probably the column that is missing.
     const [only, ...others] = [...free];
     const isOpen = !group.some((column) => column in likely);
     if (isOpen && only !== undefined && others.length === 0 && group[0] !== undefined) likely[group[0]] = only;
@@ -236,7 +224,6 @@ function likelyMapping(
   return Object.keys(likely).length === 0 ? undefined : likely;
 }
 
-/** Returns the first heading that resembles or contains a heading of the column. */
 export function similarHeading(headings: readonly string[], column: string): string | undefined {
   const known = [column, ...(HEADINGS[column] ?? [])].map(plainHeading).filter((one) => one.length > 1);
   return headings.find((heading) => {
@@ -249,7 +236,6 @@ function validWords(columns: readonly string[]): string {
   return `Valid columns: ${columns.join(", ")}.`;
 }
 
-/** Formats names for a sentence: quoted, separated by commas. */
 export function listed(names: readonly string[]): string {
   return names.map((name) => JSON.stringify(name)).join(", ");
 }

@@ -1,15 +1,14 @@
 import * as z from "zod";
 import type { Fixed } from "../platform/json.ts";
 
-/** The formats of files. `csv` means any text with cells, whatever the delimiter. */
+/** `csv` means any text with cells, whatever the delimiter. */
 const FORMATS = ["csv", "xlsx", "ndjson", "json"] as const;
 export type Format = (typeof FORMATS)[number];
 
-/** The encodings of files. `euc-kr` also stands for CP949, in which Korean Excel saves CSV files. */
+/** `euc-kr` includes CP949, in which Korean Excel saves CSV files. */
 export const ENCODINGS = ["utf-8", "utf-16le", "utf-16be", "euc-kr", "windows-1252", "macintosh"] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
-/** The names of encodings in messages. */
 export const ENCODING_NAMES: Readonly<Record<Encoding, string>> = {
   "utf-8": "UTF-8",
   "utf-16le": "UTF-16",
@@ -23,10 +22,7 @@ export const ENCODING_NAMES: Readonly<Record<Encoding, string>> = {
 export const DELIMITERS = [",", ";", "\t", "|"] as const;
 export type Delimiter = (typeof DELIMITERS)[number];
 
-/**
- * How to read a sheet, as the caller said or as it was detected. It is stored, so that the sheet is always read in the
- * same way.
- */
+/** Stored with the run, so that a sheet is always read in the same way. */
 const sheetForm = z.object({
   delimiter: z.enum(DELIMITERS).exactOptional(),
   sheet: z.string().exactOptional(),
@@ -36,7 +32,7 @@ const sheetForm = z.object({
   separator: z.string().exactOptional(),
   /** Columns in which a blank cell means the cell above. */
   fillDown: z.array(z.string()).exactOptional(),
-  /** The lines of rows that are skipped: totals, and rows that explain the columns. */
+  /** Lines of rows to skip: totals, and rows that explain the columns. */
   subtotals: z.array(z.number()).exactOptional(),
   hints: z.array(z.number()).exactOptional(),
 });
@@ -44,7 +40,7 @@ export type SheetForm = Fixed<z.infer<typeof sheetForm>>;
 
 const count = z.number().exactOptional();
 
-/** Observations about a sheet, most of them counts. Answers report those that are present. */
+/** Answers report the observations that are present. */
 const sheetSeen = z.object({
   /** The line of the header if it is not the first, and how many filled rows are above it. */
   headerLine: count,
@@ -52,9 +48,7 @@ const sheetSeen = z.object({
   /** How many columns were ignored, and the headings of the first ones. */
   ignored: count,
   ignoredHeadings: z.array(z.string()).exactOptional(),
-  /** Columns with a heading that is an alias. */
   read: z.array(z.object({ column: z.string(), heading: z.string() })).exactOptional(),
-  /** Cells with several Context IDs. */
   severalIds: count,
   /** Cells with commas (`commas`) or other separators (`unseparated`) that were not used to separate Context IDs. */
   commas: count,
@@ -64,17 +58,12 @@ const sheetSeen = z.object({
   filled: count,
   /** Blank group cells below filled ones. */
   blankGroups: count,
-  /** Cells whose Hangul letters were composed to syllables. */
   composed: count,
-  /** Context IDs that look like numbers with thousands separators. */
   grouped: count,
-  /** Context IDs that look like dates. */
   dates: count,
   /** Line breaks inside cells of a text file. They make line numbers differ from the row numbers of a spreadsheet. */
   lineBreaks: count,
-  /** Events with the `tx_id` of an earlier event. */
   repeatedTx: count,
-  /** Context IDs of digits that are shorter than the others. */
   shorter: count,
   /** Skipped rows that repeat the header. */
   repeated: count,
@@ -109,19 +98,17 @@ const sheetGiven = z.object({
   separator: z.string().exactOptional(),
   fillDown: z.array(z.string()).exactOptional(),
   isTabbed: z.literal(true).exactOptional(),
-  /** The maximum length of a line in bytes. */
   maxBytes: count,
 });
 
-/** A file of the caller, identified by its contents instead of its path. */
+/** Identified by its contents instead of its path. */
 export const inputFile = z.object({
   format: z.enum(FORMATS),
   encoding: z.enum(ENCODINGS),
-  /** The SHA-256 of the file in hexadecimal digits. */
   digest: z.string(),
   /** Present for sheets only. Absent in runs of earlier versions. */
   given: sheetGiven.exactOptional(),
-  /** Absent if the file is no sheet, or its form was not detected yet when the call was answered. */
+  /** Absent if the file is no sheet, or its form is not detected yet. */
   sheet: sheetForm.exactOptional(),
   seen: sheetSeen.exactOptional(),
   /** The ID and the names that mean the targeting of the call in the rows of the file. */

@@ -3,20 +3,15 @@ import type { ByteSource } from "../platform/held-folder.ts";
 import type { Encoding } from "./input-file.ts";
 import { textOf } from "./text.ts";
 
-/** The JSON text of a row, and the line on which it begins, from 1. */
+/** `line` is where the JSON of the row begins, from 1. */
 export interface JsonText {
   readonly line: number;
   readonly text: string;
 }
 
-/**
- * Yields the lines of an NDJSON file that are not blank, in batches. Throws a FileError if the bytes are not in
- * `encoding`.
- */
 export async function* ndjsonTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {
   let line = 1;
-  // The parts of an unfinished line. They are joined when it ends, so that a long line is not searched again with each
-  // part.
+  // Parts of an unfinished line are joined when it ends, so that it is not searched again with each.
   let begun: string[] = [];
   const takeLines = (text: string): readonly JsonText[] => {
     const [first = "", ...others] = text.split("\n");
@@ -39,8 +34,7 @@ const NOT_AN_ARRAY =
   "A .json file must contain one array of rows: [{...}, {...}]. If each line is one object, name the file .ndjson.";
 
 /**
- * Yields the elements of a file with one JSON array as unparsed texts, in batches, so that the whole file is never in
- * memory. Throws a FileError if the file is not one array.
+ * Yields the elements unparsed, so that the file is never whole in memory. Throws a FileError if it is not one array.
  */
 export async function* jsonArrayTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {
   const splitter = new ArraySplitter();
@@ -49,14 +43,13 @@ export async function* jsonArrayTexts(bytes: ByteSource, encoding: Encoding): As
 }
 
 class ArraySplitter {
-  /** How many brackets are open: 0 before the array, 1 between its elements. -1 after the array. */
+  /** The number of open brackets: 0 before the array, 1 between its elements. -1 after it. */
   #depth = 0;
   #inText = false;
   #escaped = false;
   #line = 1;
   #elementLine = 1;
   #element = "";
-  /** Whether the current element has a character other than white space. */
   #begun = false;
 
   take(chunk: string): readonly JsonText[] {
@@ -92,7 +85,6 @@ class ArraySplitter {
     return found;
   }
 
-  /** Throws a FileError if the array is not closed. */
   end(): void {
     if (this.#depth >= 0)
       throw new FileError(`the JSON array of the file is not closed (line ${this.#line})`, NOT_AN_ARRAY);
@@ -104,10 +96,7 @@ class ArraySplitter {
     else if (character === '"') this.#inText = false;
   }
 
-  /**
-   * Handles a character before or after the array, where only white space is allowed. Returns the position where the
-   * next element can begin.
-   */
+  /** Only white space is allowed outside the array. Returns where the next element can begin. */
   #outside(character: string, at: number): number {
     if (this.#depth === 0 && character === "[") this.#depth = 1;
     else if (/\S/.test(character)) {

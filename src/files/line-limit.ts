@@ -1,6 +1,6 @@
 import { FileError } from "../platform/files.ts";
 
-/** What the size limit applies to: each line, or each JSON value nested in at most `jsonDepth` brackets. */
+/** Each line, or each JSON value nested in at most `jsonDepth` brackets. */
 export type BoundedUnit = "line" | { readonly jsonDepth: number };
 
 const MEGABYTE = 1_048_576;
@@ -8,10 +8,7 @@ const [NEWLINE, SPACE, QUOTE, BACKSLASH, COMMA] = [0x0a, 0x20, 0x22, 0x5c, 0x2c]
 const OPENING: readonly number[] = [0x5b, 0x7b];
 const CLOSING: readonly number[] = [0x5d, 0x7d];
 
-/**
- * Yields the bytes unchanged. At the first unit over `mostBytes`, throws a FileError with its line and reads no
- * further.
- */
+/** Yields the bytes unchanged, up to the first unit over `mostBytes`, for which it throws a FileError. */
 export async function* withinLineLimit(
   content: AsyncIterable<Uint8Array>,
   unit: BoundedUnit,
@@ -24,7 +21,6 @@ export async function* withinLineLimit(
   }
 }
 
-/** Returns a function that checks the next bytes, and throws as `withinLineLimit` does. */
 export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Array) => void {
   const endsUnit = unitEnds(unit);
   let line = 1;
@@ -39,7 +35,7 @@ export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Ar
         unitBytes = 0;
         isBlank = true;
       } else unitBytes += 1;
-      // White space before a value adds to its size, but the value begins on the line of its first other character.
+      // A value begins on the line of its first character that is no white space.
       if (isBlank && byte > SPACE && unitBytes > 0) {
         isBlank = false;
         unitLine = line;
@@ -49,7 +45,6 @@ export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Ar
   };
 }
 
-/** Returns a function that says for each byte whether a unit ends with it. */
 function unitEnds(unit: BoundedUnit): (byte: number) => boolean {
   if (unit === "line") return (byte) => byte === NEWLINE;
   let isQuoted = false;

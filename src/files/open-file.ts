@@ -22,14 +22,14 @@ const BY_ENDING: Readonly<Record<string, Format>> = {
   ".json": "json",
 };
 
-/** The part of a file that is in memory at one time. Its size is limited. */
+/** The part that is in memory at one time. Its size is limited. */
 const UNITS: Readonly<Record<Exclude<Format, "xlsx">, BoundedUnit>> = {
   csv: "line",
   ndjson: "line",
   json: { jsonDepth: 1 },
 };
 
-/** A whole workbook is in memory while it is compressed. */
+/** A compressed workbook is whole in memory. */
 const MAX_PACKED_BYTES = 104_857_600;
 
 export interface FileRules {
@@ -38,8 +38,8 @@ export interface FileRules {
 }
 
 /**
- * Opens a file in an allowed folder. The form of a sheet is not detected yet (`withDetectedForm` does that). Throws a FileError
- * if the file is outside the folders, does not exist, has an unknown format, or has a line that is too long.
+ * Does not detect the form of a sheet yet. Throws a FileError if the file cannot be used or has a line that is too
+ * long.
  */
 export async function openFile(
   path: string,
@@ -58,7 +58,7 @@ interface NamedContent {
   readonly maxLineBytes: number | undefined;
 }
 
-/** Opens a file that was already read, and detects its form. Throws the errors of `openFile` and `withDetectedForm`. */
+/** Opens bytes and detects the form. Throws the errors of `openFile` and `withDetectedForm`. */
 export async function openBytes(
   bytes: ByteSource,
   named: NamedContent,
@@ -69,9 +69,7 @@ export async function openBytes(
   return { ...opened, file: await withDetectedForm(bytes, opened.file, shape) };
 }
 
-/**
- * Opens a file that was already read. Does not detect the form of a sheet. Throws a FileError if the format is unknown.
- */
+/** Like `openBytes`, but does not detect the form of a sheet. */
 export async function unreadBytes(
   bytes: ByteSource,
   { path, format: named, maxLineBytes }: NamedContent,
@@ -79,7 +77,7 @@ export async function unreadBytes(
 ): Promise<OpenedFile> {
   const hash = createHash("sha256");
   const encodings = new EncodingDetector();
-  // An empty file has no bytes of an archive, so it counts as a text even if its name ends in .xlsx.
+  // An empty file counts as a text even if its name ends in .xlsx.
   let format: Format = named === "xlsx" ? "csv" : named;
   let check: ((chunk: Uint8Array) => void) | undefined;
   let size = 0;
@@ -108,16 +106,13 @@ export async function unreadBytes(
   return { file: markUndetected({ ...file, given }), bytes, size };
 }
 
-/**
- * Returns the encoding of a file. JSON must be UTF-8 or UTF-16, so any other counts as UTF-8 and reading reports it.
- */
+/** JSON must be UTF-8 or UTF-16, so any other counts as UTF-8 and reading reports it. */
 function encodingOf(format: Format, encodings: EncodingDetector): Encoding {
   if (format === "xlsx") return "utf-8";
   const found = encodings.found();
   return format === "csv" || found.startsWith("utf-") ? found : "utf-8";
 }
 
-/** Returns the format that the extension of a path means. Undefined for an unknown extension. */
 export function formatOf(path: string): Format | undefined {
   return BY_ENDING[extname(path).toLowerCase()];
 }
@@ -133,7 +128,6 @@ const FOREIGN: Readonly<Record<string, readonly [what: string, remedy: string]>>
   ".gsheet": ["a link to a Google sheet", "In Google Sheets: File, Download, Microsoft Excel (.xlsx)."],
 };
 
-/** Returns the error for a file with an extension that cannot be read. */
 export function unknownForm(path: string, further = ""): FileError {
   const foreign = FOREIGN[extname(path).toLowerCase()];
   if (foreign !== undefined) {

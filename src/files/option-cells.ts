@@ -16,12 +16,11 @@ const COLUMNS = ["_id", "name", "parentName", "contexts", "op", "type", "exposeC
 
 export const OPTION_HEADER: WrittenRow = { cells: COLUMNS.map(headingOf) };
 
-/** A cell of Excel can contain 32,767 characters; this leaves some room. */
+/** Excel allows 32,767 characters; this leaves some room. */
 const MAX_CHARACTERS = 32_000;
 
 /**
- * Returns an option as rows of a sheet. It takes several rows if its Context IDs do not fit into one cell. All rows
- * have the action `Set`, so reading the sheet again changes nothing.
+ * Several rows if the Context IDs need several cells. With the action `Set`, reading the sheet again changes nothing.
  */
 export function optionCells(option: SheetOption, { format }: SheetFormat): readonly WrittenRow[] {
   const { _id, name, groupName = NONE, isGroup, exposeChildren, contexts } = option;
@@ -37,15 +36,11 @@ function yesOrNo(is: boolean): string {
 }
 
 /**
- * Matches a Context ID that would change if it were written between `|`: it contains a separator or looks like a
- * formula or a list. Decomposed Hangul is included, because reading a sheet composes it.
+ * Would change between `|`: it has a separator, looks like a formula or a list, or has Hangul that reading composes.
  */
 const NEEDS_LIST = /[|;\r\n\u1100-\u11ff]|^'*[=+\-@\t]|^\[/;
 
-/**
- * Returns Context IDs as cells of the size that spreadsheets accept. They are separated by `|`, or form a JSON array if
- * one of them needs it.
- */
+/** The cells fit into spreadsheets. IDs are separated by `|`, or form a JSON array if one of them needs it. */
 export function contextCells(contexts: readonly string[]): readonly string[] {
   if (contexts.length === 0) return [NONE];
   const parts: string[][] = [];

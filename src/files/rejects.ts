@@ -8,15 +8,14 @@ import { BYTE_ORDER_MARK, csvLine } from "./delimited.ts";
 import type { InputFile } from "./input-file.ts";
 import { type FailedObject, type FileRow, type RestRow, type RowContent, type RowShape, rowsOf } from "./rows.ts";
 
-/** The failures of each row, by index, and a function that describes a reason. */
 export interface Rejected {
   readonly failed: ReadonlyMap<number, readonly FailedObject[]>;
   readonly words: (reason: Reason) => string;
 }
 
 /**
- * Yields the failed rows of a file with their reasons, so that they can be corrected and read again. The rows of a
- * sheet become CSV. Other rows become NDJSON and keep only the parts that failed.
+ * Yields the failed rows with their reasons, to be corrected and read again: those of a sheet as CSV, others as NDJSON
+ * of only the parts that failed.
  */
 export async function* rejectedRows<Item>(
   bytes: ByteSource,
@@ -50,7 +49,7 @@ export async function* rejectedRows<Item>(
   }
 }
 
-/** Returns the failures of a row. If several rows form one item, its failures are stored under the first of them. */
+/** The failures of an item are stored under its first row. */
 function failedIn<Item>(
   { index, content }: FileRow<Item>,
   failed: Rejected["failed"],
@@ -81,9 +80,7 @@ function withReason(cells: readonly string[], columns: number, place: number, wo
   return place < 0 ? [...row, words] : row.with(place, words);
 }
 
-/**
- * Returns the objects of a run that failed, or were not sent because another object failed, by the index of their row.
- */
+/** Returns the failed objects of a run by the index of their row, also those not sent because another one failed. */
 export function failedRows(state: ReportedState): ReadonlyMap<number, readonly FailedObject[]> {
   const failed = new Map<number, FailedObject[]>();
   const counts = state.counts();

@@ -16,30 +16,23 @@ export interface RowResult {
   /** What was done with the option and its Context IDs. Written if the row has no own action. */
   readonly action?: string;
   readonly contextAction?: string;
-  /** The columns that may be wrong, the most likely first. Only the first one that exists in the sheet is marked. */
+  /** Possibly wrong columns, the most likely first. The first one that the sheet has is marked. */
   readonly columns?: readonly string[];
-  /** In a workbook: the position of the wrong cell. It is marked instead of a column. */
+  /** The position of the wrong cell. It is marked instead of a column. */
   readonly at?: number | undefined;
 }
 
-/** The caller's sheet, and how to find the result of each row. */
 export interface ResultSource {
   readonly bytes: ByteSource;
   readonly file: Pick<InputFile, "format" | "encoding" | "sheet">;
   readonly shape: ValidColumns;
-  /** Returns a reader of the key of a row. Rows with the same key belong to one item. */
   readonly keyReader: (header: SheetHeader) => (cells: readonly string[]) => string | undefined;
-  /**
-   * Returns the result of a row. `ownerLine` is the line of the first row of its item. Undefined: the row is omitted.
-   */
+  /** `ownerLine` is the first row of the item. Undefined: the row is omitted. */
   readonly resultOf: (row: SheetRow, ownerLine: number, header: SheetHeader) => RowResult | undefined;
   readonly columns: readonly ResultColumn[];
 }
 
-/**
- * The headings of each added column, in the order in which they are added. An existing column with one of them is
- * reused.
- */
+/** An existing column with one of these headings is reused. */
 const COLUMNS = {
   _id: [headingOf("_id")],
   action: [headingOf("action")],
@@ -50,13 +43,13 @@ const COLUMNS = {
 } as const;
 export type ResultColumn = keyof typeof COLUMNS;
 
-/** Every sheet with results has these columns; a sheet of options also has those of OPTION_RESULT_COLUMNS. */
+/** A sheet of options also has those of OPTION_RESULT_COLUMNS. */
 export const RESULT_COLUMNS: readonly ResultColumn[] = ["result", "problem", "howToFix"];
 export const OPTION_RESULT_COLUMNS: readonly ResultColumn[] = ["_id", "action", "op", ...RESULT_COLUMNS];
 
 /**
- * Yields the rows of the caller's sheet in their order, with their results. Rows above the header, blank rows and total
- * rows stay unchanged. In a workbook, rows keep their positions. Throws a FileError if the sheet cannot be read.
+ * Rows above the header, blank rows and total rows stay unchanged. In a workbook, rows keep their positions. Throws a
+ * FileError.
  */
 export async function* resultRows(source: ResultSource, form: SheetFormat): AsyncGenerator<WrittenRow> {
   const { bytes, file, shape } = source;
@@ -159,7 +152,7 @@ class ResultWriter {
     put("result", found.result);
     put("problem", found.problem ?? "");
     put("howToFix", found.howToFix ?? "");
-    // Cells to the right of the header are kept, because they are the problem of this row.
+    // The cells to the right of the header are the problem of this row.
     const beyond = row.raw.slice(own).map((cell) => this.#own(cell));
     if (beyond.some((cell) => cell !== "")) cells.push(...beyond);
     const { problem, howToFix } = found;
@@ -168,16 +161,13 @@ class ResultWriter {
     return { cells, marks: [{ column, comment: howToFix === undefined ? problem : `${problem}\n${howToFix}` }] };
   }
 
-  /** Returns the position of the first of these columns that the sheet has. If it has none: the column "Problem". */
+  /** The first of these columns that the sheet has, or else "Problem". */
   #marked(columns: readonly string[]): number {
     const found = columns.map((column) => this.header.at(column)).find((at) => at >= 0);
     return found ?? this.#at.get("problem") ?? 0;
   }
 
-  /**
-   * Returns a cell of the caller's sheet. In a text file, a formula gets an apostrophe in front, so that spreadsheets
-   * do not run it.
-   */
+  /** Returns a caller's cell. In a text file, a formula gets an apostrophe, so that spreadsheets do not run it. */
   #own(cell: string): string {
     if (cell === NO_VALUE) return "";
     const isText = this.#form.format === "csv" && !NUMBER.test(cell);

@@ -16,32 +16,26 @@ export interface OpenedFile {
   readonly size: number;
 }
 
-/**
- * A row as an item, or the reason why it is unusable. Rows with the same `key` are merged into one item. That item is
- * unusable if one of its rows is.
- */
+/** Rows with the same `key` are merged into one item, which is unusable if one of them is. */
 export type RowContent<Item> =
   | { readonly item: Item; readonly key?: string | undefined }
   | { readonly reason: Reason; readonly key?: string | undefined };
 
-/** What is known about a sheet besides its header. */
 export interface MoreOfSheet {
   /** The separator of several Context IDs in one cell. Absent if it was not detected. */
   readonly separator?: string | undefined;
   /** The separator of cells. Absent for a workbook. */
   readonly delimiter?: string | undefined;
-  /** The ID and the names of the call's targeting. Absent: rows may name any targeting. */
+  /** What means the call's targeting. Absent: rows may name any targeting. */
   readonly targeting?: readonly string[] | undefined;
 }
 
 export interface RowShape<Item> extends ValidColumns {
   /** Returns a reader of the rows of a sheet. Throws a FileError if its columns contradict each other. */
   readonly fromCells: (header: Header, more: MoreOfSheet) => (cells: readonly string[]) => RowContent<Item>;
-  /** Reads one line of an NDJSON file or one element of a JSON array. */
   readonly fromValue: (value: unknown) => RowContent<Item>;
-  /** Merges a row into the item with the same key. Returns the reason if they contradict each other. */
+  /** Returns the reason if the rows contradict each other. */
   readonly merge: (item: Item, further: Item) => Reason | undefined;
-  /** Returns the rows to send again for an item with failed objects, each with its reason. */
   readonly rest: (item: Item, failed: readonly FailedObject[]) => readonly RestRow[];
 }
 
@@ -57,9 +51,8 @@ export interface RestRow {
 
 export interface Row<Item> {
   readonly content: RowContent<Item>;
-  /** The position among the items of the call, or among the rows of the file, from 0. */
+  /** Among the items of the call or the rows of the file, from 0. */
   readonly index: number;
-  /** The line of the file on which the row begins, from 1. */
   readonly line?: number;
   /** How many empty rows were skipped before this row, or after it if it is the last. Absent if there were none. */
   readonly skipped?: number;
@@ -71,10 +64,7 @@ export interface FileRow<Item> extends Row<Item> {
   readonly raw: readonly string[] | string;
 }
 
-/**
- * Yields the rows of a file in order. Calls `onHeader` with the header of a sheet. An unusable row has a reason. Throws
- * a FileError if the file cannot be read at all.
- */
+/** Yields the rows of a file. Throws a FileError if it cannot be read at all. */
 export async function* rowsOf<Item>(
   bytes: ByteSource,
   file: ReadableFile,
@@ -96,7 +86,7 @@ async function* sheetFileRows<Item>(
   let read: ((cells: readonly string[]) => RowContent<Item>) | undefined;
   let columns = 0;
   let index = 0;
-  // Imported only when a file is a sheet, which makes the start faster.
+  // Imported on demand, for a fast start.
   const { sheetRows } = await import("./sheet-rows.ts");
   const rows = sheetRows({ bytes, file, shape }, (header) => {
     onHeader(header);
@@ -120,7 +110,7 @@ async function* jsonRows<Item>(
   let index = 0;
   let isLineEach: boolean | undefined;
   for await (const batch of texts) {
-    // With several elements on one line, only an element's number says which one is meant.
+    // Lines are useless if several elements are on one line.
     isLineEach ??= batch.every(({ line }, at) => line !== batch[at - 1]?.line);
     const hasLines = isLineEach;
     const rows = batch.filter(({ text }) => !(index === 0 && isHead(text)));
@@ -130,7 +120,7 @@ async function* jsonRows<Item>(
   }
 }
 
-/** Returns whether a text is the first line of an exported targeting, which has no option. */
+/** The first line of an exported targeting has no option. */
 function isHead(text: string): boolean {
   const value = text.startsWith('{"version":') ? parseJson(text) : undefined;
   return typeof value === "object" && value !== null && "version" in value && "targeting" in value;
@@ -149,16 +139,16 @@ function jsonRow<Item>(text: string, shape: RowShape<Item>): RowContent<Item> {
   return shape.fromValue(row);
 }
 
-/** Returns an unusable row. `problem` is a code that `answers/` turns into a sentence. */
+/** `problem` is a code that `answers/` turns into a sentence. */
 export function invalidRow(problem: string, detail: Readonly<Record<string, unknown>>): { readonly reason: Reason } {
   return { reason: ownReason("INVALID_ROW", { problem, ...detail }) };
 }
 
-/** An item of a call, or the reason why it is unusable. `line` is present if it comes from a file. */
+/** `line` is present if the item comes from a file. */
 export type GivenItem<Item> = {
   readonly index: number;
   readonly line?: number;
-  /** How many other rows were merged into the item, and how many empty rows were skipped. */
+  /** Rows merged into the item, and empty rows skipped. */
   readonly merged?: number;
   readonly skipped?: number;
 } & ({ readonly item: Item } | { readonly reason: Reason });
@@ -172,7 +162,7 @@ export function placeOf({ index, line }: Position) {
 
 const ITEMS_AT_ONCE = 2000;
 
-/** Yields the items of a call as rows. Lets other calls run after every ITEMS_AT_ONCE items. */
+/** Lets other calls run after every ITEMS_AT_ONCE items. */
 export async function* rowsOfItems<Item>(items: readonly Item[]): AsyncGenerator<readonly Row<Item>[]> {
   for (let from = 0; from < items.length; from += ITEMS_AT_ONCE) {
     if (from > 0) await nextTurn();
@@ -181,15 +171,11 @@ export async function* rowsOfItems<Item>(items: readonly Item[]): AsyncGenerator
   }
 }
 
-/** Returns the items of a call with their positions, from 0. */
 export function givenItems<Item>(items: readonly Item[]): readonly GivenItem<Item>[] {
   return items.map((item, index) => ({ index, item }));
 }
 
-/**
- * Returns the items of a file. Rows with the same key become one item with the index of the first row. If one of them
- * is unusable, so is the item. Any other unusable row fails alone.
- */
+/** Rows with the same key become one item, which has the index of the first and is unusable if one of them is. */
 export async function itemsIn<Item>(
   bytes: ByteSource,
   file: InputFile,
@@ -238,14 +224,13 @@ export async function itemsIn<Item>(
   return given;
 }
 
-/** Counts the rows of a file that were read, merged and skipped. */
 export function rowCounts(given: readonly GivenItem<unknown>[]): RowCounts {
   const sum = (field: "merged" | "skipped"): number => given.reduce((total, one) => total + (one[field] ?? 0), 0);
   const merged = sum("merged");
   return { read: given.length + merged, merged, skipped: sum("skipped") };
 }
 
-/** Returns why the fields of a JSON row are invalid: the first problem, and the valid fields. */
+/** The first problem, and the valid fields. */
 export function fieldProblem(issues: readonly z.core.$ZodIssue[], schema: z.ZodObject): Reason {
   const [issue] = issues;
   if (issue?.code === "unrecognized_keys") {

@@ -14,10 +14,7 @@ export interface FreePlace extends Place {
   readonly form: SavedForm;
 }
 
-/**
- * Finds where a new file of rows can be created. Throws a FileError if it is not allowed, the file exists, or the
- * format does not have `delimiter`.
- */
+/** Throws a FileError if the file is not allowed or exists, or if its format does not have `delimiter`. */
 export async function freePlaceFor(
   path: string,
   allowedDirs: readonly string[],
@@ -27,10 +24,7 @@ export async function freePlaceFor(
   return { ...place, form: savedForm(path, delimiter) };
 }
 
-/**
- * Returns the format that the extension of a path means. Throws a FileError for an unknown extension, and for a
- * `delimiter` that the format does not have.
- */
+/** Returns the format of an extension. Throws a FileError if it is unknown or its format does not have `delimiter`. */
 export function savedForm(path: string, delimiter: string | undefined): SavedForm {
   const ending = extname(path).toLowerCase();
   const between = delimiter === undefined ? undefined : delimiterNamed(delimiter);
@@ -55,18 +49,12 @@ interface NewFile {
   readonly pieces: AsyncIterable<string | Uint8Array>;
 }
 
-/**
- * Creates a file completely or not at all. Throws a FileError if it exists or the path now contains a link, and the
- * errors of `pieces`. `makeLink` creates a hard link.
- */
+/** Creates a file completely or not at all. Throws a FileError if it exists or the path now contains a link. */
 export function saveFile(place: Place, pieces: NewFile["pieces"], makeLink = link): Promise<void> {
   return saveFiles([{ place, pieces }], makeLink);
 }
 
-/**
- * Writes several files, and gives them their names only when all are complete. The first file gets its name last: if it
- * exists, the others do, too. Throws the errors of `saveFile`.
- */
+/** Names the files when all are complete, the first one last: if it exists, the others do, too. */
 export async function saveFiles([file, ...others]: readonly NewFile[], makeLink = link): Promise<void> {
   if (file === undefined) return;
   const whole = () => saveFiles(others, makeLink);
@@ -74,7 +62,7 @@ export async function saveFiles([file, ...others]: readonly NewFile[], makeLink 
   await saveBy(file, put, whole);
 }
 
-/** Replaces an existing file atomically and keeps its mode. Throws the errors of `saveFile`. */
+/** Atomic; keeps the mode of the file. Throws the errors of `saveFile`. */
 export async function replaceFile(place: Place, pieces: AsyncIterable<string>): Promise<void> {
   await saveBy({ place, pieces }, async (written, unfinished, path) => {
     await written.chmod((await stat(path)).mode & 0o777);
@@ -108,12 +96,12 @@ async function saveIn(
   const unfinished = folder.at(`.${name}.${randomBytes(6).toString("hex")}.unfinished`);
   const handle = await open(unfinished, "wx+");
   try {
-    // Some systems cannot hold a folder open. There this check ensures that no byte is written through a link.
+    // Where a folder cannot be held open, this ensures that no byte is written through a link.
     await folder.check();
     for await (const piece of pieces) await handle.appendFile(piece);
     await handle.datasync();
     await whole?.();
-    // The answer will contain the path, so the path must still lead to this folder.
+    // The answer will contain this path.
     await folder.check();
     const path = folder.at(name);
     await put(handle, unfinished, path);
@@ -124,7 +112,7 @@ async function saveIn(
   }
 }
 
-/** Creates a hard link to the finished file. Unlike a rename, this fails if a file exists. */
+/** Unlike a rename, a hard link fails if the file exists. */
 async function putInFreePlace(
   written: FileHandle,
   unfinished: string,
@@ -136,12 +124,12 @@ async function putInFreePlace(
   } catch (thrown) {
     if (hasCode(thrown, "EEXIST")) throw thrown;
     // FAT, exFAT and some network shares have no hard links. A copy does not replace a file either, but is visible
-    // while it is incomplete.
+    // early.
     await copyTo(place, written);
   }
 }
 
-/** Copies from the open file, because its name may now mean another file. Removes an incomplete copy. */
+/** Copies from the open file, because its name may now mean another one. */
 async function copyTo(place: string, written: FileHandle): Promise<void> {
   const copy = await open(place, "wx");
   let isWhole = false;

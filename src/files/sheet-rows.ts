@@ -24,7 +24,6 @@ export interface SheetHeader extends Header {
   readonly above: number;
 }
 
-/** A filled row below the header of a sheet. */
 export interface SheetRow {
   readonly line: number;
   /** The cells after filling down, composing Hangul, and removing the apostrophes before formulas. */
@@ -39,13 +38,11 @@ export interface SheetRow {
 /** The observations that are counted while a sheet is read (see `sheetSeen` in `input-file.ts`). */
 type SheetNotes = ReturnType<typeof noNotes>;
 
-/** The lines of rows that are skipped because they are totals or explain the columns. */
 export interface SkippedLines {
   readonly subtotals: number[];
   readonly hints: number[];
 }
 
-/** Returns the observations with all counts at zero. */
 export function noNotes() {
   return {
     continued: 0,
@@ -61,25 +58,19 @@ export function noNotes() {
   };
 }
 
-/** How to read a sheet. */
 export interface SheetReading {
   readonly bytes: ByteSource;
   readonly file: Pick<InputFile, "format" | "encoding" | "sheet" | "seen">;
   readonly shape: ValidColumns;
-  /** Whether rows have the positions of their cells. */
   readonly withPlaces?: boolean;
   readonly maxBytes?: number | undefined;
   readonly notes?: SheetNotes;
   /** Collects the lines of rows to skip as they are found. Absent: the lines stored with the file are skipped. */
   readonly skipped?: SkippedLines;
-  /** The records of the sheet, if they were already read. */
   readonly records?: AsyncIterable<readonly SheetRecord[]>;
 }
 
-/**
- * Yields the filled rows below the header of a sheet. The header is the first row with the required columns; `onHeader`
- * is called with it. Throws a FileError if the sheet cannot be read at all.
- */
+/** Yields the filled rows below the header: the first row with the required columns. Throws a FileError. */
 export async function* sheetRows(
   reading: SheetReading,
   onHeader: (header: SheetHeader) => void,
@@ -97,10 +88,7 @@ export async function* sheetRows(
     onHeader(header);
     return new RowReader(header, reading);
   };
-  /**
-   * Begins with the row that has the most known columns, although no row has all required ones. The error then names
-   * those that are missing.
-   */
+  /** No row has all required columns. The error of the row with the most known columns names those that are missing. */
   const beginAnyhow = (): RowReader => {
     const filled = above.filter((one) => !isBlank(one));
     const [first] = filled;
@@ -133,10 +121,7 @@ export async function* sheetRows(
   yield rows.end();
 }
 
-/**
- * Yields all records of a sheet of any format, including blank ones and those above the header. Throws a FileError if
- * the sheet cannot be read.
- */
+/** Yields all records, including blank ones and those above the header. Throws a FileError. */
 export async function* sheetRecords({
   bytes,
   file,
@@ -207,10 +192,7 @@ const PREFILLED = ["action", "op", "type", "exposeChildren", "targeting"];
 /** Columns with names, whose outer spaces are removed. */
 const NAMES = ["name", "parentName"];
 
-/**
- * Reads the rows below a header one by one. Holds the latest row back until the next one shows whether it was the last,
- * which may be a total.
- */
+/** Holds the latest row back until the next one shows whether it was the last, which may be a total. */
 class RowReader {
   readonly #header: SheetHeader;
   readonly #notes: SheetNotes;
@@ -305,8 +287,8 @@ class RowReader {
   }
 
   /**
-   * Returns whether a row repeats the header or is its second line. It begins as the header does and contains only
-   * headings. A row with one cell does not count, because an option may have the name of its column.
+   * A repeated header, or its second line, begins like the header and has only headings. A single cell does not count,
+   * because an option may have the name of its column.
    */
   #isHeader({ cells }: SheetRecord): boolean {
     const first = this.#read.indexOf(true);

@@ -2,10 +2,7 @@ import { BYTE_ORDER_MARK, csvLine } from "./delimited.ts";
 import { DELIMITERS } from "./input-file.ts";
 import type { SheetFormat, WrittenSheet } from "./written-rows.ts";
 
-/**
- * Writes a sheet: as UTF-8 text with a byte order mark, or as a workbook with a second sheet that explains allowed
- * values and limits. Throws a FileError if a workbook cannot hold all rows.
- */
+/** Writes UTF-8 text with a byte order mark, or a workbook. Throws a FileError if a workbook cannot hold all rows. */
 export async function* writtenSheet(
   sheet: WrittenSheet,
   form: SheetFormat,
@@ -31,16 +28,13 @@ export function delimiterNamed(text: string): string | undefined {
 const FORMULA = /^'*[=+\-@\t\r]/;
 const QUOTED_FORMULA = /^'+[=+\-@\t\r]/;
 
-/**
- * Returns a text for a cell of a text file. A formula gets an apostrophe in front, so that spreadsheets do not run it.
- */
+/** For a cell of a text file. A formula gets an apostrophe in front, so that spreadsheets do not run it. */
 export function inertCell(text: string): string {
   return FORMULA.test(text) ? `'${text}` : text;
 }
 
 /**
- * Returns a text for a cell of a workbook. Workbooks do not run texts, so only a text with an apostrophe before a
- * formula gets another one, which `uninertCell` will remove.
+ * For a cell of a workbook, which runs no texts: only a quoted formula gets a further apostrophe, for `uninertCell`.
  */
 export function workbookCell(text: string): string {
   return QUOTED_FORMULA.test(text) ? `'${text}` : text;

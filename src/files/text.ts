@@ -7,18 +7,12 @@ const [NEWLINE, RETURN] = [0x0a, 0x0d];
 /** How many bytes are decoded at a time. Small pieces let the previous text be freed early. */
 const PART_BYTES = 8192;
 
-/**
- * Decodes bytes to text. A byte order mark overrides `encoding`. Throws a FileError with the line of the first bytes
- * that are invalid.
- */
+/** A byte order mark overrides `encoding`. Throws a FileError with the line of the first invalid bytes. */
 export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGenerator<string> {
   let decode: Decode | undefined;
   let line = 1;
   let isMac: boolean | undefined;
-  /**
-   * Replaces carriage returns with line feeds if no line ends otherwise. Programs of old Macs and Excel's "CSV
-   * (Macintosh)" write such files.
-   */
+  /** Programs of old Macs and Excel's "CSV (Macintosh)" end lines with carriage returns only. */
   const withLines = (text: string): string => {
     if (isMac === undefined && /\n|\r[^\n]/.test(text)) isMac = !text.includes("\n");
     return isMac === true ? text.replaceAll("\r", "\n") : text;
@@ -52,10 +46,7 @@ function native(encoding: Exclude<Encoding, "euc-kr">): Decode {
   };
 }
 
-/**
- * Returns a decoder for all modern Korean syllables, as Excel saves them. Node's own decoder knows only those of KS X
- * 1001.
- */
+/** Decodes all modern Korean syllables, as Excel saves them. Node's own decoder knows only those of KS X 1001. */
 async function cp949(): Promise<Decode> {
   const { getDecoder } = (await import("iconv-lite")).default;
   const decoder = getDecoder("cp949");
@@ -97,9 +88,8 @@ function markedEncoding([first, second, third]: Uint8Array): Encoding | undefine
 }
 
 /**
- * Detects the encoding of bytes: the byte order mark decides; otherwise UTF-16 if there are zero bytes, and UTF-8 if
- * all bytes are valid. Otherwise CP949, Windows-1252 or Mac Roman, whichever gives letters. Mostly valid UTF-8 counts
- * as UTF-8, so that reading reports the line that is not.
+ * Detects an encoding: by the byte order mark; UTF-16 by zero bytes; UTF-8 by validity. Otherwise CP949, Windows-1252
+ * or Mac Roman, whichever gives letters. Mostly valid UTF-8 counts as UTF-8, so that reading reports the invalid line.
  */
 export class EncodingDetector {
   #marked: Encoding | undefined;
@@ -148,9 +138,9 @@ function isValid(decode: () => string): boolean {
 }
 
 /**
- * Decides whether bytes look like CP949. Its common syllables have two bytes: the first from B0 to C8, the second above
- * A0. In Western text a single special letter stands between ASCII bytes, which gives no character or a rare syllable
- * in CP949. Two special letters such as "öß" usually give a Chinese character.
+ * The common syllables of CP949 have two bytes: the first from B0 to C8, the second above A0. In Western text, a single
+ * special letter between ASCII bytes gives no character or a rare syllable; two such as "öß" usually give a Chinese
+ * character.
  */
 class KoreanLikeness {
   #lead = 0;
@@ -183,8 +173,8 @@ class KoreanLikeness {
 }
 
 /**
- * Decides whether bytes look like UTF-8 with damaged parts. Characters of three bytes never look like Western text.
- * Those of two bytes look like a letter and a sign, such as "Ã¤", which is rare in Western text.
+ * UTF-8 with damaged parts: its characters of three bytes never look like Western text, and those of two bytes look
+ * like a letter and a sign, such as "Ã¤", which is rare in Western text.
  */
 class UnicodeLikeness {
   /** How many bytes of the current character are still missing, and how many it has in total. */
@@ -222,8 +212,8 @@ const MAC_LETTERS: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * Decides whether bytes look like Mac Roman, in which Excel on a Mac saves CSV files. Lines end with a carriage return
- * only, or there are several bytes that are letters only in Mac Roman and none that are letters only in Windows-1252.
+ * In Mac Roman, Excel on a Mac saves CSV files. Lines end with a carriage return only, or several bytes are letters
+ * only in Mac Roman and none only in Windows-1252.
  */
 class MacLikeness {
   readonly #letters = new Set<number>();

@@ -18,10 +18,7 @@ export function isNumber(cell: string): boolean {
   return NUMBER.test(cell) && /\d/.test(cell);
 }
 
-/**
- * What a row is. `totalIfLast`: a total if no row follows, otherwise an option. `notTotal`: an option whose name begins
- * with a word for totals.
- */
+/** `totalIfLast`: an option if a row follows. `notTotal`: an option whose name begins with a word for totals. */
 export type RowKind = "option" | "total" | "totalIfLast" | "notTotal";
 
 /** Recognizes rows with totals of the rows above. It must be given all rows of a sheet in their order. */
@@ -40,7 +37,6 @@ export class TotalRows {
     this.#ids = ids;
   }
 
-  /** Returns what a row is. `isApart`: a blank row is above it. */
   take(record: SheetRecord, isApart: boolean): RowKind {
     const kind = this.#kindOf(record, isApart);
     if (kind === "total") {
@@ -66,9 +62,9 @@ export class TotalRows {
   }
 
   /**
-   * Returns what a row is. A total row begins with a word for totals and otherwise has only numbers. One of them is the
-   * sum of its column or a formula that sums. A field such as a Context ID may only contain such a formula or the
-   * number of rows. The last row is a total even if no number can be compared, or if a blank row is above it.
+   * A total row begins with a word for totals and otherwise has only numbers. One is the sum of its column or a formula
+   * that sums. A field that is read may only contain such a formula or the number of rows. The last row is a total even
+   * if no number can be compared, or if a blank row is above it.
    */
   #kindOf({ cells, hasSum }: SheetRecord, isApart: boolean): RowKind {
     const name = cells.find((cell) => cell.trim() !== "")?.trim() ?? "";
@@ -116,7 +112,6 @@ class ColumnSum {
   compare(cell: string): "equal" | "different" | undefined {
     const compared = this.#sums.flatMap(({ decimal, all, below, digits }) => {
       const { value } = readNumber(cell, decimal);
-      // The sheet may show rounded numbers.
       const isNear = (sum: number): boolean =>
         Math.abs(sum - value) <= Math.min(0.5 * (this.#count + 1) * 10 ** -digits, 0.005 * Math.abs(sum)) + 1e-6;
       return Number.isNaN(value + all) ? [] : [isNear(all) || isNear(below)];

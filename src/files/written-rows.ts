@@ -2,7 +2,6 @@ import { thousands } from "../platform/text.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { headingOf } from "./columns.ts";
 
-/** A cell of a workbook that is highlighted and gets a comment. */
 export interface CellMark {
   readonly column: number;
   readonly comment: string;
@@ -19,7 +18,6 @@ export interface WrittenSheet {
   readonly rows: AsyncIterable<WrittenRow>;
 }
 
-/** The format of a written sheet. */
 export type SheetFormat = { readonly format: "csv"; readonly delimiter: string } | { readonly format: "xlsx" };
 
 const [least, most] = [LIMITS.nameMinLength.value, LIMITS.nameMaxLength.value];
@@ -44,7 +42,6 @@ const ROWS: readonly (readonly [column: string, allowed: string, more: string])[
   ["targeting", "The name or ID of the targeting", "All rows of a sheet are about one targeting"],
 ];
 
-/** The second sheet of workbooks. It explains the columns of the first one. */
 export const VALUES_SHEET = {
   name: "Allowed values",
   rows: [

@@ -13,7 +13,6 @@ interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
   readonly environment: string;
   readonly tool: string;
   readonly runId?: string | undefined;
-  /** The status of the run; `error` if a call failed without a run. */
   readonly outcome: string;
   readonly counts?: unknown;
 }
@@ -21,8 +20,7 @@ interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
 export type Audit = (line: OutcomeLine | DecisionLine) => void;
 
 /**
- * Writes audit entries as lines. Adds the time and the caller's name to each, and removes secrets with `redact`. If a
- * line cannot be written, it is logged instead.
+ * Adds the time and the caller's name, and removes secrets with `redact`. An entry that cannot be written is logged.
  */
 export function auditInto(
   append: (line: string) => Promise<void>,
@@ -65,9 +63,8 @@ export interface AuditedCall {
 const OPEN: ReadonlySet<string> = new Set(["running", "needs_confirmation"]);
 
 /**
- * Writes an audit entry after a call that may have changed an API. If the call reports a run that has ended, nothing is
- * written, because the process that ended the run has done so. `answer` is undefined if the call failed without a
- * result.
+ * Writes an entry after a call that may have changed an API, unless its run has ended and so has its own entry.
+ * `answer` is undefined if the call failed.
  */
 export function auditCall(
   audit: Audit,
@@ -91,10 +88,7 @@ export function auditCall(
   if (runId === undefined || OPEN.has(status)) audit({ ...line, runId, outcome: status, counts });
 }
 
-/**
- * Writes an audit entry when a run has ended. Runs that only read get none. `requestId` is the HTTP request of the
- * call, if known.
- */
+/** Runs that only read get no entry. `requestId`: the HTTP request of the call, if known. */
 export function auditRun(
   audit: Audit,
   { kind, header, status, counts }: RestedRun,

@@ -5,12 +5,10 @@ import type { RunStore } from "../runs/store.ts";
 import { type Figures, newFigures } from "./metrics.ts";
 import type { Observer } from "./observer.ts";
 
-/** The metrics of a process. */
 export interface Measured {
   readonly observer: Observer;
   /** Returns a store that behaves like `backend`, and counts uses of its journal and write lock. */
   over(backend: Backend): Backend;
-  /** Returns the metrics in the text format of Prometheus. */
   text(): string;
 }
 

@@ -9,12 +9,8 @@ export type LogFields = Readonly<Record<string, unknown>>;
 
 export interface Log
   extends Readonly<Record<Exclude<LogLevel, "silent">, (message: string, fields?: LogFields) => void>> {
-  /** Returns a log that adds these fields to each of its lines. */
   with(fields: LogFields): Log;
-  /**
-   * Runs `work`, and adds the fields to every line that it logs, in any module. Only if the log follows work; see
-   * `LogOptions.work`.
-   */
+  /** Adds the fields to every line that `work` logs, if the log follows work (`LogOptions.work`). */
   during<Result>(fields: LogFields, work: () => Result): Result;
   /** Returns the fields of the work in progress; empty if the log does not follow work. */
   facts(): LogFields;
@@ -29,7 +25,6 @@ interface LogOptions {
   readonly work: FollowedWork | undefined;
 }
 
-/** Passes log fields on to asynchronous calls. */
 export type FollowedWork = AsyncLocalStorage<LogFields>;
 
 /** Creates the storage for log fields. A process has only one, because before Node 24 each slows down every promise. */

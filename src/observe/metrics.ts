@@ -10,20 +10,16 @@ interface Kept {
   readonly name: string;
   readonly type: "counter" | "gauge";
   readonly help: string;
-  /** The values, by their labels as text. */
   readonly values: Map<string, number>;
 }
 
 export interface Figures {
   /** Creates a metric that only grows. Its name ends in `_total`. */
   counter(name: string, help: string): Figure;
-  /** Creates a metric that can grow and shrink. */
   gauge(name: string, help: string): Figure;
-  /** Returns all metrics in the text format of Prometheus, version 0.0.4. */
   text(): string;
 }
 
-/** The content type of the text format. */
 export const FIGURES_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 const PREFIX = "targeting_mcp_";

@@ -18,14 +18,12 @@ interface ObservedRequest {
   readonly method: string;
 }
 
-/** Observes tool calls, runs and API requests. */
 export interface Observer {
   readonly call: Wrapper<ObservedCall, CallAnswer>;
   readonly run: AroundRun;
   readonly request: Wrapper<ObservedRequest, HttpAnswer>;
 }
 
-/** Combines two wrappers. `outer` also observes the work of `inner`. */
 function composeWrappers<About, Result>(
   outer: Wrapper<About, Result>,
   inner: Wrapper<About, Result>,
@@ -33,7 +31,6 @@ function composeWrappers<About, Result>(
   return (about, work) => outer(about, () => inner(about, work));
 }
 
-/** Combines observers into one; undefined if the list is empty. */
 export function combineObservers(observers: readonly Observer[]): Observer | undefined {
   const [first, ...others] = observers;
   return others.reduce<Observer | undefined>(

@@ -4,9 +4,9 @@ import type { Observer } from "./observer.ts";
 export type OpenTelemetry = typeof import("@opentelemetry/api");
 
 /**
- * Creates spans with the OpenTelemetry SDK that the person has loaded. Each tool call has a span in the client's trace
- * (`_meta`). Each run has a trace of its own, linked to the call, because it may last longer. Each API request has a
- * span. Names follow the semantic conventions for MCP. Spans contain no callers, objects or arguments.
+ * Creates spans for tool calls in the client's trace (`_meta`), for runs, and for API requests. A run has a trace of
+ * its own, linked to the call, because it may last longer. Names follow the semantic conventions for MCP. Spans contain
+ * no callers, objects or arguments.
  */
 export function traces({ trace, context, propagation, ...api }: OpenTelemetry, version: string): Observer {
   const tracer = trace.getTracer("targeting-mcp", version);

@@ -3,7 +3,6 @@ import { setTimeout as delay } from "node:timers/promises";
 
 /** Reads the time and sleeps. Code takes it as a parameter, so that tests can use a fake clock and need not wait. */
 export interface Clock {
-  /** Milliseconds since 1970. */
   now(): number;
   /** Milliseconds since an arbitrary moment; changes of the system time do not affect it. */
   monotonic(): number;
@@ -26,7 +25,6 @@ export const systemClock: Clock = {
 
 /** A tool call whose client waits for the answer. */
 interface WaitedCall {
-  /** When the answer is due, in milliseconds of the monotonic clock. */
   readonly until: number;
   isAnswered: boolean;
 }
@@ -44,8 +42,7 @@ export async function duringCall<T>(until: number, work: () => Promise<T>): Prom
 }
 
 /**
- * Returns when the answer of the current tool call is due, in milliseconds of the monotonic clock. Undefined outside a
- * tool call and after it was answered.
+ * When the current tool call must be answered, on the monotonic clock. Undefined outside a call or after its answer.
  */
 export function callUntil(): number | undefined {
   const call = calls.getStore();

@@ -12,8 +12,7 @@ const OWNER_ONLY = 0o600;
 const NOT_SYNCED: readonly unknown[] = ["EPERM", "EACCES", "EISDIR", "EINVAL", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"];
 
 /**
- * Syncs the entries of a folder to the disk, so that created, renamed and removed files survive a power failure.
- * Returns false if the system cannot sync folders.
+ * Makes created, renamed and removed files survive a power failure. Returns false if the system cannot sync folders.
  */
 export async function syncFolder(folder: string): Promise<boolean> {
   try {
@@ -39,10 +38,7 @@ export async function makeFolder(folder: string): Promise<void> {
   }
 }
 
-/**
- * Replaces a file atomically: readers, and the disk after a power failure, have either the old or the new contents.
- * Resolves once the file is on the disk. Throws the errors of `pieces` and of the system.
- */
+/** Replaces a file atomically, also for the disk after a power failure. Resolves once the file is on the disk. */
 export async function replaceFile(file: string, pieces: string | Pieces, mode = OWNER_ONLY): Promise<void> {
   const fresh = besideOf(file);
   try {
@@ -55,10 +51,7 @@ export async function replaceFile(file: string, pieces: string | Pieces, mode = 
   await syncFolder(dirname(file));
 }
 
-/**
- * Creates a file that only the owner can read, and resolves once it is on the disk. Returns false if the file exists
- * already. On file systems without hard links, the file is empty for a moment.
- */
+/** Resolves once the file is on the disk; to false if it exists. Without hard links, it is empty for a moment. */
 export async function createFile(file: string, text: string): Promise<boolean> {
   const fresh = besideOf(file);
   try {
@@ -73,10 +66,7 @@ export async function createFile(file: string, text: string): Promise<boolean> {
   }
 }
 
-/**
- * Appends a line to a file that only the owner can read, and waits until it is on the disk. If a power failure cut off
- * the previous line, the new line does not continue it.
- */
+/** Waits until the line is on the disk. It does not continue a previous line that a power failure cut off. */
 export async function appendLine(file: string, line: string): Promise<void> {
   const handle = await open(file, "a+", OWNER_ONLY);
   let size = 0;
@@ -109,9 +99,7 @@ async function writeWhole(file: string, pieces: Pieces, mode: number): Promise<v
   }
 }
 
-/**
- * Resolves to true when `making` has created a file, and to false if the file existed already. Throws any other error.
- */
+/** Resolves to false if the file existed already. */
 export async function isCreated(making: Promise<void>): Promise<boolean> {
   try {
     await making;

@@ -1,22 +1,15 @@
 /**
- * Decides right before the last bytes of a request whether the request may still be sent. The lease that permits the
- * write can expire while this process is suspended, and the service applies nothing before the last byte.
+ * Decides whether a request may still be sent, because its lease can expire while this process is suspended. The
+ * service applies nothing before the last byte.
  */
 export interface Fence {
-  /**
-   * Called right before the last bytes of the request are sent. Throws a HeldBackError if they may no longer be sent.
-   */
+  /** Called right before the last bytes are sent. Throws a HeldBackError. */
   mayLeave(): void;
   /** Called right after the last bytes were passed to the system. Detects that they were sent too late. */
   hasLeft(): void;
-  /**
-   * Renews the lease. Called before the last bytes of a large body that took long to send. Rejects if the lease is
-   * lost.
-   */
+  /** Renews the lease before the last bytes of a large body. Rejects if the lease is lost. */
   renew(): Promise<void>;
 }
 
-/**
- * A request was not completed because this process had been suspended for too long. The service applied nothing of it.
- */
+/** A request was not completed, because this process was suspended for too long. Nothing of it was applied. */
 export class HeldBackError extends Error {}

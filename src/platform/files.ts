@@ -23,10 +23,7 @@ const HELD: readonly unknown[] = ["EPERM", "EACCES", "EBUSY"];
 /** The pauses between attempts in milliseconds: about two seconds in total, far less than the expiry of a lease. */
 const PAUSES_MS = [10, 20, 40, 80, 150, 200, 250, 300, 400, 500] as const;
 
-/**
- * Renames a file and atomically replaces an existing one. On Windows this fails while another program has the file
- * open, so it is retried for about two seconds. Throws the last error.
- */
+/** Atomically replaces an existing file. Throws the last error. */
 export function moveIntoPlace(from: string, to: string, system: MovingSystem = THIS_SYSTEM): Promise<void> {
   return retryWhileLocked(() => system.rename(from, to), system);
 }
@@ -44,10 +41,7 @@ async function retryWhileLocked(work: () => Promise<void>, { platform, sleep }: 
   await work();
 }
 
-/**
- * Removes a file if it exists. On Windows this is retried for about two seconds while another program has the file
- * open.
- */
+/** Removes a file if it exists. */
 export function removeFile(file: string, system: PatientSystem = THIS_SYSTEM): Promise<void> {
   return retryWhileLocked(() => rm(file, { force: true }), system);
 }
@@ -70,7 +64,6 @@ export class FolderRefused extends FileError {
   }
 }
 
-/** Returns whether a thrown value is an error of the operating system with this code. */
 export function hasCode(thrown: unknown, code: string): boolean {
   return thrown instanceof Error && "code" in thrown && thrown.code === code;
 }

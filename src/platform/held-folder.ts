@@ -8,26 +8,18 @@ import { FileError, linkRefused } from "./files.ts";
 export type ByteSource = (pieceBytes?: number) => AsyncIterable<Uint8Array>;
 
 const PIECE_BYTES = 65_536;
-/** Large pieces make hashing and copying faster. */
 const LARGE_PIECE_BYTES = 524_288;
 
-/**
- * Returns a reader of one of this program's own files, which must not be a symbolic link. The reader throws the errors
- * of the operating system.
- */
+/** Reads one of this program's own files, which must not be a link. Throws the errors of the operating system. */
 export function bytesOf(path: string): ByteSource {
   return (pieceBytes) => piecesOf(() => open(path, constants.O_RDONLY | constants.O_NOFOLLOW), pieceBytes);
 }
 
-/**
- * Returns a reader of a file that the caller named. The reader throws a FileError if the path now contains a symbolic
- * link.
- */
+/** Reads a file of the caller. Throws a FileError if the path now contains a link. */
 export function bytesAt(place: Place): ByteSource {
   return (pieceBytes) => piecesOf(() => openPlace(place), pieceBytes);
 }
 
-/** Returns a reader of bytes in memory. */
 export function bytesIn(content: Uint8Array): ByteSource {
   return async function* () {
     yield content;
@@ -76,7 +68,6 @@ export async function* unchanged(bytes: ByteSource, digest: string): AsyncGenera
   throw new FileError("the file changed while it was being read; nothing was sent", "Call again once it is complete.");
 }
 
-/** Reads all bytes into memory. */
 export async function wholeOf(bytes: ByteSource): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of bytes(LARGE_PIECE_BYTES)) chunks.push(chunk);
@@ -85,7 +76,6 @@ export async function wholeOf(bytes: ByteSource): Promise<Buffer> {
 
 /** A path below a trusted folder. None of its parts may be a symbolic link. */
 export interface Place {
-  /** The path of the trusted folder, with links resolved. */
   readonly root: string;
   /** The names of the folders below `root`, then the name of the file; at least one. */
   readonly steps: readonly string[];
@@ -117,9 +107,8 @@ const DESCRIPTORS = "/proc/self/fd";
 const HOLDS_DESCRIPTORS = process.platform === "linux" && existsSync(DESCRIPTORS);
 
 /**
- * Opens the folder of a file. On Linux each folder is opened from its parent, so no link is followed. Other systems can
- * only compare the folders' identities before and after a use (`check`). Throws a SymlinkError, or an error of the
- * system.
+ * Opens the folder of a file. Linux opens each folder from its parent and so follows no link. Other systems need
+ * `check`.
  */
 export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Promise<SafeDirectory> {
   const folders = place.steps.slice(0, -1);
@@ -141,9 +130,7 @@ export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Prom
   };
 }
 
-/**
- * Opens a file for reading, without waiting on a pipe. Throws a SymlinkError if it is not a regular file or is a link.
- */
+/** Does not wait on a pipe. Throws a SymlinkError for a link or anything but a regular file. */
 export async function openInside(folder: SafeDirectory, name: string): Promise<FileHandle> {
   const path = folder.at(name);
   const onMac = process.platform === "darwin" ? O_NOFOLLOW_ANY : 0;

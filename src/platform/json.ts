@@ -12,7 +12,6 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Parses JSON; undefined if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -21,7 +20,6 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** How many elements of a long list are written together. */
 const LIST_PIECE = 200;
 /** Values that are nested deeper than this are written in one piece, unless they are long lists. */
 const DEPTH = 2;

@@ -1,10 +1,7 @@
 import { once } from "node:events";
 import type { Server } from "node:net";
 
-/**
- * Parses an `Origin` header: `http` or `https`, host and port, written as browsers write it. Undefined for any other
- * text.
- */
+/** Parses an `Origin` header as browsers write it. Undefined for any other text. */
 export function originIn(header: string): URL | undefined {
   if (!URL.canParse(header)) return undefined;
   const url = new URL(header);
@@ -12,9 +9,7 @@ export function originIn(header: string): URL | undefined {
   return isWeb && url.origin === header ? url : undefined;
 }
 
-/**
- * Starts a server on a port (0: any free one) and returns the port's number. Throws the system's error if that fails.
- */
+/** Starts a server (0: any free port) and returns its port. Throws the system's error. */
 export async function openPort(server: Server, host: string, port: number): Promise<number> {
   server.listen(port, host);
   await once(server, "listening");

@@ -19,8 +19,7 @@ const MAX_LOOKED_FOR = 20;
 const MAX_COMPARED_LETTERS = 256;
 
 /**
- * Finds objects by name: the exact name, or else a name that differs only in case and outer spaces, if it is the only
- * one. Otherwise returns the most similar objects as candidates.
+ * Finds the exact name, or else the only name that differs in case and outer spaces. Otherwise returns similar ones.
  */
 export class NameIndex<Thing extends Named> {
   readonly #exact = new Map<string, Thing[]>();
@@ -36,7 +35,6 @@ export class NameIndex<Thing extends Named> {
     addTo(this.#folded, folded(thing.name), thing);
   }
 
-  /** Returns all names in the order in which they were added. */
   names(): Iterable<string> {
     return this.#exact.keys();
   }
@@ -50,10 +48,7 @@ export class NameIndex<Thing extends Named> {
     return { kind: "one", thing: only, isExact: exact.length > 0 };
   }
 
-  /**
-   * Returns similar names: those that contain `name` or are contained in it, then those that share the most letter
-   * pairs.
-   */
+  /** Those that contain `name` or are contained in it come first, then those that share the most letter pairs. */
   #near(name: string): readonly Thing[] {
     this.#lookedFor += 1;
     if (this.#lookedFor > MAX_LOOKED_FOR) return [];

@@ -1,7 +1,4 @@
-/**
- * Returns the entry of `words` that the caller probably meant: it differs in case, hyphens and underscores only, or in
- * at most two letters and a third of all letters.
- */
+/** The entry that differs only in case and separators, or in at most two letters and a third of all. */
 export function nearestWord(word: string, words: readonly string[]): string | undefined {
   const plain = withoutSeparators(word);
   return words.find((one) => withoutSeparators(one) === plain) ?? mistyped(plain, words, withoutSeparators);
@@ -12,10 +9,7 @@ export function withoutSeparators(word: string): string {
   return word.toLowerCase().replace(/[\s_.-]/g, "");
 }
 
-/**
- * Returns the entry of `words` whose plain form has the fewest letters different from `plain`; undefined if all differ
- * too much.
- */
+/** The entry whose plain form has the fewest different letters; undefined if all differ too much. */
 export function mistyped(
   plain: string,
   words: readonly string[],
@@ -32,10 +26,7 @@ export function mistyped(
   return best;
 }
 
-/**
- * Counts the letters that must change to turn one text into the other. Returns more than `most` if `most` is not
- * enough.
- */
+/** Counts the letters to change. Returns more than `most` if `most` is not enough. */
 export function editDistance(from: string, to: string, most: number): number {
   if (Math.abs(from.length - to.length) > most) return most + 1;
   let previous = [0];

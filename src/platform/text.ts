@@ -2,27 +2,22 @@ import { LIMITS } from "../spec/limits.ts";
 import type { NameProblem } from "../spec/names.ts";
 
 /**
- * Formats a number with commas: 1234567 becomes "1,234,567". `Number.toLocaleString` would load the data of all
- * locales, which makes the start 8 % slower.
+ * 1234567 becomes "1,234,567". `Number.toLocaleString` would load the data of all locales, which slows the start by 8
+ * %.
  */
 export function thousands(count: number): string {
   return String(count).replace(/(?<=^-?\d+)(?=(?:\d{3})+$)/g, ",");
 }
 
-/** Returns a count with its noun: "1 option", "1234 options". */
 export function amount(count: number, one: string): string {
   return `${count} ${one}${count === 1 ? "" : "s"}`;
 }
 
-/** Returns a text with its first letter in upper case. */
 export function capitalized(words: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/**
- * Returns the problems of a name as a predicate, such as `has 1 character that is not allowed: "_"; has 40 characters
- * (at most 36)`.
- */
+/** Returns a predicate, such as `has 1 character that is not allowed: "_"; has 40 characters (at most 36)`. */
 export function nameProblemWords({ rules, length, characters = [] }: NameProblem): string {
   const { nameMinLength, nameMaxLength } = LIMITS;
   const are = characters.length === 1 ? "is" : "are";
@@ -46,16 +41,10 @@ export function characterList(characters: readonly string[]): string {
   return more > 0 ? `${named} and ${more} more` : named;
 }
 
-/**
- * Characters that a reader cannot see on their own: control and format characters, spaces, combining marks, fillers and
- * decomposed Hangul.
- */
+/** Invisible on their own: control and format characters, spaces, combining marks, fillers and decomposed Hangul. */
 const UNSEEN = /[\p{C}\p{Z}\p{M}\p{Default_Ignorable_Code_Point}\u1100-\u11FF]/u;
 
-/**
- * Returns a character in quotation marks. A character that is invisible on its own is escaped and followed by its code
- * point.
- */
+/** An invisible character is escaped and followed by its code point. */
 function characterWords(character: string): string {
   if (!UNSEEN.test(character)) return `"${character.replace(/["\\]/, "\\$&")}"`;
   const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase();

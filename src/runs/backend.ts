@@ -9,21 +9,15 @@ export interface Backend {
   readonly runs: RunStore;
   readonly lock: ProjectLock;
   readonly suites: SuiteTexts;
-  /** Returns the names of the project's targetings that were seen before. */
   names(project: string, options: NamesOptions): TargetingMemory;
-  /** Returns the Context IDs of the project's options that were read before. */
   contents(project: string, onProblem: (problem: unknown) => void): ContentsStore;
-  /** Appends a line to the audit log of writes. */
   readonly audit: (line: string) => Promise<void>;
   /** Returns a key of at least 32 bytes, the same for all processes of the backend. Throws a RunStoreError. */
   readonly sealKey: () => Promise<Uint8Array>;
-  /** The sessions of the web page that were ended before they expired. */
   readonly endedSessions: EndedSessions;
-  /** The stored rights of callers. */
   readonly callerRights: CallerTexts;
   /** Resolves if the backend can be reached and is set up completely. If absent, the backend is always ready. */
   readonly ready?: () => Promise<void>;
-  /** Closes everything that the backend holds open. Leases must be released first. */
   readonly close: () => Promise<void>;
 }
 
@@ -48,11 +42,9 @@ export interface EndedSessions {
 }
 
 export interface NamesOptions {
-  /** Whether the names outlive this process. */
   readonly lasting: boolean;
   /** Returns the targetings that are known from the beginning. Called once, when the memory is first used. */
   readonly known?: (() => Promise<readonly { readonly _id: string; readonly name: string }[]>) | undefined;
-  /** Called if the names cannot be read or written. The memory then works without the stored names. */
   readonly onProblem: (problem: unknown) => void;
 }
 
@@ -69,7 +61,6 @@ export interface SeenOption {
  * current ones.
  */
 export interface ContentsStore {
-  /** Loads what all processes have stored since the last refresh. Called before many options are looked up. */
   refresh(): Promise<void>;
   /** Returns the Context IDs that were stored for an option with exactly this record. */
   get(option: SeenOption): Promise<readonly string[] | undefined>;
@@ -92,13 +83,11 @@ export interface SuiteTexts {
   /** Stores a text under an ID of letters and digits. Only each caller's newest 100 remain. */
   put(caller: string, id: string, text: string): Promise<void>;
   get(caller: string, id: string): Promise<string | undefined>;
-  /** Returns the texts of a caller, the latest first. */
   list(caller: string): Promise<readonly string[]>;
   /** Returns the size of the texts of all callers with this name, in bytes. */
   storedBytes(callerName: string): Promise<number>;
   /** Returns true for the first claim of a confirmation in any process, which may then act on it. */
   claim(confirmation: string): Promise<boolean>;
-  /** Stores the result of a claimed confirmation. */
   settle(confirmation: string, text: string): Promise<void>;
   /**
    * Returns the result of a claimed confirmation; an empty text if there is none yet. Undefined if it was not claimed.
@@ -115,12 +104,11 @@ export interface SeenTargeting {
 export const MAX_REMEMBERED_TARGETINGS = 2000;
 const CANDIDATES = 5;
 
-/** The targetings of one project that were seen before, because the service cannot list targetings. */
 export interface TargetingMemory {
   remember(targetings: readonly { readonly _id: string; readonly name: string }[]): Promise<void>;
   forget(ids: readonly string[]): Promise<void>;
   recent(): Promise<readonly SeenTargeting[]>;
-  /** Like `NameIndex`. If no name matches, the targetings seen last are candidates as well. */
+  /** Finds a targeting as `NameIndex` does. If no name matches, those seen last are candidates as well. */
   resolve(name: string): Promise<NameMatch<SeenTargeting>>;
 }
 
@@ -136,7 +124,6 @@ const MEGABYTE = 1_048_576;
 /** A smaller call, in bytes, is not counted unless more of its run is stored. */
 const SMALL_BYTES = 65_536;
 
-/** The caller's share of the store is full. Nothing was sent, and nothing of the call was stored. */
 export class ShareFullError extends RunStoreError {}
 
 interface Share {

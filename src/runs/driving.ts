@@ -28,7 +28,6 @@ interface HeldRun<Call, State> {
   readonly files: RunAccess<Call, State>;
   readonly stopRequests: StopRequests;
   lease?: Lease;
-  /** The record of the run, as this process last read or wrote it. */
   record?: RunRecord | undefined;
   journal?: RunJournal;
   /** Appends the entries of the state that the journal lacks. */
@@ -37,7 +36,6 @@ interface HeldRun<Call, State> {
   readonly progress: (waitingMs?: number) => void;
   /** If false, this process leaves the run to others once the plan is stored. */
   readonly isOurs: boolean;
-  /** Whether the run was left to other processes. */
   isLeft?: true;
 }
 
@@ -205,7 +203,6 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
   });
 }
 
-/** Executes a run until it is at rest or another process has taken it over. */
 async function bringToRest<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
   context: Pick<RunsContext, "store" | "clock">,
@@ -259,7 +256,6 @@ function moved(
   return moveRun(store, runId, () => to, { ...(lease && { lease }), ...(record && { record }) });
 }
 
-/** Returns whether a run was stopped only because its process ends or executes no runs. */
 function shouldLeaveToOthers<Call, State extends RunView<never>>(
   { left }: Pick<RunStore, "left">,
   { stopRequests }: HeldRun<Call, State>,
@@ -310,9 +306,7 @@ function machineError(thrown: unknown): Reason {
   return ownReason("STOPPED_BY_ERROR", { error: thrown instanceof Error ? thrown.message : String(thrown) });
 }
 
-/** How often the executor of a run checks whether the run is to be stopped, in milliseconds. */
 const STOP_CHECK_MS = 100;
-/** If the store also notifies of requests to stop. */
 const STOP_CHECK_IF_NOTIFIED_MS = 1000;
 
 type StopRequests = ReturnType<typeof stopRequestsOf>;
@@ -354,7 +348,6 @@ function stopRequestsOf(
     cause: () => cause,
     stop,
     mayLeave,
-    /** Stops watching, and withdraws the requests to stop. */
     async end(): Promise<void> {
       clearInterval(timer);
       notWatched?.();

@@ -2,9 +2,7 @@ import { beyondCall, type Clock } from "../platform/clock.ts";
 import type { RunWatcher } from "./kind.ts";
 import { countsOf, type ReportedState } from "./report.ts";
 
-/** How often this process checks whether another process still executes a run, in milliseconds. */
 const LOOK_MS = 100;
-/** The same interval if the other process also notifies of changes. */
 const CHECK_IF_NOTIFIED_MS = 500;
 /**
  * At most one tenth of the time is spent on reading the followed run, or one fourth after a notification. But it is

@@ -24,11 +24,9 @@ import {
 } from "./store.ts";
 import { type Lease, releaseOnError } from "./turn.ts";
 
-/** The ending of a run that is cancelled before it starts. */
 const WITHDRAWN: Ending = { cause: "cancelled", reason: ownReason("WITHDRAWN") };
 const CANCELLED: Ending = { cause: "cancelled", reason: ownReason("CANCELLED") };
 
-/** How often a run that another process may start is checked, in milliseconds. */
 const LOOK_AGAIN_MS = 20;
 
 export interface LoadedRun<Call, Entry, State> extends ReadBack<Entry, State> {
@@ -41,7 +39,6 @@ interface Followed<Call extends ToolCall, State extends RunView<never>> {
   readonly look: () => Promise<boolean>;
 }
 
-/** The runs of a kind that this process does not execute. */
 export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entry>> {
   readonly #kind: RunKind<Call, Entry, State, never>;
   readonly #of: Pick<RunsContext, "store" | "clock" | "onRest">;
@@ -209,7 +206,6 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     const { store } = this.#of;
     const record = await store.record(runId);
     if (record === undefined || isAtRest(record.status) || (await this.read(runId)) === undefined) return;
-    // The process that holds the lease is about to continue the run.
     if (await store.isDriven(runId)) return;
     const lease = await store.lease(runId);
     if (lease === undefined) return;
@@ -223,7 +219,6 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     }
   }
 
-  /** Writes the end of a run, and before it the plan if it is not in the journal yet. */
   async #end(
     { header, state, first = [], unwritten }: LoadedRun<Call, Entry, State>,
     ending: Ending,
@@ -335,10 +330,9 @@ function endedAs({ cause, reason }: Ending): Status {
 }
 
 const MAX_RUNS = 4;
-/** On disk, in bytes. In memory, a run takes several times as much. */
+/** The maximum size of the cached runs on disk, in bytes. In memory, a run takes several times as much. */
 const MAX_BYTES = 24 * 1024 * 1024;
 
-/** Caches the last runs that were read, for the next page of a report. */
 export class RunCache<T> {
   /** In order of their last use, the latest last. */
   readonly #kept = new Map<string, Revision & { readonly found: T }>();

@@ -22,7 +22,6 @@ export interface RunInput {
   readonly digest: string;
 }
 
-/** Properties of a run that is stored before it starts. */
 export type RunMarks = Pick<RunHeader, "unplanned" | "dryRun" | "repeats"> & Requested;
 
 /** Only shown to people: calls that differ only in them are the same. */
@@ -34,7 +33,6 @@ export type Requested = Pick<RunHeader, "client" | "fileName">;
  */
 const READ_LATER_MS = 250;
 
-/** The runs of one kind in one project. */
 export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given> {
   readonly kind: RunKind<Call, Entry, State, Given, Again>;
   readonly #context: RunsContext;
@@ -66,7 +64,6 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       .digest("base64url");
   }
 
-  /** Stores a run with its input, without starting it. */
   async keep(call: Call, caller: string, input?: RunInput, marks: RunMarks = {}): Promise<RunHeader<Call>> {
     const fingerprint = this.fingerprint(call, caller, marks.dryRun);
     const header = { ...this.#headerOf(call, caller), ...marks, fingerprint };
@@ -236,7 +233,6 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return ended === undefined ? {} : { ended };
   }
 
-  /** Returns the caller's last run of the same call if it was declined in the last 10 minutes. */
   async lastDeclined(call: Call, caller: string): Promise<Run<Call, State> | undefined> {
     const { store, clock } = this.#context;
     const [last] = await store.list({ lastOf: this.fingerprint(call, caller) });
@@ -290,7 +286,6 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return held;
   }
 
-  /** Finds a run by its ID. Its state is current. */
   async find(runId: string): Promise<Run<Call, State> | undefined> {
     await Promise.allSettled([this.#starting.get(runId)]);
     const driven = this.#driven.get(runId);
@@ -415,7 +410,6 @@ export function startOrJoin<R>(
   });
 }
 
-/** Returns whether a run was still executed when a call arrived. */
 async function isOfSameTime(store: AnyStore, runId: string, arrivedAt: number): Promise<boolean> {
   const { rest } = (await store.record(runId)) ?? {};
   return rest === undefined || rest.updatedAt > arrivedAt || store.isDriven(runId);

@@ -20,14 +20,12 @@ export interface ToolCall {
   readonly tool: string;
 }
 
-/** The format of a kind's runs: how calls and journal entries are written and read. */
 export interface RunForm<Call, Entry> {
   /** Stored in the header of each run. */
   readonly name: string;
   readonly tools: readonly string[];
   readonly call: z.ZodType<Call>;
   readonly entry: z.ZodType<Entry>;
-  /** Encodes an entry as a line of a journal. */
   readonly line: (entry: Entry) => Line;
 }
 
@@ -74,7 +72,6 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
   takenOver?(): void;
   /** Returns entries that mark the requests which a crash left in doubt. */
   lost?(state: State): readonly Entry[];
-  /** Returns the entry that records how a run stopped. */
   stop(ending: Ending, at: number): Entry;
   /** Returns the reason for an error that stopped a run; undefined for an error of this machine. */
   reasonOf?(thrown: unknown): Reason | undefined;
@@ -119,12 +116,10 @@ export interface RunAccess<Call, State> {
 export interface RunExecution<Call, Entry, State> extends RunAccess<Call, State>, Pick<RunJournal, "flush" | "intend"> {
   /** Aborted when no further request may be sent. */
   readonly signal: AbortSignal;
-  /** Why the run was stopped. */
   cause(): "cancelled" | "interrupted";
   stop(why: "cancelled" | "interrupted"): void;
   /** The state to show while `state` has no objects. */
   readonly meanwhile: State | undefined;
-  /** The right to execute the run. */
   readonly lease: Lease;
   /** Appends an entry to the journal and applies it to the state. */
   record(entry: Entry): void;
@@ -180,7 +175,6 @@ export interface RunsContext {
   readonly environment: "live" | "sandbox";
   /** The address of the sandbox, or `embedded` for a sandbox in this process. Absent for the live service. */
   readonly sandbox?: string | undefined;
-  /** Wraps the execution of each run, for logs and metrics. */
   readonly around?: AroundRun | undefined;
   /** Called when this process has ended a run, or when its execution is over. */
   readonly onRest?: ((run: RestedRun) => void) | undefined;
@@ -194,7 +188,6 @@ export type Wrapper<About, Result> = (about: About, work: () => Promise<Result>)
 /** Wraps the execution of a run. The result is undefined if another process has taken the run over. */
 export type AroundRun = Wrapper<Pick<RunAccess<ToolCall, ReportedState>, "header" | "state">, RunStatus | undefined>;
 
-/** The changes that a run made on the service, with the previous values. */
 export interface Done {
   readonly targetings: readonly TargetingEffect[];
   readonly options: readonly OptionEffect[];
@@ -244,7 +237,6 @@ export type OptionEffect =
       readonly before?: OptionState | undefined;
     };
 
-/** An option that existed before the run and still exists after it. */
 export interface ChangedOption {
   readonly did: "changed";
   readonly _id: string;

@@ -13,7 +13,6 @@ export const runHeaderSchema = z.object({
   call: z.unknown(),
   /** The project that the API key belongs to. The write lock is held for this project. */
   project: z.string(),
-  /** Who made the call. Only this caller can see the run. */
   caller: z.string(),
   environment: z.enum(["live", "sandbox"]),
   /** The address of the sandbox that the run changes, or `embedded` for a sandbox inside its process. */
@@ -38,13 +37,10 @@ export const runSummarySchema = z.object({
   fingerprint: z.string(),
   status: z.string(),
   counts: z.record(z.string(), z.number()),
-  /** The only targeting that the run changes, if known. */
   targetingId: z.string().exactOptional(),
   startedAt: z.number(),
   updatedAt: z.number(),
-  /** Whether `resume_run` could continue the run. */
   open: z.boolean(),
-  /** Shown to people in lists. */
   about: z
     .object({
       did: z.object({ created: z.number(), changed: z.number(), deleted: z.number() }).exactOptional(),
@@ -56,9 +52,7 @@ export const runSummarySchema = z.object({
       /** Several rows of its file are one item, so that its counts are not counts of rows. */
       mergesRows: z.literal(true).exactOptional(),
       plannedBy: z.string().exactOptional(),
-      /** When the run was approved, in milliseconds since 1970. */
       beganAt: z.number().exactOptional(),
-      /** The name of the run's targeting, if it was read. */
       within: z.string().exactOptional(),
       decided: z.object({ is: z.enum(["approved", "declined"]), who: z.string(), where: z.string() }).exactOptional(),
       /** The run was declined or undone. It can be neither continued nor undone. */
@@ -122,7 +116,6 @@ export interface RunRecord extends Readonly<z.infer<typeof runRecord>> {}
 
 export const CREATED: RunRecord = { version: 0, status: "planning" };
 
-/** The allowed next statuses. */
 const NEXT: Readonly<Record<Status, readonly Status[]>> = {
   planning: ["planned", "waiting", "running", "interrupted", "finished", "cancelled"],
   // A plan that is made again stays `planned`. A `waiting` run becomes `planned` if approval is requested elsewhere.
@@ -137,7 +130,6 @@ const NEXT: Readonly<Record<Status, readonly Status[]>> = {
   expired: [],
 };
 
-/** The new status, and the fields of the record that change together with it. */
 export type Transition = Pick<RunRecord, "status"> & Partial<Pick<RunRecord, "ending" | "isFinal" | "rest">>;
 
 /** Returns undefined if the transition is not allowed. */
@@ -145,7 +137,6 @@ export function transition(from: RunRecord, to: Transition): RunRecord | undefin
   return from.isFinal || !NEXT[from.status].includes(to.status) ? undefined : { ...to, version: from.version + 1 };
 }
 
-/** Returns whether nothing of a run was sent, because it was not started. */
 export function isUnstarted(status: Status): boolean {
   return status === "planning" || status === "planned" || status === "waiting";
 }
@@ -164,7 +155,6 @@ export function mayBeUnfinished({ status, rest }: Pick<RunRecord, "status" | "re
   return !isAtRest(status) || rest === undefined || isUnfinished(rest);
 }
 
-/** The lease of a run, and its record at the time when the lease was taken. */
 export interface HeldRecord {
   readonly lease: Lease;
   readonly record: RunRecord;

@@ -5,17 +5,14 @@ import { type OrphanedRun, type OrphanedRuns, StoreUnavailableError } from "./st
 
 /** How often a process looks for orphaned runs, in milliseconds, apart from notifications and free slots. */
 const LOOK_MS = 250;
-/** The minimum pause between two looks, in milliseconds. */
 const MIN_PAUSE_MS = 20;
 /** The pause is at least this many times as long as the look, to limit the load on the store. */
 const PAUSE_PER_LOOK = 2;
 /** The maximum number of runs of one look, because several processes look at the same time. */
 const AT_ONCE = 8;
-/** How long to wait before a refused run is tried again, in milliseconds. */
 const REFUSED_MS = 5000;
 /** When a refused run is forgotten, in milliseconds, if it is not found again. */
 const FORGOTTEN_MS = 60_000;
-/** The pause after a look that returned `AT_ONCE` runs, in milliseconds. */
 const LOOK_FOR_MORE_MS = 50;
 
 interface ProjectRuns {
@@ -28,10 +25,8 @@ export interface ClaimOptions {
   /** By project ID. */
   readonly projects: ReadonlyMap<string, () => ProjectRuns>;
   readonly clock: Clock;
-  /** Aborted when no more runs may be claimed. */
   readonly stopping: AbortSignal;
   readonly onProblem: (problem: unknown, runId?: string) => void;
-  /** Called once for each run that this process may not execute. */
   readonly onRefused: (refused: ExecutionRefusedError, runId: string) => void;
 }
 
@@ -43,7 +38,6 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
   let woken = new AbortController();
   await left.startClaiming([...projects.keys()], () => woken.abort());
   const driven = new Set<string>();
-  /** The runs that this process may not execute, and until when each is not tried again. */
   const refused = new Map<string, number>();
   const refuse = async (runId: string, thrown: ExecutionRefusedError): Promise<void> => {
     const isKnown = refused.has(runId);

@@ -32,7 +32,6 @@ export const nearIds = z.object({
 });
 export const rowCounts = z.object({ read: z.number(), merged: z.number(), skipped: z.number() });
 
-/** Records in the journal how a run stopped. */
 export const stopEntry = z.object({
   t: z.literal("stop"),
   cause: z.enum(["finished", "cancelled", "interrupted", "ended"]),
@@ -57,7 +56,6 @@ const knownChange = z.object({
 export const reportedObject = z.object({
   /** The position in the caller's `items`, or among the data rows of the file, from 0. */
   index: z.number(),
-  /** Counted from 1. */
   line: number,
   /** The position in `children` or `options`. */
   child: number,
@@ -103,7 +101,6 @@ export type MatchedName = Fixed<z.infer<typeof takenName>>;
 /** Context IDs that are similar to one that their option already holds. */
 export type NearIds = Fixed<z.infer<typeof nearIds>>;
 
-/** An option with an unexpected number of Context IDs after a run. */
 export interface OtherCount {
   readonly name?: string | undefined;
   readonly _id?: string | undefined;
@@ -117,7 +114,6 @@ export type RowCounts = Fixed<z.infer<typeof rowCounts>>;
 /** An item of the caller, or one of several objects in an item. */
 export type ReportedObject = Readonly<z.infer<typeof reportedObject>>;
 
-/** `finished`: nothing is left to try. */
 export type StopCause = "finished" | "cancelled" | "interrupted" | "ended";
 
 export const OUTCOMES: readonly Outcome[] = ["succeeded", "alreadyDone", "skipped", "failed", "notApplied", "unknown"];

@@ -34,14 +34,11 @@ interface AnyKindRuns {
 
 export type Interrupted = Pick<ListedRun, "runId" | "tool">;
 
-/** Sorts after every character of an ID. */
 const AFTER = "~";
 /** Reported for a damaged run instead of the fields in its record. */
 const DAMAGED = { status: "unknown", counts: {}, open: false, isDamaged: true } as const;
-/** The maximum number of unfinished runs to check. */
 const LOOKED_AT = 20;
 
-/** The runs of a project, of the given kinds. */
 export class Runs {
   readonly #store: RunStore;
   readonly #of: Pick<RunsContext, "project" | "environment">;
@@ -72,7 +69,6 @@ export class Runs {
     return this.#store.left;
   }
 
-  /** Returns whether a worker will continue this run if no process executes it. */
   async isToBeClaimed(runId: string): Promise<boolean> {
     return this.#store.left !== undefined && (await this.#store.record(runId))?.status === "running";
   }
@@ -87,7 +83,6 @@ export class Runs {
     return record && isUnstarted(record.status);
   }
 
-  /** Returns whether any live process continues runs of the project. */
   async hasWorker(project: string): Promise<boolean> {
     return (await this.#store.left?.hasWorker(project)) ?? true;
   }
@@ -138,7 +133,6 @@ export class Runs {
     return isAny && rest === "";
   }
 
-  /** Returns the run unchanged if a process executes it or if it waits for approval. */
   async resume(runId: string): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.resume(runId);
   }
@@ -183,7 +177,6 @@ export class Runs {
     }
   }
 
-  /** Returns undefined if the caller has no such run. */
   async damaged(runId: string, caller: string): Promise<ListedRun | undefined> {
     const listed = (await this.#isOf(runId, caller)) ? await this.#listed(runId, caller) : undefined;
     return listed && { ...listed, ...DAMAGED };
@@ -202,7 +195,6 @@ export class Runs {
     return found;
   }
 
-  /** Runs of all callers that may be unfinished, the newest first. */
   open(): Promise<readonly string[]> {
     return this.#store.list({ unfinished: "all" });
   }
@@ -221,7 +213,6 @@ export class Runs {
     return this.#store.retention.peek();
   }
 
-  /** Removes the runs that are stored for longer than necessary. */
   tidy(): Promise<void> {
     return this.#store.retention.tidy();
   }
@@ -285,12 +276,10 @@ function toolOf(call: unknown): string | undefined {
     : undefined;
 }
 
-/** Returns undefined if a run cannot be read, but throws a DamagedRunError if it is damaged. */
 function unlessDamaged<T>(reading: Promise<T>): Promise<T | undefined> {
   return undefinedIf((thrown) => !(thrown instanceof DamagedRunError) && isUnreadable(thrown), reading);
 }
 
-/** Returns a list entry for a damaged run whose summary cannot be read. */
 function damagedSummary(thrown: unknown, caller: string): RunSummary {
   if (!(thrown instanceof DamagedRunError)) throw thrown;
   const at = ulidTime(thrown.runId);

@@ -14,7 +14,6 @@ import {
 } from "./outcome.ts";
 import type { RunHeader, RunSummary } from "./store.ts";
 
-/** In the result of a writing tool. */
 export type RunStatus =
   | "succeeded"
   | "partial"
@@ -39,7 +38,6 @@ export interface ReportedState {
   readonly objects: { readonly length: number; at(object: number): ReportedObject | undefined };
   readonly requests: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
   readonly stopped: { readonly cause: StopCause; readonly reason?: Reason | undefined } | undefined;
-  /** When the run last changed, in milliseconds since 1970. */
   readonly updatedAt: number;
   /** `within`: the ID of the only targeting that the run changes. `tool`: if it is not the tool of the call. */
   readonly facts?: {
@@ -72,7 +70,6 @@ export interface ObjectResult
   readonly reason?: Reason;
 }
 
-/** Objects that did not succeed for the same reason. */
 export interface FailureGroup {
   readonly outcome: Outcome;
   readonly reason: Reason;
@@ -85,16 +82,14 @@ export interface FailureGroup {
   readonly byLine: boolean;
   /** Whether the objects are sub-options of new groups or options of new targetings. */
   readonly isInside?: true;
-  /** The total number of Context IDs, if the reason states a number for each object. */
   readonly contextIds?: number;
   readonly ref?: string;
-  /** The first objects that have a name. */
   readonly examples: readonly { readonly name: string; readonly _id?: string | undefined }[];
   /** The first objects in order, if their details differ. */
   readonly details?: readonly FailureDetail[];
 }
 
-/** Includes both ends. */
+/** A range of consecutive locations, including both ends. */
 export type PlaceRange = readonly [from: number, to: number];
 
 export interface FailureDetail extends Pick<ReportedObject, "index" | "line" | "child" | "grandchild"> {
@@ -131,7 +126,6 @@ function settledStatus(counts: ReportCounts): "succeeded" | "partial" | "failed"
   return counts.unknown > 0 ? "unknown" : "failed";
 }
 
-/** Returns the status of a run that no process executes, from its state. */
 export function restingStatus(state: ReportedState): RunStatus {
   const counts = countsOf(state);
   if (state.stopped === undefined) return "interrupted";
@@ -142,7 +136,6 @@ export function restingStatus(state: ReportedState): RunStatus {
   return settledStatus(counts);
 }
 
-/** Returns the status to store for a run at rest. */
 export function statusAtRest(state: ReportedState): Status {
   const status = restingStatus(state);
   return status === "interrupted" || status === "cancelled" ? status : "finished";
@@ -158,7 +151,6 @@ export function reportedStatus({ status }: Pick<RunRecord, "status">, state: Rep
   return status === "planning" ? "interrupted" : restingStatus(state);
 }
 
-/** Returns one object for reports and NDJSON. */
 export function objectResult(state: ReportedState, object: number): ObjectResult {
   const about: ReportedObject = state.objects.at(object) ?? { index: object };
   const _id = state.idOf(object);
@@ -211,7 +203,6 @@ export function didCounts(state: ReportedState): DidCounts | undefined {
   return counts;
 }
 
-/** A group that is still being collected. */
 interface Collected extends Pick<FailureGroup, "outcome" | "reason" | "byLine" | "ref" | "isInside"> {
   count: number;
   readonly indexes: number[];
@@ -333,7 +324,6 @@ export function summaryOf(
 
 const MAX_LETTERS = 120;
 
-/** The details that lists show in addition to counts. */
 function aboutOf(
   { call, client, fileName }: RunHeader<{ readonly tool: string }>,
   state: ReportedState,

@@ -2,12 +2,10 @@ import * as z from "zod";
 import type { Clock } from "../platform/clock.ts";
 
 const DAY_MS = 86_400_000;
-/** If the clock advances more than this between two readings, in milliseconds, it has jumped. */
+/** If the clock advances by more than this between two readings, in milliseconds, that counts as a jump. */
 const PAUSE_MS = 7 * DAY_MS;
 
-/** The last reading of the clock, as it is stored. */
 export const seenClock = z.object({
-  /** Milliseconds since 1970. */
   at: z.number(),
   /** Whether another clock agreed at that time. */
   agreed: z.boolean(),
@@ -18,7 +16,6 @@ export type SeenClock = Readonly<z.infer<typeof seenClock>>;
 
 export interface Readings {
   readonly now: number;
-  /** The time of the service and of the database. */
   readonly others: readonly number[];
   /** The newest time in the store that was not written by this process. */
   readonly newest?: number | undefined;
@@ -75,7 +72,6 @@ function dayOf(time: number): string {
   return new Date(time).toISOString().slice(0, 10);
 }
 
-/** Watches the clock that decides when a store removes runs. */
 export interface RetentionWatch {
   /** Records the time of the live service. */
   readonly noteService: (time: number) => void;

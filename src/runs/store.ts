@@ -21,9 +21,7 @@ export class LostEntriesError extends RunStoreError {}
 /** The stored data of a run is damaged, so it is unknown what the run has sent or changed. */
 export class DamagedRunError extends RunStoreError {
   readonly runId: string;
-  /** Whether the data that the run removed is stored completely. */
   readonly holdsRemoved: boolean;
-  /** Undefined if the header is damaged, too. */
   readonly header: RunHeader | undefined;
   constructor(
     runId: string,
@@ -115,7 +113,6 @@ interface CallerScope {
   readonly environment: string;
 }
 
-/** A store of runs of every kind. Every method throws a RunStoreError if the store cannot be used. */
 export interface RunStore {
   /** Stores a new run. Its status is `planning`. */
   create(header: RunHeader): Promise<void>;
@@ -140,11 +137,9 @@ export interface RunStore {
    * executor is still alive, entries that it appends after this are not part of the journal.
    */
   lease(runId: string): Promise<Lease | undefined>;
-  /** Returns whether a process plans or executes the run now. */
   isDriven(runId: string): Promise<boolean>;
   /** Opens the journal of a started run for appending. It can be used while the lease of the run is held. */
   journal(runId: string, lease: Lease): Promise<RunJournal>;
-  /** Removes a run that has sent nothing. */
   discard(runId: string): Promise<void>;
   /** Calls the listener when another process may have changed the run. Absent if processes do not notify each other. */
   watch?: Watch;
@@ -162,25 +157,21 @@ export interface RunStore {
 type Watch = (runId: string, listener: () => void) => () => void;
 
 export interface PartStore {
-  /** Stores a part of a run. Replaces the stored part of the same name. */
   keep(runId: string, part: RunPart, pieces: Pieces): Promise<void>;
   /** Returns the content of a part. It is empty if no such part was stored. */
   read(runId: string, part: RunPart): ByteSource;
 }
 
-/** Requests to stop runs. Any process may make them. */
 export interface StopStore {
   /** Asks the executor of a run to stop it. When this resolves, the request is on disk. */
   ask(runId: string): Promise<void>;
   /** Returns the names of the requests to stop a run that were not withdrawn. Each request has its own name. */
   asked(runId: string): Promise<readonly string[]>;
-  /** Withdraws these requests. */
   forget(runId: string, asked: readonly string[]): Promise<void>;
   /** Calls the listener when a stop is requested. Absent if processes do not notify each other. */
   watch?: Watch;
 }
 
-/** The sizes of stored runs. */
 interface SizeStore {
   /** Returns how many bytes these runs take with their calls, inputs and proposed plans. */
   of(runIds: readonly string[]): Promise<number>;
@@ -224,7 +215,6 @@ export interface OrphanedRuns {
   refuses(runIds: readonly string[]): Promise<void>;
 }
 
-/** A run that no process executes. */
 export type OrphanedRun = Pick<RunHeader, "runId" | "project">;
 
 /** Returns the name of a caller: the stored owner of a run without the digest of the caller's keys. */
@@ -262,7 +252,6 @@ export function undefinedIfNothingStored<T>(taking: Promise<T>): Promise<T | und
   return undefinedIf((thrown) => thrown instanceof NothingStoredError, taking);
 }
 
-/** The number of groups of calls. Calls in the same group wait for each other. */
 const CALL_GROUPS = 64;
 
 /** Returns the group of a call. Calls in the same group are handled one after another. */
@@ -275,12 +264,10 @@ export type Line = readonly (string | Uint8Array)[];
 
 const NEWLINE = 0x0a;
 
-/** Returns the bytes of an entry and its line break. */
 export function lineBytes(line: Line): Uint8Array[] {
   return [...line.map((piece) => (typeof piece === "string" ? Buffer.from(piece) : piece)), Buffer.of(NEWLINE)];
 }
 
-/** Returns the pieces of all entries, each followed by a line break. */
 export function* inLines(lines: Iterable<Line>): Generator<string | Uint8Array> {
   for (const line of lines) {
     yield* line;

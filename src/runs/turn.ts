@@ -15,7 +15,6 @@ export const RECENT_MS = 100;
  */
 export interface Intent {
   readonly monotonic: number;
-  /** Milliseconds since 1970. */
   readonly wall: number;
   /** Whether a stop was requested before the announcement was on disk. Absent if unknown. */
   readonly stopAsked?: boolean;
@@ -23,7 +22,6 @@ export interface Intent {
 
 /** The right of this process to send requests while it holds a lease. */
 export interface Turn {
-  /** Increases with every new holder of the lease. */
   readonly epoch: bigint;
   /** Resolves when the previous holder can no longer send requests. */
   settled(signal?: AbortSignal): Promise<void>;
@@ -44,13 +42,11 @@ export interface Lease extends Turn {
    * milliseconds.
    */
   check(recentMs?: number): Promise<void>;
-  /** Asks the store, without renewing the lease. */
+  /** Asks the store whether this holder still has the lease. Does not renew it. */
   stillHeld(): Promise<boolean>;
-  /** The next holder can then take the lease at once. */
   release(): Promise<void>;
 }
 
-/** Runs `work`. If it fails, releases the lease. */
 export async function releaseOnError<T>(lease: Lease, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -75,7 +71,6 @@ function agoOf({ monotonic, wall }: Intent, clock: Clock): number {
   return Math.max(clock.monotonic() - monotonic, Math.abs(clock.now() - wall));
 }
 
-/** Returns whether a request may still be announced or sent with these readings. */
 export function isFresh(intent: Intent, clock: Clock): boolean {
   return agoOf(intent, clock) <= SEND_WINDOW_MS;
 }
@@ -88,7 +83,7 @@ export function checkFresh(intent: Intent, clock: Clock): void {
   }
 }
 
-/** In milliseconds, if no request renews the lease. */
+/** How often a lease is renewed if no request renews it, in milliseconds. */
 const BEAT_MS = 2000;
 
 interface TakenLease extends Pick<HeldLease, "name" | "epoch" | "isTakenOver"> {
@@ -173,7 +168,7 @@ export abstract class HeldLease implements Lease {
   }
 }
 
-/** For a process that shares its store with no other process. */
+/** Returns a `Turn` for a process that shares its store with no other process. It is never lost. */
 export function permitWithoutLease(clock: Clock): Turn {
   return {
     epoch: 0n,

@@ -39,10 +39,7 @@ export interface ServerProcess {
   readonly audit: Audit;
   /** Starts everything that the first call needs. Resolves when it is running or has failed to start. */
   readonly start: () => Promise<void>;
-  /**
-   * Stops every run before its next request, so that a later process can continue it. Resolves when all runs have
-   * stopped.
-   */
+  /** Stops every run before its next request, so that a later process can continue it. */
   readonly stopRuns: () => Promise<void>;
   /** Stops runs, closes the connections to the APIs, and writes the remaining audit entries. */
   readonly close: () => Promise<void>;
@@ -140,10 +137,7 @@ export async function withServices<Result>(
   }
 }
 
-/**
- * Returns a function that writes audit entries to the store and to this process's log, because operators may not see
- * the shared audit table.
- */
+/** Also writes audit entries to this process's log, because operators may not see the shared audit table. */
 function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
   return async (line) => {
     log.info("audit", { line });

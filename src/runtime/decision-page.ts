@@ -40,10 +40,7 @@ interface Parts {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/**
- * Returns the page that the server opens in the browser of this machine's user. One tab shows all runs that need
- * approval, so no second tab is opened while the first may still be loading.
- */
+/** One tab shows all runs that need approval, so no second tab is opened while the first may still be loading. */
 export function decisionPage({ page, serve, environment }: Parts): DecisionPage {
   const serving = once(serve);
   const shownRuns = new Set<string>();

@@ -8,9 +8,7 @@ import { once } from "../tools/define-tool.ts";
 
 /** A sandbox inside this process. It starts when its address is first requested. It does not keep the process alive. */
 export interface EmbeddedSandbox {
-  /**
-   * Starts the sandbox if needed, and returns its address. Rejects if the port stays in use or the seed cannot be read.
-   */
+  /** Starts the sandbox if needed. Rejects if the port stays in use or the seed cannot be read. */
   readonly url: () => Promise<string>;
   /** Returns the targetings of the initial content. Rejects if the seed cannot be read. */
   readonly seeded: () => Promise<readonly Named[]>;
@@ -18,8 +16,8 @@ export interface EmbeddedSandbox {
 }
 
 /**
- * How often, and how many milliseconds apart, the port is tried. Hosts may briefly start a second server, which then
- * uses the port.
+ * Hosts may briefly start a second server, which then uses the port. How often, and how many milliseconds apart, it is
+ * tried.
  */
 const PORT_TRIES = 20;
 const PORT_WAIT_MS = 150;
@@ -38,9 +36,7 @@ type EmbeddedOptions = Pick<SandboxOptions, "allowedHosts"> & {
   readonly seed: SandboxSeed;
 };
 
-/**
- * Prepares a sandbox inside this process. It listens on `port` (0: a free port) from the first request of its address.
- */
+/** Listens on `port` (0: a free port) from the first request of its address. */
 export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): EmbeddedSandbox {
   let starting: Promise<Sandbox> | undefined;
   const seed = once(async () =>

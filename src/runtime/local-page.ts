@@ -20,10 +20,7 @@ interface Served {
   readonly environment: ShownEnvironment;
 }
 
-/**
- * Serves the page for this machine's user on a loopback port; on a free one if `port` is 0. The page does not keep the
- * process alive.
- */
+/** Serves the page on a loopback port; a free one if `port` is 0. Does not keep the process alive. */
 export async function localPage(
   shown: PageScope,
   { log, environment, port = 0 }: Served & { readonly port?: number },

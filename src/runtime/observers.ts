@@ -31,10 +31,7 @@ async function figuresOf() {
   return instrument(VERSION, () => performance.now());
 }
 
-/**
- * Imports the OpenTelemetry package, which the person may have installed next to this one. Without it, there are no
- * traces.
- */
+/** The person may have installed this package next to this one. Without it, there are no traces. */
 async function tracesOf(): Promise<{ readonly traces?: Observer; readonly problem?: unknown }> {
   try {
     const [{ traces }, api] = await Promise.all([import("../observe/traces.ts"), import("@opentelemetry/api")]);

@@ -14,10 +14,7 @@ import { startsSandbox } from "./settings-input.ts";
 export interface Apis {
   readonly management?: Http | undefined;
   readonly events?: Http | undefined;
-  /**
-   * The sandbox that event tests use. In live mode, it is separate from an inspected sandbox, so that tests do not
-   * disturb it.
-   */
+  /** For event tests. In live mode, separate from an inspected sandbox, so that tests do not disturb it. */
   readonly bench?: Http | undefined;
   /** Returns the address of the sandbox in generated tests: the inspected sandbox, or else the one for event tests. */
   readonly benchUrl: () => Promise<string>;
@@ -46,10 +43,7 @@ interface Watch {
   readonly serviceTime?: ((time: number) => void) | undefined;
 }
 
-/**
- * Adds three things to all requests: keys are removed from the responses, each request is logged, and no request is
- * sent earlier than the service allows.
- */
+/** Removes keys from responses, logs each request, and sends none earlier than the service allows. */
 export function watched(apis: Apis, { redact, log, now, monotonic, request, serviceTime }: Watch): Apis {
   const seen = (
     http: Http | undefined,

@@ -59,9 +59,8 @@ export function availabilityOf({ environment, readOnly, toolsets, sandboxUrl }: 
 }
 
 /**
- * Returns whether the embedded sandbox must start before the first call: if its port is fixed, because apps may already
- * use it, or if it has a seed file, because an error in it is then logged immediately. Otherwise nobody knows its
- * address before a tool returns it.
+ * Returns whether the embedded sandbox starts before the first call: apps may use a fixed port, and errors in a seed
+ * file are logged at once.
  */
 export function startsSandbox({ environment }: Pick<Settings, "environment">): boolean {
   if (environment.kind !== "sandbox" || environment.url !== undefined) return false;

@@ -26,8 +26,8 @@ export async function backendOf({
 }
 
 /**
- * Checks that the configured store can be used. Updates its tables if `migrates`. Logs weaknesses of its configuration.
- * Returns false if it cannot be used, with the reason on standard error.
+ * Checks the configured store, and updates its tables if `migrates`. Logs weaknesses, and the reason for returning
+ * false to standard error.
  */
 export async function isStoreReady(
   { store, sealKey }: Pick<Settings, "store" | "sealKey">,
@@ -60,9 +60,7 @@ export async function runMigrate(line: CommandLine): Promise<number> {
   }
 }
 
-/**
- * Closes the store after `ms` milliseconds, so that an unreachable store does not delay the end of the process longer.
- */
+/** An unreachable store does not delay the end of the process longer than `ms` milliseconds. */
 export function giveUpAfter(backend: Pick<Backend, "close">, ms: number): void {
   setTimeout(() => void backend.close().catch(() => undefined), ms).unref();
 }
@@ -89,8 +87,8 @@ type SealPurpose = "confirmation" | "question" | "page";
 export type SealKeys = (purpose: SealPurpose) => Promise<Uint8Array>;
 
 /**
- * Derives the keys for signatures from the setting (base64); without it, from the stored key that `kept` returns. If
- * `kept` throws, the next request for a key calls it again. Throws a RunStoreError if there is no key.
+ * Derives keys from the setting (base64), or from the stored key of `kept`. After an error, the next request tries
+ * again. Throws a RunStoreError.
  */
 export function sealKeys(sealKey: string | undefined, kept: () => Promise<Uint8Array>): SealKeys {
   let root = sealKey === undefined ? undefined : Buffer.from(sealKey, "base64");

@@ -3,17 +3,14 @@ import { createInterface } from "node:readline";
 import { openPort, originOf } from "../platform/listen.ts";
 import { SettingsError } from "../settings/value-types.ts";
 
-/**
- * Returns the signals that ask a process to end. On Windows, closing the console window sends SIGHUP. On other systems,
- * SIGHUP is not included, so that `nohup` works.
- */
+/** On Windows, closing the console window sends SIGHUP. Elsewhere, SIGHUP is not included, so that `nohup` works. */
 export function stopSignals(platform: NodeJS.Platform): readonly NodeJS.Signals[] {
   return platform === "win32" ? ["SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP"] : ["SIGTERM", "SIGINT"];
 }
 
 /**
- * Resolves when a signal asks this process to end. Later signals are ignored, because npx repeats the interrupt that
- * the terminal has already sent. Each command limits the time that stopping may take.
+ * Later signals are ignored, because npx repeats the interrupt of the terminal. Each command limits the time for
+ * stopping.
  */
 export function stopSignal(): Promise<void> {
   return new Promise((resolve) => {

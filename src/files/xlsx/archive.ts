@@ -9,16 +9,12 @@ const MEGABYTE = 1_048_576;
 /** The parts of a workbook by name. A part is unpacked while it is read. */
 export interface Archive {
   readonly names: readonly string[];
-  /**
-   * Yields the unpacked bytes of a part; none if it does not exist. Throws a FileError if they are more than
-   * `mostBytes`.
-   */
+  /** Yields the unpacked bytes; none if there is no such part. Throws a FileError if they are more than `mostBytes`. */
   readonly part: (name: string, mostBytes: number) => AsyncGenerator<Uint8Array>;
 }
 
 const DAMAGED = "Open it in a spreadsheet program and save it again as .xlsx, or as CSV UTF-8.";
 
-/** Returns the error for a workbook that cannot be read. */
 export function unreadableWorkbook(why: string, cause?: unknown): FileError {
   return new FileError(`the workbook cannot be read: ${why}`, DAMAGED, { cause });
 }
@@ -92,20 +88,14 @@ function tooLarge({ fileName }: Entry, mostBytes: number): FileError {
   );
 }
 
-/**
- * Called for the elements and texts of an XML part. Names have no namespace prefix. To get an attribute whatever its
- * prefix, ask for `:name`.
- */
+/** Names have no namespace prefix. To get an attribute with any prefix, ask for `:name`. */
 export interface Elements {
   readonly open?: (name: string, attribute: (name: string) => string | undefined) => void;
   readonly text?: (text: string) => void;
   readonly close?: (name: string) => void;
 }
 
-/**
- * Reads the XML of a part while it arrives. Throws a FileError if it is not XML, or declares a document type or
- * entities.
- */
+/** Throws a FileError if the part is not XML, or declares a document type or entities. */
 export async function* readXml(bytes: AsyncIterable<Uint8Array>, elements: Elements): AsyncGenerator<undefined> {
   const reader = parser(true, { position: false });
   reader.onopentag = ({ name, attributes }) => {
@@ -144,7 +134,6 @@ function plain(name: string): string {
   return colon < 0 ? name : name.slice(colon + 1);
 }
 
-/** Reads the XML of a part to its end. Throws a FileError if it is not XML. */
 export async function readWholeXml(bytes: AsyncIterable<Uint8Array>, elements: Elements): Promise<void> {
   for await (const _ of readXml(bytes, elements));
 }

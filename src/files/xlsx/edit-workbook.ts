@@ -20,10 +20,7 @@ interface Splice {
 
 const MAX_PART_BYTES = 268_435_456;
 
-/**
- * Writes texts into cells of a sheet and leaves everything else in the workbook unchanged. Throws a FileError if the
- * workbook cannot be read or a row does not exist.
- */
+/** Writes texts into cells and changes nothing else. Throws a FileError if a row does not exist. */
 export async function* withCells(
   packed: Uint8Array,
   sheet: string | undefined,
@@ -60,7 +57,6 @@ function splicesOf(xml: string, cells: readonly CellText[]): readonly Splice[] {
   const reader = parser(true, { position: true });
   let line = 0;
   let column = 0;
-  /** The texts for the current row that are not written yet. */
   let open: CellText[] = [];
   let replaced: (Splice & { readonly depth: number }) | undefined;
   let depth = 0;

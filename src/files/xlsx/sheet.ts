@@ -26,10 +26,7 @@ interface MergedRange {
   readonly to: number;
 }
 
-/**
- * Yields the rows of a sheet, with values as a spreadsheet shows them and merged cells filled down. Throws a FileError
- * if the sheet cannot be read.
- */
+/** Yields rows as a spreadsheet shows them, with merged cells filled down. Throws a FileError. */
 export async function* readSheet(
   archive: Archive,
   part: string,
@@ -43,15 +40,11 @@ export async function* readSheet(
   yield reader.taken();
 }
 
-/**
- * Returns the merged ranges of a sheet. They come after the rows in the file but are needed to read these, so the file
- * is read twice.
- */
+/** The merged ranges come after the rows but are needed to read these, so the file is read twice. */
 async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly MergedRange[]> {
   const ranges: MergedRange[] = [];
   let before = Buffer.alloc(0);
   for await (const chunk of bytes) {
-    // A reference may continue in the next chunk.
     const piece = Buffer.concat([before, chunk]);
     const from = piece.indexOf("mergeCell");
     if (from < 0) {
@@ -76,7 +69,6 @@ async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly 
 
 const LONGEST_REFERENCE = 256;
 
-/** Returns the position of a column, from 0, by its letters. */
 export function columnOf(letters: string): number {
   let column = 0;
   for (const letter of letters) column = column * 26 + letter.charCodeAt(0) - 64;
@@ -85,7 +77,6 @@ export function columnOf(letters: string): number {
 
 class RowReader {
   readonly #parts: SheetParts;
-  /** Merged ranges by the row in which they begin. */
   readonly #merged = new Map<number, MergedRange[]>();
   /** The value of the current merged range in a column, and its last row. */
   readonly #shown = new Map<number, { readonly to: number; readonly text: string }>();
@@ -101,7 +92,6 @@ class RowReader {
   #hasFormula = false;
   #isText = false;
   #isPhonetic = false;
-  /** The beginning of the current formula. Undefined outside a formula. */
   #formula: string | undefined;
   #hasSum = false;
   #isHidden = false;
@@ -115,7 +105,6 @@ class RowReader {
     }
   }
 
-  /** Returns the rows that were read since the last call. */
   taken(): readonly SheetRecord[] {
     const rows = this.#rows;
     this.#rows = [];
@@ -253,7 +242,6 @@ const DAY_MS = 86_400_000;
 /** The day from which a workbook counts, in days since 1970. */
 const [DEC_1899, JAN_1904] = [-25_569, -24_107];
 
-/** Returns whether an XML attribute or value of type boolean is true. */
 export function isTrue(text: string | undefined): boolean {
   return text === "1" || text === "true";
 }

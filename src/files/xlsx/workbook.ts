@@ -24,10 +24,7 @@ interface Workbook {
   readonly parts: SheetParts;
 }
 
-/**
- * Finds a sheet by name or number, by default the first sheet with a header. Returns it with its rows. Throws a
- * FileError if there is none or the workbook cannot be read.
- */
+/** Finds a sheet by name or number, by default the first one with a header. Throws a FileError. */
 export async function findSheet(
   bytes: ByteSource,
   wanted: string | number | undefined,

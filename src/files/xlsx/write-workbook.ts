@@ -3,12 +3,10 @@ import { FileError } from "../../platform/files.ts";
 import { thousands } from "../../platform/text.ts";
 import { type CellMark, VALUES_SHEET, type WrittenRow, type WrittenSheet } from "../written-rows.ts";
 
-/** The limits of Excel for a sheet and a cell. */
 const MAX_ROWS = 1_048_576;
 const MAX_CHARACTERS = 32_767;
 /** At most this many cells get comments, because spreadsheet programs need much memory for each. */
 const MAX_COMMENTS = 10_000;
-/** The width of each column is computed from this many rows. */
 const SAMPLE_ROWS = 500;
 const [LEAST_WIDTH, MAX_WIDTH] = [9, 60];
 
@@ -32,8 +30,8 @@ interface Seen {
 }
 
 /**
- * Writes a workbook with two sheets. The first has the given rows as texts, a fixed header, a filter and fitted
- * columns. The second explains allowed values and limits. Throws a FileError if the rows do not fit into a workbook.
+ * Writes the rows as texts, with a fixed header, a filter and fitted columns, and a second sheet that explains allowed
+ * values and limits. Throws a FileError if the rows do not fit into a workbook.
  */
 export async function* writtenWorkbook(sheet: WrittenSheet): AsyncGenerator<Uint8Array, void, undefined> {
   const seen: Seen = { comments: [], filters: [] };
@@ -56,7 +54,6 @@ async function* inTurn(rows: readonly WrittenRow[]): AsyncGenerator<WrittenRow> 
   yield* rows;
 }
 
-/** Yields one text, which is created only when it is needed. */
 async function* once(text: () => string): AsyncGenerator<string> {
   yield text();
 }
@@ -85,7 +82,6 @@ export async function* zipped(
   yield* ready.splice(0);
 }
 
-/** How many characters of a sheet are compressed at a time. */
 const PIECE = 65_536;
 
 /** Yields the XML of a sheet. Adds its filter and comments to `filters` and `comments`. */
@@ -164,7 +160,6 @@ function tooMany(what: string): FileError {
   return new FileError(`the file would have ${what}, which a workbook cannot hold`, "Save it as .csv instead.");
 }
 
-/** Returns the letters of a column by its position from 0. */
 export function lettersOf(column: number): string {
   const [more, last] = [Math.floor(column / 26), String.fromCharCode(65 + (column % 26))];
   return more === 0 ? last : lettersOf(more - 1) + last;
@@ -176,8 +171,7 @@ const NAMED: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">"
 const NOT_IN_XML = /[^\P{Cc}\t\n]|[\ufffe\uffff]/gu;
 
 /**
- * Returns a text for XML. Forbidden characters become codes such as `_x000D_`, as spreadsheets write them. A text that
- * already looks like such a code is escaped.
+ * Forbidden characters become codes such as `_x000D_`, as spreadsheets write them. A text like such a code is escaped.
  */
 export function escaped(text: string): string {
   return text
@@ -219,10 +213,7 @@ function sheetRelations(): string {
   ]);
 }
 
-/**
- * Returns the XML of the workbook. Sheet names are changed where Excel would refuse them, so that they are valid and
- * different.
- */
+/** Sheet names are changed where Excel would refuse them. */
 function workbook(names: readonly [string, string], filters: readonly string[]): string {
   const [first, second] = names.map((name) => name.replaceAll(/[\\/?*[\]:]/g, " ").slice(0, 31));
   const shown = [first || "Options", second === first ? `${second?.slice(0, 29)} 2` : second];

@@ -18,7 +18,6 @@ interface FileBackendOptions {
   readonly keep: Retention;
 }
 
-/** Stores everything in files that the processes of one machine share. */
 export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Backend {
   const projectFolder = (id: string): string => join(stateDir, "projects", id);
   const runs = fileRunStore(join(stateDir, "runs"), clock, keep);
@@ -89,7 +88,6 @@ const MAX_SUITES = 100;
 const MAX_STORED_CONFIRMATIONS = 1000;
 const CONFIRMATIONS = "yes";
 
-/** Stores suites in files that only their owner can read. */
 export function fileSuites(folder: string): SuiteTexts {
   const folderOf = (caller: string) => join(folder, hashOf(caller).slice(0, 32));
   /** Lists the folders of all callers with this name who use their own keys. */

@@ -58,7 +58,6 @@ export async function openJournal(
         turn === lease ? renewed : turn.renew(),
         isStopAsked(),
       ]);
-      // The earlier readings are valid for both leases.
       return { ...(first.monotonic < second.monotonic ? first : second), stopAsked };
     },
     async appendLate(line) {

@@ -20,7 +20,6 @@ const content = z.object({
   boot: z.string().optional(),
   namespace: z.string().optional(),
   startedAt: z.string().optional(),
-  /** Distinguishes this holding from all others. */
   token: z.string(),
   released: z.boolean(),
   /** When this was written, the previous holder could still send requests. */
@@ -28,12 +27,10 @@ const content = z.object({
 });
 type LeaseContent = z.infer<typeof content>;
 
-/** Each holding of a lease has a file of its own. */
 interface Generation {
   readonly number: number;
-  /** Undefined if it is damaged or not finished yet. */
+  /** Undefined if the holder has not finished writing it, or if it is damaged. */
   readonly content: LeaseContent | undefined;
-  /** When the lease was last renewed, in milliseconds since 1970. */
   readonly beatAt: number;
 }
 
@@ -59,11 +56,10 @@ export async function tryLease(folder: string, name: string, clock: Clock): Prom
   if (!(await unlessMissing(createFile(file, mine)))) return undefined;
   const files = await filesOf(folder, name);
   if (newestIn(files, name) !== number) {
-    // Others took and released the lease meanwhile.
     await removeFile(file);
     return undefined;
   }
-  // Includes files of killed processes that never became a lease.
+  // This also removes files of killed processes that never became a lease.
   const older = files.filter((other) => Number.parseInt(other.slice(prefixOf(name).length), 10) < number);
   await Promise.all(older.map((other) => removeFile(join(folder, other))));
   return new FileLease(name, { folder, number, file, mine }, isTakenOver, clock);
@@ -84,7 +80,7 @@ class FileLease extends HeldLease {
     this.#of = of;
   }
 
-  /** If writing keeps failing, another process takes over the lease. */
+  /** A failed write is ignored: if failures continue, another process takes over the lease. */
   protected async renewed(): Promise<boolean> {
     const at = new Date();
     await utimes(this.#of.file, at, at).catch(() => undefined);
@@ -127,7 +123,7 @@ async function newestGeneration(folder: string, name: string): Promise<Generatio
   return { number, content: parseContent(text), beatAt: mtimeMs };
 }
 
-/** Numbers begin at 1; 0 means that there are no files. */
+/** Returns the highest number among the files of a lease. Numbers begin at 1; 0 means that there are no files. */
 function newestIn(files: readonly string[], name: string): number {
   const numbers = files.map((file) => Number(file.slice(prefixOf(name).length)));
   return Math.max(0, ...numbers.filter(Number.isSafeInteger));
@@ -180,11 +176,10 @@ async function replaceFile(file: string, value: LeaseContent): Promise<void> {
 interface ProcessMark {
   readonly pid: number;
   readonly host: string;
-  /** Of the current boot of the machine. */
   readonly boot?: string | undefined;
   /** Every container has its own. */
   readonly namespace?: string | undefined;
-  /** In clock ticks of the machine. */
+  /** When the process started, in clock ticks of the machine. */
   readonly startedAt?: string | undefined;
 }
 
@@ -254,18 +249,14 @@ async function orUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** How often a waiting process tries again, in milliseconds. */
 const LOOK_AGAIN_MS = 20;
 /** Its modification shows that a process wants the lease. */
 const ASKED = "write.asked";
 /** How long the lease is held for a next request, in milliseconds. */
 const KEEP_MS = 25;
 
-/** One lease per project. */
 export interface SharedLeases<L extends Lease> {
-  /** Returns undefined if another process holds the lease. */
   take(project: string): Promise<L | undefined>;
-  /** Asks the holder to release the lease between two requests. */
   ask(project: string): Promise<void>;
   /** Returns a value that changes whenever a process asks for the lease. NaN if it is unknown. */
   asked(project: string, lease: L): Promise<number>;
@@ -332,7 +323,7 @@ export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Cloc
               // Lets waiting processes take the lease first.
               await clock.sleep(2 * lookAgainMs);
             } else {
-              // If the release fails, the lease expires.
+              // If the release fails, the lease expires and another process can take it over.
               const later = (): void => void queue.hold(project, () => giveBack(project), NEVER).catch(() => undefined);
               kept.set(project, { ...mine, timer: setTimeout(later, KEEP_MS) });
             }
@@ -346,14 +337,13 @@ export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Cloc
 
 interface KeptLease<L> {
   readonly lease: L;
-  /** The value of `asked` when the lease was taken. */
   readonly lastAsked: number;
   readonly timer?: NodeJS.Timeout;
 }
 
 const NEVER = new AbortController().signal;
 
-/** If the check fails, tries to release the lease. */
+/** Returns whether a lease is still held. If the check fails, tries to release the lease. */
 async function isStillHeld(lease: Lease): Promise<boolean> {
   try {
     await lease.check(RECENT_MS);
@@ -364,7 +354,7 @@ async function isStillHeld(lease: Lease): Promise<boolean> {
   }
 }
 
-/** By the clock of the file system. NaN if unknown. */
+/** Returns when a process last asked for the lease, by the clock of the file system. NaN if that is unknown. */
 async function lastAsked(folder: string): Promise<number> {
   try {
     return (await stat(join(folder, ASKED))).mtimeMs;

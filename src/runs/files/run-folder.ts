@@ -96,7 +96,6 @@ function isObject({ first, last }: { readonly first: string; readonly last: stri
   return first === "{" && last === "}";
 }
 
-/** Returns what can be read of a header. */
 export async function readHeader(folder: string, runId: string): Promise<z.infer<typeof partOfHeader> | undefined> {
   const text = await readText(join(folder, runId, FILES.header));
   return text === undefined ? undefined : (partOfHeader.safeParse(parseJson(text)).data ?? {});
@@ -175,7 +174,6 @@ export async function keepPart(file: string, pieces: Pieces): Promise<void> {
   await syncFolder(dirname(file));
 }
 
-/** The content is empty if the file does not exist. */
 export function partIn(file: string): ByteSource {
   return async function* (pieceBytes) {
     try {
@@ -206,7 +204,6 @@ function scopeOf({ caller, project, environment }: Omit<IndexedRun, "runId" | "f
   return digest(JSON.stringify([caller, project, environment]));
 }
 
-/** The part of a mark that the wanted runs share. */
 function markOf(which: Exclude<Unfinished, "all">): string {
   if ("callerName" in which) return digest(which.callerName);
   return "fingerprint" in which ? digest(which.fingerprint) : scopeOf(which);
@@ -228,7 +225,7 @@ export function runIndex(folder: string) {
   const open = join(place, OPEN);
   const callers = callerRuns(join(place, CALLERS));
   const lastOf = (fingerprint: string): string => join(place, LAST, digest(fingerprint));
-  /** Throws if the mark cannot be written. */
+  /** Records that a run may be unfinished again. Throws if that cannot be written. */
   const reopen = async ({ runId, fingerprint, ...run }: IndexedRun): Promise<void> => {
     const marks = [digest(fingerprint), scopeOf(run), digest(callerName(run.caller))];
     await mark(open, [runId, ...marks].join("."));
@@ -249,7 +246,6 @@ export function runIndex(folder: string) {
       await keepLast(join(place, LAST), digest(run.fingerprint), run.runId);
     },
     markHoldsRemoved: (runId: string, caller: string) => callers.note(callerFolder(caller), runId, "removed"),
-    /** The newest first. */
     async open(which: Unfinished = "all"): Promise<readonly string[]> {
       const wanted = which === "all" ? undefined : markOf(which);
       const found = (await namesIn(open)).flatMap((name) => {
@@ -259,18 +255,18 @@ export function runIndex(folder: string) {
       return [...new Set(found)].sort().reverse();
     },
     of: (caller: string) => callers.of(callerFolder(caller)),
-    /** By the name of the caller's folder. */
+    /** Returns the runs of all callers, by the name of the caller's folder. */
     async all(): Promise<ReadonlyMap<string, readonly KeptMark[]>> {
       const found = new Map<string, readonly KeptMark[]>();
       for (const name of await callers.callers()) found.set(name, await callers.of(name));
       return found;
     },
-    /** Undefined if the run was removed. */
+    /** Returns the newest run of a call. Returns undefined if there is none, or if it was removed. */
     async last(fingerprint: string): Promise<string | undefined> {
       const runId = await readText(lastOf(fingerprint));
       return runId !== undefined && isRunId(runId) ? runId : undefined;
     },
-    /** `name`: the caller's folder. */
+    /** Removes a deleted run from the index. `name` is the name of the caller's folder, as in `all`. */
     async forget(runId: string, name: string, fingerprint: string | undefined): Promise<void> {
       await callers.note(name, runId, "gone");
       await markAtRest(runId);
@@ -294,7 +290,6 @@ async function keepLast(folder: string, name: string, runId: string): Promise<vo
 
 export interface KeptMark {
   readonly runId: string;
-  /** Whether the run stores what it removed. */
   readonly holdsRemoved: boolean;
 }
 
@@ -308,7 +303,6 @@ export function callerRuns(place: string) {
       if (change !== "gone") await mark(folder, change === "kept" ? runId : `${runId}.${REMOVED}`);
       if (change !== "kept") await unmark(join(folder, runId));
       if (change === "gone") await unmark(join(folder, `${runId}.${REMOVED}`));
-      // Retention relies on this mark.
       else await syncFolder(folder);
     },
     of: (caller: string): Promise<readonly KeptMark[]> => marksIn(join(place, caller)),

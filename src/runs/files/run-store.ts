@@ -46,7 +46,6 @@ import {
 
 const NEVER = new AbortController().signal;
 
-/** Count towards the size of an unfinished run. */
 const COUNTED = [FILES.header, FILES.input, FILES.sheet, FILES.proposed] as const;
 
 const versioned = z.looseObject({ version: z.number() });
@@ -200,28 +199,24 @@ const DAY_MS = 86_400_000;
 /** How long an unapproved plan is stored, and the interval of searches, in milliseconds. */
 const KEEP_PLANNED_MS = DAY_MS;
 
-/** For how many days finished runs are stored, and each caller's maximum number and bytes. */
+/** How long the finished runs of a caller are stored, in days, how many of them, and how many bytes they may have. */
 export interface Retention {
   readonly days: number;
   readonly runs: number;
-  /** Absent if the size is not limited. */
   readonly bytes?: number;
 }
 
 const DEFAULT_RETENTION: Retention = { days: 30, runs: 500 };
 
-/** A caller's size is checked after a run of at least this many bytes. */
 const LARGE_BYTES = 262_144;
 
 interface RunsFolder {
   readonly folder: string;
   readonly index: RunIndex;
   readonly now: () => number;
-  /** Why no run may be removed now. */
   readonly doubt: () => Promise<string | undefined>;
 }
 
-/** The last reading of the clock, in the index folder. */
 const CLOCK = "clock.json";
 
 function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention): RetentionWatch {
@@ -254,7 +249,6 @@ function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention)
  */
 function sweeper(of: RunsFolder, keep: Retention) {
   const { index, now, doubt } = of;
-  /** The callers to check, and whether one of their latest runs is large. */
   const waiting = new Map<string, boolean>();
   let going = false;
   let lastAll = now();
@@ -290,7 +284,6 @@ function sweeper(of: RunsFolder, keep: Retention) {
       if (going) return;
       going = true;
       const isDue = now() - lastAll >= KEEP_PLANNED_MS;
-      // If this fails, the next finished run triggers another attempt.
       void (isDue ? sweepAll().catch(() => undefined) : Promise.resolve()).then(sweepWaiting).finally(() => {
         going = false;
       });

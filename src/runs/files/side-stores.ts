@@ -24,18 +24,17 @@ interface ContentsFile {
   readonly file: string;
   /** Reading and storing then have no effect. */
   readonly onProblem: (problem: unknown) => void;
-  /** Of the two files together. The oldest Context IDs are removed first. */
+  /** The maximum size of the two files together, in bytes. The oldest Context IDs are removed first. */
   readonly mostBytes?: number;
 }
 
 /** Most projects fit: they have at most 200,000 Context IDs of 256 bytes (management-api 8.1). */
 const MAX_BYTES = 64 * 1_048_576;
 const PIECE = 1_048_576;
-/** Lines are usually read in the order in which they were stored. */
+/** How many bytes are read at once. Lines are usually read in the order in which they were stored. */
 const NEIGHBOURS = 65_536;
-/** Of these, before the line. */
+/** How many of these bytes precede the line. */
 const NEIGHBOURS_BEFORE = 8192;
-/** Characters that JSON does not escape. */
 const PLAIN = /^[\w.:+-]+$/;
 
 interface Line {
@@ -188,17 +187,16 @@ async function bytesBetween(path: string, from: number, to: number): Promise<Buf
 }
 
 interface MemoryOptions extends Pick<NamesOptions, "known" | "onProblem"> {
-  /** Undefined if the memory lasts only as long as this process. */
+  /** Undefined if the memory lasts only as long as this process, for example for an embedded sandbox. */
   readonly file?: string | undefined;
   readonly now: () => number;
 }
 
-/** A newer version may have added fields. */
+/** The content of the file. Unknown fields are allowed, because a newer version may have added them. */
 const memoryFile = z.object({
   targetings: z.array(z.object({ _id: z.string(), name: z.string(), seenAt: z.number() })),
 });
 
-/** Opens a memory of targetings, whose file processes may share. */
 export function targetingMemory(options: MemoryOptions): TargetingMemory {
   let known: ReadonlyMap<string, SeenTargeting> = new Map();
   let turn: Promise<unknown> = Promise.resolve();
@@ -217,7 +215,6 @@ export function targetingMemory(options: MemoryOptions): TargetingMemory {
     if (stored !== undefined) known = new Map(stored.map((one) => [one._id, one]));
     return known;
   };
-  /** Changes run one after another. */
   const change = (apply: (targetings: Map<string, SeenTargeting>) => void): Promise<void> => {
     const done = turn.then(async () => {
       const next = new Map(await load());
@@ -256,7 +253,7 @@ function newest(targetings: ReadonlyMap<string, SeenTargeting>): ReadonlyMap<str
   return new Map(kept.map((one) => [one._id, one]));
 }
 
-/** Undefined if the file is missing or damaged. */
+/** Returns the targetings in the file. Returns undefined if the file is missing or damaged. */
 async function readMemory({ file, onProblem }: MemoryOptions): Promise<readonly SeenTargeting[] | undefined> {
   if (file === undefined) return undefined;
   try {
@@ -267,7 +264,6 @@ async function readMemory({ file, onProblem }: MemoryOptions): Promise<readonly 
   }
 }
 
-/** No reader sees an incomplete file. */
 async function writeMemory({ file, onProblem }: MemoryOptions, targetings: readonly SeenTargeting[]): Promise<void> {
   if (file === undefined) return;
   const beside = `${file}.${randomUUID()}`;
@@ -287,7 +283,7 @@ const KEY_BYTES = 32;
 const READ_TRIES = 20;
 const READ_WAIT_MS = 25;
 
-/** By the error code of the operating system. */
+/** Why the key file cannot be used, by the error code of the operating system. */
 const UNUSABLE = {
   EISDIR: "this is a folder",
   ENOENT: "this is a link to a file that does not exist",

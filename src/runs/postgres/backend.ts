@@ -12,7 +12,6 @@ import { sweeper } from "./retention.ts";
 import { storedRuns } from "./run-store.ts";
 import { storedContents, storedNames, storedSealKey, storedSuites } from "./side-stores.ts";
 
-/** How often a process that waits for the write lock tries again, in milliseconds. */
 const LOOK_AGAIN_MS = 50;
 
 interface PostgresOptions extends DatabaseOptions, Partial<DrivingOptions> {
@@ -20,10 +19,9 @@ interface PostgresOptions extends DatabaseOptions, Partial<DrivingOptions> {
   readonly keep: Retention;
 }
 
-/** How many projects one process writes to at the same time. */
 const MAX_PROJECTS = 50;
 
-/** For processes on any number of machines. Connects on first use. */
+/** Stores everything in PostgreSQL, for processes on any number of machines. Connects on first use. */
 export function postgresBackend(options: PostgresOptions): Backend {
   const { clock, keep, drives = true, parallelProjects = MAX_PROJECTS, ...where } = options;
   const database = openDatabase(where, clock);
@@ -137,12 +135,10 @@ export interface DrivingOptions {
   readonly parallelProjects: number;
 }
 
-/** The processes that share a database leave orphaned runs to each other. */
 export function orphanedRuns(
   { database, member }: Pick<LeasesOf, "database" | "member">,
   { drives, parallelProjects }: DrivingOptions,
 ): OrphanedRuns {
-  /** How many runs of each project this process executes. */
   const driven = new Map<string, number>();
   /** Other processes may claim runs of these projects as well. */
   let shared: ReadonlySet<string> = new Set();

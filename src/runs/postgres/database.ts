@@ -2,11 +2,9 @@ import pg from "pg";
 import { type Clock, callUntil, systemClock } from "../../platform/clock.ts";
 import { RunStoreError, StoreUnavailableError } from "../store.ts";
 
-/** How long a statement is retried, in milliseconds. */
 const PATIENCE_MS = 5000;
-/** The pause between attempts, in milliseconds. */
 export const AGAIN_MS = 250;
-/** In milliseconds; a connection that takes longer counts as broken. */
+/** A connection that does not answer within this time, in milliseconds, counts as broken. */
 const ANSWER_MS = 5000;
 /**
  * The last attempt gets at least this time, in milliseconds. With `PATIENCE_MS`, a call is answered within 10 seconds.
@@ -19,19 +17,17 @@ const AWAY_STATES = /^(08...|53[0-4]..|57014|57P0[1-5]|55P03|40001|40P01|25006)$
 
 const STORE_REMEDY = "Try again when the database of TARGETING_MCP_STORE answers. Runs then continue automatically.";
 
-/** As `until`: no retries. */
+/** Passed as `until`, it makes a statement run only once, without retries. */
 export const ONCE = AbortSignal.abort();
 
-/** How to connect to the database. */
 export interface DatabaseOptions {
   readonly url: string;
   /** A direct address of the same database, if `url` leads through a pooler. */
   readonly listenUrl?: string | undefined;
-  /** At most, for this process. One of them shows that it lives. */
+  /** The maximum number of connections of this process. One of them shows that the process lives. */
   readonly connections: number;
 }
 
-/** Runs statements, each in its own transaction. */
 export interface Database {
   /**
    * Returns the rows of a statement, which must be safe to repeat: it is retried while the database cannot be reached.
@@ -83,7 +79,6 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
   };
 }
 
-/** Makes commits durable, even if the role or the database has this switched off. */
 async function commitsDurably(client: pg.ClientBase): Promise<void> {
   const text =
     "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'";
@@ -170,7 +165,6 @@ export const RIGHTS_REMEDY =
   "Allow the role of TARGETING_MCP_STORE to create the schema targeting_mcp, or make it the owner of that schema and its tables.";
 const ENTRY_REMEDY = "Check the user, the password and the name of the database in TARGETING_MCP_STORE.";
 
-/** The messages of these SQLSTATE codes contain the user name and may be in any language. */
 const NAMING: Readonly<Record<string, string>> = {
   "28000": "it does not let this user in",
   "28P01": "it does not accept the password",

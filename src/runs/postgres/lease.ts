@@ -16,7 +16,6 @@ export function driverOf(runId: string): string {
   return `run:${runId}`;
 }
 
-/** Returns undefined if another process holds the lease. */
 export async function takeLease(of: LeasesOf, name: string): Promise<StoredLease | undefined> {
   const token = randomUUID();
   const number = await of.member.number();

@@ -6,15 +6,13 @@ import { AGAIN_MS, type Database, inCallTime, ONCE, retryWhileAway } from "./dat
 const LOCKS = 1953325936;
 const READY_MS = 5000;
 const SEEN_EVERY_MS = 5000;
-/** In milliseconds; a session that takes longer counts as broken. */
+/** A session that does not answer within this time, in milliseconds, counts as broken. */
 const ANSWER_MS = 4000;
-/** How long an ending process tries to say so, in milliseconds. */
 const CLOSING_TIMEOUT_MS = 1500;
 /** A process that misses a notification finds out by checking. */
 const LEFT = "targeting_mcp_left";
 const CHANGED = "targeting_mcp_changed";
 export const STOPS = "targeting_mcp_stops";
-/** How often changed runs are reported, in milliseconds. */
 const TELL_EVERY_MS = 250;
 const RUNS_AT_ONCE = 200;
 
@@ -23,10 +21,9 @@ export interface Member {
   number(): Promise<number>;
   /** `wake` is called when there may be runs of these projects to claim. */
   drives(projects: readonly string[], wake: () => void): Promise<void>;
-  /** Runs of claimed projects that this process may not execute. */
+  /** Announces that this process may not execute these runs, although it claims runs of their projects. */
   refuses(runIds: readonly string[]): Promise<void>;
   notifyOfOrphans(): Promise<void>;
-  /** Notifies all processes a little later. */
   changed(runId: string): void;
   /** Calls the listener until the returned function is called. */
   watch(runId: string, listener: () => void): () => void;
@@ -44,9 +41,9 @@ type Session = Awaited<ReturnType<Database["direct"]>>;
 type Listeners = Map<string, Set<() => void>>;
 
 interface Shown {
-  /** Assigned by the database, for as long as the process lives. */
+  /** The number that the database has assigned. It stays the same as long as the process lives. */
   number?: number | undefined;
-  /** The database process with the advisory lock. */
+  /** The ID of the database process that holds the advisory lock of this process. */
   backend?: number | undefined;
   projects: readonly string[];
   refused: readonly string[];
@@ -178,7 +175,6 @@ function announcedProjects({ projects, refused }: Shown): readonly string[] {
   return [...projects, ...refused.map(refusedRun)];
 }
 
-/** Closes the connection if `work` takes too long, which makes it fail. */
 async function inTime<T>(client: Session, work: () => Promise<T>): Promise<T> {
   const timer = setTimeout(() => void client.end().catch(() => undefined), ANSWER_MS);
   try {

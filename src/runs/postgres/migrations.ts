@@ -297,7 +297,6 @@ export async function migrate(database: Pick<Database, "direct">): Promise<Table
   }
 }
 
-/** Changes nothing. */
 export async function tablesOf(database: Pick<Database, "rows">): Promise<Tables> {
   const wanted = MIGRATIONS.length;
   const [there] = await database.rows<{ is: boolean }>(`select to_regclass('${SCHEMA}.migration') is not null as is`);

@@ -10,9 +10,8 @@ const DAY_MS = 86_400_000;
 const AT_ONCE = 50;
 const MAX_STORED_CONFIRMATIONS = 1000;
 const CONTENTS_AT_ONCE = 500;
-/** In characters, of all projects together. */
+/** The maximum size of the stored Context IDs of all projects together, in characters. */
 const MAX_CONTENTS = 1_073_741_824;
-/** How long after the end of a run its caller is checked, in milliseconds. */
 const SOON_MS = 1000;
 
 const HELD = "exists (select from targeting_mcp.part p where p.run = r.id and p.name = 'removed')";
@@ -36,7 +35,6 @@ const BEYOND = removing(
 const BYTES = `octet_length(r.header) + r.bytes + coalesce((
   select sum(octet_length(p.bytes)) from targeting_mcp.piece p where p.run = r.id
 ), 0)`;
-/** The oldest runs beyond the maximum size. */
 const BEYOND_BYTES = removing(
   `r.id in (
      select w.id from (
@@ -66,7 +64,6 @@ const CONTENTS = `
       from targeting_mcp.content
     ) c where c.kept_at < to_timestamp($1 / 1000.0) or c.so_far > $2 limit ${CONTENTS_AT_ONCE}
   ) returning option as id`;
-/** Finds each caller once, without reading all runs. */
 const CALLERS = `
   with recursive known as (
     (select caller from targeting_mcp.run order by caller limit 1)
@@ -77,7 +74,6 @@ const CALLERS = `
 
 export type Sweeper = ReturnType<typeof sweeper>;
 
-/** The setting with the last reading of the clock. */
 const CLOCK = "clock of retention";
 const READ_CLOCK = "select value from targeting_mcp.setting where name = $1";
 const STORE_CLOCK =
@@ -143,7 +139,6 @@ export function sweeper(database: Database, keep: Retention, clock: Clock) {
     if (clock.now() - sweptAt >= DAY_MS) await all();
   };
   return {
-    /** Schedules a check of a caller's runs. */
     rested(caller: string): void {
       waiting.add(caller);
       // If this fails, the end of a later run triggers another attempt.

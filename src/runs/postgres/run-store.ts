@@ -26,14 +26,12 @@ import type { Sweeper } from "./retention.ts";
 
 const ENTRIES_AT_ONCE = 50;
 const LISTED_AT_ONCE = 200;
-/** Of a query for unfinished runs. */
+/** The maximum number of runs that a query for unfinished runs returns. */
 const MAX_UNFINISHED = 1000;
-/** Sorts after every run ID. */
 const AFTER_ALL = "~";
 /** A process that claims runs lives if it was seen within this time. */
 const SEEN_WITHIN = "30 seconds";
 
-/** Stores runs for processes on several machines. */
 export function storedRuns(
   of: LeasesOf,
   turns: ProjectLock,
@@ -198,7 +196,6 @@ async function readRun(database: Database, runId: string): Promise<StoredRun | u
   };
 }
 
-/** If the journal is incomplete, the summary says so. */
 async function recordOf(database: Database, runId: string): Promise<RunRecord | undefined> {
   const [found] = await database.rows<StoredRecord & { whole: boolean }>(
     `select record, version, status not in ${AT_REST} or ${IS_WHOLE} as whole from targeting_mcp.run r where id = $1`,
@@ -304,7 +301,7 @@ interface Appended {
   readonly result: "ok" | "run lost" | "turn lost" | "elsewhere";
   readonly turn_asked: string;
   readonly seq_now: string;
-  /** Null if nothing was appended. */
+  /** Whether the run was asked to stop before this. Null if nothing was appended. */
   readonly stop_asked: boolean | null;
 }
 
@@ -318,7 +315,6 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
   let seq = BigInt(found?.seq ?? "0");
   let waiting: Buffer[] = [];
   let turns: Promise<unknown> = Promise.resolve();
-  /** The next append throws it. */
   let lost: LostEntriesError | undefined;
 
   /** Appends and renews the leases in one commit. Returns whether a stop was requested before. */

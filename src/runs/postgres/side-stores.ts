@@ -13,7 +13,9 @@ import {
 import { RunStoreError } from "../store.ts";
 import { type Database, IS_NAMED, ONCE } from "./database.ts";
 
-/** In characters of JSON. Storing longer ones takes longer than reading them from the service. */
+/**
+ * The maximum length of the Context IDs of one option, as JSON. Reading longer ones from the service takes less time.
+ */
 const MAX_CHARACTERS = 4 * 1_048_576;
 const AT_ONCE = 100;
 
@@ -25,7 +27,6 @@ interface Row {
   readonly ids: string;
 }
 
-/** Requests that arrive together share one statement. */
 export function storedContents(
   database: Database,
   project: string,

@@ -8,9 +8,7 @@ const AGAIN_MS = 500;
 
 interface StartOptions {
   readonly migrates: boolean;
-  /** How long to wait for the database, in milliseconds. */
   readonly waitMs: number;
-  /** In base64. */
   readonly sealKey?: string | undefined;
 }
 
@@ -30,7 +28,6 @@ export async function prepareStore(where: DatabaseOptions, options: StartOptions
   });
 }
 
-/** Returns the version before the migration. */
 export function migrateStore(where: DatabaseOptions): Promise<Tables> {
   return opened(where, (database) => answered(() => migrate(database), 0));
 }
@@ -51,7 +48,7 @@ function answered<T>(work: () => Promise<T>, waitMs: number): Promise<T> {
 
 interface StoredTables extends Tables {
   readonly runs: number;
-  /** On disk, including indexes. */
+  /** The size of each table on disk, including its indexes, in bytes. */
   readonly bytes: Readonly<Record<string, number>>;
 }
 
@@ -91,7 +88,6 @@ async function sizesOf(database: Database): Promise<Pick<StoredTables, "runs" | 
   return sizes ?? NOTHING;
 }
 
-/** Earlier versions lack features that the tables need. */
 const OLDEST = 140_000;
 
 interface Probed {
@@ -178,7 +174,6 @@ async function locksExclude(database: Pick<Database, "direct">): Promise<boolean
   }
 }
 
-/** Tables and sequences for which the role lacks a right. */
 const LACKING = `
   select string_agg(distinct c.relname, ', ') as tables
   from pg_class c, unnest(array['select', 'insert', 'update', 'delete']) as needed
