@@ -25,7 +25,7 @@ function noMemory(): TargetingMemory {
 }
 
 /** A sandbox with the engine in front of it, over real HTTP. Closed when the test is over. */
-export async function startService(requestTimeoutMs = 20_000) {
+export async function startService(requestTimeoutMs = 120_000) {
   const sandbox = await startSandbox({ lockWaitMs: 20 });
   const http = openHttp({
     url: sandbox.url,
@@ -47,7 +47,7 @@ export async function startService(requestTimeoutMs = 20_000) {
     newRunId: ulidSource(Date.now, Math.random),
     project: "test",
     environment: "sandbox",
-    ...{ retryBudgetMs: 20_000, requestTimeoutMs: 1000 },
+    ...{ retryBudgetMs: 300_000, requestTimeoutMs: 1000 },
     words: ({ code }: { readonly code: string }) => code,
     memory: noMemory(),
     lookAgain: checkStoredPlan,
