@@ -28,7 +28,7 @@ function fixWords({ fix }: Detail, otherwise: string): string {
 function requestWords({ kind, ...detail }: Detail, statusCode: number | undefined): Message {
   const known = storedRequestDetails(detail, statusCode);
   if (kind === "rateLimited")
-    return { message: rateLimitWords(known), remedy: "Send it again when that time is over." };
+    return { message: rateLimitWords(known), remedy: "Send the event again after that time." };
   const refused = typeof kind === "string" ? refusalWords(kind, { operation: "trackEvent", ...known }) : undefined;
   if (refused !== undefined) return refused;
   const why = known.reason === undefined ? "" : `: ${plain(known.reason)}`;
@@ -38,7 +38,7 @@ function requestWords({ kind, ...detail }: Detail, statusCode: number | undefine
 /** The message for each reason why an event was not, or may not have been, recorded. */
 export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
   EVENT_IGNORED: (detail) => ({
-    message: findingWords(DROPPED, "not sent, since it would not count", detail),
+    message: findingWords(DROPPED, "not sent, since the event would not count", detail),
     shared: DROPPED,
     remedy: fixWords(detail, "Change the event."),
   }),
@@ -49,7 +49,7 @@ export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
   }),
   EVENT_INVALID: (detail) => ({
     message: "the service answered !invalid; the event was not recorded",
-    remedy: fixWords(detail, "Check the types and lengths of its parameters."),
+    remedy: fixWords(detail, "Check the types and lengths of the event's parameters."),
   }),
   EVENT_REQUEST_REJECTED: (detail, { statusCode }) => {
     const refused = refusalWords(String(detail.kind), {
@@ -60,41 +60,41 @@ export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
       message: `${refused?.message ?? `the service refused the request (status ${statusCode ?? "unknown"})`}: the event was not recorded`,
       remedy:
         detail.kind === "tooLarge"
-          ? 'Shorten its texts, or send fewer entries of "items".'
+          ? 'Shorten the texts of the event, or send fewer entries of "items".'
           : (refused?.remedy ?? "Check EVENT_API_URL and EVENT_APP_KEY."),
     };
   },
   EVENT_ANSWER_LOST: {
-    message: "it was sent, and the answer was lost: it may or may not have been recorded",
+    message: "the event was sent, but the answer was lost: it may or may not have been recorded",
     remedy: texts(
-      'It is not sent again, since that may record it twice; onUnknown "resend" does so.',
-      "It is not sent again, since that may record it twice. Look for it in the console's reports.",
+      'The event is not sent again, since that may record it twice. To send it anyway: onUnknown "resend".',
+      "The event is not sent again, since that may record it twice. Look for it in the reports of the web console.",
     ),
   },
   EVENT_ANSWER_NOT_UNDERSTOOD: (_detail, { statusCode }) => ({
     message: `the service answered neither ok nor !invalid (status ${statusCode ?? "unknown"})`,
-    remedy: "Look at the event in the console's reports.",
+    remedy: "Look for the event in the reports of the web console.",
   }),
   EVENT_NOT_SENT: (detail) => {
     const { message, remedy } = requestWords(detail, undefined);
-    return { message: `${message}; it was not sent`, remedy: `${remedy} Then send it again.` };
+    return { message: `${message}; the event was not sent`, remedy: `${remedy} Then send the event again.` };
   },
   EVENT_BUSY: (detail, { statusCode }) => ({
     message:
       statusCode === RATE_LIMITED
-        ? `${rateLimitWords(storedRequestDetails(detail))}; it was not recorded`
-        : "the service stayed busy until the last retry: it was not recorded",
-    remedy: statusCode === RATE_LIMITED ? "Send it again when that time is over." : "Try again later.",
+        ? `${rateLimitWords(storedRequestDetails(detail))}; the event was not recorded`
+        : "the service stayed busy until the last retry; the event was not recorded",
+    remedy: statusCode === RATE_LIMITED ? "Send the event again after that time." : "Try again later.",
   }),
   EVENT_STOPPED: {
-    message: "the call was stopped before it was sent",
-    remedy: "Send it again if it is still wanted.",
+    message: "the call was stopped before this event was sent",
+    remedy: "Send the event again if you still want it.",
   },
   EVENTS_ENDED: (detail, { statusCode }) => {
     const { message, remedy } = requestWords(detail, statusCode);
     return {
       message: `not sent, since an earlier event showed that none can be sent: ${message}`,
-      remedy: `${remedy} Then send it again.`,
+      remedy: `${remedy} Then send the event again.`,
     };
   },
 };

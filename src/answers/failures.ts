@@ -38,7 +38,7 @@ export function messageFor(reason: Reason, reader: Reader = "agent"): Message {
   }
   const status = reason.statusCode === undefined ? "" : ` (status ${reason.statusCode})`;
   return {
-    message: `the service refused it with ${quoteUntrusted(reason.code)}${status}${saying(reason.detail ?? {})}`,
+    message: `the service refused the item with ${quoteUntrusted(reason.code)}${status}${saying(reason.detail ?? {})}`,
     remedy: "The API's documents do not list this code: look at the item in the web console.",
   };
 }

@@ -50,18 +50,18 @@ const CONTEXT_ID_PROBLEMS: Readonly<Record<string, string>> = {
 
 const ITEM_PROBLEMS: Readonly<Record<string, Entry>> = {
   childrenOfAtomic: {
-    message: "children was given with type atomic",
+    message: "the item has children, but its type is atomic",
     remedy: "Leave type out: children make it an option group.",
   },
   exposeChildrenOfAtomic: {
-    message: "exposeChildren was given for a regular option",
+    message: "exposeChildren is only for groups, and this is a regular option",
     remedy: texts(
-      "Leave it out, or make it a group with type collection or children.",
-      "Leave it out, or make the option a group: in a sheet, write yes in Is Group.",
+      "Leave exposeChildren out, or make the option a group with type collection or children.",
+      "Leave exposeChildren out, or make the option a group: in a sheet, write yes in Is Group.",
     ),
   },
   idAndCurrentName: { message: "_id and currentName were both given", remedy: "Give one of the two." },
-  noTargeting: { message: "the item names no targeting", remedy: "Give _id, or currentName." },
+  noTargeting: { message: "the item names no targeting", remedy: "Give the targeting's _id or currentName." },
   parentAndParentName: { message: "parent and parentName were both given", remedy: "Give one of the two." },
   groupWithParent: {
     message: "a sub-option (parent, parentName) cannot be a group itself (type collection, children, exposeChildren)",
@@ -72,7 +72,7 @@ const ITEM_PROBLEMS: Readonly<Record<string, Entry>> = {
   noOption: {
     message: "the item names no option",
     remedy: texts(
-      "Give its ID, or its name (currentName in update_options) with targetingId.",
+      "Give the option's ID, or its name (currentName in update_options) with targetingId.",
       "Name the option, by its ID or by its name and targeting.",
     ),
   },
@@ -88,7 +88,7 @@ const ITEM_PROBLEMS: Readonly<Record<string, Entry>> = {
     remedy:
       "To replace all Context IDs of the option, use set alone. To change some of them, use add and remove without set.",
   },
-  addAndRemove: { message: "the same Context ID is in add and in remove", remedy: "Leave it in one of the two." },
+  addAndRemove: { message: "the same Context ID is in add and in remove", remedy: "Remove it from one of them." },
 };
 
 function nameNotFound({ field, of, value, now, near, groups, groupCount }: Detail): Entry {
@@ -96,11 +96,11 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount }: Detai
   if (of === "targetings") {
     if (now === undefined) {
       const seen = hasNear ? ` Similar names: ${list(near, 5)}.` : "";
-      const remedy = `Give its ID (a ULID, shown in the web console).${seen}`;
-      return { message: `no targeting named ${text(value)} is known`, remedy };
+      const remedy = `Give the targeting's ID (a ULID, shown in the web console).${seen}`;
+      return { message: `this server has seen no targeting named ${text(value)}`, remedy };
     }
     const message = `the targeting that was known as ${text(value)} is now named ${text(now)}`;
-    return { message, remedy: "If you mean this one, give its ID or its current name." };
+    return { message, remedy: "If you mean this targeting, give its ID or its current name." };
   }
   const message = `the targeting has no ${field === "parentName" ? "option group" : "option"} named ${text(value)}`;
   // Only a call that adds options can create a group, so only it has a list of groups.
@@ -141,8 +141,8 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   INVALID_ID: (detail) => ({
     message: `${String(detail.field)} is ${text(detail.value)}, not a ULID`,
     remedy: texts(
-      "An ID has 26 digits and capital letters. Copy it from list_options or an earlier answer.",
-      "An ID has 26 digits and capital letters. Copy it from the web console or an exported sheet.",
+      "A ULID has 26 digits and capital letters. Copy the ID from list_options or an earlier answer.",
+      "A ULID has 26 digits and capital letters. Copy the ID from the web console or an exported sheet.",
     ),
   }),
   INVALID_CONTEXT_ID: (detail) => {
@@ -153,19 +153,19 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     const message = `${ids} cannot be stored; ${first}${problem ?? `${text(detail.value)}, ${bytes}`}`;
     return {
       message: detail.count === 1 ? onPage(`the Context ID ${problem ?? bytes}`, message) : message,
-      remedy: `A Context ID has 1 to ${LIMITS.contextIdBytes.value} bytes in UTF-8.`,
+      remedy: `Correct or remove it: a Context ID has 1 to ${LIMITS.contextIdBytes.value} bytes in UTF-8.`,
     };
   },
   INVALID_ROW: rowMessage,
   INVALID_ITEM: (detail) =>
     ITEM_PROBLEMS[String(detail.problem)] ?? {
       message: "the item's fields contradict each other",
-      remedy: "Change them.",
+      remedy: "Look up in the tool's description which fields can be combined.",
     },
   DUPLICATE_IN_INPUT: (detail) => {
     const [earlier, field] = [earlierItem(detail), detail.field === "_id" ? "_id" : "name"];
     return {
-      message: `the same ${field} is in ${earlier}`,
+      message: `${earlier} has the same ${field}`,
       remedy: field === "_id" ? "Put all changes of one object into one item." : "Use each name once.",
     };
   },
@@ -173,7 +173,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   NAME_AMBIGUOUS: (detail) =>
     detail.of === "targetings"
       ? {
-          message: `several known targetings are named ${text(detail.value)}: ${list(detail.ids)}`,
+          message: `this server has seen several targetings named ${text(detail.value)}: ${list(detail.ids)}`,
           remedy: texts("Give the ID; get_targeting lists them.", "Give the ID, which the web console shows."),
         }
       : {
@@ -202,18 +202,18 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
       detail.count === undefined
         ? "the option would hold more than 8 MB of Context IDs"
         : `the option would hold ${many(detail.count, "Context ID")}; at most ${number(detail.limit)} are allowed`,
-    remedy: "Spread them over several options.",
+    remedy: "Spread the Context IDs over several options.",
   }),
   ITEM_TOO_LARGE: {
     message: "the item is too large, even for a request of its own",
-    remedy: "Give it fewer Context IDs or sub-options.",
+    remedy: "Give the item fewer Context IDs or sub-options.",
   },
   EMPTY_GROUP: {
     message: "the option group would have neither sub-options nor Context IDs of its own (API document 7.4, case 1)",
-    remedy: "Give it contexts, or a valid sub-option.",
+    remedy: "Give the group Context IDs, or a valid sub-option.",
   },
   PLAN_STALE: (detail) => ({
-    message: `it has changed since it was planned, so nothing was sent: ${staleWords(detail)}`,
+    message: `the object has changed since the plan was made, so nothing was sent: ${staleWords(detail)}`,
     remedy: texts(
       "Call plan_targeting or undo_run again for a plan of the current state.",
       "Make a new plan of the current state.",
@@ -226,15 +226,15 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     remedy: "Delete an option first, or make fewer changes at once.",
   }),
   PLAN_STALE_ELSEWHERE: {
-    message: "another part of the plan has changed since, so nothing was sent",
+    message: "another object of the plan has changed since the plan was made, so nothing was sent",
     remedy: texts("Call plan_targeting or undo_run again.", "Make a new plan."),
   },
   NEEDS_FAILED: {
-    message: "its group or targeting was not created, so this was not sent",
+    message: "the item was not sent, because its group or targeting was not created",
     remedy: "Fix the group or targeting, and send both again.",
   },
   NO_ANSWER: (detail) => ({
-    message: `it was sent, but no usable answer came${because(detail)}: it may or may not have been applied`,
+    message: `the request was sent, but no usable answer came${because(detail)}: the item may or may not have been applied`,
     remedy: resuming(
       (resume) =>
         `${resume} It repeats the request and finds out whether the first one was applied; nothing is created twice.`,
@@ -252,9 +252,9 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     message: rateLimitWords(storedRequestDetails(detail)),
     remedy: resuming((resume) => `When that time is over: ${resume} ${MORE_PATIENT}`),
   }),
-  CANCELLED: { message: "the run was cancelled before this was sent", remedy: RESUME },
+  CANCELLED: { message: "the run was cancelled before this item was sent", remedy: RESUME },
   NOT_PLANNED: (detail) => {
-    const { message, remedy = "Fix that." } = planningFailure(detail);
+    const { message, remedy = "Fix the cause." } = planningFailure(detail);
     // Resuming would read the same file again.
     const isOver = detail.isOver || detail.effect === "file";
     return {
@@ -267,35 +267,35 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     return { message, remedy: startingOver((again) => `${remedy} Then ${again}`) };
   },
   NOT_SAVED: (detail) => {
-    const { message, remedy = "Fix that." } = planningFailure(detail);
+    const { message, remedy = "Fix the cause." } = planningFailure(detail);
     return { message: `nothing was saved: ${message}`, remedy: thenResume(remedy) };
   },
   WITHDRAWN: { message: "the run was cancelled before it started; nothing was sent", remedy: AGAIN },
-  UNDONE: { message: "the run was undone before this was sent", remedy: AGAIN },
+  UNDONE: { message: "the run was undone before this item was sent", remedy: AGAIN },
   NOT_DECIDED: ({ elsewhere }) => ({
     message:
       elsewhere === undefined
-        ? "nobody approved or declined it within 24 hours; nothing was sent"
-        : "nobody approved it before its question expired; nothing was sent",
+        ? "nobody approved or declined the change within 24 hours; nothing was sent"
+        : "nobody approved the change before the question expired; nothing was sent",
     remedy: AGAIN,
   }),
   DECLINED: {
-    message: "it was declined; nothing was sent",
-    remedy: "Do not try again unless the person asks for it.",
+    message: "the change was declined; nothing was sent",
+    remedy: "Do not try again unless the person asks for the change.",
   },
-  INTERRUPTED: { message: "the server stopped before this was sent", remedy: RESUME },
+  INTERRUPTED: { message: "the server stopped before this item was sent", remedy: RESUME },
   RUN_ENDED: (detail) => ({
-    message: `the run ended before this was sent, since an earlier request did not finish${because(detail)}`,
+    message: `the run ended before this item was sent, because an earlier request did not finish${because(detail)}`,
     remedy: RESUME,
   }),
   PARTLY_APPLIED: (detail) => ({
-    message: `it was applied in part${because(detail)}`,
+    message: `the item was applied in part${because(detail)}`,
     remedy: resuming((resume) => `${resume} It finishes what it can and reports what happened.`),
   }),
   OWNER_UNCLEAR: ({ existingIds, isInside }) => {
     const [what, wanted] = isInside
-      ? ["a name from the same item", "it holds what you wanted"]
-      : ["this name", "it is the one that you wanted"];
+      ? ["a name from the same item", "the object holds what you wanted"]
+      : ["this name", "the object is the one that you wanted"];
     const check = (where: string) => `Check ${where} whether ${wanted}.`;
     return {
       message:
@@ -314,15 +314,15 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   REDIRECTED: refusal("redirect"),
   FOREIGN_ANSWER: refusal("foreign"),
   REJECTED: (detail, { statusCode }) => ({
-    message: `the service refused it with status ${number(statusCode)}${saying(detail)}; nothing was applied`,
+    message: `the service refused the item with status ${number(statusCode)}${saying(detail)}; nothing was applied`,
     remedy: "The API's documents do not list this status: look at the item in the web console.",
   }),
   TOO_LARGE: {
     message: "the service refused the item as too large, even in a request of its own (413); nothing was applied",
-    remedy: "Make the item smaller.",
+    remedy: "Give the item fewer Context IDs or sub-options.",
   },
   VALIDATION: (detail) => ({
-    message: `the service refused it as invalid${saying(detail)}; nothing was applied`,
+    message: `the service refused the item as invalid${saying(detail)}; nothing was applied`,
     remedy: "Change the item as the message says.",
   }),
 };
@@ -390,7 +390,7 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
   }),
   otherName: ({ value, name, _id }) => ({
     message: `the row names the option ${String(_id)} ${quotedCell(value)}, but its name is ${quotedCell(name)}`,
-    remedy: "Check whether the ID or the name is right, and empty the other cell.",
+    remedy: "Leave the right cell as it is, and empty the other one.",
   }),
   edited: ({ name, _id, fields }) => ({
     message: `the row is about ${quotedCell(name)} (${String(_id)}), which exists and differs in ${Array.isArray(fields) ? fields.join(", ") : ""}`,
@@ -400,7 +400,7 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     ),
   }),
   op: ({ value }) => ({
-    message: `the op ${quotedCell(value)} is not known`,
+    message: `the value ${quotedCell(value)} of op is not known`,
     remedy: "Write add, remove or set, or leave the cell empty.",
   }),
   noOption: {
@@ -422,17 +422,17 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     remedy: "Give the same value in every row of an option, or only in its first row.",
   }),
   spoilt: ({ index, line }) => ({
-    message: `${line === undefined ? `item ${Number(index) + 1}` : `line ${String(line)}`} of the same set is invalid; without it, its Context ID would be removed`,
-    remedy: "Fix it, and send all rows of the option again.",
+    message: `${line === undefined ? `item ${Number(index) + 1}` : `line ${String(line)}`} of the same set is invalid; without that row, its Context ID would be removed`,
+    remedy: "Fix that row, and send all rows of the option again.",
   }),
-  notJson: { message: "the row is not JSON", remedy: "Make it one JSON object on one line." },
+  notJson: { message: "the row is not JSON", remedy: "Write each row as one JSON object on one line." },
   noObject: {
     message: "the row is not a JSON object",
-    remedy: "Make it an object with the fields of an item.",
+    remedy: "Write each row as an object with the fields of an item.",
   },
   unknownField: ({ field, valid }) => ({
     message: `the row has an unknown field ${quotedCell(field)}`,
-    remedy: Array.isArray(valid) ? `Leave it out; valid fields: ${valid.join(", ")}.` : "Leave it out.",
+    remedy: Array.isArray(valid) ? `Leave the field out. Valid fields: ${valid.join(", ")}.` : "Leave the field out.",
   }),
   fieldType: ({ field, expected }) => ({
     message: `the field ${quotedCell(field)} must be: ${String(expected)}`,

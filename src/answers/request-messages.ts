@@ -57,7 +57,7 @@ function problemWords(problem: Problem): Failure {
       return rejectionWords(problem);
     case "busy":
       return problem.statusCode === RATE_LIMITED
-        ? { message: rateLimitWords(problem), remedy: "Try again then." }
+        ? { message: rateLimitWords(problem), remedy: "Try again after that time." }
         : { message: "the service stayed busy until the last retry", remedy: "Try again in a minute." };
     case "notSent":
       return { message: `the service could not be reached: ${problem.reason}`, remedy: remedyOf(problem) };
@@ -107,12 +107,12 @@ const REJECTIONS: Readonly<Record<string, Failure>> = {
     remedy: "Check the ID. This key cannot reach audience targetings or the targetings of other projects.",
   },
   TARGETING_CATEGORY_NOT_FOUND: {
-    message: "no context targeting of the project, or not this one, has an option with this ID",
+    message: "no option with this ID exists in this targeting, or in any context targeting of the project",
     remedy: "Check the ID; list_options shows the options that exist.",
   },
   TARGETING_CATEGORY_NOT_SUPPORTED: {
     message: "the request does not fit the type of the option",
-    remedy: "As parent only an option group is allowed: an option of type collection.",
+    remedy: "Give an option group as parent: only an option group (type collection) has sub-options.",
   },
   PROJECT_NOT_FOUND: {
     message: "the project of the key no longer exists",
@@ -190,8 +190,7 @@ const REMEDIES: Readonly<Record<NetworkCause, (endpoint: Endpoint) => string>> =
   unreachable: ({ address }) =>
     `Check ${address}, and the network, VPN and firewall of this machine. If this machine needs a proxy to reach the service, set HTTPS_PROXY.`,
   untrusted: () =>
-    "Set NODE_EXTRA_CA_CERTS to a PEM file with the certificate of that authority, in the environment in which this " +
-    "server is started.",
+    "Set NODE_EXTRA_CA_CERTS to a PEM file with the certificate of that authority, in the environment of this server.",
   wrongHost: ({ address }) => `Set ${address} to a host name that the certificate contains.`,
   expired: () => "Check the clock of this machine. If it is right, the service needs another certificate.",
   noTls: ({ address }) => `Check the scheme and the port in ${address}: https:// needs a port that speaks TLS.`,
@@ -199,7 +198,8 @@ const REMEDIES: Readonly<Record<NetworkCause, (endpoint: Endpoint) => string>> =
   lost: ({ address }) => `Try again later. If it keeps failing, check the network and ${address}.`,
   notHttp: ({ address }) => `Check the port in ${address}: something else answers there.`,
   tooLarge: ({ address }) => `Check ${address}: no answer of the API is that large.`,
-  encoding: () => "Check the gateway on the way: only gzip, deflate and br can be read.",
+  encoding: () =>
+    "Check the gateway or proxy between this server and the service: only gzip, deflate and br can be read.",
   request: ({ key }) => `Check ${key}, and the routes in the file that TARGETING_MCP_ROUTES names.`,
   notTheService: ({ address }) =>
     `Check ${address}. A log-in page of the network, a firewall or a proxy may have answered instead of the service.`,

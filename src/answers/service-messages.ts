@@ -58,7 +58,7 @@ function nameTaken(what: string, detail: Detail, { operation }: Reason): Entry {
   if (typeof detail.duplicateOfIndex === "number") {
     return {
       message: `${earlierItem(detail)} of the same call has this name`,
-      remedy: "Give each one its own name.",
+      remedy: "Give each item its own name.",
     };
   }
   const ids = [detail.existingId, ...(Array.isArray(detail.existingIds) ? detail.existingIds : [])].filter(Boolean);
@@ -139,9 +139,9 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
   TARGETING_COLLECTION_CONTEXT_DUPLICATED: (detail) => ({
     message: `another option group already holds one of the Context IDs${conflictWords(detail)}`,
     remedy: texts(
-      "Remove it there with update_contexts, or leave it out here: two groups cannot hold the same Context ID. " +
+      "Remove the Context ID there with update_contexts, or leave it out here: two groups cannot hold the same Context ID. " +
         "To swap between groups: remove in one call, then add in another.",
-      "Remove it there, or leave it out here: two groups cannot hold the same Context ID. " +
+      "Remove the Context ID there, or leave it out here: two groups cannot hold the same Context ID. " +
         "To swap between groups, remove it first, and add it in another change.",
     ),
   }),
@@ -175,7 +175,7 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
   TARGETING_CATEGORY_NAME_DUPLICATE: (detail, reason) => nameTaken("an option", detail, reason),
   TARGETING_NAME_DUPLICATE: (detail, reason) => nameTaken("a targeting", detail, reason),
   UNCATCHED: {
-    message: "the service failed at this item each time it was sent; it was not applied",
+    message: "the service failed each time this item was sent; the item was not applied",
     remedy: "Try this item again later, or make the change in the web console.",
   },
 };
@@ -193,7 +193,7 @@ function notSupported({ operation, sent = [] }: Reason): Entry {
 /** For a deletion or move that would leave the named group empty. */
 function leavesEmpty(group: string, { operation }: Reason): Entry {
   return {
-    message: `it is the last sub-option of ${quoteUntrusted(group)}, a group without Context IDs of its own (API document 7.4, case 6)`,
+    message: `the option is the last sub-option of ${quoteUntrusted(group)}, a group without Context IDs of its own (API document 7.4, case 6)`,
     remedy:
       operation === "deleteOptions"
         ? LAST_SUB_OPTION.remedy
@@ -202,7 +202,7 @@ function leavesEmpty(group: string, { operation }: Reason): Entry {
 }
 
 const LAST_SUB_OPTION: Entry = {
-  message: "it is the last sub-option of a group that has no Context IDs of its own (API document 7.4, case 6)",
+  message: "the option is the last sub-option of a group that has no Context IDs of its own (API document 7.4, case 6)",
   remedy: "Delete the group too, in the same call, or give the group Context IDs first.",
 };
 const NO_GROUP_AS_PARENT: Entry = {
@@ -235,11 +235,11 @@ const UPDATES_NOT_SUPPORTED: readonly { readonly fields: readonly string[]; read
     fields: ["parent"],
     words: {
       message:
-        "it cannot be moved: the target is not a top-level option group (API document 7.4, case 4), it is a group itself (case 5), " +
-        "or it is the last sub-option of a group without Context IDs of its own (case 6)",
+        "the option cannot be moved: the target is not a top-level option group (API document 7.4, case 4), the option is a group itself (case 5), " +
+        "or the last sub-option of a group without Context IDs of its own (case 6)",
       remedy: texts(
-        "Look at both with get_option. First give the old group Context IDs or another sub-option.",
-        "Look at both in the web console. First give the old group Context IDs or another sub-option.",
+        "Look at the option and the target with get_option. If the option is a last sub-option, first give the old group Context IDs or another sub-option.",
+        "Look at the option and the target in the web console. If the option is a last sub-option, first give the old group Context IDs or another sub-option.",
       ),
     },
   },
@@ -247,9 +247,10 @@ const UPDATES_NOT_SUPPORTED: readonly { readonly fields: readonly string[]; read
     fields: ["detach"],
     words: {
       message:
-        "it cannot be taken out: it is a group itself (API document 7.4, case 5), or the last sub-option of a group without " +
+        "the option cannot be taken out of its group: it is a group itself (API document 7.4, case 5), or the last sub-option of a group without " +
         "Context IDs of its own (case 6)",
-      remedy: "For a group, leave parent out. Else first give its group Context IDs or another sub-option.",
+      remedy:
+        "For a group, leave parent out. For the last sub-option, first give its group Context IDs or another sub-option.",
     },
   },
   {
@@ -264,8 +265,8 @@ const UPDATES_NOT_SUPPORTED: readonly { readonly fields: readonly string[]; read
     words: {
       message: "the group has no sub-options and would lose its last Context ID (API document 7.4, case 7)",
       remedy: texts(
-        "Leave it one Context ID, add a sub-option first, or delete the group with delete_options.",
-        "Leave it one Context ID, add a sub-option first, or delete the group.",
+        "Keep one Context ID, add a sub-option first, or delete the group with delete_options.",
+        "Keep one Context ID, add a sub-option first, or delete the group.",
       ),
     },
   },

@@ -32,7 +32,7 @@ export async function call(http: Http, routes: RouteTable, operation: Operation,
     : template.replace(/\{(\w+)\}/g, (_whole, name: string) => {
         const value = parts.parameters?.[name];
         if (value === undefined) {
-          throw new NotSentError({ operation, reason: `its route ${method} ${template} needs a ${name}` });
+          throw new NotSentError({ operation, reason: `the route ${method} ${template} needs a value for ${name}` });
         }
         return encodeURIComponent(value);
       });

@@ -101,7 +101,7 @@ function tunnelThrough(proxy: URL, timeout: number): buildConnector.connector {
         socket.destroy();
         callback(new ProxyError(statusCode === 407 ? "credentials" : "refused", { statusCode }), null);
       })
-      .on("timeout", () => asked.destroy(new StoppedError("no answer in time")))
+      .on("timeout", () => asked.destroy(new StoppedError("the proxy gave no answer in time")))
       .on("error", (cause) => callback(new ProxyError("unreachable", { cause }), null))
       .end();
   };

@@ -44,7 +44,7 @@ const BY_CODE: Readonly<Record<string, readonly [NetworkCause, string]>> = {
   ETIMEDOUT: ["unreachable", "the connection timed out"],
   EHOSTUNREACH: ["unreachable", "the host cannot be reached"],
   ENETUNREACH: ["unreachable", "the network cannot be reached"],
-  UND_ERR_CONNECT_TIMEOUT: ["unreachable", "no connection in time"],
+  UND_ERR_CONNECT_TIMEOUT: ["unreachable", "the connection was not made in time"],
   UNABLE_TO_GET_ISSUER_CERT: ["untrusted", "the certificate is signed by an authority that Node does not know"],
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: ["untrusted", "the certificate is signed by an authority that Node does not know"],
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: ["untrusted", "the certificate is signed by an authority that Node does not know"],
@@ -75,7 +75,7 @@ export class StoppedError extends Error {}
 const PROXY_PROBLEMS = {
   unreachable: ["proxyUnreachable", "the proxy could not be reached"],
   credentials: ["proxyCredentials", "the proxy asks for a user and a password (407)"],
-  refused: ["proxyRefused", "the proxy opened no way to the service"],
+  refused: ["proxyRefused", "the proxy refused to connect to the service"],
 } as const satisfies Record<string, readonly [NetworkCause, string]>;
 
 /** The proxy was not reached or refused the connection. The request was not sent. */
@@ -86,7 +86,7 @@ export class ProxyError extends Error {
     { statusCode, cause }: { readonly statusCode?: number; readonly cause?: unknown } = {},
   ) {
     const [network, words] = PROXY_PROBLEMS[problem];
-    const because = problem === "refused" ? `it answered with status ${statusCode}` : reasonOf(cause);
+    const because = problem === "refused" ? `status ${statusCode}` : reasonOf(cause);
     super(words, { cause });
     this.failure = { network, reason: because === undefined ? words : `${words}: ${because}` };
   }

@@ -66,7 +66,7 @@ export function notUnderstood({ operation, setBy }: Asked, answer: HttpAnswer): 
   const network = messages.length > 0 ? "notTheService" : undefined;
   return new AmbiguousError({
     operation,
-    reason: "its answer cannot be understood",
+    reason: "the answer does not have the form of the API",
     statusCode,
     setBy,
     network,

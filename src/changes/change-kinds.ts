@@ -131,7 +131,8 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
   },
   apply_plan: {
     async plan(_, { bytes, lookAgain, ...reading }) {
-      if (bytes === undefined || lookAgain === undefined) throw new RangeError("there is no plan to apply");
+      if (bytes === undefined || lookAgain === undefined)
+        throw new RangeError("apply_plan needs the stored plan and a function that reads the current state");
       const changes = await lookAgain(bytes, reading);
       return (await planners()).planDesired(changes);
     },

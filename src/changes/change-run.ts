@@ -415,7 +415,7 @@ function itemText(state: RunState, { id: step, item, bindings }: Step, targeting
   const bound: Record<string, string> = {};
   for (const binding of bindings) {
     const id = state.idOfBinding(binding);
-    if (id === undefined) throw new RangeError(`step ${step} needs the ID of an object that was not made`);
+    if (id === undefined) throw new RangeError(`step ${step} needs the ID of an object that was not created`);
     if (!(targetingInPath && binding.field === "targeting")) bound[binding.field] = id;
   }
   return JSON.stringify(item === undefined ? bound._id : { ...bound, ...item });

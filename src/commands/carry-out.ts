@@ -44,7 +44,7 @@ export async function carriedOut(header: ChangeHeader, context: PlanContext): Pr
   const person = { who: localUserName(process.env), caller: header.caller };
   const decision: Decision = { answer: "approved", channel: "terminal", person, saw: () => true };
   const run = await startDecided(header, plan, needsConfirmation(plan) ? decision : undefined, context);
-  if (run === undefined) throw new ToolError("the planned run is no longer stored", "Plan it again.");
+  if (run === undefined) throw new ToolError("the planned run is no longer stored", "Plan the change again.");
   await rested(run);
   return run;
 }

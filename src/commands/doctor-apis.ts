@@ -166,7 +166,7 @@ function failureReason({ reason, statusCode }: NotSentError | AmbiguousError): s
  */
 function busyMeans({ statusCode, retryAfterMs }: BusyError): Omit<ProbeOutcome, "probe"> {
   return statusCode === RATE_LIMITED
-    ? { kind: "trouble", words: rateLimitWords({ retryAfterMs }), remedy: "Run doctor again then." }
+    ? { kind: "trouble", words: rateLimitWords({ retryAfterMs }), remedy: "Run doctor again after that time." }
     : { kind: "answered", words: "answers: another write is in progress" };
 }
 

@@ -21,7 +21,7 @@ export async function runExport(line: CommandLine): Promise<number> {
   const to = optionOf(line, "to", text);
   const [isForced, fresh, isBaseOnly] = [isOn(line, "force"), isOn(line, "fresh"), isOn(line, "base-only")];
   if (isBaseOnly && to === undefined)
-    throw new SettingsError("--base-only requires --to with the file to which the base belongs");
+    throw new SettingsError("--base-only needs --to FILE: the base is written beside that file");
   const delimiter = optionOf(line, "delimiter", text);
   const form = to === undefined ? ({ format: "yaml" } as const) : formOrUsage(to, delimiter);
   return withProject(line, "export", async (context) => {

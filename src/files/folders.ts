@@ -33,7 +33,7 @@ export async function findFreePlace(given: string, allowedDirs: readonly string[
   const places = await placesOf(given, allowedDirs);
   for (const place of places) {
     if (await exists(place.path, "any")) {
-      throw new FileError(`${quoted(given)} exists already; files are not overwritten`, "Give another name.");
+      throw new FileError(`${quoted(given)} exists already; files are not overwritten`, "Give another file name.");
     }
   }
   for (const place of places) if (await exists(dirname(place.path), "folder")) return place;

@@ -79,10 +79,10 @@ async function saveBy({ place, pieces }: NewFile, put: Put, whole?: () => Promis
   } catch (thrown) {
     if (thrown instanceof FileError) throw thrown;
     const { path } = place;
-    if (thrown instanceof SymlinkError) throw linkRefused(path, "Give another name or folder.", { cause: thrown });
+    if (thrown instanceof SymlinkError) throw linkRefused(path, "Give another file name or folder.", { cause: thrown });
     if (!(thrown instanceof Error && "syscall" in thrown)) throw thrown;
     const why = hasCode(thrown, "EEXIST") ? "it exists already; files are not overwritten" : wordsOf(thrown);
-    throw new FileError(`${JSON.stringify(path)} cannot be written: ${why}`, "Give another name or folder.", {
+    throw new FileError(`${JSON.stringify(path)} cannot be written: ${why}`, "Give another file name or folder.", {
       cause: thrown,
     });
   }

@@ -46,7 +46,7 @@ export async function publishedKeys(options: IssuerKeysOptions): Promise<Publish
   const { jwksUrl, proxies } = options;
   const address = jwksUrl ?? (await discovered(options));
   const answer = await issuerFetch(proxies)(address, { method: "GET", headers: {} });
-  if (answer.status !== 200) throw new Error(`${address} answered ${answer.status}`);
+  if (answer.status !== 200) throw new Error(`${address} answered with status ${answer.status}`);
   const { data } = keySet.safeParse(await answer.json().catch(() => undefined));
   if (data === undefined) throw new Error(`${address} did not answer with a set of keys`);
   return { usable: data.keys.flatMap(usableKey), count: data.keys.length };

@@ -18,7 +18,7 @@ export async function readMetadata(issuer: string, proxies: Proxies): Promise<oa
   for (const algorithm of ["oauth2", "oidc"] as const) {
     try {
       const answer = await oauth.discoveryRequest(at, { ...options, algorithm });
-      if (answer.status !== 200) throw new Error(`answered ${answer.status}`);
+      if (answer.status !== 200) throw new Error(`status ${answer.status}`);
       return await oauth.processDiscoveryResponse(at, answer);
     } catch (problem) {
       problems.push(`${PLACES[algorithm]}: ${reasonOf(problem)}`);

@@ -83,11 +83,12 @@ function refuseAtSight(token: string, { issuer, audience, kind = "access" }: Jwt
           .toLowerCase()
           .replace(/^application\//, "");
   if (!TYPES[kind].some((one) => one === type)) throw invalid(`the token's typ must be ${TYPES[kind].join(" or ")}`);
-  if (alg === undefined || !ALGORITHMS.includes(alg)) throw invalid("the token's alg is not accepted");
+  if (alg === undefined || !ALGORITHMS.includes(alg))
+    throw invalid(`the token's alg must be one of ${ALGORITHMS.join(", ")}`);
   const { iss, aud = [], exp } = decodeJwt(token);
-  if (iss !== issuer) throw invalid("the token's iss is not the required one");
-  if (![aud].flat().includes(audience)) throw invalid("the token's aud is not the required one");
-  if (exp === undefined) throw invalid("the token's exp is invalid");
+  if (iss !== issuer) throw invalid("the token's iss is not the issuer that this server trusts");
+  if (![aud].flat().includes(audience)) throw invalid("the token's aud does not contain the audience of this server");
+  if (exp === undefined) throw invalid("the token has no valid exp (the time when it expires)");
   if (!(exp + CLOCK_TOLERANCE_S > Date.now() / 1000)) throw invalid("the token has expired");
 }
 

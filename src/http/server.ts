@@ -195,7 +195,7 @@ function serving({
   const handler = createMcpHandler(
     ({ requestInfo, era }) => {
       const create = requestInfo && serverOf.get(requestInfo);
-      if (create === undefined) throw new Error("a request was passed on without its checks");
+      if (create === undefined) throw new Error("a request was passed on before its checks");
       return create(era);
     },
     { maxSubscriptions: MAX_SUBSCRIPTIONS, onerror },

@@ -172,7 +172,7 @@ export async function answerCall(
     if ("ask" in outcome) return await asking(outcome, seal, call, asked, roots?.again());
     const toOpen = "digest" in outcome ? outcome : outcome.opens;
     if (opener !== undefined && toOpen !== undefined) return await opener.asking(toOpen, seal, asked, context);
-    if ("digest" in outcome) throw new Error("a question about a run has no client to go to");
+    if ("digest" in outcome) throw new Error("a question about a run needs a client that can open a page");
     await opener?.complete(outcome);
     written(outcome);
     const result = resultOf(outcome);

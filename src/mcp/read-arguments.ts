@@ -67,7 +67,7 @@ function parseJson(text: string, reading: Reading): unknown {
   const json = Buffer.from(text);
   reading.left -= valuesIn(json, reading.left);
   if (membersIn(json, MAX_MEMBERS) > MAX_MEMBERS)
-    throw new ToolError(`a JSON text in the arguments has an object with more than ${MAX_MEMBERS} fields`);
+    throw new ToolError(`a JSON text in the arguments has an object with more than ${MAX_MEMBERS} fields`, REMEDY);
   if (reading.left < 0) throw new ToolError(`the texts in the arguments hold more than ${MAX_VALUES} values`, REMEDY);
   try {
     const parsed: unknown = JSON.parse(text);

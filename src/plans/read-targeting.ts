@@ -150,7 +150,7 @@ export async function whichTargeting({
   if (asked !== undefined && ofFile !== undefined && asked !== ofFile) {
     throw new FileError(
       `the file describes the targeting ${ofFile}, but the call names ${asked}`,
-      "To plan the file for its own targeting, do not name a targeting in the call. To plan it for the other one by names, use byName: true (--by-name).",
+      "To plan the file for its own targeting, do not name a targeting in the call. To plan it for the other targeting, matching options by name, use byName: true (--by-name).",
     );
   }
   const known = asked ?? ofFile;

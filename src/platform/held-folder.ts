@@ -65,7 +65,10 @@ export async function* unchanged(bytes: ByteSource, digest: string): AsyncGenera
     yield chunk;
   }
   if (hash.digest("hex") === digest) return;
-  throw new FileError("the file changed while it was being read; nothing was sent", "Call again once it is complete.");
+  throw new FileError(
+    "the file changed while it was being read; nothing was sent",
+    "Call again when the file is complete.",
+  );
 }
 
 export async function wholeOf(bytes: ByteSource): Promise<Buffer> {
@@ -142,7 +145,7 @@ export async function openInside(folder: SafeDirectory, name: string): Promise<F
     if (folder.isFirm) return handle;
     await folder.check();
     const { dev, ino } = await lstat(path, { bigint: true });
-    if (dev !== opened.dev || ino !== opened.ino) throw new SymlinkError(`${name} was exchanged`);
+    if (dev !== opened.dev || ino !== opened.ino) throw new SymlinkError(`${name} was replaced while it was opened`);
     return handle;
   } catch (thrown) {
     await handle.close();
@@ -172,7 +175,7 @@ async function identityOf(root: string, folders: readonly string[]): Promise<str
 }
 
 async function same(identity: () => Promise<string>, held: string): Promise<void> {
-  if ((await identity()) !== held) throw new SymlinkError("the folder was exchanged");
+  if ((await identity()) !== held) throw new SymlinkError("the folder was replaced while it was used");
 }
 
 async function linksRefused<Opened>(opening: Promise<Opened>): Promise<Opened> {
@@ -181,7 +184,8 @@ async function linksRefused<Opened>(opening: Promise<Opened>): Promise<Opened> {
   } catch (thrown) {
     const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
     // If a path must not contain links, the system reports one as ELOOP (a file) or ENOTDIR (a folder).
-    if (code === "ELOOP" || code === "ENOTDIR") throw new SymlinkError("a link", { cause: thrown });
+    if (code === "ELOOP" || code === "ENOTDIR")
+      throw new SymlinkError("a part of the path is a link", { cause: thrown });
     throw thrown;
   }
 }

@@ -147,7 +147,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       await this.checkExecutable(header);
       await store.create(header);
       const lease = await store.lease(runId);
-      if (lease === undefined) throw new RunStoreError("another process executes this run", "Read it with get_run.");
+      if (lease === undefined)
+        throw new RunStoreError("another process executes this run", "get_run shows its progress.");
       await releaseOnError(lease, () => store.parts.keep(runId, "input", unchanged(input.bytes, input.digest)));
       return { lease, record: CREATED };
     };
@@ -190,7 +191,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
         record: found.record,
       });
       if (record === undefined)
-        throw new RunStoreError("the run is over and cannot be continued", "Read it with get_run.");
+        throw new RunStoreError("the run is over and cannot be continued", "get_run shows its results.");
       const meanwhile = from && (await this.initialState(header));
       return { record, header, state: from ?? state, meanwhile, first };
     });

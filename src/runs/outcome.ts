@@ -168,7 +168,7 @@ export const OWN_CODES = {
   REJECTED: "the service refused the request with a status that the documents do not list",
   VALIDATION: "the service refused the item as invalid",
   UNAUTHORIZED: "the service does not accept the key",
-  FORBIDDEN: "the key lacks the scope",
+  FORBIDDEN: "the key lacks the scope that the request needs",
   WRONG_ROUTE: "the service has no such route",
   REDIRECTED: "the address answers with a redirect",
   FOREIGN_ANSWER: "something between this server and the service refused the request",

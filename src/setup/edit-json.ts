@@ -335,7 +335,7 @@ function withoutChild(text: string, path: JSONPath): string {
 function nodeAt(text: string, path: JSONPath): Node {
   const root = parseTree(text, [], { allowTrailingComma: true });
   const node = root && findNodeAtLocation(root, path);
-  if (node === undefined) throw new Error(`there is nothing at ${path.join(".")}`);
+  if (node === undefined) throw new Error(`the file has no value at ${path.join(".")}`);
   return node;
 }
 

@@ -63,11 +63,11 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
     if (run.status() === "running" && run.state.facts.tool !== undefined) {
       throw new ToolError(
         "this plan is still being made; nothing was sent",
-        "Wait for it with get_run and waitMs, and check it before you apply it.",
+        "Wait for the plan with get_run and waitMs, and check it before you apply it.",
       );
     }
     if (!dryRun) return reportRun(run, context);
-    throw new ToolError("this plan was already started, so it cannot be checked again", "get_run shows its run.");
+    throw new ToolError("this plan was already started, so it cannot be checked again", "get_run shows what it did.");
   }
   const { header } = run;
   const changes = changesOf(context);

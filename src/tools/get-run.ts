@@ -82,8 +82,8 @@ export function showRunOrList(
   const strange = Object.entries(ofList).find(([, value]) => value !== undefined)?.[0];
   if (strange === undefined) return showRun(runId, page, context);
   throw new ToolError(
-    `${strange} and runId were both given, but ${strange} is for the list of runs`,
-    "Give one of them. outcome chooses among the items of one run.",
+    `${strange} and runId were both given, but ${strange} only filters the list of runs`,
+    "Leave out one of the two. To filter the items of one run, use outcome.",
   );
 }
 
@@ -184,7 +184,8 @@ async function listRuns(
 ): Promise<ToolAnswer> {
   const { environment } = context;
   const before = cursor ? readCursor(cursor, asked, z.string()) : undefined;
-  if (cursor && before === undefined) throw new ToolError("cursor does not come from this list", "Leave it out.");
+  if (cursor && before === undefined)
+    throw new ToolError("cursor does not come from this list", "Leave cursor out to start at the beginning.");
   const { status, tool, targetingId } = asked;
   const isWanted = (run: ListedRun): boolean =>
     (before === undefined || run.runId < before) &&

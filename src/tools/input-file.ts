@@ -70,7 +70,7 @@ function encodingNamed(name: string | undefined): Encoding | undefined {
   if (known !== undefined) return known;
   throw new ToolError(
     `encoding ${JSON.stringify(name)} is not known`,
-    `Leave it out, so that it is detected, or give one of ${ENCODINGS.map((one) => JSON.stringify(one)).join(", ")}.`,
+    `Leave encoding out, so that it is detected, or give one of ${ENCODINGS.map((one) => JSON.stringify(one)).join(", ")}.`,
   );
 }
 
@@ -101,7 +101,7 @@ export async function openedFile(
   if (!file) {
     const useless = Object.entries(reading).find(([, value]) => value !== undefined)?.[0];
     if (useless === undefined || other === undefined) return undefined;
-    throw new ToolError(`${useless} was given beside ${other}`, `${useless} is for file; leave it out.`);
+    throw new ToolError(`${useless} was given together with ${other}`, `${useless} is only for file: leave it out.`);
   }
   if (other !== undefined) throw new ToolError(`file and ${other} were both given`, "Give one of the two.");
   // Imported with the first file, which makes the start faster.
@@ -164,13 +164,13 @@ export function checkJsonValues(given: unknown, where = "the event"): void {
     if (depth > DEEPEST) {
       throw new ToolError(
         `${where} is nested more than ${DEEPEST} levels deep; nothing was sent`,
-        "Send it with fewer levels.",
+        "Send the data with fewer levels.",
       );
     }
     if (level.some((value) => typeof value === "number" && !Number.isFinite(value))) {
       throw new ToolError(
         `${where} holds a number that is too large to be sent; nothing was sent`,
-        "Give a smaller one, or a text.",
+        "Give a smaller number, or a text.",
       );
     }
     level = level.flatMap((value) => (typeof value === "object" && value !== null ? Object.values(value) : []));

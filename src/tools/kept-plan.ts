@@ -143,7 +143,7 @@ export function notApplicable(
   if (why.length === 0) return undefined;
   return {
     message: `this plan cannot be applied: ${why.join("; ")}`,
-    remedy: "Fix the state and plan it again; get_run shows the plan.",
+    remedy: "Fix the desired state and plan it again; get_run shows the plan.",
   };
 }
 

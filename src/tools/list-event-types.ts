@@ -29,7 +29,7 @@ export const listEventTypesTool = {
     if (wanted.length > MAX_IN_FULL) {
       throw new ToolError(
         `${wanted.length} events in full are too many for one answer`,
-        `Give at most ${MAX_IN_FULL} at a time; without eventNames all are listed in short.`,
+        `Give at most ${MAX_IN_FULL} names at a time. Without eventNames, all events are listed in short.`,
       );
     }
     if (wanted.length === 0) {

@@ -111,7 +111,10 @@ async function resumedBy(
   const outcome = await decide(runId, decision, context, { looked: { run, digest: resumeDigest(runId), start } });
   if (outcome.is === "refused") throw refusedError();
   if (outcome.is === "changed") {
-    throw new ToolError("confirmation does not belong to this run; nothing was deleted", "Call again without it.");
+    throw new ToolError(
+      "confirmation does not belong to this run; nothing was deleted",
+      "Call again without confirmation.",
+    );
   }
   return found ?? { resumed: await runs.find(runId) };
 }
@@ -138,14 +141,14 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
     const by = undoneByRun(run.state);
     throw new ToolError(
       `this run was undone${by === undefined ? "" : ` by run ${by}`} and cannot be resumed`,
-      "To apply it after all, undo that run with undo_run, or make the call again.",
+      "To apply the change after all, undo that run with undo_run, or make the call again.",
     );
   }
   if (isWithdrawn(run.state)) {
     const how = run.state.facts.tool === undefined ? "was cancelled" : "ended";
     throw new ToolError(
       `this run ${how} before it was started; nothing was sent`,
-      "To apply it after all, make the call again.",
+      "To apply the change after all, make the call again.",
     );
   }
   checkNoDryRun(run);

@@ -90,7 +90,10 @@ export async function runTests(given: RunTestsInput, context: ToolContext): Prom
 async function suiteOf({ suite, suiteId, file }: RunTestsInput, context: ToolContext): Promise<KeptSuite> {
   const { suites, caller } = context;
   if ([suite, suiteId, file].filter((one) => one !== undefined).length !== 1) {
-    throw new ToolError("give either suite, suiteId or file", "generate_event_tests gives a suiteId.");
+    throw new ToolError(
+      "exactly one of suite, suiteId and file must be given",
+      "Give one of them. generate_event_tests returns a suiteId.",
+    );
   }
   if (suite !== undefined) return suites.keep(caller, readSuite(suite, "suite"), "json");
   if (file !== undefined)
@@ -111,12 +114,13 @@ async function jsonIn(file: string, allowedDirs: readonly string[]): Promise<unk
   let text = "";
   for await (const piece of textOf(bytes, "utf-8")) {
     text += piece;
-    if (text.length > LONGEST_FILE) throw new ToolError("the file is too long for a suite", "Give a smaller suite.");
+    if (text.length > LONGEST_FILE)
+      throw new ToolError("the file is too long for a suite", "Give a file with fewer test cases.");
   }
   try {
     return JSON.parse(text);
   } catch {
-    throw new ToolError("the file is not JSON", "Give one that generate_event_tests saved with format json.");
+    throw new ToolError("the file is not JSON", "Give a file that generate_event_tests saved with format json.");
   }
 }
 

@@ -78,7 +78,10 @@ export const updateContexts = {
     const found = await findTargeting(referenceOf(reference, opened), context);
     const { _id: targetingId, note } = found ?? {};
     if (removeEverywhere !== undefined && (given ?? opened) !== undefined) {
-      throw new ToolError("removeEverywhere was given together with items or file", "Make two calls.");
+      throw new ToolError(
+        "removeEverywhere was given together with items or file",
+        "Use removeEverywhere in a call of its own.",
+      );
     }
     const isEverywhere = removeEverywhere !== undefined && token === undefined;
     const items = isEverywhere ? await removals(removeEverywhere, targetingId, context) : listedItems;

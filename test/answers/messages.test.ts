@@ -163,7 +163,11 @@ test("a read refused with a name of the prototype's is an unknown code, not a cr
 
 test("each of several objects is named only with what differs from the message, in words", () => {
   const lost = (detail: Record<string, unknown>) => ({ code: "NO_ANSWER", detail });
-  const first = lost({ because: "NO_ANSWER", reason: "its answer cannot be understood", setBy: "TARGETING_API_URL" });
+  const first = lost({
+    because: "NO_ANSWER",
+    reason: "the answer does not have the form of the API",
+    setBy: "TARGETING_API_URL",
+  });
   const other = lost({ because: "NO_ANSWER", reason: "the service answered with status 502" });
   expect(eachLine([first, lost({}), lost({})])).toBeUndefined();
   expect(eachLine([first, lost({}), other])).toBe("Each: item 3 (the service answered with status 502)");

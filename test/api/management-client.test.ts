@@ -82,7 +82,7 @@ describe("what travels", () => {
     expect(received[0]?.url).toBe(`/targetings/${TARGETING}/options?v=2`);
     expect(await errorFrom(api.bulk("addOptions", items(['{"name":"a"}'])))).toMatchObject({
       effect: "notSent",
-      reason: expect.stringContaining("needs a targetingId"),
+      reason: expect.stringContaining("needs a value for targetingId"),
     });
     expect(received).toHaveLength(1);
   });

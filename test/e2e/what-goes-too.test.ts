@@ -70,7 +70,7 @@ test("a group that a deletion would leave empty is named, and what stays", async
   const call1 = { targetingId: TARGETING, names: ["Caps", "Boots", "Gloves"] };
   const planned = await call(client, "delete_options", { ...call1, dryRun: true });
   expect(planned.text).toContain("Would delete 2 of 3 options; 1 would fail.");
-  expect(planned.text).toContain('it is the last sub-option of "Hats", a group without Context IDs of its own');
+  expect(planned.text).toContain('the option is the last sub-option of "Hats", a group without Context IDs of its own');
   await client.callTool("delete_options", call1);
   for (const text of [planned.text, asked[0] ?? ""]) {
     expect(text).toContain("This deletes 2 options with ");
@@ -92,6 +92,6 @@ test("a group that a move would leave empty is named in the dry run", async () =
     { currentName: "Boots", parent: null },
   ]);
   expect(emptied.counts).toMatchObject({ items: 2, failed: 1 });
-  expect(emptied.text).toContain('it is the last sub-option of "Hats", a group without Context IDs of its own');
+  expect(emptied.text).toContain('the option is the last sub-option of "Hats", a group without Context IDs of its own');
   expect(emptied.text).toContain("First give this group Context IDs or another sub-option.");
 });

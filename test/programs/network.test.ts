@@ -199,8 +199,7 @@ describe("a proxy on the way", () => {
     const service = await startService();
     const proxy = await startProxy({ to: service.url, refusing: 403 });
     const refused = await remedies(at(`https://${HOST}`, { HTTPS_PROXY: proxy.url }));
-    for (const text of refused.texts)
-      expect(text).toContain("opened no way to the service: it answered with status 403");
+    for (const text of refused.texts) expect(text).toContain("refused to connect to the service: status 403");
     for (const remedy of refused.all)
       expect(remedy).toMatch(/Have the proxy let the host in (TARGETING|EVENT)_API_URL/);
     for (const scheme of ["http", "https"]) {

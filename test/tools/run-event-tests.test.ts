@@ -61,8 +61,8 @@ describe("against the sandbox", () => {
   test("what is not a suite", async () => {
     const { context } = await eventTools();
     const run = (given: object) => answerOf(runEventTestsTool, given, context);
-    await expect(run({})).rejects.toThrow("either suite, suiteId or file");
-    await expect(run({ suite, suiteId: "x" })).rejects.toThrow("either suite, suiteId or file");
+    await expect(run({})).rejects.toThrow("exactly one of suite, suiteId and file");
+    await expect(run({ suite, suiteId: "x" })).rejects.toThrow("exactly one of suite, suiteId and file");
     await expect(run({ suiteId: "x" })).rejects.toThrow("no suite with this ID");
     await expect(run({ suite: { seed: 1 } })).rejects.toThrow("does not have the form of a suite (uid:");
   });

@@ -105,7 +105,7 @@ test("an event that is too large for the service is to be made smaller", async (
   await control("/faults", { faults: [{ on: "any", kind: "status", status: 413, applied: false, nth: 1 }] });
   const { text } = await answerOf(trackEvents, { events: [click("a")] }, context);
   expect(text).toContain(
-    `(status 413): the event was not recorded. Shorten its texts, or send fewer entries of "items".`,
+    `(status 413): the event was not recorded. Shorten the texts of the event, or send fewer entries of "items".`,
   );
 });
 

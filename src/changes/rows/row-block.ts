@@ -107,7 +107,7 @@ export class RowBlock {
 
   /** Returns a row as a step. Throws a RangeError if the rows were not planned. */
   open(row: number): StepOf<"addOptions"> {
-    if (this.firstStep === undefined) throw new RangeError("these rows are not steps");
+    if (this.firstStep === undefined) throw new RangeError("the rows were not planned, so they have no steps");
     const { operation, bindings } = this;
     const objects = [this.firstObject + row];
     return {

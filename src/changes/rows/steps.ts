@@ -14,7 +14,8 @@ export class StepList {
 
   /** Throws a RangeError if the ID of the step is not its position. */
   add(step: Step): void {
-    if (step.id !== this.length) throw new RangeError(`step ${step.id} was added at position ${this.length}`);
+    if (step.id !== this.length)
+      throw new RangeError(`step ${step.id} must be added at position ${step.id}, not ${this.length}`);
     this.#parts.push(step);
   }
 

@@ -97,7 +97,7 @@ async function attemptOnce(
 ): Promise<Attempt> {
   const [first] = steps;
   const operation = first === undefined ? undefined : driver.state.steps.partAt(first)?.operation;
-  if (operation === undefined) throw new RangeError("a request carries at least one item");
+  if (operation === undefined) throw new RangeError("a request must contain at least one item");
   const unconnected = await failureToConnect(driver, operation);
   const sentAt = driver.clock.now();
   driver.record({ t: "send", steps, at: sentAt, again });

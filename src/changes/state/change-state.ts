@@ -98,7 +98,7 @@ export class RunState {
         this.#addSteps(entry.steps);
         return;
       case "replan":
-        throw new RangeError("a replan entry needs a new RunState");
+        throw new RangeError("a replan entry cannot be applied to this state: start with a new RunState");
       case "facts":
         this.facts = { ...this.facts, ...entry.facts };
         return;
@@ -342,7 +342,7 @@ export class RunState {
   }
 
   #addRows({ index, line, items }: RowsEntry): void {
-    if (items instanceof Uint8Array) throw new RangeError("rows are read as a list");
+    if (items instanceof Uint8Array) throw new RangeError("the rows of a journal entry must be a list, not bytes");
     const { objects, steps, outcomes, standings } = this.#work;
     for (const [row, item] of items.entries()) {
       const place = line === undefined ? { index: index + row } : { index: index + row, line: line + row };
@@ -423,7 +423,7 @@ export class RunState {
   /** These steps may have been sent too late, so even a known outcome becomes unknown. */
   #doubt(steps: readonly number[], at: number): void {
     const { outcomes, standings } = this.#work;
-    const reason = ownReason("NO_ANSWER", { reason: "it was sent when another process was already writing" });
+    const reason = ownReason("NO_ANSWER", { reason: "the request was sent when another process was already writing" });
     for (const step of steps) {
       standings.suspect(step, at);
       if (standings.isOpen(step)) continue;

@@ -208,7 +208,7 @@ function beginOf({ items, skipped = 0 }: EventCounts, at: number): EventEntry {
   return { t: "begin", items, ...(skipped > 0 && { skipped }), at };
 }
 
-const NO_ROWS = { message: "there are no events to send", remedy: "Give a file with rows." };
+const NO_ROWS = { message: "there are no events to send", remedy: "Give at least one event, or a file with rows." };
 
 /** Starts a run once its events are counted. An unreadable or empty file becomes one failed event. */
 async function begin(

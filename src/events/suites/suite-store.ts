@@ -75,7 +75,7 @@ export function suiteStore(texts: SuiteTexts): SuiteStore {
         if (given !== undefined) return given;
         throw new RunStoreError(
           "these tests were already started with this confirmation and have no report yet; nothing was sent",
-          "Call again later. If there is still none, plan the tests again without confirmation.",
+          "Call again later. If there is still no report, plan the tests again without confirmation.",
         );
       }
       const given = await run();

@@ -101,7 +101,7 @@ export function memberOf(database: Database, clock: Clock): Member {
       const isOver = () => clock.monotonic() - since > READY_MS || closing.signal.aborted;
       const numbered = retryWhileAway(clock, isOver, async () => {
         await beyondCall(connected);
-        if (shown.number === undefined) throw new TypeError("the database gave no number");
+        if (shown.number === undefined) throw new TypeError("the database gave this process no number");
         return shown.number;
       });
       return inCallTime(numbered, clock);
@@ -227,7 +227,7 @@ async function freeNumber(client: Session, number: number, shown: Shown): Promis
   if (holder === undefined) return;
   if (holder !== shown.backend) {
     shown.number = undefined;
-    throw new Error("another process uses the same number");
+    throw new Error("another process uses the number of this process");
   }
   await client.query("select pg_terminate_backend($1)", [holder]);
 }

@@ -22,7 +22,10 @@ export async function confirmationIn(
 ): Promise<Confirmation> {
   const confirmation = openConfirmation(await sealKey(), token, { caller, now: clock.now() });
   if (confirmation !== undefined) return confirmation;
-  throw new ToolError("confirmation is not a token that this server gave to this caller", "Call again without it.");
+  throw new ToolError(
+    "confirmation is not a token that this server gave to this caller",
+    "Call again without confirmation.",
+  );
 }
 
 /** Throws a ToolError if a token has expired, or if the server is now strict. */
@@ -33,7 +36,7 @@ export function checkCounts({ expiresAt }: Confirmation, { clock, confirm }: Too
   if (confirm !== "strict") return;
   throw new ToolError(
     "TARGETING_MCP_CONFIRM is strict, so a confirmation does not count as approval; nothing was done",
-    "Call again without it. The server then asks a person itself, if it can reach one.",
+    "Call again without confirmation. The server then asks a person itself, if it can reach one.",
   );
 }
 

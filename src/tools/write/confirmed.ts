@@ -121,7 +121,10 @@ function checkSameArguments(
     );
   }
   if (tool !== planned.tool) {
-    throw new ToolError(`the confirmation belongs to ${planned.tool}; nothing was done`, `Give it to ${planned.tool}.`);
+    throw new ToolError(
+      `the confirmation belongs to ${planned.tool}; nothing was done`,
+      `Give the confirmation to ${planned.tool}.`,
+    );
   }
   const plannedTargeting = "targetingId" in planned.input ? planned.input.targetingId : undefined;
   const isSame =

@@ -104,7 +104,7 @@ function checkWhenPlanned(
     plan.settlements.length = known;
     if (isSame) return plan;
     throw new FileError(
-      "what this would do has changed since it was shown, so nothing was sent",
+      "the effect of this dry run has changed since it was shown, so nothing was sent",
       "Make the call with dryRun again.",
     );
   };

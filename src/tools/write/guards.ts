@@ -51,7 +51,10 @@ export async function notAllowed(
   if (allowedTargetings === undefined) return undefined;
   const targets = await changeOf(call).targets(bytes);
   if (targets === undefined) {
-    return { message: "no targeting may be created here: only listed ones may change", remedy: SETTING };
+    return {
+      message: "no targeting may be created: only the targetings in TARGETING_MCP_ALLOWED_TARGETINGS may change",
+      remedy: SETTING,
+    };
   }
   const allowed = new Set(allowedTargetings);
   const targetings = [...new Set(targets.targetings)].filter((id) => !allowed.has(id));
@@ -85,6 +88,6 @@ export function tooManyDeletes(
   if (deletions <= maxDeletes) return undefined;
   return {
     message: `${amount(deletions, "deletion")} in one call ${deletions === 1 ? "is" : "are"} more than the ${maxDeletes} that are allowed`,
-    remedy: "Delete fewer at a time; TARGETING_MCP_MAX_DELETES sets the limit.",
+    remedy: "Delete fewer at a time. A person can raise the limit with TARGETING_MCP_MAX_DELETES.",
   };
 }

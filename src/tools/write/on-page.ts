@@ -30,7 +30,10 @@ export function tokenInstead(
   token: (hint: string) => Promise<ToolAnswer>,
 ): Promise<ToolAnswer> {
   if (confirm !== "strict") return token(PAGE_NOT_OPENED_HINT);
-  throw new ToolError(`this needs approval, and nobody opened the page. ${effect}`, PAGE_NOT_OPENED_REMEDY);
+  throw new ToolError(
+    `the change needs approval, and nobody opened the approval page. ${effect}`,
+    PAGE_NOT_OPENED_REMEDY,
+  );
 }
 
 const PAGE_WAIT_MS = 24 * 3_600_000;

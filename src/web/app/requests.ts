@@ -186,7 +186,7 @@ function silence(thrown: unknown): string {
 
 function messageOf(data: unknown, status: number): string {
   const isTold = typeof data === "object" && data !== null && "message" in data && typeof data.message === "string";
-  return isTold && "message" in data ? String(data.message) : `The server refused it (${status}).`;
+  return isTold && "message" in data ? String(data.message) : `The server refused the request (${status}).`;
 }
 
 // The session's token is stored in this browser tab, for this origin only. A cookie would also be sent to other ports
