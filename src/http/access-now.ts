@@ -19,10 +19,7 @@ import type { CallerRights } from "../tools/execution-guard.ts";
 import { ownerOf, type SeenToken } from "./auth.ts";
 import type { Projects } from "./projects.ts";
 
-/**
- * Returns a function that returns the current content of the access file. While the file cannot be read, that content
- * lets nobody in, and `onProblem` is called.
- */
+/** Returns a function that reads the access file again when it has changed. Unreadable: nobody is let in. */
 export function accessNow(
   file: string | undefined,
   first: Access,
@@ -53,16 +50,12 @@ function markOf(file: string): string {
 interface Knowing {
   readonly settings: Settings;
   readonly access: () => Access;
-  /** For a worker, whose access file has no tokens: returns those that the serving processes have stored. */
+  /** The tokens that the serving processes have stored. Set only for a worker whose access file has no tokens. */
   readonly servedTokens?: (() => Promise<readonly TokenEntry[] | undefined>) | undefined;
-  /** The rights from the last tokens of the authorization server. */
   readonly tokens: Pick<TokenRights, "of">;
 }
 
-/**
- * Returns the current rights of a run's caller, from the current access file and the allowed ways to authenticate. The
- * rights of a caller with tokens of the authorization server come from the last of these.
- */
+/** Returns the current rights of a run's caller; for a caller of the authorization server, those of its last tokens. */
 export function rightsNow({
   settings: { http },
   access,
@@ -85,13 +78,14 @@ export function rightsNow({
   };
 }
 
-interface Tokens extends Pick<Access, "projects"> {
-  readonly tokens: readonly TokenEntry[];
-}
-
 const WRITES: CallerRights = { readOnly: false };
 
-function ofToken(owner: string, name: string, { tokens, projects }: Tokens, ownKeys: boolean): CallerRights {
+function ofToken(
+  owner: string,
+  name: string,
+  { tokens, projects }: Pick<Access, "projects"> & { readonly tokens: readonly TokenEntry[] },
+  ownKeys: boolean,
+): CallerRights {
   const entry = tokens.find((one) => `token:${one.name}` === name);
   if (entry === undefined || !callsTools(entry)) return gone("the token of the caller of this run is no longer valid");
   const isInProject = ownerOf(name, projects.get(entry.project ?? "")) === owner;
@@ -123,16 +117,14 @@ export function sharedTokens(texts: CallerTexts, access: () => Access) {
       await texts.keep(SERVED_TOKENS, text);
       kept = text;
     },
-    /** Returns the stored tokens; undefined if no serving process has stored any. */
     async read(): Promise<readonly TokenEntry[] | undefined> {
       return z.array(tokenEntry).safeParse(parseJson((await texts.read(SERVED_TOKENS)) ?? "")).data;
     },
   };
 }
 
-/** The maximum number of clients whose tokens are remembered for one caller. The oldest are dropped. */
 const MAX_CLIENTS = 8;
-/** The same token is recorded at most once within this time, in milliseconds, for at most this many callers. */
+/** The same token is recorded at most once within this time, for at most this many callers. */
 const FRESH_MS = 2000;
 const MAX_CALLERS = 1000;
 
@@ -142,21 +134,15 @@ const seenTokens = z.array(
 
 /** The rights of callers who log in at the authorization server. Only their tokens contain these rights. */
 export interface TokenRights {
-  /** Records the rights in a valid token, so that later runs of its caller have them. */
   note(seen: SeenToken): Promise<void>;
-  /**
-   * Returns the last unexpired token of each client of a caller. If all have expired, returns only the very last one.
-   * Returns undefined if there was none.
-   */
+  /** Returns the last unexpired token of each client of a caller, or the very last one if all have expired. */
   of(name: string): Promise<readonly SeenToken[] | undefined>;
 }
 
-/** Stores the last token of each client in `texts`. `problem` receives errors of the store. */
 export function tokenRights(
   texts: CallerTexts,
   { now, problem }: { readonly now: () => number; readonly problem: (error: unknown) => void },
 ): TokenRights {
-  /** By caller: the token that this process recorded last, and when. */
   const noted = new Map<string, { readonly seen: SeenToken; readonly at: number }>();
   const unstored = new Map<string, SeenToken>();
   const stored = async (name: string): Promise<readonly SeenToken[]> =>
@@ -191,7 +177,7 @@ export function tokenRights(
   };
 }
 
-/** Adds a token and drops the earlier one of the same client. The most recent token comes last. */
+/** Replaces the earlier token of the same client. The last token comes last. */
 function withLast(tokens: readonly SeenToken[], seen: SeenToken): readonly SeenToken[] {
   return [...tokens.filter(({ client }) => client !== seen.client), seen].slice(-MAX_CLIENTS);
 }
@@ -210,10 +196,7 @@ export interface ApproversOf {
 /** Identifies the project of a run. `caller` is the owner in the run's header. */
 export type RunOf = Pick<RunHeader, "project" | "caller">;
 
-/**
- * Returns functions that compare the project of a run with keys. In a sandbox, all keys have the same project ID, so
- * the keys themselves are compared.
- */
+/** Compares projects by their ID; in a sandbox, where all keys have the same project ID, by their keys. */
 export function placesOf({ settings: { environment }, all }: Pick<ApproversOf, "settings" | "all">) {
   const isSandbox = environment.kind === "sandbox";
   return {
@@ -238,12 +221,11 @@ export function hasApprover(of: ApproversOf, { name, ...run }: RunOf & { readonl
   });
 }
 
-/** Returns the keys of a project in the access file. Undefined means the configured keys, which have no name there. */
+/** Undefined: the configured keys. */
 export function keysOfProject(name: string | undefined, projects: Access["projects"]): ProjectKeys | undefined {
   return name === undefined ? undefined : projects.get(name);
 }
 
-/** Returns the caller name of a token's holder. */
 export function nameOf({ name }: Pick<AccessToken, "name">): string {
   return `token:${name}`;
 }

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import * as z from "zod";
 import { ALL_PROJECTS, callsTools, type ProjectKeys } from "../settings/access-file.ts";
 import { isSame } from "../web/page.ts";
@@ -6,28 +5,25 @@ import type { Viewer } from "../web/runs-page.ts";
 import { type PageScope, shownEnvironment } from "../web/seen.ts";
 import type { ShownEnvironment } from "../web/wire.ts";
 import { type ApproversOf, keysOfProject, nameOf, placesOf, type RunOf } from "./access-now.ts";
-import { claimedProject, ownerOf, tokenFinder } from "./auth.ts";
+import { claimedProject, digestOf, ownerOf, tokenFinder } from "./auth.ts";
 import type { Project, Projects } from "./projects.ts";
 
 /** The maximum time between two checks of a person's rights, in milliseconds. */
 export const CHECK_MS = 600_000;
 
-/** The stored person of a session: how they logged in, and what is needed to check their rights again. */
 export const personForm = z.discriminatedUnion("by", [
   z.strictObject({ by: z.literal("token"), name: z.string(), digest: z.string() }),
   z.strictObject({
     by: z.literal("issuer"),
     issuer: z.string(),
     clientId: z.string(),
-    /** The name of the project claim at the time of the login; absent if none was configured. */
+    /** The name of the project claim at the time of the login. */
     projectClaim: z.string().optional(),
     /** The caller name that the person has when they call tools. */
     name: z.string(),
-    /** The value of the project claim; absent if no claim was configured. */
     project: z.string().optional(),
-    /** The refresh token, which checks the person's rights again. Absent if the authorization server returned none. */
     refreshToken: z.string().optional(),
-    /** When the rights must be checked again, in milliseconds since 1970. Absent if they cannot be checked. */
+    /** When the rights must be checked again, in milliseconds since 1970. Absent without a refresh token. */
     checkAt: z.number().optional(),
   }),
 ]);
@@ -36,24 +32,16 @@ export type Person = Readonly<z.infer<typeof personForm>>;
 
 export type IssuerPerson = Extract<Person, { readonly by: "issuer" }>;
 
-/** The people who may use the page over HTTP, with the runs that each of them sees. */
 export interface Viewers {
-  /** Returns the owner of a token of the access file, or the reason why the token cannot log in. */
   login(token: string): { readonly person: Person } | { readonly refused: 401 | 403; readonly message: string };
-  /**
-   * Returns what a person sees. Returns undefined if the access file no longer lets them approve, or if the settings of
-   * the authorization server have changed since the login.
-   */
+  /** Returns undefined if the person may no longer approve, or the authorization server's settings have changed. */
   viewerOf(person: Person): (Viewer & { readonly environment: ShownEnvironment }) | undefined;
 }
 
-/** Finds people in the current access file. */
 export function approverSessions(of: ApproversOf & { readonly all: Projects }): Viewers {
   const { settings, access } = of;
   const shownTo = { one: viewOfProject(of), all: viewOfAllProjects(of) };
-  /**
-   * `who` is the name on the page, `caller` the name when the person calls tools, `where` the project that they see.
-   */
+  /** `who` is the name on the page, `caller` the name when the person calls tools, `where` the visible project. */
   const viewer = ({ approves, ...its }: ShownApprover, who: string, caller: string, where?: string) => {
     const except = access().requireOtherApprover ? caller : undefined;
     const environment = { ...shownEnvironment(its.services, its.project), ...(where && { project: where }), who };
@@ -72,7 +60,7 @@ export function approverSessions(of: ApproversOf & { readonly all: Projects }): 
       const entry = tokenFinder(access().tokens)(token);
       if (entry === undefined)
         return { refused: 401, message: "This token is unknown. Check it, or ask the administrator of this server." };
-      if (entry.approves) return { person: { by: "token", name: entry.name, digest: digestOf(entry.token) } };
+      if (entry.approves) return { person: { by: "token", name: entry.name, digest: tokenDigest(entry.token) } };
       return {
         refused: 403,
         message: 'This token may not approve changes. Its entry in the access file needs "approves": true.',
@@ -82,7 +70,7 @@ export function approverSessions(of: ApproversOf & { readonly all: Projects }): 
       if (access().isUnreadable) return undefined;
       if (person.by === "issuer") return viewerOfIssuer(person);
       const { tokens, projects } = access();
-      const entry = tokens.find(({ name, token }) => name === person.name && isSame(digestOf(token), person.digest));
+      const entry = tokens.find(({ name, token }) => name === person.name && isSame(tokenDigest(token), person.digest));
       if (!entry?.approves) return undefined;
       const { project } = entry;
       const name = nameOf(entry);
@@ -95,7 +83,6 @@ export function approverSessions(of: ApproversOf & { readonly all: Projects }): 
 
 type ShownApprover = PageScope & Required<Pick<PageScope, "approves">>;
 
-/** Returns the page scope of one project. Undefined is the project of the configured keys. */
 function viewOfProject(of: ApproversOf & { readonly all: Projects }) {
   const { settings, access, all } = of;
   const { ofKeys, ofRun } = placesOf(of);
@@ -106,10 +93,9 @@ function viewOfProject(of: ApproversOf & { readonly all: Projects }) {
   };
 }
 
-/** A placeholder for projects whose keys only callers have. With it, stored runs can be read. It is never sent. */
+/** Stands in for the keys of projects whose keys only callers have, to read stored runs. It is never sent. */
 const NO_KEY: ProjectKeys = { targetingApiKey: "no-key-of-any-project" };
 
-/** Returns the page scope of all projects. A run uses the keys of its project if this process has them. */
 function viewOfAllProjects(of: ApproversOf & { readonly all: Projects }) {
   const { settings, access, all } = of;
   const { ofKeys, ofRun } = placesOf(of);
@@ -123,7 +109,7 @@ function viewOfAllProjects(of: ApproversOf & { readonly all: Projects }) {
     const driver = (run: RunOf): PageScope => {
       const [name, keys] = named().find(([, its]) => ofKeys(its) === ofRun(run)) ?? [];
       if (name !== undefined || keys !== undefined) return shownOf(all.of(keys), name);
-      // Only callers have the keys of such a project. They are here if the caller used this process recently.
+      // Only callers have these keys. This process has them if the caller used it recently.
       const living = all.living().find(({ id }) => id === run.project && ofRun(run) === id);
       return living === undefined ? { ...base, project: { id: "", name: "" } } : shownOf(living, undefined);
     };
@@ -135,7 +121,4 @@ function shownOf({ id, services, audit }: Project, name = id): PageScope {
   return { services: { ...services, noteDecision: audit }, caller: "", project: { id, name } };
 }
 
-/** Returns a digest that identifies a token without containing it. */
-function digestOf(token: string): string {
-  return createHash("sha256").update(token).digest("base64url");
-}
+const tokenDigest = (token: string): string => digestOf(token).toString("base64url");

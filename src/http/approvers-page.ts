@@ -13,16 +13,13 @@ import { IssuerUnreachable, reasonOf } from "./issuer-reads.ts";
 
 interface PageParts {
   readonly viewers: Viewers;
-  /** The address that people enter in the browser. */
   readonly address: string;
-  /** Encrypts sessions and logins. All processes that serve the page share it. */
   readonly key: Uint8Array;
-  /** The store of sessions that were ended in any process; absent: each process knows only its own. */
+  /** Absent: sessions that were ended in another process stay open here. */
   readonly shared?: EndedSessions | undefined;
   readonly log: Log;
-  /** Aborted before the process ends. */
   readonly stopping: AbortSignal;
-  /** The settings for login through the authorization server. Without them, people can log in only with tokens. */
+  /** Without an OAuth client, people can log in only with tokens. */
   readonly settings: Pick<Settings, "http" | "proxies">;
   readonly now?: () => number;
 }
@@ -32,10 +29,7 @@ const MESSAGE = "Log in to approve or decline changes.";
 /** The lifetime of a session if the authorization server cannot check the person's rights again, in milliseconds. */
 const UNCHECKED_MS = 3_600_000;
 
-/**
- * Returns a function that serves the page to approvers. They log in with a token or through the authorization server.
- * `peer` is the address of the sender.
- */
+/** Serves the page to approvers. `peer` is the address of the sender. */
 export function approversPage(parts: PageParts): (request: Request, peer: string) => Promise<Response> {
   const { viewers, address, key, shared, log, stopping, settings, now = Date.now } = parts;
   const sessions = pageSessions<Person>({ person: personForm, key, shared, now });
@@ -102,7 +96,6 @@ export function approversPage(parts: PageParts): (request: Request, peer: string
   app.post(PATHS.logout, async ({ var: { session } }) => {
     const { person } = session.session;
     await sessions.end(session.session);
-    // The session has ended even if the authorization server does not answer. Failures are logged.
     if (person.by === "issuer") await throughIssuer?.((its) => its.revoke(person)).catch(() => undefined);
     return dataAnswer({});
   });
@@ -114,10 +107,7 @@ interface Approver extends Viewing {
   readonly session: PageSession<Person>;
 }
 
-/**
- * Returns a function that finds the sandbox of a person's project. Sandboxes in this process are separate for each
- * project.
- */
+/** Finds the sandbox of a person's project. */
 function projectSandboxes() {
   const known = new WeakMap<object, ReturnType<typeof findOnce>>();
   return async (services: ToolServices) => {
@@ -130,10 +120,7 @@ function projectSandboxes() {
   };
 }
 
-/**
- * Returns a function that executes a step of the login through the authorization server, or throws a RefusedRequest
- * with the reason. The module is imported with the first step.
- */
+/** Runs a step of the login through the authorization server. Throws a RefusedRequest with the reason. */
 function issuerSteps({ settings, address, key, log, now }: PageParts & Required<Pick<PageParts, "now">>) {
   const login = once(async () => {
     const { issuerLogin, LoginRefused, TooManyLogins } = await import("./issuer-login.ts");

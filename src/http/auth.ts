@@ -6,63 +6,50 @@ import { httpError } from "../web/http-errors.ts";
 import { IssuerUnreachable } from "./issuer-reads.ts";
 import type { AccessClaims, JwtVerifier } from "./jwt.ts";
 
-/** A caller over HTTP. */
 export interface Caller {
-  /**
-   * `token:NAME` from the access file; `oauth:ISSUER SUB`, or `client:ISSUER CLIENT_ID` for a token without `sub`;
-   * `key:HASH` for callers with only their own keys; `local` without authentication. Used in records and for limits.
-   */
+  /** `token:NAME`, `oauth:ISSUER SUB`, `client:ISSUER CLIENT_ID` (without `sub`), `key:HASH` (own keys), or `local`. */
   readonly name: string;
-  /**
-   * The owner of the caller's runs and confirmations. With own keys, a caller works in another project and has another
-   * owner, so that no run continues with the keys of another project.
-   */
+  /** The owner of runs and confirmations. Other keys mean another owner, so that no run continues with them. */
   readonly owner: string;
   readonly readOnly: boolean;
-  /** The folders that the arguments `file` and `saveTo` may use. */
   readonly folders: readonly string[];
-  /** The caller's own keys, or those of the token's project. Undefined: the configured keys. */
+  /** Undefined: the configured keys. */
   readonly keys: ProjectKeys | undefined;
-  /** The OAuth scope that a read-only caller needs to write; undefined if no scope would help. */
+  /** The OAuth scope that a read-only caller lacks for writing. */
   readonly missingScope?: string | undefined;
 }
 
-/** Authenticates a request. Returns the caller, or the response that refuses the request. */
 export type Authenticate = (request: Request) => Promise<Caller | Response>;
 
 /** The OAuth scopes of access tokens. `write` includes `read`. */
 export const SCOPES = { read: "targeting:read", write: "targeting:write" } as const;
 
-/** The HTTP headers with a caller's own API keys. */
 const KEY_HEADERS = { targetingApiKey: "x-targeting-api-key", eventAppKey: "x-event-app-key" } as const;
 
-/** The facts in a valid token of the authorization server. */
 export interface SeenToken {
   readonly name: string;
-  /** The OAuth client that received the token; empty if the token names none. */
+  /** Empty if the token names no client. */
   readonly client: string;
-  /** The owner of the caller's runs, as in `Caller`; empty if this server has no project for the token. */
+  /** Empty if this server has no project for the token. */
   readonly owner: string;
   readonly writes: boolean;
-  /** When the token expires, in milliseconds since 1970. */
+  /** In milliseconds since 1970. */
   readonly until: number;
 }
 
 export interface AuthOptions {
-  /** The addresses of the APIs, to which callers' own keys are sent. */
   readonly addresses: readonly string[];
   readonly access: Access;
   /**
    * Returns the current access file. Removed rights end immediately; added tokens and keys work only after a restart.
-   * Absent: the file does not change.
    */
   readonly accessOfNow?: () => Access;
-  /** Verifies access tokens of an authorization server. Absent: none are accepted. */
+  /** Absent: no access tokens of an authorization server are accepted. */
   readonly jwt?: JwtVerifier | undefined;
-  /** Called with the facts in each valid token of the authorization server, before the request is answered. */
+  /** Called before the request with a valid token of the authorization server is answered. */
   readonly noteToken?: (seen: SeenToken) => Promise<void>;
   readonly ownKeys: boolean;
-  /** The address of the protected-resource metadata (RFC 9728), which responses with status 401 contain. */
+  /** The address of the protected-resource metadata (RFC 9728). */
   readonly resourceMetadataUrl?: string | undefined;
 }
 
@@ -74,10 +61,7 @@ export function requiresAuthentication({
   return access.tokens.some(callsTools) || jwt !== undefined || ownKeys;
 }
 
-/**
- * Creates the authentication of callers: by tokens of the access file or the authorization server, and by callers' own
- * keys if they are allowed. Credentials are not stored.
- */
+/** Authenticates callers by tokens and, if allowed, by their own keys. Credentials are not stored. */
 export function authenticator(options: AuthOptions): Authenticate {
   const findToken = tokenFinder(options.access.tokens);
   const needsToken = requiresAuthentication({ ...options, ownKeys: false });
@@ -107,7 +91,7 @@ export function scopeChallenge(scope: string, resourceMetadataUrl: string | unde
 
 const NOBODY: Caller = { name: "local", owner: "local", readOnly: false, folders: [], keys: undefined };
 
-/** Returns the response to a request without a token. It contains no OAuth error code (RFC 6750, 3.1). */
+/** A response to a request without a token contains no OAuth error code (RFC 6750, 3.1). */
 function bareChallenge(resourceMetadataUrl: string | undefined): Response {
   const metadata = resourceMetadataUrl === undefined ? "" : `, resource_metadata="${resourceMetadataUrl}"`;
   return httpError(401, "A bearer token is required. Send it in the header Authorization: Bearer TOKEN.", {
@@ -134,13 +118,9 @@ async function tokenCaller(
   if (known !== undefined) {
     if (!callsTools(known))
       return httpError(403, "This token can only log in to the page for approvals. It cannot call tools.");
-    const keys = known.project === undefined ? undefined : access.projects.get(known.project);
-    if (known.project !== undefined && keys === undefined)
-      return httpError(
-        403,
-        "This server has no project with the name in the token. Add it to TARGETING_MCP_ACCESS_FILE.",
-      );
-    return named(`token:${known.name}`, { readOnly: known.readOnly, folders: known.folders, keys });
+    const its = claimedProject(known.project, access.projects);
+    if (its === undefined) return unknownProject();
+    return named(`token:${known.name}`, { readOnly: known.readOnly, folders: known.folders, keys: its.keys });
   }
   if (jwt === undefined || first !== undefined)
     throw new OAuthError(OAuthErrorCode.InvalidToken, "The bearer token is unknown.");
@@ -164,19 +144,12 @@ function claimedCaller({ name, scopes, project }: AccessClaims, { projects }: Ac
     );
   }
   const its = claimedProject(project, projects);
-  if (its === undefined)
-    return httpError(
-      403,
-      "This server has no project with the name in the token. Add it to TARGETING_MCP_ACCESS_FILE.",
-    );
+  if (its === undefined) return unknownProject();
   const caller = named(name, { readOnly: !writes, folders: [], keys: its.keys });
   return writes ? caller : { ...caller, missingScope: SCOPES.write };
 }
 
-/**
- * Returns the project that a token's claim names. Without a claim, the project of the configured keys; undefined if the
- * access file has no project of this name.
- */
+/** Returns the keys of the project in a token. Without a project, the configured keys (undefined). */
 export function claimedProject(
   claimed: string | undefined,
   projects: Access["projects"],
@@ -186,10 +159,11 @@ export function claimedProject(
   return keys && { keys };
 }
 
-/**
- * Returns a function that finds a token. It compares all tokens in constant time, so that the response time reveals
- * nothing.
- */
+function unknownProject(): Response {
+  return httpError(403, "This server has no project with the name in the token. Add it to TARGETING_MCP_ACCESS_FILE.");
+}
+
+/** Compares all tokens in constant time, so that the response time reveals nothing. */
 export function tokenFinder(tokens: readonly AccessToken[]): (token: string) => AccessToken | undefined {
   const known = tokens.map((one) => ({ one, digest: digestOf(one.token) }));
   return (token) => {
@@ -198,11 +172,11 @@ export function tokenFinder(tokens: readonly AccessToken[]): (token: string) => 
   };
 }
 
-function digestOf(text: string): Buffer {
+export function digestOf(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-/** Replaces the configured keys with those in the headers. A caller without a token is named after these keys. */
+/** A caller without a token is named after these keys. */
 function withOwnKeys(
   caller: Caller,
   { headers }: Request,
@@ -233,7 +207,6 @@ function named(name: string, rest: Omit<Caller, "name" | "owner">): Caller {
   return { ...rest, name, owner: ownerOf(name, rest.keys) };
 }
 
-/** Returns the owner of a caller's runs (`Caller.owner`). */
 export function ownerOf(name: string, keys: ProjectKeys | undefined): string {
   // No caller name starts with `keys:`, so an owner with own keys never equals a caller name.
   return keys === undefined ? name : `keys:${hashOf(keyTexts(keys))} ${name}`;

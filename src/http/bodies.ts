@@ -6,26 +6,19 @@ import { MAX_MEMBERS, MAX_VALUES, membersIn, valuesIn } from "../mcp/json-schema
 import { noteArrival } from "../mcp/server-parts.ts";
 import { httpError, onResponseClosed } from "../web/http-errors.ts";
 
-/** The maximum bytes of a request body: twice the maximum of a request to the API. */
+/** Twice the maximum of a request to the API. */
 const LARGEST_BODY = 16 * 1_048_576;
-/** The maximum bytes of a body whose tool takes no lists. */
 const LARGEST_PLAIN_BODY = 256 * 1024;
-/** The time for a body to arrive completely after its headers, in milliseconds. */
+/** For the whole body, after its headers. */
 const BODY_TIMEOUT_MS = 15_000;
 const MAX_MESSAGES = 20;
 
-/**
- * How long the rest of a refused body is received before the connection closes, in milliseconds. Many clients read the
- * response only after they have sent everything.
- */
+/** How long the rest of a refused body is received: many clients read the response only after sending everything. */
 const REST_MS = 1000;
 
-/** A body that arrives within this time, in milliseconds, does not count as unfinished. */
+/** A body that arrives within this time does not count as unfinished. */
 const SOON_MS = 100;
 
-/**
- * The limits for all callers together: the number of unfinished bodies, and the bytes and values of bodies in progress.
- */
 const MAX_UNFINISHED = 64;
 const MAX_BYTES = 8 * LARGEST_BODY;
 const MAX_KEPT_VALUES = 8 * MAX_VALUES;
@@ -34,40 +27,36 @@ const CLOSING = { connection: "close" } as const;
 const INVALID_REQUEST = -32_600;
 const PARSE_ERROR = -32_700;
 
-/** Bodies from this size on are processed in turn, because parsing a body takes about ten times its size in memory. */
+/** Bodies of this size are parsed in turn, because parsing needs about ten times their size in memory. */
 const LARGE_BODY = 1_048_576;
 const MAX_LARGE_BYTES = 2 * LARGEST_BODY;
-/** A body with many short values needs more memory than its size. Each value counts as this many bytes. */
+/** A body with many short values needs more memory than its size. */
 const BYTES_A_VALUE = 40;
 
 export interface ReadBody {
-  /** The memory reserved for a large body; undefined for all others. */
+  /** The memory reserved for a large body. */
   readonly held?: Held | undefined;
   /** Undefined if the HTTP method has no body. */
   readonly body: unknown;
   readonly messages: readonly Message[];
 }
 
-/** The fields of a JSON-RPC message that are read before an MCP server is created for it. */
 export interface Message {
   readonly method: string | undefined;
-  /** The name of the called tool; undefined for other messages. */
   readonly tool: string | undefined;
 }
 
-/** Reads a request body. Returns the body, or the response that refuses it. */
-export type BodyReader = (request: Request, at: HttpBindings, caller: string) => Promise<ReadBody | Response>;
-
-/**
- * Creates a reader for JSON bodies. Only calls of `toolsWithLists` may be large. A large body waits at most `waitMs`
- * for its turn.
- */
-export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number): BodyReader {
+/** Reads JSON bodies. Only calls of `toolsWithLists` may be large. A large body waits at most `waitMs` for its turn. */
+export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number) {
   const large = largeBodies(MAX_LARGE_BYTES);
   const unfinished = callerQuota(MAX_UNFINISHED);
   const bytesKept = callerQuota(MAX_BYTES);
   const valuesKept = callerQuota(MAX_KEPT_VALUES);
-  return async (request, { incoming, outgoing }, caller) => {
+  return async (
+    request: Request,
+    { incoming, outgoing }: HttpBindings,
+    caller: string,
+  ): Promise<ReadBody | Response> => {
     if (request.method !== "POST") return { body: undefined, messages: [] };
     if (!isJsonContentType(request.headers.get("content-type")))
       return httpError(415, "The body must be application/json.", CLOSING);
@@ -76,7 +65,6 @@ export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number):
     const read = await readBody(incoming, bytes, arriving);
     arriving.end();
     if (typeof read === "string") return httpError(...UNREAD[read]);
-    // Tools subtract the time since the arrival from the time that they may wait.
     noteArrival(request, Date.now());
     const count = valuesIn(read, MAX_VALUES);
     if (count > MAX_VALUES)
@@ -115,10 +103,7 @@ function tooBusy(why: string): Parameters<typeof httpError> {
   return [503, `${why} Try again in a second.`, { ...CLOSING, "retry-after": "1" }];
 }
 
-/**
- * Reads a body. Reserves its bytes from `room`, and a place from `unfinished` if it arrives slowly. Receives and drops
- * the rest of a refused body, so that the client can read the response.
- */
+/** Receives and drops the rest of a refused body, so that the client can read the response. */
 function readBody(incoming: IncomingMessage, room: Reservation, unfinished: Reservation): Promise<Buffer | Unread> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -177,26 +162,14 @@ function messageOf(given: unknown): Message {
   return { method: data?.method, tool: data?.method === "tools/call" ? data.params?.name : undefined };
 }
 
-/**
- * How long one body may keep the next from being parsed, in milliseconds. A call may wait much longer than this for an
- * API or a person, so the turn ends without it.
- */
+/** How long one body may keep the next from being parsed. A call may wait much longer for an API or a person. */
 const TURN_MS = 5000;
 
 export interface Held {
-  /** Keeps the memory reserved until this work has ended too. If it was already released, reserves it again. */
+  /** Keeps the memory reserved until this work has ended too, or reserves it again. */
   until(work: Promise<unknown>): void;
-  /** Must be called when the call is planned and needs little more memory. The next body may then be parsed. */
+  /** Must be called when the call needs little more memory, so that the next body may be parsed. */
   planned(): void;
-}
-
-/** Parses large bodies in turn, and limits their total size. */
-export interface LargeBodies {
-  /**
-   * Reserves memory until `work`, and work added later, has ended. Returns undefined if no memory became free within
-   * `mostMs`, or if `work` ended first.
-   */
-  enter(caller: string, bytes: number, mostMs: number, work: Promise<unknown>): Promise<Held | undefined>;
 }
 
 interface Waiting {
@@ -204,12 +177,8 @@ interface Waiting {
   readonly begin: (held: Held) => void;
 }
 
-/**
- * Shares `mostBytes` among large bodies. One caller gets at most half, except for a single body. A body larger than
- * `mostBytes` is processed alone. Callers take turns; the bodies of one caller are processed in order of arrival.
- */
-export function largeBodies(mostBytes: number): LargeBodies {
-  /** The bodies that wait, by caller. The caller whose turn is next comes first. */
+/** Limits the total size of large bodies, which callers parse in turn. A caller gets at most half, or one body. */
+export function largeBodies(mostBytes: number) {
   const waitingOf = new Map<string, Set<Waiting>>();
   const takenBy = new Map<string, number>();
   let taken = 0;
@@ -231,7 +200,7 @@ export function largeBodies(mostBytes: number): LargeBodies {
       const [next] = waiting;
       const own = takenBy.get(caller) ?? 0;
       if (next === undefined || (own > 0 && own + next.bytes > mostBytes / 2)) continue;
-      // Smaller bodies may not overtake a large one: otherwise it might wait forever.
+      // Otherwise smaller bodies might overtake a large one forever.
       if (taken > 0 && taken + next.bytes > mostBytes) return;
       waitingOf.delete(caller);
       waitingOf.set(caller, waiting);
@@ -269,7 +238,8 @@ export function largeBodies(mostBytes: number): LargeBodies {
     };
   };
   return {
-    enter(caller, bytes, mostMs, work) {
+    /** Reserves memory until `work` and `Held.until` end. Undefined: not free within `mostMs`, or `work` ended first. */
+    enter(caller: string, bytes: number, mostMs: number, work: Promise<unknown>): Promise<Held | undefined> {
       return new Promise((resolve) => {
         const body: Waiting = {
           bytes,
@@ -294,31 +264,20 @@ export function largeBodies(mostBytes: number): LargeBodies {
   };
 }
 
-/** A part of a shared resource that one request reserves. */
 interface Reservation {
-  /**
-   * Reserves a further amount. Returns false, without reserving, if the caller's or the total limit would be exceeded,
-   * or after `end`.
-   */
+  /** Returns false, without reserving, if a limit would be exceeded or after `end`. */
   more(amount: number): boolean;
-  /** Releases everything. Later reservations fail. */
   end(): void;
 }
 
-/** A resource that callers share. */
-export interface Shares {
-  readonly forOne: number;
-  claim(caller: string): Reservation;
-}
-
 /** Shares `forAll` among all callers. One caller gets at most half, but at least 1. */
-export function callerQuota(forAll: number): Shares {
+export function callerQuota(forAll: number) {
   const forOne = Math.max(1, Math.floor(forAll / 2));
   const taken = new Map<string, number>();
   let all = 0;
   return {
     forOne,
-    claim(caller) {
+    claim(caller: string): Reservation {
       let mine = 0;
       let isOver = false;
       const take = (amount: number): void => {

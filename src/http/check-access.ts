@@ -4,7 +4,6 @@ import type { Settings } from "../settings/settings.ts";
 import { isLoopback, SettingsError } from "../settings/value-types.ts";
 import { mayOpenBrowser } from "../web/browser.ts";
 
-/** Settings that have no effect without TARGETING_MCP_OAUTH_ISSUER. */
 const ISSUER_SETTINGS = [
   "TARGETING_MCP_OAUTH_AUDIENCE",
   "TARGETING_MCP_OAUTH_JWKS_URL",
@@ -69,10 +68,7 @@ export function checkAccess({ http, environment, sources }: Settings, access: Ac
   }
 }
 
-/**
- * Describes which changes are refused over HTTP because nobody can approve them, with the fix. Returns undefined if
- * every project has an approver. `asksWho`: callers must authenticate; otherwise this machine's user approves.
- */
+/** Describes the changes that nobody can approve over HTTP. `asksWho`: callers must authenticate. */
 export function projectsWithoutApprover(
   settings: Settings,
   access: Access,
@@ -93,9 +89,7 @@ export function projectsWithoutApprover(
   };
 }
 
-/**
- * Returns the projects in which callers work but nobody can approve. Undefined is the project of the configured keys.
- */
+/** Undefined is the project of the configured keys. */
 function projectNamesWithoutApprover(
   { http: { oauth, ownKeys } }: Settings,
   { tokens, projects }: Access,

@@ -6,15 +6,14 @@ import { issuerFetch, type KeptRead, keptRead } from "./issuer-reads.ts";
 
 export interface IssuerKeysOptions {
   readonly issuer: string;
-  /** If undefined, the address is read from the issuer's metadata. */
+  /** Undefined: the address is read from the issuer's metadata. */
   readonly jwksUrl: string | undefined;
   readonly proxies: Proxies;
 }
 
-/** Called with the reason each time the keys cannot be read or used. */
 export type KeysProblem = (reason: string) => void;
 
-/** The usable keys of an issuer. `count` includes the others. */
+/** `count` includes the unusable keys. */
 interface PublishedKeys {
   readonly usable: readonly PublicJwk[];
   readonly count: number;
@@ -27,7 +26,7 @@ const publicJwk = z
   .refine((jwk) => !Object.hasOwn(jwk, "d"), "a private key must not be published");
 type PublicJwk = z.infer<typeof publicJwk>;
 
-/** Caches the issuer's public keys. The result finds the key of a token in the form that jose expects. */
+/** Caches the issuer's public keys. */
 export function issuerKeys(options: IssuerKeysOptions, problem: KeysProblem): KeptRead<JWTVerifyGetKey> {
   return keptRead(async () => {
     const { usable, count } = await publishedKeys(options);
@@ -36,12 +35,11 @@ export function issuerKeys(options: IssuerKeysOptions, problem: KeysProblem): Ke
   }, problem);
 }
 
-/** Describes the problem if none of `count` published keys can be used. */
 export function noneUsable(count: number): string {
   return count === 0 ? "no key is published" : `none of the ${count} published keys can be used`;
 }
 
-/** Reads the public keys of an issuer. Keys that cannot be used are omitted (RFC 7517, 5). */
+/** Keys that cannot be used are omitted (RFC 7517, 5). */
 export async function publishedKeys(options: IssuerKeysOptions): Promise<PublishedKeys> {
   const { jwksUrl, proxies } = options;
   const address = jwksUrl ?? (await discovered(options));
@@ -53,7 +51,7 @@ export async function publishedKeys(options: IssuerKeysOptions): Promise<Publish
 }
 
 async function discovered({ issuer, proxies }: IssuerKeysOptions): Promise<string> {
-  // Imported on demand to keep the start fast: not needed if the address of the keys is configured.
+  // Imported on demand to keep the start fast.
   const { endpointOf, readMetadata } = await import("./issuer-metadata.ts");
   return endpointOf(await readMetadata(issuer, proxies), "jwks_uri");
 }
@@ -65,7 +63,6 @@ function usableKey(member: unknown): readonly PublicJwk[] {
     createPublicKey({ key: data, format: "jwk" });
     return [data];
   } catch {
-    // The key is malformed or its kind is unknown.
     return [];
   }
 }

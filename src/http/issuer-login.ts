@@ -9,27 +9,20 @@ import { endpointOf, readLoginMetadata, requestOptions } from "./issuer-metadata
 import { keptRead } from "./issuer-reads.ts";
 import { jwtVerifier } from "./jwt.ts";
 
-/** The OAuth scope that a person needs to approve. */
 const APPROVE = "targeting:approve";
-/** How long a person may take to log in at the authorization server, in milliseconds. */
+/** How long a person may take to log in at the authorization server. */
 const LOGIN_MS = 600_000;
-/** The maximum length of a refresh token that a session stores. The session is sent in a header of each request. */
+/** The session, which contains the refresh token, is sent in a header of each request. */
 const LONGEST_REFRESH_TOKEN = 4000;
-/**
- * The limits for people who return from the authorization server. Each return costs a request to it, even with an
- * invented code. The limits for one address protect other people. The limits for all addresses still hold if a proxy
- * forwards invented addresses.
- */
+/** Each return from the authorization server costs a request to it, even with an invented code or address. */
 const BACK: Cap = { atOnce: 32, aMinute: 60, ofOne: 4, ofOneAMinute: 30 };
-/** The limits for the repeated checks of the rights of sessions. */
 const CHECKS: Cap = { atOnce: 8, aMinute: Number.POSITIVE_INFINITY, ofOne: 8, ofOneAMinute: Number.POSITIVE_INFINITY };
 
 const NO_LOGIN = "This login was not started in this tab, was used before, or took longer than ten minutes.";
 
-/** Thrown if a person may not log in. The message has the reason and is shown to the person. */
+/** The message is shown to the person. */
 export class LoginRefused extends Error {}
 
-/** Thrown if too many requests go to the authorization server at once. The person can try again. */
 export class TooManyLogins extends Error {
   constructor() {
     super("Too many people are logging in now. Try again in a minute.");
@@ -38,18 +31,15 @@ export class TooManyLogins extends Error {
 
 interface LoginParts {
   readonly settings: Pick<Settings, "http" | "proxies">;
-  /** The address that people enter in the browser. */
   readonly address: string;
-  /** Encrypts the state of a login in progress. */
   readonly key: Uint8Array;
-  /** Called with each problem of the authorization server, for the log. */
   readonly problem: (what: string, reason: string) => void;
   readonly now: () => number;
 }
 
 const begun = z.object({ state: z.string(), nonce: z.string(), verifier: z.string() });
 
-/** Logs people in to the page through the authorization server (authorization code flow with PKCE). */
+/** Logs people in through the authorization server (authorization code flow with PKCE). */
 export function issuerLogin({ settings: { http, proxies }, address, key, problem, now }: LoginParts) {
   const { issuer, clientId, clientSecret, jwksUrl, projectClaim } = http.oauth ?? {};
   if (issuer === undefined || clientId === undefined)
@@ -69,10 +59,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
   const back = capped(BACK, now);
   const capChecks = capped(CHECKS, now);
   const checks = <Result>(work: () => Promise<Result>) => capChecks("", work);
-  /**
-   * Returns the person in a response of the token endpoint. `before` is the same person if their rights are checked
-   * again. Throws a LoginRefused if they may not log in.
-   */
+  /** `before` is the same person if their rights are checked again. Throws a LoginRefused. */
   const personOf = async (answer: oauth.TokenEndpointResponse, before?: IssuerPerson): Promise<IssuerPerson> => {
     const { id_token, scope, refresh_token = before?.refreshToken } = answer;
     // If the response names no scope, the requested or previous scope applies (RFC 6749, 5.1 and 6).
@@ -95,7 +82,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
     };
   };
   return {
-    /** Starts a login. Returns the address to open and the encrypted state. Throws an IssuerUnreachable. */
+    /** Returns the address to open and the encrypted state. Throws an IssuerUnreachable. */
     async begin(): Promise<IssuerLogin> {
       const server = await metadata.value();
       const [state, nonce] = [oauth.generateRandomState(), oauth.generateRandomState()];
@@ -105,10 +92,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
       const login = logins.seal({ state, nonce, verifier }, now() + LOGIN_MS);
       return { location: authorizationUrl(server, asked), login };
     },
-    /**
-     * Ends a login with the `query` of the redirect and the encrypted state (`login`), which works once. Throws if the
-     * person may not log in, or if that cannot be checked.
-     */
+    /** Ends a login with the `query` of the redirect and the encrypted state (`login`), which works once. */
     async end({ query, login }: Readonly<Record<"query" | "login", string>>, peer: string): Promise<IssuerPerson> {
       const opened = logins.open(login);
       if (opened === undefined) throw new LoginRefused(NO_LOGIN);
@@ -138,7 +122,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
           throw new LoginRefused("The authorization server has ended your session. Log in again.", { cause });
         }
       }),
-    /** Revokes a person's refresh token, if the authorization server supports that (RFC 7009). */
+    /** Does nothing if the authorization server does not support revocation (RFC 7009). */
     async revoke({ refreshToken }: IssuerPerson): Promise<void> {
       const server = await metadata.value();
       if (refreshToken === undefined || server.revocation_endpoint === undefined) return;
@@ -151,7 +135,6 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
   };
 }
 
-/** Returns the claims of an ID token. Throws a LoginRefused if it is invalid for this server. */
 async function claimsIn(idToken: string, idTokens: ReturnType<typeof jwtVerifier>) {
   try {
     return await idTokens.verify(idToken);
@@ -161,7 +144,7 @@ async function claimsIn(idToken: string, idTokens: ReturnType<typeof jwtVerifier
   }
 }
 
-/** Returns the address at which the person logs in (RFC 6749, 4.1.1; RFC 7636, 4.3). */
+/** RFC 6749, 4.1.1; RFC 7636, 4.3. */
 function authorizationUrl(server: oauth.AuthorizationServer, asked: Readonly<Record<string, string>>): string {
   const to = new URL(endpointOf(server, "authorization_endpoint"));
   const always = { response_type: "code", scope: `openid ${APPROVE}`, code_challenge_method: "S256" };
@@ -173,7 +156,6 @@ function validated(server: oauth.AuthorizationServer, client: oauth.Client, quer
   try {
     return oauth.validateAuthResponse(server, client, query, state);
   } catch (thrown) {
-    // Wrong state, no code, or refused by the authorization server: all are found before any request is sent.
     const isRefused =
       thrown instanceof oauth.AuthorizationResponseError || thrown instanceof oauth.OperationProcessingError;
     if (!isRefused) throw thrown;
@@ -191,7 +173,6 @@ function clientAuth(
     : oauth.ClientSecretPost(secret);
 }
 
-/** Remembers used values until they expire. */
 function usedOnce(now: () => number) {
   const used = new Map<string, number>();
   return {
@@ -203,7 +184,7 @@ function usedOnce(now: () => number) {
   };
 }
 
-/** The maximum number of operations at the same time and per minute: for all addresses, and for one. */
+/** The maximum number at the same time and per minute, for all addresses and for one. */
 interface Cap {
   readonly atOnce: number;
   readonly aMinute: number;
@@ -211,7 +192,7 @@ interface Cap {
   readonly ofOneAMinute: number;
 }
 
-/** Limits operations. The result throws a TooManyLogins if a limit is exceeded. */
+/** Throws a TooManyLogins if a limit is exceeded. */
 function capped({ atOnce, aMinute, ofOne, ofOneAMinute }: Cap, now: () => number) {
   let begun: readonly { readonly peer: string; readonly at: number }[] = [];
   let running: readonly string[] = [];

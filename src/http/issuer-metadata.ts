@@ -3,14 +3,14 @@ import type { Proxies } from "../settings/environment.ts";
 import { isLoopback } from "../settings/value-types.ts";
 import { ALGORITHMS, issuerFetch, reasonOf } from "./issuer-reads.ts";
 
-/** Returns the options for requests to an authorization server: the proxies, and plain HTTP for this machine only. */
+/** Allows plain HTTP only for this machine. */
 export function requestOptions(issuer: string, proxies: Proxies) {
   return { [oauth.customFetch]: issuerFetch(proxies), [oauth.allowInsecureRequests]: isLoopback(issuer) };
 }
 
 const PLACES = { oauth2: "oauth-authorization-server", oidc: "openid-configuration" } as const;
 
-/** Reads the metadata of an authorization server (RFC 8414, or OpenID Connect Discovery). */
+/** RFC 8414, or OpenID Connect Discovery. */
 export async function readMetadata(issuer: string, proxies: Proxies): Promise<oauth.AuthorizationServer> {
   const at = new URL(issuer);
   const options = requestOptions(issuer, proxies);
@@ -27,17 +27,15 @@ export async function readMetadata(issuer: string, proxies: Proxies): Promise<oa
   throw new Error(`the metadata of ${issuer} cannot be read (${problems.join("; ")})`);
 }
 
-/**
- * Reads the metadata of an authorization server at which people log in. Throws if an endpoint for the login is missing.
- */
+/** Throws if an endpoint for the login is missing. */
 export async function readLoginMetadata(issuer: string, proxies: Proxies): Promise<oauth.AuthorizationServer> {
   const found = await readMetadata(issuer, proxies);
   for (const name of ["authorization_endpoint", "token_endpoint"] as const) endpointOf(found, name);
-  // The metadata need not name signing algorithms. Accepted are those that the verification of ID tokens supports.
+  // Metadata may omit the signing algorithms. Then those count that the verification of ID tokens supports.
   return { id_token_signing_alg_values_supported: ALGORITHMS, ...found };
 }
 
-/** Returns an address from the metadata. Throws if it is missing, or if it is neither HTTPS nor on this machine. */
+/** Throws if the address is missing, or if it is neither HTTPS nor on this machine. */
 export function endpointOf(
   server: oauth.AuthorizationServer,
   name: "authorization_endpoint" | "token_endpoint" | "jwks_uri",

@@ -1,39 +1,32 @@
 import { openHttp } from "../api/http.ts";
 import { type Proxies, proxyFor } from "../settings/environment.ts";
 
-/** The accepted signing algorithms. All are asymmetric: with the key that verifies a token, nobody can create one. */
+/** All are asymmetric: with the key that verifies a token, nobody can create one. */
 export const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 
-/** After this time, in milliseconds, a value is read again. */
 const FRESH_MS = 10 * 60_000;
-/** If a value cannot be read again, the old one is used for at most this time, in milliseconds. */
+/** How long an old value is used that cannot be read again. */
 const USABLE_MS = 60 * 60_000;
-/** The minimum time between two attempts to read, in milliseconds: with a usable value, and without one. */
+/** The minimum time between two attempts, with a usable value and without one. */
 const PAUSE_MS = 30_000;
 const PAUSE_WITHOUT_MS = 5000;
 const TIMEOUT_MS = 5000;
-/** The maximum bytes of a response. Larger ones are refused. */
 const LARGEST_ANSWER = 1_048_576;
 
-/** Thrown if the authorization server cannot be read, so that tokens can be neither accepted nor refused. */
+/** Tokens can then be neither accepted nor refused. */
 export class IssuerUnreachable extends Error {
   constructor(cause: unknown) {
     super("the authorization server does not answer; try again in a moment", { cause });
   }
 }
 
-/** A cached value that is published by the authorization server. */
 export interface KeptRead<Value> {
-  /**
-   * Returns the cached value, or reads it. Throws an IssuerUnreachable if there is no usable value and it cannot be
-   * read, or if the last attempt failed just now.
-   */
+  /** Returns the cached value, or reads it. Throws an IssuerUnreachable if that fails or has failed just now. */
   value(): Promise<Value>;
   /** Reads the value again. Returns undefined if that fails, or if the last attempt was just now. */
   newer(): Promise<Value | undefined>;
 }
 
-/** Caches the result of `read`. `failed` receives the reason of each failed attempt. */
 export function keptRead<Value>(read: () => Promise<Value>, failed: (reason: string) => void): KeptRead<Value> {
   let last: { readonly value: Value; readonly at: number } | undefined;
   let tried: { readonly at: number; readonly problem?: unknown } | undefined;
@@ -74,19 +67,18 @@ export function keptRead<Value>(read: () => Promise<Value>, failed: (reason: str
     },
     async newer() {
       if (reading === undefined && isPausing()) return undefined;
-      // `failed` has received the reason.
       return readOnce().catch(() => undefined);
     },
   };
 }
 
-/** Returns the age in milliseconds. If the clock was set back and the time is in the future, the age is infinite. */
+/** Infinite if the clock was set back and the time is in the future. */
 function ageOf({ at }: { readonly at: number }): number {
   const age = Date.now() - at;
   return age < 0 ? Number.POSITIVE_INFINITY : age;
 }
 
-/** Returns the message of an error and of its causes. Other fields are omitted, because they may contain tokens. */
+/** Returns the messages of an error and its causes. Other fields may contain tokens. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown";
   return error.cause instanceof Error ? `${error.message}: ${reasonOf(error.cause)}` : error.message;
@@ -98,10 +90,7 @@ interface IssuerRequest {
   readonly body?: unknown;
 }
 
-/**
- * Returns a fetch function for the authorization server. It uses the configured proxies, follows no redirects and
- * closes each connection.
- */
+/** Uses the configured proxies, follows no redirects and closes each connection. */
 export function issuerFetch(proxies: Proxies) {
   return async (address: string, { method, headers, body }: IssuerRequest): Promise<Response> => {
     const { origin, pathname, search } = new URL(address);

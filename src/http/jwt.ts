@@ -13,22 +13,19 @@ import { type IssuerKeysOptions, issuerKeys, type KeysProblem } from "./issuer-k
 import { ALGORITHMS, IssuerUnreachable, type KeptRead } from "./issuer-reads.ts";
 
 export interface AccessClaims {
-  /** The caller. The prefix distinguishes `sub` from `client_id`, whose values may look alike. */
+  /** The prefix distinguishes `sub` from `client_id`, whose values may look alike. */
   readonly name: `oauth:${string}` | `client:${string}`;
-  /** The OAuth client that received the token; empty if the token names none. */
+  /** Empty if the token names no client. */
   readonly client: string;
   readonly scopes: readonly string[];
-  /** When the token expires, in milliseconds since 1970. */
+  /** In milliseconds since 1970. */
   readonly until: number;
   /** The value of the project claim; undefined only if no claim is configured. */
   readonly project: string | undefined;
 }
 
 export interface JwtVerifier {
-  /**
-   * Returns the claims of a valid token. Throws an OAuthError for an invalid one, and an IssuerUnreachable if its
-   * validity cannot be checked.
-   */
+  /** Throws an OAuthError for an invalid token, and an IssuerUnreachable if it cannot be checked. */
   verify(token: string): Promise<AccessClaims>;
 }
 
@@ -36,7 +33,7 @@ export interface JwtVerifier {
 const TYPES = { access: ["jwt", "at+jwt"], id: ["jwt"] } as const;
 
 export interface JwtOptions extends IssuerKeysOptions {
-  /** Absent: access tokens are verified. */
+  /** Default: `access`. */
   readonly kind?: keyof typeof TYPES;
   readonly audience: string;
   readonly projectClaim: string | undefined;
@@ -53,10 +50,7 @@ const claims = z.object({
   scp: z.union([z.string(), z.array(z.string())]).optional(),
 });
 
-/**
- * Verifies JWTs of one issuer: type, signature, issuer, audience, expiry. Reads the keys when the first token arrives.
- * `problem` receives the reason if they cannot be read or used.
- */
+/** Verifies JWTs of one issuer. `problem` receives the reason if the keys cannot be used. */
 export function jwtVerifier(options: JwtOptions, problem: KeysProblem = () => undefined): JwtVerifier {
   const keys = issuerKeys(options, problem);
   return {
@@ -73,7 +67,7 @@ export function jwtVerifier(options: JwtOptions, problem: KeysProblem = () => un
   };
 }
 
-/** Throws if a token is invalid whatever the keys are, so that no request is sent to the issuer. */
+/** Refuses a token that is invalid with any keys, without a request to the issuer. */
 function refuseAtSight(token: string, { issuer, audience, kind = "access" }: JwtOptions): void {
   const { typ, alg } = decodeProtectedHeader(token);
   const type =
@@ -112,10 +106,7 @@ async function payloadOf(
   return again;
 }
 
-/**
- * Returns the claims of a token; undefined if none of these keys signed it. Throws if the token is invalid for another
- * reason.
- */
+/** Returns undefined if none of these keys signed the token. Throws if it is invalid for another reason. */
 async function verified(
   token: string,
   keys: JWTVerifyGetKey,
@@ -132,9 +123,7 @@ async function verified(
   }
 }
 
-/**
- * Tries each key that may have signed the token, because the token names no key, or one name that several keys have.
- */
+/** Tries each matching key: the token names no key, or a name that several keys have. */
 async function verifiedByOne(
   token: string,
   keys: errors.JWKSMultipleMatchingKeys,
@@ -155,7 +144,7 @@ function invalid(reason: string): OAuthError {
   return new OAuthError(OAuthErrorCode.InvalidToken, reason);
 }
 
-/** Returns the reason why a token is invalid, without any of its content. */
+/** The reason contains nothing of the token. */
 function reasonOf(thrown: unknown): string {
   if (thrown instanceof errors.JWTExpired) return "the token has expired";
   if (thrown instanceof errors.JWTClaimValidationFailed) return `the token's ${thrown.claim} is not the required one`;
@@ -176,7 +165,7 @@ function claimsOf(payload: JWTPayload, { issuer, projectClaim }: JwtOptions): Ac
   return { ...token, project };
 }
 
-/** Returns the caller's name. An issuer contains no space, so different callers never get the same name. */
+/** An issuer contains no space, so different callers never get the same name. */
 function nameIn({ sub, client_id }: z.infer<typeof claims>, issuer: string): AccessClaims["name"] | undefined {
   if (sub !== undefined) return `oauth:${issuer} ${sub}`;
   return client_id === undefined ? undefined : `client:${issuer} ${client_id}`;

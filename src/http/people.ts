@@ -16,29 +16,21 @@ const NOBODY_APPROVES =
   "Nobody can approve this here. Use a client that can ask (elicitation), or add an entry to TARGETING_MCP_ACCESS_FILE " +
   'with "approves": true for this project, or set TARGETING_MCP_CONFIRM=ask (docs/guides/run-for-a-team.md).';
 
-/** Connects callers with the people who approve their changes. */
 export interface People {
-  /** Returns the web page on which changes of this caller are approved, and the caller's name as people see it. */
   servicesFor(caller: Pick<Caller, "name" | "owner" | "keys">, project: Project): Pick<ToolServices, "page" | "person">;
-  /**
-   * Answers a request for the web page. `peer` is the address of the sender. Returns undefined for other requests, and
-   * if there is no page.
-   */
+  /** Returns undefined for other requests, and if there is no page. */
   serve(request: Request, peer: string): Promise<Response | undefined>;
 }
 
 interface PeopleParts {
   readonly settings: Settings;
-  /** Returns the current access file. */
   readonly access: () => Access;
   readonly all: Projects;
   /** Whether callers must authenticate. */
   readonly asksWho: boolean;
-  /** Returns the address that people enter in the browser. It is known only once the server listens. */
+  /** Known only once the server listens. */
   readonly address: () => string;
-  /** Returns the key that encrypts login sessions. */
   readonly key: () => Promise<Uint8Array>;
-  /** The store in which all processes with this key record the sessions that they end. */
   readonly endedSessions: EndedSessions;
   readonly stopping: AbortSignal;
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -46,7 +38,7 @@ interface PeopleParts {
 
 const PAGE_PATHS = /^\/(?:$|page\/|open\/|login(?:\/|$)|callback$)/;
 
-/** Creates the web page for approvals: with login, or for this machine's user if callers do not authenticate. */
+/** Without authentication, this machine's user approves. */
 export function people(parts: PeopleParts): People {
   const { settings, asksWho } = parts;
   const { serve, pageFor, personOf } = asksWho ? approversWithLogin(parts) : localApprover(parts);
@@ -109,7 +101,6 @@ function approversWithLogin({
   };
 }
 
-/** Creates a page that opens in the browser of this machine's user, as over stdio. */
 function localApprover({ settings, all, address, stopping, environment }: PeopleParts): ApproverAccess {
   const { services, audit } = all.of(undefined);
   const { project } = services;
@@ -131,10 +122,9 @@ function localApprover({ settings, all, address, stopping, environment }: People
 }
 
 const WEBHOOK_MS = 10_000;
-/** The maximum number of runs that are remembered so that the webhook is called only once for each. */
 const MAX_REMEMBERED_RUNS = 1000;
 
-/** Returns a function that calls the webhook once for each run that needs approval. Failures are only logged. */
+/** Calls the webhook once for each run that needs approval. Failures are only logged. */
 function webhookCaller({ http: { approvalWebhook: address }, proxies }: Settings, log: Log) {
   const notified = new Set<string>();
   return (run: Readonly<Record<"runId" | "tool" | "project" | "url", string>>): void => {

@@ -18,21 +18,17 @@ import { accessNow, rightsNow, sharedTokens, tokenRights } from "./access-now.ts
 import { authenticator, requiresAuthentication } from "./auth.ts";
 import { type Projects, projects, settingsOfKeys } from "./projects.ts";
 
-/** After a stop signal, running requests have this time to finish, in milliseconds. */
+/** The time for running requests to finish after a stop signal. */
 export const LAST_CALLS_MS = 20_000;
 
-/** How often the process checks its access file for changed tokens, in milliseconds. */
 const TOKENS_MS = 2000;
 
-/** The input for starting a process that serves calls or executes runs. */
 interface Start {
   readonly line: CommandLine;
   readonly input: SettingsInput;
   readonly settings: Settings;
   readonly access: Access;
-  /**
-   * If true, the process serves calls, so its access file contains all tokens. A worker's access file may have none.
-   */
+  /** Then its access file contains all tokens; that of a worker may have none. */
   readonly serves: boolean;
 }
 
@@ -100,15 +96,11 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
   } as const;
 }
 
-/**
- * Continues unfinished runs of other processes, in every project whose keys this process has. Does nothing without a
- * shared store.
- */
+/** Continues unfinished runs of other processes, in every project whose keys this process has. */
 export async function claimOrphanedRuns(started: Started): Promise<void> {
   const { settings, all, log, stopping } = started;
   const { left } = all.of(undefined).services.runs;
   if (settings.store?.drives !== true || settings.readOnly || left === undefined) return;
-  // Imported on demand to keep the start fast: only processes with a shared store need it.
   const { claimOrphans } = await import("../runs/orphaned-runs.ts");
   await claimOrphans({
     left,
@@ -121,7 +113,7 @@ export async function claimOrphanedRuns(started: Started): Promise<void> {
   });
 }
 
-/** Returns the runs of each project by project ID. Embedded sandboxes are omitted: their runs end with the process. */
+/** Embedded sandboxes are omitted: their runs end with the process. */
 function projectsById({ all, input, settings, access }: Started): ReadonlyMap<string, () => Runs> {
   const found = new Map<string, () => Runs>();
   const isShared = ({ environment }: Settings): boolean =>
@@ -136,13 +128,10 @@ function projectsById({ all, input, settings, access }: Started): ReadonlyMap<st
   return found;
 }
 
-/** Headers that proxies add. A request with one of them was sent from another machine. */
+/** A request with one of these headers was sent from another machine. */
 const PROXY_HEADERS = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 
-/**
- * Serves metrics to programs on this machine, and to callers with any token of the access file. Metrics contain no
- * names of callers or objects, so every token is enough. Other credentials are refused.
- */
+/** Serves metrics to programs on this machine, and to callers with any token: they contain no names. */
 export function servedFigures(text: () => string, access: Access): ServedFigures {
   const authenticate = authenticator({ access, addresses: [], ownKeys: false });
   return {
@@ -162,37 +151,29 @@ export function servedFigures(text: () => string, access: Access): ServedFigures
   };
 }
 
-/** Returns whether a request came from this machine to a loopback address, and not through a proxy on this machine. */
+/** A request through a proxy on this machine does not count. */
 function isFromHere({ url, headers }: Request, from: string | undefined): boolean {
   const isLocal = from === "::1" || /^(?:::ffff:)?127\./.test(from ?? "");
   return isLocal && isLoopback(url) && !PROXY_HEADERS.some((name) => headers.has(name));
 }
 
 export interface Probed {
-  /** Aborted before the process ends. */
   readonly stopping: AbortSignal;
-  /** Resolves if the store works, rejects if not; absent: there is no store that could fail. */
+  /** Rejects if the store does not work. Absent: there is no store that could fail. */
   readonly ready?: (() => Promise<void>) | undefined;
-  /** Absent if metrics are not served. */
   readonly metrics?: ServedFigures | undefined;
 }
 
 export interface ServedFigures {
   readonly contentType: string;
   text(): string;
-  /**
-   * Returns the response that refuses a request; undefined if the sender with the address `from` may read the metrics.
-   */
+  /** Returns undefined if the sender with the address `from` may read the metrics. */
   refuse(request: Request, from: string | undefined): Promise<Response | undefined>;
 }
 
-/** How long the store may take to answer a health probe, in milliseconds. Most platforms wait longer than this. */
+/** Most platforms wait longer than this for a health probe. */
 const PATIENCE_MS = 800;
 
-/**
- * Creates the health probes: `/healthz` (the process runs), `/readyz` (its store works too) and, if enabled,
- * `/metrics`.
- */
 export function probes({ stopping, ready, metrics }: Probed): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();
   const answer = (status: string, code: 200 | 503): Response => Response.json({ status }, { status: code });

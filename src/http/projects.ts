@@ -1,41 +1,32 @@
-import { createHash } from "node:crypto";
 import { systemClock } from "../platform/clock.ts";
 import { connect, type ServerProcess, type Shared } from "../runtime/connect.ts";
 import type { ProjectKeys } from "../settings/access-file.ts";
 import { readSettings, type Settings, type SettingsInput } from "../settings/settings.ts";
 import { TooBusyError } from "../web/http-errors.ts";
+import { ownerOf } from "./auth.ts";
 
-/** The maximum number of key pairs of callers in memory. */
 const MAX_PAIRS = 256;
-/** A key pair that has not been used for this time is removed from memory, in milliseconds. */
 const FORGOTTEN_AFTER_MS = 15 * 60_000;
 const SWEEP_MS = 60_000;
 
-/** A project: its services for one pair of API keys. */
+/** The services for one pair of API keys. */
 export interface Project extends ServerProcess {
-  /** The project ID that is stored in its runs. */
   readonly id: string;
-  /** Marks the project as used by a request until the returned function is called. A project in use stays in memory. */
+  /** Keeps the project in memory until the returned function is called. */
   readonly use: () => () => void;
-  /**
-   * Aborted when the keys are removed from memory, to stop everything that uses them. Undefined if they always stay.
-   */
+  /** Aborted when the keys are removed from memory. Undefined: they always stay. */
   readonly forgotten: AbortSignal | undefined;
 }
 
-/** The projects by their keys. Each is connected when its keys are first used. */
+/** Each project is connected when its keys are first used. */
 export interface Projects {
-  /**
-   * Returns the project of these keys; undefined means the configured keys. Throws a SettingsError if the keys cannot
-   * be used, and a TooBusyError if all projects in memory are in use.
-   */
+  /** Undefined keys are the configured ones. Throws a SettingsError for unusable keys, and a TooBusyError. */
   of(keys: ProjectKeys | undefined): Project;
-  /** Returns the project ID that runs with these keys have. Throws a SettingsError if the keys cannot be used here. */
+  /** Throws a SettingsError if the keys cannot be used here. */
   idOf(keys: ProjectKeys | undefined): string;
   living(): readonly Project[];
-  /** Stops every run before its next request. Resolves when all runs have stopped. */
+  /** Stops every run before its next request. */
   interrupt(): Promise<void>;
-  /** Closes every connection. */
   close(): Promise<void>;
 }
 
@@ -46,10 +37,7 @@ interface CachedProject {
   usedAt: number;
 }
 
-/**
- * Connects projects on demand. `settings` belong to the configured keys. `input` is the source from which the settings
- * for other keys are made.
- */
+/** `settings` belong to the configured keys; those for other keys are made from `input`. */
 export function projects(input: SettingsInput, settings: Settings, shared: Shared): Projects {
   const configured: Project = {
     ...connect(settings, shared),
@@ -57,7 +45,7 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
     use: () => () => undefined,
     forgotten: undefined,
   };
-  /** Key pairs of callers, by digest. The most recently used pair comes last. */
+  /** By owner. The most recently used keys come last. */
   const cache = new Map<string, CachedProject>();
   const { environment } = settings;
   // All callers share one embedded sandbox, so their keys make no separate projects.
@@ -91,7 +79,7 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
     living: everyone,
     of(keys) {
       if (keys === undefined || isEmbedded) return configured;
-      const id = digestOf(keys);
+      const id = ownerOf("", keys);
       let one = cache.get(id);
       if (one === undefined) {
         const ofKeys = settingsOf(keys);
@@ -134,24 +122,13 @@ function cachedProject(connected: ServerProcess, id: string): CachedProject {
   return cached;
 }
 
-/** Returns whether a request or a run still uses a pair of keys. Their keys must not be replaced meanwhile. */
 function isBusy({ requests, project: { services } }: CachedProject): boolean {
   return requests > 0 || services.runs.isDriving;
 }
 
-/** Returns a digest of a key pair, which does not reveal the keys. */
-function digestOf({ targetingApiKey, eventAppKey }: ProjectKeys): string {
-  return createHash("sha256")
-    .update(JSON.stringify([targetingApiKey, eventAppKey]))
-    .digest("base64url");
-}
-
-/** Settings that apply only to the configured keys. */
 const OF_THE_CONFIGURED_KEYS = ["TARGETING_MCP_PROJECT", "TARGETING_MCP_SANDBOX_PORT"];
 
-/**
- * Returns the settings with a caller's keys instead of the configured ones. The environment (live or sandbox) stays.
- */
+/** The environment (live or sandbox) stays. */
 export function settingsOfKeys(input: SettingsInput, keys: ProjectKeys, { kind }: Settings["environment"]): Settings {
   const environment: Record<string, string | undefined> = { ...input.environment };
   const flags = new Map(input.flags);

@@ -18,16 +18,11 @@ import { httpSessions, type SessionCall } from "./sessions.ts";
 
 export const MCP_PATH = "/mcp";
 
-/** The time for a client to send its headers and its whole request, and the interval of the checks, in milliseconds. */
 const HEADERS_TIMEOUT_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const TIMEOUTS_EVERY_MS = 5000;
-/**
- * How long idle connections stay open, in milliseconds. Load balancers close theirs earlier, so they never send a
- * request into a connection that this server is closing.
- */
+/** Longer than those of load balancers, so that none sends a request into a connection that is being closed. */
 const KEEP_ALIVE_MS = 65_000;
-/** The maximum number of notification streams of all callers together. */
 const MAX_SUBSCRIPTIONS = 256;
 
 type Era = Parameters<McpServerFactory>[0]["era"];
@@ -36,53 +31,43 @@ export interface HttpOptions extends Probed {
   /** The host names that are allowed in `Host` and `Origin`. */
   readonly hostnames: string[];
   readonly authenticate: Authenticate;
-  /**
-   * Returns the parts of the MCP servers of a caller. Throws a SettingsError if the caller's keys cannot be used, and a
-   * TooBusyError if too many keys are in use.
-   */
+  /** Throws a SettingsError if the caller's keys cannot be used, and a TooBusyError if too many keys are in use. */
   readonly partsFor: (caller: Caller) => CallerParts;
-  /** Creates an MCP server for a session, or for one request. `called` is the tool that the request calls. */
+  /** For a session, or for one request that calls the tool `called`. */
   readonly createServer: (parts: ServerParts, era: Era, called?: string) => McpServer;
-  /** The names of the tools that take long lists. Calls of all other tools must be small. */
   readonly toolsWithLists: ReadonlySet<string>;
-  /** The protected-resource metadata (RFC 9728), by path. */
   readonly metadata: ReadonlyMap<string, unknown>;
   readonly resourceMetadataUrl?: string | undefined;
   /** Whether clients with a protocol version of 2025 get sessions. */
   readonly sessions: boolean;
   readonly waitMs: number;
-  /** The maximum number of messages in progress. One caller gets at most half. */
+  /** Of messages. One caller gets at most half. */
   readonly maxConcurrency: number;
   readonly log: Log;
-  /** Answers a request for the web page; returns undefined for all other requests. Absent if there is no page. */
   readonly page?: (request: Request, peer: string) => Promise<Response | undefined>;
 }
 
-/** The parts of the MCP servers of a caller, which stay in memory while they are in use. */
 interface CallerParts extends ServerParts {
-  /** Marks the parts as in use until the returned function is called. */
+  /** Keeps the parts in memory until the returned function is called. */
   readonly use: () => () => void;
-  /** Aborted when the parts must no longer be used; absent: they always can be. */
+  /** Aborted when the parts must no longer be used. */
   readonly forgotten?: AbortSignal | undefined;
 }
 
-/** `server.listen` opens the port. */
 export interface HttpService {
   readonly server: HttpServer;
-  /** Ends the open streams and sessions. */
   close(): Promise<unknown>;
 }
 
 type Env = { Bindings: HttpBindings };
 
-/** A request that passed all checks. */
 interface Admitted extends SessionCall, ReadBody, Pick<Caller, "missingScope"> {
   readonly parts: CallerParts;
 }
 
 /**
- * Creates the HTTP server for MCP over Streamable HTTP (every protocol version), health probes and the web page. Each
- * request passes these checks in order: `Host` and `Origin`, caller, body, limits of concurrency.
+ * Serves MCP over Streamable HTTP, health probes and the web page. Checks `Host`, caller, body and limits in this
+ * order.
  */
 export function createHttpServer(options: HttpOptions): HttpService {
   const { log } = options;
@@ -95,7 +80,7 @@ export function createHttpServer(options: HttpOptions): HttpService {
       const refused = rejectForeignHost(req.raw.headers, options.hostnames);
       if (refused === undefined) return next();
       log.warn("a request was refused for its Host or Origin", {
-        // A path below `/open/` contains the code of a one-time link, so it is not logged.
+        // A path below `/open/` contains the code of a one-time link.
         path: req.path.replace(/^\/open\/.*/, "/open/"),
       });
       return refused;
@@ -135,10 +120,7 @@ function mcpRoute(options: HttpOptions) {
   const places = callerQuota(options.maxConcurrency);
   const subscriptions = callerQuota(MAX_SUBSCRIPTIONS);
   const read = bodyReader(options.toolsWithLists, options.waitMs);
-  /**
-   * Reserves a place for each message until the response has ended. Returns the response that refuses them if there are
-   * too few places.
-   */
+  /** Reserves a place for each message until the response has ended. */
   const refusedFor = (outgoing: ServerResponse, name: string, messages: readonly Message[]) => {
     const claim = (isSubscription(messages) ? subscriptions : places).claim(name);
     onResponseClosed(outgoing, claim.end);
@@ -182,7 +164,6 @@ function mcpRoute(options: HttpOptions) {
   };
 }
 
-/** Returns the function that answers requests after all checks. */
 function serving({
   log,
   authenticate,
@@ -205,7 +186,7 @@ function serving({
     const { runSubscriptions } = await import("./subscriptions.ts");
     return runSubscriptions(systemClock);
   });
-  /** Opens a stream of notifications. The stream ends when the caller loses access. */
+  /** The stream ends when the caller loses access. */
   const listen = async (admitted: Admitted, parts: ServerParts): Promise<Response> => {
     const { request, outgoing, authInfo, body, forgotten } = admitted;
     const over = new AbortController();
@@ -239,7 +220,7 @@ function serving({
   return { pass, close: () => Promise.all([handler.close(), sessions?.close()]) };
 }
 
-/** Makes the calls of a server, and the runs that continue after them, keep the memory reserved for a large body. */
+/** Keeps the memory for a large body reserved during the calls of a server and the runs that continue after them. */
 function holding({ until, planned }: Held, { calls }: ServerParts): Pick<ServerParts, "calls" | "goesOn"> {
   return {
     calls: {
@@ -267,18 +248,17 @@ function partsOrRefusal({ partsFor }: HttpOptions, caller: Caller): CallerParts 
   }
 }
 
-/** Returns the request ID from the client or a proxy if it is safe to log; otherwise a new one. */
 function requestIdOf(request: Request): string {
   const given = request.headers.get("x-request-id");
   return given !== null && /^[\w.:-]{1,64}$/.test(given) ? given : randomUUID();
 }
 
-/** Returns whether messages open a stream of notifications. It may last for hours, so it has its own limit. */
+/** A stream of notifications may last for hours, so it has its own limit. */
 function isSubscription(messages: readonly Message[]): boolean {
   return messages.length === 1 && messages[0]?.method === "subscriptions/listen";
 }
 
-/** Returns the protected-resource metadata (RFC 9728), by the paths at which clients look for it. */
+/** Returns the metadata (RFC 9728) by the paths at which clients look for it. */
 export function protectedResource(publicUrl: string, issuer: string) {
   const { origin, pathname } = new URL(publicUrl);
   const base = "/.well-known/oauth-protected-resource";
@@ -293,22 +273,16 @@ export function protectedResource(publicUrl: string, issuer: string) {
   return { url: `${origin}${path}`, metadata: new Map([base, path].map((at) => [at, document])) };
 }
 
-/** The response headers that scripts of web pages may read. */
 const SHOWN = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after, x-request-id";
-/** How long browsers may cache the response to a preflight request, in seconds. */
 const REMEMBERED_S = "600";
 
-/**
- * Returns the headers that allow a web page with an accepted `Origin` to call MCP; none for programs, which send no
- * `Origin`. Cookies are never used.
- */
+/** Lets a web page with an accepted `Origin` call MCP. Cookies are never used. */
 function readableBy({ headers }: Request): Readonly<Record<string, string>> {
   const origin = headers.get("origin");
   if (origin === null) return {};
   return { "access-control-allow-origin": origin, "access-control-expose-headers": SHOWN, vary: "Origin" };
 }
 
-/** Returns the response to a browser's preflight request; undefined for any other request. */
 function preflightAnswer({ method, headers }: Request): Response | undefined {
   const wanted = headers.get("access-control-request-method");
   if (method !== "OPTIONS" || wanted === null || headers.get("origin") === null) return undefined;
@@ -322,28 +296,23 @@ function preflightAnswer({ method, headers }: Request): Response | undefined {
   });
 }
 
-/** The addresses of this machine and of private networks, in which a reverse proxy may run. */
+/** This machine and private networks, in which a reverse proxy may run. */
 const NEAR = new BlockList();
-for (const [network, bits] of [
-  ["127.0.0.0", 8],
-  ["10.0.0.0", 8],
-  ["172.16.0.0", 12],
-  ["192.168.0.0", 16],
-] as const) {
-  NEAR.addSubnet(network, bits, "ipv4");
-}
-for (const [network, bits] of [
-  ["::1", 128],
-  ["fc00::", 7],
-  ["fe80::", 10],
-] as const) {
-  NEAR.addSubnet(network, bits, "ipv6");
+for (const [network, bits] of Object.entries({
+  "127.0.0.0": 8,
+  "10.0.0.0": 8,
+  "172.16.0.0": 12,
+  "192.168.0.0": 16,
+  "::1": 128,
+  "fc00::": 7,
+  "fe80::": 10,
+})) {
+  NEAR.addSubnet(network, bits, isIPv4(network) ? "ipv4" : "ipv6");
 }
 
 /**
- * Returns the client address that limits apply to. For IPv6, returns the /64 network, because one machine can use all
- * its addresses. Behind a proxy on this machine or in a private network, returns the last address in X-Forwarded-For,
- * which that proxy added.
+ * Returns the address that limits apply to: for IPv6 the /64 network, which one machine can use alone; behind a near
+ * proxy the last address in X-Forwarded-For, which that proxy added.
  */
 export function peerOf({
   socket,
@@ -355,7 +324,7 @@ export function peerOf({
   return networkOf(isNear && (isIPv4(forwarded) || isIPv6(forwarded)) ? forwarded : from);
 }
 
-/** Returns an IP address without zone, brackets and port. An IPv4-mapped IPv6 address becomes IPv4. */
+/** Removes zone, brackets and port. An IPv4-mapped IPv6 address becomes IPv4. */
 function plain(address: string): string {
   const bare = address.replace(/^\[([^\]]*)\](?::\d+)?$/, "$1").replace(/%.*$/, "");
   const mapped = bare.replace(/^::ffff:(?=\d+\.)/i, "");

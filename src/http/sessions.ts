@@ -8,10 +8,8 @@ import {
 } from "@modelcontextprotocol/server";
 import { httpError, onResponseClosed } from "../web/http-errors.ts";
 
-/** A session ends after this time without a request, in milliseconds. */
 const IDLE_MS = 30 * 60_000;
 const SWEEP_MS = 60_000;
-/** The maximum number of sessions of all callers together, and of one caller. */
 const MAX_SESSIONS = 1000;
 const MAX_OF_ONE = MAX_SESSIONS / 2;
 
@@ -21,37 +19,24 @@ interface Session extends Pick<SessionCall, "caller" | "authInfo"> {
   readonly id: string;
   readonly transport: WebStandardStreamableHTTPServerTransport;
   readonly server: McpServer;
-  /** Called after the session has ended. */
   readonly release: () => void;
-  /** The number of requests in progress. */
   requests: number;
   usedAt: number;
 }
 
-/** A request from a client that uses MCP sessions, that is, a protocol version of 2025. */
+/** A request of a client with a protocol version of 2025. */
 export interface SessionCall {
   readonly request: Request;
   readonly outgoing: ServerResponse;
   readonly body: unknown;
-  /** The caller's identity and rights. Every request of a session must have the same ones. */
+  /** Every request of a session must have the same identity and rights. */
   readonly authInfo: AuthInfo;
-  /** The caller's name. One caller gets at most half of all sessions. */
   readonly caller: string;
-  /** If aborted, a session that this request opened must end. */
+  /** Aborted when a session that this request opened must end. */
   readonly forgotten?: AbortSignal | undefined;
 }
 
-/**
- * The sessions of clients with a protocol version of 2025. Each session keeps its own MCP server, so that the server
- * can ask its client questions.
- */
-export interface HttpSessions {
-  /** Answers a request. If it opens a session, `createServer` creates the MCP server of the session. */
-  answer(call: SessionCall, createServer: () => McpServer): Promise<Response>;
-  close(): Promise<void>;
-}
-
-/** Creates the table of open sessions. The most recently used session comes last. */
+/** The most recently used session comes last. */
 function sessionTable(onerror: (error: Error) => void) {
   const sessions = new Map<string, Session>();
   const remove = (id: string): void => {
@@ -67,9 +52,7 @@ function sessionTable(onerror: (error: Error) => void) {
       if (isIdle(session) && Date.now() - session.usedAt > IDLE_MS) end(session).catch(onerror);
     }
   }, SWEEP_MS).unref();
-  /**
-   * Returns the sessions of which one must end before this caller can open another; empty if the limits allow one more.
-   */
+  /** Returns the sessions of which one must end before this caller can open another. */
   const crowd = (caller: string): readonly Session[] => {
     const all = [...sessions.values()];
     const own = all.filter((session) => session.caller === caller);
@@ -83,15 +66,13 @@ function sessionTable(onerror: (error: Error) => void) {
       const inTheWay = crowd(caller);
       return inTheWay.length === 0 || inTheWay.some(isIdle);
     },
-    /** Adds a session. If a limit is reached, ends the session that has been idle longest. */
+    /** If a limit is reached, ends the session that has been idle longest. */
     add(session: Session): void {
       const oldest = crowd(session.caller).find(isIdle);
       if (oldest !== undefined) end(oldest).catch(onerror);
       sessions.set(session.id, session);
     },
-    /**
-     * Returns the session with this ID and marks it as used; undefined if none exists with the same caller and rights.
-     */
+    /** Returns undefined if there is no session with this ID, caller and rights. */
     use(id: string, { clientId, scopes }: AuthInfo): Session | undefined {
       const session = sessions.get(id);
       if (session?.authInfo.clientId !== clientId || session.authInfo.scopes.join() !== scopes.join()) return undefined;
@@ -107,8 +88,8 @@ function sessionTable(onerror: (error: Error) => void) {
   };
 }
 
-/** Keeps sessions in the memory of this process. `onerror` receives errors that no response can report. */
-export function httpSessions(onerror: (error: Error) => void): HttpSessions {
+/** Keeps an MCP server for each session, so that it can ask its client questions. */
+export function httpSessions(onerror: (error: Error) => void) {
   const table = sessionTable(onerror);
   const answerIn = (session: Session, { request, outgoing, body, authInfo }: SessionCall): Promise<Response> => {
     // A GET opens a stream of notifications, which may stay open for hours without any work.
@@ -144,7 +125,8 @@ export function httpSessions(onerror: (error: Error) => void): HttpSessions {
   };
 
   return {
-    async answer(call, createServer) {
+    /** If the request opens a session, `createServer` creates its MCP server. */
+    async answer(call: SessionCall, createServer: () => McpServer): Promise<Response> {
       const id = call.request.headers.get(HEADER);
       if (id === null) {
         if (isInitializeRequest(call.body)) return open(call, createServer());

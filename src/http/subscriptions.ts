@@ -2,28 +2,18 @@ import { listened, runWatcher } from "../mcp/run-updates.ts";
 import type { ServerParts } from "../mcp/server-parts.ts";
 import type { Clock } from "../platform/clock.ts";
 
-/** A client that listens to a stream of notifications. */
 interface Subscriber {
   readonly parts: ServerParts;
   /** Ends the stream. Aborted also when the stream has ended. */
   readonly over: AbortController;
-  /** Opens the stream of the MCP SDK for a request. */
   readonly open: (message: unknown) => Promise<Response>;
-  /** Returns whether the caller still has access. */
   readonly isLetIn: () => Promise<boolean>;
 }
 
-/**
- * The maximum number of notifications that wait until the client reads them. If there are more, only later states are
- * sent.
- */
+/** If more notifications wait for the client, only later states are sent. */
 const MAX_WAITING = 16;
 
-/**
- * Serves `subscriptions/listen` over HTTP. The SDK's stream checks the request, stays alive and ends with the server.
- * This function adds the acknowledgement and the notifications. Before each of them, it authenticates the caller again;
- * if the caller has lost access, the stream ends.
- */
+/** Adds the acknowledgement and the notifications to the SDK's stream. Ends it when the caller has lost access. */
 export function runSubscriptions(clock: Clock) {
   const watcher = runWatcher(clock);
   return async (body: unknown, { parts, over, open, isLetIn }: Subscriber): Promise<Response> => {
@@ -58,7 +48,6 @@ export function runSubscriptions(clock: Clock) {
   };
 }
 
-/** Encodes a message as an event of the stream, in the same form as the SDK. */
 function frameOf(message: object): Uint8Array {
   return new TextEncoder().encode(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
 }
