@@ -7,7 +7,7 @@ import { questionSeal, showsViews } from "../mcp/elicitation.ts";
 import { createMcpServer } from "../mcp/server.ts";
 import { callsUnderWay } from "../mcp/server-parts.ts";
 import { loadSkills } from "../mcp/skills.ts";
-import { serveOverStdio } from "../mcp/stdio.ts";
+import { StdioConnection } from "../mcp/stdio.ts";
 import { allTools, hiddenTools, listedTools, toolsThatWrite } from "../mcp/tool-list.ts";
 import type { Audit } from "../observe/audit.ts";
 import type { Log } from "../observe/log.ts";
@@ -78,7 +78,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     loadViews: async () => (await import("../mcp/views.ts")).loadViews(offer),
     observer,
   };
-  const connection = serveOverStdio({
+  const connection = new StdioConnection({
     input: process.stdin,
     output: process.stdout,
     maxLineBytes: settings.maxLineBytes,

@@ -47,7 +47,6 @@ import {
   replyTo,
 } from "./elicitation.ts";
 import { failureOf, readable } from "./failures.ts";
-import type { Opener, Opening } from "./open-page.ts";
 import { DEEPEST, isTooDeep, parseStringifiedArguments, withoutAbsent, withUpperIds } from "./read-arguments.ts";
 import type { ServerParts } from "./server-parts.ts";
 import { arrivalOf } from "./server-parts.ts";
@@ -69,7 +68,6 @@ const KEY_IN_ARGUMENTS = new ToolError(
   "Remove it: this server adds its keys itself.",
 );
 
-/** A tool call as the SDK passes it on. */
 export interface Called {
   readonly given: unknown;
   readonly call: ServerContext;
@@ -81,26 +79,20 @@ export interface Called {
 /** The first protocol version that supports resource links in results. */
 const LINKS_SINCE = "2025-06-18";
 
-/**
- * Converts an answer to the result of a call. The result links saved files if the client is on the same machine as the
- * server.
- */
+/** Converts an answer to a result, with links to saved files if the client is on the same machine as the server. */
 export function resultFor(
   { structured, text, isError }: ToolAnswer,
   { redactor, linksFiles }: { readonly redactor: Redactor; readonly linksFiles: boolean },
 ): CallToolResult {
   const saved = linksFiles ? [structured.savedTo, structured.base] : [];
-  const links = saved.flatMap((path) =>
-    typeof path === "string" && isAbsolute(path)
-      ? [
-          {
-            type: "resource_link" as const,
-            uri: redactor.text(pathToFileURL(path).href),
-            name: redactor.text(basename(path)),
-          },
-        ]
-      : [],
-  );
+  const links = saved
+    .filter((path) => typeof path === "string")
+    .filter((path) => isAbsolute(path))
+    .map((path) => ({
+      type: "resource_link" as const,
+      uri: redactor.text(pathToFileURL(path).href),
+      name: redactor.text(basename(path)),
+    }));
   return {
     content: [{ type: "text", text: redactor.text(text) }, ...links],
     structuredContent: redactor.record(structured),
@@ -134,9 +126,10 @@ export async function answerCall(
     const asked = { tool: tool.name, input: prepared.input };
     const isAsked = !needsOther(services);
     const said = isAsked ? replyTo(call, asked) : undefined;
+    // Imported on demand to keep the start fast: few clients can open pages.
     const opener =
       canOpen(call, server) && opensPages(services)
-        ? await openerOf({ call, server, mayAsk: isAsked, redactor })
+        ? (await import("./open-page.ts")).pageOpener({ call, server, mayAsk: isAsked, redactor })
         : undefined;
     const roots = rootsOf(call, server, rootGuard);
     const context = {
@@ -146,13 +139,13 @@ export async function answerCall(
       ...(goesOn && { goesOn }),
       roots: roots?.folders,
       arrivedAt: arrivalOf(call.http?.req) ?? services.clock.now(),
-      // A client that can open the page must try that first. Only afterwards may it be asked with a form.
+      // A client that can open the page must try that before a form.
       canAsk: () => isAsked && opener === undefined && canAsk(call, server),
       ...(opener && { opens: opener.opens }),
       inView: views !== undefined && mayDecideInView(services),
       asTask,
       ...progressOf(call, log),
-      // The spread comes last, because adding fields to a large object afterwards is slow.
+      // Last, because adding fields to a large object afterwards is slow.
       ...services,
     };
     const run = (reply?: Reply): Promise<ToolOutcome> =>
@@ -180,7 +173,7 @@ export async function answerCall(
   } catch (thrown) {
     if (thrown instanceof RootsNeeded) return askingRoots();
     written(undefined);
-    // The client has cancelled the call and ignores the answer. The error is only a result of that.
+    // The client ignores the answer. The error only results from the cancellation.
     if (call.mcpReq.signal.aborted) return failed({ message: "the call was cancelled" });
     if (thrown instanceof FolderRefused) {
       const client = call.http === undefined ? (server.server.getClientVersion()?.name ?? "") : undefined;
@@ -193,13 +186,9 @@ export async function answerCall(
   }
 }
 
-/** The maximum length of stored names of clients and files, in characters. */
 const MAX_LETTERS = { client: 40, fileName: 120 } as const;
 
-/**
- * Returns what people see about the origin of a call: the client's own name, which is not verified, and the file that
- * the call reads or saves.
- */
+/** Returns what people see about the origin of a call. The client's own name is not verified. */
 function requestedBy(server: McpServer, input: unknown): Requested {
   const client = server.server.getClientVersion()?.name;
   const file = isJsonObject(input) ? (input.file ?? input.saveTo) : undefined;
@@ -210,10 +199,9 @@ function requestedBy(server: McpServer, input: unknown): Requested {
   };
 }
 
-/** A part of the call's maximum wait, reserved for its last request to a shared store, in milliseconds. */
 const STORE_MS = 500;
 
-/** Shortens the maximum wait of calls with a shared store, so that each has time for a last request to the store. */
+/** A call with a shared store keeps time for its last request to the store. */
 function leavingTime(services: ToolServices): ToolServices {
   if (services.runs.left === undefined) return services;
   return { ...services, waitMs: Math.max(0, services.waitMs - STORE_MS) };
@@ -221,49 +209,38 @@ function leavingTime(services: ToolServices): ToolServices {
 
 type InTime = Pick<ToolContext, "runs" | "clock" | "arrivedAt" | "waitMs">;
 
-/** Executes a call. If a shared store does not answer, ends the call when its maximum wait is over. */
+/** Ends the call when its maximum wait is over, even if a shared store does not answer. */
 function inTime<T>({ runs, clock, ...call }: InTime, work: () => Promise<T>): Promise<T> {
   if (runs.left === undefined) return work();
   return duringCall(clock.monotonic() + Math.max(timeLeft({ ...call, clock }) + STORE_MS, LEAST_READ_MS), work);
 }
 
-/** Returns whether the page has an address that gives no access by itself, and a person who may approve there. */
+/** The page needs an address that gives no access by itself, and a person who may approve there. */
 function opensPages({ confirm, page }: ToolServices): boolean {
   return confirm !== "off" && page?.address !== undefined && page.isOffered();
 }
 
-/** Imported on demand to keep the start fast: few clients can open pages. */
-async function openerOf(opening: Opening): Promise<Opener> {
-  const { pageOpener } = await import("./open-page.ts");
-  return pageOpener(opening);
-}
-
-/** Loads the services with which calls are executed. */
 export async function servicesOfCall(load: () => Promise<ToolServices>): Promise<ToolServices> {
   return leavingTime(withApprovalPolicy(await load()));
 }
 
-/** Returns whether the caller may not approve its own changes. */
 export function needsOther({ page }: ToolServices): boolean {
   return page?.needsOther?.() === true;
 }
 
-/** If the caller may not approve its own changes, allows decisions only on the page, not in the caller's client. */
+/** A caller who may not approve its own changes decides only on the page, not in the client. */
 function withApprovalPolicy(services: ToolServices): ToolServices {
   if (!needsOther(services) || services.confirm === "off") return services;
   return { ...services, confirm: "strict", trustViews: false };
 }
 
-/**
- * Returns a log that also sends errors, without details, to a client with a protocol version of 2025 that used
- * `logging/setLevel`.
- */
+/** Also sends errors, without details, to a client with a protocol version of 2025 that used `logging/setLevel`. */
 function alsoToClient(log: Log, call: ServerContext): Log {
   return {
     ...log,
     error(message, fields = {}) {
       log.error(message, fields);
-      // Only the tool and the ID of the error are sent. The server's own log has the details under this ID.
+      // The server's own log has the details under the ID of the error.
       const { tool, fault } = fields;
       call.mcpReq
         .log("error", { message, tool, fault }, "targeting-mcp")
@@ -273,9 +250,6 @@ function alsoToClient(log: Log, call: ServerContext): Log {
   };
 }
 
-/**
- * Returns a function that reports progress, if the client sent a progress token. Errors while sending are only logged.
- */
 function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"> {
   const progressToken = call.mcpReq._meta?.progressToken;
   if (progressToken === undefined) return {};
@@ -290,9 +264,8 @@ function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"
 }
 
 /**
- * Checks arguments. Returns them ready to run, or the text of what is wrong. Unknown names are refused first. If the
- * arguments do not match the schema, they are corrected and checked again. Throws a ToolError if they are nested too
- * deeply or contain an API key.
+ * Returns arguments ready to run, corrected if they do not match the schema, or the text of what is wrong. Throws a
+ * ToolError if they are nested too deeply or contain an API key.
  */
 async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unknown, redactor: Redactor) {
   const schema = inputSchema();
@@ -300,7 +273,6 @@ async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unk
     const looked = cutAtIssueLimit(args, schema);
     const found = await prepared(looked);
     const isCut = looked !== args;
-    // The cut copy must never be executed instead of the complete arguments.
     return found.fits && isCut ? { ...(await prepared(args)), isCut: false } : { ...found, isCut };
   };
   const refused = (words: string) => ({ fits: false, words }) as const;
@@ -320,25 +292,23 @@ async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unk
   return validated.fits ? validated : refused(describeIssues(validated.issues, read, schema, validated.isCut));
 }
 
-/**
- * The maximum number of questions in one call. Each reply can lead to another, because the effect may change meanwhile.
- */
+/** Each reply can lead to another question, because the effect may change meanwhile. */
 const MAX_ROUNDS = 8;
 
 interface Asking {
   readonly context: ToolContext;
   readonly call: ServerContext;
   readonly run: (reply: Reply) => Promise<ToolOutcome>;
-  /** The number of questions in this call so far, including this one. */
+  /** Includes this question. */
   readonly round: number;
   readonly log: Log;
 }
 
 /**
- * Asks the person behind a client with a protocol version of 2025, at most for the maximum wait of the call. A later
- * approval still counts if the tool can act on it. A question that the client closes decides nothing.
+ * Asks the person behind a client with a protocol version of 2025, within the call's maximum wait. A later approval
+ * still counts if the tool can act on it.
  */
-export async function askDuringCall(question: ToolQuestion, asking: Asking): Promise<ToolOutcome> {
+async function askDuringCall(question: ToolQuestion, asking: Asking): Promise<ToolOutcome> {
   const { context, call, run, round, log } = asking;
   const open = askOlder(call, question.ask.message);
   call.mcpReq.signal.addEventListener("abort", open.end, { once: true });
@@ -363,8 +333,7 @@ export async function askDuringCall(question: ToolQuestion, asking: Asking): Pro
   return answer;
 }
 
-/** Returns the answer to a call whose question was not decided. */
-export async function answerWithoutDecision(
+async function answerWithoutDecision(
   { ask }: ToolQuestion,
   why: Undecided,
   { environment }: Pick<ToolContext, "environment">,
@@ -385,30 +354,22 @@ export async function answerWithoutDecision(
 const declared = z.object({ roots: z.unknown().refine((roots) => roots !== undefined) });
 const answered = z.object({ roots: z.array(z.object({ uri: z.string() })) });
 
-/** How long a client may take to return its roots (the folders that it opens to servers), in milliseconds. */
 const ROOTS_MS = 5000;
 
 const ROOTS = "roots";
 
-/**
- * Thrown if a call needs the roots of a client with protocol version 2026-07-28. The client then repeats the call with
- * them.
- */
-export class RootsNeeded extends Error {}
+/** The client of protocol version 2026-07-28 then repeats the call with its roots. */
+class RootsNeeded extends Error {}
 
-/** The roots of a client: the folders that it lets servers use. */
-export interface ClientRoots {
-  /** The folders that may be read. Throws a RootsNeeded if the call does not contain the roots yet. */
+interface ClientRoots {
+  /** Returns the folders that may be read. Throws a RootsNeeded if the call does not contain the roots yet. */
   readonly folders: () => Promise<readonly string[]>;
-  /** Returns the request for the roots if this call has used them, because the next repetition needs them again. */
+  /** Returns the request for the roots if this call has used them: the next repetition needs them again. */
   readonly again: () => Readonly<Record<string, InputRequest>>;
 }
 
-/**
- * Reads the roots of a client once per call. In protocol versions of 2025, the client is asked during the call. In
- * version 2026-07-28, it is asked with a result, and repeats the call with the roots.
- */
-export function rootsOf(
+/** Reads the roots of a client: during the call before protocol version 2026-07-28, else from the repeated call. */
+function rootsOf(
   call: ServerContext,
   server: McpServer,
   guard: (() => Promise<RootGuard>) | undefined,
@@ -422,12 +383,8 @@ export function rootsOf(
     isUsed = true;
     const said = modern === undefined ? await askedDuring(call) : repliedIn(call);
     const { roots } = answered.safeParse(said).data ?? { roots: [] };
-    return roots.length === 0
-      ? []
-      : usableRoots(
-          roots.map(({ uri }) => uri),
-          await guard(),
-        );
+    const uris = roots.map(({ uri }) => uri);
+    return uris.length === 0 ? [] : usableRoots(uris, await guard());
   });
   return { folders, again: () => (modern !== undefined && isUsed ? rootsRequest() : {}) };
 }
@@ -436,7 +393,7 @@ function askedDuring(call: ServerContext): Promise<unknown> {
   return call.mcpReq.send({ method: "roots/list" }, { timeout: ROOTS_MS }).catch(() => undefined);
 }
 
-/** Returns the roots in a repeated call. If it contains none, the client has none and is not asked again. */
+/** A repeated call without roots is that of a client without roots, which is not asked again. */
 function repliedIn({ mcpReq: { inputResponses } }: ServerContext): unknown {
   if (inputResponses === undefined) throw new RootsNeeded();
   return inputResponses[ROOTS];
@@ -446,7 +403,6 @@ function rootsRequest() {
   return { [ROOTS]: inputRequired.listRoots() };
 }
 
-/** Returns the result that asks a client of protocol version 2026-07-28 for its roots. */
-export function askingRoots(): InputRequiredResult {
+function askingRoots(): InputRequiredResult {
   return inputRequired({ inputRequests: rootsRequest() });
 }

@@ -5,21 +5,15 @@ import { isJsonObject } from "../platform/json.ts";
 import { type JsonSchema, schemaAlternatives } from "./json-schema.ts";
 
 const MAX_SHOWN = 3;
-/** The maximum total length of the described problems, in characters, so that every answer stays short. */
+/** The maximum total length of the described problems, in characters. */
 const LONGEST_WORDS = 1500;
 
-/**
- * Returns the names of arguments that the schema does not have. Their values are not read, so large values cost no
- * time.
- */
 export function unknownArguments(given: unknown, { properties }: JsonSchema): readonly string[] {
   if (!isJsonObject(given)) return [];
   return Object.keys(given).filter((name) => !isJsonObject(properties) || !Object.hasOwn(properties, name));
 }
 
-/**
- * Describes the problems with arguments: the actual value, and what would be valid. `isCut`: only a part was checked.
- */
+/** Describes the actual value and what would be valid. `isCut`: only a part of the arguments was checked. */
 export function describeIssues(
   issues: readonly z.core.$ZodIssue[],
   given: unknown,
@@ -65,7 +59,6 @@ function wordsOf(issue: z.core.$ZodIssue, given: unknown, schema: JsonSchema): s
   }
 }
 
-/** Describes unknown arguments at a path, and lists the valid ones. */
 export function unknownWords(keys: readonly string[], path: readonly PropertyKey[], schema: JsonSchema): string {
   const valid = validKeys(path, schema);
   const what = path.length === 0 ? "argument" : "field";
@@ -123,7 +116,6 @@ function kindOf(value: unknown): string {
   return value === undefined ? "missing" : "an object";
 }
 
-/** Returns "have" for lists and texts, which have a size, and "be" for all other values. */
 function have(value: unknown): string {
   return Array.isArray(value) || typeof value === "string" ? "have " : "be ";
 }
@@ -133,7 +125,7 @@ function sizeOf(value: unknown): string {
   return typeof value === "string" ? `${value.length} characters` : kindOf(value);
 }
 
-/** The maximum number of collected problems. Each needs memory, and arguments may contain a million. */
+/** Each problem needs memory, and arguments may contain a million. */
 const MAX_MISFITS = 100;
 
 interface Look {
@@ -143,10 +135,7 @@ interface Look {
   left: number;
 }
 
-/**
- * Removes everything after the hundredth problem of arguments: a wrong type, or a missing or unknown field. Positions
- * stay the same.
- */
+/** Removes everything after the hundredth wrong type, missing field or unknown field. Positions stay the same. */
 export function cutAtIssueLimit(given: unknown, schema: JsonSchema): unknown {
   const look: Look = { root: schema, forms: new Map(), path: [], left: MAX_MISFITS };
   return isEnough(given, schema, look) ? cutAfter(given, look.path) : given;
@@ -203,7 +192,6 @@ function isOf(value: unknown, { type, enum: words }: JsonSchema): boolean {
   }
 }
 
-/** Returns a copy of a value without everything after a path. */
 function cutAfter(value: unknown, [step, ...rest]: readonly (string | number)[]): unknown {
   if (Array.isArray(value) && typeof step === "number") return [...value.slice(0, step), cutAfter(value[step], rest)];
   if (!isJsonObject(value) || typeof step !== "string") return value;

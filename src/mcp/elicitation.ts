@@ -14,28 +14,23 @@ import * as z from "zod";
 import type { Reply } from "../tools/context.ts";
 import type { ToolQuestion } from "../tools/define-tool.ts";
 
-/** The protocol's ID of the question, and the name of the only field of its form. */
 const CONFIRM = "confirm";
 
 export const QUESTION_SECONDS = 600;
 
-/** Data sent with a question and returned with the reply. A reply counts only for the same tool and input. */
+/** Is sent with a question and returned with the reply. A reply counts only for the same tool and input. */
 const sealedQuestion = z.object({ tool: z.string(), input: z.string(), token: z.string() });
 type SealedQuestion = z.infer<typeof sealedQuestion>;
 
-/**
- * The data that is sent with a request to open the web page for a run. If the client is asked with a form instead, it
- * contains the digest of the effect.
- */
+/** Is sent with a request to open the web page. A form instead also needs the digest of the effect. */
 export interface SealedOpening extends Pick<SealedQuestion, "tool" | "input"> {
   readonly run: string;
   readonly digest?: string | undefined;
 }
 
-/** Signs the data of questions, so that no client can forge a reply. */
 export type QuestionSeal = RequestStateCodec<SealedQuestion | SealedOpening>;
 
-/** Creates a seal with a key of at least 32 bytes. A reply counts only from the client that was asked. */
+/** The key has at least 32 bytes. A reply counts only from the client that was asked. */
 export function questionSeal(key: Uint8Array): QuestionSeal {
   return createRequestStateCodec<SealedQuestion | SealedOpening>({
     key,
@@ -52,21 +47,18 @@ export interface AskedCall {
 const withForms = z.object({ form: z.unknown(), url: z.unknown() }).partial();
 const capabilities = z.object({ elicitation: withForms.optional() });
 
-/** A request. Clients of protocol version 2026-07-28 declare their capabilities in its envelope. */
+/** Clients of protocol version 2026-07-28 declare their capabilities in the envelope of each request. */
 export interface Declaring {
   readonly mcpReq: { readonly envelope?: object | undefined };
 }
 
-/**
- * Returns whether the client can show a form. An elicitation capability without modes means forms. `server` has the
- * capabilities of clients with protocol versions of 2025.
- */
+/** Without modes, the capability means forms. `server` has the capabilities that clients of 2025 declared. */
 export function canAsk(call: Declaring, server?: McpServer): boolean {
   const modes = modesOf(call, server);
   return modes !== undefined && (modes.form !== undefined || modes.url === undefined);
 }
 
-/** Returns whether the client can open a web address for its person. */
+/** Whether the client can open a web address for its person. */
 export function canOpen(call: Declaring, server?: McpServer): boolean {
   return modesOf(call, server)?.url !== undefined;
 }
@@ -75,15 +67,11 @@ function modesOf(call: Declaring, server?: McpServer) {
   return capabilities.safeParse(declaredIn(call) ?? server?.server.getClientCapabilities()).data?.elicitation;
 }
 
-/**
- * Returns whether a call uses protocol version 2026-07-28. Such a call is answered with a question, and the client
- * repeats it with the reply.
- */
+/** A call of protocol version 2026-07-28 is answered with a question, and repeated with the reply. */
 export function isModern(call: ServerContext): boolean {
   return declaredIn(call) !== undefined;
 }
 
-/** The name of the protocol extension for tasks. */
 export const TASKS = "io.modelcontextprotocol/tasks";
 
 const withTasks = z.object({ extensions: z.object({ [TASKS]: z.object({}) }) });
@@ -92,13 +80,13 @@ export function followsTasks(call: Declaring): boolean {
   return withTasks.safeParse(declaredIn(call)).success;
 }
 
-/** Returns the capabilities in the envelope of a call; undefined before protocol version 2026-07-28. */
+/** Undefined before protocol version 2026-07-28. */
 export function declaredIn({ mcpReq }: Declaring): unknown {
   const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
   return envelope[CLIENT_CAPABILITIES_META_KEY];
 }
 
-/** The person's reply to a form. `closed`: closed without a decision, for example by a host that has no person. */
+/** `closed`: closed without a decision, for example by a host that has no person. */
 export type ElicitationResult = "yes" | "no" | "closed";
 
 const form = z.looseObject({
@@ -106,19 +94,14 @@ const form = z.looseObject({
   content: z.looseObject({ [CONFIRM]: z.unknown() }).nullish(),
 });
 
-/**
- * Returns the decision in a form. Only a ticked box approves, because a client may accept by itself, without content.
- */
+/** Only a ticked box approves, because a client may accept by itself, without content. */
 export function elicitationResult(answer: unknown): ElicitationResult {
   const { data } = form.safeParse(answer);
   if (data?.action === "decline") return "no";
   return data?.action === "accept" && data.content?.[CONFIRM] === true ? "yes" : "closed";
 }
 
-/**
- * Returns the person's reply in this call; undefined if it has none. `closed`: the question was closed without a
- * decision. A reply without the seal of this call is ignored.
- */
+/** Undefined without a reply that is sealed for this call. `closed`: closed without a decision. */
 export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed" | undefined {
   const state = call.mcpReq.requestState();
   if (state === undefined) return undefined;
@@ -129,17 +112,13 @@ export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed"
   return said === "closed" ? said : { token: sealed.token, accepted: said === "yes" };
 }
 
-/** A question to the client that has no reply yet. */
-export interface OpenQuestion {
-  /** The reply. `closed` if the client drops the question. Never rejects. */
+interface OpenQuestion {
+  /** `closed` if the client drops the question. Never rejects. */
   readonly said: Promise<ElicitationResult>;
   readonly end: () => void;
 }
 
-/**
- * Asks a client with a protocol version of 2025. The question stays open as long as a confirmation is valid, even after
- * the call has ended.
- */
+/** Asks a client with a protocol version of 2025. The question may stay open after the call has ended. */
 export function askOlder(call: ServerContext, message: string): OpenQuestion {
   const ending = new AbortController();
   const options = { signal: ending.signal, timeout: QUESTION_SECONDS * 1000 };
@@ -152,15 +131,12 @@ export function askOlder(call: ServerContext, message: string): OpenQuestion {
 
 const FORM = {
   type: "object" as const,
-  // The box has no default: a client that fills in defaults must not approve by that.
+  // No default: a client that fills in defaults must not approve by that.
   properties: { [CONFIRM]: { type: "boolean" as const, title: "I approve this" } },
   required: [CONFIRM],
 };
 
-/**
- * Creates the result that makes a client of protocol version 2026-07-28 ask its person. `further` are other requests to
- * the client.
- */
+/** Makes a client of protocol version 2026-07-28 ask its person. `further` are other requests to the client. */
 export async function asking(
   { ask }: ToolQuestion,
   seal: QuestionSeal,
@@ -182,7 +158,6 @@ export function digestOf({ input }: AskedCall): string {
   return createHash("sha256").update(JSON.stringify(input)).digest("base64url");
 }
 
-/** The media type of a view (MCP Apps, 2026-01-26). */
 export const VIEW_TYPE = "text/html;profile=mcp-app";
 
 const withViews = z.object({
@@ -196,10 +171,7 @@ const withViews = z.object({
   }),
 });
 
-/**
- * A message in which a client declares its capabilities: the first one in protocol versions of 2025, every request in
- * 2026-07-28.
- */
+/** The first message of protocol versions of 2025, and every request of 2026-07-28. */
 const declaring = z.object({
   method: z.string(),
   params: z.looseObject({
@@ -208,7 +180,7 @@ const declaring = z.object({
   }),
 });
 
-/** Returns whether the sender of a message shows views; undefined if the message declares no capabilities. */
+/** Undefined if the message declares no capabilities. */
 export function showsViews(message: unknown): boolean | undefined {
   const { data } = declaring.safeParse(message);
   if (data === undefined) return undefined;

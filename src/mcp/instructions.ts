@@ -2,10 +2,7 @@ import type { Failure } from "../answers/request-messages.ts";
 import type { ServerParts } from "./server-parts.ts";
 import type { Hidden } from "./tool-list.ts";
 
-/**
- * Returns the server's instructions for models. They mention only listed tools. The first 500 characters can be
- * understood alone, because some hosts show no more.
- */
+/** Mentions only listed tools. The first 500 characters can be understood alone: some hosts show no more. */
 export function instructions({
   environment,
   tools,
@@ -59,7 +56,6 @@ export function instructions({
   return parts.filter((part) => part !== false).join("\n\n");
 }
 
-/** Returns sentences about the tools that settings hide. */
 function limitsOf(hidden: ReadonlyMap<string, Hidden>): readonly string[] {
   const all = [...hidden.values()];
   const off = new Set(all.flatMap(({ why, toolset }) => (why === "toolset" ? [toolset] : [])));
@@ -81,7 +77,6 @@ const ADDRESSES = {
   either: "the addresses of the APIs",
 } as const;
 
-/** Returns the error for a call of a hidden tool. It names the setting that hides the tool. */
 export function hiddenFailure(tool: string, { why, toolset }: Hidden): Failure {
   const onlyThey = "Tell the person: only they can change that setting, where this server is started.";
   const [because, remedy] = {

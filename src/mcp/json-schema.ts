@@ -3,7 +3,7 @@ import { isJsonObject } from "../platform/json.ts";
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** Returns the JSON Schema that is listed for arguments or results: short, and in a form that strict clients accept. */
+/** Returns a short JSON Schema that strict clients accept. */
 export function advertised(schema: z.ZodObject, io: "input" | "output"): JsonSchema {
   const { $schema: _dialect, ...json } = z.toJSONSchema(schema, { io });
   return simplifiedObject(json);
@@ -33,7 +33,6 @@ function simplifiedObject(node: JsonSchema): JsonSchema {
   const kept = Object.entries(node).filter(([keyword, value]) => !saysNothing(keyword, value));
   const parts: Record<string, unknown> = {};
   for (const [keyword, value] of kept) {
-    // The keys of these objects are field names, not JSON Schema keywords.
     const isNamed = (keyword === "properties" || keyword === "$defs") && isJsonObject(value);
     parts[keyword] = isNamed ? mapped(value) : simplified(value);
   }
@@ -51,10 +50,7 @@ function mapped(named: JsonSchema): JsonSchema {
   return Object.fromEntries(Object.entries(named).map(([name, schema]) => [name, simplified(schema)]));
 }
 
-/**
- * Returns whether a keyword only repeats a default: the bounds of `z.int()`, or that further or no properties are
- * allowed.
- */
+/** The bounds of `z.int()`, and empty `additionalProperties` and `properties`, only repeat a default. */
 function saysNothing(keyword: string, value: unknown): boolean {
   if (keyword === "minimum") return value === Number.MIN_SAFE_INTEGER;
   if (keyword === "maximum") return value === Number.MAX_SAFE_INTEGER;
@@ -65,14 +61,14 @@ function saysNothing(keyword: string, value: unknown): boolean {
 const [QUOTE = 0, BACKSLASH = 0, COLON = 0, COMMA = 0, SPACE = 0] = Buffer.from('"\\:, ');
 const [OPEN_LIST = 0, CLOSE_LIST = 0, OPEN_OBJECT = 0, CLOSE_OBJECT = 0] = Buffer.from("[]{}");
 
-/** The maximum number of values in one message. Each parsed value takes many times its size in bytes. */
+/** Of one message. Each parsed value takes many times its size in bytes. */
 export const MAX_VALUES = 1_000_000;
-/** The maximum number of fields of one object. No tool accepts as many. */
+/** Of one object. No tool accepts as many fields. */
 export const MAX_MEMBERS = 10_000;
 
 /**
- * Counts the values that parsing a JSON text would create, without parsing it. Stops slightly above `most`. For invalid
- * JSON, counts at least the values before the error.
+ * Counts the values of a JSON text, without parsing it, up to slightly above `most`. Invalid JSON: at least those
+ * before the error.
  */
 export function valuesIn(json: Uint8Array, most: number): number {
   let values = 0;
@@ -92,12 +88,9 @@ export function valuesIn(json: Uint8Array, most: number): number {
   return values;
 }
 
-/**
- * Counts the fields of the largest object in a JSON text, up to one more than `most`. Fields of an object need far more
- * time to parse than entries of a list.
- */
+/** Counts the fields of the largest object, up to `most` + 1. They take far longer to parse than entries of a list. */
 export function membersIn(json: Uint8Array, most: number): number {
-  /** The numbers of fields of the objects that are open at this position, outermost first. */
+  /** The numbers of fields of the open objects, outermost first. */
   const open: number[] = [];
   let largest = 0;
   for (let at = 0; at < json.length && largest <= most; at += 1) {
@@ -127,9 +120,6 @@ function endOfWord(json: Uint8Array, from: number): number {
 }
 
 function endsWord(byte: number): boolean {
-  return byte <= SPACE || byte === COMMA || byte === CLOSE_LIST || byte === CLOSE_OBJECT || isOpening(byte);
-}
-
-function isOpening(byte: number): boolean {
-  return byte === QUOTE || byte === COLON || byte === OPEN_LIST || byte === OPEN_OBJECT;
+  const opens = byte === QUOTE || byte === COLON || byte === OPEN_LIST || byte === OPEN_OBJECT;
+  return opens || byte <= SPACE || byte === COMMA || byte === CLOSE_LIST || byte === CLOSE_OBJECT;
 }

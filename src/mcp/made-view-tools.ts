@@ -1,7 +1,4 @@
 import type { MadeTool } from "./made-tools.ts";
 
-/**
- * The tools that only views call, in the form of MADE_TOOLS. If it is empty, there is no build, and the tools are
- * created at the start.
- */
+/** The tools that only views call. Filled by the build; empty without a build. */
 export const MADE_VIEW_TOOLS: readonly MadeTool[] = [];

@@ -31,7 +31,7 @@ import {
 
 const OPEN = "open";
 
-/** A call whose client is asked to open the page. `mayAsk`: its person may also be asked with a form. */
+/** `mayAsk`: the person may also be asked with a form. */
 export interface Opening {
   readonly call: ServerContext;
   readonly server: McpServer;
@@ -40,11 +40,10 @@ export interface Opening {
 }
 
 export interface Opener {
-  /** Asks the client to open the page. It becomes `opens` in the context of tools. */
   readonly opens: NonNullable<ToolContext["opens"]>;
   /** Continues a call that is repeated with the reply to an earlier question; undefined for any other call. */
   readonly goOn: (asked: AskedCall, context: ToolContext) => Promise<ToolAnswer | RunQuestion> | undefined;
-  /** Creates the result that makes a client of protocol version 2026-07-28 open the page, or show a form afterwards. */
+  /** Makes a client of protocol version 2026-07-28 open the page, or show a form afterwards. */
   readonly asking: (
     about: string | RunQuestion,
     seal: QuestionSeal,
@@ -55,10 +54,7 @@ export interface Opener {
   readonly complete: (answer: ToolAnswer) => Promise<void>;
 }
 
-/**
- * Returns how the client of this call opens the page. The address contains no access, and opening it approves nothing:
- * the person must log in and decide there.
- */
+/** The address contains no access, and opening it approves nothing: the person must log in and decide there. */
 export function pageOpener({ call, server, mayAsk, redactor }: Opening): Opener {
   const asksForms = mayAsk && canAsk(call, server);
   let opened: string | undefined;
@@ -82,7 +78,6 @@ export function pageOpener({ call, server, mayAsk, redactor }: Opening): Opener 
       const question = asksForms ? await runQuestion(runId, context) : undefined;
       if (question === undefined) return context.inView ? "view" : "page";
       const form = askOlder(call, redactor.text(question.message));
-      // The form is closed when the call ends, like the request to open the page.
       call.mcpReq.signal.addEventListener("abort", form.end, { once: true });
       const said = await form.said;
       if (said === "closed") return context.inView ? "view" : "page";
@@ -95,17 +90,12 @@ export function pageOpener({ call, server, mayAsk, redactor }: Opening): Opener 
     },
     async asking(about, seal, { tool, input }, context) {
       const sealed = { tool, input: digestOf({ tool, input }) };
-      if (typeof about !== "string") {
-        const { runId: run, digest, message } = about;
-        return inputRequired({
-          inputRequests: { [OPEN]: formRequest(redactor.text(message)) },
-          requestState: await seal.mint({ ...sealed, run, digest }, call),
-        });
-      }
-      return inputRequired({
-        inputRequests: { [OPEN]: inputRequired.elicitUrl(await requestFor(about, context)) },
-        requestState: await seal.mint({ ...sealed, run: about }, call),
-      });
+      const [request, facts] =
+        typeof about === "string"
+          ? [inputRequired.elicitUrl(await requestFor(about, context)), { run: about }]
+          : [formRequest(redactor.text(about.message)), { run: about.runId, digest: about.digest }];
+      const requestState = await seal.mint({ ...sealed, ...facts }, call);
+      return inputRequired({ inputRequests: { [OPEN]: request }, requestState });
     },
     async complete({ structured: { status } }) {
       if (opened === undefined || status === "needs_confirmation") return;
@@ -129,10 +119,7 @@ interface OpeningReply extends Pick<SealedOpening, "run" | "digest"> {
   readonly said: ElicitationResult;
 }
 
-/**
- * Returns the reply to a request to open the page; undefined if the call has none with this server's seal for this
- * call.
- */
+/** Returns undefined for a call without a reply that is sealed for this call. */
 function openingReply(call: ServerContext, asked: AskedCall): OpeningReply | undefined {
   const { data: sealed } = sealedOpening.safeParse(call.mcpReq.requestState());
   if (sealed === undefined || sealed.tool !== asked.tool || sealed.input !== digestOf(asked)) return undefined;
@@ -150,7 +137,7 @@ async function afterOpening(
   if (isUrl && isOpened) return waitOnPage(runId, context);
   if (!isUrl && said !== "closed") {
     const outcome = await decideInClient({ runId, digest }, said === "yes", context);
-    // If the run is still undecided, another call is needed: the page has shown the reason, or shows a new effect.
+    // An undecided run needs another call: the page has shown the reason, or shows a new effect.
     const isOver = outcome.is === "done" || outcome.is === "decided";
     return isOver ? waitOnPage(runId, context) : reportedRun(await ownRun(runId, context), context);
   }

@@ -5,21 +5,19 @@ import type { Redactor } from "../answers/redact.ts";
 import type { ResourceContext } from "./resource-definition.ts";
 import { matching, runsLike, targetingsLike } from "./resource-definition.ts";
 
-/** An argument of a prompt. `complete` returns suggestions for typed text. */
 interface PromptArgument {
   readonly meaning: string;
   readonly needed?: true;
   readonly complete?: (typed: string, context: ResourceContext) => string[] | Promise<string[]>;
 }
 
-export interface PromptDefinition {
+interface PromptDefinition {
   readonly name: string;
   readonly title: string;
   readonly description: string;
-  /** The prompt is listed only if this tool is. */
   readonly tool: string;
   readonly arguments?: Readonly<Record<string, PromptArgument>>;
-  /** Returns the text of the prompt; absent: the text is that of the skill with the same name. */
+  /** Absent: the text is that of the skill with the same name. */
   readonly text?: (given: Readonly<Record<string, string | undefined>>) => string;
 }
 
@@ -115,15 +113,13 @@ export const PROMPTS: readonly PromptDefinition[] = [
   },
 ];
 
-/** Registers the prompts whose tools are listed. */
 export function registerPrompts(
   server: McpServer,
-  prompts: readonly PromptDefinition[],
   tools: ReadonlySet<string>,
   context: () => Promise<ResourceContext>,
   redactor: Redactor,
 ): void {
-  for (const prompt of prompts) {
+  for (const prompt of PROMPTS) {
     const { name, title, description, tool, arguments: given = {} } = prompt;
     if (!tools.has(tool)) continue;
     const fields = Object.entries(given).map(([field, argument]) => [field, schemaOf(argument, context)] as const);
@@ -137,7 +133,7 @@ export function registerPrompts(
   }
 }
 
-/** Returns the text of a prompt: its own, or that of the skill with its name, without front matter. */
+/** The text of a skill has no front matter here. */
 export async function promptText(
   { name, text }: PromptDefinition,
   values: Readonly<Record<string, string | undefined>>,

@@ -4,10 +4,9 @@ import { type JsonSchema, MAX_MEMBERS, MAX_VALUES, membersIn, schemaAlternatives
 
 const REMEDY = "Send the items in several calls, and as JSON arrays rather than as texts.";
 
-/** The maximum nesting of objects and arrays in arguments. No tool needs as many levels. */
 export const DEEPEST = 64;
 
-/** Returns whether data is nested more deeply than `levels`. Recursive functions could then overflow the stack. */
+/** Recursive functions could overflow the stack on data that is nested too deeply. */
 export function isTooDeep(given: unknown, levels = DEEPEST): boolean {
   if (typeof given !== "object" || given === null) return false;
   return levels === 0 || Object.values(given).some((value) => isTooDeep(value, levels - 1));
@@ -19,9 +18,8 @@ interface Reading {
 }
 
 /**
- * Corrects arguments that the schema does not accept. A text with a JSON array, object, number or boolean becomes that
- * value, at any depth. A word becomes the allowed word that differs only in case. `null` is removed from fields of
- * items that do not accept it. The rest stays. Throws a ToolError if the texts contain too many values.
+ * Corrects arguments that the schema does not accept: reads texts with JSON as its value, ignores the case of words,
+ * and removes `null` from fields of items. Throws a ToolError if the texts contain too many values.
  */
 export function parseStringifiedArguments(given: unknown, schema: JsonSchema): unknown {
   return read(given, schema, { root: schema, left: MAX_VALUES });
@@ -77,18 +75,18 @@ function parseJson(text: string, reading: Reading): unknown {
   }
 }
 
-/** Lists that filter results or select fields. Empty means the same as absent, and changes nothing in any API. */
+/** Lists that filter results or select fields. Empty means the same as absent. */
 const FILTERS: ReadonlySet<string> = new Set(["contextIds", "uids", "eventNames", "kinds", "expect"]);
 
-/** Arguments that exclude each other. If one is set, an empty list in another means that it was not set. */
+/** Arguments that exclude each other. An empty list counts as absent if another of them is set. */
 const ALTERNATIVES: readonly (readonly string[])[] = [
   ["ids", "names"],
   ["items", "events", "removeEverywhere", "file"],
 ];
 
 /**
- * Removes arguments that are meant as absent: some hosts send `null` or an empty text for each of them. Removes an
- * empty list only if that cannot widen the effect.
+ * Removes `null` and empty texts, which some hosts send for absent arguments, and empty lists where that cannot widen
+ * the effect.
  */
 export function withoutAbsent(given: unknown, { properties, required }: JsonSchema): unknown {
   if (!isJsonObject(given) || !isJsonObject(properties)) return given;
@@ -96,29 +94,24 @@ export function withoutAbsent(given: unknown, { properties, required }: JsonSche
   const isAbsent = (name: string): boolean => {
     const value = given[name];
     if (needed.has(name) || !Object.hasOwn(properties, name)) return false;
-    return value === null || value === "" || (isEmptyList(value) && isNothing(name, given));
+    return value === null || value === "" || (Array.isArray(value) && value.length === 0 && isNothing(name, given));
   };
   if (!Object.keys(given).some(isAbsent)) return given;
   return Object.fromEntries(Object.entries(given).filter(([name]) => !isAbsent(name)));
 }
 
-function isEmptyList(value: unknown): boolean {
-  return Array.isArray(value) && value.length === 0;
-}
-
 function isNothing(name: string, given: JsonSchema): boolean {
   if (FILTERS.has(name)) return true;
   const others = ALTERNATIVES.find((names) => names.includes(name))?.filter((other) => other !== name) ?? [];
-  return others.some((other) => saysSomething(given[other]));
-}
-
-function saysSomething(value: unknown): boolean {
-  return Array.isArray(value) ? value.length > 0 : typeof value === "string" && value !== "";
+  return others.some((other) => {
+    const value = given[other];
+    return (Array.isArray(value) || typeof value === "string") && value.length > 0;
+  });
 }
 
 /**
- * Removes `null` from fields of an item that do not accept it. Hosts that send such a `null` send it for every absent
- * field, so all `null` of the item are then removed. Such hosts can send the text `[]` where `null` has a meaning.
+ * Hosts that send `null` for a field that does not accept it send it for every absent field, so every `null` is
+ * removed. Where `null` has a meaning, they can send the text `[]`.
  */
 function itemFields(item: JsonSchema, form: JsonSchema, root: JsonSchema): JsonSchema {
   const { properties, required, additionalProperties } = form;
@@ -144,7 +137,7 @@ const IDS: ReadonlySet<string> = new Set([
 ]);
 const LOWER_CASE_ID = /^(?=.*[a-z])[0-7][0-9a-hjkmnp-tv-z]{25}$/i;
 
-/** Returns arguments with their IDs in upper case, as the service writes them; the same object if nothing changes. */
+/** The service writes IDs in upper case. Returns the same object if nothing changes. */
 export function withUpperIds(given: unknown, field = ""): unknown {
   if (typeof given === "string") return IDS.has(field) && LOWER_CASE_ID.test(given) ? given.toUpperCase() : given;
   if (Array.isArray(given)) {

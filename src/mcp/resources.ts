@@ -6,7 +6,7 @@ import type { ResourceContent, ResourceContext, ResourceDefinition } from "./res
 import { runsLike, suitesLike, targetingIdsLike } from "./resource-definition.ts";
 
 const JSON_TYPE = "application/json";
-/** Clients may cache the content for a day: it changes only with the server's version. */
+/** A day: the content changes only with the server's version. */
 const LASTING = { ttlMs: 86_400_000, cacheScope: "public" } as const;
 
 function page(name: string, title: string, description: string, content: () => Promise<unknown>): ResourceDefinition {
@@ -39,10 +39,8 @@ const SPEC_RESOURCES: readonly ResourceDefinition[] = [
 
 const JUNIT = "application/xml";
 
-/** Imported with the first suite, to keep the start fast. */
 const emitting = () => import("../events/suites/emit.ts");
 
-/** Suites of event tests, and their reports. Each caller sees only its own. */
 const SUITE_RESOURCES: readonly ResourceDefinition[] = [
   {
     name: "event-test-suite",
@@ -94,7 +92,7 @@ const SUITE_RESOURCES: readonly ResourceDefinition[] = [
 ];
 
 const NDJSON = "application/x-ndjson";
-/** A part of a resource ends after this many characters, or after this many milliseconds of reading. */
+/** A part ends after this many characters, or after this many milliseconds of reading. */
 const PART_CHARACTERS = 1_000_000;
 const PART_MS = 10_000;
 
@@ -104,7 +102,7 @@ const readOptions: ResourceDefinition["read"] = async ({ targetingId = "", from 
   if (top === undefined || management === undefined || !isUlid(targetingId)) return undefined;
   const start = { top: Number(top), inside: inside === undefined ? undefined : Number(inside) };
   const end = clock.now() + PART_MS;
-  // Imported with the first of these resources, to keep the start fast.
+  // Imported on demand, to keep the start fast.
   const { managementOf } = await import("../tools/apis.ts");
   const api = managementOf({ management, clock, waitMs, arrivedAt: clock.now() });
   const { walkOptions } = await import("../reads/option-walk.ts");
@@ -149,10 +147,9 @@ const TARGETING_RESOURCES: readonly ResourceDefinition[] = [
   },
 ];
 
-/** Imported with the first run, to keep the start fast. */
 const reads = () => import("../tools/run-files.ts");
 
-/** The stored data of a run. It is read in parts, each of which contains the address of the next one. */
+/** The stored data of a run, of which each part contains the address of the next one. */
 const IN_PARTS = [
   {
     part: "results",
@@ -201,7 +198,7 @@ const IN_PARTS = [
   },
 ] as const;
 
-export const RESOURCES: readonly ResourceDefinition[] = [
+const RESOURCES: readonly ResourceDefinition[] = [
   ...IN_PARTS.flatMap(({ part, mimeType, further, ...whole }): readonly ResourceDefinition[] => {
     const name = `run-${part}`;
     const uriTemplate = `targeting://runs/{runId}/${part}`;
@@ -226,14 +223,12 @@ export const RESOURCES: readonly ResourceDefinition[] = [
   ...SPEC_RESOURCES,
 ];
 
-/** Registers resources with a server. Secrets are removed from their content. */
 export function registerResources(
   server: McpServer,
-  resources: readonly ResourceDefinition[],
   context: () => Promise<ResourceContext>,
   redactor: Redactor,
 ): void {
-  for (const { name, title, description, uriTemplate, read, list, complete = {}, cacheHint } of resources) {
+  for (const { name, title, description, uriTemplate, read, list, complete = {}, cacheHint } of RESOURCES) {
     const about = { title, description, ...(cacheHint && { cacheHint }) };
     const answer = async (uri: URL, variables: Readonly<Record<string, string | string[]>>) => {
       const given = Object.fromEntries(Object.entries(variables).map(([key, value]) => [key, String(value)]));

@@ -12,11 +12,10 @@ import { failureOf } from "./failures.ts";
 import type { ServerParts } from "./server-parts.ts";
 import { isOver, needsTasks, type Task, type TaskRequest, taskNow } from "./tasks.ts";
 
-/** The maximum number of resources, and of tasks, that one subscription watches. */
+/** The maximum number of resources, and of tasks, of one subscription. */
 const MAX_WATCHED = 20;
-/** The interval between reads of the watched runs, in milliseconds. Other processes may change these runs. */
+/** Watched runs are read again and again, because other processes may change them. */
 const LOOK_MS = 1000;
-/** Reads take at most one part in this many of the process's time. */
 const LOOK_SHARE = 10;
 
 const RUN_URI = /^targeting:\/\/runs\/([0-9A-Z]{26})\//;
@@ -41,35 +40,28 @@ const texts = z.array(z.string());
 
 type Asked = z.infer<typeof listenRequest>;
 
-/** The client that listens. `signal` is aborted when it stops listening. */
+/** `signal` is aborted when the client stops listening. */
 interface Listener {
   readonly parts: ServerParts;
   readonly signal: AbortSignal;
   readonly http?: ServerContext["http"];
 }
 
-/** Sends a notification. Resolves to false if it cannot be sent now. */
+/** Resolves to false if the notification cannot be sent now. */
 type Send = (notification: JSONRPCNotification) => Promise<boolean>;
 
-/** An accepted request to listen. */
 interface Listened {
-  /** The request that is passed to the SDK, which checks and acknowledges it and keeps its stream open. */
+  /** The request for the SDK, which checks and acknowledges it and keeps its stream open. */
   readonly message: unknown;
-  /**
-   * Returns the SDK's acknowledgement, with the resources and tasks that this client may watch. Returns undefined for
-   * other messages.
-   */
+  /** Adds what the client may watch to the SDK's acknowledgement; undefined for other messages. */
   readonly acknowledging: (message: object) => object | undefined;
-  /** Must be called after the acknowledgement. Sends notifications until the client stops listening. */
+  /** Sends notifications until the client stops listening. Must be called after the acknowledgement. */
   readonly begin: (watcher: RunWatcher, send: Send) => void;
 }
 
 export type Listening = { readonly refused: object } | Listened;
 
-/**
- * Checks a `subscriptions/listen` request. A client may watch its caller's own runs. If it supports tasks, it may watch
- * the tasks that its caller received. The acknowledgement omits everything else.
- */
+/** Checks a `subscriptions/listen` request. A client may watch its caller's own runs, and tasks if it supports them. */
 export async function listened(message: unknown, listener: Listener): Promise<Listening> {
   const { data } = listenRequest.safeParse(message);
   // The SDK answers an invalid request with the reason.
@@ -121,7 +113,6 @@ async function heardBy(data: Asked, { parts, signal, http }: Listener): Promise<
   };
 }
 
-/** A resource or task that a client watches. */
 interface Watched {
   readonly uri?: string;
   readonly taskId?: string;
@@ -129,7 +120,7 @@ interface Watched {
   readonly look: (send: Send) => Promise<boolean>;
 }
 
-/** Finds the first few of the given names. One is read after another, to limit the memory. */
+/** One is read after another, to limit the memory. */
 async function findWatched(
   names: readonly string[],
   find: (name: string) => Promise<Watched | undefined>,
@@ -154,7 +145,7 @@ async function watchedResource(uri: string, { services, caller }: ServerParts): 
   };
 }
 
-/** Watches a task. The first check always sends the task, because it may have changed since the client last saw it. */
+/** The first check always sends the task, because it may have changed since the client last saw it. */
 async function watchedTask(taskId: string, request: TaskRequest): Promise<Watched | undefined> {
   if ((await taskNow(taskId, request)) === undefined) return undefined;
   let last: string | undefined;
@@ -172,7 +163,6 @@ async function watchedTask(taskId: string, request: TaskRequest): Promise<Watche
   };
 }
 
-/** Returns the parts of an unfinished task that a client sees, to compare them. */
 function seenOf({ status, statusMessage, inputRequests = {} }: Task): string {
   return JSON.stringify([status, statusMessage, Object.keys(inputRequests)]);
 }
@@ -181,22 +171,15 @@ function notification(method: string, params: Readonly<Record<string, unknown>>)
   return { jsonrpc: "2.0", method, params };
 }
 
-/** Checks the watched runs of all clients of a process. */
 export interface RunWatcher {
-  /**
-   * Calls `look` repeatedly until it resolves to false or the signal is aborted. If `look` fails, it is called again.
-   */
+  /** Calls `look` until it resolves to false or the signal is aborted. A failed `look` is repeated. */
   add(look: () => Promise<boolean>, signal: AbortSignal): void;
 }
 
-/**
- * Creates the watcher of a process. It checks one run after another, with long pauses, so that many subscriptions need
- * little time.
- */
+/** Checks one run after another, with long pauses, so that many subscriptions need little time. */
 export function runWatcher(clock: Pick<Clock, "sleep" | "monotonic">): RunWatcher {
   const looks = new Set<() => Promise<void>>();
   let isGoing = false;
-  /** Ends the pauses when no client listens any more. */
   let pausing = new AbortController();
   const pause = (ms: number): Promise<void> => clock.sleep(ms, pausing.signal).catch(() => undefined);
   const goOn = async (): Promise<void> => {
@@ -219,7 +202,6 @@ export function runWatcher(clock: Pick<Clock, "sleep" | "monotonic">): RunWatche
         isBusy = false;
         if (!goesOn) end();
       };
-      /** A slow check, for example while an API does not answer, does not delay the others. */
       const lookAgain = async (): Promise<void> => {
         if (isBusy) return;
         const isDone = new AbortController();

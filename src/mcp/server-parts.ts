@@ -10,32 +10,26 @@ import type { QuestionSeal } from "./elicitation.ts";
 import type { Skills } from "./skills.ts";
 import type { Hidden, ListedTool } from "./tool-list.ts";
 
-/** What is added for clients that show views of runs (MCP Apps, 2026-01-26). */
+/** For clients that show views of runs (MCP Apps, 2026-01-26). */
 export interface Views {
   /** The tools that only the views call, not the model. */
   readonly tools: readonly ListedTool[];
-  /** Returns the `_meta` that connects a tool with the view of its run; undefined for all other tools. */
+  /** Connects a tool with the view of its run; undefined for all other tools. */
   readonly metaOf: (tool: string) => Meta | undefined;
-  /** Registers the view with an MCP server. */
   readonly attach: (server: McpServer) => void;
-  /**
-   * Returns the data for the view, which is sent in the `_meta` of an answer about a run. The model does not see it.
-   */
+  /** Returns the data for the view. It is sent in `_meta`, so that the model does not see it. */
   readonly beside: (answer: ToolAnswer, context: ToolContext) => Promise<Meta>;
 }
 
 type Meta = Readonly<Record<string, unknown>>;
 
-/** What all MCP servers of one process or caller share. */
+/** Shared by all MCP servers of one process or caller. */
 export interface ServerParts {
   readonly version: string;
   readonly tools: readonly ListedTool[];
-  /** The tools that a setting hides, by name. */
   readonly hidden?: ReadonlyMap<string, Hidden>;
   readonly environment: "live" | "sandbox";
-  /**
-   * Loads the services for calls. They are loaded with the first call, because that takes a fifth of the start-up time.
-   */
+  /** Loaded with the first call, because that takes a fifth of the start-up time. */
   readonly services: () => Promise<ToolServices>;
   readonly seal: QuestionSeal;
   readonly redactor: Redactor;
@@ -43,26 +37,23 @@ export interface ServerParts {
   readonly calls: CallsUnderWay;
   /** Called with the end of each run that a call started. The run may end after the call is answered. */
   readonly goesOn?: ToolContext["goesOn"];
-  /** The caller's name. Each caller sees only its own runs and confirmations. */
+  /** Each caller sees only its own runs and confirmations. */
   readonly caller: string;
   readonly audit: Audit;
-  /** Returns the folders that no root of a client may open; absent: the roots of clients are ignored. */
+  /** Returns the folders that no root of a client may open. Absent: roots are ignored. */
   readonly rootGuard?: (() => Promise<RootGuard>) | undefined;
-  /** The names of the tools that change an API, including hidden ones. */
+  /** Includes hidden tools. */
   readonly writingTools: ReadonlySet<string>;
   readonly skills?: Skills;
-  /** Loads `Views` for clients that show them. */
   readonly loadViews?: () => Promise<Views>;
-  /** The loaded views; only for a client that shows them. */
+  /** Only for a client that shows views. */
   readonly views?: Views | undefined;
   readonly observer?: Observer | undefined;
 }
 
-/** The tool calls in progress. */
 export interface CallsUnderWay {
-  /** Counts a call as in progress until it ends. */
   during<Result>(call: () => Promise<Result>): Promise<Result>;
-  /** Resolves when no call is in progress, or after `withinMs` milliseconds. */
+  /** Resolves when no call is in progress, or after `withinMs`. */
   idle(withinMs: number): Promise<void>;
 }
 
@@ -91,15 +82,11 @@ export function callsUnderWay(): CallsUnderWay {
 
 const arrivals = new WeakMap<Request, number>();
 
-/**
- * Records when an HTTP request was received completely, in milliseconds since 1970. The maximum wait of its calls
- * starts then.
- */
+/** Records when an HTTP request was received completely, which starts the maximum wait of its calls. */
 export function noteArrival(request: Request, at: number): void {
   arrivals.set(request, at);
 }
 
-/** Returns when an HTTP request was received completely; undefined if that was not recorded. */
 export function arrivalOf(request: Request | undefined): number | undefined {
   return request && arrivals.get(request);
 }

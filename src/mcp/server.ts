@@ -12,12 +12,12 @@ import { failureAnswer, once } from "../tools/define-tool.ts";
 import { followsTasks, TASKS } from "./elicitation.ts";
 import { hiddenFailure, instructions } from "./instructions.ts";
 import type { JsonSchema } from "./json-schema.ts";
-import { PROMPTS, registerPrompts } from "./prompts.ts";
-import { RESOURCES, registerResources } from "./resources.ts";
+import { registerPrompts } from "./prompts.ts";
+import { registerResources } from "./resources.ts";
 import type { ServerParts } from "./server-parts.ts";
 import type { ListedTool } from "./tool-list.ts";
 
-/** The cache hints of the lists, which depend on settings and caller and stay the same while the process runs. */
+/** The lists depend on settings and caller, and stay the same while the process runs. */
 const STEADY = { ttlMs: 300_000, cacheScope: "private" } as const;
 const CACHE_HINTS = {
   "server/discover": STEADY,
@@ -26,12 +26,12 @@ const CACHE_HINTS = {
   "resources/templates/list": STEADY,
 } as const;
 
-/** The tools about the run of another call. Their own answer never becomes a task. */
+/** Their own answers never become tasks. */
 const ABOUT_RUNS: ReadonlySet<string> = new Set(["get_run", "cancel_run", "decide_run"]);
 
 /**
- * Creates an MCP server for one connection, or for one request. For a request, `called` is the only tool that it needs.
- * Clients of protocol version 2026-07-28 get tasks. They get no log messages, which that version deprecates.
+ * Creates an MCP server for one connection, or for one request that needs only the tool `called`. Clients of protocol
+ * version 2026-07-28 get tasks, and no log messages, which that version deprecates.
  */
 export function createMcpServer(parts: ServerParts, era: "legacy" | "modern", called?: string): McpServer {
   const { views } = parts;
@@ -99,14 +99,13 @@ export function createMcpServer(parts: ServerParts, era: "legacy" | "modern", ca
     }
   }
   const context = async () => ({ ...(await parts.services()), caller: parts.caller });
-  registerResources(server, RESOURCES, context, parts.redactor);
-  registerPrompts(server, PROMPTS, new Set(parts.tools.map(({ tool }) => tool.name)), context, parts.redactor);
+  registerResources(server, context, parts.redactor);
+  registerPrompts(server, new Set(parts.tools.map(({ tool }) => tool.name)), context, parts.redactor);
   parts.skills?.attach(server);
   views?.attach(server);
   return server;
 }
 
-/** Answers a call and reports it to the observer, if there is one. */
 function observed(
   observer: Observer | undefined,
   tool: string,
@@ -119,7 +118,7 @@ function observed(
   return observer.call({ tool, meta, jsonrpcId, protocolVersion, sessionId }, answer);
 }
 
-/** Registers the answer to calls of hidden tools: the setting that hides the tool. The tools stay unlisted. */
+/** Answers calls of hidden tools with the setting that hides them. The tools stay unlisted. */
 function answerHidden(
   server: McpServer,
   { hidden, environment, views }: ServerParts,
@@ -148,10 +147,7 @@ function objectSchema(schema: JsonSchema) {
   return { ...schema, type: "object" as const };
 }
 
-/**
- * Returns a schema that the SDK lists but that accepts every value. This server checks arguments itself, with better
- * error messages.
- */
+/** The SDK lists the schema but accepts every value: this server checks arguments itself, with better messages. */
 function unchecked(json: () => JsonSchema): StandardSchemaWithJSON<unknown, unknown> {
   const schema = () => ({ ...json() });
   return {
@@ -164,21 +160,18 @@ function unchecked(json: () => JsonSchema): StandardSchemaWithJSON<unknown, unkn
   };
 }
 
-/** Returns the ID of the HTTP request; over stdio, a new ID for each call. */
+/** Over stdio, each call gets a new ID. */
 function requestIdOf(log: Log): string {
   const { requestId } = log.facts();
   return typeof requestId === "string" ? requestId : randomUUID();
 }
 
-/** The icon: a target of 48 by 48 pixels, in two bits per pixel. */
+/** A target of 48 by 48 pixels, in two bits per pixel. */
 const PNG =
   "iVBORw0KGgoAAAANSUhEUgAAADAAAAAwAgMAAAAqbBEUAAAADFBMVEUAAAAlY+v///8lY+sVZ0jhAAAABHRSTlMA////sy1AiAAAAMdJREFUeNqV" +
   "krsRAyEMRHUBJdCPS7jgVgEl0A8lELBVehaMBzkzyd0b/VYfMzO7gJftBwD7PwuebXCyfUwJJIl7eRVBX37TQE6/y0mAbMqeChvg7ArKdSh1Hc8M" +
   "6YIyg5yYj83sKmNB7S9LAoXVfluqHYXsKEPQUMkBH7dltqXN+VjWh5K9YAkVuKAXQTMfKi4ZdUIVjA2r7H9wJjhSn0WDnB+hRwuhudj2OZAwqjDE" +
   "ON4w+LCSsKywxrjgsPpwFPFcwiF9T+wNXQrVwdGwaCcAAAAASUVORK5CYII=";
 
-/**
- * The server's icon, as a data URI that hosts need not fetch. There is only one, because in protocol version 2026-07-28
- * every answer repeats it.
- */
+/** Only one, because in protocol version 2026-07-28 every answer repeats it. */
 const ICONS: Icon[] = [{ src: `data:image/png;base64,${PNG}`, mimeType: "image/png", sizes: ["48x48"] }];

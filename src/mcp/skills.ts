@@ -7,10 +7,7 @@ export interface Skills {
   readonly attach: (server: McpServer) => void;
 }
 
-/**
- * Loads the repository's `skills/`. They are served through an extension of the SDK (SEP-2640), which is imported only
- * here.
- */
+/** Serves `skills/` through an extension of the SDK (SEP-2640), which is imported only here. */
 export async function loadSkills(): Promise<Skills> {
   const { SkillsExtension, skillEntry } = await import("@modelcontextprotocol/server/ext/skills");
   return new SkillsExtension({ source: sourceOf(skillEntry), strict: true });
@@ -24,10 +21,7 @@ interface ServedSkill {
 const FILE = "SKILL.md";
 const MARKDOWN = "text/markdown";
 
-/**
- * Returns the source of the skills. Their digests are computed on request: at the start, they would take a twentieth of
- * the start-up time.
- */
+/** The digests are computed on request, to keep the start fast. */
 function sourceOf(entryOf: (name: string, files: Record<string, string>) => Promise<Skill>): SkillSource {
   const all = once(async (): Promise<readonly ServedSkill[]> => {
     const { SKILL_TEXTS } = await import("./skill-texts.ts");

@@ -14,10 +14,7 @@ import { showsViews } from "./elicitation.ts";
 import type { Listening, RunWatcher } from "./run-updates.ts";
 import type { CallsUnderWay } from "./server-parts.ts";
 
-/**
- * How long running calls may continue after the end of the input, in milliseconds, so that `printf … | targeting-mcp`
- * gets its answer.
- */
+/** How long calls may continue after the end of the input, so that `printf … | targeting-mcp` gets its answer. */
 const LAST_ANSWERS_MS = 2000;
 
 const INVALID_REQUEST = -32_600;
@@ -26,55 +23,38 @@ const MALFORMED =
 
 type Era = Parameters<McpServerFactory>[0]["era"];
 
-export interface StdioOptions {
+interface StdioOptions {
   readonly input: Readable;
   readonly output: Writable;
   readonly maxLineBytes: number;
-  /** Creates an MCP server, with or without tools for views. */
   readonly createServer: (showsViews: boolean, era: Era) => McpServer | Promise<McpServer>;
   /** Checks a request to listen to notifications. The client listens until `signal` is aborted. */
   readonly listened: (message: JSONRPCMessage, signal: AbortSignal) => Promise<Listening>;
-  /** Returns the watcher of runs. It is created with the first request to listen. */
   readonly watcher: () => Promise<RunWatcher>;
   readonly calls: CallsUnderWay;
   readonly log: Log;
-  /** Called as soon as the input has ended. No new work may start then. */
+  /** No new work may start then. */
   readonly onInputEnd: () => void;
 }
 
-export interface StdioConnection {
-  /**
-   * Resolves when the connection has ended: the input has ended and the last answers are written, or the output failed.
-   */
-  readonly ended: Promise<void>;
-  close(): Promise<void>;
-}
-
 /**
- * Serves one client over newline-delimited JSON-RPC, in every protocol version. A line that is too long affects only
- * its own request.
+ * Serves one client over newline-delimited JSON-RPC, in every protocol version. The SDK's own transport would end the
+ * connection at a long line, and drop running calls when the input ends. Requests of clients that show views go to one
+ * MCP server, all others to a second one.
  */
-export function serveOverStdio(options: StdioOptions): StdioConnection {
-  return new LineConnection(options);
-}
-
-/**
- * Reads and writes one message per line. The SDK's own transport would end the connection at a long line, and drop
- * running calls when the input ends. In protocol version 2026-07-28, each request declares whether its client shows
- * views. Requests that do go to one MCP server, all others to a second one.
- */
-class LineConnection implements StdioConnection {
+export class StdioConnection {
+  /** Resolves when the last answers after the end of the input are written, or the output failed. */
   readonly ended: Promise<void>;
   #over = (): void => undefined;
   readonly #options: StdioOptions;
   readonly #lines: Lines;
   readonly #faces = new Map<boolean, Transport>();
   readonly #closing: (() => Promise<void>)[] = [];
-  /** Ends the notifications of a client that listens, by the ID of its request to listen. */
+  /** By the ID of the request to listen. */
   readonly #listening = new Map<unknown, AbortController>();
-  /** Starts the notifications of a client when its request to listen is acknowledged, by the ID of that request. */
+  /** Starts the notifications when the request to listen with this ID is acknowledged. */
   readonly #beginning = new Map<unknown, (message: object) => object | undefined>();
-  /** Whether the client shows views, according to the last message that declared its capabilities. */
+  /** According to the last message that declared the client's capabilities. */
   #last: boolean | undefined;
   #inputEnded = false;
   #closed = false;
@@ -113,10 +93,7 @@ class LineConnection implements StdioConnection {
     for (const face of this.#faces.values()) face.onclose?.();
   }
 
-  /**
-   * Passes a message to its MCP server. A notification or response may belong to a request of either server, so both
-   * get it.
-   */
+  /** A notification or response may belong to a request of either server, so both get it. */
   #deliver(message: JSONRPCMessage): void {
     const said = showsViews(message);
     if (said === undefined && !("id" in message) && this.#faces.size > 0) {
@@ -159,7 +136,6 @@ class LineConnection implements StdioConnection {
     else this.#deliver(message);
   }
 
-  /** Passes a request to listen to the SDK, and sends its notifications. */
   #listen(message: JSONRPCMessage): void {
     const { listened, watcher, output, log } = this.#options;
     const id = "id" in message ? message.id : undefined;
@@ -185,10 +161,7 @@ class LineConnection implements StdioConnection {
       .catch((error: unknown) => log.error("a request to listen failed", { error }));
   }
 
-  /**
-   * Starts the notifications of the request that this message of the SDK acknowledges. Returns the message for the
-   * client.
-   */
+  /** Starts the notifications of an acknowledged request. Returns the message for the client. */
   #begun(message: object): object {
     for (const [id, begin] of this.#beginning) {
       const acknowledgement = begin(message);
@@ -218,7 +191,7 @@ class LineConnection implements StdioConnection {
   }
 
   async #answerLast(): Promise<void> {
-    // In the next turn of the event loop, the last messages have become calls, and after them the last results answers.
+    // After a turn of the event loop, the last messages have become calls; after another, results have become answers.
     await nextTurn();
     await this.#options.calls.idle(LAST_ANSWERS_MS);
     await nextTurn();
@@ -226,12 +199,12 @@ class LineConnection implements StdioConnection {
   }
 }
 
-/** Returns the transport of one MCP server. Another server may share the connection. */
+/** Another server may share the connection. */
 function faceOver(send: Transport["send"], closed: () => void): Transport {
   return { start: async () => {}, send, close: async () => closed() };
 }
 
-/** Writes a message. Resolves even if writing fails: the output stream then also emits an error. */
+/** Resolves even if writing fails: the output stream then also emits an error. */
 function written(output: Writable, message: object): Promise<void> {
   return new Promise((resolve) => void output.write(`${JSON.stringify(message)}\n`, () => resolve()));
 }
@@ -256,7 +229,7 @@ function refuse(id: unknown, message: string, { output }: StdioOptions): void {
   output.write(`${JSON.stringify({ jsonrpc: "2.0", id, error: { code: INVALID_REQUEST, message } })}\n`);
 }
 
-/** A line that was too long to be read. Only its size, its beginning and its end are known. */
+/** Only the size, the beginning and the end of a line that was too long to be read. */
 export interface LongLine {
   readonly bytes: number;
   readonly head: string;
@@ -270,11 +243,10 @@ const NOTHING = Buffer.alloc(0);
 interface LineUse {
   readonly mostBytes: number;
   readonly onLine: (line: string) => void;
-  /** Called for each line that is too long. */
   readonly onLongLine: (line: LongLine) => void;
 }
 
-/** Joins chunks of bytes to lines of UTF-8. Lines that are too long are not kept in memory. */
+/** Joins chunks to lines of UTF-8. Lines that are too long are not kept in memory. */
 export class Lines {
   readonly #use: LineUse;
   #isFirst = true;
@@ -287,11 +259,9 @@ export class Lines {
     this.#use = use;
   }
 
-  /** Adds bytes. Passes on each line that ends in them, without its line end. */
   add(chunk: Buffer): void {
     let from = 0;
     for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
-      // The usual case: the whole line is in one chunk.
       if (this.#bytes === 0 && at - from <= this.#use.mostBytes) this.#pass(chunk.toString("utf8", from, at));
       else {
         this.#take(chunk.subarray(from, at));
@@ -302,12 +272,11 @@ export class Lines {
     if (from < chunk.length) this.#take(chunk.subarray(from));
   }
 
-  /** Passes on the bytes after the last line end as a line. */
   end(): void {
     if (this.#bytes > 0) this.#endLine();
   }
 
-  /** Passes on a line. The first one may start with a byte order mark, which is removed. */
+  /** The first line may start with a byte order mark. */
   #pass(line: string): void {
     this.#use.onLine(this.#isFirst ? line.replace(/^\uFEFF/, "") : line);
     this.#isFirst = false;
@@ -339,10 +308,7 @@ export class Lines {
   }
 }
 
-/**
- * Returns the ID of a JSON-RPC request of which only the beginning and the end are known. It is found before `params`,
- * or at the end of the message.
- */
+/** Finds the ID of a JSON-RPC request before `params`, or at the end of the message. */
 export function requestIdOf({ head, tail }: LongLine): string | number | undefined {
   const id = String.raw`"id"\s*:\s*(\d{1,15}|"[^"\\]{1,200}")`;
   const member = String.raw`"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"`;

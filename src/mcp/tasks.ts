@@ -35,11 +35,10 @@ import { arrivalOf } from "./server-parts.ts";
 // Tasks follow the draft of the extension at commit e4345978be1f of modelcontextprotocol/ext-tasks (2026-08-21). A task
 // is a view of one of the caller's runs, addressed by a handle. Nothing is stored besides the run.
 
-/** The status of a task for each stored status of its run. */
 const TASK_STATUS = {
   planning: "working",
   planned: "completed",
-  // Except if the client cannot ask its person: a person then decides on the web page, and the task is `working`.
+  // If the client cannot ask its person, the task is `working`: a person decides on the web page.
   waiting: "input_required",
   running: "working",
   interrupted: "completed",
@@ -49,17 +48,16 @@ const TASK_STATUS = {
   expired: "completed",
 } as const satisfies Readonly<Record<Status, string>>;
 
-/** How often clients should request the task, in milliseconds. */
+/** How often clients should request the task. */
 const POLL_MS = 1000;
 const DAY_MS = 86_400_000;
 
-/** A request about a task, with the parts of the server that its caller uses. */
 export interface TaskRequest<Call = Declaring & { readonly mcpReq: Pick<ServerContext["mcpReq"], "signal"> }> {
   readonly call: Call & { readonly http?: ServerContext["http"] | undefined };
   readonly parts: ServerParts;
 }
 
-/** What a handle identifies: a run, or only its planning, which ends when the run is planned. */
+/** A run, or only its planning, which ends when the run is planned. */
 interface Named {
   readonly runId: string;
   readonly isPlan: boolean;
@@ -77,10 +75,7 @@ export interface Task extends Readonly<Record<string, unknown>> {
   readonly result?: CallToolResult;
 }
 
-/**
- * Converts the answer of a call to a task if its run is stored and continues without the model. Returns other answers
- * unchanged.
- */
+/** Makes a task of an answer whose run is stored and continues without the model. Other answers stay as they are. */
 export async function asTask(
   answer: CallToolResult | InputRequiredResult,
   tool: string,
@@ -93,7 +88,6 @@ export async function asTask(
   }
   const context = await contextOf(request);
   const { runId } = data.structuredContent;
-  // If the run cannot be read now, the answer is returned as it is.
   const task = await taskOfCall(runId, tool, context, request).catch(unlessUnreadable);
   if (task === undefined) return answer;
   const { inputRequests, result, ...created } = task;
@@ -132,10 +126,7 @@ const asked = z.object({ taskId: z.string() });
 
 type TaskMethod = "tasks/get" | "tasks/update" | "tasks/cancel";
 
-/**
- * Answers a request about a task. Throws the same ProtocolError whether the handle is wrong, belongs to another caller,
- * or its run was removed.
- */
+/** Throws the same ProtocolError whether the handle is wrong, belongs to another caller, or its run was removed. */
 export async function answerTask(
   method: TaskMethod,
   params: unknown,
@@ -176,7 +167,6 @@ async function answered(
   return {};
 }
 
-/** Returns the error for a client that requests a task without declaring that it supports tasks. */
 export function needsTasks(): MissingRequiredClientCapabilityError {
   return new MissingRequiredClientCapabilityError({ requiredCapabilities: { extensions: { [TASKS]: {} } } });
 }
@@ -185,7 +175,7 @@ export function isOver({ status }: Pick<Task, "status">): boolean {
   return status !== "working" && status !== "input_required";
 }
 
-/** Returns a task as `tasks/get` would; undefined if the caller does not have it or it was removed. */
+/** Undefined if the caller does not have the task or it was removed. */
 export async function taskNow(taskId: string, request: TaskRequest): Promise<Task | undefined> {
   const context = await contextOf(request);
   const named = await namedBy(taskId, context);
@@ -202,10 +192,9 @@ function notFound(): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, "Failed to retrieve task: Task not found");
 }
 
-/** Returns the context for a request about a task. Nothing waits in it, because the client asks again. */
+/** Nothing waits in this context, because the client asks again. */
 async function contextOf({ call, parts }: TaskRequest): Promise<ToolContext> {
   const services = await servicesOfCall(parts.services);
-  // A client that can open the page was asked to do so before its call became a task.
   const opens = canOpen(call) && services.page?.address !== undefined;
   return {
     signal: call.mcpReq.signal,
@@ -217,7 +206,7 @@ async function contextOf({ call, parts }: TaskRequest): Promise<ToolContext> {
   };
 }
 
-/** Returns a run as a task. Throws a ProtocolError if the caller has no such run. */
+/** Throws a ProtocolError if the caller has no such run. */
 async function taskOf(named: Named, taskId: string, context: ToolContext, request: TaskRequest): Promise<Task> {
   const task = {
     taskId,
@@ -265,31 +254,25 @@ async function taskOf(named: Named, taskId: string, context: ToolContext, reques
   return { ...ended, result: { ...ended.result, _meta: { ...(await views.beside(answer, context)) } } };
 }
 
-/**
- * Returns the run of a task. If a person approved to resume another run, returns that one. Returns undefined if the
- * caller has none.
- */
+/** Follows a run that a person approved to resume to the resumed one. */
 async function runOf(runId: string, context: ToolContext): Promise<Run | undefined> {
   const run = await context.runs.findOwn(runId, context.caller);
   return run && followResumedRun(await endIfExpired(run, context), context);
 }
 
-/**
- * Returns the status of a run. A run whose process was killed is continued by `resume_run`, or by another process that
- * claims it.
- */
+/** A run whose process was killed counts as interrupted, unless another process will claim it. */
 async function standingOf(run: Run, { isPlan }: Named, { runs }: ToolContext): Promise<Status> {
   const { runId } = run.header;
   const stored = (await runs.storedStatus(runId)) ?? "finished";
   const isUnfinished = stored === "planning" || stored === "running";
   if (isPlan && stored !== "planning" && stored !== "cancelled") return "planned";
-  // The journal already says that the run is finished, but its last steps are still in progress.
+  // The journal says that the run is finished, but its last steps are still in progress.
   if (!isUnfinished && run.status() === "running") return "running";
   if (!isUnfinished || run.status() !== "interrupted" || (await runs.isToBeClaimed(runId))) return stored;
   return "interrupted";
 }
 
-/** Returns the question that a waiting run asks the person behind the client. Its key appears only in this task. */
+/** The key of the question appears only in this task. */
 async function questionOf(
   runId: string,
   taskId: string,
@@ -304,13 +287,13 @@ async function questionOf(
 const RUN_BYTES = 16;
 const MARK_BYTES = 16;
 
-/** Returns the handle of a task. It cannot be guessed or forged, and only this caller can use it, in this project. */
+/** A handle cannot be guessed or forged, and only this caller can use it, in this project. */
 async function handleOf({ runId, isPlan }: Named, context: ToolContext): Promise<string> {
   const mark = await markOf(["task", runId, isPlan, context.caller, context.project.id], context);
   return Buffer.concat([ulidBytes(runId), Buffer.of(Number(isPlan)), mark]).toString("base64url");
 }
 
-/** Returns the run that a handle identifies; undefined if the handle does not belong to this caller and project. */
+/** Undefined if the handle does not belong to this caller and project. */
 async function namedBy(taskId: string, context: ToolContext): Promise<Named | undefined> {
   const bytes = Buffer.from(taskId, "base64url");
   if (bytes.length !== RUN_BYTES + 1 + MARK_BYTES) return undefined;

@@ -21,7 +21,7 @@ function writes({ effect }: ToolFacts): boolean {
   return effect === "adds" || effect === "changes";
 }
 
-/** Why a tool may be missing from the list. The first reason that applies is reported. */
+/** The first reason that applies is reported. */
 const HIDDEN_BY: readonly (readonly [
   why: Hidden["why"],
   hides: (tool: ToolFacts, offer: ToolAvailability) => boolean,
@@ -36,7 +36,6 @@ const HIDDEN_BY: readonly (readonly [
   ["noSandbox", ({ needsSandbox }, { hasSandbox }) => needsSandbox === true && !hasSandbox],
 ];
 
-/** Returns the reason for each hidden tool, by its name. */
 export function hiddenTools(tools: readonly ListedTool[], offer: ToolAvailability): ReadonlyMap<string, Hidden> {
   return new Map(
     tools.flatMap(({ tool }) => {
@@ -46,23 +45,21 @@ export function hiddenTools(tools: readonly ListedTool[], offer: ToolAvailabilit
   );
 }
 
-/** A tool as it is listed for clients. */
 export interface ListedTool {
   readonly tool: ToolFacts;
   readonly annotations: ToolAnnotations;
   readonly inputSchema: () => JsonSchema;
   readonly outputSchema: () => JsonSchema;
-  /** Checks arguments. Loads the tool's code when it is first called. */
+  /** Loads the tool's code when it is first called. */
   readonly prepare: (given: unknown) => Promise<Prepared>;
 }
 
-/** Returns all tools in their fixed order. If there is no build, creates them from the code. */
+/** In a fixed order. Without a build, the tools are created from the code. */
 export async function allTools(): Promise<readonly ListedTool[]> {
   if (MADE_TOOLS.length > 0) return MADE_TOOLS.map(asMade);
   return catalogue(await (await import("../tools/registry.ts")).everyTool());
 }
 
-/** Returns a tool from the list that the build made. Its code is loaded with its first call. */
 export function asMade({ inputSchema, outputSchema, ...tool }: MadeTool): ListedTool {
   const loaded = once(async () => (await import("../tools/registry.ts")).toolNamed(tool.name));
   return {
@@ -74,10 +71,7 @@ export function asMade({ inputSchema, outputSchema, ...tool }: MadeTool): Listed
   };
 }
 
-/**
- * Returns the tools that are listed and callable, in their fixed order. Removes sentences about hidden tools from their
- * descriptions.
- */
+/** Removes sentences about hidden tools from the descriptions. */
 export function listedTools(tools: readonly ListedTool[], offer: ToolAvailability): readonly ListedTool[] {
   const hidden = hiddenTools(tools, offer);
   if (hidden.size === 0) return tools;
@@ -89,7 +83,6 @@ export function listedTools(tools: readonly ListedTool[], offer: ToolAvailabilit
   );
 }
 
-/** Returns tools as they are listed. Each schema is created once, when it is first needed. */
 export function catalogue(tools: readonly Tool[]): readonly ListedTool[] {
   return tools.map((tool) => ({
     tool,
@@ -113,7 +106,7 @@ export function toolsThatWrite(tools: readonly ListedTool[]): ReadonlySet<string
   return new Set(tools.flatMap(({ tool }) => (writes(tool) ? [tool.name] : [])));
 }
 
-/** Returns the names of the tools that take unlimited lists or objects with any fields. Their calls may be large. */
+/** Calls of tools that take unlimited lists or objects with any fields may be large. */
 export function toolsWithLists(tools: readonly ListedTool[]): ReadonlySet<string> {
   const isLarge = ({ type, maxItems, properties }: JsonSchema): boolean =>
     (type === "array" && maxItems === undefined) || (type === "object" && properties === undefined);

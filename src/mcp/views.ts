@@ -7,28 +7,27 @@ import type { Views } from "./server-parts.ts";
 import { asMade, catalogue, type ListedTool, listedTools, type ToolAvailability } from "./tool-list.ts";
 
 const VIEW_URI = "ui://targeting/run.html";
-/** Clients may cache the view for a day: its content changes only with the server's version. */
+/** A day: the content changes only with the server's version. */
 const LASTING = { ttlMs: 86_400_000, cacheScope: "public" } as const;
-/** The view has its own background, so it requests no border from the host. */
 const LOOKS = { ui: { prefersBorder: false } };
 
 /** The second key is for older hosts. */
 const SHOWN = { ui: { resourceUri: VIEW_URI }, "ui/resourceUri": VIEW_URI };
 const FOR_VIEWS = { ui: { visibility: ["app"] } };
 
-/** The `_meta` of tools whose runs are shown in the view, and of the tool that only the view calls. */
 const META = new Map<string, Readonly<Record<string, unknown>>>([
-  ["delete_targeting", SHOWN],
-  ["delete_options", SHOWN],
-  ["update_contexts", SHOWN],
-  ["plan_targeting", SHOWN],
-  ["apply_plan", SHOWN],
-  ["undo_run", SHOWN],
-  ["get_run", SHOWN],
+  ...[
+    "delete_targeting",
+    "delete_options",
+    "update_contexts",
+    "plan_targeting",
+    "apply_plan",
+    "undo_run",
+    "get_run",
+  ].map((tool) => [tool, SHOWN] as const),
   ["decide_run", FOR_VIEWS],
 ]);
 
-/** Returns the views for clients that may use these tools. */
 export async function loadViews(offer: ToolAvailability): Promise<Views> {
   const tools = listedTools(await viewTools(), offer);
   return { tools, metaOf: (tool) => META.get(tool), attach, beside };
@@ -53,7 +52,7 @@ function attach(server: McpServer): void {
   });
 }
 
-/** Returns the data for the view: the run as the web page shows it, and the secret with which the person decides. */
+/** Returns the run as the web page shows it, and the secret with which the person decides. */
 async function beside({ structured, decision }: ToolAnswer, context: ToolContext) {
   const runId = typeof structured.runId === "string" ? structured.runId : undefined;
   const { runDetail } = await import("../web/rows.ts");

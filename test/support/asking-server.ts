@@ -4,7 +4,7 @@ import { redactorFor } from "../../src/answers/redact.ts";
 import { questionSeal } from "../../src/mcp/elicitation.ts";
 import { createMcpServer } from "../../src/mcp/server.ts";
 import { callsUnderWay } from "../../src/mcp/server-parts.ts";
-import { serveOverStdio } from "../../src/mcp/stdio.ts";
+import { StdioConnection } from "../../src/mcp/stdio.ts";
 import { catalogue, listedTools } from "../../src/mcp/tool-list.ts";
 import { createLog } from "../../src/observe/log.ts";
 import { systemClock } from "../../src/platform/clock.ts";
@@ -59,7 +59,7 @@ const parts = {
   audit: () => undefined,
   writingTools: new Set<string>(),
 };
-serveOverStdio({
+new StdioConnection({
   input: process.stdin,
   output: process.stdout,
   maxLineBytes: 1_048_576,
