@@ -44,8 +44,7 @@ interface ApplyLine extends AskedFile {
 }
 
 /**
- * Applies a file, a stored plan or a planned run, or continues an interrupted run. Returns the exit code: 0 if nothing
- * is left to do, otherwise 1.
+ * Applies a file, a stored plan or a planned run, or continues an interrupted run. Exit code 0: nothing is left to do.
  */
 export async function runApply(line: CommandLine): Promise<number> {
   const asked: ApplyLine = {
@@ -67,28 +66,19 @@ export async function runApply(line: CommandLine): Promise<number> {
   });
 }
 
-/**
- * Throws a SettingsError if a plan is combined with options that are only for planning a file. Returns the command
- * line.
- */
+/** Refuses options that are only for planning a file. Returns the command line. */
 function refusePlanning(asked: ApplyLine): ApplyLine {
-  const given = [
-    asked.targeting !== undefined && "--targeting",
-    asked.prune && "--prune",
-    asked.byName && "--by-name",
-    asked.writeIds && "--write-ids",
-    asked.sheet.sheet !== undefined && "--sheet",
-    asked.sheet.columns !== undefined && "--columns",
-    asked.sheet.encoding !== undefined && "--encoding",
-  ].find((flag) => flag !== false);
-  if (given === undefined) return asked;
-  throw new SettingsError(`${given} works only with the file of a desired state, but this is a plan`);
+  const { targeting, prune, byName, writeIds, sheet } = asked;
+  const onlyForFiles = { targeting, prune, "by-name": byName, "write-ids": writeIds, ...sheet };
+  const [flag] = Object.entries(onlyForFiles).find(([, value]) => value !== undefined && value !== false) ?? [];
+  if (flag === undefined) return asked;
+  throw new SettingsError(`--${flag} works only with the file of a desired state, but this is a plan`);
 }
 
 /** The first bytes of a plan that `plan --out` wrote. */
 const PLAN_BEGINS = '{"kind":"targeting-mcp-plan"';
 
-/** Returns the plan in a file; undefined if the file contains something else. */
+/** Undefined if the file contains something else. */
 async function planIn(file: string): Promise<PlanDocument | undefined> {
   const bytes = await bytesAtPath(file);
   const begin = bytes.subarray(0, PLAN_BEGINS.length).toString("utf8");
@@ -128,7 +118,6 @@ async function applyPlan(document: PlanDocument, { file, yes }: ApplyLine, conte
   return printReport(await carriedOut(header, context), context);
 }
 
-/** Applies a planned run, or continues an interrupted one. */
 async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, context: PlanContext): Promise<number> {
   const run = await plannedRun(runId, context);
   const { header } = run;
@@ -147,23 +136,15 @@ async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, context:
     return printReport(run, context);
   }
   const { pending, notApplied, unknown } = run.state.counts();
-  if (
-    !(await isApproved(
-      `Continue this run? ${amount(pending + notApplied + unknown, "item")} may not be done yet.`,
-      yes,
-    ))
-  )
-    return 1;
+  const open = amount(pending + notApplied + unknown, "item");
+  if (!(await isApproved(`Continue this run? ${open} may not be done yet.`, yes))) return 1;
   await context.runs.resume(runId);
   const resumed = await plannedRun(runId, context);
   await rested(resumed);
   return printReport(resumed, context);
 }
 
-/**
- * Shows a dry run, asks the person and applies it. Sends nothing if the effect is now different from what the dry run
- * showed.
- */
+/** Shows a dry run, asks the person and applies it. Sends nothing if the effect is no longer the shown one. */
 async function applyDryRun(run: ChangeRun, yes: boolean, context: PlanContext): Promise<number> {
   const { header } = run;
   if (header.sandbox !== undefined && header.sandbox !== context.apiUrl) throw otherService();
@@ -174,7 +155,6 @@ async function applyDryRun(run: ChangeRun, yes: boolean, context: PlanContext): 
   return printReport(await carriedOut(header, context), context);
 }
 
-/** Throws a FileError if the plan is for another service than the configured one. */
 function checkOrigin({ environment, apiUrl }: PlanDocument, context: PlanContext): void {
   if (environment !== context.environment || apiUrl !== context.apiUrl) throw otherService();
 }
@@ -192,16 +172,13 @@ function print(document: PlanDocument, file: string): void {
 }
 
 /** Returns the base next to a file. The run that applies the file updates it. Throws if it does not exist. */
-export async function baseFileOf(file: string): Promise<BaseFile> {
+async function baseFileOf(file: string): Promise<BaseFile> {
   const path = await realpath(basePathOf(file));
   return { root: dirname(path), steps: [basename(path)] };
 }
 
-/**
- * Returns the base of the file that a stored plan was made from. If the file is not in the plan's folder, prints a note
- * and returns undefined, so the base is not updated.
- */
-export async function baseFileOfPlan(planPath: string, { file }: PlanDocument): Promise<BaseFile | undefined> {
+/** Returns the base of the file that a stored plan was made from. Undefined: the file is not in the plan's folder. */
+async function baseFileOfPlan(planPath: string, { file }: PlanDocument): Promise<BaseFile | undefined> {
   if (file === undefined) return undefined;
   const path = resolve(dirname(planPath), file);
   if (await isThere(basePathOf(path))) return baseFileOf(path);
@@ -209,11 +186,8 @@ export async function baseFileOfPlan(planPath: string, { file }: PlanDocument): 
   return undefined;
 }
 
-/**
- * Writes `_id`s into those rows of a file that have none. If the file has changed since it was read, writes nothing and
- * returns false.
- */
-export async function writeIds(
+/** Writes `_id`s into those rows of a file that have none. Returns false if the file has changed since it was read. */
+async function writeIds(
   { file, sheet }: Pick<AskedFile, "file" | "sheet">,
   { read: { desired, digest }, document: { plan } }: PlannedFile,
   objects: AppliedObjects | undefined,

@@ -13,13 +13,13 @@ import { localUserName } from "../web/browser.ts";
 import type { PlanContext } from "./project.ts";
 import { confirmInTerminal, printNote } from "./terminal.ts";
 
-/** Asks the person whether to continue, unless `yes` is set. Returns false if there is no terminal. */
+/** Returns false if there is no terminal for the question. */
 export async function isApproved(question: string, yes: boolean): Promise<boolean> {
   const without = "Nothing was sent: there is no terminal for the question. To apply without a question, use --yes.";
   return yes || confirmInTerminal(question, "Nothing was sent.", without);
 }
 
-/** Stores a plan, with the sheet that it was made from, as a planned run. The run updates `base` when it ends. */
+/** The sheet is the one that the plan was made from. The run updates `base` when it ends. */
 export async function storePlan(
   { document, there }: MadePlan,
   plannedBy: "plan_targeting" | "undo_run",
@@ -32,10 +32,7 @@ export async function storePlan(
   return (await changesOf(context).keepPlan(made, { text, plannedBy, base, sheet, caller })).header;
 }
 
-/**
- * Starts an approved run and waits until it stops. If something that matters has changed since the plan, sends nothing
- * and returns a failed run.
- */
+/** Starts an approved run and waits until it stops. It fails if something that matters has changed since the plan. */
 export async function carriedOut(header: ChangeHeader, context: PlanContext): Promise<ChangeRun> {
   const changes = changesOf(context);
   const bytes = context.runs.part(header.runId, "input");
@@ -70,7 +67,6 @@ export async function rested(run: Pick<ChangeRun, "rest" | "watch" | "stop">): P
   if (isTerminal) process.stderr.write("\r\u001b[K");
 }
 
-/** Returns whether a run has items that are not done, or whose result is unknown. */
 export function isUnfinished(run: ChangeRun): boolean {
   const status = run.status();
   const { pending, notApplied, unknown } = run.state.counts();
@@ -86,7 +82,7 @@ export function forPerson(text: string): string {
     .join("\n");
 }
 
-/** Prints the report of a run. Returns the exit code: 0 if all items are done, otherwise 1. */
+/** Exit code 0: all items are done. */
 export async function printReport(run: ChangeRun, context: PlanContext): Promise<0 | 1> {
   const { text } = await reportedRun(run, context, [], { withTotals: true, reader: "terminal" });
   process.stdout.write(`${forPerson(text)}\n`);

@@ -17,7 +17,7 @@ import type { Settings } from "../settings/settings.ts";
 import type { Operation, RouteTable } from "../spec/routes.ts";
 import { type Check, note, ok, problem } from "./doctor-machine.ts";
 
-export interface ProbeOptions {
+interface ProbeOptions {
   readonly routes: RouteTable;
   readonly readOnly: boolean;
   readonly isSandbox: boolean;
@@ -30,12 +30,11 @@ interface Probe {
   readonly send: () => Promise<unknown>;
 }
 
-/** The result of a probe. `answered`: the operation exists and the key may use it. */
+/** `answered`: the operation exists and the key may use it. */
 interface ProbeOutcome {
   readonly probe: Probe;
   readonly kind: "answered" | "unauthorized" | "forbidden" | "wrongRoute" | "noProject" | "unreached" | "trouble";
   readonly words: string;
-  /** For a service that does not answer: how to fix it, as tools report it. */
   readonly remedy?: string;
 }
 
@@ -46,7 +45,7 @@ interface Names {
   readonly whereKeysAre: string;
 }
 
-/** The names of the settings, and where people find the keys (management-api 5, event-tracking-api 5). */
+/** Where people find the keys: management-api 5, event-tracking-api 5. */
 const MANAGEMENT: Names = {
   about: "management API",
   address: "TARGETING_API_URL",
@@ -60,7 +59,7 @@ const EVENTS: Names = {
   whereKeysAre: "it is in the application's service configuration file",
 };
 
-/** Returns the names of the settings to fix. They differ if a running sandbox emulates the APIs. */
+/** The settings to fix differ if a running sandbox emulates the APIs. */
 function namesOf(names: Names, { isSandbox }: ProbeOptions): Names {
   if (!isSandbox) return names;
   return {
@@ -74,8 +73,7 @@ function namesOf(names: Names, { isSandbox }: ProbeOptions): Names {
 const NO_SUCH_ID = "00000000000000000000000000";
 
 /**
- * Probes the management API: reads of an ID that does not exist, and bulk writes without items, which are always
- * refused (management-api 8.1).
+ * Reads an ID that does not exist, and sends bulk writes without items, which are always refused (management-api 8.1).
  */
 export async function checkManagement(api: ManagementApi, options: ProbeOptions): Promise<readonly Check[]> {
   const reads: readonly Probe[] = [
@@ -103,11 +101,10 @@ const BULK_WRITES = [
   "deleteOptions",
 ] as const satisfies readonly Operation[];
 
-/** Probes the event API with an object without user and event name, which the service never records. */
+/** Sends an object without user and event name, which the service never records. */
 export async function checkEvents(api: EventApi, options: ProbeOptions): Promise<readonly Check[]> {
   if (options.readOnly) return [notWritten(EVENTS)];
   const probed = await outcomesOf([{ operation: "trackEvent", scope: "write", send: () => api.track("{}") }]);
-  // This API has no scopes: status 403 means that the key is wrong.
   const outcomes = probed.map(
     (one): ProbeOutcome => (one.kind === "forbidden" ? { ...one, kind: "unauthorized" } : one),
   );
@@ -118,7 +115,7 @@ function notWritten({ about }: Names): Check {
   return note(about, "writing was not checked: TARGETING_MCP_READ_ONLY is on");
 }
 
-/** Returns the checks for the results of an API's probes. If the API cannot be used, returns only the reason. */
+/** If the API cannot be used, returns only the reason. */
 function checksOf(
   outcomes: readonly ProbeOutcome[],
   names: Names,
@@ -131,7 +128,7 @@ function checksOf(
   return [ok(names.about, "reachable"), keyCheck(outcomes, names), ...scopes, ...ofRoutes];
 }
 
-/** Sends the probes one after another. Stops after the first if it shows that the API cannot be used. */
+/** Stops after a probe that shows that the API cannot be used. */
 async function outcomesOf(probes: readonly Probe[]): Promise<readonly ProbeOutcome[]> {
   const outcomes: ProbeOutcome[] = [];
   for (const probe of probes) {
@@ -161,9 +158,7 @@ function failureReason({ reason, statusCode }: NotSentError | AmbiguousError): s
   return isSuccess ? `answers with status ${statusCode}, and ${reason.replace(/^its answer/, "what it says")}` : reason;
 }
 
-/**
- * Describes a response that limits requests. The service is reachable, but this does not show whether the key is valid.
- */
+/** The service is reachable, but this does not show whether the key is valid. */
 function busyMeans({ statusCode, retryAfterMs }: BusyError): Omit<ProbeOutcome, "probe"> {
   return statusCode === RATE_LIMITED
     ? { kind: "trouble", words: rateLimitWords({ retryAfterMs }), remedy: "Run doctor again after that time." }
@@ -186,7 +181,6 @@ function rejectionMeans(error: RejectedError): Omit<ProbeOutcome, "probe"> {
   return { kind: "trouble", words: `${route} answers with ${said}` };
 }
 
-/** Returns the reason why an API cannot be used; undefined if it can. */
 function unusable(outcomes: readonly ProbeOutcome[], { about, address, key, whereKeysAre }: Names): Check | undefined {
   const outcomeOf = (kind: ProbeOutcome["kind"]) => outcomes.find((outcome) => outcome.kind === kind);
   const unreached = outcomeOf("unreached");
@@ -206,7 +200,7 @@ function unusable(outcomes: readonly ProbeOutcome[], { about, address, key, wher
   return problem(about, "the project of the key no longer exists", `Set ${key} to a key of another project.`);
 }
 
-/** Returns the check of a key. Status 403 also proves that the key is valid: the service knows its scopes. */
+/** Status 403 also proves that the key is valid: the service knows its scopes. */
 function keyCheck(outcomes: readonly ProbeOutcome[], { about, key }: Names): Check {
   const proven = outcomes.some(({ kind }) => kind === "answered" || kind === "forbidden");
   return proven
@@ -227,7 +221,6 @@ function scopeCheck(outcomes: readonly ProbeOutcome[], scope: Probe["scope"]): C
   return note(about, `not known whether the key has the scope ${name}: no response showed it`);
 }
 
-/** Returns the check of a path; undefined if the key was refused. */
 function routeCheck(
   { probe, kind, words, remedy: known }: ProbeOutcome,
   routes: RouteTable,

@@ -6,7 +6,7 @@ import { runsIn } from "../runs/files/run-folder.ts";
 import type { FoundStore } from "../runs/postgres/start.ts";
 import type { Settings } from "../settings/settings.ts";
 
-/** The result of one check. `note`: harmless, but may be unexpected. `problem`: must be fixed. */
+/** `note`: harmless, but may be unexpected. `problem`: must be fixed. */
 export interface Check {
   readonly about: string;
   readonly state: "ok" | "note" | "problem";
@@ -26,17 +26,13 @@ export function problem(about: string, found: string, remedy?: string): Check {
   return { about, state: "problem", found, ...(remedy !== undefined && { remedy }) };
 }
 
-/** Checks whether the package supports this version of Node, such as "20.18.1". */
 export function checkNode(running: string): Check {
   const least = packageJson.engines.node.replace(">=", "");
   const isRecent = running.localeCompare(least, "en", { numeric: true }) >= 0;
   return isRecent ? ok("Node", running) : problem("Node", `${running} is too old`, `Install Node ${least} or newer.`);
 }
 
-/**
- * Checks whether runs can be stored in the folder. If the folder does not exist, it is not created; its parent is
- * checked instead.
- */
+/** If the folder does not exist, its parent is checked. */
 async function checkStateFolder(folder: string): Promise<Check> {
   const about = "state folder";
   try {
@@ -45,7 +41,7 @@ async function checkStateFolder(folder: string): Promise<Check> {
       await access(existing, constants.W_OK);
       return ok(about, `${folder} will be created by the first run`);
     }
-    // Only a write proves that the folder is writable. On some platforms and file systems, permissions do not show it.
+    // Only a write proves that the folder is writable: on some file systems, permissions do not show it.
     await rm(await mkdtemp(join(folder, "doctor-")), { recursive: true });
     if (await syncFolder(folder)) return ok(about, `${folder} is writable`);
     return note(
@@ -59,7 +55,6 @@ async function checkStateFolder(folder: string): Promise<Check> {
   }
 }
 
-/** Checks whether the folders for `file` and `saveTo` exist and are accessible. */
 export async function checkFolders(folders: readonly string[]): Promise<readonly Check[]> {
   if (folders.length === 0) return [ok("allowed folders", "none: file and saveTo are refused")];
   return Promise.all(folders.map(checkFolder));
@@ -100,14 +95,13 @@ function reasonOf(thrown: unknown): string {
 export interface StoreShown {
   readonly kind: "files" | "postgres";
   readonly ok: boolean;
-  /** The name and version of the database; absent if it was not reached. */
+  /** Absent if the database was not reached. */
   readonly server?: string | undefined;
-  /** The number of the last migration, the number that this version needs, and the size of each table in bytes. */
+  /** The last migration, the migration that this version needs, and the size of each table in bytes. */
   readonly tables?: FoundStore["tables"];
   readonly problems: readonly string[];
 }
 
-/** Checks the store of runs. Returns a description of the store, and the results of the checks. */
 export async function checkStore({ store, stateDir }: Pick<Settings, "store" | "stateDir">): Promise<{
   readonly store: StoreShown;
   readonly checks: readonly Check[];

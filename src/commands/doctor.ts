@@ -23,11 +23,11 @@ import {
 } from "./doctor-machine.ts";
 import { exposures } from "./exposures.ts";
 
-/** The maximum time of one probe, in milliseconds. Probes are not retried, because a person waits for the result. */
+/** Probes are not retried, because a person waits for the result. */
 const PROBE_TIMEOUT_MS = 10_000;
 const MAX_RUNS = 20;
 
-/** Checks the configuration and prints the results. Returns the exit code: 1 if something must be fixed. */
+/** Exit code 1: something must be fixed. */
 export async function runDoctor(line: CommandLine): Promise<number> {
   const asJson = isOn(line, "json");
   const diagnosis = await diagnose(inputOf(line));
@@ -35,9 +35,8 @@ export async function runDoctor(line: CommandLine): Promise<number> {
   return diagnosis.ok ? 0 : 1;
 }
 
-/** Checks everything that a server with these settings needs. Changes nothing in an API. */
 async function diagnose(input: SettingsInput): Promise<Diagnosis> {
-  const shown = SETTING_LIST.map((setting): SettingShown => {
+  const shown = SETTING_LIST.map((setting): Diagnosis["settings"][number] => {
     const { variable, secret, otherwise } = setting;
     const given = settingText(setting, input);
     const value = secret ? (given === undefined ? "not set" : "set") : (given?.text ?? otherwise);
@@ -64,7 +63,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
       ...(await checkFolders(settings.allowedDirs)),
       ...(await checkApis(connected, settings, byCallers)),
     ];
-    // If the store does not work, its problem is reported, and its runs are not listed.
+    // If the store does not work, its runs are not listed.
     const { unfinishedRuns, problem: ofRuns } = store.ok
       ? await findUnfinished(connected, localCaller(settings))
       : { unfinishedRuns: [] };
@@ -100,7 +99,6 @@ const EVERY_HOST = "0.0.0.0";
 
 function usableSettings(input: SettingsInput): Usable | { readonly problem: Check } {
   try {
-    // Over HTTP, callers may bring their own keys, so an API may have an address without a key.
     const settings = settingsFrom({ ...input, overHttp: true });
     routesOf(settings);
     const access = readAccess(settings.http.accessFile);
@@ -115,34 +113,27 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
   }
 }
 
-/** Returns the settings for probes. They use another port than the sandbox of a server that may be running. */
+/** The port differs from that of the sandbox of a server that may be running. */
 function forProbing(settings: Settings): Settings {
   const { environment } = settings;
   return {
     ...settings,
     environment: environment.kind === "sandbox" ? { ...environment, port: 0 } : environment,
     requestTimeoutMs: Math.min(settings.requestTimeoutMs, PROBE_TIMEOUT_MS),
-    // The first attempt of a request gets a third of this wait. Three times the time of a probe gives it a whole
-    // probe's time.
+    // The first attempt of a request gets a third of this wait.
     waitMs: 3 * PROBE_TIMEOUT_MS,
     retryBudgetMs: 0,
     logLevel: "silent",
   };
 }
 
-/**
- * Checks whether configuration files of hosts contain keys and can be read by others. Imported on demand, because the
- * parsers are large.
- */
+/** Imported on demand, because the parsers are large. */
 async function checkHostFiles(input: SettingsInput): Promise<readonly Check[]> {
   const { openHostFiles } = await import("../setup/settings.ts");
   return (await openHostFiles(input)).map(({ title, found, remedy }) => problem(title, found, remedy));
 }
 
-/**
- * Checks whether a person can approve changes over HTTP. Over stdio, the server opens the browser or asks the client,
- * so there is nothing to check.
- */
+/** Over stdio, the server opens the browser or asks the client, so there is nothing to check. */
 function checkApprovers({ settings, access }: Usable, { environment }: SettingsInput): readonly Check[] {
   const { ownKeys, oauth } = settings.http;
   if (!(ownKeys || oauth !== undefined || access.tokens.some(callsTools))) return [];
@@ -150,7 +141,6 @@ function checkApprovers({ settings, access }: Usable, { environment }: SettingsI
   return lacking === undefined ? [] : [{ about: "approvals", state: "note", ...lacking }];
 }
 
-/** Checks the authorization server, if one is configured. Only then the module for it is imported. */
 async function checksOfIssuer(settings: Settings): Promise<readonly Check[]> {
   const { oauth } = settings.http;
   if (oauth === undefined) return [];
@@ -204,15 +194,14 @@ function keysOfCallers(input: SettingsInput, { settings, access }: Usable): Keys
   };
 }
 
-/** Returns the availability for a caller who has all keys that a caller can have. */
+/** Returns the tools of a caller who has all keys that a caller can have. */
 function withKeysOf(byCallers: KeysOfCallers, offer: ToolAvailability): ToolAvailability {
   const added = (["targeting", "events"] as const).filter((one) => byCallers[one] !== undefined);
   return { ...offer, configured: [...new Set([...offer.configured, ...added])] };
 }
 
-/** Returns the unfinished runs of a caller. If they cannot be read, returns the problem. */
 async function findUnfinished({ services }: ServerProcess, caller: string) {
-  const unfinishedRuns: UnfinishedRun[] = [];
+  const unfinishedRuns: Diagnosis["unfinishedRuns"][number][] = [];
   try {
     for await (const { runId, tool, status, open } of services.runs.list(caller)) {
       if (open || status === "interrupted") unfinishedRuns.push({ runId, tool, status });
@@ -233,38 +222,25 @@ function redacted(checks: readonly Check[], redactor: Redactor): readonly Check[
   }));
 }
 
-/** A setting with its source and value. Of a secret, the value only says that it is set. */
-export interface SettingShown {
-  readonly variable: string;
-  readonly source: Source;
-  readonly value: string;
-}
-
-export interface UnfinishedRun {
-  readonly runId: string;
-  readonly tool: string;
-  readonly status: string;
-}
-
 /** The output of `targeting-mcp doctor --json`. */
-export interface Diagnosis {
+interface Diagnosis {
   readonly ok: boolean;
   readonly version: string;
   /** Undefined if the settings cannot be used. */
   readonly environment: "live" | "sandbox" | undefined;
   readonly checks: readonly Check[];
-  /** Where runs are stored; undefined if the settings cannot be used. */
+  /** Undefined if the settings cannot be used. */
   readonly store?: StoreShown;
-  readonly settings: readonly SettingShown[];
+  /** The value of a secret only says that it is set. */
+  readonly settings: readonly { readonly variable: string; readonly source: Source; readonly value: string }[];
   /** The names of the tools that are listed with these settings. */
   readonly tools: readonly string[];
-  readonly unfinishedRuns: readonly UnfinishedRun[];
+  readonly unfinishedRuns: readonly Readonly<Record<"runId" | "tool" | "status", string>>[];
 }
 
 const MARKS = { ok: "ok", note: "note", problem: "FIX" } as const satisfies Record<Check["state"], string>;
 
-/** Formats a diagnosis for a terminal. */
-export function diagnosisText(diagnosis: Diagnosis): string {
+function diagnosisText(diagnosis: Diagnosis): string {
   const { ok, version, environment, checks, settings, tools, unfinishedRuns } = diagnosis;
   const found = checks.flatMap(({ about, state, found, remedy }): readonly (readonly string[])[] => [
     [MARKS[state], about, found],

@@ -15,7 +15,7 @@ import { baseFor, isThere, writeOver } from "./plan-files.ts";
 import { onlyWord, readShowing, withProject } from "./project.ts";
 import { confirmInTerminal, printNote } from "./terminal.ts";
 
-/** Exports a targeting as a desired state, to standard output, or to a file with its base. Returns the exit code. */
+/** Exports a targeting as a desired state, to standard output, or to a file with its base. */
 export async function runExport(line: CommandLine): Promise<number> {
   const given = onlyWord(line, "the ID or name of a targeting");
   const to = optionOf(line, "to", text);
@@ -32,8 +32,7 @@ export async function runExport(line: CommandLine): Promise<number> {
       return 0;
     }
     if (!isForced && !(await mayReplace(to, there, isBaseOnly))) return 1;
-    // The file is written before its base. If the command stops in between, the old base does no harm: values that are
-    // equal in the file and the service are not differences.
+    // Before its base: an old base does no harm if the command stops in between.
     const base = { path: basePathOf(to), pieces: baseText(baseOf(there, new Date().toISOString())) };
     await writeOver(isBaseOnly ? [base] : [{ path: to, pieces: piecesOf(there, form) }, base]);
     printNote(`${isBaseOnly ? base.path : `${to} and ${base.path}`}: ${amount(there.options.length, "option")}`);
@@ -66,7 +65,7 @@ function piecesOf(there: ServiceTargeting, form: ExportForm): AsyncIterable<stri
   return writtenSheet({ name: "Options", above: 0, rows: rows() }, form);
 }
 
-/** Asks before an existing file or base is replaced. The question says how many changes by others this would accept. */
+/** The question says how many changes by others the person would accept. */
 async function mayReplace(to: string, there: ServiceTargeting, isBaseOnly: boolean): Promise<boolean> {
   const paths = isBaseOnly ? [basePathOf(to)] : [to, basePathOf(to)];
   const found = (await Promise.all(paths.map(async (path) => ((await isThere(path)) ? [path] : [])))).flat();

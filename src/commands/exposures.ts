@@ -8,18 +8,14 @@ import { type Settings, type SettingsInput, settingText } from "../settings/sett
 import { isPlain, type Setting } from "../settings/value-types.ts";
 import type { Check } from "./doctor-machine.ts";
 
-/** Something that other users of this machine, or programs in the network, could read. */
 type Exposure = Check & { readonly state: "note" | "problem"; readonly remedy: string };
 
-/**
- * Checks the permissions of files with secrets, and whether addresses that receive keys are encrypted. Reads no files
- * and sends nothing.
- */
+/** Checks the permissions of files with secrets, and whether addresses that receive keys are encrypted. */
 export function exposures(settings: Settings, input: SettingsInput): readonly Exposure[] {
   return [...openFiles(settings), ...plainAddresses(settings, input)];
 }
 
-/** Logs warnings about the configuration when a server starts. `problem` is the reason why there are no traces. */
+/** `problem` is the reason why there are no traces. */
 export function logStartWarnings(log: Log, settings: Settings, input: SettingsInput, problem: unknown): void {
   for (const variable of settings.unknownVariables)
     log.warn("this variable is not a setting; check its spelling", { variable });
@@ -27,13 +23,12 @@ export function logStartWarnings(log: Log, settings: Settings, input: SettingsIn
   for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
 }
 
-/** Checks files with secrets that other users can open. On Windows, access lists protect files instead of modes. */
+/** On Windows, access lists protect files instead of modes. */
 function openFiles({ stateDir, sealKey, http }: Settings): readonly Exposure[] {
   if (process.platform === "win32") return [];
   const sealFile = sealKey === undefined ? join(stateDir, SEAL_KEY_FILE) : undefined;
   return [
-    // The files in the folder have their own permissions. An open folder still shows their names, and files of older
-    // versions.
+    // The files in the folder have their own permissions, but an open folder shows their names.
     ...openOne("state folder", stateDir, { right: "700", why: "it contains runs", ifForAll: "note" }),
     ...openOne("seal key", sealFile, { right: "600", why: "a program that reads it can confirm deletions" }),
     ...openOne("access file", http.accessFile, { right: "600", why: "it contains keys and tokens" }),
@@ -41,10 +36,9 @@ function openFiles({ stateDir, sealKey, http }: Settings): readonly Exposure[] {
 }
 
 interface OwnPath {
-  /** The permissions that it should have, for `chmod`. */
   readonly right: string;
   readonly why: string;
-  /** The severity if all users of the machine have access; absent: a problem. */
+  /** The severity if all users of the machine have access. */
   readonly ifForAll?: Exposure["state"];
 }
 
@@ -62,10 +56,7 @@ function openOne(
   return [{ about, state: isForAll ? ifForAll : "note", found, remedy: `chmod ${right} ${path}` }];
 }
 
-/**
- * Returns the permissions of a file; 0 if it does not exist or cannot be accessed, because then others cannot read it
- * either.
- */
+/** 0 if the file cannot be accessed: others cannot read it either. */
 function modeOf(path: string): number {
   try {
     return (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;
@@ -81,9 +72,7 @@ const SENDERS: readonly (readonly [Setting<string>, string])[] = [
   [SETTINGS.publicUrl, "callers send their tokens and keys"],
 ];
 
-/**
- * Finds addresses of live services to which keys are sent unencrypted. Sandbox keys are public, so they do not matter.
- */
+/** Sandbox keys are public, so they do not matter. */
 function plainAddresses({ environment }: Settings, input: SettingsInput): readonly Exposure[] {
   if (environment.kind === "sandbox") return [];
   return SENDERS.flatMap(([setting, what]): readonly Exposure[] => {

@@ -4,7 +4,6 @@ import packageJson from "../../package.json" with { type: "json" };
 import type { CommandOption } from "../settings/command-line.ts";
 import { SETTING_LIST } from "../settings/registry.ts";
 
-/** Lists all settings for a terminal, each with flag, variable, meaning and default. */
 export function settingsHelp(): string {
   return SETTING_LIST.map((setting) => {
     const names = setting.flag === undefined ? setting.variable : `--${setting.flag}, ${setting.variable}`;
@@ -13,13 +12,12 @@ export function settingsHelp(): string {
 }
 
 export interface HelpedCommand {
-  /** The arguments of the command, without the name of the program. */
+  /** Without the name of the program. */
   readonly usage: string;
   readonly meaning: string;
   readonly options: readonly CommandOption[];
 }
 
-/** Returns the help of one command: its meaning and flags, and where to find the settings. */
 export function commandHelp({ usage, meaning, options }: HelpedCommand): string {
   const flags = options.map((option) => `  --${option.flag}\n      ${option.meaning}`);
   const lines = ["Usage:", `  targeting-mcp ${usage}`, `      ${meaning}`, ""];
@@ -31,7 +29,6 @@ export function commandHelp({ usage, meaning, options }: HelpedCommand): string 
   ].join("\n");
 }
 
-/** Returns the help of the program: every command and every setting. */
 export function programHelp(commands: readonly HelpedCommand[]): string {
   const lines = commands.map(({ usage, meaning }) => `  targeting-mcp ${usage}\n      ${meaning}`);
   return ["Usage:", ...lines, "", "Settings, as flags or environment variables:", settingsHelp(), ""].join("\n");
@@ -42,13 +39,10 @@ const component = z.object({
   version: z.string(),
   properties: z.array(z.object({ name: z.string(), value: z.string() })).default([]),
 });
-/** The fields that are used from the bill of materials (CycloneDX), which the build writes. */
+/** The used fields of the bill of materials (CycloneDX), which the build writes. */
 const billSchema = z.object({ metadata: z.object({ component }), components: z.array(component) });
 
-/**
- * Returns the running version as JSON: version, commit, version of Node, and bundled packages. The commit and the
- * packages come from the bill of materials next to the built code; without one, they are omitted.
- */
+/** Returns the running version as JSON. Without a bill of materials, commit and packages are omitted. */
 export async function versionJson(): Promise<string> {
   const bill = await billOfMaterials();
   const commit = bill?.metadata.component.properties.find(({ name }) => name === "git:commit")?.value;

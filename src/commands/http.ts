@@ -31,14 +31,13 @@ import { type Settings, settingText } from "../settings/settings.ts";
 import { text, wholeNumber } from "../settings/value-types.ts";
 import { allowedHostnames } from "../web/http-errors.ts";
 
-/** The time for calls in progress to finish after a stop signal, in milliseconds. */
+/** The time to finish calls in progress after a stop signal. */
 const LAST_ANSWERS_MS = 2000;
 const IDLE_SWEEP_MS = 50;
 
-/** Serves MCP over HTTP until a signal arrives. Returns the exit code. */
 export async function runHttp(line: CommandLine): Promise<number> {
   process.stderr.on("error", () => undefined);
-  // Signals must be handled from the start: a program that waits for the line "serving" may send one immediately.
+  // Handled from the start: a program that waits for the line "serving" may send a signal immediately.
   const asked = stopSignal();
   const host = optionOf(line, "host", text) ?? "127.0.0.1";
   const port = optionOf(line, "port", wholeNumber(0, 65_535)) ?? 3000;
@@ -72,7 +71,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
   return 0;
 }
 
-/** Creates the HTTP server. Calls `listensAt` with its address once the port is open. */
+/** `listensAt` must be called with the address once the port is open. */
 async function serverOf(
   {
     settings,
@@ -162,9 +161,7 @@ async function authOf(
   return { auth, metadata: resource.metadata };
 }
 
-/**
- * Returns a function that creates the parts of a caller's MCP servers. All callers share the tools and their schemas.
- */
+/** All callers share the tools and their schemas. */
 function partsMaker(
   all: Projects,
   tools: readonly ListedTool[],
@@ -202,9 +199,7 @@ function partsMaker(
   };
 }
 
-/**
- * Stops accepting requests, stops runs before their next request, and waits until all calls in progress are answered.
- */
+/** Stops runs before their next request, and waits until all calls in progress are answered. */
 async function stop({ server, close }: HttpService, all: Projects, calls: CallsUnderWay): Promise<void> {
   const closed = once(server, "close");
   server.close();

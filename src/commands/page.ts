@@ -10,14 +10,11 @@ import type { ToolServices } from "../tools/context.ts";
 import { localCaller, localUserName, openBrowser } from "../web/browser.ts";
 import { shownEnvironment } from "../web/seen.ts";
 
-/** The command ends if no browser tab has shown the page for this time, in milliseconds. */
+/** The command ends if no browser tab has shown the page for this time. */
 const ENDS_AFTER_MS = 600_000;
 const LOOK_MS = 1000;
 
-/**
- * Serves the web page for this machine's state folder. Ends after a signal, or when the page has been closed for a
- * while. Returns the exit code.
- */
+/** Serves the web page for this machine's state folder until a signal, or until it has been closed for a while. */
 export async function runPage(line: CommandLine): Promise<number> {
   const asked = stopSignal();
   const port = optionOf(line, "port", wholeNumber(0, 65_535)) ?? 0;
@@ -44,16 +41,14 @@ export async function runPage(line: CommandLine): Promise<number> {
   return opened ? 0 : 1;
 }
 
-/**
- * Removes the APIs if this process cannot execute the runs, because they belong to another process's embedded sandbox.
- */
+/** Removes the APIs if the runs belong to another process's embedded sandbox. */
 function drivable({ changes, sandbox, testBench, ...services }: ToolServices, { environment }: Settings): ToolServices {
   const isElsewhere = environment.kind === "sandbox" && environment.url === undefined;
   if (isElsewhere) return services;
   return { ...services, ...(changes && { changes }), ...(sandbox && { sandbox }), ...(testBench && { testBench }) };
 }
 
-/** Opens the page in a browser, and prints its link if there is a terminal. Returns false if neither works. */
+/** Prints the link if there is a terminal. Returns false if there is neither a browser nor a terminal. */
 async function opensPage(page: LocalPage, environment: Readonly<Record<string, string | undefined>>): Promise<boolean> {
   const link = page.link();
   const isTerminal = process.stdout.isTTY === true;
@@ -65,7 +60,7 @@ async function opensPage(page: LocalPage, environment: Readonly<Record<string, s
   return isOpen || isTerminal;
 }
 
-/** Resolves ten minutes after the last tab was closed. `open` returns the number of open tabs. */
+/** `open` returns the number of open tabs. */
 export async function nobodyLooks(open: () => number, clock: Pick<Clock, "now" | "sleep">): Promise<void> {
   let since = clock.now();
   while (clock.now() - since < ENDS_AFTER_MS) {

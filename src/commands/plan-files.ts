@@ -22,9 +22,7 @@ import { printLines, printNote } from "./terminal.ts";
 
 export type AskedFile = ReturnType<typeof askedFile>;
 
-/**
- * Returns the file from a command line, with the options for planning it. `what` describes the file in error messages.
- */
+/** `what` describes the file in error messages. */
 export function askedFile(line: CommandLine, what: string) {
   return {
     file: onlyWord(line, what),
@@ -38,32 +36,23 @@ export function askedFile(line: CommandLine, what: string) {
   } as const;
 }
 
-/** Returns the options of a command line for reading a sheet. Throws a SettingsError if one is invalid. */
 function sheetOf(line: CommandLine): SheetArguments {
-  const [sheet, named, columns] = [
-    optionOf(line, "sheet", text),
-    optionOf(line, "encoding", oneOf(...ENCODINGS)),
-    optionOf(line, "columns", text),
-  ];
+  const [sheet, columns] = [optionOf(line, "sheet", text), optionOf(line, "columns", text)];
+  const encoding = optionOf(line, "encoding", oneOf(...ENCODINGS));
   const headings =
     columns === undefined ? undefined : z.record(z.string(), z.string()).safeParse(parseJson(columns)).data;
   if (columns !== undefined && headings === undefined) {
     throw new SettingsError(`--columns must be a JSON object whose values are strings: ${columns}`);
   }
-  return {
-    encoding: named,
-    sheet: sheet !== undefined && /^\d+$/.test(sheet) ? Number(sheet) : sheet,
-    columns: headings,
-  };
+  return { sheet: sheet !== undefined && /^\d+$/.test(sheet) ? Number(sheet) : sheet, columns: headings, encoding };
 }
 
-/** The plan of a file, with the file's content and base. */
 export interface PlannedFile extends MadePlan {
   readonly read: ReadFile;
   readonly base: Base | undefined;
 }
 
-/** Plans a file against the current state of the service. If the file cannot be read, returns its problems instead. */
+/** If the file cannot be read, returns its problems instead. */
 export async function planFile(
   asked: AskedFile,
   context: PlanContext,
@@ -72,7 +61,7 @@ export async function planFile(
   const read = await readDesiredFile(file, asked.sheet);
   const { desired, problems, digest } = read;
   if (problems.length > 0) return { problems };
-  // The base next to the file belongs to another targeting, so it is not used for a targeting that `--by-name` selects.
+  // The base next to the file belongs to another targeting than the one that `--by-name` selects.
   const base = byName && asked.base === undefined ? undefined : await baseFor(file, asked.base);
   const request = { desired, fileDigest: digest, base, targeting, prune, byName };
   const scene = {
@@ -83,7 +72,6 @@ export async function planFile(
   return { ...(await makePlan(request, scene)), read, base };
 }
 
-/** Prints the problems of a file, each with its line and column. */
 export function printFileProblems(file: string, problems: readonly Problem[]): void {
   printLines(problems.map((problem) => ({ text: problemLine(file, problem), tone: "stops" })));
 }
@@ -92,11 +80,10 @@ export function printReading({ file }: ReadDesired): void {
   for (const note of sheetNotes(file)) printNote(`Note: ${note}.`);
 }
 
-export interface ReadFile extends ReadDesired {
+interface ReadFile extends ReadDesired {
   readonly bytes: Uint8Array;
 }
 
-/** Reads a desired state from a path on this machine. Throws a FileError if it cannot be read. */
 export async function readDesiredFile(path: string, sheet: SheetArguments): Promise<ReadFile> {
   const format = formatToRead(path);
   const bytes = await bytesAtPath(path);
@@ -104,10 +91,7 @@ export async function readDesiredFile(path: string, sheet: SheetArguments): Prom
   return { ...read, bytes };
 }
 
-/**
- * Reads the base of a file: the one at the path `named`, otherwise the one next to the file. Returns undefined if
- * neither exists. Throws a FileError if it cannot be read.
- */
+/** Reads the base at the path `named`, otherwise the one next to the file, if it exists. */
 export async function baseFor(path: string, named: string | undefined): Promise<Base | undefined> {
   if (named !== undefined) return readBase((await bytesAtPath(named)).toString("utf8"), named);
   const beside = basePathOf(path);
@@ -124,10 +108,8 @@ export async function isThere(path: string): Promise<boolean> {
   }
 }
 
-/** The maximum size of a file in memory, in bytes. */
 const MAX_BYTES = 268_435_456;
 
-/** Returns the content of a file. Throws a FileError if it cannot be read. */
 export async function bytesAtPath(path: string): Promise<Buffer> {
   try {
     const found = await stat(path);
@@ -154,10 +136,7 @@ function unreadable(path: string, thrown: unknown): FileError {
   });
 }
 
-/**
- * Writes files. All are first written under temporary names, then moved to their paths in order. Existing files are
- * replaced and keep their permissions. Throws a FileError if one cannot be written.
- */
+/** All files are first written under temporary names, then moved in order. Existing files keep their permissions. */
 export async function writeOver(
   files: readonly {
     readonly path: string;

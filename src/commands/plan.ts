@@ -28,10 +28,7 @@ interface PlanLine extends AskedFile {
   readonly out: string | undefined;
 }
 
-/**
- * Shows what applying a file would change. Returns the exit code: 0 if nothing would change, 2 if something would, 1
- * for an error.
- */
+/** Exit code: 0 if applying the file would change nothing, 2 if it would change something, 1 for an error. */
 export async function runPlan(line: CommandLine): Promise<number> {
   const [asJson, asMarkdown] = [isOn(line, "json"), isOn(line, "markdown")];
   if (asJson && asMarkdown) throw new SettingsError("--json and --markdown cannot be combined");
@@ -72,7 +69,6 @@ function pathBetween(from: string, to: string): string {
     .join("/");
 }
 
-/** Prints the problems of a file that could not be read. Returns the exit code. */
 function printProblems(problems: readonly Problem[], { file, form }: PlanLine): 1 {
   if (form === "json") {
     const nothing = { targeting: {}, changes: [], drift: [], conflicts: [], limits: [], requests: [] };
@@ -91,8 +87,7 @@ function printJson(value: PlanJson): void {
 }
 
 /**
- * Shows the differences between the service and a file's base (or the file, if it has no base). Returns the exit code:
- * 0 without differences, 2 with differences, 1 for an error.
+ * Compares the service with a file's base, or with the file if it has no base. Exit code: 0 if equal, 2 if different.
  */
 export async function runDrift(line: CommandLine): Promise<number> {
   const asked = askedFile(line, "the file of a desired state");

@@ -1,10 +1,8 @@
-import type { Redactor } from "../answers/redact.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { failureOf } from "../mcp/failures.ts";
-import type { Log } from "../observe/log.ts";
 import type { ServiceTargeting } from "../plans/base.ts";
 import { readTargeting } from "../plans/read-targeting.ts";
-import { withServices } from "../runtime/connect.ts";
+import { type ServerProcess, withServices } from "../runtime/connect.ts";
 import { inputOf, settingsFrom } from "../runtime/settings-input.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import { SETTINGS } from "../settings/registry.ts";
@@ -14,18 +12,15 @@ import type { ToolContext } from "../tools/context.ts";
 import { localCaller } from "../web/browser.ts";
 import { printNote } from "./terminal.ts";
 
-/** The context of tools for terminal commands. The caller is the same as over stdio. */
+/** The caller is the same as over stdio. */
 export interface PlanContext extends ToolContext {
   readonly management: ManagementApi;
 }
 
-/** Terminal commands wait without limit: this is the maximum of a timer, in milliseconds. */
+/** The maximum of a timer: terminal commands wait without limit. */
 const ANY_TIME_MS = 2 ** 31 - 1;
 
-/**
- * Runs the work of a command with the configured project. Returns the exit code of the work, or 1 if it throws. Throws
- * a SettingsError if no API is configured.
- */
+/** Returns the exit code of `work`, or 1 if it throws. Throws a SettingsError if no API is configured. */
 export async function withProject(
   line: CommandLine,
   command: string,
@@ -34,30 +29,32 @@ export async function withProject(
   const input = inputOf(line);
   const settings = settingsFrom(input);
   checkService(settings, settingText(SETTINGS.mode, input)?.text);
-  return withServices(settings, async ({ services, log, redactor }) => {
-    const { management, clock } = services;
-    const { signal } = new AbortController();
-    const call = { caller: localCaller(settings), arrivedAt: clock.now(), signal, canAsk: () => false };
+  return withServices(settings, async (connected) => {
     try {
-      if (management === undefined) throw new Error("the settings name a management API, but none is connected");
-      return await work({ ...services, ...call, management, waitMs: ANY_TIME_MS });
+      return await work(contextOf(connected, settings));
     } catch (thrown) {
-      return reportFailure(thrown, command, { log, redactor });
+      return reportFailure(thrown, command, connected);
     }
   });
 }
 
-export function reportFailure(
-  thrown: unknown,
-  command: string,
-  { log, redactor }: { readonly log: Log; readonly redactor: Redactor },
-): number {
+function contextOf({ services }: ServerProcess, settings: Settings): PlanContext {
+  const { management, clock } = services;
+  if (management === undefined) throw new Error("no management API is connected");
+  const { signal } = new AbortController();
+  const call = { caller: localCaller(settings), arrivedAt: clock.now(), signal, canAsk: () => false };
+  return { ...services, ...call, management, waitMs: ANY_TIME_MS };
+}
+
+type Reporting = Pick<ServerProcess, "log" | "redactor">;
+
+export function reportFailure(thrown: unknown, command: string, { log, redactor }: Reporting): number {
   const { message, remedy } = failureOf(thrown, command, log);
   printNote(redactor.text(remedy === undefined ? message : `${message}\n${remedy}`));
   return 1;
 }
 
-/** A sandbox address to which nothing is ever sent: commands that only show runs need no API. */
+/** Nothing is ever sent to this address: commands that only show runs need no API. */
 const NOWHERE = {
   kind: "sandbox",
   url: "http://127.0.0.1:9",
@@ -67,27 +64,21 @@ const NOWHERE = {
   eventKey: "",
 } as const;
 
-/** Runs the work of a command that only shows stored runs. No API needs to be configured. */
+/** Runs a command that only shows stored runs. No API needs to be configured. */
 export async function withRuns<Result>(
   line: CommandLine,
-  work: (context: PlanContext, reporting: { readonly log: Log; readonly redactor: Redactor }) => Promise<Result>,
+  work: (context: PlanContext, reporting: Reporting) => Promise<Result>,
 ): Promise<Result> {
   const input = { ...inputOf(line), overStdio: true } as const;
   const isLive = settingText(SETTINGS.mode, input)?.text === "live";
   const settings = settingsFrom(isLive ? { ...input, flags: new Map([...input.flags, ["mode", "auto"]]) } : input);
-  return withServices({ ...settings, environment: NOWHERE }, ({ services, log, redactor }) => {
-    const { management, clock } = services;
-    if (management === undefined) throw new Error("there is no management API beside the sandbox");
-    const { signal } = new AbortController();
-    const call = { caller: localCaller(settings), arrivedAt: clock.now(), signal, canAsk: () => false };
+  return withServices({ ...settings, environment: NOWHERE }, (connected) => {
     const environment = isLive ? "live" : settings.environment.kind;
-    return work({ ...services, ...call, environment, management, waitMs: ANY_TIME_MS }, { log, redactor });
+    return work({ ...contextOf(connected, settings), environment }, connected);
   });
 }
 
-/**
- * Throws a SettingsError if no management API is configured. A sandbox counts only if both mode and address are set.
- */
+/** A sandbox counts only if both mode and address are set. */
 function checkService({ environment }: Settings, mode: string | undefined): void {
   if (environment.kind === "live" && environment.management !== undefined) return;
   if (environment.kind === "sandbox" && mode === "sandbox") {
@@ -104,7 +95,7 @@ function checkService({ environment }: Settings, mode: string | undefined): void
   );
 }
 
-/** Returns the argument of a command line. Throws a SettingsError if there is none. `what` describes it. */
+/** `what` describes the argument in the error message. */
 export function onlyWord({ words }: CommandLine, what: string): string {
   const [word] = words;
   if (word === undefined) throw new SettingsError(`${what} is missing (see --help)`);
@@ -114,9 +105,7 @@ export function onlyWord({ words }: CommandLine, what: string): string {
 /** Without a terminal, progress is printed once for this many options. */
 const OPTIONS_PER_LINE = 10_000;
 
-/**
- * Reads a whole targeting and shows the progress. Context IDs of unchanged options come from the cache, unless `fresh`.
- */
+/** Reads a whole targeting and shows the progress. `fresh`: without the cache of Context IDs. */
 export async function readShowing(
   { management, memory, contents, signal }: PlanContext,
   targetingId: string,

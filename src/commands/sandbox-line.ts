@@ -16,16 +16,14 @@ const PLAIN = ", with their keys, unencrypted over http";
 interface SandboxCommand extends Pick<SandboxOptions, "allowedHosts" | "forward" | "keys"> {
   readonly host: string;
   readonly port: number;
-  /** The file that keeps the state across restarts. */
   readonly data?: string;
-  /** The initial content, used if the data file is empty. */
+  /** The initial content, if the data file is empty. */
   readonly seed?: SandboxSeed;
   readonly isQuiet?: boolean;
 }
 
-/** Serves the sandbox with the options of a command line. It also accepts the configured API keys. */
+/** It also accepts the configured API keys. */
 export async function runSandboxLine(line: CommandLine): Promise<number> {
-  // The sandbox calls no API, even if one is configured.
   const seed = line.flags.get("seed");
   const flags = new Map([
     ...line.flags,
@@ -50,11 +48,8 @@ export async function runSandboxLine(line: CommandLine): Promise<number> {
   return 0;
 }
 
-/**
- * Serves the emulated APIs until a signal arrives. Then writes the data file and prints a summary. Throws a
- * SettingsError if the port or the data file cannot be used.
- */
-export async function runSandbox({ data, seed = "none", isQuiet, ...options }: SandboxCommand): Promise<void> {
+/** Serves the emulated APIs until a signal arrives. Throws a SettingsError if the port or data file cannot be used. */
+async function runSandbox({ data, seed = "none", isQuiet, ...options }: SandboxCommand): Promise<void> {
   const { host, port, forward } = options;
   const asked = stopSignal();
   const planted = await orSay(readSeed(seed));
@@ -94,7 +89,7 @@ export async function runSandbox({ data, seed = "none", isQuiet, ...options }: S
   print([sandbox.shutdownSummary(), coverageText(coverageOf(countArrived(sandbox.events().map(arrivedEvent))))]);
 }
 
-/** Waits for `work`. Converts errors that the person can fix to a SettingsError. */
+/** Converts errors that the person can fix to a SettingsError. */
 async function orSay<Value>(work: Promise<Value>, ofThePort?: (thrown: Error) => Error): Promise<Value> {
   try {
     return await work;

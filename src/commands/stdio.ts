@@ -22,13 +22,12 @@ import { once } from "../tools/define-tool.ts";
 import { localCaller } from "../web/browser.ts";
 
 /**
- * After a stop signal, calls get this long to end, and connections to close, in milliseconds. Hosts kill the process
- * soon after the signal.
+ * After a stop signal, calls get this long to end, and connections to close. Hosts kill the process soon afterwards.
  */
 const LAST_CALLS_MS = 1000;
 const CLOSE_MS = 300;
 
-/** A person who starts the command in a terminal sees this text. Otherwise nothing would be printed. */
+/** For a person who starts the command in a terminal, in which nothing would be printed otherwise. */
 const WHAT_WAITS = [
   "targeting-mcp is waiting for an MCP client on standard input. To end it, press Ctrl-C.",
   "To add it to an AI host: targeting-mcp setup HOST (without HOST, the command lists the hosts).",
@@ -36,11 +35,10 @@ const WHAT_WAITS = [
   "",
 ].join("\n");
 
-/** Serves MCP on standard input and output until the input ends or a signal comes. Returns the exit code. */
 export async function runStdio(line: CommandLine): Promise<number> {
-  // Standard output is only for the protocol. All other output goes to standard error.
+  // Standard output is only for the protocol.
   globalThis.console = new Console(process.stderr, process.stderr);
-  // A host that does not read the log may close standard error. The server must continue without it.
+  // A host that does not read the log may close standard error.
   process.stderr.on("error", () => undefined);
   const input = { ...inputOf(wordsAsFolders(line)), overStdio: true } as const;
   const settings = settingsFrom(input);
@@ -53,7 +51,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const connecting = connectLazily(settings, { stopping: stopping.signal, logging, observer }, input.environment);
   // As soon as a host has its first response, it may start an app that sends events to the embedded sandbox.
   if (startsSandbox(settings)) await Promise.race([connecting.connected(), asked]);
-  // Without this, runs in the background would continue after the client has disconnected.
+  // Otherwise runs in the background would continue after the client has disconnected.
   stopping.signal.addEventListener("abort", () => void connecting.now()?.stopRuns());
   const calls = callsUnderWay();
   const offer = availabilityOf(settings);
@@ -65,7 +63,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     hidden: hiddenTools(tools, offer),
     environment: environment.kind,
     services: connecting.services,
-    // The key is random: this process serves the whole connection, so no other process needs to verify its questions.
+    // A random key: no other process needs to verify the questions of this connection.
     seal: questionSeal(randomBytes(32)),
     redactor,
     log,
@@ -107,10 +105,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   return 0;
 }
 
-/**
- * Returns the folders that no root of the client may open: those of runs, of the access file, and of files in which
- * hosts store keys.
- */
+/** No root of the client may open folders of runs, the access file, or files in which hosts store keys. */
 async function rootGuardOf({ stateDir }: Settings, input: SettingsInput): Promise<RootGuard> {
   const { HOSTS } = await import("../setup/hosts.ts");
   const files = Object.values(HOSTS).flatMap((host) => [host.file(input), host.instead?.(input)]);
@@ -122,9 +117,7 @@ async function rootGuardOf({ stateDir }: Settings, input: SettingsInput): Promis
   };
 }
 
-/**
- * Logs warnings about the configuration. `problem` is the reason why there are no traces. Does not delay the client.
- */
+/** `problem` is the reason why there are no traces. */
 async function warn(log: Log, settings: Settings, input: SettingsInput, problem: unknown): Promise<void> {
   const { logStartWarnings } = await import("./exposures.ts");
   logStartWarnings(log, settings, input, problem);
@@ -136,8 +129,8 @@ async function warn(log: Log, settings: Settings, input: SettingsInput, problem:
 }
 
 /**
- * Reads words of a command line as further --allowed-dirs, because installers of bundles pass folders that way. Ignores
- * an unfilled `${…}`. Throws a SettingsError if a word is not an absolute path.
+ * Reads words as further --allowed-dirs, because installers of bundles pass folders that way. Ignores an unfilled
+ * `${…}`.
  */
 export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
   const folders = words.filter((word) => !/^\$\{[^}]*\}$/.test(word));
@@ -148,12 +141,12 @@ export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
   return { words: [], flags: new Map([...flags, ["allowed-dirs", all.join(delimiter)]]) };
 }
 
-/** After this time, in milliseconds, a client has usually listed the tools but not called one yet. */
+/** By then, a client has usually listed the tools but not called one yet. */
 const SOON_MS = 1000;
 
 /**
- * Connects to APIs and store with the first call, or soon after the start. Loading this code takes a fifth of the
- * start-up time, and listing tools does not need it.
+ * Connects with the first call, or soon after the start, because loading this code is slow and listing needs none of
+ * it.
  */
 function connectLazily(
   settings: Settings,
@@ -177,9 +170,9 @@ function connectLazily(
     if (!shared.stopping.aborted) connected().catch(failed);
   }, SOON_MS).unref();
   return {
-    /** Connects with the first call. Rejects with a SettingsError if that is impossible. */
+    /** Rejects with a SettingsError if the connection is impossible. */
     connected,
-    /** The services for calls, with the web page on which this machine's user decides. */
+    /** With the web page on which this machine's user decides. */
     services: once(async () => {
       const [its, { withPage }] = await Promise.all([connected(), import("../runtime/decision-page.ts")]);
       return withPage(its, settings, environment);
@@ -187,7 +180,6 @@ function connectLazily(
     now: () => made,
     async close(): Promise<void> {
       clearTimeout(soon);
-      // Calls have already reported why the connection failed.
       await connecting?.catch(() => undefined);
       await made?.close();
     },

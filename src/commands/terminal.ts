@@ -1,15 +1,11 @@
 import type { Tone, TonedLine } from "../answers/plan-words.ts";
 import { askInTerminal, QuestionInterrupted } from "../runtime/terminal.ts";
 
-/** Prints a line to standard error, so that it is not part of the command's output. */
 export function printNote(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/**
- * Asks a yes-or-no question. Prints `undone` if the answer is no. Without a terminal, prints `without` and returns
- * false.
- */
+/** Prints `undone` if the answer is no. Without a terminal, prints `without` and returns false. */
 export async function confirmInTerminal(question: string, undone: string, without: string): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
     printNote(without);
@@ -32,7 +28,7 @@ const COLORS: Readonly<Record<Tone, string | undefined>> = {
   plain: undefined,
 };
 
-/** Prints lines to standard output; in colour if it is a terminal and NO_COLOR is not set. */
+/** In colour if it is a terminal and NO_COLOR is not set. */
 export function printLines(lines: readonly TonedLine[]): void {
   const { NO_COLOR = "" } = process.env;
   const isColored = process.stdout.isTTY && NO_COLOR === "";

@@ -9,13 +9,10 @@ import { startUndoPlan } from "../tools/undo-run.ts";
 import { carriedOut, forPerson, isApproved, printReport } from "./carry-out.ts";
 import { onlyWord, type PlanContext, withProject, withRuns } from "./project.ts";
 
-/** The result of planning an undo. `runId` is the planned run; absent if nothing can be restored. */
+/** `runId` is the planned run; absent if nothing can be restored. */
 const plannedUndo = z.looseObject({ runId: z.string().optional() });
 
-/**
- * Undoes a run. Shows what is restored and what is not, asks the person, and executes the undo. Returns the exit code:
- * 0 if nothing is left to do, otherwise 1.
- */
+/** Shows what an undo restores, asks the person, and executes it. Exit code 0: nothing is left to do. */
 export async function runUndo(line: CommandLine): Promise<number> {
   const runId = onlyWord(line, "the ID of a run").trim().toUpperCase();
   const yes = isOn(line, "yes");
@@ -35,7 +32,6 @@ export async function runUndo(line: CommandLine): Promise<number> {
       );
     }
     const { text, structured } = await startUndoPlan(runId, context);
-    // The answer contains a next step for agents. Here, the person is asked instead.
     process.stdout.write(`${forPerson(text)}\n`);
     const { runId: planId } = plannedUndo.parse(structured);
     if (planId === undefined) return 0;
@@ -49,15 +45,12 @@ export async function runUndo(line: CommandLine): Promise<number> {
   });
 }
 
-/**
- * Returns whether a run was made with another service than the configured one. Keys may differ, because they can be
- * replaced.
- */
+/** Keys may differ, because they can be replaced. */
 function isElsewhere({ environment, sandbox }: RunHeader, context: PlanContext): boolean {
   return environment !== context.environment || (sandbox !== undefined && sandbox !== context.apiUrl);
 }
 
-/** Describes the settings with which a run can be undone: those of the service or sandbox that it changed. */
+/** Describes the settings with which a run can be undone. */
 function placeToName({ runId, environment, sandbox }: RunHeader): string {
   if (environment === "live") {
     return `run ${runId} was made with the live service: set TARGETING_API_URL and TARGETING_API_KEY as they were then`;

@@ -10,7 +10,6 @@ import { readAccess } from "../settings/access-file.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { text, wholeNumber } from "../settings/value-types.ts";
 
-/** Executes runs of a shared store, without serving calls, until a signal arrives. Returns the exit code. */
 export async function runWorker(line: CommandLine): Promise<number> {
   process.stderr.on("error", () => undefined);
   const asked = stopSignal();
@@ -19,7 +18,7 @@ export async function runWorker(line: CommandLine): Promise<number> {
   const port = optionOf(line, "port", wholeNumber(0, 65_535));
   const read = settingsFrom(input);
   if (read.store === undefined) return withoutStore("worker");
-  // A worker always executes runs. TARGETING_MCP_DRIVE affects only processes that serve calls.
+  // TARGETING_MCP_DRIVE affects only processes that serve calls.
   const settings = { ...read, store: { ...read.store, drives: true } };
   const access = readAccess(settings.http.accessFile);
   const start = { line, input, settings, access, serves: false };

@@ -15,17 +15,15 @@ const projectKeys = z
 const accessToken = z.strictObject({
   name: z.string().min(1),
   token: headerText.min(SHORTEST_TOKEN, `must have at least ${SHORTEST_TOKEN} characters`),
-  /** The name of a project; undefined for the configured keys. `*` lets an approver approve for all projects. */
+  /** Undefined: the configured keys. `*` lets an approver approve for all projects. */
   project: z.string().optional(),
   readOnly: z.boolean().default(false),
-  /** The folders that `file` and `saveTo` may use. If empty, these arguments are refused. */
+  /** The folders that `file` and `saveTo` may use. */
   folders: z.array(z.string().refine(isAbsolute, "must be an absolute path")).default([]),
-  /** If true, the holder may approve runs of the project on the web page. */
   approves: z.boolean().default(false),
-  /** Whether the holder may call tools. By default, holders who approve may not. */
+  /** By default, holders who approve may not call tools. */
   tools: z.boolean().optional(),
 });
-/** An entry without its secret token. */
 export const tokenEntry = accessToken.omit({ token: true });
 const accessFile = z.strictObject({
   projects: z.record(z.string(), projectKeys).default({}),
@@ -44,19 +42,15 @@ export interface Access {
   readonly tokens: readonly AccessToken[];
   /** If true, no holder may approve their own requests. */
   readonly requireOtherApprover?: boolean;
-  /** If true, the file has changed and can no longer be read. All callers are then refused. */
+  /** The file has changed and can no longer be read. All callers are then refused. */
   readonly isUnreadable?: boolean;
 }
 
-/** Returns whether a token may call tools. By default, a token that approves may not. */
 export function callsTools({ approves, tools }: Pick<AccessToken, "approves" | "tools">): boolean {
   return tools ?? !approves;
 }
 
-/**
- * Reads the access file. Without a file, there are no projects and tokens. Throws a SettingsError that contains no
- * secrets.
- */
+/** Throws a SettingsError that contains no secrets. */
 export function readAccess(file: string | undefined): Access {
   if (file === undefined) return { projects: new Map(), tokens: [] };
   const where = `${SETTINGS.accessFile.variable} names the file ${file}`;
@@ -87,13 +81,13 @@ function contentOf(file: string, refuse: (why: string) => SettingsError): unknow
   try {
     return JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {
-    // The message of the JSON parser is not shown: it quotes the text, which contains keys.
+    // The message of the JSON parser quotes the text, which contains keys.
     const reason = cause instanceof Error && "code" in cause ? String(cause.code) : "it is not JSON";
     throw refuse(`which cannot be read: ${reason}`);
   }
 }
 
-/** Returns all keys and tokens of the file, which are removed from logs and answers. */
+/** Returns the keys and tokens that are removed from logs and answers. */
 export function secretsIn({ projects, tokens }: Access): readonly string[] {
   const keys = [...projects.values()].flatMap(({ targetingApiKey, eventAppKey }) => [targetingApiKey, eventAppKey]);
   return [...keys, ...tokens.map(({ token }) => token)].filter((one) => one !== undefined);

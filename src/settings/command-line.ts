@@ -3,25 +3,22 @@ import { nearestWord, withoutSeparators } from "../platform/near-words.ts";
 import { SETTING_LIST } from "./registry.ts";
 import { type Form, SettingsError } from "./value-types.ts";
 
-/** A flag of one command that is not a setting. */
 export interface CommandOption {
-  /** The name of the flag without leading dashes. */
+  /** Without leading dashes. */
   readonly flag: string;
-  /** If true, the flag needs no value. */
   readonly toggle?: true;
   readonly meaning: string;
 }
 
-/** A parsed command line: the words in order, and the value of each flag (`on` if it has no value). */
+/** The words in order, and the value of each flag (`on` if it has no value). */
 export interface CommandLine {
   readonly words: readonly string[];
   readonly flags: ReadonlyMap<string, string>;
 }
 
 /**
- * Parses a command line (`--flag value` or `--flag=value`; a toggle needs no value). `own` are the flags of the command
- * that are not settings. Ignores empty words, because hosts fill optional lists with them. Throws a SettingsError if a
- * flag is unknown or has no value.
+ * `own` are the flags of the command that are not settings. Ignores empty words, because hosts fill optional lists with
+ * them. Throws a SettingsError if a flag is unknown or has no value.
  */
 export function parseCommandLine(argv: readonly string[], own: readonly CommandOption[] = []): CommandLine {
   const toggles = new Map<string, boolean>(own.map((option) => [option.flag, option.toggle === true]));
@@ -49,12 +46,11 @@ export function parseCommandLine(argv: readonly string[], own: readonly CommandO
   return { words, flags };
 }
 
-/** Returns the error for an argument that the command does not accept. */
 export function oneTooMany(word: string): SettingsError {
   return new SettingsError(`${JSON.stringify(word)} is an unexpected argument (see --help)`);
 }
 
-/** Reads a flag of a command; undefined if it is not set. Throws a SettingsError if its value is invalid. */
+/** Throws a SettingsError if the value is invalid. */
 export function optionOf<Value>({ flags }: CommandLine, flag: string, form: Form<Value>): Value | undefined {
   const given = flags.get(flag);
   if (given === undefined) return undefined;
@@ -80,19 +76,15 @@ function unknownFlag(raw: string, known: readonly string[]): SettingsError {
   );
 }
 
-/**
- * Returns the flag that was most likely intended. The wrong flag may be misspelt, or written as the name of the
- * variable.
- */
+/** The wrong flag may be misspelt, or written as the name of the variable. */
 function flagMeant(wrong: string, known: readonly string[]): string | undefined {
   const ofVariable = SETTING_LIST.find(({ variable }) => withoutSeparators(variable) === withoutSeparators(wrong));
   return ofVariable?.flag ?? nearestWord(wrong, known);
 }
 
-/** Returns the last part of an error about an unknown word: the most similar word, and all known words. */
+/** Names the most similar word, and all known words, for the end of an error. */
 export function didYouMean(wrong: string, words: readonly string[], what: string): string {
   const meant = nearestWord(wrong, words);
-  return meant === undefined
-    ? `the ${what} are ${words.join(", ")}`
-    : `did you mean ${meant}? The ${what} are ${words.join(", ")}`;
+  const all = words.join(", ");
+  return meant === undefined ? `the ${what} are ${all}` : `did you mean ${meant}? The ${what} are ${all}`;
 }

@@ -8,7 +8,6 @@ export interface Endpoint {
 
 /** The reason why an API cannot be used: a missing address or key, or a setting with a `problem`. */
 export interface HalfPair {
-  /** The variable to set or correct. */
   readonly missing: string;
   readonly present?: string;
   readonly problem?: string;
@@ -17,28 +16,25 @@ export interface HalfPair {
 /** The problem of each invalid setting, by variable. */
 export type UnusableSettings = ReadonlyMap<string, string>;
 
-/** The real APIs. The tools of an absent API are not listed, unless its settings are incomplete (`half`). */
+/** The tools of an absent API are not listed, unless its settings are incomplete (`half`). */
 export interface LiveEnvironment {
   readonly kind: "live";
   readonly management?: Endpoint;
   readonly events?: Endpoint;
-  /** The APIs of which only the address or only the key is set. */
   readonly half?: { readonly management?: HalfPair; readonly events?: HalfPair };
 }
 
 /**
- * How to treat an API of which only the address or only the key is set. `refused`: throw. `reported`: start, and let
- * each call of the API report the missing setting, because hosts do not show why a server did not start.
- * `callersBringKeys`: accept an address without a key; only callers with their own keys can then use the API.
+ * How to treat an API of which only the address or only the key is set. `reported`: each call reports it, because hosts
+ * do not show why a server did not start. `callersBringKeys`: an address is enough.
  */
 export type HalfPairs = "refused" | "reported" | "callersBringKeys";
 
-/** The emulated APIs: a running sandbox at `url`, or one inside this process on `port` (0: a free port). */
+/** A running sandbox at `url`, or one inside this process on `port` (0: a free port). */
 export interface SandboxEnvironment {
   readonly kind: "sandbox";
   readonly url?: string;
   readonly port: number;
-  /** The initial content of the embedded sandbox. */
   readonly seed: SandboxSeed;
   readonly managementKey: string;
   readonly eventKey: string;
@@ -63,10 +59,7 @@ export function readAddresses(read: Read) {
 
 const SANDBOX_KEYS = { management: "sandbox-key", events: "sandbox-app-key" } as const;
 
-/**
- * Decides whether the server uses the real APIs or a sandbox. Throws a SettingsError that names the missing variable,
- * if live mode has no complete pair of address and key, or if an incomplete pair is refused.
- */
+/** Throws a SettingsError if live mode has no complete pair of address and key, or if an incomplete pair is refused. */
 export function resolveEnvironment(
   settings: EnvironmentSettings,
   halfPairs: HalfPairs = "refused",
@@ -106,7 +99,6 @@ export function resolveEnvironment(
   };
 }
 
-/** Describes why an API cannot be used. */
 export function halfWords({ missing, present, problem }: HalfPair): string {
   return problem ?? `${missing} is missing: ${present} is set, but needs it`;
 }
@@ -119,7 +111,7 @@ function nothingToUse(): SettingsError {
   );
 }
 
-/** Returns the sandbox to use. The configured keys may be real, so they are sent only to a sandbox on this machine. */
+/** The configured keys may be real, so they are sent only to a sandbox on this machine. */
 function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean): SandboxEnvironment {
   const { sandboxUrl } = settings;
   const near = sandboxUrl === undefined || isLoopback(sandboxUrl);
@@ -136,7 +128,7 @@ function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean):
 
 type Named = readonly [variable: string, value: string | undefined];
 
-/** Returns an address with its key, or the reason why they cannot be used; undefined if neither is set. */
+/** Returns an address with its key, or the reason why they cannot be used. */
 function pairOf(
   [urlVariable, url]: Named,
   [keyVariable, key]: Named,
@@ -152,10 +144,7 @@ function pairOf(
   return key === undefined ? {} : { half: { missing: urlVariable, present: keyVariable } };
 }
 
-/**
- * Returns the variable of an invalid proxy that applies to an address; undefined if there is none. Without that proxy,
- * requests must not be sent.
- */
+/** Returns the variable of an invalid proxy that applies to an address: without it, requests must not be sent. */
 function brokenProxy(url: string, { none }: Proxies, unusable: UnusableSettings): string | undefined {
   const { variable } = url.startsWith("https:") ? SETTINGS.httpsProxy : SETTINGS.httpProxy;
   return unusable.has(variable) && proxyFor(url, { https: variable, http: variable, none }) !== undefined
@@ -170,19 +159,13 @@ export interface Proxies {
   readonly none?: string | undefined;
 }
 
-/**
- * Returns the proxy for an address; undefined for a direct connection. Loopback addresses never use a proxy, because it
- * would connect to its own machine instead of this one.
- */
+/** Undefined: a direct connection. Loopback addresses use none: the proxy would connect to its own machine. */
 export function proxyFor(url: string, proxies: Proxies): string | undefined {
   const proxy = url.startsWith("https:") ? proxies.https : proxies.http;
   return proxy === undefined || isLoopback(url) || needsNoProxy(url, proxies.none ?? "") ? undefined : proxy;
 }
 
-/**
- * Returns whether NO_PROXY contains the host of an address. NO_PROXY is a comma-separated list of hosts, each with an
- * optional port and including its subdomains, or `*` for all hosts.
- */
+/** NO_PROXY is a comma-separated list of hosts, each with an optional port and including its subdomains, or `*`. */
 function needsNoProxy(url: string, none: string): boolean {
   const { protocol, hostname, port } = new URL(url);
   const host = bare(hostname);
@@ -195,7 +178,6 @@ function needsNoProxy(url: string, none: string): boolean {
   });
 }
 
-/** Returns a host name in lower case. Removes the brackets of an IPv6 address. */
 function bare(host: string): string {
   return host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
 }

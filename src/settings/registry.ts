@@ -6,6 +6,7 @@ import {
   issuer,
   key,
   oneOf,
+  optional,
   path,
   proxyAddress,
   type Setting,
@@ -20,11 +21,10 @@ import {
   wholeNumber,
 } from "./value-types.ts";
 
-/** All settings of all commands. */
 export const SETTINGS = {
-  targetingApiUrl: setting("TARGETING_API_URL", address, undefined, "base address of the management API"),
+  targetingApiUrl: optional("TARGETING_API_URL", address, "base address of the management API"),
   targetingApiKey: key("TARGETING_API_KEY", "`x-api-key` of the management API"),
-  eventApiUrl: setting("EVENT_API_URL", address, undefined, "base address of the event API"),
+  eventApiUrl: optional("EVENT_API_URL", address, "base address of the event API"),
   eventAppKey: key("EVENT_APP_KEY", "`Authorization` of the event API"),
   mode: setting(
     "TARGETING_MCP_MODE",
@@ -39,18 +39,16 @@ export const SETTINGS = {
     "port of the embedded sandbox",
     "a free port",
   ),
-  sandboxUrl: setting("TARGETING_MCP_SANDBOX_URL", address, undefined, "address of a running sandbox to use"),
-  sandboxSeed: setting(
+  sandboxUrl: optional("TARGETING_MCP_SANDBOX_URL", address, "address of a running sandbox to use"),
+  sandboxSeed: optional(
     "TARGETING_MCP_SANDBOX_SEED",
     seed,
-    undefined,
     "initial content of the embedded sandbox: nothing, a sample shop, or a seed file",
     "`sample` if the sandbox is used because no API is set, otherwise `none`",
   ),
-  project: setting(
+  project: optional(
     "TARGETING_MCP_PROJECT",
     text,
-    undefined,
     "name of the project behind the key",
     "derived from the address and the key",
   ),
@@ -61,10 +59,9 @@ export const SETTINGS = {
     "which tools are listed",
   ),
   readOnly: setting("TARGETING_MCP_READ_ONLY", toggle, false, "lists no tools that change an API", "off"),
-  confirm: setting(
+  confirm: optional(
     "TARGETING_MCP_CONFIRM",
     oneOf("ask", "strict", "off"),
-    undefined,
     "approval of deletions. ask: ask a person; strict: refuse if no person can be asked; off: no approval",
     "ask over stdio, strict over HTTP",
   ),
@@ -81,10 +78,9 @@ export const SETTINGS = {
     "with strict: whether an approval in a view of the host counts",
     "off",
   ),
-  allowedTargetings: setting(
+  allowedTargetings: optional(
     "TARGETING_MCP_ALLOWED_TARGETINGS",
     commaList,
-    undefined,
     "IDs of the targetings that may be changed",
     "all",
   ),
@@ -113,14 +109,8 @@ export const SETTINGS = {
     16,
     "maximum length of a line or value in a file, in MB",
   ),
-  stateDir: setting(
-    "TARGETING_MCP_STATE_DIR",
-    path,
-    undefined,
-    "folder where runs are stored",
-    "the platform's state folder",
-  ),
-  routes: setting("TARGETING_MCP_ROUTES", path, undefined, 'JSON file of routes: {"operation": "METHOD /path"}'),
+  stateDir: optional("TARGETING_MCP_STATE_DIR", path, "folder where runs are stored", "the platform's state folder"),
+  routes: optional("TARGETING_MCP_ROUTES", path, 'JSON file of routes: {"operation": "METHOD /path"}'),
   requestTimeoutMs: setting(
     "TARGETING_MCP_REQUEST_TIMEOUT_MS",
     wholeNumber(1, 3_600_000),
@@ -197,45 +187,31 @@ export const SETTINGS = {
     sealKey,
     "created once, in the state folder",
   ),
-  accessFile: setting(
-    "TARGETING_MCP_ACCESS_FILE",
-    path,
-    undefined,
-    "over HTTP: JSON file of bearer tokens and their projects",
-  ),
-  oauthIssuer: setting(
+  accessFile: optional("TARGETING_MCP_ACCESS_FILE", path, "over HTTP: JSON file of bearer tokens and their projects"),
+  oauthIssuer: optional(
     "TARGETING_MCP_OAUTH_ISSUER",
     issuer,
-    undefined,
     "over HTTP: authorization server whose access tokens (JWTs) are accepted",
   ),
-  oauthAudience: setting(
+  oauthAudience: optional(
     "TARGETING_MCP_OAUTH_AUDIENCE",
     text,
-    undefined,
     "required `aud` of an access token",
     "TARGETING_MCP_PUBLIC_URL",
   ),
-  oauthJwksUrl: setting(
+  oauthJwksUrl: optional(
     "TARGETING_MCP_OAUTH_JWKS_URL",
     secureAddress,
-    undefined,
     "address of the issuer's public keys",
     "from the issuer's metadata",
   ),
-  oauthProjectClaim: setting(
+  oauthProjectClaim: optional(
     "TARGETING_MCP_OAUTH_PROJECT_CLAIM",
     text,
-    undefined,
     "claim of an access token that names a project of the access file",
     "none: the configured keys are used",
   ),
-  oauthClientId: setting(
-    "TARGETING_MCP_OAUTH_CLIENT_ID",
-    text,
-    undefined,
-    "over HTTP: OAuth client for logging in to the page",
-  ),
+  oauthClientId: optional("TARGETING_MCP_OAUTH_CLIENT_ID", text, "over HTTP: OAuth client for logging in to the page"),
   oauthClientSecret: key("TARGETING_MCP_OAUTH_CLIENT_SECRET", "the secret of that client", text),
   approvalWebhook: key(
     "TARGETING_MCP_APPROVAL_WEBHOOK",
@@ -249,10 +225,9 @@ export const SETTINGS = {
     "over HTTP: callers bring their own keys in `x-targeting-api-key` and `x-event-app-key`",
     "off",
   ),
-  publicUrl: setting(
+  publicUrl: optional(
     "TARGETING_MCP_PUBLIC_URL",
     address,
-    undefined,
     "over HTTP: the address of `/mcp` as clients see it",
     "the address it listens on",
   ),
@@ -281,5 +256,5 @@ export const SETTINGS = {
   noProxy: shared("NO_PROXY", text, "hosts reached without a proxy", false),
 } as const satisfies Record<string, Setting<unknown>>;
 
-/** All settings, in the order of the documentation. */
+/** In the order of the documentation. */
 export const SETTING_LIST: readonly Setting<unknown>[] = Object.values(SETTINGS);

@@ -12,24 +12,20 @@ import {
 import { SETTING_LIST, SETTINGS } from "./registry.ts";
 import { KEYS_AND_ADDRESSES, OWN_PREFIX, type Read, type Setting, SettingsError } from "./value-types.ts";
 
-/** Where settings are read from. */
 export interface SettingsInput extends Platform {
   readonly flags: ReadonlyMap<string, string>;
-  /** If true, callers may bring their own keys, so an API may have an address without a key. */
+  /** Callers may bring their own keys, so an API may have an address without a key. */
   readonly overHttp?: true;
-  /**
-   * If true, an API with an incomplete or invalid setting does not prevent the start. Its calls report the problem
-   * instead.
-   */
+  /** An incomplete or invalid API setting does not prevent the start. Calls of the API report it. */
   readonly overStdio?: true;
 }
 
-/** All settings, read once at the start. Times are in milliseconds. */
+/** Times are in milliseconds. */
 export type Settings = ReturnType<typeof readSettings>;
 
 /**
- * Reads every setting: flags before environment variables before defaults. Returns a frozen object. Throws a
- * SettingsError that names the first invalid setting. Reads no file except that of TARGETING_MCP_ROUTES.
+ * Flags come before environment variables, and these before defaults. Throws a SettingsError that names the first
+ * invalid setting.
  */
 export function readSettings(input: SettingsInput) {
   const sources = new Map<string, Source>();
@@ -62,7 +58,7 @@ export function readSettings(input: SettingsInput) {
     unusable,
     /** The first of them that prevents every tool from working. */
     blocked: blockedBy(unusable),
-    /** The address of a running sandbox. In live mode, it can be inspected. */
+    /** In live mode, this running sandbox can be inspected. */
     sandboxUrl,
     project: { name, id: projectId(environment, name) } as const,
     ...readRules(read, input),
@@ -74,20 +70,18 @@ export function readSettings(input: SettingsInput) {
     requestTimeoutMs: read(SETTINGS.requestTimeoutMs),
     retryBudgetMs: read(SETTINGS.retryBudgetMs),
     waitMs: read(SETTINGS.waitMs),
-    /** The maximum number of reads that one call makes at the same time. */
     readConcurrency: read(SETTINGS.readConcurrency),
-    /** How long finished runs are stored, and how many per caller. */
     keep: { days: read(SETTINGS.keepDays), runs: read(SETTINGS.keepRuns) } as const,
-    /** The maximum storage for the plans, suites and unfinished runs of one caller. */
+    /** For the plans, suites and unfinished runs of one caller. */
     share: { bytes: read(SETTINGS.callerMb) * 1_048_576, dryRuns: read(SETTINGS.callerPlans) },
-    /** The database that several machines share; undefined: everything is stored in the state folder. */
+    /** Undefined: everything is stored in the state folder. */
     store,
-    /** The key that signs confirmations, in base64; undefined: the key in the state folder is used. */
+    /** In base64. Undefined: the key in the state folder signs confirmations. */
     sealKey,
     http,
     logLevel: read(SETTINGS.logLevel),
     proxies,
-    /** All configured keys and secrets, which are removed from logs and answers. */
+    /** Removed from logs and answers. */
     secrets: [
       ...[targetingApiKey, eventAppKey, sealKey, proxies.https, proxies.http, store?.url, store?.listenUrl].flatMap(
         secretsIn,
@@ -100,27 +94,23 @@ export function readSettings(input: SettingsInput) {
   });
 }
 
-/** Reads the settings for tools and approvals. */
 function readRules(read: Read, { overHttp }: SettingsInput) {
   return {
     toolsets: read(SETTINGS.toolsets),
     readOnly: read(SETTINGS.readOnly),
     confirm: read(SETTINGS.confirm) ?? (overHttp ? "strict" : "ask"),
     page: read(SETTINGS.page),
-    /** If true, an approval in a view of the client counts even if `confirm` is `strict`. */
+    /** An approval in a view of the client counts even if `confirm` is `strict`. */
     trustViews: read(SETTINGS.trustViews),
     /** Undefined: all targetings. The IDs are not validated here. */
     allowedTargetings: read(SETTINGS.allowedTargetings),
     maxDeletes: read(SETTINGS.maxDeletes),
-    /** The maximum percentage of a targeting's options that one plan may change, and also that it may delete. */
+    /** Applies both to the options that one plan may change and to those that it may delete. */
     maxChangePercent: read(SETTINGS.maxChangePercent),
   } as const;
 }
 
-/**
- * Returns the first invalid setting that prevents every tool from working; undefined if there is none. If the
- * server ignored it, it would store its runs, or read, in the wrong place.
- */
+/** A server that ignored one of these settings would store its runs, or read, in the wrong place. */
 function blockedBy(unusable: UnusableSettings): HalfPair | undefined {
   for (const { variable } of [SETTINGS.store, SETTINGS.storeListen, SETTINGS.sealKey, SETTINGS.sandboxUrl]) {
     const problem = unusable.get(variable);
@@ -153,10 +143,7 @@ function projectId(environment: Environment, name: string | undefined): string {
     .slice(0, 16);
 }
 
-/**
- * Returns the text that identifies a project without a name. The key is part of it, because each key belongs to one
- * project (management-api 5).
- */
+/** The key identifies a project without a name: each key belongs to one project (management-api 5). */
 function identityOf(environment: Environment): string {
   if (environment.kind === "sandbox") return `sandbox\n${environment.url ?? ""}`;
   const endpoint = environment.management ?? environment.events;
@@ -183,7 +170,7 @@ function readRoutes(file: string): Readonly<Record<string, string>> {
   return routes;
 }
 
-/** Returns the secrets in a setting: a key, or the password in an address. */
+/** A key is a secret, and so is the password in an address. */
 function secretsIn(given: string | undefined): readonly string[] {
   if (given === undefined) return [];
   if (!/^(https?|postgres(ql)?):\/\//i.test(given)) return [given];
@@ -193,7 +180,7 @@ function secretsIn(given: string | undefined): readonly string[] {
   return password === "" ? [] : [...new Set([password, ...plain])];
 }
 
-/** Returns environment variables with our prefix that are not settings, most likely because they are misspelt. */
+/** Variables with our prefix that are not settings are most likely misspelt. */
 function unknownVariables(environment: Readonly<Record<string, string | undefined>>): readonly string[] {
   return Object.keys(environment).filter(
     (variable) => variable.startsWith(OWN_PREFIX) && !SETTING_LIST.some((one) => one.variable === variable),
@@ -205,14 +192,13 @@ export type HttpSettings = ReturnType<typeof readHttpSettings>;
 function readHttpSettings(read: Read) {
   const oauth = readOAuth(read);
   return {
-    /** If true, clients with a protocol version of 2025 get sessions. */
     sessions: read(SETTINGS.sessions),
-    /** The path of the JSON file with tokens and projects. The file is not read here. */
+    /** The file is not read here. */
     accessFile: read(SETTINGS.accessFile),
     oauth,
-    /** The address that receives a POST for each run that needs approval. */
+    /** Receives a POST for each run that needs approval. */
     approvalWebhook: read(SETTINGS.approvalWebhook),
-    /** If true, callers may bring their own keys in headers. */
+    /** Callers may bring their own keys in headers. */
     ownKeys: read(SETTINGS.ownKeys),
     /** The address of `/mcp` as clients use it. */
     publicUrl: read(SETTINGS.publicUrl),
@@ -222,17 +208,15 @@ function readHttpSettings(read: Read) {
   } as const;
 }
 
-/** Reads the settings of the authorization server whose access tokens are accepted; undefined if there is none. */
 function readOAuth(read: Read) {
   const issuer = read(SETTINGS.oauthIssuer);
   const given = {
-    /** Undefined: the audience is the public address of this server. */
+    /** Undefined: the public address of this server. */
     audience: read(SETTINGS.oauthAudience),
     /** Undefined: the address is read from the issuer's metadata. */
     jwksUrl: read(SETTINGS.oauthJwksUrl),
-    /** The claim that contains the name of a project of the access file. */
     projectClaim: read(SETTINGS.oauthProjectClaim),
-    /** The OAuth client for people who log in to the web page; undefined if they cannot log in this way. */
+    /** Undefined: people cannot log in to the web page through the authorization server. */
     clientId: read(SETTINGS.oauthClientId),
     clientSecret: read(SETTINGS.oauthClientSecret),
   } as const;
@@ -241,29 +225,25 @@ function readOAuth(read: Read) {
 
 const NAME = "targeting-mcp";
 
-/** The facts about this machine on which paths depend. */
 export interface Platform {
   readonly platform: NodeJS.Platform;
   readonly home: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** Returns the folder for data that must survive a restart. It may not exist yet. */
+/** For data that must survive a restart. The folder may not exist yet. */
 export function stateFolder({ platform, home, environment }: Platform): string {
   if (platform === "win32") {
     return win32.join(environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local"), NAME);
   }
   if (platform === "darwin") return posix.join(home, "Library", "Application Support", NAME);
   const given = environment.XDG_STATE_HOME;
-  // According to the XDG base directory specification, a relative path must be ignored.
+  // The XDG base directory specification says to ignore a relative path.
   const base = given !== undefined && posix.isAbsolute(given) ? given : posix.join(home, ".local", "state");
   return posix.join(base, NAME);
 }
 
-/**
- * Reads the settings of the database that several machines share; undefined if there is none. Throws a SettingsError if
- * no process could execute this process's runs.
- */
+/** Throws a SettingsError if no process could execute this process's runs. */
 function readStoreSettings(read: Read, ownKeys: HttpSettings["ownKeys"]) {
   const url = read(SETTINGS.store);
   const store = {
@@ -291,16 +271,11 @@ function readStoreSettings(read: Read, ownKeys: HttpSettings["ownKeys"]) {
 
 export type Source = "flag" | "environment" | "default";
 
-export interface Given {
-  readonly flags: ReadonlyMap<string, string>;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-}
-
-/**
- * Returns the text of a setting and its source; undefined if it is not set. Empty texts and unfilled placeholders count
- * as not set.
- */
-export function settingText({ variable, flag, anyCase }: Setting<unknown, unknown>, { flags, environment }: Given) {
+/** Undefined if the setting is not set. Empty texts and unfilled placeholders count as not set. */
+export function settingText(
+  { variable, flag, anyCase }: Setting<unknown, unknown>,
+  { flags, environment }: Pick<SettingsInput, "flags" | "environment">,
+) {
   const fromFlag = flag === undefined ? undefined : meaningful(flags.get(flag));
   if (fromFlag !== undefined) return { text: fromFlag, source: "flag" as const };
   const lower = anyCase === true ? environment[variable.toLowerCase()] : undefined;
@@ -308,10 +283,7 @@ export function settingText({ variable, flag, anyCase }: Setting<unknown, unknow
   return fromEnvironment === undefined ? undefined : { text: fromEnvironment, source: "environment" as const };
 }
 
-/**
- * Returns the trimmed text; undefined if it is empty or `${user_config.name}`. Hosts pass these for optional settings
- * that a person left out.
- */
+/** Hosts pass an empty text or `${user_config.name}` for optional settings that a person left out. */
 function meaningful(given: string | undefined): string | undefined {
   const trimmed = given?.trim();
   return trimmed === undefined || trimmed === "" || /^\$\{[^}]*\}$/.test(trimmed) ? undefined : trimmed;

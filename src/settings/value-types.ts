@@ -1,28 +1,23 @@
 import { delimiter, resolve } from "node:path";
 
 /**
- * How the text of a setting is read. `words` completes the sentence "… must be". `read` returns undefined if the text
- * is invalid. A flag with `toggle` needs no value.
+ * `words` completes the sentence "… must be". `read` returns undefined for an invalid text. A `toggle` needs no value.
  */
 export interface Form<Value> {
   readonly words: string;
   readonly toggle?: true;
-  /** The valid texts, if there are only a few. */
   readonly choices?: readonly string[];
   readonly read: (text: string) => Value | undefined;
 }
 
 export const text: Form<string> = { words: "a text", read: (given) => given };
 
-/** An API key. It must be valid in an HTTP header. */
 export const headerKey: Form<string> = {
   words: "a key of visible ASCII characters, since it travels in an HTTP header",
   read: (given) => (/^[\x21-\x7e]+$/.test(given) ? given : undefined),
 };
 
-/**
- * An http or https address with an optional path, without user name, query and fragment. A trailing slash is removed.
- */
+/** An optional path is allowed, but no user name, query or fragment. A trailing slash is removed. */
 export const address: Form<string> = {
   words: "an http:// or https:// address without a user name, query or fragment",
   read(given) {
@@ -33,10 +28,7 @@ export const address: Form<string> = {
   },
 };
 
-/**
- * The issuer of access tokens. It must be written exactly as in the tokens, because it is compared as text. Plain http
- * is allowed only on this machine.
- */
+/** Compared as text, so it must be written exactly as in the tokens. Plain http is allowed only on this machine. */
 export const issuer: Form<string> = {
   words: "an https:// address (http:// on this machine only) without a query or fragment",
   read(given) {
@@ -46,7 +38,7 @@ export const issuer: Form<string> = {
   },
 };
 
-/** An address that returns trusted content: https, or http on this machine. */
+/** Https, or http on this machine. */
 export const secureAddress: Form<string> = {
   words: "an https:// address (http:// on this machine only) without a user name, query or fragment",
   read: (given) => (issuer.read(given) === undefined ? undefined : address.read(given)),
@@ -65,10 +57,7 @@ export const databaseAddress: Form<string> = {
   read: (given) => (/^postgres(ql)?:\/\//i.test(given) && URL.canParse(given) ? given : undefined),
 };
 
-/**
- * The address of a proxy, optionally with user name and password. Without a scheme, http is assumed, as other programs
- * do.
- */
+/** User name and password are allowed. Without a scheme, http is assumed, as other programs do. */
 export const proxyAddress: Form<string> = {
   words: "an http:// or https:// address",
   read(given) {
@@ -77,12 +66,11 @@ export const proxyAddress: Form<string> = {
   },
 };
 
-/** Keys and addresses. Over stdio, an invalid one does not prevent the start; calls report it instead. */
+/** Over stdio, an invalid one does not prevent the start; calls report it instead. */
 export const KEYS_AND_ADDRESSES: ReadonlySet<Form<unknown>> = new Set([
   ...[headerKey, sealKey, address, issuer, secureAddress, databaseAddress, proxyAddress],
 ]);
 
-/** A whole number from `least` to `most`. */
 export function wholeNumber(least: number, most: number): Form<number> {
   return {
     words: `a whole number from ${least} to ${most}`,
@@ -108,7 +96,7 @@ export function oneOf<Word extends string>(...words: readonly Word[]): Form<Word
   return { words: `one of ${words.join(", ")}`, choices: words, read };
 }
 
-/** A comma-separated list of some of the words. Repeated words count once. */
+/** A comma-separated list. Repeated words count once. */
 export function someOf<Word extends string>(...words: readonly Word[]): Form<readonly Word[]> {
   return {
     words: `a comma list of ${words.join(", ")}`,
@@ -120,7 +108,7 @@ export function someOf<Word extends string>(...words: readonly Word[]): Form<rea
   };
 }
 
-/** A comma-separated list. Empty entries are ignored. */
+/** Empty entries are ignored. */
 export const commaList: Form<readonly string[]> = {
   words: "a comma list",
   read: (given) =>
@@ -130,7 +118,7 @@ export const commaList: Form<readonly string[]> = {
       .filter((part) => part !== ""),
 };
 
-/** A path, converted to an absolute path. */
+/** Made absolute. */
 export const path: Form<string> = { words: "a path", read: (given) => resolve(given) };
 
 /** The initial content of a sandbox: nothing, sample data, or the file at an absolute path. */
@@ -141,7 +129,7 @@ export const seed: Form<SandboxSeed> = {
   read: (given) => (given === "none" || given === "sample" ? given : { file: resolve(given) }),
 };
 
-/** Folders, separated as in PATH, converted to absolute paths. */
+/** Separated as in PATH, and made absolute. */
 export const folders: Form<readonly string[]> = {
   words: 'folders separated by ":" (";" on Windows)',
   read: (given) =>
@@ -151,14 +139,14 @@ export const folders: Form<readonly string[]> = {
       .map((part) => resolve(part.trim())),
 };
 
-/** A setting. Flags, documentation and manifests are generated from it. */
+/** Flags, documentation and manifests are generated from settings. */
 export interface Setting<Value, Fallback = Value | undefined> {
   readonly variable: string;
-  /** The name without leading dashes; absent for keys and for variables of other programs. */
+  /** Without leading dashes; absent for keys and for variables of other programs. */
   readonly flag?: string;
-  /** If true, the variable's name in lower case is accepted too, as other programs do. */
+  /** The variable's name in lower case is accepted too, as other programs do. */
   readonly anyCase?: true;
-  /** If true, the value is never shown, and removed from all output. */
+  /** The value is never shown, and removed from all output. */
   readonly secret: boolean;
   readonly form: Form<Value>;
   readonly fallback: Fallback;
@@ -171,7 +159,6 @@ export type Read = <Value, Fallback>(setting: Setting<Value, Fallback>) => Value
 
 export const OWN_PREFIX = "TARGETING_MCP_";
 
-/** Defines a setting with a flag. */
 export function setting<Value, Fallback extends Value | undefined>(
   variable: string,
   form: Form<Value>,
@@ -183,7 +170,16 @@ export function setting<Value, Fallback extends Value | undefined>(
   return { variable, flag, secret: false, form, fallback, otherwise, meaning };
 }
 
-/** Defines a secret. It has no flag, because other users can see command lines. */
+export function optional<Value>(
+  variable: string,
+  form: Form<Value>,
+  meaning: string,
+  otherwise?: string,
+): Setting<Value, undefined> {
+  return setting(variable, form, undefined, meaning, otherwise);
+}
+
+/** A secret has no flag, because other users can see command lines. */
 export function key(
   variable: string,
   meaning: string,
@@ -193,7 +189,7 @@ export function key(
   return { variable, secret: true, form, fallback: undefined, otherwise, meaning };
 }
 
-/** Defines a variable that other programs use too. It has no flag. */
+/** A variable that other programs use too has no flag. */
 export function shared(
   variable: string,
   form: Form<string>,
@@ -203,9 +199,9 @@ export function shared(
   return { variable, anyCase: true, secret, form, fallback: undefined, otherwise: "none", meaning };
 }
 
-/** Thrown if a setting is invalid. The message names the variable and its flag, if it has one. */
+/** The message names the variable and its flag, if it has one. */
 export class SettingsError extends Error {
-  /** The environment variable; undefined for an unknown flag. */
+  /** Undefined for an unknown flag. */
   readonly variable: string | undefined;
   constructor(message: string, variable?: string) {
     super(message);
@@ -218,7 +214,7 @@ export function isLoopback(url: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
 }
 
-/** Returns whether requests to an address leave this machine unencrypted. */
+/** Whether requests to an address leave this machine unencrypted. */
 export function isPlain(url: string): boolean {
   return /^http:/i.test(url) && !isLoopback(url);
 }

@@ -5,9 +5,9 @@ import { moveIntoPlace, removeFile } from "../platform/files.ts";
 import { SETTING_LIST } from "../settings/registry.ts";
 import { type Fields, isReference, type ServerList, tableOf, UnsafeChange } from "./entry.ts";
 
-/** The mode of files that may contain keys now or later: configuration files, their backups, and new files. */
+/** The mode of files that may contain keys: configuration files, their backups, and new files. */
 const PRIVATE = 0o600;
-/** The permission bits of all users other than the owner. */
+/** The permissions of all users other than the owner. */
 const OTHERS = 0o077;
 /** Windows has access lists instead of modes, and protects a person's folders with them. */
 const HAS_MODES = process.platform !== "win32";
@@ -25,12 +25,11 @@ export async function isThere(path: string): Promise<boolean> {
   return (await ifThere(() => stat(path))) !== undefined;
 }
 
-/** Returns the content of a file; undefined if it does not exist. */
 export function bytesOf(file: string): Promise<Buffer | undefined> {
   return ifThere(() => readFile(file));
 }
 
-/** Decodes UTF-8. A byte order mark is kept. Throws an UnsafeChange if the bytes are not valid UTF-8. */
+/** Keeps a byte order mark. Throws an UnsafeChange if the bytes are not valid UTF-8. */
 export function textOf(bytes: Buffer): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -47,13 +46,13 @@ export async function checkWritable(file: string): Promise<void> {
   await access(file, constants.W_OK);
 }
 
-/** Returns the permissions of a file (such as 0o644) if other users can access it; undefined if only its owner can. */
+/** Returns the permissions of a file (such as 0o644); undefined if only its owner can access it. */
 export async function modeForOthers(file: string): Promise<number | undefined> {
   const found = HAS_MODES ? await ifThere(() => stat(file)) : undefined;
   return found !== undefined && (found.mode & OTHERS) !== 0 ? found.mode & 0o777 : undefined;
 }
 
-/** Removes all permissions of other users. Throws an UnsafeChange if the file system does not store permissions. */
+/** Throws an UnsafeChange if the file system does not store permissions. */
 export async function makePrivate(file: string): Promise<void> {
   await chmod(file, ((await stat(file)).mode & 0o777 & ~OTHERS) | PRIVATE);
   if ((await modeForOthers(file)) !== undefined) throw new UnsafeChange(NO_MODES);
@@ -61,11 +60,11 @@ export async function makePrivate(file: string): Promise<void> {
 
 const NO_MODES = "other users could read its keys, because its file system does not store permissions";
 
-/** The result of a replacement. `done` is false if the file had changed. `kept` is the path of the backup. */
+/** `done` is false if the file had changed. `kept` is the path of the backup. */
 export type Exchange = { readonly done: false } | { readonly done: true; readonly kept: string | undefined };
 
 interface FileContent {
-  /** The expected present content. Undefined: the file must not exist. */
+  /** Undefined: the file must not exist. */
   readonly before: Buffer | undefined;
   readonly after: string;
   /** If true, `after` contains keys, and only the owner may read the file. */
@@ -74,9 +73,7 @@ interface FileContent {
 
 /**
  * Replaces the content of a file in one step, so that no host reads an incomplete file. Writes a backup next to it,
- * which only the owner can read. If `isPrivate`, only the owner can read the new file too; otherwise it keeps its
- * permissions. If the present content is not `before`, nothing is changed. Throws an UnsafeChange if other users could
- * read the keys.
+ * which only the owner can read. Throws an UnsafeChange if other users could read the keys.
  */
 export async function exchange(file: string, { before, after, isPrivate }: FileContent): Promise<Exchange> {
   await mkdir(dirname(file), { recursive: true });
@@ -96,8 +93,9 @@ export async function exchange(file: string, { before, after, isPrivate }: FileC
   try {
     await make(fresh, after, mode);
     if (before !== undefined && kept !== undefined) await make(kept, before, PRIVATE);
-    // This is the last check. If a host writes the file between this line and the replacement, its change is lost.
-    if (!areSame(await bytesOf(file), before)) {
+    // The last check: if a host writes the file between this line and the replacement, its change is lost.
+    const present = await bytesOf(file);
+    if (before === undefined ? present !== undefined : !present?.equals(before)) {
       await unmake();
       return { done: false };
     }
@@ -107,10 +105,6 @@ export async function exchange(file: string, { before, after, isPrivate }: FileC
     await unmake();
     throw thrown;
   }
-}
-
-function areSame(one: Buffer | undefined, other: Buffer | undefined): boolean {
-  return one === undefined || other === undefined ? one === other : one.equals(other);
 }
 
 export function isFileError(thrown: unknown): thrown is Error {
@@ -133,9 +127,8 @@ const FROM_ENVIRONMENT = "[redacted: the value in your environment]";
 const PLAIN_FIELDS = ["command", "type", "cwd"];
 
 /**
- * Returns how this server's entry changes from `old` to `fresh` (undefined: no entry), as removed and added lines. They
- * show nothing else of the file, and no value that may be a key. `args` are the arguments that this server writes: they
- * contain no keys.
+ * Returns how this server's entry changes, as removed and added lines that show no value that may be a key. `args` are
+ * the arguments that this server writes: they contain no keys.
  */
 export function linesChanged(
   list: ServerList,
@@ -158,7 +151,7 @@ export function linesChanged(
   ].join("\n");
 }
 
-/** Returns the fields with hidden values where keys may be. `old` are the fields that they replace. */
+/** Hides values that may be keys. `old` are the fields that are replaced. */
 function shown(fields: Fields, args: readonly string[], old: Fields | undefined): Fields {
   const oldEnv = tableOf(old?.env) ?? {};
   const one = (name: string, value: unknown): unknown => {
@@ -177,7 +170,6 @@ function mapped(fields: Fields, change: (name: string, value: unknown) => unknow
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, change(name, value)]));
 }
 
-/** Returns the value of a plain setting or a reference; a hidden value for everything else. */
 function shownIn(variable: string, value: unknown, old: Fields): unknown {
   if (typeof value !== "string") return HIDDEN;
   const setting = SETTING_LIST.find((one) => one.variable === variable);
@@ -186,10 +178,7 @@ function shownIn(variable: string, value: unknown, old: Fields): unknown {
   return setting !== undefined && old[variable] !== value ? FROM_ENVIRONMENT : HIDDEN;
 }
 
-/**
- * Returns arguments for display. If a person has added arguments, they are lost in the change, so the person must see
- * their flags. Their values are hidden, because they may be keys.
- */
+/** A change loses arguments that a person added, so their flags are shown. Their values may be keys. */
 function shownArguments(given: readonly unknown[], known: readonly string[]): readonly unknown[] {
   const flags = SETTING_LIST.flatMap(({ flag }) => (flag === undefined ? [] : [`--${flag}`]));
   return given.map((one, index) => {

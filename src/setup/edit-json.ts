@@ -20,27 +20,21 @@ import {
   UnsafeChange,
 } from "./entry.ts";
 
-/** How the JSON configuration of a host differs from that of others. */
 interface JsonForm {
-  /** Fields that every entry of this host needs. */
   readonly more?: Readonly<Record<string, string>>;
-  /**
-   * The host asks the person for keys. For each key that an entry refers to, the `inputs` of the file contain a
-   * question.
-   */
+  /** The host asks the person for each key that an entry refers to. The questions are in the `inputs` of the file. */
   readonly asks?: boolean;
   /** The extensions of JSON that the host's parser accepts. */
   readonly reads: { readonly comments: boolean; readonly trailingCommas: boolean };
-  /** The name of the host, for error messages. */
   readonly title: string;
 }
 
-/** The fields of all hosts for a server over HTTP. If an entry also has a command, hosts would misunderstand them. */
+/** The fields of a server over HTTP. Hosts would misunderstand an entry that also has a command. */
 const REMOTE_FIELDS = ["url", "serverUrl", "httpUrl", "headers", "headersHelper", "oauth"];
 
 /**
- * Edits the list of servers in a JSON file; `section` is its key. The result has no byte order mark, and comments only
- * if the host accepts them. If the file contains comments that the host cannot read, the change is refused.
+ * Edits the list of servers in a JSON file; `section` is its key. Refuses a file with comments that the host cannot
+ * read.
  */
 export function jsonList(section: string, form: JsonForm): ServerList {
   const { more = {}, asks = false } = form;
@@ -76,10 +70,7 @@ export function jsonList(section: string, form: JsonForm): ServerList {
   };
 }
 
-/**
- * Returns the content of a file with another value. The parts that do not change stay verbatim, except those that the
- * host cannot read.
- */
+/** Everything that does not change stays verbatim, except what the host cannot read. */
 function changedFile(
   { text, value }: ReturnType<typeof fileOf>,
   after: Fields,
@@ -109,13 +100,12 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Returns the questions of a file, without those that only this server's entry uses; undefined if none remain. */
+/** Returns the questions without those that only this server's entry uses; undefined if none remain. */
 function inputsWithoutOurs(inputs: unknown, text: string): unknown {
   if (!Array.isArray(inputs)) return inputs;
   const isOurs = (input: unknown): boolean => {
     const { id, description } = tableOf(input) ?? {};
     if (typeof id !== "string" || typeof description !== "string" || id !== inputId(description)) return false;
-    // A question stays if another server in the file uses it too.
     return isDeepStrictEqual(input, questionFor(description)) && text.split(`\${input:${id}}`).length <= 2;
   };
   const kept = inputs.filter((input) => !isOurs(input));
@@ -126,7 +116,7 @@ function questionFor(variable: string): Fields {
   return { type: "promptString", id: inputId(variable), description: variable, password: true };
 }
 
-/** The byte order mark. Editors on Windows write it at the beginning of files. */
+/** Editors on Windows write a byte order mark at the beginning of files. */
 const MARK = "\uFEFF";
 
 function localPart(old: Fields): Fields {
@@ -135,7 +125,7 @@ function localPart(old: Fields): Fields {
   return Object.fromEntries(Object.entries(old).filter(isLocal));
 }
 
-/** Returns the questions of the file, and a question for each further key that the entry refers to. */
+/** Adds a question for each further key that the entry refers to. */
 function withInputs(file: Fields, fields: Fields): Fields {
   const asked = Object.entries(tableIn(fields, "env")).flatMap(([variable, value]) =>
     value === `\${input:${inputId(variable)}}` ? [variable] : [],
@@ -170,10 +160,7 @@ function fileOf(content: string, section: string): { readonly text: string; read
   return { text, value: file };
 }
 
-/**
- * Returns the values with these names. Throws an UnsafeChange if a name occurs twice, because programs differ in which
- * value they use.
- */
+/** Throws an UnsafeChange if a name occurs twice, because programs differ in which value they use. */
 function repeated(node: Node | undefined, names: readonly string[]): readonly (Node | undefined)[] {
   return names.map((name) => {
     const found = propertiesOf(node).filter((one) => one.name === name);
@@ -196,9 +183,8 @@ function parsed(text: string): { readonly root: Node; readonly value: unknown } 
 }
 
 /**
- * Changes a JSON text, which may contain comments, from one value to another. The parts that do not change stay
- * verbatim. The editing functions of the library are not used, because they would reformat neighbouring lines and
- * separate comments from their values.
+ * Changes a JSON text, which may contain comments, from one value to another. The library's editing functions would
+ * reformat neighbouring lines and separate comments from their values.
  */
 function editedJson(text: string, before: unknown, after: unknown, path: JSONPath = []): string {
   if (isDeepStrictEqual(before, after)) return text;
@@ -223,7 +209,6 @@ function editedJson(text: string, before: unknown, after: unknown, path: JSONPat
   return text.slice(0, start) + written(after, layoutOf(text), path.length) + text.slice(end);
 }
 
-/** Returns the properties of an object in order; an empty list for any other value. */
 function propertiesOf(node: Node | undefined): readonly { readonly name: string; readonly value: Node }[] {
   if (node?.type !== "object") return [];
   return (node.children ?? []).flatMap(({ children: [name, value] = [] }) =>
@@ -231,7 +216,7 @@ function propertiesOf(node: Node | undefined): readonly { readonly name: string;
   );
 }
 
-/** Returns the line number of the first comment, counted from 1; undefined if there is none. */
+/** Counted from 1. */
 function lineOfComment(text: string): number | undefined {
   let first: number | undefined;
   visit(text, {
@@ -242,7 +227,6 @@ function lineOfComment(text: string): number | undefined {
   return first;
 }
 
-/** Returns the text without trailing commas. */
 function withoutTrailingCommas(text: string): string {
   const trailing: number[] = [];
   let comma: number | undefined;
@@ -282,7 +266,7 @@ function layoutOf(text: string): Layout {
   return { unit: indent === undefined || indent === "" ? "  " : indent, eol: text.includes("\r\n") ? "\r\n" : "\n" };
 }
 
-/** Returns the indentation before a position; undefined if other text precedes it in the line. */
+/** Undefined if other text precedes the position in its line. */
 function indentBefore(text: string, offset: number): string | undefined {
   const before = text.slice(text.lastIndexOf("\n", offset - 1) + 1, offset);
   return /\S/.test(before) ? undefined : before;
@@ -300,7 +284,7 @@ function withLast(text: string, path: JSONPath, value: unknown, name?: string): 
   const last = node.children?.at(-1);
   const start = last === undefined ? node.offset + 1 : placeOf(last).end;
   const closing = placeOf(node).end - 1;
-  // The text between the last value and the closing bracket: comments, and possibly a trailing comma.
+  // Comments, and possibly a trailing comma.
   const between = text.slice(start, closing);
   const kept = between.trimEnd();
   const comma = last === undefined || stripComments(kept).includes(",") ? "" : ",";
@@ -312,7 +296,7 @@ function withLast(text: string, path: JSONPath, value: unknown, name?: string): 
   return text.slice(0, start) + comma + kept + added + end + text.slice(closing);
 }
 
-/** Returns the positions of the items that were removed from a list; undefined if the list changed in another way. */
+/** Undefined if the list changed in another way than by removed items. */
 function itemsGone(before: readonly unknown[], after: readonly unknown[]): readonly number[] | undefined {
   const isKept = (item: unknown): boolean => after.some((one) => isDeepStrictEqual(one, item));
   if (!isDeepStrictEqual(before.filter(isKept), after)) return undefined;

@@ -4,13 +4,10 @@ import { ENTRY_NAME, type Entry, type Fields, type ServerList, tableIn, tableOf,
 
 const SECTION = "mcp_servers";
 
-/** The time that Codex waits for the server to start, in seconds. The first start downloads the package. */
+/** How long Codex waits for the server to start, in seconds. The first start downloads the package. */
 const FIRST_START_S = 60;
 
-/**
- * Edits the list of servers in a TOML file. The entry is added at the end of the file, or replaces an entry that is a
- * table of its own. If the list is written in any other form, the change is refused.
- */
+/** Edits the list of servers in a TOML file. Refuses a list in which this server's entry is not a table of its own. */
 export const tomlList: ServerList = {
   entryIn: (content) => {
     const servers = tableIn(tomlIn(content), SECTION);
@@ -36,7 +33,7 @@ function fieldsOf({ command, args, values, references }: Entry, old: Fields = {}
   };
 }
 
-/** Fields for a server over HTTP. Codex refuses an entry that has them and a command. */
+/** Codex refuses an entry with these fields, which are for a server over HTTP, and a command. */
 const REMOTE_FIELDS = ["url", "bearer_token_env_var", "http_headers", "env_http_headers"];
 
 function localPart(old: Fields): Fields {
@@ -76,8 +73,8 @@ function without(content: string): string {
 }
 
 /**
- * Returns the lines without this server's table and the empty line before it. Comments and empty lines at the end of a
- * table stay, because they belong to the table that follows.
+ * Removes this server's table and the empty line before it. Comments and empty lines at its end stay: they belong to
+ * the table that follows.
  */
 function linesWithoutOurs(lines: readonly string[]): readonly string[] {
   const kept: string[] = [];
@@ -112,7 +109,7 @@ function tomlOf(content: string): Fields | undefined {
   }
 }
 
-/** Compares two values. They are copied first, because parsed tables have no prototype. */
+/** Copies the values, because parsed tables have no prototype. */
 function areSame(one: unknown, other: unknown): boolean {
   return isDeepStrictEqual(structuredClone(one), structuredClone(other));
 }

@@ -2,10 +2,8 @@ import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
 
-/** The name under which every host lists the server. */
 export const ENTRY_NAME = "targeting";
 
-/** How a host starts the server. */
 export interface Entry {
   readonly command: string;
   readonly args: readonly string[];
@@ -15,46 +13,39 @@ export interface Entry {
   readonly references: Readonly<Record<string, string>>;
 }
 
-/** An object of JSON, or a table of TOML. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/**
- * Edits a host's list of servers in the content of its configuration file. Every function throws an UnsafeChange if the
- * file cannot be changed safely.
- */
+/** Edits a host's list of servers in its configuration file. Throws an UnsafeChange if that is not safe. */
 export interface ServerList {
-  /** Returns the fields of this server's entry; undefined if the file has no entry. */
+  /** Undefined if the file has no entry of this server. */
   readonly entryIn: (content: string) => Fields | undefined;
-  /** Returns the fields of the new entry. Fields of an old entry that are not set now are kept. */
+  /** Fields of an old entry that are not set now are kept. */
   readonly fieldsOf: (entry: Entry, old: Fields | undefined) => Fields;
-  /** Returns the content of the file with this entry. Everything else stays verbatim. */
+  /** Everything else in the file stays verbatim. */
   readonly withFields: (content: string, fields: Fields) => string;
-  /** Returns the content of the file without this server's entry. Everything else stays verbatim. */
+  /** Removes this server's entry. Everything else in the file stays verbatim. */
   readonly without: (content: string) => string;
 }
 
-/** Thrown if a file cannot be changed safely. The message completes the sentence "FILE cannot be changed safely: …". */
+/** The message completes the sentence "FILE cannot be changed safely: …". */
 export class UnsafeChange extends Error {}
 
-/** Returns the name under which a host that asks for keys stores the answer. */
+/** The name under which a host that asks for keys stores the answer. */
 export function inputId(variable: string): string {
   return variable.toLowerCase().replaceAll("_", "-");
 }
 
-/** Returns whether a text is only a reference to a value. References with a default value do not count. */
+/** References with a default value do not count. */
 export function isReference(text: string): boolean {
   return /^\s*(?:\$\{(?:env:|input:)?[\w-]+(?::-)?\}\s*)?$/.test(text);
 }
 
-/** Returns whether a field has a value of its own, that is, neither an empty text nor a reference. */
+/** False for an empty text and for a reference. */
 export function isFilledIn(text: unknown): text is string {
   return typeof text === "string" && !/^\s*(?:\$\{[^}]*\}\s*)?$/.test(text);
 }
 
-/**
- * Returns the table with this name; empty if it does not exist. Throws an UnsafeChange if the name has another kind of
- * value.
- */
+/** Empty if there is no such table. Throws an UnsafeChange if the name has another kind of value. */
 export function tableIn(parent: Fields, name: string): Fields {
   if (!Object.hasOwn(parent, name)) return {};
   const found = tableOf(parent[name]);
@@ -69,22 +60,18 @@ export function tableOf(value: unknown): Fields | undefined {
 
 export type Launch = Pick<Entry, "command" | "args">;
 
-/**
- * Returns the command that downloads and starts the published package. On Windows, npx is a script that only a shell
- * can start.
- */
+/** Downloads and starts the published package. On Windows, only a shell can start npx. */
 export function publishedLaunch(platform: NodeJS.Platform): Launch {
   const args = ["-y", packageJson.name];
   return platform === "win32" ? { command: "cmd", args: ["/c", "npx", ...args] } : { command: "npx", args };
 }
 
-/** Matches a path in the npx cache. npx has one folder there for each command line. */
+/** npx has one folder in its cache for each command line. */
 const IN_NPX_CACHE = /^(.*[\\/]_npx[\\/][^\\/]+)[\\/]node_modules[\\/]/;
 
 /**
- * Returns how hosts can start this program. If npx downloaded it from a registry, npx starts it. Otherwise (in a clone,
- * or installed globally or from an archive), this Node starts its main file. Node has its full path, because desktop
- * hosts often have another PATH than a terminal.
+ * If npx downloaded this program from a registry, npx starts it; otherwise this Node starts its main file. Desktop
+ * hosts often have another PATH than a terminal, so Node has its full path.
  */
 export async function launchOf(file: string, { platform, node }: LaunchOptions): Promise<Launch> {
   const [, folder] = IN_NPX_CACHE.exec(file) ?? [];
@@ -94,18 +81,17 @@ export async function launchOf(file: string, { platform, node }: LaunchOptions):
 
 interface LaunchOptions {
   readonly platform: NodeJS.Platform;
-  /** The path of the running Node. */
   readonly node: string;
 }
 
-/** Returns whether npx downloaded a version of the package from a registry, not an archive, a folder or an address. */
+/** False for an archive, a folder or an address. */
 async function isOfRegistry(manifest: string): Promise<boolean> {
   try {
     const { dependencies } = tableOf(JSON.parse(await readFile(manifest, "utf8"))) ?? {};
     const asked = tableOf(dependencies)?.[packageJson.name];
     return typeof asked === "string" && !/[:/\\]/.test(asked);
   } catch {
-    // The cache has an unknown form. The caller then uses the path of the main file, which always works.
+    // The path of the main file always works.
     return false;
   }
 }

@@ -6,7 +6,7 @@ import { jsonList } from "./edit-json.ts";
 import { tomlList } from "./edit-toml.ts";
 import { ENTRY_NAME, type Entry, inputId, type ServerList } from "./entry.ts";
 
-/** A program that starts MCP servers, such as an AI app, with its list of servers. */
+/** A program that starts MCP servers, such as an AI app. */
 export interface Host {
   readonly title: string;
   readonly file: (platform: Platform) => string;
@@ -14,10 +14,7 @@ export interface Host {
   readonly instead?: (platform: Platform) => string | undefined;
   /** Returns the reference that the file contains instead of a key. */
   readonly reference: (variable: string) => string;
-  /**
-   * Where the host gets keys from later: its environment, a question to the person, or the file, which the person must
-   * edit.
-   */
+  /** Where the host gets keys from: its environment, a question to the person, or the file that the person edits. */
   readonly keysFrom: "environment" | "question" | "file";
   readonly list: ServerList;
   /** The host's own command that adds the same entry. */
@@ -26,10 +23,7 @@ export interface Host {
   readonly trust?: string;
 }
 
-/**
- * A host's command for its list of servers. `add` returns the arguments that add an entry; undefined if the command
- * cannot do it.
- */
+/** `add` returns arguments; undefined if the command cannot add this entry. */
 interface OwnCommand {
   readonly program: string;
   readonly add: (entry: Entry) => readonly string[] | undefined;
@@ -38,19 +32,15 @@ interface OwnCommand {
 const variables = (flag: string, values: Entry["values"]): readonly string[] =>
   Object.entries(values).flatMap(([name, value]) => [flag, `${name}=${value}`]);
 
-/**
- * Which extensions of JSON a host accepts. None of them is accepted by every host, and most hosts reject a byte order
- * mark.
- */
+/** The extensions of JSON that a host accepts. Most hosts reject a byte order mark. */
 const JSON_ALONE = { comments: false, trailingCommas: false } as const;
 const WITH_COMMENTS = { comments: true, trailingCommas: false } as const;
 
 const CLAUDE_DESKTOP = ["Claude", "claude_desktop_config.json"];
 
-/** Other words for hosts on the command line. */
 export const OTHER_WORDS: Readonly<Record<string, string>> = { claude: "claude-code", code: "vscode" };
 
-/** The hosts that `setup` supports, by their word on the command line. */
+/** By their word on the command line. */
 export const HOSTS: Readonly<Record<string, Host>> = {
   "claude-desktop": {
     title: "Claude Desktop",
@@ -63,7 +53,7 @@ export const HOSTS: Readonly<Record<string, Host>> = {
   "claude-code": {
     title: "Claude Code",
     file: (platform) => inOwnFolder(platform, "CLAUDE_CONFIG_DIR", [], ".claude.json"),
-    // For Claude Code, an empty text means "not set". A reference without this default would be an error.
+    // An empty text means "not set". A reference without this default would be an error.
     reference: (variable) => `\${${variable}:-}`,
     keysFrom: "environment",
     list: jsonList("mcpServers", { title: "Claude Code", reads: JSON_ALONE, more: { type: "stdio" } }),
@@ -98,7 +88,7 @@ export const HOSTS: Readonly<Record<string, Host>> = {
   codex: {
     title: "Codex",
     file: (platform) => inOwnFolder(platform, "CODEX_HOME", [".codex"], "config.toml"),
-    // In Codex, the entry lists these variables, and Codex passes their values to the server.
+    // The entry lists these variables, and Codex passes their values to the server.
     reference: (variable) => `\${${variable}}`,
     keysFrom: "environment",
     list: tomlList,
@@ -138,19 +128,18 @@ function inHome(platform: Platform, parts: readonly string[]): string {
   return pathsOf(platform).join(platform.home, ...parts);
 }
 
-/** Returns a file in the folder that an environment variable of the host names; by default, below the home folder. */
+/** By default, the folder of a host is below the home folder. */
 function inOwnFolder(platform: Platform, variable: string, parts: readonly string[], file: string): string {
   const folder = platform.environment[variable]?.trim();
   return folder ? pathsOf(platform).join(folder, file) : inHome(platform, [...parts, file]);
 }
 
-/** Returns a file in the folder to which Windows redirects Claude Desktop if it was installed from the store (MSIX). */
+/** Windows redirects Claude Desktop to this folder if it was installed from the store (MSIX). */
 function inStoreFolder({ environment, home }: Platform, parts: readonly string[]): string {
   const local = environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local");
   return win32.join(local, "Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", ...parts);
 }
 
-/** Returns a file in the folder where desktop programs of a platform keep their configuration. */
 function inApplicationFolder(platform: Platform, parts: readonly string[]): string {
   const { environment } = platform;
   const { join } = pathsOf(platform);
@@ -161,7 +150,6 @@ function inApplicationFolder(platform: Platform, parts: readonly string[]): stri
   return join(given !== undefined && posix.isAbsolute(given) ? given : join(platform.home, ".config"), ...parts);
 }
 
-/** Returns the hosts of which a command, a configuration or a configuration folder is on this machine. */
 export async function hostsFound(platform: Platform): Promise<readonly string[]> {
   const found = await Promise.all(
     Object.entries(HOSTS).map(async ([word, host]) => ((await isHere(host, platform)) ? [word] : [])),
@@ -169,7 +157,7 @@ export async function hostsFound(platform: Platform): Promise<readonly string[]>
   return found.flat();
 }
 
-/** Returns whether a command, configuration or configuration folder of a host is on this machine. */
+/** Looks for the command, the configuration and its folder. */
 export async function isHere(host: Host, platform: Platform): Promise<boolean> {
   const file = host.file(platform);
   const folder = dirname(file);
@@ -177,7 +165,6 @@ export async function isHere(host: Host, platform: Platform): Promise<boolean> {
   return host.own !== undefined && (await programFound(host.own.program, platform));
 }
 
-/** Returns whether a path exists and is accessible. */
 async function isSeen(path: string): Promise<boolean> {
   try {
     return await isThere(path);
@@ -187,14 +174,13 @@ async function isSeen(path: string): Promise<boolean> {
   }
 }
 
-/** Returns whether a program can be started by its name alone. */
 export async function programFound(
   program: string,
   { platform, environment }: Platform,
   canStart: (file: string) => Promise<boolean> = isStartable,
 ): Promise<boolean> {
-  const { delimiter, join } = platform === "win32" ? win32 : posix;
   const isWindows = platform === "win32";
+  const { delimiter, join } = isWindows ? win32 : posix;
   const folders = (environment.PATH ?? environment.Path ?? "").split(delimiter).filter((folder) => folder !== "");
   const endings = isWindows ? (environment.PATHEXT ?? ".COM;.EXE;.BAT;.CMD").split(";") : [""];
   const files = folders.flatMap((folder) => endings.map((ending) => join(folder, program + ending)));
@@ -207,7 +193,6 @@ async function isStartable(file: string): Promise<boolean> {
     await access(file, constants.X_OK);
     return true;
   } catch {
-    // A file that cannot be read or does not exist cannot be started, so the reason does not matter.
     return false;
   }
 }

@@ -6,19 +6,16 @@ import { type Entry, type Fields, isFilledIn, tableOf } from "./entry.ts";
 import { HOSTS, type Host, programFound } from "./hosts.ts";
 import { commandLine, doctorLine } from "./settings.ts";
 
-/** An entry to write, with its host and file. */
 export interface Task {
   readonly host: Host;
   readonly file: string;
   readonly entry: Entry;
   readonly input: SettingsInput;
-  /** Whether the host was found on this machine. */
   readonly found: boolean;
 }
 
 /**
- * Returns the next steps for the person: what is still missing, restart of the host, a check, and a first question to
- * the agent. `keys` were just written into the file.
+ * Returns what is still missing, a check, and a first question to the agent. `keys` were just written into the file.
  */
 export async function nextSteps(
   { host, file, entry, input, found }: Task,
@@ -49,14 +46,13 @@ function wordOf(host: Host): string {
   return Object.keys(HOSTS).find((word) => HOSTS[word] === host) ?? "HOST";
 }
 
-/** Returns the host's own command that adds the entry; undefined if it is not installed or cannot do that. */
+/** Undefined if the host's own command is not installed or cannot add the entry. */
 async function ownCommand({ own }: Host, entry: Entry, input: SettingsInput): Promise<string | undefined> {
   const args = own?.add(entry);
   if (own === undefined || args === undefined || !(await programFound(own.program, input))) return undefined;
   return commandLine([own.program, ...args], input.platform);
 }
 
-/** Explains where the host gets the server's keys from. */
 function missing(host: Host, file: string, referred: readonly string[], { environment }: SettingsInput): string {
   const keys = referred.join(" and ");
   const absent = referred.filter((variable) => (environment[variable] ?? "").trim() === "");
@@ -71,7 +67,7 @@ const WHERE_KEYS_COME_FROM = {
   file: (keys, host, file) => `Now write ${keys} into ${file}: ${host} reads keys from this file.`,
 } as const satisfies Record<Host["keysFrom"], (keys: string, host: string, file: string) => string>;
 
-/** Returns a first question for the agent. It contains a targeting's ID, because the service cannot list targetings. */
+/** Contains a targeting's ID, because the service cannot list targetings. */
 function firstQuestion(env: Fields, references: readonly string[]): readonly string[] {
   const isLive = (address: string, key: string): boolean =>
     isFilledIn(env[address]) && (isFilledIn(env[key]) || references.includes(key));
@@ -97,10 +93,7 @@ function hasNoFolder(fields: Fields): boolean {
   return !isFilledIn(tableOf(fields.env)?.[variable]);
 }
 
-/**
- * Asks which folders files may be read from and saved in, unless the settings or the entry already name some. Returns
- * the settings with these folders.
- */
+/** Asks for folders to read and save files in, unless the settings or the entry already name some. */
 export async function withFolders(
   input: SettingsInput,
   old: Fields | undefined,
@@ -116,7 +109,6 @@ export async function withFolders(
   return { ...input, flags: new Map([...input.flags, [flag, allowed.join(delimiter)]]) };
 }
 
-/** Returns the folders where people usually keep spreadsheets (downloads and documents), if they exist. */
 async function usualFolders({ home, environment }: SettingsInput): Promise<readonly string[]> {
   const named = [environment.XDG_DOWNLOAD_DIR, environment.XDG_DOCUMENTS_DIR];
   const usual = ["Downloads", "Documents"].map((name, at) => named[at] || join(home, name));
@@ -128,12 +120,11 @@ async function isFolder(path: string): Promise<boolean> {
   try {
     return (await stat(path)).isDirectory();
   } catch {
-    // A folder that cannot be accessed is not offered.
     return false;
   }
 }
 
-/** Returns the command that allows folders later. `word` is the host on the command line. */
+/** `word` is the host on the command line. */
 function folderLine(word: string, folders: readonly string[]): string {
   const shown = folders.length === 0 ? "FOLDER" : folders.join(delimiter);
   return `No folder is allowed, so files cannot be read or saved. To allow some: targeting-mcp setup ${word} --allowed-dirs="${shown}"`;

@@ -7,7 +7,7 @@ import { bytesOf, isFileError, modeForOthers, textOf } from "./config-file.ts";
 import { type Entry, type Fields, isFilledIn, isReference, type Launch, tableOf, UnsafeChange } from "./entry.ts";
 import { HOSTS, type Host } from "./hosts.ts";
 
-/** Returns the entry for the given settings. It contains references to keys instead of their values. */
+/** Contains references to keys instead of their values. */
 export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry {
   const values: Record<string, string> = {};
   const references: Record<string, string> = {};
@@ -21,7 +21,7 @@ export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry
   return { ...launch, values, references };
 }
 
-/** Returns the text of a setting with absolute paths, so that it is valid in every folder. */
+/** Makes paths absolute, so that they are valid in every folder. */
 function writtenText({ form }: Setting<unknown>, text: string): string {
   if (form === path) return path.read(text) ?? text;
   if (form === seed) {
@@ -31,7 +31,7 @@ function writtenText({ form }: Setting<unknown>, text: string): string {
   return form === folders ? (folders.read(text) ?? []).join(delimiter) : text;
 }
 
-/** Returns whether a key is needed: the address of its API is set, and sandbox mode is not. */
+/** A key is needed if the address of its API is set, except in sandbox mode. */
 function isNeeded(variable: string, input: SettingsInput): boolean {
   if (settingText(SETTINGS.mode, input)?.text === "sandbox") return false;
   const address = { TARGETING_API_KEY: SETTINGS.targetingApiUrl, EVENT_APP_KEY: SETTINGS.eventApiUrl };
@@ -39,7 +39,6 @@ function isNeeded(variable: string, input: SettingsInput): boolean {
   return settingText(address[variable], input) !== undefined;
 }
 
-/** Returns the keys that are set, by variable. */
 export function givenKeys(input: SettingsInput): ReadonlyMap<string, string> {
   const keys = new Map<string, string>();
   for (const setting of SETTING_LIST) {
@@ -61,9 +60,7 @@ export function keysHeld(fields: Fields): readonly string[] {
 /** Stands in for a key that only the host knows. It is long enough for every kind of key. */
 const SOME_KEY = "A".repeat(44);
 
-/**
- * Checks the settings as the server would at its start. Throws a SettingsError if it would not start with these fields.
- */
+/** Throws a SettingsError if the server would not start with these fields. */
 export function checkAsServer(fields: Fields, { references }: Entry, input: SettingsInput): void {
   const keys = givenKeys(input);
   const secrets = SETTING_LIST.filter(({ secret }) => secret).map(({ variable }) => variable);
@@ -79,7 +76,7 @@ export function checkAsServer(fields: Fields, { references }: Entry, input: Sett
   routesOf(settingsFrom({ ...input, flags: new Map(), environment }));
 }
 
-/** Returns the command that checks the server's settings in the way in which the host starts it. */
+/** Returns the command that checks the server's settings as the host starts it. */
 export function doctorLine({ command, args }: Entry, fields: Fields, platform: NodeJS.Platform): string {
   const env = tableOf(fields.env) ?? {};
   const flags = SETTING_LIST.flatMap(({ variable, flag, secret }) => {
@@ -89,26 +86,19 @@ export function doctorLine({ command, args }: Entry, fields: Fields, platform: N
   return commandLine([command, ...args, "doctor", ...flags], platform);
 }
 
-/** Returns words as a command line for the usual shell of a platform. */
 export function commandLine(words: readonly string[], platform: NodeJS.Platform): string {
   return words.map((word) => quoted(word, platform)).join(" ");
 }
 
-/** Returns a word, quoted for the usual shell of a platform. */
+/** Quotes a word for the usual shell of a platform. */
 function quoted(word: string, platform: NodeJS.Platform): string {
   if (/^[\w@%+=:,./-]+$/.test(word) || (platform === "win32" && /^[\w+=:./\\-]+$/.test(word))) return word;
   return platform === "win32" ? `"${word}"` : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** A host's configuration file with keys of this server that other users can read. */
-interface OpenFile {
-  readonly title: string;
-  readonly found: string;
-  /** The command that makes the file private. */
-  readonly remedy: string;
-}
+type OpenFile = Readonly<Record<"title" | "found" | "remedy", string>>;
 
-/** Returns the configuration files of hosts that contain keys of this server and that other users can read. */
+/** Finds configuration files that contain keys of this server and that other users can read. */
 export async function openHostFiles(platform: Platform): Promise<readonly OpenFile[]> {
   const found: OpenFile[] = [];
   for (const { title, file: fileOf, list } of Object.values(HOSTS)) {
@@ -122,14 +112,13 @@ export async function openHostFiles(platform: Platform): Promise<readonly OpenFi
       const remedy = commandLine(["chmod", "600", file], platform.platform);
       found.push({ title, found: openWords(file, held, mode), remedy });
     } catch (thrown) {
-      // A file that cannot be read is reported by `setup`, not here.
+      // `setup` reports a file that cannot be read.
       if (!(thrown instanceof UnsafeChange || isFileError(thrown))) throw thrown;
     }
   }
   return found;
 }
 
-/** Describes a file that contains keys and that other users can read. */
 export function openWords(file: string, held: readonly string[], mode: number): string {
   return `${file} contains ${held.join(" and ")}, and other users can read it (mode ${mode.toString(8)})`;
 }

@@ -23,21 +23,19 @@ import { HOSTS, type Host, hostsFound, isHere, OTHER_WORDS } from "./hosts.ts";
 import { nextSteps, type Task, withFolders } from "./next-steps.ts";
 import { checkAsServer, commandLine, entryOf, givenKeys, keysHeld, openWords } from "./settings.ts";
 
-/** The exit code that shells expect after Ctrl-C. */
+/** Shells expect this exit code after Ctrl-C. */
 const INTERRUPTED_CODE = 130;
 
-/** How setup communicates with the person. */
 interface Person {
   readonly say: (text: string) => void;
-  /** Asks a yes-or-no question. Undefined if there is no terminal. */
+  /** Undefined if there is no terminal. */
   readonly ask: ((question: string) => Promise<boolean>) | undefined;
-  /** The person has agreed to all questions, except those about keys (`--yes`). */
+  /** `--yes`: agrees to all questions, except those about keys. */
   readonly agreed: boolean;
-  /** The command with which hosts start this server. */
   readonly launch: Launch;
 }
 
-/** Adds this server to a host's configuration, or removes it, as the command line says. Returns the exit code. */
+/** Adds this server to a host's configuration, or removes it. */
 export async function runSetup(line: CommandLine): Promise<number> {
   const agreed = isOn(line, "yes");
   const isRemoval = isOn(line, "remove");
@@ -59,10 +57,8 @@ export async function runSetup(line: CommandLine): Promise<number> {
 }
 
 /**
- * Shows how the host's configuration would change, and changes it if the person agrees. A backup of the file is written
- * next to it. The entry gets all settings that were given; keys only after a question. Returns the exit code: 1 if the
- * person did not agree. Throws a SettingsError if the host is unknown, if its file cannot be changed, or if the server
- * would not start with these settings.
+ * Shows how the host's configuration would change, and changes it if the person agrees. Exit code 1: the person did not
+ * agree. Throws a SettingsError if the host is unknown, its file cannot be changed, or the server would not start.
  */
 export async function setUp(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
   const host = await hostOf(word, input);
@@ -87,8 +83,7 @@ export async function setUp(word: string | undefined, input: SettingsInput, pers
 }
 
 /**
- * Shows this server's entry in the host's configuration, and removes it if the person agrees. Returns the exit code.
- * Throws a SettingsError as `setUp` does.
+ * Shows this server's entry in the host's configuration, and removes it if the person agrees. Throws as `setUp` does.
  */
 export async function remove(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
   const host = await hostOf(word, input);
@@ -99,10 +94,7 @@ export async function remove(word: string | undefined, input: SettingsInput, per
   );
 }
 
-/**
- * Runs a change of the file. If the file cannot be changed safely, throws a SettingsError with the reason and with the
- * text from `byHand`, which explains how to change the file by hand.
- */
+/** `byHand` explains how to change the file by hand, if that is not safe here. */
 async function changeSafely(
   file: string,
   byHand: () => string,
@@ -116,11 +108,7 @@ async function changeSafely(
   }
 }
 
-/**
- * Shows this server's entry in a host's file, and removes it if the person agrees. A backup of the file is written next
- * to it. Returns the exit code: 1 if the person did not agree. Throws an UnsafeChange if the file cannot be changed
- * safely.
- */
+/** Writes a backup of the file next to it. Exit code 1: the person did not agree. */
 async function takeOut(host: Host, file: string, input: SettingsInput, person: Person): Promise<number> {
   const { text: redacted } = redactorFor([...givenKeys(input).values()]);
   while (true) {
@@ -151,7 +139,6 @@ async function takeOut(host: Host, file: string, input: SettingsInput, person: P
   }
 }
 
-/** Returns the path of the host's list on this machine. */
 async function fileOf(host: Host, input: SettingsInput): Promise<string> {
   const instead = host.instead?.(input);
   return instead !== undefined && (await isThere(dirname(instead))) ? instead : host.file(input);
@@ -169,10 +156,7 @@ async function hostOf(given: string | undefined, input: SettingsInput): Promise<
   throw new SettingsError(`setup needs a host. The hosts are ${all.join(", ")}; ${here}`);
 }
 
-/**
- * Shows the change, asks and writes. Returns the exit code; undefined if the file was changed by another program
- * meanwhile.
- */
+/** Shows the change, asks and writes. Returns undefined if another program has changed the file meanwhile. */
 async function change(task: Task, person: Person): Promise<number | undefined> {
   const { host, file, entry, input } = task;
   const bytes = await bytesOf(file);
@@ -203,7 +187,7 @@ async function change(task: Task, person: Person): Promise<number | undefined> {
   const mode = held.length > 0 ? await modeForOthers(file) : undefined;
   if (mode !== undefined) {
     person.say(
-      `${file} will contain ${held.join(" and ")}. Others can read it now (${octal(mode)}); afterwards, only you can.`,
+      `${file} will contain ${held.join(" and ")}. Others can read it now (mode ${mode.toString(8)}); afterwards, only you can.`,
     );
   }
   const names = Object.keys(keys).join(" and ");
@@ -220,22 +204,17 @@ async function change(task: Task, person: Person): Promise<number | undefined> {
   return 0;
 }
 
-/** If an unchanged file contains keys and others can read it, reports this with the command that makes it private. */
 async function reportOpen(file: string, held: readonly string[], person: Person): Promise<void> {
   const mode = held.length > 0 ? await modeForOthers(file) : undefined;
   if (mode === undefined) return;
   person.say(`${openWords(file, held, mode)}: ${makePrivateLine(file)}`);
 }
 
-/** Returns the command that makes a file private. */
 function makePrivateLine(file: string): string {
   return commandLine(["chmod", "600", file], process.platform);
 }
 
-/**
- * If a file with an unchanged entry contains keys and others can read it, offers to make it private. Returns the exit
- * code.
- */
+/** Offers to make a file with an unchanged entry private. */
 async function keepPrivate(file: string, held: readonly string[], person: Person): Promise<number> {
   const mode = held.length > 0 ? await modeForOthers(file) : undefined;
   if (mode === undefined) return 0;
@@ -249,11 +228,7 @@ async function keepPrivate(file: string, held: readonly string[], person: Person
   return 0;
 }
 
-function octal(mode: number): string {
-  return `mode ${mode.toString(8)}`;
-}
-
-/** Asks which keys to write into the file, and returns them. `env` has the entry's present values. */
+/** `env` has the entry's present values. */
 async function keysToWrite({ file, input }: Task, person: Person, env: Fields): Promise<Entry["values"]> {
   const keys: Record<string, string> = {};
   for (const [variable, key] of givenKeys(input)) {
@@ -267,7 +242,6 @@ async function keysToWrite({ file, input }: Task, person: Person, env: Fields): 
   return keys;
 }
 
-/** Describes that nothing was done: because the person did not agree, or because there is no terminal to ask. */
 function undone({ ask }: Person, what: string, withYes: string): string {
   return ask === undefined ? `${what}: there is no terminal for the question. --yes ${withYes}.` : `${what}.`;
 }
