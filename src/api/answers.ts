@@ -11,17 +11,16 @@ import {
   targetingRecord,
 } from "../spec/records.ts";
 
-// These functions accept several shapes of an answer, because the API documents do not define most shapes. Each returns
-// undefined if it cannot read the body.
+// The API documents do not define most shapes of an answer, so these functions accept several. Each returns undefined
+// if it cannot read the body.
 
-/** Parses a body as JSON; undefined if it is not JSON. */
 export function jsonIn(body: Buffer): unknown {
   return parseJson(body.toString("utf8"));
 }
 
 /** Longer texts from the service are cut, in characters. Names have at most 36, and codes and times are shorter. */
 const LONGEST_TEXT = 256;
-/** How many entries of a list or object in an error are read. The documents show at most 20 (management-api 7.3). */
+/** The documents show at most 20 entries in an error (management-api 7.3). */
 const MAX_ENTRIES = 100;
 const DEEPEST_DETAIL = 6;
 
@@ -43,17 +42,14 @@ function cutFields(fields: JsonObject, depth: number): Record<string, unknown> {
   return Object.fromEntries(some.map(([field, value]) => [cut(field), cutDetail(value, depth + 1)]));
 }
 
-/** Returns the list in a body: a bare array, or the array in `items`, `results` or `data`. */
+/** Finds a bare array, or the array in `items`, `results` or `data`. */
 function listIn(body: unknown): readonly unknown[] | undefined {
   if (Array.isArray(body)) return body;
   if (!isJsonObject(body)) return undefined;
   return listIn(body.items) ?? listIn(body.results) ?? listIn(body.data);
 }
 
-/**
- * Returns the results of a bulk request in the order of its items (management-api 2.3). Undefined if an index is
- * missing, repeated or out of range, because it is then unknown which item a result belongs to.
- */
+/** In the order of the items (management-api 2.3). Undefined if an index is missing, repeated or out of range. */
 export function bulkResults(body: unknown, count: number): readonly BulkResult[] | undefined {
   const results = listIn(body)?.map(bulkResultOf);
   if (results?.length !== count || !results.every((result) => result !== undefined)) return undefined;
@@ -74,7 +70,7 @@ function bulkResultOf(entry: unknown): BulkResult | undefined {
   };
 }
 
-/** Reads the error of one item or of a whole request (management-api 2.2). Omits fields of an unexpected type. */
+/** The error of one item or of a whole request (management-api 2.2). Omits fields of an unexpected type. */
 export function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObject): ItemError {
   return {
     ...(typeof statusCode === "number" && { statusCode }),
@@ -84,7 +80,7 @@ export function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObje
   };
 }
 
-/** Returns the messages of a validation error. The service sends one text or a list of texts (management-api 2.2). */
+/** The service sends one text or a list of texts (management-api 2.2). */
 export function messagesOf(body: unknown): readonly string[] {
   if (!isJsonObject(body)) return [];
   const { message } = body;
@@ -104,7 +100,7 @@ function optionIn(body: unknown): OptionRecord | undefined {
   return withTextsCut(recordIn(optionRecord, body));
 }
 
-/** Cuts the long texts of a targeting or option that are shown to agents. */
+/** Cuts the long texts that are shown to agents. */
 function withTextsCut<Texts extends Pick<OptionRecord, "name" | "createdAt" | "updatedAt">>(record: Texts | undefined) {
   if (record === undefined) return undefined;
   const { name, createdAt, updatedAt } = record;
@@ -116,7 +112,6 @@ function withTextsCut<Texts extends Pick<OptionRecord, "name" | "createdAt" | "u
   };
 }
 
-/** Reads a page of List Options. Undefined if the body has no list of options. */
 export function optionPageIn(body: unknown): OptionPage | undefined {
   const items = listIn(body)?.map(optionIn);
   if (!items?.every((option) => option !== undefined)) return undefined;
@@ -124,7 +119,7 @@ export function optionPageIn(body: unknown): OptionPage | undefined {
   return { items, ...(typeof total === "number" && { total }) };
 }
 
-/** Reads an option with a page of its Context IDs. The IDs may be a plain list or in one of the shapes of `listIn`. */
+/** The Context IDs may be a plain list or in one of the shapes of `listIn`. */
 export function optionWithContextsIn(body: unknown): OptionWithContexts | undefined {
   const record = optionIn(body);
   if (record === undefined) return undefined;

@@ -5,11 +5,10 @@ import { NotSentError } from "./errors.ts";
 import type { Http, HttpAnswer } from "./http.ts";
 import { type Asked, errorOf, notUnderstood } from "./rejections.ts";
 
-/** What a caller adds to a route to make a request. */
 export interface CallParts {
   readonly parameters?: Readonly<Record<string, string | undefined>>;
   readonly query?: Readonly<Record<string, string | number | undefined>>;
-  /** The JSON text, as a string or as UTF-8 bytes. */
+  /** JSON, as a string or as UTF-8 bytes. */
   readonly body?: string | Uint8Array;
   readonly signal?: AbortSignal | undefined;
   readonly fence?: Fence | undefined;
@@ -22,8 +21,7 @@ export interface Called {
 }
 
 /**
- * Sends one operation to its route. Returns the answer whatever its status. Throws the errors of Http.send, and a
- * NotSentError if the route needs a parameter that is missing.
+ * Returns the answer whatever its status. Throws the errors of Http.send, and a NotSentError if a parameter is missing.
  */
 export async function call(http: Http, routes: RouteTable, operation: Operation, parts: CallParts): Promise<Called> {
   const { method, path: template } = routes[operation];
@@ -48,9 +46,7 @@ export async function call(http: Http, routes: RouteTable, operation: Operation,
   return { asked: { operation, route: `${method} ${path}`, setBy: http.setBy }, answer };
 }
 
-/**
- * Returns the value that `read` finds in a 2xx answer. Throws an ApiError for any other status or an unreadable body.
- */
+/** Reads a value from a 2xx answer. Throws an ApiError for any other status or an unreadable body. */
 export function valueIn<Value>({ asked, answer }: Called, read: (body: unknown) => Value | undefined): Value {
   if (!isSuccess(answer)) throw errorOf(asked, answer);
   const value = read(jsonIn(answer.body));

@@ -10,7 +10,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 interface Way {
   readonly connections?: number | undefined;
   readonly requestTimeoutMs: number;
-  /** The address of a proxy, which may contain a user and a password. */
+  /** May contain a user and a password. */
   readonly proxy?: string | undefined;
   readonly largestAnswer: number;
 }
@@ -28,7 +28,6 @@ interface Sender {
   close(): Promise<void>;
 }
 
-/** Open connections to an API, and what each request must contain to use them. */
 export interface Connections {
   readonly sender: Sender;
   /** The origin to connect to: that of the API, or of a proxy that forwards requests. */
@@ -38,10 +37,7 @@ export interface Connections {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/**
- * Opens kept-alive connections to an origin, through a proxy if there is one. They limit the time to connect only: the
- * caller limits the time of a whole request.
- */
+/** Opens kept-alive connections. They limit the time to connect only: the caller limits the time of a whole request. */
 export function connectionsTo(origin: string, way: Way): Connections {
   const { requestTimeoutMs, proxy, largestAnswer, connections = 0 } = way;
   const options = {
@@ -58,8 +54,7 @@ export function connectionsTo(origin: string, way: Way): Connections {
     const sender = new Pool(origin, { ...options, connect: tunnelThrough(to, timeout) });
     return { sender, origin, prefix: "", headers: {} };
   }
-  // An `http:` request is sent to the proxy itself (RFC 9112 section 3.2.2), because many proxies open tunnels only for
-  // `https:`.
+  // RFC 9112, 3.2.2: many proxies open tunnels only for `https:`.
   return {
     sender: new Pool(to.origin, { ...options, connect: toProxy(to, timeout) }),
     origin: to.origin,
@@ -68,9 +63,7 @@ export function connectionsTo(origin: string, way: Way): Connections {
   };
 }
 
-/**
- * Connects to a proxy that forwards requests. TLS must check the proxy's certificate, not that of the requests' host.
- */
+/** TLS must check the certificate of the proxy, not that of the requests' host. */
 function toProxy(proxy: URL, timeout: number): buildConnector.connector {
   const connect = buildConnector({ timeout });
   return (target, callback) =>
@@ -79,7 +72,7 @@ function toProxy(proxy: URL, timeout: number): buildConnector.connector {
     );
 }
 
-/** Connects through a tunnel that a proxy opens (RFC 9110 section 9.3.6). */
+/** RFC 9110, 9.3.6. */
 function tunnelThrough(proxy: URL, timeout: number): buildConnector.connector {
   const secure = buildConnector({ timeout });
   const request = proxy.protocol === "https:" ? requestSecurely : requestInClear;
@@ -107,10 +100,7 @@ function tunnelThrough(proxy: URL, timeout: number): buildConnector.connector {
   };
 }
 
-/**
- * Returns the host name that TLS checks in the proxy's certificate. Empty for an IP address, because TLS sends no name
- * then.
- */
+/** Empty for an IP address, for which TLS sends no name. */
 function serverNameOf({ hostname }: URL): string {
   return isIP(hostname.replace(/^\[(.*)\]$/, "$1")) === 0 ? hostname : "";
 }

@@ -1,17 +1,15 @@
 import type { Operation } from "../spec/routes.ts";
 import type { NetworkCause, NetworkFailure } from "./network-causes.ts";
 
-/**
- * What a request is for: an operation of the APIs, reading a sandbox, an OAuth issuer's keys, or the approval webhook.
- */
+/** An operation of the APIs, reading a sandbox, an OAuth issuer's keys, or the approval webhook. */
 export type Purpose = Operation | "sandboxEvents" | "issuerKeys" | "webhook";
 
-/** Why a request failed, for people and the stored run. Agents read a rewritten text instead. */
+/** For people and the stored run. Agents read a rewritten text instead. */
 interface Cause extends NetworkFailure {
   readonly operation: Purpose;
   readonly statusCode?: number;
   readonly setBy?: string | undefined;
-  /** The title of the page if a proxy or firewall answered instead of the service. Foreign text. */
+  /** The title of the page of a proxy or firewall. Foreign text. */
   readonly messages?: readonly string[];
 }
 
@@ -33,10 +31,9 @@ export class NotSentError extends Error {
 }
 
 /**
- * Why the service rejected a request:
- * `business`: an error of management-api 7.2; `validation`: a 400 without a code; `tooLarge`: 413; `unauthorized`: 401;
- * `forbidden`: 403; `wrongRoute`: a 404 or 405 without a documented code; `redirect`: a 3xx; `foreign`: a 4xx of a
- * proxy or firewall, whose body does not have the API's form; `other`: the remaining 4xx.
+ * `business`: an error of management-api 7.2; `validation`: a 400 without a code; `wrongRoute`: a 404 or 405 without a
+ * documented code; `foreign`: a 4xx of a proxy or firewall, whose body does not have the API's form; `other`: the
+ * remaining 4xx.
  */
 export type RejectionKind =
   | "business"
@@ -55,7 +52,7 @@ export class RejectedError extends Error {
   readonly kind: RejectionKind;
   readonly statusCode: number;
   readonly operation: Purpose;
-  /** `METHOD /path` of the request, for messages about a wrong route. */
+  /** `METHOD /path` of the request. */
   readonly route: string;
   readonly errorCode: string | undefined;
   readonly detail: Readonly<Record<string, unknown>> | undefined;
@@ -83,7 +80,7 @@ export class BusyError extends Error {
   readonly effect = "busy" as const;
   readonly statusCode: number;
   readonly operation: Purpose;
-  /** How long to wait before sending again, in milliseconds, according to the service. */
+  /** How long the service asks to wait before sending again. */
   readonly retryAfterMs: number;
   constructor(busy: Pick<BusyError, "operation" | "statusCode" | "retryAfterMs">) {
     const why = busy.statusCode === RATE_LIMITED ? "the service limits requests" : "another write is in progress";
@@ -94,7 +91,6 @@ export class BusyError extends Error {
   }
 }
 
-/** The HTTP status with which a service asks for fewer requests. */
 export const RATE_LIMITED = 429;
 
 /** It is unknown whether the request was applied: a 5xx, a time-out, a reset connection or an unreadable answer. */
@@ -117,7 +113,7 @@ export class AmbiguousError extends Error {
   }
 }
 
-/** Why a list cannot be read: the service repeats a page, or the list changed during every attempt. */
+/** The service repeats a page, or the list changed during every attempt. */
 export type ListProblem = "repeats" | "shifts";
 
 const LIST_PROBLEMS: Readonly<Record<ListProblem, string>> = {
@@ -134,7 +130,6 @@ export class ListError extends AmbiguousError {
   }
 }
 
-/** The errors of a request, by whether the service applied it. */
 export type ApiError = NotSentError | RejectedError | BusyError | AmbiguousError;
 
 export function isApiError(thrown: unknown): thrown is ApiError {
@@ -146,7 +141,7 @@ export function isApiError(thrown: unknown): thrown is ApiError {
   );
 }
 
-/** Returns the fields of an API error that are stored with a run. `answers/` turns them into sentences. */
+/** Returns the fields that are stored with a run. `answers/` turns them into sentences. */
 export function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
   const { effect, operation, statusCode } = error;
   const about = { effect, operation, ...(statusCode !== undefined && { statusCode }) };

@@ -9,25 +9,22 @@ import type { Http } from "./http.ts";
 import type { RequestOptions } from "./management.ts";
 import { errorOf } from "./rejections.ts";
 
-/** The answer of the service to one event (event-tracking-api 4, 7). */
+/** The answer to one event (event-tracking-api 4, 7). */
 export interface EventAnswer {
   readonly statusCode: number;
   /** `ok`, `!invalid` or an unknown word; undefined if the body has no `message`. */
   readonly message: string | undefined;
 }
 
-/**
- * Sends events, each in its own HTTP request. Throws an ApiError if the service gives no verdict on the event. An
- * `!invalid` with any status is a verdict, so it is returned.
- */
+/** Sends each event in its own HTTP request. Throws an ApiError if the service gives no verdict: `!invalid` is one. */
 export interface EventApi {
-  /** Sends one event. `body` is its JSON text. `fence` may stop it right before it is sent. */
+  /** `body` is JSON. `fence` may stop the event right before it is sent. */
   track(body: string, options?: RequestOptions & { readonly fence?: Fence }): Promise<EventAnswer>;
   /** Opens a connection if none is idle, so that the next event need not wait for one. Throws a NotSentError. */
   connect?(): Promise<void>;
 }
 
-/** Returns an EventApi that sends events over HTTP (event-tracking-api 4, 7). */
+/** event-tracking-api 4, 7. */
 export function eventsOver(http: Http, routes: RouteTable): EventApi {
   return {
     connect: () => http.connect("trackEvent"),
@@ -49,24 +46,20 @@ const sandboxEvent = z.looseObject({
   /** The size of the request body. */
   bytes: z.number(),
   findings: z.array(z.object({ path: z.string(), rule: z.string(), effect: z.string() })),
-  /** The body parsed as JSON. Absent if it is not JSON, or too large to be included. */
+  /** Absent if the body is not JSON, or too large to be included. */
   body: z.unknown().optional(),
-  /** The body as text, if it was not JSON. */
+  /** The body, if it was not JSON. */
   text: z.string().optional(),
 });
 
 const sandboxEvents = z.object({ events: z.array(sandboxEvent), total: z.number(), dropped: z.number() });
 
-/** An event that a sandbox received, with the verdict of the sandbox. */
 export type SandboxEvent = z.output<typeof sandboxEvent>;
 
-/**
- * The newest matching events, oldest first. `total` counts all matches; `dropped` counts older events that the sandbox
- * no longer stores.
- */
+/** Oldest first. `total` counts all matches; `dropped` counts older events that the sandbox no longer stores. */
 export type SandboxEvents = z.output<typeof sandboxEvents>;
 
-/** Which events of a sandbox to read. `since` is in milliseconds since 1970. */
+/** `since` is in milliseconds since 1970. */
 export interface SandboxQuery {
   readonly uid?: string | undefined;
   readonly eventName?: string | undefined;
@@ -78,11 +71,10 @@ export interface SandboxQuery {
 
 /** Reads what a sandbox received (docs/reference/sandbox.md, "The control plane"). */
 export interface SandboxApi {
-  /** Returns the events that match `query`. Throws an ApiError if they cannot be read. */
+  /** Throws an ApiError if the events cannot be read. */
   events(query: SandboxQuery, options?: RequestOptions): Promise<SandboxEvents>;
 }
 
-/** Returns a SandboxApi that reads over HTTP. */
 export function sandboxOver(http: Http): SandboxApi {
   return {
     async events(query, { signal } = {}) {

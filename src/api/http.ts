@@ -10,14 +10,14 @@ import { AmbiguousError, NotSentError, type Purpose } from "./errors.ts";
 import { decoded, networkFailure, StoppedError } from "./network-causes.ts";
 
 export interface HttpSettings {
-  /** The base address, which may have a path; or a function that returns it and is called before the first request. */
+  /** A function is called before the first request. */
   readonly url: string | (() => Promise<string>);
   readonly setBy?: string | undefined;
   /** The header with the key. */
   readonly credential: Readonly<Record<string, string>>;
-  /** The time limit of one request in milliseconds, until the last byte of its answer. */
+  /** The time limit of one request, until the last byte of its answer. */
   readonly requestTimeoutMs: number;
-  /** The address of a proxy, which may contain a user and a password. */
+  /** May contain a user and a password. */
   readonly proxy?: string | undefined;
   /** How many requests may run at a time; at least 16. */
   readonly connections?: number | undefined;
@@ -25,7 +25,7 @@ export interface HttpSettings {
   readonly largestAnswer?: number;
 }
 
-/** One request. `path` is appended to the base address; `body` is JSON, as a string or as UTF-8 bytes. */
+/** `path` is appended to the base address; `body` is JSON, as a string or as UTF-8 bytes. */
 interface HttpRequest {
   readonly operation: Purpose;
   readonly method: Method;
@@ -36,35 +36,34 @@ interface HttpRequest {
   readonly signal?: AbortSignal | undefined;
   /** May stop the request right before it is sent. */
   readonly fence?: Fence | undefined;
-  /** The time limit of this request in milliseconds, if it is lower than `requestTimeoutMs`. */
+  /** If it is lower than `requestTimeoutMs`. */
   readonly timeoutMs?: number | undefined;
 }
 
-/** An answer with any status. The body is decompressed but not parsed, and header names are in lower case. */
+/** The body is decompressed but not parsed, and header names are in lower case. */
 export interface HttpAnswer {
   readonly statusCode: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Buffer;
 }
 
-/** Sends requests to one API over kept-alive connections. */
 export interface Http {
   readonly setBy?: string | undefined;
   /**
    * Sends one request, without retries or redirects. Throws a NotSentError if the request was not sent completely, an
-   * AmbiguousError if it was sent but got no complete answer, and the signal's reason if it was aborted before sending.
+   * AmbiguousError if it was sent but got no complete answer, and the signal's reason if aborted before sending.
    */
   send(request: HttpRequest): Promise<HttpAnswer>;
   /** Opens a connection if none is idle, so that the next request need not wait for one. Throws a NotSentError. */
   connect(operation: Purpose): Promise<void>;
-  /** Waits for running requests and closes the connections. */
+  /** Waits for running requests. */
   close(): Promise<void>;
 }
 
-/** The maximum size of an answer in bytes, before and after decompression. */
+/** Before and after decompression. */
 const LARGEST_ANSWER = 64 * 1_048_576;
 
-/** Returns a sender of requests to an API. Nothing is loaded, resolved or connected before the first request. */
+/** Nothing is loaded, resolved or connected before the first request. */
 export function openHttp(settings: HttpSettings): Http {
   const { setBy } = settings;
   let opening: Promise<Connections> | undefined;
@@ -106,7 +105,7 @@ const CONNECTED_ONLY: Fence = {
 };
 
 async function open(settings: HttpSettings): Promise<Connections> {
-  // Importing undici only now makes a server start faster.
+  // Imported on demand to keep the start fast.
   const { connectionsTo } = await import("./dispatcher.ts");
   const { origin, pathname } = new URL(typeof settings.url === "string" ? settings.url : await settings.url());
   const way = { largestAnswer: LARGEST_ANSWER, ...settings };
@@ -115,8 +114,8 @@ async function open(settings: HttpSettings): Promise<Connections> {
 }
 
 /**
- * Sends one request once. A service cannot apply an incomplete request, so a failure before the last bytes means "not
- * sent", and a failure after them means "may have been applied". The last slice of a large body waits for the fence.
+ * A service cannot apply an incomplete request, so a failure before the last bytes means "not sent", and a failure
+ * after them means "may have been applied". The last slice of a large body waits for the fence.
  */
 async function sendOnce(
   { sender, origin, prefix, headers: ofWay }: Connections,
@@ -193,12 +192,11 @@ async function sendOnce(
   }
 }
 
-/** Larger bodies are sent in two slices. The last slice has at most this many bytes. */
+/** The most bytes of the last slice. Larger bodies are sent in two slices. */
 const SLICE = 65_536;
 
 /**
- * If sending the first slice takes longer than this, the lease is renewed before the last slice. A fence stops requests
- * after two seconds.
+ * If the first slice takes longer, the lease is renewed before the last one: a fence stops requests after two seconds.
  */
 const RENEWED_AFTER_MS = 500;
 
@@ -209,7 +207,7 @@ function isSliced(body: Outgoing): body is Sliced {
   return body !== null && typeof body === "object" && Symbol.asyncIterator in body;
 }
 
-/** Returns the body to send and its headers. For a large body, `complete` is called right before the last slice. */
+/** For a large body, `complete` is called right before the last slice. */
 function outgoing(
   { body, type: kind = "application/json", fence }: HttpRequest,
   complete: () => void,
@@ -226,8 +224,8 @@ function outgoing(
 }
 
 /**
- * Yields a body in two slices. The first is larger than a socket's buffer, so the service has received nearly all of it
- * when undici requests the last slice.
+ * The first slice is larger than a socket's buffer, so the service has received nearly all of it when undici requests
+ * the last slice.
  */
 async function* sliced(
   bytes: Uint8Array,
@@ -249,7 +247,7 @@ async function* sliced(
 const LEAVING = "undici:client:sendHeaders";
 /** The pause between checks of a connection. It grows while a slow connection still sends. */
 const LOOK_AGAIN_MS = { first: 1, most: 10 };
-/** Linux lists the open connections in these files, by IP version. Reading one takes a millisecond or more. */
+/** Linux lists the open connections here, by IP version. Reading a file takes a millisecond or more. */
 const TABLES: Readonly<Record<string, string>> = { IPv4: "/proc/self/net/tcp", IPv6: "/proc/self/net/tcp6" };
 
 type Connection = Pick<Socket, "localPort" | "remotePort" | "remoteFamily" | "destroyed">;
@@ -263,8 +261,8 @@ const FEW_BYTES = 131_072;
 interface OnItsWay {
   /**
    * Resolves when the service has received nearly all bytes written so far, or the connection is closed. The operating
-   * system buffers megabytes, which it would send even while this process is suspended. On systems other than Linux it
-   * resolves at once, because they do not report what was received.
+   * system buffers megabytes, which it would send even while this process is suspended. Resolves at once on systems
+   * other than Linux, which do not report what was received.
    */
   delivered(): Promise<void>;
   end(): void;
@@ -297,7 +295,7 @@ function isLeaving(message: unknown): message is Leaving {
   return typeof message === "object" && message !== null && "request" in message && "socket" in message;
 }
 
-/** Returns how many sent bytes the receiver has not acknowledged; 0 if the system does not report it. */
+/** Bytes that the receiver has not acknowledged; 0 if the system does not report it. */
 async function queuedBytes({ localPort = 0, remotePort = 0, remoteFamily = "" }: Connection): Promise<number> {
   const table = TABLES[remoteFamily];
   if (table === undefined) return 0;

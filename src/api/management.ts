@@ -12,40 +12,40 @@ export interface BulkAnswer {
   readonly serverTime?: number;
 }
 
-/** The items of a bulk request, or the IDs of a bulk deletion. They were serialized earlier to measure their size. */
+/** The items, or IDs, of a bulk request. They were serialized earlier to measure their size. */
 export interface BulkItems {
   readonly count: number;
-  /** The JSON array in UTF-8. */
+  /** A JSON array in UTF-8. */
   readonly json: Uint8Array;
 }
 
 export interface RequestOptions {
   readonly signal?: AbortSignal;
-  /** The time limit of this request in milliseconds, if it is lower than the general limit. */
+  /** If it is lower than the general limit. */
   readonly timeoutMs?: number;
   /** How often a read is attempted at most. Set for reads that the caller can do without. */
   readonly mostTries?: number;
 }
 
-/** Which of an option's Context IDs to return (bounds: management-api 8.1). */
+/** Bounds: management-api 8.1. */
 interface GetOptionQuery {
   readonly limit?: number;
   readonly offset?: number;
 }
 
-/** Which options of a targeting to return (bounds: management-api 8.1). With `parent`: sub-options of that group. */
+/** Bounds: management-api 8.1. With `parent`: sub-options of that group. */
 interface ListOptionsQuery extends GetOptionQuery {
   readonly parent?: string;
 }
 
 /**
- * Calls the management API. Each method sends one HTTP request, and every change is a bulk request. Throws an ApiError
- * if the request fails, and the signal's reason if it was aborted before it was sent.
+ * Each method sends one HTTP request, and every change is a bulk request. Throws an ApiError if the request fails, and
+ * the signal's reason if it was aborted before it was sent.
  */
 export interface ManagementApi {
   /**
-   * Sends one bulk request (management-api 2.3). `targetingId` is used if the settings put it into the route. `fence`
-   * may stop the request right before it is sent. Throws an AmbiguousError if the results miss or repeat an index.
+   * Sends one bulk request (management-api 2.3). `targetingId` is for routes that need it. `fence` may stop the request
+   * right before it is sent. Throws an AmbiguousError if the results miss or repeat an index.
    */
   bulk(
     operation: BulkOperation,
@@ -54,11 +54,9 @@ export interface ManagementApi {
   ): Promise<BulkAnswer>;
   /** Opens a connection if none is idle, so that the next request need not wait for one. Throws a NotSentError. */
   connect?(operation: BulkOperation): Promise<void>;
-  /**
-   * Returns this API for one tool call, with its own limit of concurrent reads. Absent if this API has no such limit.
-   */
+  /** Returns this API for one tool call, with its own limit of concurrent reads. Absent: no such limit. */
   forCall?(): ManagementApi;
-  /** How many reads may currently run at a time. Absent if this API has no such limit. */
+  /** How many reads may currently run at a time. Absent: no such limit. */
   readonly pace?: { readonly width: number };
 
   getTargeting(targetingId: string, options?: RequestOptions): Promise<TargetingRecord>;
@@ -68,7 +66,7 @@ export interface ManagementApi {
 
 type Read<Value> = (options?: RequestOptions) => Promise<Value>;
 
-/** Returns an API whose reads are executed by `around`, for example with retries. */
+/** Executes reads through `around`, for example with retries. */
 export function aroundReads(
   api: ManagementApi,
   around: <Value>(read: Read<Value>, options: RequestOptions | undefined) => Promise<Value>,
@@ -81,10 +79,7 @@ export function aroundReads(
   };
 }
 
-/**
- * Returns a ManagementApi over HTTP (management-api 4). `spec/records.ts` has the shapes of the answers; some are
- * assumed.
- */
+/** management-api 4. `spec/records.ts` has the shapes of the answers; some are assumed. */
 export function managementOver(http: Http, routes: RouteTable): ManagementApi {
   return {
     async bulk(operation, { count, json }, { signal, targetingId, fence } = {}) {

@@ -3,9 +3,8 @@ import { brotliDecompress, gunzip, inflate, inflateRaw } from "node:zlib";
 import { HeldBackError } from "../platform/fence.ts";
 
 /**
- * Why a request got no answer. Each cause has its own next step in `answers/request-messages.ts`. `name`: the host name
- * was not found; `tls`: a secure connection failed, but not because of the certificate; `notTheService`: a proxy or
- * firewall answered with its own page.
+ * Each cause has its own next step in `answers/request-messages.ts`. `name`: the host name was not found; `tls`: a
+ * secure connection failed, but not because of the certificate; `notTheService`: a proxy or firewall answered.
  */
 export type NetworkCause =
   | "name"
@@ -27,14 +26,14 @@ export type NetworkCause =
   | "proxyCredentials"
   | "proxyRefused";
 
-/** Why a request got no answer, in this program's words. Never contains the text of a foreign error. */
+/** Never contains the text of a foreign error. */
 export interface NetworkFailure {
   readonly reason: string;
   /** Undefined if the cause is unknown. */
   readonly network?: NetworkCause | undefined;
 }
 
-/** The cause and reason for each error code of Node, OpenSSL and undici. */
+/** By the error codes of Node, OpenSSL and undici. */
 const BY_CODE: Readonly<Record<string, readonly [NetworkCause, string]>> = {
   ENOTFOUND: ["name", "the host name is unknown"],
   EAI_AGAIN: ["name", "the host name could not be looked up"],
@@ -86,17 +85,13 @@ export class ProxyError extends Error {
     { statusCode, cause }: { readonly statusCode?: number; readonly cause?: unknown } = {},
   ) {
     const [network, words] = PROXY_PROBLEMS[problem];
-    const because = problem === "refused" ? `status ${statusCode}` : reasonOf(cause);
+    const why = cause === undefined ? undefined : networkFailure(cause).reason;
+    const because = problem === "refused" ? `status ${statusCode}` : why;
     super(words, { cause });
     this.failure = { network, reason: because === undefined ? words : `${words}: ${because}` };
   }
 }
 
-function reasonOf(cause: unknown): string | undefined {
-  return cause === undefined ? undefined : networkFailure(cause).reason;
-}
-
-/** Returns why a connection or request failed. */
 export function networkFailure(cause: unknown): NetworkFailure {
   if (cause instanceof StoppedError || cause instanceof HeldBackError) return { reason: cause.message };
   if (cause instanceof ProxyError) return cause.failure;
@@ -136,7 +131,7 @@ type Decoder = (body: Buffer, options: { readonly maxOutputLength: number }) => 
 const wrapped: Decoder = promisify(inflate);
 const bare: Decoder = promisify(inflateRaw);
 
-/** Decompresses by the name of the encoding. Some servers send `deflate` without the two bytes of a zlib header. */
+/** Some servers send `deflate` without the two bytes of a zlib header. */
 const DECODERS: Readonly<Record<string, Decoder>> = {
   gzip: promisify(gunzip),
   "x-gzip": promisify(gunzip),
@@ -150,17 +145,15 @@ class EncodingError extends Error {
 }
 
 /**
- * Decompresses a body: some gateways compress answers without being asked. `encodings` is the Content-Encoding header.
- * Throws if the body is broken, has an unknown encoding, or becomes larger than `largest` bytes.
+ * Some gateways compress answers without being asked. `encodings` is the Content-Encoding header. Throws if the body is
+ * broken, has an unknown encoding, or becomes larger than `largest` bytes.
  */
 export async function decoded(body: Buffer, encodings: string, largest: number): Promise<Buffer> {
   let left = body;
   if (body.length === 0) return body;
-  for (const encoding of encodings
-    .toLowerCase()
-    .split(/\s*,\s*/)
-    .toReversed()) {
-    const decode = Object.hasOwn(DECODERS, encoding) ? DECODERS[encoding] : undefined;
+  for (const encoding of encodings.toLowerCase().split(",").reverse()) {
+    const name = encoding.trim();
+    const decode = Object.hasOwn(DECODERS, name) ? DECODERS[name] : undefined;
     if (decode === undefined) throw new EncodingError();
     try {
       left = await decode(left, { maxOutputLength: largest });

@@ -16,17 +16,13 @@ import {
 import type { HttpAnswer } from "./http.ts";
 import { ProxyError } from "./network-causes.ts";
 
-/** The request that failed. */
 export interface Asked {
   readonly operation: Purpose;
   readonly route: string;
   readonly setBy?: string | undefined;
 }
 
-/**
- * Returns the error for an answer that is not 2xx. Its class says whether the request was applied (management-api 4
- * rule 3, 4.2, 7.1, 7.2).
- */
+/** Returns the error for an answer that is not 2xx (management-api 4 rule 3, 4.2, 7.1, 7.2). */
 export function errorOf({ operation, route, setBy }: Asked, answer: HttpAnswer): ApiError {
   const { statusCode, headers } = answer;
   const body = jsonIn(answer.body);
@@ -47,31 +43,17 @@ export function errorOf({ operation, route, setBy }: Asked, answer: HttpAnswer):
   const about = { statusCode, operation, route, setBy };
   if (statusCode < 400) return new RejectedError({ ...about, kind: "redirect", messages: locationIn(headers) });
   if (isForeign(answer, body)) return new RejectedError({ ...about, kind: "foreign", messages: titleIn(answer) });
-  return new RejectedError({
-    ...about,
-    kind: kindOf(statusCode, errorCode),
-    errorCode,
-    detail,
-    messages: messagesOf(body),
-  });
+  const kind = kindOf(statusCode, errorCode);
+  return new RejectedError({ ...about, kind, errorCode, detail, messages: messagesOf(body) });
 }
 
-/**
- * Returns the error for a 2xx answer with an unreadable body. A proxy or firewall may have sent it instead of the
- * service.
- */
+/** For a 2xx answer with an unreadable body, which a proxy or firewall may have sent. */
 export function notUnderstood({ operation, setBy }: Asked, answer: HttpAnswer): AmbiguousError {
   const { statusCode } = answer;
   const messages = titleIn(answer);
   const network = messages.length > 0 ? "notTheService" : undefined;
-  return new AmbiguousError({
-    operation,
-    reason: "the answer does not have the form of the API",
-    statusCode,
-    setBy,
-    network,
-    messages,
-  });
+  const reason = "the answer does not have the form of the API";
+  return new AmbiguousError({ operation, reason, statusCode, setBy, network, messages });
 }
 
 /** A proxy answers this if it requires a user and a password. */
@@ -79,7 +61,7 @@ const PROXY_CREDENTIALS = 407;
 /** A proxy may answer this to a large body. Smaller requests then pass. */
 const TOO_LARGE = 413;
 
-/** Returns whether a proxy or firewall sent the answer. The API's errors are JSON objects (management-api 2.2). */
+/** The API's errors are JSON objects (management-api 2.2). */
 function isForeign({ statusCode, body }: HttpAnswer, json: unknown): boolean {
   return statusCode !== TOO_LARGE && body.length > 0 && !isJsonObject(json);
 }
@@ -91,10 +73,7 @@ function locationIn({ location }: HttpAnswer["headers"]): readonly string[] {
 /** The title of an HTML page is searched in this many bytes. */
 const WHERE_TITLES_ARE = 65_536;
 
-/**
- * Returns the title of an HTML page, or the first line of another text, for answers of a proxy or firewall. Empty for
- * JSON.
- */
+/** The title of an HTML page of a proxy or firewall, or the first line of its text. Empty for JSON. */
 function titleIn({ body }: HttpAnswer): readonly string[] {
   const text = body.toString("utf8", 0, WHERE_TITLES_ARE);
   if (/^\s*[{["]/.test(text)) return [];
@@ -120,7 +99,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   ndash: "–",
 };
 
-/** Returns how long a 409 asks to wait, in milliseconds, at most 2,000 (management-api 4.2, 7.3). */
+/** How long a 409 asks to wait, in milliseconds, at most 2,000 (management-api 4.2, 7.3). */
 export function retryAfterIn(detail: ItemError["detail"]): number {
   return within(Number(detail?.retryAfterMs ?? 0), LIMITS.retryAfterMs.value);
 }
@@ -136,9 +115,7 @@ function kindOf(statusCode: number, errorCode: string | undefined): RejectionKin
   return statusCode === 409 && errorCode !== undefined ? "business" : "other";
 }
 
-/**
- * Returns the wait in `Retry-After` in milliseconds; 0 if absent. A date is compared with the answer's `Date` header.
- */
+/** In milliseconds; 0 without the header. A date is compared with the answer's `Date` header. */
 export function retryAfter(headers: HttpAnswer["headers"]): number {
   const { "retry-after": given } = headers;
   if (typeof given !== "string") return 0;
@@ -150,7 +127,7 @@ function within(ms: number, most: number): number {
   return Number.isNaN(ms) ? 0 : Math.min(Math.max(ms, 0), most);
 }
 
-/** Returns the time of the service in milliseconds since 1970. Undefined if the answer has no `Date` header. */
+/** In milliseconds since 1970. Undefined if the answer has no `Date` header. */
 export function serverTimeOf({ date }: HttpAnswer["headers"]): number | undefined {
   const time = typeof date === "string" ? Date.parse(date) : Number.NaN;
   return Number.isNaN(time) ? undefined : time;

@@ -7,11 +7,11 @@ import { retryAfter } from "./rejections.ts";
 
 export interface ReadRetry {
   readonly clock: Clock;
-  /** How long attempts may start, in milliseconds after the start of the first one. */
+  /** How long attempts may start, after the start of the first one. */
   readonly budgetMs: number;
   /**
-   * The time limit of the first attempt in milliseconds. Each further one may take twice as long: attempts that hang
-   * end early, and a slow service still gets enough time.
+   * Each further attempt may take twice as long: attempts that hang end early, and a slow service still gets enough
+   * time.
    */
   readonly firstTryMs: number;
   /** How many reads of one tool call may run at a time; 16 if absent. */
@@ -20,17 +20,14 @@ export interface ReadRetry {
 
 const FIRST_WAIT_MS = 200;
 const LONGEST_WAIT_MS = 5000;
-/**
- * How often a service that cannot be reached is tried. It is probably misconfigured, so longer waiting would not help.
- */
+/** A service that cannot be reached is probably misconfigured, so longer waiting would not help. */
 const TRIES_TO_REACH = 4;
-/** The longest delay that a Node timer accepts, in milliseconds. */
+/** The longest delay that a Node timer accepts. */
 const LONGEST_TRY_MS = 2 ** 31 - 1;
 
 /**
- * Returns an API that retries reads after a 5xx, a time-out, a reset or a 429, with growing waits, for `budgetMs`.
- * After such a failure fewer reads run at a time for a while. A rejected read is not retried. Throws the last error, or
- * the signal's reason if aborted while waiting.
+ * Retries reads after a 5xx, a time-out, a reset or a 429, with growing waits, for `budgetMs`. A rejected read is not
+ * retried. Throws the last error, or the signal's reason if aborted while waiting.
  */
 export function withReadRetry(api: ManagementApi, retry: ReadRetry): ManagementApi {
   const pace = new AdaptiveConcurrency(retry.width ?? READS_AT_A_TIME, retry.clock);
@@ -65,7 +62,7 @@ async function again<Value>(
 
 const READS_AT_A_TIME = 16;
 
-/** How long the limit of concurrent reads stays reduced after a failure, in milliseconds. */
+/** How long the limit of concurrent reads stays reduced after a failure. */
 const SLOWER_MS = 5000;
 
 /**
@@ -87,7 +84,7 @@ export class AdaptiveConcurrency {
     this.#clock = clock;
   }
 
-  /** The current limit of concurrent reads; at least 1. */
+  /** At least 1. */
   get width(): number {
     const now = this.#clock.now();
     while (this.#width < this.#most && now - this.#changedAt >= SLOWER_MS) {
@@ -97,10 +94,7 @@ export class AdaptiveConcurrency {
     return this.#width;
   }
 
-  /**
-   * Starts a read once fewer reads run than the limit. Throws what `read` throws, and the signal's reason if it was
-   * aborted while waiting.
-   */
+  /** Throws what `read` throws, and the signal's reason if it was aborted while waiting. */
   async run<Value>(read: () => Promise<Value>, signal?: AbortSignal): Promise<Value> {
     // All reads of a call listen to its one signal, so Node's warning about many listeners would be wrong.
     if (signal !== undefined) setMaxListeners(0, signal);
@@ -119,10 +113,7 @@ export class AdaptiveConcurrency {
     }
   }
 
-  /**
-   * Halves the limit, unless the failed read started before the last change: then its failure says nothing about the
-   * new limit.
-   */
+  /** A read that started before the last change says nothing about the new limit. */
   #slower(startedAt: number): void {
     if (startedAt < this.#changedAt) return;
     this.#width = Math.max(1, Math.floor(this.width / 2));
@@ -157,8 +148,8 @@ export class AdaptiveConcurrency {
 }
 
 /**
- * Returns an Http that obeys `Retry-After`: after a 429, requests of the same kind (reads or writes) fail with a
- * BusyError and are not sent until that time has passed. `now` returns monotonic milliseconds.
+ * Obeys `Retry-After`: until that time after a 429, requests of the same kind (reads or writes) fail with a BusyError
+ * and are not sent. `now` returns monotonic milliseconds.
  */
 export function keepingToLimits(http: Http, now: () => number): Http {
   const freeAt = { reads: Number.NEGATIVE_INFINITY, writes: Number.NEGATIVE_INFINITY };

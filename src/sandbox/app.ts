@@ -25,7 +25,7 @@ const CORS = {
 
 const CONTROL_PLANE = "/_sandbox";
 
-/** A failed API request that is not in the event log. `status` is undefined if the request got no answer. */
+/** `status` is undefined if the request got no answer. */
 export interface FailedRequest {
   readonly at: string;
   readonly method: string;
@@ -38,19 +38,15 @@ interface AppOptions {
   /** The base address of a real event endpoint that receives a copy of every event. */
   readonly forward: string | undefined;
   readonly names: ServedNames;
-  /** Serves the web page. Only browsers on this machine can open it. */
+  /** Only browsers on this machine can open the page. */
   readonly page?: ((request: Request) => Promise<Response>) | undefined;
   /** Called with each failed API request that is not in the event log. */
   readonly failed?: ((request: FailedRequest) => void) | undefined;
 }
 
-/** Returns whether a path belongs to the web page. The APIs and the control plane use other paths. */
 const isOfPage = (path: string): boolean => path === "/" || path.startsWith("/page/");
 
-/**
- * Returns the HTTP server of a sandbox: the event API, the management API, and the control plane under `/_sandbox`. The
- * control plane itself checks that a request comes from this machine.
- */
+/** Serves the event API, the management API, and the control plane under `/_sandbox`, for requests of this machine. */
 export function sandboxApp(world: World, options: AppOptions): Hono<{ Bindings: HttpBindings }> {
   const { forward, names, page, failed } = options;
   const app = new Hono<{ Bindings: HttpBindings }>();
@@ -75,7 +71,7 @@ export function sandboxApp(world: World, options: AppOptions): Hono<{ Bindings: 
     for (const [name, value] of Object.entries(CORS)) headers.set(name, value);
     return isLogged ? deliver(reply, c.env.incoming, headers) : send(c, reply, headers);
   });
-  for (const operation of managementOperations()) {
+  for (const operation of Object.keys(OPERATIONS).filter(isManagementOperation)) {
     const { method, path } = ROUTES[operation];
     app.on(method, honoPath(path), async (c) => send(c, await serveManagement(world, c, operation)));
   }
@@ -99,7 +95,6 @@ function reportFailure(world: World, c: NodeContext, reply: Reply, failed: (requ
   }
 }
 
-/** Returns the message of an error answer. Several problems are joined to one text. */
 function messageOf(body: unknown): string {
   const message = typeof body === "object" && body !== null && "message" in body ? body.message : "";
   return Array.isArray(message) ? message.join("; ") : String(message);
@@ -120,7 +115,7 @@ async function serveManagement(world: World, c: NodeContext, operation: Manageme
   return reply;
 }
 
-/** Answers an event. `isLogged` is false if an injected fault or its size kept the event out of the event log. */
+/** `isLogged` is false if an injected fault or its size kept the event out of the event log. */
 async function serveEvent(
   world: World,
   c: NodeContext,
@@ -128,18 +123,13 @@ async function serveEvent(
 ): Promise<{ readonly reply: Reply; readonly isLogged: boolean }> {
   const body = await readBody(c.env.incoming);
   const entry = begin(world, c, "trackEvent", body);
-  const request = {
-    authorization: c.req.header("authorization"),
-    contentType: c.req.header("content-type"),
-    body,
-    entry,
-  };
-  const reply = await answerEvent(world, request, forward);
+  const [authorization, contentType] = [c.req.header("authorization"), c.req.header("content-type")];
+  const reply = await answerEvent(world, { authorization, contentType, body, entry }, forward);
   entry.status = typeof reply === "string" ? null : reply.status;
   return { reply, isLogged: entry.fault === undefined && !("tooLarge" in body) };
 }
 
-/** Adds a request to the request log. The entry gets its status when the request is answered. */
+/** The entry in the request log gets its status when the request is answered. */
 function begin(world: World, c: NodeContext, operation: Operation, body: RequestBody): RequestEntry {
   const entry: RequestEntry = {
     at: new Date(world.sources.now()).toISOString(),
@@ -156,23 +146,23 @@ function begin(world: World, c: NodeContext, operation: Operation, body: Request
   return entry;
 }
 
-/** Returns a `Date` header with the time of the sandbox, from which clients learn the clock of the service. */
+/** The time of the sandbox, from which clients learn the clock of the service. */
 function dated(world: World): Headers {
   return new Headers({ Date: new Date(world.sources.now()).toUTCString() });
 }
 
-/** Returns the parameters of a query. A repeated parameter becomes a list, which validation rejects. */
+/** A repeated parameter becomes a list, which validation rejects. */
 function queryOf(queries: Record<string, string[]>): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
     Object.entries(queries).map(([key, values]) => [key, values.length === 1 ? values[0] : values]),
   );
 }
 
-function managementOperations(): readonly ManagementOperation[] {
-  return Object.keys(OPERATIONS).filter((name): name is ManagementOperation => Object.hasOwn(OPERATIONS, name));
+function isManagementOperation(name: string): name is ManagementOperation {
+  return Object.hasOwn(OPERATIONS, name);
 }
 
-/** Returns the path of a route in the notation of hono. Routes have at most one parameter. */
+/** Routes have at most one parameter. */
 function honoPath(path: string): string {
   return path.replace(/\{\w+\}/, ":id");
 }

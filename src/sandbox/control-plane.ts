@@ -15,14 +15,14 @@ type ControlContext = Context<{ Bindings: HttpBindings }>;
 const RESETTABLE = ["state", "events", "requests", "faults"] as const;
 
 const faultList = z.strictObject({ faults: z.array(faultSchema) });
-/** Which parts of the sandbox to clear. The default is all of them. */
+/** The default is to clear all parts. */
 export const resetSchema = z.strictObject({ only: z.array(z.enum(RESETTABLE)).default([...RESETTABLE]) });
 const holdSchema = z.strictObject({
   project: z.string().min(1).default(DEFAULT_PROJECT),
   ms: z.int().min(0).max(600_000),
 });
 
-/** Returns the control plane, through which tests read and change the data of a sandbox (docs/reference/sandbox.md). */
+/** Lets tests read and change the data of a sandbox (docs/reference/sandbox.md). */
 export function controlPlane(world: World): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();
   app.use(async (c, next) => {
@@ -47,13 +47,13 @@ export function controlPlane(world: World): Hono<{ Bindings: HttpBindings }> {
     await world.lock.hold(projectNamed(world, project)._id, ms);
     return c.json({ project, ms });
   });
-  app.get("/faults", (c) => c.json({ faults: faultsOf(world) }));
+  app.get("/faults", (c) => c.json({ faults: world.faults.list() }));
   app.post("/faults", async (c) => {
     world.faults.add((await parsed(c, faultList)).faults);
-    return c.json({ faults: faultsOf(world) });
+    return c.json({ faults: world.faults.list() });
   });
   app.delete("/faults/:id", (c) => {
-    if (world.faults.remove(Number(c.req.param("id")))) return c.json({ faults: faultsOf(world) });
+    if (world.faults.remove(Number(c.req.param("id")))) return c.json({ faults: world.faults.list() });
     return c.json(statusAnswer(404, "there is no fault with this ID").body, 404);
   });
   app.delete("/faults", (c) => {
@@ -68,7 +68,7 @@ export function controlPlane(world: World): Hono<{ Bindings: HttpBindings }> {
   return app;
 }
 
-/** Parses and validates a JSON body. An empty body counts as `{}`. Throws an Error that lists every problem. */
+/** An empty body counts as `{}`. Throws an Error that lists every problem. */
 async function parsed<T extends z.ZodType>(c: ControlContext, schema: T): Promise<z.output<T>> {
   const text = await c.req.text();
   const body: unknown = text === "" ? {} : JSON.parse(text);
@@ -81,7 +81,6 @@ function checked<T extends z.ZodType>(schema: T, value: unknown): z.output<T> {
   return result.data;
 }
 
-/** Clears the named parts: events, requests, faults, and "state" for all projects. */
 export function reset(world: World, only: readonly (typeof RESETTABLE)[number][]): void {
   if (only.includes("events")) world.events.clear();
   if (only.includes("requests")) world.requests.clear();
@@ -89,10 +88,6 @@ export function reset(world: World, only: readonly (typeof RESETTABLE)[number][]
   if (!only.includes("state")) return;
   resetProjects(world);
   world.changed();
-}
-
-function faultsOf(world: World) {
-  return world.faults.list().map(({ id, fault, met, struck }) => ({ id, fault, met, struck }));
 }
 
 function overview(world: World) {

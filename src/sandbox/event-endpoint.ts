@@ -15,8 +15,8 @@ export interface EventRequest {
 }
 
 /**
- * Answers an event as the API documents say (event-tracking-api 4, 5, 7) and adds it to the event log. With `forward`,
- * the base address of a real endpoint, the event is sent there too and the client gets that endpoint's answer.
+ * Answers an event (event-tracking-api 4, 5, 7) and adds it to the event log. With `forward`, the address of a real
+ * endpoint, the client gets that endpoint's answer.
  */
 export async function answerEvent(world: World, request: EventRequest, forward: string | undefined): Promise<Reply> {
   const { body, entry } = request;
@@ -28,17 +28,13 @@ export async function answerEvent(world: World, request: EventRequest, forward: 
   return refusal ?? replyAfter(fault, await take(world, request, body.text, forward));
 }
 
-/**
- * Adds an event that a person sent from the web page of the sandbox. It counts as sent with a valid key, triggers no
- * fault and is never forwarded.
- */
+/** Adds an event from the web page of the sandbox. It triggers no fault and is never forwarded. */
 export function takeFromPage(world: World, text: string): void {
   const body = parseJson(text);
   const at = new Date(world.sources.now()).toISOString();
   world.events.add(arrivedEvent({ at, text, body, findings: eventFindings(body) }));
 }
 
-/** Judges an event, adds it to the event log, and returns the answer. */
 async function take(
   world: World,
   { authorization, contentType, entry }: EventRequest,
@@ -74,7 +70,6 @@ function isJson(contentType: string | undefined): boolean {
   return /^application\/json\s*(;|$)/i.test(contentType ?? "");
 }
 
-/** The answer of the real endpoint to a forwarded event. */
 interface ForwardAnswer {
   readonly status: number;
   readonly message: string;
@@ -88,13 +83,9 @@ export function checkForward(base: string): void {
   }
 }
 
-/** The time limit for the answer of the real endpoint, in milliseconds. */
 const PATIENCE_MS = 30_000;
 
-/**
- * Sends an event with its original key and body to the real endpoint below `base`, and returns the answer. If the
- * endpoint cannot be reached, the answer is a 502.
- */
+/** Sends an event to the real endpoint below `base`. If the endpoint cannot be reached, the answer is a 502. */
 async function forwardEvent(
   base: string,
   event: Pick<EventRequest, "authorization" | "contentType"> & { readonly text: string },

@@ -3,22 +3,20 @@ import { isJsonObject } from "../platform/json.ts";
 import { type Finding, type Verdict, verdictOf } from "./event-verdict.ts";
 import { type LastEntries, ringBuffer } from "./last-entries.ts";
 
-/** An event in the event log. */
 export interface ArrivedEvent {
-  /** The time of arrival (ISO 8601). */
+  /** ISO 8601. */
   readonly at: string;
   readonly verdict: Verdict;
   readonly findings: readonly Finding[];
   readonly uid: string | null;
   readonly eventName: string | null;
-  /** The request body. */
   readonly text: string;
   readonly isJson: boolean;
   /** The answer of the real endpoint if the event was forwarded. */
   readonly forwarded?: { readonly status: number; readonly message: string };
 }
 
-/** Which events to return. `since` is in milliseconds since 1970. */
+/** `since` is in milliseconds since 1970. */
 interface EventFilter {
   readonly verdict?: Verdict | undefined;
   readonly eventName?: string | undefined;
@@ -26,17 +24,16 @@ interface EventFilter {
   readonly since?: number | undefined;
 }
 
-/** The newest events that the sandbox received: at most 100,000, and at most 64 MiB of bodies and findings. */
+/** The newest events: at most 100,000, and at most 64 MiB of bodies and findings. */
 export interface EventLog extends Omit<LastEntries<ArrivedEvent>, "newestFirst" | "dropped"> {
   /**
-   * Returns the newest `limit` matching events, oldest first. `total` counts all matches; `dropped` counts old events
-   * that were removed for space.
+   * Returns the newest `limit` matching events, oldest first. `total` counts all matches, `dropped` old removed events.
    */
   read(
     filter: EventFilter,
     limit: number,
   ): { readonly events: readonly ArrivedEvent[]; readonly total: number; readonly dropped: number };
-  /** Returns how many events had each verdict since the start or the last `clear`, including removed events. */
+  /** Counts all events since the start or the last `clear`, including removed events. */
   counts(): Readonly<Record<Verdict, number>>;
 }
 
@@ -44,7 +41,7 @@ const REMEMBERED = 100_000;
 const REMEMBERED_LETTERS = 64 * 1_048_576;
 const LETTERS_OF_FINDING = 128;
 
-/** Returns an empty event log that calls `changed` after each change. */
+/** Calls `changed` after each change. */
 export function eventLog(changed: () => void = () => undefined): EventLog {
   const kept = ringBuffer<ArrivedEvent>({ most: REMEMBERED, mostLetters: REMEMBERED_LETTERS, lettersOf });
   let counts = NONE;
@@ -76,7 +73,6 @@ export function eventLog(changed: () => void = () => undefined): EventLog {
 
 const NONE: Readonly<Record<Verdict, number>> = { recorded: 0, ignored: 0, rejected: 0 };
 
-/** Returns the approximate size of an event in characters. */
 function lettersOf({ text, findings }: ArrivedEvent): number {
   return text.length + findings.length * LETTERS_OF_FINDING;
 }
@@ -90,7 +86,7 @@ function matches(event: ArrivedEvent, { verdict, eventName, uid, since }: EventF
   );
 }
 
-/** The maximum size of the bodies and findings in one answer, in characters. Bodies beyond it are omitted. */
+/** Of the bodies and findings in one answer. Bodies beyond it are omitted. */
 const LETTERS_SHOWN = 16 * 1_048_576;
 const LETTERS_OF_FINDING_IN_PAGE = 100;
 /** How many findings of an event are shown if its body is omitted. */
@@ -101,7 +97,6 @@ const instant = z
   .transform((text) => (/^\d+$/.test(text) ? Number(text) : Date.parse(text)))
   .refine((time) => Number.isFinite(time), { error: "must be an ISO 8601 time or milliseconds since 1970" });
 
-/** Which events to show. `limit` is 100 by default. */
 export const eventQuery = z.strictObject({
   verdict: z.enum(["recorded", "ignored", "rejected"]).optional(),
   eventName: z.string().optional(),
@@ -110,7 +105,7 @@ export const eventQuery = z.strictObject({
   limit: z.coerce.number().int().min(0).max(100_000).default(100),
 });
 
-/** Returns the newest matching events, oldest first, as JSON text. Bodies in it are unchanged. */
+/** Returns the newest matching events, oldest first, as JSON text with their unchanged bodies. */
 export function eventPage(log: EventLog, { limit, ...filter }: z.output<typeof eventQuery>): string {
   const { events, total, dropped } = log.read(filter, limit);
   let letters = 0;
@@ -131,13 +126,9 @@ function eventText({ text, isJson, ...event }: ArrivedEvent, withBody: boolean):
   return isJson ? `${head},"body":${text}}` : `${head},"text":${JSON.stringify(text)}}`;
 }
 
-/** How many findings of one event are stored at most. */
 const FINDINGS_KEPT = 100;
 
-/**
- * Returns an event as the log stores it, with the verdict that follows from its findings. `body` is the parsed `text`,
- * if that is JSON.
- */
+/** `body` is the parsed `text`, if that is JSON. */
 export function arrivedEvent({
   at,
   text,
@@ -156,7 +147,7 @@ export function arrivedEvent({
   };
 }
 
-/** Returns a `uid` or event name by which events can be found; null if it is not a text or is too long. */
+/** Returns null if events cannot be found by the value: it is not a text or is too long. */
 function identity(value: unknown): string | null {
   return typeof value === "string" && value.length <= 2048 ? value : null;
 }

@@ -3,18 +3,12 @@ import { EVENT_FIELDS, EVENTS, type EventSpec, ITEM_FIELDS, isEventName, type Pa
 import { EVENT_LIMITS } from "../spec/limits.ts";
 import { codePoints } from "../spec/names.ts";
 
-/**
- * What the service does with an event: it records it, silently ignores it, or rejects it with `!invalid`
- * (event-tracking-api 7).
- */
+/** What the service does with an event; it answers a rejected one with `!invalid` (event-tracking-api 7). */
 export type Verdict = "recorded" | "ignored" | "rejected";
 
-/**
- * A rule that an event breaks. `effect` is the verdict because of this rule alone. Events with `uncertain` findings are
- * recorded.
- */
+/** A broken rule. `effect` is the verdict because of this rule alone. Events with `uncertain` findings are recorded. */
 export interface Finding {
-  /** The path of the field, such as `items.2.item_id`; empty for the whole body. */
+  /** Such as `items.2.item_id`; empty for the whole body. */
   readonly path: string;
   readonly rule: FindingRule;
   readonly effect: "rejected" | "ignored" | "uncertain" | "unused";
@@ -45,19 +39,18 @@ export function finding(path: string, rule: FindingRule): Finding {
   return { path, rule, effect: RULES[rule] };
 }
 
-/** Returns the most severe verdict of all findings. */
+/** Returns the most severe verdict. */
 export function verdictOf(findings: readonly Finding[]): Verdict {
   if (findings.some(({ effect }) => effect === "rejected")) return "rejected";
   return findings.some(({ effect }) => effect === "ignored") ? "ignored" : "recorded";
 }
 
-/** Returns all findings about the body of an event; empty for a valid event. */
 export function eventFindings(body: unknown): readonly Finding[] {
   if (!isJsonObject(body)) return [finding("", "notAnObject")];
   return [...commonFindings(body), ...lengthFindings(body), ...parameterFindings(body)];
 }
 
-/** Checks `uid` and `eventName`, which every event needs (event-tracking-api 2.1). */
+/** Every event needs `uid` and `eventName` (event-tracking-api 2.1). */
 function commonFindings(body: Fields): readonly Finding[] {
   const uid = ownField(body, "uid");
   const eventName = ownField(body, "eventName");
@@ -138,7 +131,7 @@ function typeFinding(path: string, value: unknown, { type }: Parameter): readonl
   return fits ? [] : [finding(path, "wrongType")];
 }
 
-/** Returns a property of the object itself, never an inherited one such as `constructor`. */
+/** Never returns an inherited property such as `constructor`. */
 function ownField(fields: Fields, key: string): unknown {
   return Object.hasOwn(fields, key) ? fields[key] : undefined;
 }

@@ -43,9 +43,8 @@ export const faultSchema = z.discriminatedUnion("kind", [
 ]);
 export type Fault = z.output<typeof faultSchema>;
 
-/** A fault with two counts: the requests that it matched (`met`), and those that triggered it (`struck`). */
+/** `met` counts matching requests, `struck` those that triggered the fault. */
 interface FaultState {
-  /** The first fault is 1, the next one 2, and so on. */
   readonly id: number;
   readonly fault: Fault;
   readonly met: number;
@@ -54,19 +53,17 @@ interface FaultState {
 
 export interface Faults {
   add(faults: readonly Fault[]): void;
-  /** Removes a fault. Returns false if no fault has this ID. */
+  /** Returns false if no fault has this ID. */
   remove(id: number): boolean;
   clear(): void;
   list(): readonly FaultState[];
-  /**
-   * Counts a request for every fault that matches the operation. Returns the fault that it triggers; undefined if none.
-   */
+  /** Counts a request for every matching fault. Returns the fault that it triggers. */
   next(operation: Operation): Fault | undefined;
   /** Resolves when a fault is removed. */
   removed(fault: Fault): Promise<void>;
 }
 
-/** Returns an empty list of faults that calls `changed` after each change. */
+/** Calls `changed` after each change. */
 export function faults(changed: () => void = () => undefined): Faults {
   let entries: { id: number; fault: Fault; met: number; struck: number; random: () => number }[] = [];
   let added = 0;
@@ -134,7 +131,7 @@ function isDue(fault: Fault, met: number, struck: number, random: () => number):
   return chance && struck < (fault.times ?? (fault.probability === undefined ? 1 : Number.POSITIVE_INFINITY));
 }
 
-/** Returns a generator of pseudo-random numbers from 0 up to but not including 1 (mulberry32). */
+/** Returns pseudo-random numbers from 0 up to but not including 1 (mulberry32). */
 function randomFrom(seed: number): () => number {
   let state = seed | 0;
   return () => {
@@ -145,10 +142,7 @@ function randomFrom(seed: number): () => number {
   };
 }
 
-/**
- * Returns the answer if a fault prevents the request from being applied; otherwise undefined. `now` is in milliseconds
- * since 1970.
- */
+/** Returns the answer if a fault prevents the request from being applied. `now` is in milliseconds since 1970. */
 export function replyBefore(fault: Fault | undefined, now: number): Reply | undefined {
   if (fault?.kind === "busy") return busyAnswer(fault.retryAfterMs, now);
   return fault !== undefined && "applied" in fault && !fault.applied ? struck(fault) : undefined;
@@ -160,12 +154,12 @@ export async function waitBefore(fault: Fault | undefined, faults: Faults): Prom
   if (fault?.kind === "hold") await faults.removed(fault);
 }
 
-/** Returns how an applied request ends: with its answer, or as the fault says. */
+/** Returns the answer of an applied request, or the failure that the fault makes of it. */
 export function replyAfter(fault: Fault | undefined, answer: Reply): Reply {
   return fault !== undefined && "applied" in fault && fault.applied ? struck(fault) : answer;
 }
 
-/** Returns the 409 for a write while another one is running (management-api 4.2 rule 2). */
+/** Refuses a write while another one is running (management-api 4.2 rule 2). */
 export function busyAnswer(retryAfterMs: number, now: number): Reply {
   return businessAnswer(businessError("CONTEXT_TARGETING_WRITE_IN_PROGRESS", { retryAfterMs }), now);
 }

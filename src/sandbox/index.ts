@@ -12,17 +12,17 @@ import { dataFile, dumpWorld, loadWorld, noState, readDataFile } from "./state-d
 import { newWorld, type World } from "./world.ts";
 
 export interface SandboxOptions {
-  /** The address to listen on. Default: 127.0.0.1. */
+  /** Default: 127.0.0.1. */
   readonly host?: string;
-  /** The port to listen on. Default: 0, which means any free port. */
+  /** Default: 0, which means any free port. */
   readonly port?: number;
   /** Host names under which the APIs answer, in addition to names of this machine and IP addresses. */
   readonly allowedHosts?: readonly string[];
-  /** Keys that are accepted in addition to the built-in ones. A dump of the state never contains them. */
+  /** Accepted in addition to the built-in keys. A dump of the state never contains them. */
   readonly keys?: { readonly managementKeys?: readonly ManagementKey[]; readonly appKeys?: readonly string[] };
   /** The file in which the state survives restarts. */
   readonly dataFile?: string;
-  /** The initial data. Ignored if the data file already contains a state. */
+  /** Ignored if the data file already contains a state. */
   readonly seed?: Seed | undefined;
   /** The base address of a real event endpoint that receives a copy of every event. */
   readonly forward?: string;
@@ -32,33 +32,31 @@ export interface SandboxOptions {
   readonly failed?: (request: FailedRequest) => void;
   /** How long a write waits for another write of its project until it gets a 409, in milliseconds. Default: 200. */
   readonly lockWaitMs?: number;
-  /** Returns the time in milliseconds since 1970. Default: the system time. */
+  /** Returns milliseconds since 1970. Default: the system time. */
   readonly now?: () => number;
-  /** Returns a number from 0 up to but not including 1, for new IDs. Default: Math.random. */
+  /** Returns a number from 0 up to but not including 1. Default: Math.random. */
   readonly random?: () => number;
 }
 
 export interface Sandbox {
-  /** The base address of both APIs, without a trailing slash. */
+  /** Without a trailing slash. */
   readonly url: string;
   readonly port: number;
-  /** Stops the server, closes all connections and writes the data file. Throws if the file cannot be written. */
+  /** Closes all connections and writes the data file. Throws if the file cannot be written. */
   close(): Promise<void>;
   /** Lets the process end although the server is listening. */
   unref(): void;
-  /** Returns the events in the event log, oldest first. */
+  /** Oldest first. */
   events(): readonly ArrivedEvent[];
   /** Calls `arrived` with each later event. */
   onEvent(arrived: (event: ArrivedEvent) => void): void;
-  /** Returns the targetings of all projects. */
+  /** Of all projects. */
   targetings(): readonly { readonly _id: string; readonly name: string }[];
-  /** Returns one line with the number of received events. */
   shutdownSummary(): string;
 }
 
 /**
- * Starts a sandbox: an emulated event API and management API at one address, and a control plane under `/_sandbox`.
- * Throws a DataFileError if the data file cannot be read or written, a RangeError if `forward` is not an address, a
+ * Starts a sandbox of both APIs at one address. Throws a DataFileError, a RangeError if `forward` is not an address, a
  * SeedError if the seed is inconsistent, and the error of the system if the port cannot be opened.
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
@@ -126,7 +124,7 @@ function plant(world: World, seed: Seed): void {
   }
 }
 
-/** Loads the state from the data file. Returns false if the file does not exist. */
+/** Returns false if the data file does not exist. */
 async function loadFrom(world: World, file: string): Promise<boolean> {
   const saved = await readDataFile(file);
   if (saved === undefined) return false;
@@ -139,14 +137,8 @@ async function loadFrom(world: World, file: string): Promise<boolean> {
   }
 }
 
-interface Listening {
-  readonly port: number;
-  stop(): Promise<void>;
-  unref(): void;
-}
-
-/** Serves an app on a port (0: any free one). Throws the error of the system if the port cannot be opened. */
-async function listen(app: Hono<{ Bindings: HttpBindings }>, host: string, port: number): Promise<Listening> {
+/** Throws the error of the system if the port cannot be opened. */
+async function listen(app: Hono<{ Bindings: HttpBindings }>, host: string, port: number) {
   const server = createAdaptorServer({ fetch: app.fetch });
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {
@@ -156,7 +148,7 @@ async function listen(app: Hono<{ Bindings: HttpBindings }>, host: string, port:
   return {
     port: await openPort(server, host, port),
     stop: () =>
-      new Promise((resolve, reject) => {
+      new Promise<void>((resolve, reject) => {
         server.close((error) => (error === undefined ? resolve() : reject(error)));
         for (const socket of sockets) socket.destroy();
       }),

@@ -3,7 +3,6 @@ export type Scope = "context-targeting:read" | "context-targeting:write";
 
 export interface ManagementKey {
   readonly key: string;
-  /** Absent: the default project. */
   readonly project?: string | undefined;
   /** Absent: both scopes. */
   readonly scopes?: readonly Scope[] | undefined;
@@ -13,7 +12,6 @@ export interface ManagementKey {
 
 export const SCOPES = ["context-targeting:read", "context-targeting:write"] as const satisfies readonly Scope[];
 
-/** The project that always exists. */
 export const DEFAULT_PROJECT = "sandbox";
 
 export const BUILT_IN_KEYS = {

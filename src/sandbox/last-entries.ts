@@ -1,26 +1,20 @@
 import type { Operation } from "../spec/routes.ts";
 
-/** A list that drops its oldest entries for space. Entries are numbered from 1. */
+/** Drops its oldest entries for space. Entries are numbered from 1. */
 export interface LastEntries<Entry> {
   add(entry: Entry): void;
   clear(): void;
   newestFirst(): Iterable<Entry>;
-  /** Returns how many entries were dropped since the start or the last `clear`. */
+  /** Since the start or the last `clear`. */
   dropped(): number;
-  /** Returns the entry with this number; undefined if it was dropped. */
+  /** Undefined if the entry was dropped. */
   at(number: number): Entry | undefined;
-  /**
-   * `newest` returns the number of the newest entry ever added. `cleared` returns what it was at the last `clear`. Both
-   * return 0 at the start.
-   */
+  /** The number of the newest entry ever added; 0 at the start. `cleared` returns what it was at the last `clear`. */
   newest(): number;
   cleared(): number;
 }
 
-/**
- * Returns a list that holds the last `most` entries and at most `mostLetters` characters. It always holds at least the
- * newest entry.
- */
+/** Holds the last `most` entries and at most `mostLetters` characters, but at least the newest entry. */
 export function ringBuffer<Entry>({
   most,
   mostLetters,
@@ -28,7 +22,7 @@ export function ringBuffer<Entry>({
 }: {
   readonly most: number;
   readonly mostLetters: number;
-  /** Returns the approximate size of an entry in characters. It must always be the same for one entry. */
+  /** Must always return the same size for one entry. */
   readonly lettersOf: (entry: Entry) => number;
 }): LastEntries<Entry> {
   let ring: (Entry | undefined)[] = [];
@@ -76,9 +70,9 @@ export interface RequestEntry {
   readonly operation: Operation;
   readonly method: string;
   readonly path: string;
-  /** The HTTP status of the answer. Null until there is one, or if a fault prevented it. */
+  /** Null until there is an answer, or if a fault prevented it. */
   status: number | null;
-  /** Whether the operation was applied. In a bulk request single items may still have failed. */
+  /** In an applied bulk request, single items may still have failed. */
   applied: boolean;
   /** The kind of the fault that the request triggered. */
   fault?: string;
@@ -87,14 +81,12 @@ export interface RequestEntry {
   items: number | null;
 }
 
-/** The newest requests, oldest first. `dropped` counts older ones. */
+/** Oldest first. `dropped` counts older requests. */
 export interface RequestJournal extends Pick<LastEntries<RequestEntry>, "add" | "clear"> {
   read(): { readonly requests: readonly RequestEntry[]; readonly dropped: number };
 }
 
-/**
- * At most this many requests are stored, and this many characters of their paths. A path may be as long as a header.
- */
+/** A path may be as long as a header, so the characters of the paths are limited too. */
 const REMEMBERED = 10_000;
 const REMEMBERED_LETTERS = 2 * 1_048_576;
 

@@ -3,15 +3,7 @@ import { parseJson } from "../platform/json.ts";
 import { ROUTES } from "../spec/routes.ts";
 import { busyAnswer, type Fault, replyAfter, replyBefore, waitBefore } from "./faults.ts";
 import type { RequestEntry } from "./last-entries.ts";
-import {
-  type Answer,
-  businessAnswer,
-  ok,
-  type Reply,
-  type RequestBody,
-  statusAnswer,
-  validationAnswer,
-} from "./reply.ts";
+import { type Answer, businessAnswer, type Reply, type RequestBody, statusAnswer, validationAnswer } from "./reply.ts";
 import { type Applicable, type ManagementOperation, OPERATIONS } from "./rules/operations.ts";
 import { businessError, type Interference, type Outcome } from "./rules/outcome.ts";
 import type { Project } from "./rules/store.ts";
@@ -26,7 +18,6 @@ export interface ManagementRequest {
   readonly entry: RequestEntry;
 }
 
-/** Answers a request to the management API, or fails as an injected fault says. */
 export async function answerManagement(world: World, request: ManagementRequest): Promise<Reply> {
   const grant = request.key === undefined ? undefined : grantOf(world, request.key);
   if (grant === undefined) return statusAnswer(401);
@@ -44,7 +35,6 @@ export async function answerManagement(world: World, request: ManagementRequest)
   return replyAfter(fault, reply);
 }
 
-/** A validated request that can be applied. */
 interface Work {
   readonly world: World;
   readonly project: Project;
@@ -52,7 +42,7 @@ interface Work {
   readonly entry: RequestEntry;
 }
 
-/** Validates a request. Returns the function that applies it, or the error answer. */
+/** Returns the function that applies a valid request, or the error answer. */
 function prepare({ operation, pathId, query, body, entry }: ManagementRequest): { apply: Applicable } | Answer {
   if ("tooLarge" in body) return statusAnswer(413, "request entity too large");
   const value = body.text === "" ? undefined : parseJson(body.text);
@@ -113,7 +103,7 @@ function carryOut({ world, project, apply, entry }: Work, interference: Interfer
   if ("error" in outcome) return businessAnswer(outcome.error, world.sources.now());
   entry.applied = true;
   if (entry.method !== "GET") world.changed();
-  return ok(outcome.body);
+  return { status: 200, body: outcome.body };
 }
 
 function interferenceOf(fault: Fault | undefined): Interference | undefined {

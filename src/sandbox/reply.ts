@@ -4,7 +4,7 @@ import { jsonPieces } from "../platform/json.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { type BusinessError, errorFields } from "./rules/outcome.ts";
 
-/** How a request ends: with an answer, a broken connection ("reset"), or without any answer ("silence"). */
+/** "reset": a broken connection; "silence": no answer. */
 export type Reply = Answer | "reset" | "silence";
 
 export interface Answer {
@@ -12,18 +12,12 @@ export interface Answer {
   readonly body: unknown;
 }
 
-export function ok(body: unknown): Answer {
-  return { status: 200, body };
-}
-
-/** Returns the answer for an invalid request: a list of problems or one sentence (management-api 2.2). */
+/** `message` is a list of problems or one sentence (management-api 2.2). */
 export function validationAnswer(message: readonly string[] | string): Answer {
   return { status: 400, body: { statusCode: 400, message, error: "Bad Request" } };
 }
 
-/**
- * Returns the answer for a business error of a whole request (management-api 2.2). `now` is in milliseconds since 1970.
- */
+/** The answer for a business error of a whole request (management-api 2.2). `now` is in milliseconds since 1970. */
 export function businessAnswer(error: BusinessError, now: number): Answer {
   // An unexpected error of a request for a single object is a 502 (management-api 4 rule 5).
   if (error.errorCode === "UNCATCHED") return statusAnswer(502);
@@ -32,13 +26,12 @@ export function businessAnswer(error: BusinessError, now: number): Answer {
   return { status: fields.statusCode, body: { ...fields, timestamp } };
 }
 
-/** Returns an answer without details. Only server errors have the field `error` (management-api 2.2). */
+/** Only server errors have the field `error` (management-api 2.2). */
 export function statusAnswer(status: number, message: string = STATUS_CODES[status] ?? "Error"): Answer {
   const error = STATUS_CODES[status] ?? "Error";
   return { status, body: { statusCode: status, message, ...(status >= 500 ? { error } : {}) } };
 }
 
-/** Sends an answer, breaks the connection, or does nothing. */
 export async function deliver(reply: Reply, request: IncomingMessage, headers: Headers): Promise<Response> {
   if (reply === "reset") {
     request.socket.resetAndDestroy();
@@ -49,21 +42,18 @@ export async function deliver(reply: Reply, request: IncomingMessage, headers: H
     return RESPONSE_ALREADY_SENT;
   }
   headers.set("Content-Type", "application/json; charset=utf-8");
-  // Converted piece by piece: one long string would stay in memory for long, in addition to its bytes.
+  // One long string would stay in memory for long, in addition to its bytes.
   const body = Buffer.concat([...jsonPieces(reply.body)].map((piece) => Buffer.from(piece)));
   return new Response(body, { status: reply.status, headers });
 }
 
-/** The body of a request, or the size of one that exceeds the limit (management-api 7.1, 413). */
+/** `tooLarge` is the size of a body that exceeds the limit (management-api 7.1, 413). */
 export type RequestBody = { readonly text: string; readonly bytes: number } | { readonly tooLarge: number };
 
-/** If a body exceeds the limit by more than this factor, the connection is closed instead of reading the rest. */
+/** Of a body that exceeds the limit by more than this factor, the rest is not read. */
 const PATIENCE = 8;
 
-/**
- * Reads the body of a request. A body over the limit is read but not stored, because a client that is still sending
- * could not receive the answer. Throws the error of the connection if it breaks.
- */
+/** Reads a body over the limit without storing it: a client that is still sending could not receive the answer. */
 export async function readBody(request: IncomingMessage): Promise<RequestBody> {
   const limit = LIMITS.bodyBytes.value;
   const chunks: Buffer[] = [];

@@ -5,11 +5,7 @@ import { type Seed, type SeedInput, seedSchema } from "./seed.ts";
 
 const MINUTE_MS = 60_000;
 
-/**
- * Returns sample data of a small shop: three targetings with options and Context IDs, an ad product that requires an
- * option, a campaign that uses two options, and a day of events, some of them wrong. `newId` returns ascending ULIDs;
- * `now` is in milliseconds since 1970.
- */
+/** A small shop with some wrong events. `newId` returns ascending ULIDs; `now` is in milliseconds since 1970. */
 export function sampleSeed(newId: () => string, now: number): SeedInput {
   const [categories, brands, campaigns] = [newId(), newId(), newId()];
   const options: NonNullable<SeedInput["options"]>[number][] = [];
@@ -69,7 +65,6 @@ function purchase(uid: string, platform: string, tx_id: string, items: readonly 
   return { uid, eventName: "purchase", platform, tx_id, currency: "USD", items };
 }
 
-/** The events of the last day: the age of each in minutes, and its body. */
 const DAY: readonly (readonly [minutesAgo: number, event: Readonly<Record<string, unknown>>])[] = [
   [1430, { uid: "shopper-1", eventName: "app_open", platform: "ios" }],
   [1428, { uid: "shopper-1", eventName: "view_item", platform: "ios", ...SNEAKER }],
@@ -90,7 +85,6 @@ const DAY: readonly (readonly [minutesAgo: number, event: Readonly<Record<string
   [420, { uid: "shopper-5", eventName: "push_clicks", platform: "ios", campaign_id: "summer-sale" }],
   [419, { uid: "shopper-5", eventName: "page_view", platform: "ios", page_id: "summer-sale" }],
   [300, { uid: "shopper-2", eventName: "product_view", platform: "web", item_id: "sku-100" }],
-  // The service rejects an event without uid.
   [240, { eventName: "app_open", platform: "ios" }],
   [120, { uid: "shopper-6", eventName: "app_open", platform: "web" }],
   [118, { uid: "shopper-6", eventName: "click", platform: "web", element_id: "banner-home", target_url: "/sale" }],
@@ -104,16 +98,14 @@ const DAY: readonly (readonly [minutesAgo: number, event: Readonly<Record<string
   ],
 ];
 
-/** The initial data of a sandbox: none, the sample data, or a seed file. */
 export type SeedChoice = "none" | "sample" | { readonly file: string };
 
-/** A seed cannot be read or is invalid. The message names the file. */
+/** The message names the file. */
 export class SeedError extends Error {}
 
 /**
- * Reads a seed; undefined for "none". Assigns an `_id` to each targeting without one, so that callers know the IDs
- * before the data is stored. Throws a SeedError if the file cannot be read or is not a seed
- * (docs/reference/sandbox.md).
+ * Reads a seed (docs/reference/sandbox.md). Assigns an `_id` to each targeting without one, so that callers know the
+ * IDs. Throws a SeedError if the file cannot be read or is not a seed.
  */
 export async function readSeed(choice: SeedChoice, now: number = Date.now()): Promise<Seed | undefined> {
   if (choice === "none") return undefined;

@@ -30,12 +30,12 @@ import { projectNamed, type World } from "./world.ts";
 const list = <T extends z.ZodType>(entry: T) => z.array(entry).default([]);
 
 /**
- * Data that is stored in a project without validation or write lock, as if from the web console (management-api 4.2
- * rule 4). An entry with the `_id` of an existing object changes that object; any other entry creates one.
+ * Stored without validation or write lock, as if from the web console (management-api 4.2 rule 4). An entry with the
+ * `_id` of an existing object changes that object; any other entry creates one.
  */
 export const seedSchema = z.strictObject({
   project: z.string().min(1).default(DEFAULT_PROJECT),
-  /** If true, the API reports that the project does not exist. Its data remains. */
+  /** The API reports that the project does not exist. Its data remains. */
   deleted: z.boolean().optional(),
   keys: list(keySchema.omit({ project: true })),
   appKeys: list(z.string().min(1)),
@@ -50,28 +50,20 @@ export const seedSchema = z.strictObject({
   ),
   products: list(productSchema.partial({ _id: true })),
   campaigns: list(campaignSchema.partial({ _id: true })),
-  /** Received events. `at` is now by default. */
+  /** `at` is now by default. */
   events: list(z.strictObject({ at: z.iso.datetime({ offset: true }).optional(), event: z.unknown() })),
-  /** IDs of objects to remove. Removing a targeting removes its options. */
+  /** Removing a targeting removes its options. */
   remove: list(z.string()),
 });
 export type SeedInput = z.input<typeof seedSchema>;
 export type Seed = z.output<typeof seedSchema>;
 
-/** The IDs of the created and changed objects, in the order of the seed. */
-export interface Seeded {
+/** In the order of the seed. */
+type Seeded = Readonly<Record<"audience" | "targetings" | "options" | "products" | "campaigns", readonly string[]>> & {
   readonly project: string;
-  readonly audience: readonly string[];
-  readonly targetings: readonly string[];
-  readonly options: readonly string[];
-  readonly products: readonly string[];
-  readonly campaigns: readonly string[];
-}
+};
 
-/**
- * Stores a seed in its project, completely or not at all. Throws a RangeError if an option names a targeting or a
- * parent that does not exist.
- */
+/** Stores a seed completely or not at all. Throws a RangeError if an option names a missing targeting or parent. */
 export function plantSeed(world: World, seed: Seed): Seeded {
   const project = projectNamed(world, seed.project);
   checkOptions(project, seed);
@@ -102,13 +94,13 @@ export function plantSeed(world: World, seed: Seed): Seeded {
   return planted;
 }
 
-/** Stores an event as if it had been sent with a valid key. */
+/** As if the event had been sent with a valid key. */
 function plantEvent(world: World, event: unknown, at: string): void {
   const about = { at: new Date(at).toISOString(), text: JSON.stringify(event), body: event };
   world.events.add(arrivedEvent({ ...about, findings: eventFindings(event) }));
 }
 
-/** Checks that the parent of each option exists before the option is added: in the project, or earlier in the seed. */
+/** The parent of each option must exist before the option is added: in the project, or earlier in the seed. */
 function checkOptions(project: Project, seed: Seed): void {
   const removed = new Set(seed.remove);
   const targetings = new Set(seed.targetings.map(({ _id }) => _id));

@@ -22,13 +22,12 @@ const times = { createdAt: z.string(), updatedAt: z.string() };
 export const productSchema = z.strictObject({
   _id: ulid,
   name: z.string(),
-  /** Option IDs. */
   required: sides.prefault({}),
-  /** Targeting IDs. New top-level options of these targetings become required. */
+  /** New top-level options of these targetings become required. */
   newOptions: sides.prefault({}),
 });
 
-/** The schema of a campaign. `options` are the IDs of the options that it includes or excludes. */
+/** `options` are the IDs of the options that the campaign includes or excludes. */
 export const campaignSchema = z.strictObject({
   _id: ulid,
   approved: z.boolean().default(true),
@@ -43,7 +42,6 @@ export const keySchema = z.strictObject({
   revoked: z.boolean().optional(),
 });
 
-/** The schema of a targeting or an audience targeting. */
 export const namedSchema = z.strictObject({ _id: ulid, name: z.string() });
 
 export const optionSchema = z.strictObject({
@@ -67,7 +65,7 @@ const projectSchema = z.strictObject({
   campaigns: z.array(campaignSchema),
 });
 
-/** The schema of a dump. It has all data but events, requests, faults and the keys from the settings. */
+/** Has all data but events, requests, faults and the keys from the settings. */
 export const dumpSchema = z.strictObject({
   version: z.literal(1),
   keys: z.array(keySchema),
@@ -76,7 +74,7 @@ export const dumpSchema = z.strictObject({
 export type Dump = z.output<typeof dumpSchema>;
 type ProjectDump = z.output<typeof projectSchema>;
 
-/** Returns all data of a sandbox. Lists are in creation order, so equal data gives equal dumps. */
+/** Lists are in creation order, so equal data gives equal dumps. */
 export function dumpWorld(world: World): Dump {
   return {
     version: 1,
@@ -144,7 +142,6 @@ function settingsOf({ include, exclude }: z.output<typeof sides>): Map<string, "
   ]);
 }
 
-/** Stores an ad product and returns its ID. */
 export function putProduct(
   project: Project,
   { required, newOptions, ...product }: z.output<typeof productSchema>,
@@ -154,13 +151,12 @@ export function putProduct(
   return product._id;
 }
 
-/** Stores a campaign and returns its ID. */
 export function putCampaign(project: Project, campaign: z.output<typeof campaignSchema>): string {
   project.campaigns.set(campaign._id, { ...campaign, options: new Set(campaign.options) });
   return campaign._id;
 }
 
-/** Replaces all data of a sandbox. Throws a RangeError that says what is inconsistent in the dump. */
+/** Throws a RangeError that says what is inconsistent in the dump. */
 export function loadWorld(world: World, dump: Dump): void {
   const projects = dump.projects.map(loadProject);
   resetProjects(world);
@@ -182,9 +178,7 @@ function loadProject(dump: ProjectDump): Project {
   return project;
 }
 
-/**
- * Stores options, parents first. IDs alone do not give this order: an option can be older than the group it moved into.
- */
+/** Parents first. IDs alone do not give this order: an option can be older than the group it moved into. */
 function loadOptions(project: Project, options: ProjectDump["options"]): void {
   let waiting = options;
   while (waiting.length > 0) {
@@ -207,25 +201,22 @@ function loadOptions(project: Project, options: ProjectDump["options"]): void {
   }
 }
 
-/** How long after a change the file is written, in milliseconds. Later changes within this time are written with it. */
+/** How long after a change the file is written, together with later changes within this time. */
 const GATHER_MS = 300;
-/** All users may read the file, as far as the umask permits: a sandbox contains no secrets. */
+/** As far as the umask permits: a sandbox contains no secrets. */
 const READABLE_BY_ALL = 0o666;
 
-/** The data file cannot be read or written, or contains something else. The message names the file. */
+/** The message names the file. */
 export class DataFileError extends Error {}
 
 export interface DataFile {
   /** Schedules a write of the file, because the state has changed. */
   touch(): void;
-  /** Writes outstanding changes. Throws a DataFileError if this or an earlier write failed. */
+  /** Throws a DataFileError if this or an earlier write failed. */
   flush(): Promise<void>;
 }
 
-/**
- * Reads a dump from a file; undefined if the file does not exist. Throws a DataFileError if it cannot be read or is not
- * a dump.
- */
+/** Undefined if the file does not exist. Throws a DataFileError if it cannot be read or is not a dump. */
 export async function readDataFile(file: string): Promise<Dump | undefined> {
   const text = await readFile(file, "utf8").catch((error: unknown) => {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
@@ -245,7 +236,6 @@ function jsonOf(text: string, file: string): unknown {
   }
 }
 
-/** Returns the error for a file that is not a dump. */
 export function noState(file: string, why: string, cause?: unknown): DataFileError {
   return new DataFileError(`${file} does not contain the state of a sandbox: ${why}`, { cause });
 }
@@ -254,7 +244,7 @@ function wordsOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
-/** Returns a DataFile that writes the result of `dump` to `file` atomically. */
+/** Writes the result of `dump` to `file` atomically. */
 export function dataFile(file: string, dump: () => Dump): DataFile {
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();

@@ -12,7 +12,6 @@ export interface KeyGrant {
   readonly scopes: ReadonlySet<Scope>;
 }
 
-/** The data and the state of a running sandbox. */
 export interface World {
   readonly sources: Sources;
   /** By name. */
@@ -29,15 +28,13 @@ export interface World {
   readyAt: number;
   /** Called after every change of the data that a dump contains. */
   changed(): void;
-  /** Calls `observer` after every change of this part. The returned function ends this. */
+  /** The returned function ends the calls of `observer`. */
   watch(part: WorldPart, observer: () => void): () => void;
 }
 
 type WorldPart = "state" | "events" | "faults";
 
-/**
- * The options of a new sandbox. `lockWaitMs`: how long a write waits for another write of its project, in milliseconds.
- */
+/** `lockWaitMs`: how long a write waits for another write of its project. */
 export interface WorldOptions {
   readonly managementKeys: readonly ManagementKey[];
   readonly appKeys: readonly string[];
@@ -47,7 +44,6 @@ export interface WorldOptions {
   readonly changed: () => void;
 }
 
-/** Returns a sandbox with one empty project. */
 export function newWorld(options: WorldOptions): World {
   const { tell, watch } = observers();
   const sources = { now: options.now, newId: ulidSource(options.now, options.random) };
@@ -79,7 +75,7 @@ function observers() {
       for (const observer of all[part]) observer();
     },
     watch(part: WorldPart, observer: () => void): () => void {
-      // Wrapped in a new function, so that the same observer can be added twice and removed once.
+      // A new function, so that the same observer can be added twice and removed once.
       const own = (): void => observer();
       all[part].add(own);
       return () => {
@@ -89,14 +85,14 @@ function observers() {
   };
 }
 
-/** Replaces all projects with empty ones: one for each project that a key from the settings names. */
+/** Leaves one empty project for each that a key from the settings names. */
 export function resetProjects(world: World): void {
   world.projects.clear();
   world.seededKeys.clear();
   for (const { project } of world.givenKeys) projectNamed(world, project ?? DEFAULT_PROJECT);
 }
 
-/** Returns the project with this name. Creates an empty one if it does not exist. */
+/** Creates an empty project if it does not exist. */
 export function projectNamed(world: World, name: string): Project {
   const known = world.projects.get(name);
   if (known !== undefined) return known;
@@ -105,21 +101,20 @@ export function projectNamed(world: World, name: string): Project {
   return project;
 }
 
-/** Returns what a key may do (management-api 5). Undefined if the key is unknown or revoked. */
+/** Undefined if the key is unknown or revoked (management-api 5). */
 export function grantOf(world: World, key: string): KeyGrant | undefined {
   const held = world.seededKeys.get(key) ?? world.givenKeys.find((given) => given.key === key);
   if (held === undefined || held.revoked) return undefined;
   return { project: projectNamed(world, held.project ?? DEFAULT_PROJECT), scopes: new Set(held.scopes ?? SCOPES) };
 }
 
-/** The write lock of a project, or how long to wait before retrying, in milliseconds. */
+/** The write lock of a project, or how long to wait before retrying. */
 type Acquired = { readonly release: () => void } | { readonly retryAfterMs: number };
 
 /** Lets only one write of each project run at a time (management-api 4.2). */
 interface WriteLock {
-  /** Waits a short time for the lock. */
   acquire(project: string): Promise<Acquired>;
-  /** Waits for the lock as long as necessary. Resolves to the function that releases it. */
+  /** Waits as long as necessary. Resolves to the function that releases the lock. */
   acquirePatiently(project: string): Promise<() => void>;
   /** Locks a project for `ms` milliseconds once earlier writes have ended. */
   hold(project: string, ms: number): Promise<void>;
@@ -129,7 +124,7 @@ interface Waiter {
   readonly start: () => void;
 }
 
-/** Returns a write lock. `waitMs`: how long `acquire` waits, in milliseconds; `now` returns milliseconds since 1970. */
+/** `waitMs`: how long `acquire` waits; `now` returns milliseconds since 1970. */
 function writeLock(waitMs: number, now: () => number): WriteLock {
   const queues = new Map<string, Waiter[]>();
   const heldUntil = new Map<string, number>();
@@ -146,7 +141,7 @@ function writeLock(waitMs: number, now: () => number): WriteLock {
     };
   }
 
-  /** Calls `start` when the lock is free. Returns the entry in the queue; undefined if the lock was free at once. */
+  /** Calls `start` when the lock is free. Undefined: the lock was free at once. */
   function enqueue(project: string, start: (release: () => void) => void): Waiter | undefined {
     const queue = queues.get(project);
     if (queue === undefined) {
@@ -163,7 +158,7 @@ function writeLock(waitMs: number, now: () => number): WriteLock {
     return new Promise((resolve) => enqueue(project, resolve));
   }
 
-  /** Returns how long a write should wait: until a `hold` ends, otherwise `waitMs`. */
+  /** Until a `hold` ends, otherwise `waitMs`. */
   function retryAfter(project: string): number {
     const rest = (heldUntil.get(project) ?? now() + waitMs) - now();
     return Math.min(LIMITS.retryAfterMs.value, Math.max(0, Math.ceil(rest)));

@@ -1,17 +1,16 @@
 import { LIMITS } from "./limits.ts";
 
-/** The rule of management-api 8.1 that a Context ID breaks. `bytes` is its UTF-8 length after trimming. */
+/** management-api 8.1. `bytes` is the UTF-8 length after trimming. */
 export interface ContextIdProblem {
   readonly rule: "empty" | "tooLong" | "halfCharacter";
   readonly bytes: number;
 }
 
-/** Returns a Context ID as the service stores it: without leading and trailing white space (management-api 8.1). */
+/** The service stores Context IDs without leading and trailing white space (management-api 8.1). */
 export function trimContextId(contextId: string): string {
   return contextId.trim();
 }
 
-/** Checks a trimmed Context ID. Returns the rule that it breaks; undefined if it is valid. */
 export function contextIdProblem(trimmed: string): ContextIdProblem | undefined {
   if (trimmed.length === 0) return { rule: "empty", bytes: 0 };
   if (!trimmed.isWellFormed()) return { rule: "halfCharacter", bytes: 0 };
@@ -27,10 +26,7 @@ export interface NearContextId {
   readonly held: string;
 }
 
-/**
- * Returns the given Context IDs that are probably mistyped: the option has an ID that differs only in case, width or
- * Unicode composition.
- */
+/** Returns the given Context IDs that are probably mistyped: the option has a similar one. */
 export function nearContextIds(given: readonly string[], held: readonly string[]): readonly NearContextId[] {
   const exact = new Set(held);
   const fresh = given.filter((id) => !exact.has(id));

@@ -1,4 +1,4 @@
-/** A business error of the management API (management-api 7.2), with the `detail` fields that it may have (7.3). */
+/** management-api 7.2, with the `detail` fields that the error may have (7.3). */
 export interface ErrorCodeSpec {
   readonly statusCode: 400 | 404 | 409 | 500;
   readonly section: string;
@@ -17,7 +17,7 @@ type DetailField =
   | "products"
   | "conflicts";
 
-/** Every business error code (management-api 7.2). */
+/** management-api 7.2. */
 export const ERROR_CODES = {
   AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED: {
     statusCode: 400,
@@ -113,7 +113,6 @@ export const ERROR_CODES = {
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/** Returns whether a text is the code of a documented business error. */
 export function isErrorCode(text: string): text is ErrorCode {
   return Object.hasOwn(ERROR_CODES, text);
 }

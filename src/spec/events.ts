@@ -1,12 +1,12 @@
 export type ParameterType = "string" | "number" | "items";
 
-/** A parameter of an event or item. The service ignores an event that lacks a required one. */
+/** The service ignores an event that lacks a required parameter. */
 export interface Parameter {
   readonly type: ParameterType;
   readonly required: boolean;
 }
 
-/** A supported event (event-tracking-api 2.2). */
+/** event-tracking-api 2.2. */
 export interface EventSpec {
   readonly meaning: string;
   readonly family: "common" | "sales" | "lead";
@@ -22,14 +22,14 @@ const items: Parameter = { type: "items", required: false };
 const described = { item_name: text, item_category: text, brand: text };
 const form = { form_id: requiredText, form_name: text, form_type: text, form_destination: text };
 
-/** The fields that every event has (event-tracking-api 2.1). */
+/** Every event has these fields (event-tracking-api 2.1). */
 export const EVENT_FIELDS = {
   uid: requiredText,
   eventName: requiredText,
   platform: text,
 } as const satisfies Record<string, Parameter>;
 
-/** The 13 supported events with their own parameters (event-tracking-api 2.2). */
+/** With their own parameters (event-tracking-api 2.2). */
 export const EVENTS = {
   app_open: { meaning: "App opened", family: "common", parameters: {} },
   sign_up: { meaning: "User signed up", family: "common", parameters: { method: requiredText } },
@@ -99,10 +99,10 @@ export const ITEM_FIELDS = {
 
 export type EventName = keyof typeof EVENTS;
 
-/** Returns whether a text is the name of a supported event. Names are case-sensitive. */
+/** Names are case-sensitive. */
 export function isEventName(name: string): name is EventName {
   return Object.hasOwn(EVENTS, name);
 }
 
-/** The messages with which the service answers an event (event-tracking-api 4). */
+/** The answers to an event (event-tracking-api 4). */
 export const EVENT_MESSAGES = { ok: "ok", invalid: "!invalid" } as const;

@@ -1,4 +1,4 @@
-/** A limit of the API documents. `section` states it; `exceeded` is the answer of the service beyond it. */
+/** `section` states the limit; `exceeded` is the answer of the service beyond it. */
 export interface Limit {
   readonly value: number;
   readonly section: string;
@@ -8,7 +8,7 @@ export interface Limit {
 const VALIDATION = "400 validation";
 const CONTEXT_LIMIT = "400 TARGETING_CONTEXT_LIMIT_EXCEEDED";
 
-/** Every limit of the management API (management-api 8.1). Bytes are UTF-8, lengths are Unicode code points. */
+/** management-api 8.1. Bytes are UTF-8, lengths are Unicode code points. */
 export const LIMITS = {
   /** Items of one bulk request that creates, renames or deletes targetings. */
   targetingItems: { value: 100, section: "8.1", exceeded: VALIDATION },
@@ -28,7 +28,7 @@ export const LIMITS = {
   requestContextIds: { value: 10_000, section: "8.1", exceeded: VALIDATION },
   /** Length of a Context ID in bytes, after trimming. */
   contextIdBytes: { value: 256, section: "8.1", exceeded: VALIDATION },
-  /** The maximum size of a request body in bytes ("8 MB", read as mebibytes: assumed). */
+  /** "8 MB", read as mebibytes (assumed). */
   bodyBytes: { value: 8 * 1_048_576, section: "8.1", exceeded: "413" },
   optionContextIds: { value: 50_000, section: "8.1", exceeded: CONTEXT_LIMIT },
   optionContextBytes: { value: 8 * 1_048_576, section: "8.1", exceeded: CONTEXT_LIMIT },
@@ -55,12 +55,10 @@ export const LIMITS = {
   retryAfterMs: { value: 2000, section: "4.2", exceeded: "not applicable" },
 } as const satisfies Record<string, Limit>;
 
-/**
- * The maximum size of the request bodies that this program sends, in bytes. It is below "8 MB" in either reading of MB.
- */
+/** For the bodies that this program sends: below "8 MB" in either reading of MB. */
 export const OWN_BODY_BYTES = 8_000_000;
 
-/** Every limit of the event API (event-tracking-api 8). Lengths are Unicode code points. */
+/** event-tracking-api 8. Lengths are Unicode code points. */
 export const EVENT_LIMITS = {
   eventNameLength: { value: 64, section: "8", exceeded: "!invalid" },
   items: { value: 100, section: "8", exceeded: "!invalid" },

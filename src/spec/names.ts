@@ -1,30 +1,24 @@
 import { LIMITS } from "./limits.ts";
 
 /**
- * Matches names whose letters, digits and signs are all allowed (management-api 8.3). The document does not say which
- * Korean letters it means; assumed are precomposed syllables and compatibility letters.
+ * management-api 8.3 does not say which Korean letters it means; assumed are precomposed syllables and compatibility
+ * letters.
  */
 const ALLOWED = /^[A-Za-z0-9 ~%&+\-\uAC00-\uD7A3\u3131-\u318E]*$/u;
 const DISALLOWED = /[^A-Za-z0-9 ~%&+\-\uAC00-\uD7A3\u3131-\u318E]/gu;
 
-/**
- * The rules of management-api 8.3 that a name can break. `decomposed`: its Hangul letters are not composed to
- * syllables.
- */
+/** The rules of management-api 8.3. `decomposed`: Hangul letters are not composed to syllables. */
 export const NAME_RULES = ["characters", "decomposed", "tooShort", "tooLong", "outerSpace"] as const;
 
 export interface NameProblem {
   readonly rules: readonly (typeof NAME_RULES)[number][];
-  /** In code points, counted after composing its Hangul. */
+  /** In code points, counted after composing Hangul. */
   readonly length: number;
-  /** The distinct characters that are not allowed, in order; absent if all are allowed. */
+  /** The distinct characters that are not allowed, in order. */
   readonly characters?: readonly string[] | undefined;
 }
 
-/**
- * Checks a targeting or option name against management-api 8.3, without trimming or composing it first. Returns
- * undefined if it is valid.
- */
+/** Checks a name against management-api 8.3, without trimming or composing it first. Undefined if it is valid. */
 export function nameProblem(name: string): NameProblem | undefined {
   const { nameMinLength, nameMaxLength } = LIMITS;
   const composed = ALLOWED.test(name) ? name : composeHangul(name);
@@ -42,12 +36,12 @@ export function nameProblem(name: string): NameProblem | undefined {
   return { rules, length, ...(characters.length > 0 && { characters }) };
 }
 
-/** Composes Hangul letters to syllables and changes nothing else. macOS decomposes the names of files. */
+/** Changes nothing but Hangul. macOS decomposes the names of files. */
 function composeHangul(name: string): string {
   return name.replaceAll(/[\u1100-\u11FF\uAC00-\uD7A3]+/g, (letters) => letters.normalize("NFC"));
 }
 
-/** Returns the length of a text in Unicode code points. */
+/** Counts Unicode code points. */
 export function codePoints(text: string): number {
   let count = 0;
   for (let at = 0; at < text.length; at += 1) {

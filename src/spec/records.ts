@@ -1,9 +1,9 @@
 import * as z from "zod";
 
-/** The two types of an option (management-api 2.1): a regular option or an option group. */
+/** A regular option or an option group (management-api 2.1). */
 export type OptionType = "atomic" | "collection";
 
-/** A targeting as the service returns it (management-api 2; fields assumed). Further fields are allowed. */
+/** management-api 2; fields assumed. Further fields are allowed. */
 export const targetingRecord = z.looseObject({
   _id: z.string(),
   name: z.string(),
@@ -13,7 +13,7 @@ export const targetingRecord = z.looseObject({
 });
 export type TargetingRecord = z.infer<typeof targetingRecord>;
 
-/** An option as the service returns it (management-api 2.1; `targeting` and `parent` assumed). */
+/** management-api 2.1; `targeting` and `parent` assumed. */
 export const optionRecord = z.looseObject({
   _id: z.string(),
   name: z.string(),
@@ -29,7 +29,7 @@ export const optionRecord = z.looseObject({
 });
 export type OptionRecord = z.infer<typeof optionRecord>;
 
-/** A page of List Options. `total` counts all options of the list, if the service states it (assumed). */
+/** `total` counts all options of the list, if the service states it (assumed). */
 export interface OptionPage {
   readonly items: readonly OptionRecord[];
   readonly total?: number;
@@ -37,11 +37,11 @@ export interface OptionPage {
   readonly serverTime?: number;
 }
 
-/** The answer of Get an Option: the option, and one page of its Context IDs (assumed). */
+/** The answer of Get an Option, with one page of its Context IDs (assumed). */
 export interface OptionWithContexts {
   readonly option: OptionRecord;
   readonly contexts: readonly string[];
-  /** The service's clock when it answered, as in OptionPage. */
+  /** As in OptionPage. */
   readonly serverTime?: number;
 }
 
@@ -50,7 +50,7 @@ interface ChildToCreate {
   readonly contexts?: readonly string[];
 }
 
-/** An option in a request that creates it (management-api 2.1, 4; fields assumed). */
+/** management-api 2.1, 4; fields assumed. */
 export interface OptionToCreate {
   readonly name: string;
   readonly type?: OptionType;
@@ -60,27 +60,23 @@ export interface OptionToCreate {
   readonly exposeChildren?: boolean;
 }
 
-/** One item of a request that adds options. */
 export interface AddOptionItem extends OptionToCreate {
   readonly targeting: string;
 }
 
-/** One item of a request that creates targetings. */
 export interface CreateTargetingItem {
   readonly name: string;
   readonly options?: readonly OptionToCreate[];
 }
 
-/** Changes to the Context IDs of an option (management-api 2.1). `set` replaces all and excludes `add` and `remove`. */
+/** management-api 2.1. `set` replaces all and excludes `add` and `remove`. */
 export interface ContextChanges {
   readonly add?: readonly string[];
   readonly remove?: readonly string[];
   readonly set?: readonly string[];
 }
 
-/**
- * Changes to an option (management-api 4). Absent fields stay as they are; `parent: null` moves it to the top level.
- */
+/** management-api 4. Absent fields stay as they are; `parent: null` moves the option to the top level. */
 export interface OptionChanges {
   readonly name?: string;
   readonly parent?: string | null;
@@ -88,7 +84,7 @@ export interface OptionChanges {
   readonly contexts?: ContextChanges;
 }
 
-/** The error of one item, or of a whole request (management-api 2.2, 2.3). */
+/** Of one item, or of a whole request (management-api 2.2, 2.3). */
 export const itemError = z.looseObject({
   statusCode: z.number().optional(),
   errorCode: z.string().optional(),

@@ -3,14 +3,14 @@ type Basis = "documented" | "assumed";
 
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
-/** The method and path of an operation. `{targetingId}` and `{optionId}` in a path are replaced by IDs. */
+/** `{targetingId}` and `{optionId}` in a path are replaced by IDs. */
 export interface Route {
   readonly method: Method;
   readonly path: string;
   readonly basis: Basis;
 }
 
-/** The routes of all operations of the two APIs (management-api 4, event-tracking-api 4). */
+/** The operations of the two APIs (management-api 4, event-tracking-api 4). */
 export const ROUTES = {
   trackEvent: { method: "POST", path: "/event", basis: "documented" },
   createTargetings: { method: "POST", path: "/context-targeting/bulk/create", basis: "documented" },
@@ -43,7 +43,7 @@ export const BULK_OPERATIONS = [
 ] as const;
 export type BulkOperation = (typeof BULK_OPERATIONS)[number];
 
-/** How the service applies a bulk request (management-api 4.1): all items or none ("unit"), or each item on its own. */
+/** management-api 4.1: all items or none ("unit"), or each item on its own. */
 export const APPLIED_AS = {
   createTargetings: "unit",
   deleteTargetings: "unit",
@@ -53,18 +53,14 @@ export const APPLIED_AS = {
   updateOptions: "itemByItem",
 } as const satisfies Record<BulkOperation, "unit" | "itemByItem">;
 
-/** The routes in use: ROUTES with the overrides from the settings. */
+/** ROUTES with the overrides from the settings. */
 export type RouteTable = Readonly<Record<Operation, Route>>;
 
-/** Returns whether a text names an operation. */
 export function isOperation(text: string): text is Operation {
   return Object.hasOwn(ROUTES, text);
 }
 
-/**
- * Returns the routes with overrides from the settings, which map operations to `"METHOD /path"`. Throws a RangeError
- * that names the entry if its operation is unknown or its text is not a method and a path.
- */
+/** The settings map operations to `"METHOD /path"`. Throws a RangeError that names an entry that is not valid. */
 export function routesWith(overrides: Readonly<Record<string, string>>): RouteTable {
   const table: Record<Operation, Route> = { ...ROUTES };
   for (const [operation, text] of Object.entries(overrides)) {

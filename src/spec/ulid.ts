@@ -1,12 +1,12 @@
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 
-/** Returns whether a text is a ULID, the format of every `_id` (management-api 2.1). Lower case is not accepted. */
+/** The format of every `_id` (management-api 2.1). Lower case is not accepted. */
 export function isUlid(text: string): boolean {
   return ULID.test(text);
 }
 
-/** Returns the creation time of a valid ULID, in milliseconds since 1970. */
+/** In milliseconds since 1970. */
 export function ulidTime(ulid: string): number {
   let time = 0;
   for (const letter of ulid.slice(0, 10)) time = time * 32 + ALPHABET.indexOf(letter);
@@ -14,21 +14,19 @@ export function ulidTime(ulid: string): number {
 }
 
 /**
- * How far the clocks of the service's machines may differ, in milliseconds (assumed). Of two IDs that are closer in
- * time, either may have been created first.
+ * How far the clocks of the service's machines may differ (assumed). Of two IDs that are closer in time, either may be
+ * older.
  */
 export const CLOCKS_APART_MS = 2000;
 
-/**
- * Returns the highest possible ULID of a time in milliseconds since 1970. All IDs created until then sort before it.
- */
+/** The highest ULID of a time in milliseconds since 1970. All IDs created until then sort before it. */
 export function ulidAt(time: number): string {
   return encodeTime(Math.max(0, time)) + "Z".repeat(16);
 }
 
 /**
- * Returns a function that creates ULIDs. Each sorts after the previous one, even within one millisecond. `now` returns
- * milliseconds since 1970, `random` a number from 0 up to but not including 1.
+ * Each new ULID sorts after the previous one, even within one millisecond. `now` returns milliseconds since 1970,
+ * `random` a number from 0 up to but not including 1.
  */
 export function ulidSource(now: () => number, random: () => number): () => string {
   let lastTime = -1;
@@ -70,14 +68,12 @@ function increment(digits: Uint8Array): boolean {
 
 const ULID_BYTES = 16;
 
-/** Returns the 16 bytes of a valid ULID. */
 export function ulidBytes(ulid: string): Uint8Array {
   let rest = 0n;
   for (const letter of ulid) rest = rest * 32n + BigInt(ALPHABET.indexOf(letter));
   return Buffer.from(rest.toString(16).padStart(ULID_BYTES * 2, "0"), "hex");
 }
 
-/** Returns the ULID with these 16 bytes. */
 export function ulidOfBytes(bytes: Uint8Array): string {
   let rest = BigInt(`0x${Buffer.from(bytes).toString("hex")}`);
   let text = "";

@@ -24,7 +24,7 @@ import {
 import type { NewOption, OptionToAdd } from "./requests.ts";
 import { idsBy, optionRecordOf, type Project, putOption, type StoredOption, type StoredTargeting } from "./store.ts";
 
-/** Adds options to targetings. Items without an error are added all together or not at all (management-api 4.1). */
+/** Items without an error are added all together or not at all (management-api 4.1). */
 export function addOptions(
   project: Project,
   items: readonly OptionToAdd[],
@@ -51,10 +51,7 @@ export function addOptions(
   return applyUnit(checked, interference);
 }
 
-/**
- * Returns the error of each item; undefined for a valid one. `settled` has the errors that are already known, by index.
- * Such items use no names, Context IDs or room under limits.
- */
+/** `settled` has the errors that are already known, by index. Items with an error use no names, Context IDs or room. */
 function checkItems(
   project: Project,
   items: readonly OptionToAdd[],
@@ -91,7 +88,7 @@ function itemError(
   return claimContexts(claims, [item], targeting._id);
 }
 
-/** Returns the error of an option that is added to a group (management-api 7.4 cases 3 and 4). */
+/** Checks an option that is added to a group (management-api 7.4 cases 3 and 4). */
 function placeError(project: Project, item: OptionToAdd, parent: string): BusinessError | undefined {
   if (typeOf(item) === "collection" || item.children !== undefined || item.exposeChildren !== undefined) {
     return businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
@@ -99,10 +96,7 @@ function placeError(project: Project, item: OptionToAdd, parent: string): Busine
   return parentError(project, item.targeting, parent);
 }
 
-/**
- * Returns the error if `parent` is not in the targeting (404) or is not a top-level option group (management-api 7.4
- * case 4).
- */
+/** 404 if `parent` is not in the targeting; it must be a top-level option group (management-api 7.4 case 4). */
 export function parentError(project: Project, targeting: string, parent: string): BusinessError | undefined {
   const group = project.options.get(parent);
   if (group === undefined || group.targeting !== targeting) return businessError("TARGETING_CATEGORY_NOT_FOUND");
@@ -110,7 +104,7 @@ export function parentError(project: Project, targeting: string, parent: string)
   return isTopLevelGroup ? undefined : businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
 }
 
-/** Returns the error if options of the targeting already have one of the names. It contains their IDs. */
+/** The error contains the IDs of the options that have the names. */
 export function namesTaken(
   targeting: StoredTargeting,
   names: readonly string[],
@@ -121,8 +115,8 @@ export function namesTaken(
 }
 
 /**
- * Returns an error for every new top-level option of a targeting if together they would exceed the limit of an ad
- * product (management-api 7.2). The keys are indexes of items.
+ * Every new top-level option of a targeting fails if together they would exceed the limit of an ad product (management-
+ * api 7.2). The keys are indexes of items.
  */
 function productErrors(
   project: Project,
@@ -147,34 +141,27 @@ function productErrors(
   return failed;
 }
 
-/** The time in milliseconds since 1970, and new IDs. Each ID sorts after all earlier ones. */
+/** `now` returns milliseconds since 1970. Each new ID sorts after all earlier ones. */
 export interface Sources {
   now(): number;
   newId(): string;
 }
 
-/** Returns the type of a new option. With `children` but without `type` it is a group (assumed). */
+/** With `children` but without `type`, a new option is a group (assumed). */
 function typeOf(option: NewOption): OptionType {
   return option.type ?? (option.children === undefined ? "atomic" : "collection");
 }
 
-/** Returns the names of a new option and its sub-options, in this order. */
+/** Of a new option and its sub-options, in this order. */
 export function namesOf(option: NewOption): readonly string[] {
   return [option.name, ...(option.children ?? []).map((child) => child.name)];
 }
 
-/** Counts a new option and its sub-options. */
 function sizeOf(option: NewOption): number {
   return 1 + (option.children?.length ?? 0);
 }
 
-/** Counts the Context IDs of a new option and its sub-options. */
-function contextCountOf(option: NewOption): number {
-  const children = option.children ?? [];
-  return [option, ...children].reduce((total, { contexts }) => total + new Set(contexts).size, 0);
-}
-
-/** Returns the error if fields of a new option do not fit its type (management-api 7.4 cases 1 and 2). */
+/** Checks whether fields of a new option fit its type (management-api 7.4 cases 1 and 2). */
 export function shapeError(option: NewOption): BusinessError | undefined {
   const isGroup = typeOf(option) === "collection";
   const hasContent = (option.children ?? []).length > 0 || (option.contexts ?? []).length > 0;
@@ -183,8 +170,8 @@ export function shapeError(option: NewOption): BusinessError | undefined {
 }
 
 /**
- * Checks the Context IDs of options that are created together. If they are valid, reserves them for this request.
- * Otherwise returns the error. `targeting` is their targeting, if it exists already.
+ * Reserves the Context IDs of options that are created together, if they are valid. `targeting` is undefined if it is
+ * new.
  */
 export function claimContexts(
   claims: Claims,
@@ -197,9 +184,12 @@ export function claimContexts(
     const contexts = new Set(group.contexts);
     const error = ownContextError(claims, contexts) ?? ownContextError(own, contexts);
     if (error !== undefined) return error;
-    claimGroupContexts(own, contexts, newGroupName(group, targeting));
+    const collection = { name: group.name };
+    const name = targeting === undefined ? { collection } : { collection, targeting: { _id: targeting } };
+    claimGroupContexts(own, contexts, name);
   }
-  const count = options.reduce((total, option) => total + contextCountOf(option), 0);
+  const all = options.flatMap((option) => [option, ...(option.children ?? [])]);
+  const count = all.reduce((total, { contexts }) => total + new Set(contexts).size, 0);
   const error = projectContextError(claims, count);
   if (error !== undefined) return error;
   for (const [value, group] of own.groupContexts) claims.groupContexts.set(value, group);
@@ -207,12 +197,6 @@ export function claimContexts(
   return undefined;
 }
 
-function newGroupName(group: NewOption, targeting: string | undefined) {
-  const collection = { name: group.name };
-  return targeting === undefined ? { collection } : { collection, targeting: { _id: targeting } };
-}
-
-/** Stores a new option and its sub-options. */
 export function writeNewOption(
   project: Project,
   option: NewOption,

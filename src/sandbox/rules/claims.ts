@@ -2,21 +2,21 @@ import { LIMITS } from "../../spec/limits.ts";
 import { type BusinessError, businessError } from "./outcome.ts";
 import { type AdProduct, idsBy, type Project } from "./store.ts";
 
-/** How `detail.conflicts` describes a group (management-api 7.3). A group of the same request may have no ID yet. */
+/** As in `detail.conflicts` (management-api 7.3). A group of the same request may have no ID yet. */
 interface GroupName {
   readonly collection: { readonly _id?: string; readonly name: string };
   readonly targeting?: { readonly _id?: string; readonly name?: string };
 }
 
 /**
- * What earlier items of a request use and free. A later item can use neither: all items of a request happen at one
- * time, so a freed Context ID or freed room under a limit can be used only by the next request (management-api 4.1).
+ * What earlier items of a request use and free. All items of a request happen at one time, so later items can use
+ * neither (management-api 4.1).
  */
 export interface Claims {
   readonly project: Project;
   /** The group Context IDs that an earlier item used or freed, with the group. */
   readonly groupContexts: Map<string, GroupName>;
-  /** The number of Context IDs in the project before the request, and how many earlier items have added. */
+  /** The number in the project before the request, and how many earlier items have added. */
   readonly contextsBefore: number;
   contextsAdded: number;
 }
@@ -26,8 +26,8 @@ export function noClaims(project: Project): Claims {
 }
 
 /**
- * Returns the error if another group of the project, or an earlier item of the request, uses one of the Context IDs
- * (management-api 7.2 `TARGETING_COLLECTION_CONTEXT_DUPLICATED`). `self` is the group that gets them.
+ * Refuses Context IDs that another group, or an earlier item, uses (management-api 7.2
+ * `TARGETING_COLLECTION_CONTEXT_DUPLICATED`). `self` is the group that gets them.
  */
 export function ownContextError(claims: Claims, added: Iterable<string>, self?: string): BusinessError | undefined {
   const conflicts: unknown[] = [];
@@ -46,7 +46,6 @@ function ownerOf(claims: Claims, value: string, self: string | undefined): Group
   return claimed !== undefined && (self === undefined || claimed.collection._id !== self) ? claimed : undefined;
 }
 
-/** Returns how `detail.conflicts` describes a stored group. */
 export function storedGroupName(project: Project, id: string): GroupName {
   const group = project.options.get(id);
   const targeting = group === undefined ? undefined : project.targetings.get(group.targeting);
@@ -56,7 +55,7 @@ export function storedGroupName(project: Project, id: string): GroupName {
   };
 }
 
-/** Returns the error if `count` more Context IDs exceed the limit of the project, 200,000 (management-api 8.1). */
+/** Refuses more Context IDs than a project may have (management-api 8.1). */
 export function projectContextError(claims: Claims, count: number): BusinessError | undefined {
   const total = claims.contextsBefore + claims.contextsAdded + count;
   return count > 0 && total > LIMITS.projectContextIds.value
@@ -64,14 +63,13 @@ export function projectContextError(claims: Claims, count: number): BusinessErro
     : undefined;
 }
 
-/** Marks Context IDs of a group as used by this request. */
 export function claimGroupContexts(claims: Claims, values: Iterable<string>, group: GroupName): void {
   for (const value of values) claims.groupContexts.set(value, group);
 }
 
 /**
- * Finds names that a request uses more than once (management-api 7.3 `duplicateOfIndex`). Names must be unique within
- * their `place`. Returns, for each item that repeats a name, the index of the first item with that name.
+ * Returns, for each item that repeats a name within its `place`, the index of the first item with that name
+ * (management-api 7.3 `duplicateOfIndex`).
  */
 export function repeatedNames(
   items: readonly { readonly place: string; readonly names: readonly string[] }[],
@@ -94,8 +92,8 @@ export function repeatedNames(
 export type RequiredIncreases = Map<string, number>;
 
 /**
- * Returns the error if an ad product would get too many required options (management-api 7.2, 8.1). `change` is the
- * increase by this item, `before` the increase by earlier items of the request.
+ * Refuses too many required options of an ad product (management-api 7.2, 8.1). `before` is the increase by earlier
+ * items.
  */
 export function requiredLimitError(
   project: Project,
@@ -115,17 +113,12 @@ export function requiredLimitError(
   });
 }
 
-/**
- * Returns the increase by `count` new top-level options of a targeting. They inherit the settings of some ad products.
- */
+/** New top-level options inherit the settings of some ad products. */
 export function increasesByNewOptions(project: Project, targeting: string, count: number): RequiredIncreases {
   return increases(project, (product) => (product.newOptions.has(targeting) ? count : 0));
 }
 
-/**
- * Returns the increase if the sub-options `heirs` inherit the settings of their group. `groupGoes`: the group is
- * deleted.
- */
+/** The sub-options `heirs` inherit the settings of their group. `groupGoes`: the group is deleted. */
 export function increasesByHeirs(
   project: Project,
   group: string,
@@ -151,7 +144,7 @@ export function addIncreases(total: RequiredIncreases, more: RequiredIncreases):
   for (const [id, increase] of more) total.set(id, (total.get(id) ?? 0) + increase);
 }
 
-/** Applies the settings of ad products for new options of a targeting to a new top-level option. */
+/** Applies the settings of ad products for new options of a targeting. */
 export function takeOverAsNew(project: Project, targeting: string, option: string): void {
   for (const product of project.products.values()) {
     const setting = product.newOptions.get(targeting);
@@ -159,7 +152,7 @@ export function takeOverAsNew(project: Project, targeting: string, option: strin
   }
 }
 
-/** Applies the settings of a group to an option that was its sub-option (management-api 7.2). */
+/** An option that was a sub-option gets the settings of its group (management-api 7.2). */
 export function inheritRequiredSetting(project: Project, group: string, heir: string): void {
   for (const product of project.products.values()) {
     const setting = product.required.get(group);
@@ -167,20 +160,14 @@ export function inheritRequiredSetting(project: Project, group: string, heir: st
   }
 }
 
-/**
- * Returns whether an option is in use, so that it cannot move into a group (management-api 7.2
- * `TARGETING_CATEGORY_LOCKED`).
- */
+/** A used option cannot move into a group (management-api 7.2 `TARGETING_CATEGORY_LOCKED`). */
 export function isOptionLocked(project: Project, option: string): boolean {
   for (const product of project.products.values()) if (product.required.has(option)) return true;
   for (const campaign of project.campaigns.values()) if (!campaign.ended && campaign.options.has(option)) return true;
   return false;
 }
 
-/**
- * Returns the targetings that cannot be deleted because a running campaign uses them (management-api 7.2
- * `TARGETING_LOCKED`).
- */
+/** A running campaign uses these targetings, so they cannot be deleted (management-api 7.2 `TARGETING_LOCKED`). */
 export function lockedTargetings(project: Project): ReadonlySet<string> {
   const locked = new Set<string>();
   for (const campaign of project.campaigns.values()) {

@@ -17,10 +17,7 @@ import {
 import { dropOption, moveStoredOption, type Project, type StoredOption } from "./store.ts";
 import { isUnchangeable } from "./update-options.ts";
 
-/**
- * Returns the error if a deletion contains too many option groups and sub-options. It rejects the whole request
- * (management-api 7.2).
- */
+/** Refuses a whole request that deletes too many option groups and sub-options (management-api 7.2). */
 export function treeItemsError(project: Project, ids: readonly string[]): BusinessError | undefined {
   const limit = LIMITS.groupItems.value;
   const treeItems = [...new Set(ids)].filter((id) => {
@@ -33,8 +30,8 @@ export function treeItemsError(project: Project, ids: readonly string[]): Busine
 }
 
 /**
- * Deletes options. Those without an error are deleted all together or not at all (management-api 4.1). Remaining
- * sub-options of a deleted group become top-level options.
+ * Options without an error are deleted all together or not at all (management-api 4.1). Remaining sub-options of a
+ * deleted group become top-level options.
  */
 export function deleteOptions(
   project: Project,
@@ -64,9 +61,7 @@ export function deleteOptions(
   return applyUnit(checked, interference);
 }
 
-/**
- * Removes groups from `targets` whose sub-options cannot inherit the settings of the group. Returns their errors by ID.
- */
+/** Removes groups from `targets` whose sub-options cannot inherit the settings of the group. */
 function groupErrors(project: Project, targets: Map<string, StoredOption>): ReadonlyMap<string, BusinessError> {
   const before: RequiredIncreases = new Map();
   const errors = new Map<string, BusinessError>();
@@ -84,10 +79,7 @@ function groupErrors(project: Project, targets: Map<string, StoredOption>): Read
   return errors;
 }
 
-/**
- * Removes sub-options from `targets` that cannot be deleted: a group without own Context IDs must keep one sub-option
- * (management-api 7.4 case 6). Returns their errors by ID.
- */
+/** Removes sub-options from `targets`: a group without own Context IDs must keep one (management-api 7.4 case 6). */
 function lastChildErrors(project: Project, targets: Map<string, StoredOption>): ReadonlyMap<string, BusinessError> {
   const staying = new Map<string, number>();
   const errors = new Map<string, BusinessError>();

@@ -15,15 +15,14 @@ import {
 } from "./targetings.ts";
 import { updateOptions } from "./update-options.ts";
 
-/** Applies a validated request to a project. */
 export type Applicable = (project: Project, sources: Sources, interference?: Interference) => Outcome;
 
-/** A validated request, or its problems: a list or one sentence (management-api 2.2). */
+/** Problems are a list or one sentence (management-api 2.2). */
 type Prepared = { readonly apply: Applicable } | { readonly problems: readonly string[] | string };
 
-/** A request without its operation. `body` is the parsed JSON; undefined if the request has none. */
+/** `body` is the parsed JSON; undefined if the request has none. */
 export interface RequestParts {
-  /** The ID in the path; empty if the route has none. */
+  /** Empty if the route has no ID. */
   readonly pathId: string;
   readonly query: Readonly<Record<string, unknown>>;
   readonly body: unknown;
@@ -31,7 +30,6 @@ export interface RequestParts {
 
 type Preparer = (parts: RequestParts) => Prepared;
 
-/** Validates the requests of each operation of the management API, and returns how to apply them. */
 export const OPERATIONS = {
   createTargetings: write("createTargetings", ({ items }) => bulk(createTargetings, items)),
   renameTargetings: write("renameTargetings", ({ items }) => bulk(renameTargetings, items)),
@@ -60,7 +58,7 @@ export type ManagementOperation = keyof typeof OPERATIONS;
 /** Gives each schema the type of its result, so that `write` can look one up by its operation. */
 const BODY_SCHEMAS: { readonly [K in keyof Bodies]: z.ZodType<Bodies[K]> } = BODIES;
 
-/** Returns the preparer of a write. It checks the fields of the body and the limits of the whole request. */
+/** Checks the fields of the body and the limits of the whole request. */
 function write<K extends BodyOperation>(operation: K, applicable: (body: Bodies[K]) => Applicable): Preparer {
   return ({ body }) => {
     const validated = validate(BODY_SCHEMAS[operation], body);
@@ -77,16 +75,13 @@ function read<T>(schema: z.ZodType<T>, applicable: (query: T) => Applicable): Pr
   };
 }
 
-/**
- * Returns the preparer of a request with an ID in its path. An invalid ID is answered with one sentence (management-api
- * 2.2).
- */
+/** An invalid ID in the path is answered with one sentence (management-api 2.2). */
 function withPathId(preparer: (pathId: string) => Preparer): Preparer {
   return (parts) =>
     isUlid(parts.pathId) ? preparer(parts.pathId)(parts) : { problems: "the ID in the path must be a valid ULID" };
 }
 
-/** Checks and applies the items of a request. Returns one outcome for each item (management-api 4.1). */
+/** Returns one outcome for each item (management-api 4.1). */
 type ItemsRule<Item> = (
   project: Project,
   items: readonly Item[],
@@ -98,9 +93,7 @@ function bulk<Item>(rule: ItemsRule<Item>, items: readonly Item[]): Applicable {
   return (project, sources, interference) => ({ body: bulkBody(rule(project, items, interference, sources)) });
 }
 
-/**
- * Applies a request for a single object. The answer is the data or the error of that object (management-api 4 rule 5).
- */
+/** The answer is the data or the error of the only object (management-api 4 rule 5). */
 function single<Item>(rule: ItemsRule<Item>, item: Item): Applicable {
   return (project, sources, interference) => {
     const [outcome] = rule(project, [item], interference, sources);

@@ -1,7 +1,7 @@
 import { ERROR_CODES, type ErrorCode } from "../../spec/error-codes.ts";
 import type { BulkResult } from "../../spec/records.ts";
 
-/** An error of an item or a whole request (management-api 7.2). `detail` has the fields of 7.3. */
+/** Of an item or a whole request (management-api 7.2). `detail` has the fields of 7.3. */
 export interface BusinessError {
   readonly errorCode: ErrorCode;
   readonly detail?: Readonly<Record<string, unknown>>;
@@ -11,28 +11,25 @@ export function businessError(errorCode: ErrorCode, detail?: Readonly<Record<str
   return detail === undefined ? { errorCode } : { errorCode, detail };
 }
 
-/** The result of a request: the body of a 200, or a business error of the whole request. */
+/** The body of a 200, or a business error of the whole request. */
 export type Outcome = { readonly body: Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
 
-/** The result of one item: `data` of its entry in `results`, or its error. */
+/** `data` of an item's entry in `results`, or its error. */
 export type ItemOutcome = { readonly data: Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
 
-/** An item after validation: a function that stores it, or its error. */
+/** A function that stores a valid item, or its error. */
 export type Checked = { readonly write: () => Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
 
 /** An injected failure during a write (management-api 4.1, 4.2). */
 export interface Interference {
   readonly error: BusinessError;
-  /** Returns whether the item at `index` fails. If items are applied all together, one failing item makes all fail. */
+  /** If items are applied all together, one failing item makes all fail. */
   hits(index: number): boolean;
-  /** If true, a failing update with both `add` and `remove` has its `add` applied (management-api 4.1). */
+  /** A failing update with both `add` and `remove` has its `add` applied (management-api 4.1). */
   readonly addApplied: boolean;
 }
 
-/**
- * Applies validated items all together or not at all (management-api 4.1). Items with an error keep it. An injected
- * failure makes all other items fail.
- */
+/** Applies valid items all together or not at all (management-api 4.1). */
 export function applyUnit(items: readonly Checked[], interference: Interference | undefined): readonly ItemOutcome[] {
   const struck = interference !== undefined && items.some((_, index) => interference.hits(index));
   return items.map((item) => {
@@ -41,7 +38,7 @@ export function applyUnit(items: readonly Checked[], interference: Interference 
   });
 }
 
-/** Returns the body of the answer to a bulk request (management-api 2.3). */
+/** The answer to a bulk request (management-api 2.3). */
 export function bulkBody(outcomes: readonly ItemOutcome[]): Readonly<Record<string, unknown>> {
   const results = outcomes.map(
     (outcome, index): BulkResult =>
@@ -53,7 +50,7 @@ export function bulkBody(outcomes: readonly ItemOutcome[]): Readonly<Record<stri
   return { results, succeeded, failed: results.length - succeeded };
 }
 
-/** Returns the fields of a business error as answers show it (management-api 2.2). */
+/** The fields that answers show (management-api 2.2). */
 export function errorFields(error: BusinessError): {
   statusCode: number;
   errorCode: string;

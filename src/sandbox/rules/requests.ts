@@ -5,8 +5,7 @@ import { LIMITS } from "../../spec/limits.ts";
 import { nameProblem } from "../../spec/names.ts";
 import { isUlid } from "../../spec/ulid.ts";
 
-// Schemas of the requests to the management API (management-api 2.1, 4, 8; some fields assumed). The messages imitate
-// those of class-validator, which the service seems to use.
+// management-api 2.1, 4, 8; some fields assumed. The messages imitate class-validator, which the service seems to use.
 
 const ONLY_LETTERS = "must contain only Korean letters, English letters, digits, spaces and ~ % & + -";
 
@@ -36,7 +35,7 @@ const name = z.string(STRING).check((ctx) => {
 
 const ulid = z.string({ error: "must be a valid ULID" }).refine(isUlid, { error: "must be a valid ULID" });
 
-/** A Context ID. Parsing trims it. */
+/** Parsing trims a Context ID. */
 const contextId = z
   .string(STRING)
   .transform(trimContextId)
@@ -83,7 +82,6 @@ const optionChanges = z.strictObject(changeFields, OBJECT);
 const optionUpdate = z.strictObject({ _id: ulid, ...changeFields }, OBJECT);
 const targetingRename = z.strictObject({ _id: ulid, name }, OBJECT);
 
-/** Returns the schema of a list with 1 to `limit` entries. */
 function listOf<T extends z.ZodType>(entry: T, limit: number) {
   return z
     .array(entry, ARRAY)
@@ -94,7 +92,7 @@ function listOf<T extends z.ZodType>(entry: T, limit: number) {
 const { targetingItems, optionItems } = LIMITS;
 const whole = { error: "the body must be an object" };
 
-/** The schema of each write's body. Deleting a single object has no body. */
+/** Deleting a single object has no body. */
 export const BODIES = {
   createTargetings: z.strictObject({ items: listOf(targetingToCreate, targetingItems.value) }, whole),
   renameTargetings: z.strictObject({ items: listOf(targetingRename, targetingItems.value) }, whole),
@@ -110,7 +108,6 @@ export const BODIES = {
 
 export type Bodies = { readonly [K in keyof typeof BODIES]: z.output<(typeof BODIES)[K]> };
 
-/** Returns the schema of an integer in a query string. */
 function queryNumber(min: number, max: number) {
   const message =
     max === Number.MAX_SAFE_INTEGER
@@ -123,7 +120,7 @@ function queryNumber(min: number, max: number) {
     .refine((value) => value >= min && value <= max, { error: message });
 }
 
-/** The schemas of the queries with pages (management-api 8.1). */
+/** management-api 8.1. */
 export const QUERIES = {
   listOptions: z.strictObject({
     limit: queryNumber(1, LIMITS.listLimit.value).default(LIMITS.listLimit.value),
@@ -146,10 +143,10 @@ export type ContextChanges = z.output<typeof contextChanges>;
 export type ListQuery = z.output<typeof QUERIES.listOptions>;
 export type GetQuery = z.output<typeof QUERIES.getOption>;
 
-/** A validated value, or all problems of it (management-api 2.2). */
-export type Validated<T> = { readonly value: T } | { readonly problems: readonly string[] };
+/** The problems are complete (management-api 2.2). */
+type Validated<T> = { readonly value: T } | { readonly problems: readonly string[] };
 
-/** Validates a value. Each problem is a sentence that begins with the path of the field. */
+/** Each problem is a sentence that begins with the path of the field. */
 export function validate<T>(schema: z.ZodType<T>, value: unknown): Validated<T> {
   const result = schema.safeParse(value);
   return result.success ? { value: result.data } : { problems: result.error.issues.flatMap(sentences) };
@@ -165,9 +162,8 @@ function sentences(issue: z.core.$ZodIssue): readonly string[] {
 export type BodyOperation = keyof typeof BODIES;
 
 /**
- * Returns the problems of a whole request (management-api 8.1): too many Context IDs, options or option groups, or the
- * same `_id` twice in an option update. Counts all entries even if some are invalid, so that the answer lists every
- * problem.
+ * Problems of a whole request (management-api 8.1). Counts all entries even if some are invalid, so that the answer
+ * lists every problem.
  */
 export function requestProblems(operation: BodyOperation, body: unknown): readonly string[] {
   const items = "items" in BODIES[operation].shape ? listAt(body, "items") : [body];
@@ -210,7 +206,7 @@ function optionsSent(option: unknown): number {
   return 1 + listAt(option, "children").length;
 }
 
-/** Counts the Context IDs in an item, its options and its sub-options. */
+/** In an item, its options and its sub-options. */
 function contextsSent(item: unknown): number {
   const contexts = fieldOf(item, "contexts");
   const own = Array.isArray(contexts)

@@ -1,13 +1,12 @@
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionRecord, OptionType, TargetingRecord } from "../../spec/records.ts";
 
-/** A targeting with the indexes of its options. */
 export interface StoredTargeting {
   readonly _id: string;
   name: string;
   readonly createdAt: string;
   updatedAt: string;
-  /** The IDs of all options and sub-options of the targeting, by name. */
+  /** The IDs of all options and sub-options, by name. */
   readonly names: IdIndex;
   readonly topLevel: OrderedIds;
   optionCount: number;
@@ -20,22 +19,18 @@ export interface StoredOption {
   readonly type: OptionType;
   parent: string | undefined;
   exposeChildren: boolean;
-  /** Without duplicates. */
   contexts: readonly string[];
   contextBytes: number;
-  /** The IDs of the sub-options. Options that never had any share one empty list, which saves memory. */
+  /** Options that never had sub-options share one empty list, which saves memory. */
   children: OrderedIds;
   readonly createdAt: string;
   updatedAt: string;
 }
 
-/** How an ad product requires an option: Required Include or Required Exclude (management-api 1). */
+/** Required Include or Required Exclude (management-api 1). */
 type RequiredAs = "include" | "exclude";
 
-/**
- * An ad product. `required` has its options, by ID. `newOptions` has the targetings, by ID, whose new top-level options
- * become required.
- */
+/** `required` has options, `newOptions` the targetings whose new top-level options become required; both by ID. */
 export interface AdProduct {
   readonly _id: string;
   readonly name: string;
@@ -43,7 +38,7 @@ export interface AdProduct {
   readonly newOptions: ReadonlyMap<string, RequiredAs>;
 }
 
-/** A campaign and the options that it includes or excludes. Until it ends, these options cannot move. If it is approved, their targetings cannot be deleted either. */
+/** Its options cannot move until it ends. If it is approved, their targetings cannot be deleted either. */
 interface Campaign {
   readonly _id: string;
   readonly approved: boolean;
@@ -51,15 +46,13 @@ interface Campaign {
   readonly options: Set<string>;
 }
 
-/**
- * An audience targeting. The API cannot read or change it, but no other targeting can have its name (management-api 1).
- */
+/** The API cannot read or change it, but no other targeting can have its name (management-api 1). */
 export interface AudienceTargeting {
   readonly _id: string;
   readonly name: string;
 }
 
-/** All data of one project. Only the functions of this file may change it, because they keep the indexes consistent. */
+/** Only the functions of this file may change a project, because they keep the indexes consistent. */
 export interface Project {
   readonly _id: string;
   readonly name: string;
@@ -69,7 +62,7 @@ export interface Project {
   readonly audience: Map<string, AudienceTargeting>;
   readonly products: Map<string, AdProduct>;
   readonly campaigns: Map<string, Campaign>;
-  /** The IDs of targetings by name, including audience targetings. */
+  /** By name, including audience targetings. */
   readonly targetingNames: IdIndex;
   /** The IDs of option groups by own Context ID. */
   readonly groupContexts: IdIndex;
@@ -92,14 +85,13 @@ export function emptyProject(_id: string, name: string): Project {
   };
 }
 
-/** Stores an audience targeting. Replaces an existing one with the same `_id`. */
+/** Replaces an existing audience targeting with the same `_id`. */
 export function putAudience(project: Project, audience: AudienceTargeting): void {
   removeAudience(project, audience._id);
   project.audience.set(audience._id, audience);
   indexId(project.targetingNames, audience.name, audience._id);
 }
 
-/** Removes an audience targeting if it exists. */
 export function removeAudience(project: Project, id: string): void {
   const audience = project.audience.get(id);
   if (audience === undefined) return;
@@ -107,7 +99,6 @@ export function removeAudience(project: Project, id: string): void {
   unindexId(project.targetingNames, audience.name, id);
 }
 
-/** Stores a new targeting without options. */
 export function putTargeting(
   project: Project,
   record: { readonly _id: string; readonly name: string; readonly createdAt: string; readonly updatedAt: string },
@@ -143,7 +134,7 @@ function dropTree(project: Project, option: StoredOption): void {
   dropOption(project, option);
 }
 
-/** The fields of a new option. `contexts` are trimmed. */
+/** `contexts` are trimmed. */
 export interface NewStoredOption {
   readonly _id: string;
   readonly targeting: string;
@@ -156,13 +147,12 @@ export interface NewStoredOption {
   readonly updatedAt: string;
 }
 
-/** Stores a new option in its targeting, and in its group if `parent` is given. */
 export function putOption(project: Project, record: NewStoredOption): StoredOption {
   const { _id, name, type, parent, exposeChildren = false, createdAt, updatedAt } = record;
   const targeting = project.targetings.get(record.targeting);
   const option: StoredOption = {
     _id,
-    // Stores the string of the targeting, because each item of a request has its own copy of it.
+    // The string of the targeting, because each item of a request has its own copy of it.
     targeting: targeting?._id ?? record.targeting,
     name,
     type,
@@ -184,7 +174,7 @@ export function putOption(project: Project, record: NewStoredOption): StoredOpti
   return option;
 }
 
-/** Removes an option without sub-options. The caller must have moved or removed them. */
+/** The caller must have moved or removed the sub-options. */
 export function dropOption(project: Project, option: StoredOption): void {
   replaceContexts(project, option, new Set());
   siblings(project, option)?.remove(option._id);
@@ -206,14 +196,14 @@ export function renameStoredOption(project: Project, option: StoredOption, name:
   option.name = name;
 }
 
-/** Moves an option into a group. Undefined moves it to the top level. */
+/** Undefined: to the top level. */
 export function moveStoredOption(project: Project, option: StoredOption, parent: string | undefined): void {
   siblings(project, option)?.remove(option._id);
   option.parent = parent;
   siblings(project, option)?.add(option._id);
 }
 
-/** Replaces the Context IDs of an option. `contexts` must be trimmed. */
+/** `contexts` must be trimmed. */
 export function replaceContexts(project: Project, option: StoredOption, contexts: ReadonlySet<string>): void {
   if (option.type === "collection") {
     const before = new Set(option.contexts);
@@ -225,14 +215,13 @@ export function replaceContexts(project: Project, option: StoredOption, contexts
   option.contextBytes = contextBytesOf(contexts);
 }
 
-/** Returns the size of Context IDs in bytes of UTF-8. */
+/** In UTF-8. */
 export function contextBytesOf(contexts: Iterable<string>): number {
   let bytes = 0;
   for (const value of contexts) bytes += Buffer.byteLength(value, "utf8");
   return bytes;
 }
 
-/** Returns the list that contains an option: the sub-options of its group, or the top level of its targeting. */
 function siblings(project: Project, option: StoredOption): OrderedIds | undefined {
   if (option.parent === undefined) return project.targetings.get(option.targeting)?.topLevel;
   const parent = project.options.get(option.parent);
@@ -240,41 +229,33 @@ function siblings(project: Project, option: StoredOption): OrderedIds | undefine
   return parent?.children;
 }
 
-/**
- * The IDs of objects by name or Context ID. One text can have several IDs, because the web console can create
- * duplicates (management-api 4.2 rule 4).
- */
+/** IDs by name or Context ID. The web console can create duplicates (management-api 4.2 rule 4). */
 export type IdIndex = Map<string, string | readonly string[]>;
 
-/** Adds `id` to the index under `text`. */
 function indexId(index: IdIndex, text: string, id: string): void {
   const held = idsBy(index, text);
   index.set(text, held.length === 0 ? id : [...held, id]);
 }
 
-/** Removes `id` from the index under `text`. */
 function unindexId(index: IdIndex, text: string, id: string): void {
   const others = idsBy(index, text, id);
   if (others.length === 0) index.delete(text);
   else index.set(text, others);
 }
 
-/** Returns the IDs under `text`, without the ID `except`. */
 export function idsBy(index: IdIndex, text: string, except?: string): readonly string[] {
   const found = index.get(text) ?? [];
   const held = typeof found === "string" ? [found] : found;
   return except === undefined ? held : held.filter((id) => id !== except);
 }
 
-/** Returns a targeting as the API returns it (fields assumed). */
+/** Some fields are assumed. */
 export function targetingRecordOf(targeting: StoredTargeting): TargetingRecord {
   const { _id, name, optionCount, createdAt, updatedAt } = targeting;
   return { _id, name, optionCount, createdAt, updatedAt };
 }
 
-/**
- * Returns an option as the API returns it (management-api 2.1), with its first 50 sub-options and their number (8.1).
- */
+/** management-api 2.1, with the first 50 sub-options and their number (8.1). */
 export function optionRecordOf(option: StoredOption): OptionRecord {
   const { _id, targeting, name, type, parent, exposeChildren, children, createdAt, updatedAt } = option;
   return {
@@ -292,12 +273,11 @@ export function optionRecordOf(option: StoredOption): OptionRecord {
   };
 }
 
-/** A chunk with more IDs than this is split. */
 const CHUNK = 512;
 
 /**
- * IDs in creation order, which is also their alphabetical order. Adding, removing and finding one takes time
- * proportional to the square root of the size, at any position.
+ * IDs in creation order, which is also their alphabetical order. Each operation takes time proportional to the square
+ * root of the size.
  */
 export class OrderedIds implements Iterable<string> {
   readonly #chunks: string[][] = [];
@@ -333,7 +313,6 @@ export class OrderedIds implements Iterable<string> {
     if (chunk.length === 0) this.#chunks.splice(place, 1);
   }
 
-  /** Returns up to `limit` IDs, beginning at position `offset`. */
   page(offset: number, limit: number): string[] {
     const page: string[] = [];
     let skip = offset;
@@ -349,7 +328,7 @@ export class OrderedIds implements Iterable<string> {
     for (const chunk of this.#chunks) yield* chunk;
   }
 
-  /** Returns the index of the chunk that contains `id`, or to which it would be added. */
+  /** Returns the chunk that contains `id`, or to which it would be added. */
   #chunkOf(id: string): number {
     const chunks = this.#chunks;
     const found = lowerBound(chunks.length, (place) => (chunks[place]?.at(-1) ?? "") < id);

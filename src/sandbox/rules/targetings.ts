@@ -20,10 +20,7 @@ import {
   targetingRecordOf,
 } from "./store.ts";
 
-/**
- * Creates targetings with their options. Items without an error are created all together or not at all (management-api
- * 4.1).
- */
+/** Items without an error are created all together or not at all (management-api 4.1). */
 export function createTargetings(
   project: Project,
   items: readonly TargetingToCreate[],
@@ -73,10 +70,7 @@ function createError(
   return claimContexts(claims, options);
 }
 
-/**
- * Returns the error if another targeting has the name. It contains the ID unless that is an audience targeting
- * (management-api 4.3).
- */
+/** The error contains the ID of the other targeting unless that is an audience targeting (management-api 4.3). */
 function nameTaken(project: Project, name: string, except?: string): BusinessError | undefined {
   const holders = idsBy(project.targetingNames, name, except);
   if (holders.length === 0) return undefined;
@@ -84,9 +78,7 @@ function nameTaken(project: Project, name: string, except?: string): BusinessErr
   return businessError("TARGETING_NAME_DUPLICATE", existingId === undefined ? undefined : { existingId });
 }
 
-/**
- * Renames targetings one after the other. A later item can use a name that an earlier item freed (management-api 4.1).
- */
+/** One after the other: a later item can use a name that an earlier item freed (management-api 4.1). */
 export function renameTargetings(
   project: Project,
   items: readonly TargetingRename[],
@@ -106,8 +98,8 @@ export function renameTargetings(
 }
 
 /**
- * Deletes targetings. Those without an error are deleted all together or not at all (management-api 4.1). A targeting
- * with options in a running campaign is locked (7.2).
+ * Targetings without an error are deleted all together or not at all (management-api 4.1). Those with options in a
+ * running campaign are locked (7.2).
  */
 export function deleteTargetings(
   project: Project,
@@ -131,17 +123,13 @@ export function deleteTargetings(
   return applyUnit(checked, interference);
 }
 
-/** Answers Get a Targeting. */
 export function getTargeting(project: Project, id: string): Outcome {
   const targeting = project.targetings.get(id);
   if (targeting === undefined) return { error: businessError("TARGETING_NOT_FOUND") };
   return { body: targetingRecordOf(targeting) };
 }
 
-/**
- * Answers List Options: top-level options in creation order, or sub-options of `parent` (management-api 7.4 case 8,
- * 8.1).
- */
+/** Top-level options in creation order, or sub-options of `parent` (management-api 7.4 case 8, 8.1). */
 export function listOptions(project: Project, targetingId: string, query: ListQuery): Outcome {
   const targeting = project.targetings.get(targetingId);
   if (targeting === undefined) return { error: businessError("TARGETING_NOT_FOUND") };
@@ -158,7 +146,7 @@ export function listOptions(project: Project, targetingId: string, query: ListQu
   return { body: { items, total: list.size } };
 }
 
-/** Answers Get an Option, with one page of its Context IDs (management-api 8.1). */
+/** With one page of the option's Context IDs (management-api 8.1). */
 export function getOption(project: Project, id: string, query: GetQuery): Outcome {
   const option = project.options.get(id);
   if (option === undefined) return { error: businessError("TARGETING_CATEGORY_NOT_FOUND") };

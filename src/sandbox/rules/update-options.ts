@@ -26,7 +26,7 @@ import {
 } from "./store.ts";
 
 interface UpdateClaims extends Claims {
-  /** How many sub-options this request has moved into each group. They do not count as remaining sub-options yet. */
+  /** How many sub-options this request has moved into each group. */
   readonly arrivals: Map<string, number>;
   /** Groups that had no own Context IDs before this request. */
   readonly hadNoContexts: Set<string>;
@@ -34,7 +34,7 @@ interface UpdateClaims extends Claims {
 
 const NOT_SUPPORTED = businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
 
-/** Updates options one by one. A failed item does not affect others (management-api 4.1). */
+/** A failed item does not affect others (management-api 4.1). */
 export function updateOptions(
   project: Project,
   items: readonly OptionUpdate[],
@@ -58,7 +58,7 @@ export function updateOptions(
   });
 }
 
-/** Returns the new name that an item gives its option. `names` is empty if the name stays the same. */
+/** `names` is empty if the name stays the same. */
 function newNameOf(project: Project, item: OptionUpdate): { place: string; names: readonly string[] } {
   const option = project.options.get(item._id);
   const changes = item.name !== undefined && option !== undefined && option.name !== item.name;
@@ -79,7 +79,7 @@ function updateError(
   );
 }
 
-/** Returns the error if a change does not fit the option's type (management-api 7.4 cases 2, 5 and 9). */
+/** management-api 7.4 cases 2, 5 and 9. */
 function typeError(project: Project, option: StoredOption, item: OptionUpdate): BusinessError | undefined {
   const isGroup = option.type === "collection";
   if (isUnchangeable(project, option)) return NOT_SUPPORTED;
@@ -87,18 +87,13 @@ function typeError(project: Project, option: StoredOption, item: OptionUpdate): 
   return isGroup && item.parent !== undefined ? NOT_SUPPORTED : undefined;
 }
 
-/**
- * Returns whether the API cannot change an option, because it is a group inside a group or an option of such a group.
- */
+/** The API cannot change a group inside a group or an option of such a group. */
 export function isUnchangeable(project: Project, option: StoredOption): boolean {
   if (option.parent === undefined) return false;
   return option.type === "collection" || project.options.get(option.parent)?.parent !== undefined;
 }
 
-/**
- * Returns the error if an option cannot move to the group `to`, or to the top level if `to` is null (management-api
- * 7.2, 7.4 cases 4 and 6).
- */
+/** `to` is null for the top level (management-api 7.2, 7.4 cases 4 and 6). */
 function moveError(
   claims: UpdateClaims,
   option: StoredOption,
@@ -125,7 +120,7 @@ function stayingChildren(claims: UpdateClaims, group: StoredOption): number {
   return group.children.size - (claims.arrivals.get(group._id) ?? 0);
 }
 
-/** Returns whether a group has own Context IDs now and had some before this request. */
+/** Both now and before this request. */
 function keepsOwnContexts(claims: UpdateClaims, group: StoredOption): boolean {
   return group.contexts.length > 0 && !claims.hadNoContexts.has(group._id);
 }
@@ -142,10 +137,7 @@ function nameError(
   return namesTaken(targeting, [name], option._id);
 }
 
-/**
- * Returns the error if the Context IDs of an option cannot be changed so (management-api 7.2, 7.4 case 7, 8.1, 8.2 rule
- * 1).
- */
+/** management-api 7.2, 7.4 case 7, 8.1, 8.2 rule 1. */
 function contextsError(claims: UpdateClaims, option: StoredOption, changes: ContextChanges): BusinessError | undefined {
   const after = contextsAfter(option.contexts, changes);
   if (option.type === "collection") {
@@ -165,7 +157,7 @@ function contextsError(claims: UpdateClaims, option: StoredOption, changes: Cont
   return projectContextError(claims, after.size - option.contexts.length);
 }
 
-/** Returns the Context IDs after a change. `set` replaces all; otherwise `add` is applied first, then `remove`. */
+/** `set` replaces all; otherwise `add` is applied first, then `remove`. */
 function contextsAfter(before: readonly string[], changes: ContextChanges): ReadonlySet<string> {
   if (changes.set !== undefined) return new Set(changes.set);
   const after = new Set(before);
