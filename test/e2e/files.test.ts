@@ -440,6 +440,21 @@ test("a workbook comes back with results, and fixed rows alone are tried when it
   );
 });
 
+test("a dry run of a sheet with many results is applied as it was shown, in whatever order its options are read", async () => {
+  const { client, sandbox, write } = await service();
+  const targetingId = await sandbox.targeting("Brands");
+  const rows = Array.from({ length: 60 }, (_, at) => `Option ${at},${at}`);
+  await write("brands.csv", ["name,contextId", ...rows, "Bad_1,x", "Bad_2,y"].join("\n"));
+  const { runId } = await call(client, "bulk_add_options", { targetingId, file: "brands.csv" });
+  await call(client, "get_run", { runId, saveTo: "brands.xlsx" });
+  // The reads of the second plan are answered in another order.
+  await sandbox.control("POST", "/faults", { faults: [{ kind: "slow", delayMs: 200, on: "getOption", nth: 65 }] });
+  const shown = await call(client, "bulk_add_options", { targetingId, file: "brands.xlsx", dryRun: true });
+  const applied = await client.callTool("apply_plan", { runId: shown.runId });
+  expect(textOf(applied)).not.toContain("has changed");
+  expect(applied.structuredContent).toMatchObject({ counts: { items: 62, alreadyDone: 60, failed: 2 } });
+});
+
 test("a dry run of a file names the first options that exist, and says what would become of them", async () => {
   const { client, sandbox, write } = await service();
   const targetingId = await sandbox.targeting("Brands");

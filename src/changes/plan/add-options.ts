@@ -192,15 +192,18 @@ async function planRowsWithIds(
     if (invalid !== undefined) plan.fail(candidate.object, invalid);
     return option === undefined && invalid === undefined;
   });
-  await mapConcurrently(known, async ({ candidate, option }) => {
+  // All are read before the first is planned, since the order of the answers is arbitrary and that of a plan is not.
+  const read = await mapConcurrently(known, async ({ candidate, option }) => {
+    const areRead = candidate.option.contexts.length > 0 && option.contextCount !== 0;
+    const held = areRead ? (await readOptionContents(api, option._id, signal)).contexts : [];
+    return { candidate, option, held };
+  });
+  for (const { candidate, option, held } of read) {
     const { object, item } = candidate;
     const { _id, name, parent } = option;
-    const { contexts } = candidate.option;
     const fields = differingFields(candidate, option, there.get(parent ?? "")?.name);
-    const areRead = contexts.length > 0 && option.contextCount !== 0;
-    const held = areRead ? (await readOptionContents(api, _id, signal)).contexts : [];
     const isHeld = new Set(held);
-    const missing = contexts.filter((id) => !isHeld.has(id));
+    const missing = candidate.option.contexts.filter((id) => !isHeld.has(id));
     if (onExisting === "skip" || (fields.length === 0 && missing.length === 0)) {
       plan.settlements.push({ object, outcome: "alreadyDone", _id });
     } else if (onExisting === "addContexts" && fields.length === 0) {
@@ -210,7 +213,7 @@ async function planRowsWithIds(
       noteSimilarIds(plan, missing, held);
       plan.fail(object, ownReason("INVALID_ROW", { problem: "edited", _id, name, value: item.name, fields }));
     }
-  });
+  }
   return others;
 }
 
