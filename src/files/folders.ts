@@ -3,6 +3,7 @@ import { basename, dirname, isAbsolute, join, parse, relative, resolve, sep } fr
 import { fileURLToPath } from "node:url";
 import { FileError, FolderRefused, hasCode, linkRefused } from "../platform/files.ts";
 import { holdFolder, type Place, SymlinkError } from "../platform/held-folder.ts";
+import { letterPairs, shareOf } from "../platform/name-index.ts";
 
 export type { Place } from "../platform/held-folder.ts";
 
@@ -123,18 +124,16 @@ function unreadable(path: string, thrown: unknown): FileError {
   return new FileError(
     `${quoted(path)} cannot be used (${why})`,
     "Check that the server has permission to read and write there.",
-    {
-      cause: thrown,
-    },
+    { cause: thrown },
   );
 }
 
 async function nearWords(given: string, places: readonly Place[], allowedDirs: readonly string[]): Promise<string> {
   const tops = places.map(({ root }) => placeIn(root, [basename(given)]));
   const found = await Promise.all([...tops, ...places].map(filesBeside));
-  const wanted = pairsOf(basename(given));
+  const wanted = letterPairs(basename(given).toLowerCase());
   const near = [...new Set(found.flat())]
-    .map((name) => ({ name, likeness: likeness(wanted, pairsOf(name)) }))
+    .map((name) => ({ name, likeness: shareOf(wanted, letterPairs(name.toLowerCase())) }))
     .sort((a, b) => b.likeness - a.likeness || (a.name < b.name ? -1 : 1))
     .slice(0, NAMES_SHOWN);
   if (near.length === 0) return `There are no files in ${folderWords(allowedDirs)}.`;
@@ -151,17 +150,6 @@ async function filesBeside(place: Place): Promise<readonly string[]> {
     if (thrown instanceof SymlinkError || (thrown instanceof Error && "code" in thrown)) return [];
     throw thrown;
   }
-}
-
-/** Similar names share many pairs of adjacent letters. */
-function pairsOf(name: string): ReadonlySet<string> {
-  const letters = ` ${name.toLowerCase()} `;
-  return new Set(Array.from({ length: letters.length - 1 }, (_, at) => letters.slice(at, at + 2)));
-}
-
-function likeness(one: ReadonlySet<string>, other: ReadonlySet<string>): number {
-  const shared = [...one].filter((pair) => other.has(pair)).length;
-  return shared / (one.size + other.size);
 }
 
 function folderWords(allowedDirs: readonly string[]): string {

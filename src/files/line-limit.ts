@@ -8,19 +8,7 @@ const [NEWLINE, SPACE, QUOTE, BACKSLASH, COMMA] = [0x0a, 0x20, 0x22, 0x5c, 0x2c]
 const OPENING: readonly number[] = [0x5b, 0x7b];
 const CLOSING: readonly number[] = [0x5d, 0x7d];
 
-/** Yields the bytes unchanged, up to the first unit over `mostBytes`, for which it throws a FileError. */
-export async function* withinLineLimit(
-  content: AsyncIterable<Uint8Array>,
-  unit: BoundedUnit,
-  mostBytes: number,
-): AsyncGenerator<Uint8Array> {
-  const check = lineLimit(unit, mostBytes);
-  for await (const chunk of content) {
-    check(chunk);
-    yield chunk;
-  }
-}
-
+/** Returns a function that checks the next bytes. It throws a FileError for the first unit over `mostBytes`. */
 export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Array) => void {
   const endsUnit = unitEnds(unit);
   let line = 1;

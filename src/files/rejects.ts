@@ -1,3 +1,4 @@
+import { addTo } from "../platform/grouping.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { isJsonObject, parseJson } from "../platform/json.ts";
 import type { Reason } from "../runs/outcome.ts";
@@ -92,9 +93,7 @@ export function failedRows(state: ReportedState): ReadonlyMap<number, readonly F
     if (standing !== "failed" && (standing !== "notApplied" || reason.code !== "NEEDS_FAILED")) continue;
     const about = state.objects.at(object);
     if (about === undefined) continue;
-    const before = failed.get(about.index);
-    if (before === undefined) failed.set(about.index, [{ about, reason }]);
-    else before.push({ about, reason });
+    addTo(failed, about.index, { about, reason });
   }
   return failed;
 }

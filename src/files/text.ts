@@ -18,7 +18,8 @@ export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGener
     return isMac === true ? text.replaceAll("\r", "\n") : text;
   };
   for await (const chunk of bytes()) {
-    decode ??= await decoderOf(markedEncoding(chunk) ?? encoding);
+    const found = markedEncoding(chunk) ?? encoding;
+    decode ??= found === "euc-kr" ? await cp949() : native(found);
     for (let from = 0; from < chunk.length; from += PART_BYTES) {
       const part = chunk.subarray(from, from + PART_BYTES);
       yield withLines(decode(part, line));
@@ -30,10 +31,6 @@ export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGener
 
 /** Decodes the next bytes, which begin on `line`. Undefined means the end of the file. */
 type Decode = (chunk: Uint8Array | undefined, line: number) => string;
-
-async function decoderOf(encoding: Encoding): Promise<Decode> {
-  return encoding === "euc-kr" ? await cp949() : native(encoding);
-}
 
 function native(encoding: Exclude<Encoding, "euc-kr">): Decode {
   const decoder = new TextDecoder(encoding, { fatal: true });

@@ -2,7 +2,6 @@ import { setTimeout } from "node:timers/promises";
 import type { HttpBindings } from "@hono/node-server";
 import { Hono } from "hono";
 import { followWork } from "../observe/log.ts";
-import { FIGURES_TYPE } from "../observe/metrics.ts";
 import { systemClock } from "../platform/clock.ts";
 import type { Runs } from "../runs/registry.ts";
 import { observers } from "../runtime/observers.ts";
@@ -135,7 +134,7 @@ const PROXY_HEADERS = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 export function servedFigures(text: () => string, access: Access): ServedFigures {
   const authenticate = authenticator({ access, addresses: [], ownKeys: false });
   return {
-    contentType: FIGURES_TYPE,
+    contentType: "text/plain; version=0.0.4; charset=utf-8",
     text,
     async refuse(request, from) {
       if (isFromHere(request, from)) return undefined;

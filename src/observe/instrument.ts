@@ -2,26 +2,19 @@ import { AmbiguousError, NotSentError } from "../api/errors.ts";
 import type { Backend, ProjectLock } from "../runs/backend.ts";
 import { OUTCOMES } from "../runs/outcome.ts";
 import type { RunStore } from "../runs/store.ts";
-import { type Figures, newFigures } from "./metrics.ts";
 import type { Observer } from "./observer.ts";
 
-export interface Measured {
-  readonly observer: Observer;
-  /** Returns a store that behaves like `backend`, and counts uses of its journal and write lock. */
-  over(backend: Backend): Backend;
-  text(): string;
-}
-
 /** Counts calls, runs, API requests, journal entries and write locks. `monotonic` returns milliseconds. */
-export function instrument(version: string, monotonic: () => number): Measured {
+export function instrument(version: string, monotonic: () => number) {
   const figures = newFigures();
   figures.gauge("build_info", "The version of the server.").add(1, { version });
-  const observer = { ...observedRuns(figures), ...observedRequests(figures), ...observedCalls(figures) };
+  const observer: Observer = { ...observedRuns(figures), ...observedRequests(figures), ...observedCalls(figures) };
   const journal = measuredJournal(figures);
   const lock = measuredLock(figures, monotonic);
   return {
     observer,
-    over: (backend) => ({ ...backend, runs: journal(backend.runs), lock: lock(backend.lock) }),
+    /** Returns a store that behaves like `backend`, and counts uses of its journal and write lock. */
+    over: (backend: Backend): Backend => ({ ...backend, runs: journal(backend.runs), lock: lock(backend.lock) }),
     text: figures.text,
   };
 }
@@ -154,4 +147,61 @@ function measuredLock(figures: Figures, monotonic: () => number): (lock: Project
       }
     },
   });
+}
+
+/** The labels of a value: names of tools, operations and statuses, but never of callers or objects. */
+type Labels = Readonly<Record<string, string>>;
+
+/** A metric, with one number for each combination of labels. */
+interface Figure {
+  add(by: number, labels?: Labels): void;
+}
+
+interface Kept {
+  readonly name: string;
+  readonly type: "counter" | "gauge";
+  readonly help: string;
+  readonly values: Map<string, number>;
+}
+
+interface Figures {
+  /** Creates a metric that only grows. Its name ends in `_total`. */
+  counter(name: string, help: string): Figure;
+  gauge(name: string, help: string): Figure;
+  text(): string;
+}
+
+const PREFIX = "targeting_mcp_";
+
+function newFigures(): Figures {
+  const all: Kept[] = [];
+  const createFigure = (type: Kept["type"], name: string, help: string): Figure => {
+    const values = new Map<string, number>();
+    all.push({ name: PREFIX + name, type, help, values });
+    return {
+      add(by, labels) {
+        const written = labels === undefined ? "" : writtenLabels(labels);
+        values.set(written, (values.get(written) ?? 0) + by);
+      },
+    };
+  };
+  return {
+    counter: (name, help) => createFigure("counter", name, help),
+    gauge: (name, help) => createFigure("gauge", name, help),
+    text: () => all.map(figureText).join(""),
+  };
+}
+
+function figureText({ name, type, help, values }: Kept): string {
+  const lines = [...values].map(([labels, value]) => `${name}${labels} ${value}\n`);
+  return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join("")}`;
+}
+
+function writtenLabels(labels: Labels): string {
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escaped(value)}"`);
+  return `{${pairs.join(",")}}`;
+}
+
+function escaped(value: string): string {
+  return value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
 }

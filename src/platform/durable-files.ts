@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { link, mkdir, open, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { hasCode, moveIntoPlace, removeFile } from "./files.ts";
+import { hasCode, moveIntoPlace, removeFile, withHandle } from "./files.ts";
 
 /** The contents of a file: texts and byte arrays that are written one after the other. */
 export type Pieces = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;
@@ -16,12 +16,7 @@ const NOT_SYNCED: readonly unknown[] = ["EPERM", "EACCES", "EISDIR", "EINVAL", "
  */
 export async function syncFolder(folder: string): Promise<boolean> {
   try {
-    const handle = await open(folder, "r");
-    try {
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
+    await withHandle(open(folder, "r"), (handle) => handle.sync());
     return true;
   } catch (thrown) {
     if (thrown instanceof Error && "code" in thrown && NOT_SYNCED.includes(thrown.code)) return false;
@@ -68,18 +63,15 @@ export async function createFile(file: string, text: string): Promise<boolean> {
 
 /** Waits until the line is on the disk. It does not continue a previous line that a power failure cut off. */
 export async function appendLine(file: string, line: string): Promise<void> {
-  const handle = await open(file, "a+", OWNER_ONLY);
-  let size = 0;
-  try {
-    ({ size } = await handle.stat());
+  const isNew = await withHandle(open(file, "a+", OWNER_ONLY), async (handle) => {
+    const { size } = await handle.stat();
     const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, Math.max(0, size - 1));
     const isCutOff = size > 0 && buffer[0] !== NEWLINE;
     await handle.appendFile(`${isCutOff ? "\n" : ""}${line}\n`);
     await handle.datasync();
-  } finally {
-    await handle.close();
-  }
-  if (size === 0) await syncFolder(dirname(file));
+    return size === 0;
+  });
+  if (isNew) await syncFolder(dirname(file));
 }
 
 const NEWLINE = 0x0a;
@@ -89,14 +81,11 @@ function besideOf(file: string): string {
   return join(dirname(file), `${randomUUID()}.new`);
 }
 
-async function writeWhole(file: string, pieces: Pieces, mode: number): Promise<void> {
-  const handle = await open(file, "wx", mode);
-  try {
+function writeWhole(file: string, pieces: Pieces, mode: number): Promise<void> {
+  return withHandle(open(file, "wx", mode), async (handle) => {
     for await (const piece of pieces) await handle.appendFile(piece);
     await handle.datasync();
-  } finally {
-    await handle.close();
-  }
+  });
 }
 
 /** Resolves to false if the file existed already. */

@@ -1,4 +1,4 @@
-import { rename, rm } from "node:fs/promises";
+import { type FileHandle, rename, rm } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 
 /** The parts of the operating system that retries depend on; tests replace them. */
@@ -62,6 +62,15 @@ export class FolderRefused extends FileError {
     super(message, remedy);
     this.path = path;
   }
+}
+
+/** Runs `work` with an opened file, and closes it afterwards. */
+export async function withHandle<T>(
+  opening: Promise<FileHandle>,
+  work: (handle: FileHandle) => Promise<T>,
+): Promise<T> {
+  const handle = await opening;
+  return work(handle).finally(() => handle.close());
 }
 
 export function hasCode(thrown: unknown, code: string): boolean {

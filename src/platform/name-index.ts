@@ -53,10 +53,10 @@ export class NameIndex<Thing extends Named> {
     this.#lookedFor += 1;
     if (this.#lookedFor > MAX_LOOKED_FOR) return [];
     const wanted = folded(name.slice(0, MAX_COMPARED_LETTERS));
-    const pairs = pairsOf(wanted);
+    const pairs = letterPairs(wanted);
     const rated = [...this.#folded].map(([other, things]) => {
       const holds = other.includes(wanted) ? 2 : Number(other !== "" && wanted.includes(other));
-      return { things, likeness: holds + shareOf(pairs, pairsOf(other)) };
+      return { things, likeness: holds + shareOf(pairs, letterPairs(other)) };
     });
     const near = rated.filter(({ likeness }) => likeness > LEAST_LIKENESS);
     near.sort((one, other) => other.likeness - one.likeness);
@@ -69,12 +69,14 @@ export function folded(name: string): string {
   return name.normalize("NFC").trim().toLowerCase();
 }
 
-function pairsOf(name: string): ReadonlySet<string> {
+/** Returns the pairs of adjacent letters in a name. Similar names share many of them. */
+export function letterPairs(name: string): ReadonlySet<string> {
   const letters = ` ${name} `;
   return new Set(Array.from({ length: letters.length - 1 }, (_, at) => letters.slice(at, at + 2)));
 }
 
-function shareOf(one: ReadonlySet<string>, other: ReadonlySet<string>): number {
+/** Returns how many pairs two names share, from 0 to 1. */
+export function shareOf(one: ReadonlySet<string>, other: ReadonlySet<string>): number {
   let shared = 0;
   for (const pair of one) if (other.has(pair)) shared += 1;
   return (2 * shared) / (one.size + other.size);

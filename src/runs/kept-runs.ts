@@ -14,14 +14,7 @@ import {
 } from "./lifecycle.ts";
 import { ownReason } from "./outcome.ts";
 import { countsOf, reportedStatus, restingStatus, statusAtRest } from "./report.ts";
-import {
-  type Revision,
-  type RunHeader,
-  type RunStore,
-  RunStoreError,
-  type StoredRun,
-  undefinedIfUnreadable,
-} from "./store.ts";
+import { type Revision, type RunHeader, RunStoreError, type StoredRun, undefinedIfUnreadable } from "./store.ts";
 import { type Lease, releaseOnError } from "./turn.ts";
 
 const WITHDRAWN: Ending = { cause: "cancelled", reason: ownReason("WITHDRAWN") };
@@ -34,17 +27,12 @@ export interface LoadedRun<Call, Entry, State> extends ReadBack<Entry, State> {
   readonly record: RunRecord;
 }
 
-interface Followed<Call extends ToolCall, State extends RunView<never>> {
-  readonly run: Run<Call, State>;
-  readonly look: () => Promise<boolean>;
-}
-
 export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entry>> {
   readonly #kind: RunKind<Call, Entry, State, never>;
   readonly #of: Pick<RunsContext, "store" | "clock" | "onRest">;
   readonly #lastRead = new RunCache<LoadedRun<Call, Entry, State>>();
   /** The runs of other processes that calls in this process wait for. */
-  readonly #followed = new Map<string, Followed<Call, State>>();
+  readonly #followed = new Map<string, { readonly run: Run<Call, State>; readonly look: () => Promise<boolean> }>();
   readonly #ending = new AbortController();
 
   constructor(kind: RunKind<Call, Entry, State, never>, of: Pick<RunsContext, "store" | "clock" | "onRest">) {
@@ -164,9 +152,15 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     if (isUnstarted(stored.record.status) && this.#kind.isPlannedFirst) {
       if (!(await this.#of.store.isDriven(runId)) || (await this.withdraw(runId))) return;
     }
-    await cancelStored(this.#of.store, runId, async (lease) => {
-      const found = await this.read(runId, true);
-      if (found === undefined) return;
+    const { store } = this.#of;
+    let free = await store.lease(runId);
+    if (free === undefined) {
+      await store.stops.ask(runId);
+      // The executor may have ended before it could see the request.
+      free = (await store.isDriven(runId)) ? undefined : await store.lease(runId);
+    }
+    await this.#withLease(free, runId, async (found, lease) => {
+      await store.stops.forget(runId, await store.stops.asked(runId));
       const lost = this.#asLeft(found.state);
       if (restingStatus(found.state) !== "interrupted") return;
       await this.#end(found, CANCELLED, lease, lost);
@@ -175,20 +169,31 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     });
   }
 
-  /** Ends a started run for good. Returns false if a process executes it, or if there is no such run. */
-  async endForGood(runId: string, ending: Ending): Promise<boolean> {
-    const lease = await this.#of.store.lease(runId);
-    if (lease === undefined) return false;
+  /** Reads a run for `work`, and then releases its lease. Returns undefined if there is no lease or no run. */
+  async #withLease<T>(
+    lease: Lease | undefined,
+    runId: string,
+    work: (found: LoadedRun<Call, Entry, State>, lease: Lease) => Promise<T>,
+  ): Promise<T | undefined> {
+    if (lease === undefined) return undefined;
     try {
       const found = await this.read(runId, true);
-      if (found === undefined || isUnstarted(found.record.status)) return false;
+      return found && (await work(found, lease));
+    } finally {
+      await lease.release();
+    }
+  }
+
+  /** Ends a started run for good. Returns false if a process executes it, or if there is no such run. */
+  async endForGood(runId: string, ending: Ending): Promise<boolean> {
+    const isEnded = await this.#withLease(await this.#of.store.lease(runId), runId, async (found, lease) => {
+      if (isUnstarted(found.record.status)) return false;
       await this.#end(found, ending, lease, this.#asLeft(found.state));
       await this.#putToRest(found, lease, { status: "cancelled", isFinal: true });
       this.#noteRest(found);
       return true;
-    } finally {
-      await lease.release();
-    }
+    });
+    return isEnded === true;
   }
 
   /** Writes the final records of runs whose process crashed, so that retention can remove them. */
@@ -207,16 +212,10 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     const record = await store.record(runId);
     if (record === undefined || isAtRest(record.status) || (await this.read(runId)) === undefined) return;
     if (await store.isDriven(runId)) return;
-    const lease = await store.lease(runId);
-    if (lease === undefined) return;
-    try {
-      const found = await this.read(runId, true);
-      if (found === undefined) return;
+    await this.#withLease(await store.lease(runId), runId, async (found, lease) => {
       this.#asLeft(found.state);
       await this.#bringToRest(found, lease);
-    } finally {
-      await lease.release();
-    }
+    });
   }
 
   async #end(
@@ -361,26 +360,5 @@ export class RunCache<T> {
       this.#kept.delete(runId);
       bytes -= one.bytes;
     }
-  }
-}
-
-/** If another process executes the run, asks that process to stop. Otherwise takes the lease and calls `end`. */
-async function cancelStored(
-  store: Pick<RunStore, "stops" | "lease" | "isDriven">,
-  runId: string,
-  end: (lease: Lease) => Promise<void>,
-): Promise<void> {
-  let lease = await store.lease(runId);
-  if (lease === undefined) {
-    await store.stops.ask(runId);
-    // The executor may have ended before it could see the request.
-    lease = (await store.isDriven(runId)) ? undefined : await store.lease(runId);
-  }
-  if (lease === undefined) return;
-  try {
-    await store.stops.forget(runId, await store.stops.asked(runId));
-    await end(lease);
-  } finally {
-    await lease.release();
   }
 }

@@ -128,18 +128,14 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   startAtOnce(
     call: Call,
     caller: string,
-    {
-      input,
-      first,
-      given,
-      requested,
-    }: {
+    of: {
       readonly input: RunInput;
       readonly first: ((at: number) => Entry) | undefined;
       readonly given: Given;
       readonly requested?: Requested | undefined;
     },
   ): Run<Call, State> {
+    const { input, first, given, requested } = of;
     const { store } = this.#context;
     const header = { ...this.#headerOf(call, caller), ...requested };
     const { runId } = header;

@@ -101,8 +101,7 @@ const RANGES_KEPT = 20;
 const EXAMPLES_KEPT = 3;
 
 export function countsOf(state: ReportedState): ReportCounts {
-  const counts = state.counts();
-  return { items: state.objects.length, ...counts };
+  return { items: state.objects.length, ...state.counts() };
 }
 
 export type WithinCounts = Pick<ReportCounts, "items" | "succeeded" | "pending">;
@@ -307,7 +306,7 @@ export function summaryOf(
   status: RunStatus,
 ): RunSummary {
   const counts = countsOf(state);
-  const targetingId = state.facts?.within ?? targetingIn(header.call);
+  const targetingId = state.facts?.within ?? inputText(header.call, "targetingId");
   return {
     ...(targetingId !== undefined && { targetingId }),
     tool: state.facts?.tool ?? header.call.tool,
@@ -357,10 +356,6 @@ function decisionIn({ facts, stopped }: ReportedState): Pick<NonNullable<RunSumm
   const approved = facts?.decided && { is: "approved" as const, who: facts.decided.who, where: facts.decided.where };
   const decided = code === "DECLINED" ? { is: "declined" as const, who: String(who), where: String(where) } : approved;
   return { ...(decided && { decided }), ...(FINAL_REASON_CODES.has(code) && { isOver: true as const }) };
-}
-
-function targetingIn(call: object): string | undefined {
-  return inputText(call, "targetingId");
 }
 
 function inputText(call: object, name: string): string | undefined {

@@ -105,13 +105,11 @@ export type RunQuery =
   | { readonly lastOf: string };
 
 /** Which runs that may be unfinished to list. `callerName` includes the callers with this name and any keys. */
-export type Unfinished = "all" | { readonly fingerprint: string } | { readonly callerName: string } | CallerScope;
-
-interface CallerScope {
-  readonly caller: string;
-  readonly project: string;
-  readonly environment: string;
-}
+export type Unfinished =
+  | "all"
+  | { readonly fingerprint: string }
+  | { readonly callerName: string }
+  | Pick<RunHeader, "caller" | "project" | "environment">;
 
 export interface RunStore {
   /** Stores a new run. Its status is `planning`. */

@@ -12,7 +12,8 @@ export const NO_TRACES =
 
 /** Loads the observers: metrics if `wantsFigures`, and traces if the person has loaded an OpenTelemetry SDK. */
 export async function observers(wantsFigures: boolean) {
-  const figures = wantsFigures ? await figuresOf() : undefined;
+  const instrument = wantsFigures ? (await import("../observe/instrument.ts")).instrument : undefined;
+  const figures = instrument?.(VERSION, () => performance.now());
   const { traces, problem } = hasTracingSdk() ? await tracesOf() : {};
   return {
     /** Undefined if nothing is observed, so that no time is lost. */
@@ -24,11 +25,6 @@ export async function observers(wantsFigures: boolean) {
     /** The reason why there are no traces although an SDK is loaded. */
     problem,
   } as const;
-}
-
-async function figuresOf() {
-  const { instrument } = await import("../observe/instrument.ts");
-  return instrument(VERSION, () => performance.now());
 }
 
 /** The person may have installed this package next to this one. Without it, there are no traces. */

@@ -83,16 +83,13 @@ const KEY_BYTES = 32;
 /** What a key is used for. Each purpose has a separate key, so that data signed for one is invalid for the others. */
 type SealPurpose = "confirmation" | "question" | "page";
 
-/** Returns the 32-byte key for a purpose. It is the same in all processes that share the setting or the stored key. */
-export type SealKeys = (purpose: SealPurpose) => Promise<Uint8Array>;
-
 /**
  * Derives keys from the setting (base64), or from the stored key of `kept`. After an error, the next request tries
  * again. Throws a RunStoreError.
  */
-export function sealKeys(sealKey: string | undefined, kept: () => Promise<Uint8Array>): SealKeys {
+export function sealKeys(sealKey: string | undefined, kept: () => Promise<Uint8Array>) {
   let root = sealKey === undefined ? undefined : Buffer.from(sealKey, "base64");
-  return async (purpose) => {
+  return async (purpose: SealPurpose): Promise<Uint8Array> => {
     root ??= Buffer.from(await kept());
     return new Uint8Array(hkdfSync("sha256", root, "", purpose, KEY_BYTES));
   };

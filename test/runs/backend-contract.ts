@@ -315,7 +315,7 @@ export function backendContract(name: string, make: (clock?: Clock) => Promise<r
       expect(await runs.list({ lastOf: "nothing" })).toEqual([]);
       expect(await runs.list({ unfinished: { fingerprint: "same" } })).toEqual([last.runId, first.runId]);
       expect(await runs.list({ unfinished: { fingerprint: "other" } })).toEqual([theirs.runId]);
-      const mine = { caller: "me", project: "project", environment: "sandbox" };
+      const mine = { caller: "me", project: "project", environment: "sandbox" as const };
       expect(await runs.list({ unfinished: mine })).toEqual([last.runId, first.runId]);
       expect(await runs.list({ unfinished: { ...mine, project: "another" } })).toEqual([]);
     });

@@ -1,5 +1,6 @@
 import { parser } from "sax";
 import { FileError } from "../../platform/files.ts";
+import { addTo } from "../../platform/grouping.ts";
 import { bytesIn, wholeOf } from "../../platform/held-folder.ts";
 import { columnOf } from "./sheet.ts";
 import { partOfSheet } from "./workbook.ts";
@@ -48,11 +49,7 @@ async function* edited(bytes: AsyncGenerator<Uint8Array>, cells: readonly CellTe
 
 function splicesOf(xml: string, cells: readonly CellText[]): readonly Splice[] {
   const wanted = new Map<number, CellText[]>();
-  for (const cell of [...cells].sort((a, b) => a.column - b.column)) {
-    const row = wanted.get(cell.line);
-    if (row === undefined) wanted.set(cell.line, [cell]);
-    else row.push(cell);
-  }
+  for (const cell of cells.toSorted((a, b) => a.column - b.column)) addTo(wanted, cell.line, cell);
   const splices: Splice[] = [];
   const reader = parser(true, { position: true });
   let line = 0;

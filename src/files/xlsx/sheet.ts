@@ -1,5 +1,6 @@
 import { formatValue } from "hucre";
 import { FileError } from "../../platform/files.ts";
+import { groupedBy } from "../../platform/grouping.ts";
 import { NO_VALUE } from "../damage.ts";
 import { type SheetRecord, SUM_FORMULA } from "../delimited.ts";
 import { type Archive, readXml, unescaped } from "./archive.ts";
@@ -77,7 +78,7 @@ export function columnOf(letters: string): number {
 
 class RowReader {
   readonly #parts: SheetParts;
-  readonly #merged = new Map<number, MergedRange[]>();
+  readonly #merged: ReadonlyMap<number, readonly MergedRange[]>;
   /** The value of the current merged range in a column, and its last row. */
   readonly #shown = new Map<number, { readonly to: number; readonly text: string }>();
   #rows: SheetRecord[] = [];
@@ -98,11 +99,7 @@ class RowReader {
 
   constructor(parts: SheetParts, merged: readonly MergedRange[]) {
     this.#parts = parts;
-    for (const range of merged) {
-      const others = this.#merged.get(range.from);
-      if (others === undefined) this.#merged.set(range.from, [range]);
-      else others.push(range);
-    }
+    this.#merged = groupedBy(merged, ({ from }) => from);
   }
 
   taken(): readonly SheetRecord[] {

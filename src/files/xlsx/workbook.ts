@@ -126,10 +126,8 @@ async function openWorkbook(bytes: ByteSource): Promise<Workbook> {
     },
   });
   const pathOf = (kind: string) => relations.find(({ type }) => type.endsWith(`/${kind}`))?.target ?? "";
-  const [strings, formats] = [
-    await sharedStrings(archive, pathOf("sharedStrings")),
-    await cellFormats(archive, pathOf("styles")),
-  ];
+  const strings = await sharedStrings(archive, pathOf("sharedStrings"));
+  const formats = await cellFormats(archive, pathOf("styles"));
   return { archive, sheets, parts: { strings, formats, is1904 } };
 }
 
@@ -190,7 +188,7 @@ async function sharedStrings(archive: Archive, part: string): Promise<readonly s
 
 /** Returns the number format of each cell style. Undefined if the style shows a number as it is. */
 async function cellFormats(archive: Archive, part: string): Promise<readonly (string | undefined)[]> {
-  const codes = new Map<string, string>(BUILT_IN);
+  const codes = new Map(Object.entries(BUILT_IN));
   const formats: (string | undefined)[] = [];
   let isCells = false;
   await readWholeXml(archive.part(part, MAX_PART_BYTES), {
@@ -212,31 +210,10 @@ async function cellFormats(archive: Archive, part: string): Promise<readonly (st
 }
 
 /** The formats with fixed numbers, which workbooks do not store (ECMA-376, 18.8.30). */
-const BUILT_IN: readonly (readonly [string, string])[] = [
-  ["1", "0"],
-  ["2", "0.00"],
-  ["3", "#,##0"],
-  ["4", "#,##0.00"],
-  ["9", "0%"],
-  ["10", "0.00%"],
-  ["11", "0.00E+00"],
-  ["12", "# ?/?"],
-  ["13", "# ??/??"],
-  ["14", "yyyy-mm-dd"],
-  ["15", "d-mmm-yy"],
-  ["16", "d-mmm"],
-  ["17", "mmm-yy"],
-  ["18", "h:mm AM/PM"],
-  ["19", "h:mm:ss AM/PM"],
-  ["20", "h:mm"],
-  ["21", "h:mm:ss"],
-  ["22", "yyyy-mm-dd h:mm"],
-  ["37", "#,##0;(#,##0)"],
-  ["38", "#,##0;(#,##0)"],
-  ["39", "#,##0.00;(#,##0.00)"],
-  ["40", "#,##0.00;(#,##0.00)"],
-  ["45", "mm:ss"],
-  ["46", "[h]:mm:ss"],
-  ["47", "mm:ss.0"],
-  ["48", "##0.0E+0"],
-];
+const BUILT_IN: Readonly<Record<string, string>> = {
+  ...{ 1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00", 12: "# ?/?", 13: "# ??/??" },
+  ...{ 14: "yyyy-mm-dd", 15: "d-mmm-yy", 16: "d-mmm", 17: "mmm-yy", 18: "h:mm AM/PM", 19: "h:mm:ss AM/PM" },
+  ...{ 20: "h:mm", 21: "h:mm:ss", 22: "yyyy-mm-dd h:mm", 37: "#,##0;(#,##0)", 38: "#,##0;(#,##0)" },
+  ...{ 39: "#,##0.00;(#,##0.00)", 40: "#,##0.00;(#,##0.00)", 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss.0" },
+  48: "##0.0E+0",
+};

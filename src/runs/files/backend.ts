@@ -8,7 +8,7 @@ import { type Backend, type CallerTexts, ENDED_FOR_MS, type EndedSessions, type 
 import type { RetentionWatch } from "../retention-clock.ts";
 import { callerName } from "../store.ts";
 import { machineLock } from "./lease.ts";
-import { namesIn, readText, unlessMissing, withStoreErrors } from "./run-folder.ts";
+import { bytesInFolder, namesIn, readText, unlessMissing, withStoreErrors } from "./run-folder.ts";
 import { fileRunStore, type Retention } from "./run-store.ts";
 import { fileContentsStore, sealKeyIn, targetingMemory } from "./side-stores.ts";
 
@@ -115,7 +115,7 @@ export function fileSuites(folder: string): SuiteTexts {
     storedBytes: (name) =>
       kept(async () => {
         const folders = [folderOf(name), ...(await namesIn(withKeys(name))).map((one) => join(folder, one))];
-        return (await Promise.all(folders.map(bytesIn))).reduce((sum, bytes) => sum + bytes, 0);
+        return (await Promise.all(folders.map(bytesInFolder))).reduce((sum, bytes) => sum + bytes, 0);
       }),
     claim: (confirmation) =>
       kept(async () => {
@@ -136,11 +136,6 @@ function hashOf(text: string): string {
 async function removeOldest(folder: string, most: number, written?: string): Promise<void> {
   const old = (await newestFirst(folder)).slice(most).filter((file) => file !== join(folder, written ?? ""));
   await Promise.all(old.map((file) => removeFile(file)));
-}
-
-async function bytesIn(folder: string): Promise<number> {
-  const files = await Promise.all((await namesIn(folder)).map((name) => unlessMissing(stat(join(folder, name)))));
-  return files.reduce((sum, file) => sum + (file?.size ?? 0), 0);
 }
 
 async function newestFirst(folder: string): Promise<readonly string[]> {

@@ -3,7 +3,7 @@ import { copyFile, type FileHandle, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
 import { syncFolder } from "../../platform/durable-files.ts";
-import { moveIntoPlace } from "../../platform/files.ts";
+import { moveIntoPlace, withHandle } from "../../platform/files.ts";
 import { lineBytes, type RunJournal } from "../store.ts";
 import { type Lease, RECENT_MS } from "../turn.ts";
 import { unlessMissing } from "./run-folder.ts";
@@ -60,22 +60,12 @@ export async function openJournal(
       ]);
       return { ...(first.monotonic < second.monotonic ? first : second), stopAsked };
     },
-    async appendLate(line) {
-      const now = await open(file, "a", 0o600);
-      try {
+    appendLate: (line) =>
+      withHandle(open(file, "a", 0o600), async (now) => {
         await now.appendFile(Buffer.concat(lineBytes(line)));
         await now.datasync();
-      } finally {
-        await now.close();
-      }
-    },
-    async close() {
-      try {
-        await held();
-      } finally {
-        await handle.close();
-      }
-    },
+      }),
+    close: () => held().finally(() => handle.close()),
   };
 }
 
@@ -84,25 +74,17 @@ export async function detachJournal(file: string): Promise<void> {
   const fresh = `${file}.new`;
   const isThere = await unlessMissing(copyFile(file, fresh).then(() => true));
   if (!isThere) return;
-  const handle = await open(fresh, "a+", 0o600);
-  try {
+  await withHandle(open(fresh, "a+", 0o600), async (handle) => {
     await handle.truncate(await endOfLastLine(handle));
     await handle.datasync();
-  } finally {
-    await handle.close();
-  }
+  });
   await moveIntoPlace(fresh, file);
   await syncFolder(dirname(file));
 }
 
 /** Returns 0 if the journal does not exist. */
 export async function wholeBytes(file: string): Promise<number> {
-  const handle = await unlessMissing(open(file, "r"));
-  try {
-    return handle === undefined ? 0 : await endOfLastLine(handle);
-  } finally {
-    await handle?.close();
-  }
+  return (await unlessMissing(withHandle(open(file, "r"), endOfLastLine))) ?? 0;
 }
 
 /** Every operating system accepts this many pieces in one write. */

@@ -18,7 +18,9 @@ const content = z.object({
   pid: z.number(),
   host: z.string(),
   boot: z.string().optional(),
+  /** The namespace of the process ID. Every container has its own. */
   namespace: z.string().optional(),
+  /** When the process started, in clock ticks of the machine. */
   startedAt: z.string().optional(),
   token: z.string(),
   released: z.boolean(),
@@ -173,15 +175,7 @@ async function replaceFile(file: string, value: LeaseContent): Promise<void> {
   await moveIntoPlace(fresh, file);
 }
 
-interface ProcessMark {
-  readonly pid: number;
-  readonly host: string;
-  readonly boot?: string | undefined;
-  /** Every container has its own. */
-  readonly namespace?: string | undefined;
-  /** When the process started, in clock ticks of the machine. */
-  readonly startedAt?: string | undefined;
-}
+type ProcessMark = Omit<LeaseContent, "token" | "released" | "unsettled">;
 
 /** `unlikely`: no process here has this ID, but the system may not be comparable. */
 type Presence = "gone" | "unlikely" | "perhaps";

@@ -3,11 +3,11 @@ import { open, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type * as z from "zod";
 import { makeFolder, type Pieces, replaceFile, syncFolder } from "../../platform/durable-files.ts";
-import { hasCode, moveIntoPlace, removeFile } from "../../platform/files.ts";
+import { hasCode, moveIntoPlace, removeFile, withHandle } from "../../platform/files.ts";
 import { type ByteSource, bytesOf } from "../../platform/held-folder.ts";
 import { parseJson } from "../../platform/json.ts";
 import { CREATED, isRunId, isUnstarted, type RunRecord, runHeaderSchema, runRecord } from "../lifecycle.ts";
-import { callerName, RunStoreError, type RunSummary, type Unfinished } from "../store.ts";
+import { callerName, type RunHeader, RunStoreError, type RunSummary, type Unfinished, undefinedIf } from "../store.ts";
 
 export const FILES = {
   header: "run.json",
@@ -69,7 +69,8 @@ export async function isDamaged(folder: string, runId: string, summary?: RunSumm
     endsOf(join(folder, runId, FILES.header)),
     endsOf(join(folder, runId, FILES.journal), summary?.journalBytes),
   ]);
-  if (header === undefined ? summary !== undefined || journal !== undefined : !isObject(header)) return true;
+  const isWhole = header?.first === "{" && header.last === "}";
+  if (header === undefined ? summary !== undefined || journal !== undefined : !isWhole) return true;
   const { journalBytes = 0 } = summary ?? {};
   if (journal === undefined || journal.bytes === 0) return journalBytes > 0;
   if (journal.first !== "{") return true;
@@ -77,23 +78,16 @@ export async function isDamaged(folder: string, runId: string, summary?: RunSumm
 }
 
 /** `last` is at the end of the file or of its first `upTo` bytes. */
-async function endsOf(file: string, upTo?: number) {
-  const handle = await unlessMissing(open(file, "r"));
-  if (handle === undefined) return undefined;
-  try {
+function endsOf(file: string, upTo?: number) {
+  const ends = withHandle(open(file, "r"), async (handle) => {
     const { size } = await handle.stat();
     const at = async (position: number): Promise<string> => {
       const { buffer, bytesRead } = await handle.read(Buffer.alloc(1), 0, 1, Math.max(0, position));
       return buffer.toString("latin1", 0, bytesRead);
     };
     return { bytes: size, first: await at(0), last: await at((upTo ?? size) - 1) };
-  } finally {
-    await handle.close();
-  }
-}
-
-function isObject({ first, last }: { readonly first: string; readonly last: string }): boolean {
-  return first === "{" && last === "}";
+  });
+  return unlessMissing(ends);
 }
 
 export async function readHeader(folder: string, runId: string): Promise<z.infer<typeof partOfHeader> | undefined> {
@@ -102,10 +96,7 @@ export async function readHeader(folder: string, runId: string): Promise<z.infer
 }
 
 export function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
-  return work.catch((thrown: unknown) => {
-    if (hasCode(thrown, "ENOENT")) return undefined;
-    throw thrown;
-  });
+  return undefinedIf((thrown) => hasCode(thrown, "ENOENT"), work);
 }
 
 export function readText(file: string): Promise<string | undefined> {
@@ -114,6 +105,15 @@ export function readText(file: string): Promise<string | undefined> {
 
 export async function namesIn(folder: string): Promise<readonly string[]> {
   return (await unlessMissing(readdir(folder))) ?? [];
+}
+
+export async function bytesOfFiles(files: readonly string[]): Promise<number> {
+  const stats = await Promise.all(files.map((file) => unlessMissing(stat(file))));
+  return stats.reduce((sum, one) => sum + (one?.size ?? 0), 0);
+}
+
+export async function bytesInFolder(folder: string): Promise<number> {
+  return bytesOfFiles((await namesIn(folder)).map((name) => join(folder, name)));
 }
 
 function mark(folder: string, name: string): Promise<void> {
@@ -125,7 +125,8 @@ async function unmark(file: string): Promise<void> {
   await rm(file, { force: true }).catch(() => undefined);
 }
 
-async function inFolder(folder: string, write: () => Promise<void>): Promise<void> {
+/** Runs `write`, and creates the folder first if it is missing. */
+export async function inFolder(folder: string, write: () => Promise<void>): Promise<void> {
   try {
     await write();
   } catch (thrown) {
@@ -146,17 +147,13 @@ export async function withStoreErrors<T>(
     return await work();
   } catch (thrown) {
     // Pieces may come from another source, whose errors are not errors of this store.
-    if (!isSystemError(thrown)) throw thrown;
+    if (!(thrown instanceof Error && "syscall" in thrown)) throw thrown;
     throw new RunStoreError(
       `${what} cannot be stored in ${folder} (${thrown.message})${effect}`,
       "Free disk space, or set TARGETING_MCP_STATE_DIR to a folder that this server can write.",
       { cause: thrown },
     );
   }
-}
-
-function isSystemError(thrown: unknown): thrown is Error {
-  return thrown instanceof Error && "syscall" in thrown;
 }
 
 /** Replaces a file once all pieces are written. Without any pieces, removes it. */
@@ -192,15 +189,9 @@ const CALLERS = "callers";
 /** One file for each fingerprint contains the ID of the newest run of that call. */
 const LAST = "last";
 
-export interface IndexedRun {
-  readonly runId: string;
-  readonly caller: string;
-  readonly project: string;
-  readonly environment: string;
-  readonly fingerprint: string;
-}
+export type IndexedRun = Pick<RunHeader, "runId" | "caller" | "project" | "environment" | "fingerprint">;
 
-function scopeOf({ caller, project, environment }: Omit<IndexedRun, "runId" | "fingerprint">): string {
+function scopeOf({ caller, project, environment }: Pick<RunHeader, "caller" | "project" | "environment">): string {
   return digest(JSON.stringify([caller, project, environment]));
 }
 

@@ -24,6 +24,8 @@ import { type Lease, RECENT_MS, releaseOnError } from "../turn.ts";
 import { detachJournal, journalLines, openJournal, wholeBytes } from "./journal.ts";
 import { isLeased, machineLock, tryLease } from "./lease.ts";
 import {
+  bytesInFolder,
+  bytesOfFiles,
   callerFolder,
   FILES,
   INDEX_FOLDER,
@@ -83,7 +85,9 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
         if (!(await createFile(at(runId, recordFile(record.version)), JSON.stringify(stored)))) return false;
         if (rest === undefined) return true;
         await noteRest(folder, index, runId);
-        if (!mayBeUnfinished(record)) old.sweepCaller(rest.caller, await isLargeRun(folder, runId));
+        if (!mayBeUnfinished(record)) {
+          old.sweepCaller(rest.caller, (await bytesInFolder(join(folder, runId))) >= LARGE_BYTES);
+        }
         return true;
       }),
     record: (runId) => (isRunId(runId) ? readRecord(folder, runId) : Promise.resolve(undefined)),
@@ -115,13 +119,8 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
       },
     },
     sizes: {
-      async of(runIds) {
-        const files = runIds.flatMap((runId) => COUNTED.map((file) => unlessMissing(stat(at(runId, file)))));
-        return (await withStoreErrors(folder, () => Promise.all(files))).reduce(
-          (sum, file) => sum + (file?.size ?? 0),
-          0,
-        );
-      },
+      of: (runIds) =>
+        withStoreErrors(folder, () => bytesOfFiles(runIds.flatMap((runId) => COUNTED.map((file) => at(runId, file))))),
     },
     retention: { ...retention, tidy: () => withIndex(() => old.sweepAll()) },
   };
@@ -309,21 +308,13 @@ async function surplus(
     const isPlain = !isOpen && !holdsRemoved;
     if (isPlain) plain += 1;
     // An unreadable run counts as 0 bytes, so that no other run is removed because of it.
-    if (isPlain && isWeighed && keep.bytes !== undefined) bytes += await bytesOfRun(folder, runId).catch(() => 0);
+    if (isPlain && isWeighed && keep.bytes !== undefined)
+      bytes += await bytesInFolder(join(folder, runId)).catch(() => 0);
     const isBeyond = isPlain && (plain > keep.runs || bytes > mostBytes);
     const isOld = isOpen ? withPlans && runId <= oldPlan : runId <= old;
     if (isBeyond || isOld) found.push(runId);
   }
   return found.reverse();
-}
-
-async function bytesOfRun(folder: string, runId: string): Promise<number> {
-  const files = (await namesIn(join(folder, runId))).map((name) => unlessMissing(stat(join(folder, runId, name))));
-  return (await Promise.all(files)).reduce((sum, file) => sum + (file?.size ?? 0), 0);
-}
-
-async function isLargeRun(folder: string, runId: string): Promise<boolean> {
-  return (await bytesOfRun(folder, runId)) >= LARGE_BYTES;
 }
 
 async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string, name: string): Promise<void> {

@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import * as z from "zod";
 import { systemClock } from "../../platform/clock.ts";
 import { createFile, makeFolder, replaceFile } from "../../platform/durable-files.ts";
-import { hasCode, moveIntoPlace } from "../../platform/files.ts";
+import { hasCode, moveIntoPlace, withHandle } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
 import {
   type ContentsStore,
@@ -18,7 +18,7 @@ import {
 } from "../backend.ts";
 import { RunStoreError } from "../store.ts";
 import { machineLock } from "./lease.ts";
-import { unlessMissing } from "./run-folder.ts";
+import { inFolder, unlessMissing } from "./run-folder.ts";
 
 interface ContentsFile {
   readonly file: string;
@@ -67,14 +67,7 @@ export function fileContentsStore({ file, onProblem, mostBytes = MAX_BYTES }: Co
     await turn;
   };
   const keep = async (text: string): Promise<void> => {
-    const append = () => appendFile(file, text, { mode: 0o600 });
-    try {
-      await append();
-    } catch (thrown) {
-      if (!hasCode(thrown, "ENOENT")) throw thrown;
-      await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-      await append();
-    }
+    await inFolder(dirname(file), () => appendFile(file, text, { mode: 0o600 }));
     if (files[0].upTo > mostBytes / 2 && (await stat(file)).size > mostBytes / 2)
       await moveIntoPlace(file, files[1].path);
   };
@@ -116,10 +109,7 @@ function keyOf({ targetingId, optionId, updatedAt, contextCount }: SeenOption): 
 
 /** Scans the new part of a file, or all of it if it was replaced. */
 async function scanNewLines(lines: Lines): Promise<void> {
-  const handle = await open(lines.path).catch((thrown: unknown) => {
-    if (hasCode(thrown, "ENOENT")) return undefined;
-    throw thrown;
-  });
+  const handle = await unlessMissing(open(lines.path));
   if (handle === undefined) return forget(lines, 0);
   try {
     const { ino, size } = await handle.stat();
@@ -175,15 +165,12 @@ function readAround(lines: Lines, at: number, length: number) {
   return piece;
 }
 
-async function bytesBetween(path: string, from: number, to: number): Promise<Buffer> {
-  const handle = await open(path);
-  try {
+function bytesBetween(path: string, from: number, to: number): Promise<Buffer> {
+  return withHandle(open(path), async (handle) => {
     const bytes = Buffer.alloc(to - from);
     await handle.read(bytes, 0, bytes.length, from);
     return bytes;
-  } finally {
-    await handle.close();
-  }
+  });
 }
 
 interface MemoryOptions extends Pick<NamesOptions, "known" | "onProblem"> {

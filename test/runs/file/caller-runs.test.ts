@@ -51,7 +51,7 @@ describe("the runs of a caller", () => {
 
 describe("the index", () => {
   const run = (runId: string, fingerprint = "call") => {
-    return { runId, caller: "ann", project: "p", environment: "sandbox", fingerprint };
+    return { runId, caller: "ann", project: "p", environment: "sandbox" as const, fingerprint };
   };
 
   test("knows which runs may be unfinished, of which call, and for whom", async () => {
@@ -61,9 +61,9 @@ describe("the index", () => {
     await index.add(run(second, "other"));
     expect(await index.open()).toEqual([second, first]);
     expect(await index.open({ fingerprint: "call" })).toEqual([first]);
-    const scope = { caller: "ann", project: "p", environment: "sandbox" };
+    const scope = { caller: "ann", project: "p", environment: "sandbox" as const };
     expect(await index.open(scope)).toEqual([second, first]);
-    for (const other of [{ caller: "bob" }, { project: "q" }, { environment: "live" }])
+    for (const other of [{ caller: "bob" }, { project: "q" }, { environment: "live" as const }])
       expect(await index.open({ ...scope, ...other })).toEqual([]);
     await index.markAtRest(second);
     expect(await index.open()).toEqual([first]);
