@@ -38,7 +38,8 @@ export interface ExpectationResult {
 }
 
 /**
- * Returns a result for each expectation. With `withinMs`, checks the time window in which most expectations are met.
+ * Returns a result for each expectation. With `withinMs`, what is met must also be met in one time window: the one in
+ * which most are. Events outside of it count, so a second purchase is not hidden by the window.
  */
 export function checkExpectations(
   arrived: readonly ArrivedEvent[],
@@ -51,7 +52,11 @@ export function checkExpectations(
     explained(events, expect[index], judgement),
   );
   if (withinMs === undefined) return overall;
-  const best = bestStretch(events, all, { inOrder, withinMs });
+  const best = bestStretch(
+    events,
+    all.filter((_, index) => overall[index]?.met),
+    { inOrder, withinMs },
+  );
   const within = judged(all, best, inOrder);
   const arrivalOf = (position = -1): number => events[position]?.arrivedAt ?? Number.NaN;
   const first = arrivalOf(best.start);
@@ -59,8 +64,8 @@ export function checkExpectations(
   const last = arrivalOf(Math.max(...inTime.filter((position) => position < best.end)));
   return within.map(({ met, found }, index) => {
     const anyTime = overall[index];
-    if (met || anyTime === undefined) return { met, found };
-    if (!anyTime.met) return anyTime;
+    if (anyTime?.met === false) return anyTime;
+    if (met) return { met, found };
     const { wanted = [] } = all[index] ?? {};
     const late = arrivalOf(wanted[firstFrom(wanted, best.end)]);
     const [of, by] = Number.isNaN(late)
