@@ -60,6 +60,11 @@ export async function readOption(
   { limit, cursor, saveTo, delimiter, compareWith, detail, ...given }: GetOption,
   context: ToolContext,
 ): Promise<ToolAnswer> {
+  if (saveTo && compareWith)
+    throw new ToolError(
+      "saveTo saves all Context IDs of one option, and was given together with compareWith",
+      "Compare without saveTo (its pages hold the whole difference), or save each option without compareWith.",
+    );
   const api = managementOf(context);
   const found = await optionAsked(given, api, context);
   if (saveTo)

@@ -62,3 +62,9 @@ test("a cursor of another option is refused", async () => {
   const { cursor = "" } = await call({ optionId });
   await expect(call({ optionId: ulidOf(2), cursor })).rejects.toThrow("cursor does not come from");
 });
+
+test("refuses to save a comparison, which would save one option alone", async () => {
+  const { context } = toolContext(readingApi([holding(["a"])]).api);
+  const given = { optionId, compareWith: ulidOf(2), saveTo: "difference.csv" };
+  await expect(getOption.handler(getOption.input().parse(given), context)).rejects.toThrow(/compareWith/);
+});
