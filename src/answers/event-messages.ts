@@ -194,14 +194,19 @@ export function basisNotes(verdicts: readonly VerdictRow[]): readonly string[] {
   return basisNote(sent.flatMap(({ basis, findings }) => [basis, ...findings.map((found) => found.basis)]));
 }
 
-/** What a call of `track_event` did because the result of an identical earlier call is unknown. */
-export function repeatedEventWords(repeat: "attached" | "resumed" | "resent"): string {
+/** Says what a call did because events of an identical call of the last 10 minutes have no known result. */
+export function repeatedEventWords(repeat: "attached" | "resumed" | "resent", isOne: boolean): string {
   switch (repeat) {
     case "attached":
-      return 'an identical call was made before and this is its run; nothing was sent now. If its result stays unknown, onUnknown "resend" sends it again';
+      return (
+        "an identical call was made before and this is its run; nothing was sent now. " +
+        `If ${isOne ? "its result stays" : "results stay"} unknown, onUnknown "resend" sends ${isOne ? "it" : "those events"} again`
+      );
     case "resumed":
-      return "an identical call was interrupted before its event was sent; its run was resumed";
+      return `an identical call was interrupted before ${isOne ? "its event was" : "its events were"} sent; its run was resumed`;
     case "resent":
-      return "an identical call lost its answer; its run was resumed and the event was sent again";
+      return isOne
+        ? "an identical call lost its answer; its run was resumed and the event was sent again"
+        : "an identical call lost answers; its run was resumed and the events without a result were sent again";
   }
 }

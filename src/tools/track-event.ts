@@ -65,7 +65,7 @@ export const trackEvent = {
     );
     await run.kept;
     await followRun(run, context);
-    const notes = repeat === undefined ? [] : [repeatedEventWords(repeat)];
+    const notes = repeat === undefined ? [] : [repeatedEventWords(repeat, true)];
     return eventRunReport(run, context, { notes }, planned.source);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { repeatedEventWords } from "../answers/event-messages.ts";
 import type { EventRun } from "../events/run/event-runs.ts";
 import {
   countEvents,
@@ -73,10 +74,15 @@ export const trackEvents = {
     counting?.catch(() => undefined);
     const planned =
       counts === undefined ? { source: { ...source, ...(counting && { counting }) } } : { source, ...counts };
-    const { run, before } = await sendingOf(context).once({ ...planned, onUnknown, requested }, caller, arrivedAt);
+    const { run, before, repeat } = await sendingOf(context).once(
+      { ...planned, onUnknown, requested },
+      caller,
+      arrivedAt,
+    );
     await followRun(run, context);
     const nextSteps = await interruptedHints(context, run.header.runId);
-    return eventRunReport(run, context, { nextSteps, notes: earlierCallNotes(before) }, source);
+    const notes = repeat === undefined ? earlierCallNotes(before) : [repeatedEventWords(repeat, false)];
+    return eventRunReport(run, context, { nextSteps, notes }, source);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 

@@ -182,17 +182,36 @@ test("the same call after its run has ended sends new events, and says so", asyn
   expect(first.structured).toMatchObject({ counts: { failed: 1, unknown: 1 } });
   await fetch(`${sandbox.url}/_sandbox/faults`, { method: "DELETE" });
   const second = await answerOf(trackEvents, call, context);
-  expect(second.structured.runId).not.toBe(first.structured.runId);
+  // Only what had no answer is sent again.
   expect(second.structured).toMatchObject({
+    runId: first.structured.runId,
     status: "partial",
-    notes: expect.arrayContaining([
-      expect.stringMatching(new RegExp(`made before and ended unknown .run ${first.structured.runId}.*resume_run`)),
-    ]),
+    counts: { succeeded: 1 },
   });
   const sent = sandbox.events().length;
+  expect(sent).toBe(1);
   const third = await answerOf(trackEvents, call, context);
   expect(third.structured.runId).not.toBe(second.structured.runId);
   expect(sandbox.events()).toHaveLength(sent + 1);
   expect(third.text).toContain("ended partial");
   expect(third.text).not.toContain("resume_run");
+});
+
+test("a repeated call sends nothing while answers of the first are lost, and with resend only what has no answer", async () => {
+  const { context, control, sandbox } = await eventTools();
+  await control("/faults", { faults: [{ on: "any", nth: 2, kind: "reset", applied: true }] });
+  const events = ["a", "b", "c", "d"].map((uid) => click(uid));
+  const first = await answerOf(trackEvents, { events }, context);
+  expect(first.structured).toMatchObject({ status: "partial", counts: { succeeded: 3, unknown: 1 } });
+  const { runId } = first.structured;
+  const second = await answerOf(trackEvents, { events }, context);
+  expect(second.structured).toMatchObject({ runId, counts: { succeeded: 3, unknown: 1 }, requests: { sent: 4 } });
+  expect(second.text).toMatch(/nothing was sent now.*onUnknown "resend" sends those events again/);
+  expect(sandbox.events()).toHaveLength(4);
+  const resent = await answerOf(trackEvents, { events, onUnknown: "resend" }, context);
+  expect(resent.structured).toMatchObject({ runId, status: "succeeded", requests: { sent: 5 } });
+  expect(sandbox.events()).toHaveLength(5);
+  const later = await answerOf(trackEvents, { events }, context);
+  expect(later.structured.runId).not.toBe(runId);
+  expect(sandbox.events()).toHaveLength(9);
 });

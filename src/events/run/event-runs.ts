@@ -93,7 +93,7 @@ export class EventRuns {
     planned: PlannedEvents,
     caller: string,
     arrivedAt: number,
-  ): Promise<{ readonly run: EventRun; readonly before: EarlierRuns<EventRun> }> {
+  ): Promise<EventRunOfCall & { readonly before: EarlierRuns<EventRun> }> {
     const fingerprint = this.runs.fingerprint(callOf(planned), caller);
     return startOrJoin(
       this.#context.store,
@@ -106,9 +106,10 @@ export class EventRuns {
         },
         make: async () => {
           const before = await this.findEarlierRun(planned, caller);
-          const run = before.going ?? (await this.#startWithRoom(planned, caller));
-          await run.kept;
-          return { run, before };
+          const sent = before.going === undefined ? await this.#sentBefore(planned, fingerprint) : undefined;
+          const of = sent ?? { run: before.going ?? (await this.#startWithRoom(planned, caller)) };
+          await of.run.kept;
+          return { ...of, before };
         },
       },
     );
@@ -198,8 +199,8 @@ function eventKind(world: EventWorld): EventKind {
     stop: (ending, at) => ({ t: "stop", ...ending, waitedMs: 0, at }),
     finish: (run) => finish(run, words),
     isOpen: ({ call }, state) => leftOf(call, state) > 0,
-    // Calls with the same event are the same call, even if `onUnknown` differs.
-    identity: (call) => (call.tool === "track_event" ? { tool: call.tool, events: call.input.events } : call),
+    // Calls with the same events are the same call, even if `onUnknown` differs.
+    identity: ({ tool, input }) => ({ tool, events: input.events }),
     isMeant: ({ open, status }, isRecent) => open && (status === "interrupted" || (status === "cancelled" && isRecent)),
   };
 }
