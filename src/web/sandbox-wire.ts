@@ -172,6 +172,8 @@ export interface TargetingRow {
   readonly contexts: number;
   /** When the targeting or one of its options was last changed; absent if nothing changed since the sandbox started. */
   readonly changedAt?: number;
+  /** When the targeting was created; absent if it is as old as the sandbox. */
+  readonly createdAt?: number;
 }
 
 /**
@@ -184,10 +186,13 @@ export interface OptionRow {
   readonly name: string;
   readonly isGroup: boolean;
   readonly contexts: number;
+  /** Of a group: the Context IDs of its sub-options. */
+  readonly contextsInside?: number;
   readonly children: number;
   /** Absent if it was neither created nor changed since the sandbox started. */
   readonly changedAt?: number;
-  readonly isNew?: boolean;
+  /** When the option was created; absent if it is as old as the sandbox, or was changed afterwards. */
+  readonly createdAt?: number;
   /** The names of the option's targeting and group; only in search results. */
   readonly group?: string;
   /** The ID of the option's targeting; only in search results. */

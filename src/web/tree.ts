@@ -23,7 +23,7 @@ export function targetingSizes(world: World): () => readonly TargetingRow[] {
   return () => {
     const rows = [...world.projects.values()].flatMap((project) => {
       const sizes = sizesOf(project);
-      return [...project.targetings.values()].map(({ _id, name, optionCount: options, updatedAt }) => {
+      return [...project.targetings.values()].map(({ _id, name, optionCount: options, createdAt, updatedAt }) => {
         const { contexts = 0, lastAt = 0 } = sizes.get(_id) ?? {};
         const before = known.get(_id);
         const isSmaller = before !== undefined && (options < before.options || contexts < before.contexts);
@@ -31,13 +31,18 @@ export function targetingSizes(world: World): () => readonly TargetingRow[] {
         const changedAt = Math.max(Date.parse(updatedAt), lastAt, deletedAt);
         known.set(_id, { options, contexts, changedAt });
         const row = { _id, name: cut(name), project: cut(project.name), options, contexts };
-        return changedAt > world.readyAt ? { ...row, changedAt } : row;
+        return { ...row, ...since({ createdAt: Date.parse(createdAt), changedAt }, world) };
       });
     });
     const ids = new Set(rows.map(({ _id }) => _id));
     for (const id of known.keys()) if (!ids.has(id)) known.delete(id);
     return rows;
   };
+}
+
+/** Returns those times that are after the start of the sandbox. */
+function since(times: Readonly<Record<"createdAt" | "changedAt", number>>, { readyAt }: World) {
+  return Object.fromEntries(Object.entries(times).filter(([, at]) => at > readyAt));
 }
 
 /** Returns, by targeting, the number of Context IDs and the time at which one of its options last changed. */
@@ -64,7 +69,7 @@ export function optionsIn(
     const ids = parent === undefined ? targeting?.topLevel : project.options.get(parent)?.children;
     if (targeting === undefined || ids === undefined) continue;
     const options = ids.page(from, Math.min(limit, MAX_ROWS)).flatMap((id) => project.options.get(id) ?? []);
-    return { options: options.map((option) => optionRow(option, world)), total: ids.size };
+    return { options: options.map((option) => optionRow(option, project, world)), total: ids.size };
   }
   return undefined;
 }
@@ -94,7 +99,11 @@ export function findMatchingOptions(world: World, search: string, { from, limit 
       total += 1;
       const isWanted = total > from && options.length < Math.min(limit, MAX_ROWS);
       if (isWanted)
-        options.push({ ...optionRow(option, world), targeting: option.targeting, group: positionOf(project, option) });
+        options.push({
+          ...optionRow(option, project, world),
+          targeting: option.targeting,
+          group: positionOf(project, option),
+        });
     }
   }
   return { options, total };
@@ -105,11 +114,14 @@ function positionOf({ targetings, options }: Project, { targeting, parent }: Sto
   return names.flatMap((name) => (name === undefined ? [] : [cut(name)])).join(" / ");
 }
 
-function optionRow(option: StoredOption, { readyAt }: World): OptionRow {
+function optionRow(option: StoredOption, project: Project, world: World): OptionRow {
   const { _id, name, type, contexts, children, createdAt, updatedAt } = option;
-  const changedAt = Date.parse(updatedAt);
+  const isGroup = type === "collection";
+  const inside = [...children].flatMap((id) => project.options.get(id) ?? []);
+  const isChanged = createdAt !== updatedAt;
   return {
-    ...{ _id, name: cut(name), isGroup: type === "collection", contexts: contexts.length, children: children.size },
-    ...(changedAt > readyAt && { changedAt, ...(createdAt === updatedAt && { isNew: true }) }),
+    ...{ _id, name: cut(name), isGroup, contexts: contexts.length, children: children.size },
+    ...(isGroup && { contextsInside: inside.reduce((sum, child) => sum + child.contexts.length, 0) }),
+    ...since({ createdAt: isChanged ? 0 : Date.parse(createdAt), changedAt: Date.parse(updatedAt) }, world),
   };
 }

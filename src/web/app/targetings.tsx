@@ -65,21 +65,19 @@ function Tree() {
   const open = useSignal<string | undefined>(undefined);
   const from = useSignal(0);
   const all = targetings.value.targetings;
-  const most = Math.max(1, ...all.map(({ options }) => options));
+  const most = Math.max(1, ...all.map(({ contexts }) => contexts));
   return (
     <div class="card">
-      <p class="small quiet">
-        Bars compare sizes within one list: options of a targeting, sub-options of a group, Context IDs of an option.
-      </p>
+      <p class="small quiet">Bars compare the numbers of Context IDs in one list.</p>
       <ul class="tree">
         {all.slice(from.value, from.value + BRANCH_ROWS).map((targeting) => (
           <Branch
             key={targeting._id}
             name={targeting.name}
             says={counted(targeting.options, "option")}
-            also={counted(targeting.contexts, "Context ID")}
-            size={targeting.options / most}
-            changedAt={targeting.changedAt}
+            contexts={targeting.contexts}
+            most={most}
+            times={targeting}
             open={open}
             targeting={targeting._id}
           />
@@ -94,16 +92,15 @@ function Tree() {
 function Branch(branch: {
   readonly name: string;
   readonly says: string;
-  readonly also: string;
-  /** The size relative to the largest branch of the list, from 0 to 1. */
-  readonly size: number;
-  readonly changedAt?: number | undefined;
-  readonly isNew?: boolean | undefined;
+  /** How many Context IDs it has with all that is in it, and the most that an entry of the list has. */
+  readonly contexts: number;
+  readonly most: number;
+  readonly times: Times;
   readonly open: Signal<string | undefined>;
   readonly targeting: string;
   readonly option?: OptionRow | undefined;
 }) {
-  const { name, says, also, size, changedAt, isNew, open, targeting, option } = branch;
+  const { name, says, contexts, most, times, open, targeting, option } = branch;
   const id = option?._id ?? targeting;
   const isOpen = open.value === id;
   const toggle = () => {
@@ -116,23 +113,23 @@ function Branch(branch: {
         <button type="button" class="branch" aria-expanded={isOpen} onClick={toggle}>
           <Text of={name} most={120} /> <small>{says}</small>
         </button>
-        <Changed at={changedAt} isNew={isNew} />
-        <span class="also small quiet wide">{also}</span>
-        <Size of={size} label={`${name.slice(0, 120)}, ${says}`} />
+        <Changed at={times} />
+        <Size of={contexts} most={most} label={name} />
       </div>
       {isOpen && <Options targeting={targeting} group={option} />}
     </li>
   );
 }
 
-/** Shows a bar with a size relative to the largest in the list. */
-function Size({ of, label }: { readonly of: number; readonly label: string }) {
+/** Shows a number of Context IDs, and a bar that compares it with the largest of the list. */
+function Size({ of, most, label }: { readonly of: number; readonly most: number; readonly label: string }) {
   return (
     <span class="size">
+      <small>{counted(of, "Context ID")}</small>
       <Bar
-        shares={[{ tone: "accent", count: of, of: "of the largest" }]}
-        total={1}
-        label={visible(label.slice(0, 200))}
+        shares={[{ tone: "accent", count: of, of: of === 1 ? "Context ID" : "Context IDs" }]}
+        total={most}
+        label={visible(label.slice(0, 120))}
       />
     </span>
   );
@@ -143,14 +140,16 @@ function isChosen({ targeting, option }: Chosen): boolean {
   return current?.targeting === targeting && current.option?._id === option?._id;
 }
 
-/** Shows a mark for a recent change. */
-function Changed({ at, isNew = false }: { readonly at: number | undefined; readonly isNew?: boolean | undefined }) {
-  if (at === undefined) return null;
-  const here = Math.min(at - clockAhead.value, now.value);
-  if (now.value - here > MARKED_MS) return null;
+type Times = Pick<TargetingRow, "createdAt" | "changedAt">;
+
+/** Shows a mark for a recent change. What was created today is marked as created, also if it was changed since. */
+function Changed({ at: { createdAt = 0, changedAt = 0 } }: { readonly at: Times }) {
+  const here = (at: number): number => Math.min(at - clockAhead.value, now.value);
+  if (now.value - here(changedAt) > MARKED_MS) return null;
+  const isNew = new Date(here(createdAt)).toDateString() === new Date(now.value).toDateString();
   return (
     <span class={`pill ${isNew ? "created" : "changed"}`}>
-      {isNew ? "new" : "changed"} <Ago at={here} />
+      {isNew ? "created" : "changed"} <Ago at={here(isNew ? createdAt : changedAt)} />
     </span>
   );
 }
@@ -167,7 +166,7 @@ function Options({ targeting, group }: { readonly targeting: string; readonly gr
   if (list === undefined) return null;
   const { total } = list;
   const options = group === undefined ? list.options : list.options.map((one) => ({ ...one, group: group.name }));
-  const sizeOf = ({ isGroup, children, contexts }: OptionRow): number => (isGroup ? children : contexts);
+  const sizeOf = ({ contexts, contextsInside = 0 }: OptionRow): number => contexts + contextsInside;
   const most = Math.max(1, ...options.map(sizeOf));
   return (
     <>
@@ -178,16 +177,15 @@ function Options({ targeting, group }: { readonly targeting: string; readonly gr
               key={option._id}
               name={option.name}
               says={counted(option.children, "sub-option")}
-              also={option.contexts === 0 ? "" : `${counted(option.contexts, "Context ID")} of its own`}
-              size={sizeOf(option) / most}
-              changedAt={option.changedAt}
-              isNew={option.isNew}
+              contexts={sizeOf(option)}
+              most={most}
+              times={option}
               open={open}
               targeting={targeting}
               option={option}
             />
           ) : (
-            <Leaf key={option._id} targeting={targeting} option={option} size={sizeOf(option) / most} />
+            <Leaf key={option._id} targeting={targeting} option={option} most={most} />
           ),
         )}
       </ul>
@@ -197,26 +195,18 @@ function Options({ targeting, group }: { readonly targeting: string; readonly gr
   );
 }
 
-function Leaf({
-  targeting,
-  option,
-  size,
-}: {
-  readonly targeting: string;
-  readonly option: OptionRow;
-  /** The size relative to the largest in the list, from 0 to 1. */
-  readonly size: number;
-}) {
+function Leaf(leaf: { readonly targeting: string; readonly option: OptionRow; readonly most: number }) {
+  const { targeting, option, most } = leaf;
   const choose = () => set(chosen, { targeting, option });
   const is = isChosen({ targeting, option });
   return (
     <li>
       <div class={`tree-row ${is ? "chosen" : ""}`}>
         <button type="button" class="leaf" aria-pressed={is} onClick={choose}>
-          <Text of={option.name} most={120} /> <small>{counted(option.contexts, "Context ID")}</small>
+          <Text of={option.name} most={120} />
         </button>
-        <Changed at={option.changedAt} isNew={option.isNew} />
-        <Size of={size} label={option.name} />
+        <Changed at={option} />
+        <Size of={option.contexts} most={most} label={option.name} />
       </div>
     </li>
   );
@@ -330,7 +320,7 @@ function Id({ label, id }: { readonly label: string; readonly id: string }) {
 }
 
 function TargetingFacts({ targeting }: { readonly targeting: TargetingRow }) {
-  const { _id, options, contexts, project, changedAt } = targeting;
+  const { _id, options, contexts, project } = targeting;
   return (
     <>
       <p>
@@ -340,7 +330,7 @@ function TargetingFacts({ targeting }: { readonly targeting: TargetingRow }) {
       <p class="small quiet">
         Project <Text of={project} most={120} />
       </p>
-      <Changed at={changedAt} />
+      <Changed at={targeting} />
     </>
   );
 }
@@ -354,8 +344,8 @@ function OptionFacts({ option, targeting }: { readonly option: OptionRow; readon
         <Text of={option.group ?? targeting.name} most={200} />
       </p>
       <Id label="Option ID" id={option._id} />
-      <Changed at={option.changedAt} isNew={option.isNew} />
-      {detail !== undefined && <ContextIds detail={detail} />}
+      <Changed at={option} />
+      {detail !== undefined && <ContextIds detail={detail} isGroup={option.isGroup} />}
     </>
   );
 }
@@ -363,12 +353,16 @@ function OptionFacts({ option, targeting }: { readonly option: OptionRow; readon
 /** The maximum number of Context IDs that are displayed. The copy button copies all that the server returned. */
 const SHOWN_IDS = 200;
 
-function ContextIds({ detail: { contextIds, total } }: { readonly detail: OptionDetail }) {
-  if (total === 0) return <p>No Context IDs</p>;
+function ContextIds({ detail, isGroup }: { readonly detail: OptionDetail; readonly isGroup: boolean }) {
+  const { contextIds, total } = detail;
+  if (total === 0) return <p>No Context IDs{isGroup && " of its own"}</p>;
   return (
     <>
       <div class="row">
-        <h3>{counted(total, "Context ID")}</h3>
+        <h3>
+          {counted(total, "Context ID")}
+          {isGroup && " of its own"}
+        </h3>
         <span class="push" />
         <Copy of={contextIds.join("\n")} name={total > contextIds.length ? "Copy the first 1,000" : "Copy all"} />
       </div>

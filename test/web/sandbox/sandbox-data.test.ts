@@ -30,13 +30,40 @@ test("targetings have their sizes, and when something in them changed since the 
   plant({ options: [option("three", ["c"])] });
   expect(sizes()).toMatchObject([{ options: 3, contexts: 3, changedAt: START + 60_000 }]);
   expect(
-    optionsIn(sandbox, TARGETING, undefined, { from: 0, limit: 10 })?.options.map(({ isNew = false }) => isNew),
-  ).toEqual([false, false, true]);
+    optionsIn(sandbox, TARGETING, undefined, { from: 0, limit: 10 })?.options.map(({ createdAt }) => createdAt),
+  ).toEqual([undefined, undefined, START + 60_000]);
   clock.now += 60_000;
   plant({ remove: [options[0]] });
   expect(sizes()).toMatchObject([{ options: 2, contexts: 1, changedAt: START + 120_000 }]);
   clock.now += 60_000;
   expect(sizes()).toMatchObject([{ changedAt: START + 120_000 }]);
+});
+
+test("a targeting says when it was created, and a group how many Context IDs its sub-options have", () => {
+  const { sandbox, clock, plant } = world();
+  plant({ targetings: [{ _id: TARGETING, name: "Brands" }] });
+  clock.now += 60_000;
+  const LATER = "01HZZZZZZZZZZZZZZZZZZZZZN0";
+  const GROUP = "01HZZZZZZZZZZZZZZZZZZZZZG0";
+  plant({
+    targetings: [{ _id: LATER, name: "Later" }],
+    options: [
+      { _id: GROUP, targeting: LATER, name: "Clothing", type: "collection" },
+      { targeting: LATER, name: "Jackets", parent: GROUP, contexts: ["a", "b"] },
+      { targeting: LATER, name: "Jeans", parent: GROUP, contexts: ["c"] },
+      { targeting: LATER, name: "Bags" },
+    ],
+  });
+  clock.now += 60_000;
+  plant({ options: [{ targeting: LATER, name: "Belts" }] });
+  const [brands, later] = targetingSizes(sandbox)();
+  expect([brands?.createdAt, later?.createdAt, later?.changedAt]).toEqual([undefined, START + 60_000, START + 120_000]);
+  const rows = optionsIn(sandbox, LATER, undefined, { from: 0, limit: 10 })?.options;
+  expect(rows?.map(({ name, contexts, contextsInside }) => [name, contexts, contextsInside])).toEqual([
+    ["Clothing", 0, 3],
+    ["Bags", 0, undefined],
+    ["Belts", 0, undefined],
+  ]);
 });
 
 test("the Context IDs of an option are read one option at a time, at most 1,000 of them", () => {
