@@ -100,6 +100,37 @@ test("problems are grouped by cause, lead to their events, and a corrected event
   });
 });
 
+test("the event that is shown first is one of the problem that is the largest now, and stays while that problem does", async () => {
+  const sandbox = await startSandboxProcess();
+  const sendMany = (events: readonly object[]) => sandbox.sendAll(events.map((event) => ({ uid: "u", ...event })));
+  await sendMany([{ eventName: "sign_up" }, { eventName: "sign_up" }]);
+  await onPage(`${sandbox.url}/#/events`, async (page) => {
+    const pane = page.getByRole("region", { name: "Event", exact: true });
+    await pane.getByText(/"sign_up" needs "method"/).waitFor();
+    await sendMany(Array.from({ length: 3 }, (_, at) => ({ eventName: "purchase", currency: `C${at}` })));
+    await pane.getByText(/"purchase" needs "tx_id"/).waitFor();
+    const seen = await pane.locator("pre").first().innerText();
+    await sendMany([{ eventName: "purchase", currency: "LATER" }]);
+    await page.getByText("received").getByText("6").or(page.locator(".counters").getByText("6")).first().waitFor();
+    expect(await pane.locator("pre").first().innerText()).toBe(seen);
+  });
+});
+
+test("times of another day have their date, in the list, in the problems and in the pane", async () => {
+  const sandbox = await startSandboxProcess();
+  const at = new Date(Date.now() - 50 * 3_600_000);
+  const day = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" }).format(at);
+  await sandbox.seed({ events: [{ at: at.toISOString(), event: { uid: "old", eventName: "purchase" } }] });
+  await sandbox.send({ uid: "new", eventName: "app_open" });
+  await onPage(`${sandbox.url}/#/events`, async (page) => {
+    await page.locator(".problems").getByText(`${day}, `).waitFor();
+    await page.getByRole("region", { name: "Event", exact: true }).getByText(`${day}, `).first().waitFor();
+    const rows = page.getByRole("table", { name: "Events" }).getByRole("row");
+    expect(await rows.filter({ hasText: "old" }).innerText()).toContain(`${day}, `);
+    expect(await rows.filter({ hasText: "new" }).innerText()).not.toContain(`${day}, `);
+  });
+});
+
 test("a filter shows what fits, also of what arrives later", async () => {
   const sandbox = await startSandboxProcess();
   await sandbox.send({ uid: "anna", eventName: "app_open" });
@@ -192,7 +223,13 @@ test("targetings are a tree with counts, which changes with what it shows, and a
     await page.getByRole("button", { name: "Shop Categories 9 options" }).click();
     await page.getByRole("button", { name: "Shoes 2 sub-options" }).click();
     const sneakers = page.getByRole("listitem").filter({ hasText: /^Sneakers/ });
-    expect(await sneakers.innerText()).toBe("Sneakers 3 Context IDs");
+    expect(await sneakers.innerText()).toMatch(/^Sneakers\s+3 Context IDs$/);
+    // A bar measures what is beside it, of a group with that of its sub-options.
+    const row = (name: RegExp) => page.locator(".tree-row").filter({ hasText: name });
+    for (const name of [/^Shop Categories/, /^Shoes/, /^Sneakers/]) {
+      const [, shown = ""] = /(\d+ Context IDs?)$/.exec((await row(name).innerText()).trim()) ?? [];
+      expect(await row(name).getByRole("img").getAttribute("aria-label")).toMatch(new RegExp(`: ${shown}$`));
+    }
     await sneakers.getByRole("button").click();
     const pane = page.getByRole("region", { name: "Chosen" });
     await pane.getByRole("heading", { name: "3 Context IDs" }).waitFor();
@@ -201,7 +238,7 @@ test("targetings are a tree with counts, which changes with what it shows, and a
     const { targeting, _id } = await optionNamed(sandbox.url, "Sneakers");
     await sandbox.seed({ options: [{ _id, targeting, name: "Trainers", contexts: ["a"] }] });
     const trainers = page.getByRole("listitem").filter({ hasText: /^Trainers/ });
-    expect(await trainers.innerText()).toMatch(/^Trainers 1 Context ID\s+changed just now$/);
+    expect(await trainers.innerText()).toMatch(/^Trainers\s+changed just now\s+1 Context ID$/);
     await expect
       .poll(() =>
         page
@@ -233,7 +270,11 @@ test("on a phone the sizes of targetings and options are bars, too", async () =>
     await page.getByRole("button", { name: "Bags" }).waitFor();
     const widths = await Promise.all((await page.locator(".tree .bar").all()).map((bar) => bar.boundingBox()));
     expect(widths.length).toBeGreaterThan(6);
-    for (const box of widths) expect(box?.width).toBe(60);
+    for (const box of widths) expect(box?.width).toBe(104);
+    await page
+      .locator(".tree-row", { hasText: "Bags" })
+      .getByText(/^\d+ Context IDs?$/)
+      .waitFor();
     expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(390);
   });
 });

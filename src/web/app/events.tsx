@@ -47,16 +47,15 @@ const FIRST_PROBLEMS = 6;
 const BARS = 60;
 
 /**
- * The event that is shown if the person has chosen none: the newest event of the most frequent problem when the page
- * was opened.
+ * The event that is shown if the person has chosen none: an event of the problem that is now the most frequent one. It
+ * stays the same while that problem does, so that nobody reads a pane that changes.
  */
-const opened = signal<number | undefined>(undefined);
+const suggested = signal<Pick<EventCause, "id" | "latest"> | undefined>(undefined);
 effect(() => {
   const [first] = metrics.value.problems;
-  if (first === undefined) opened.value = undefined;
-  else opened.value ??= first.latest;
+  if (first?.id !== suggested.peek()?.id) suggested.value = first;
 });
-const chosen = computed(() => (route.value.view === "events" && Number(route.value.id)) || opened.value);
+const chosen = computed(() => (route.value.view === "events" && Number(route.value.id)) || suggested.value?.latest);
 
 /** Shows the live events of the sandbox: which are recorded, which are not and why, and which were never sent. */
 export function Events() {
