@@ -1,6 +1,12 @@
 import { cutText, thousands } from "../platform/text.ts";
 import type { Outcome, Reason } from "../runs/outcome.ts";
-import { type FailureDetail, type FailureGroup, failureGroups, type ReportedState } from "../runs/report.ts";
+import {
+  type FailureDetail,
+  type FailureGroup,
+  failureGroups,
+  MOST_RANGES,
+  type ReportedState,
+} from "../runs/report.ts";
 import type { BulkOperation } from "../spec/routes.ts";
 import { isUlid } from "../spec/ulid.ts";
 import { withinTokens } from "./budget.ts";
@@ -93,7 +99,8 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
 
 /** Objects with the same code and next step form a group. */
 export function groupFailures(state: ReportedState, reader: Reader = "agent"): readonly SummarizedFailure[] {
-  return failureGroups(state, (reason) => messageFor(reason).remedy).map(({ reason, ...group }) => {
+  const most = reader === "page" ? MOST_RANGES.person : MOST_RANGES.agent;
+  return failureGroups(state, (reason) => messageFor(reason).remedy, most).map(({ reason, ...group }) => {
     const { code, statusCode, detail } = reason;
     const { message, shared, remedy } = messageFor(reason, reader);
     const isShared = group.details === undefined;

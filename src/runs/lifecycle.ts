@@ -44,6 +44,8 @@ export const runSummarySchema = z.object({
   about: z
     .object({
       did: z.object({ created: z.number(), changed: z.number(), deleted: z.number() }).exactOptional(),
+      /** How many of its objects are inside others: options of new targetings. */
+      inside: z.object({ items: z.number(), succeeded: z.number() }).exactOptional(),
       /** If the run has only one object: its name, and its new name if it was renamed. */
       only: z.string().exactOptional(),
       to: z.string().exactOptional(),

@@ -97,7 +97,8 @@ export interface FailureDetail extends Pick<ReportedObject, "index" | "line" | "
 }
 
 const INDEXES_SHOWN = 20;
-const RANGES_KEPT = 20;
+/** The maximum number of ranges of a group for agents, and for people. */
+export const MOST_RANGES = { agent: 20, person: 60 } as const;
 const EXAMPLES_KEPT = 3;
 
 export function countsOf(state: ReportedState): ReportCounts {
@@ -212,10 +213,14 @@ interface Collected extends Pick<FailureGroup, "outcome" | "reason" | "byLine" |
   readonly details: FailureDetail[];
 }
 
-/** Groups the objects that did not succeed by outcome, reason and `remedyOf` of the reason, the largest group first. */
+/**
+ * Groups the objects that did not succeed by outcome, reason and `remedyOf` of the reason, the largest group first. Each
+ * group has at most `mostRanges` ranges.
+ */
 export function failureGroups(
   state: ReportedState,
   remedyOf: (reason: Reason) => string = () => "",
+  mostRanges: number = MOST_RANGES.agent,
 ): readonly FailureGroup[] {
   const groups = new Map<string, Collected>();
   const keys = new Map<Reason, string>();
@@ -240,7 +245,7 @@ export function failureGroups(
     if (name !== undefined && group.examples.length < EXAMPLES_KEPT) {
       group.examples.push({ name, _id: state.idOf(object) });
     }
-    addPlace(group, about.line ?? about.index + 1);
+    addPlace(group, about.line ?? about.index + 1, mostRanges);
     const contextIds = reason.detail?.contextIds;
     if (typeof contextIds === "number") group.contextIds = (group.contextIds ?? 0) + contextIds;
     if (group.details.length < INDEXES_SHOWN) group.details.push({ ...placeOf(about), reason });
@@ -274,10 +279,10 @@ function collect(
   };
 }
 
-function addPlace(group: Collected, place: number): void {
+function addPlace(group: Collected, place: number, most: number): void {
   const last = group.places.at(-1);
   if (last !== undefined && place >= last[0] && place <= last[1] + 1) last[1] = Math.max(last[1], place);
-  else if (group.places.length < RANGES_KEPT) group.places.push([place, place]);
+  else if (group.places.length < most) group.places.push([place, place]);
   else group.placesOmitted = true;
 }
 
@@ -333,9 +338,11 @@ function aboutOf(
   const isRenamed = typeof from === "string" && typeof to === "string";
   const only = isRenamed ? from : name;
   const plannedBy = inputText(call, "plannedBy");
+  const inside = call.tool === "create_targetings" ? countsWithin(state) : { items: 0, succeeded: 0 };
   return {
     // An undo also restores objects that no longer existed when their deletion was sent again.
     ...("created" in did && { did: { ...did, deleted: did.deleted + gone } }),
+    ...(inside.items > 0 && { inside: { items: inside.items, succeeded: inside.succeeded } }),
     ...(only !== undefined && { only: only.slice(0, MAX_LETTERS) }),
     ...(isRenamed && { to: to.slice(0, MAX_LETTERS) }),
     ...(client !== undefined && { client }),

@@ -75,20 +75,23 @@ export function failureRow(failure: SummarizedFailure): FailureRow {
   const kind = outcome === "failed" || outcome === "notApplied" || outcome === "skipped" ? outcome : "unknown";
   return {
     ...{ outcome: kind, count: failure.count, message: sharedMessage(failure), remedy },
-    ...{ places: placesOf(failure), firstPlaces: placesOf(failure, FIRST_PLACES), examples: examplesOf(failure) },
+    ...{ places: placesOf(failure), examples: examplesOf(failure) },
   };
 }
 
-/** The numbers of positions and of wrong values that a reason shows first. */
-const FIRST_PLACES = 4;
+/** The maximum number of characters of the positions of a reason. */
+const PLACES_LETTERS = 300;
+/** The number of wrong values that a reason shows. */
 const FIRST_VALUES = 2;
 const VALUE_LETTERS = 80;
 
 /** Returns the positions of the objects of a failure as text: `lines 6, 23, 40-44 and 17 more`. */
-function placesOf({ count, places, placesOmitted, byLine }: SummarizedFailure, most = places.length): string {
-  const first = places.slice(0, most);
+function placesOf({ count, places, placesOmitted, byLine }: SummarizedFailure): string {
+  let shown = places.length;
+  while (shown > 1 && placesWords(places.slice(0, shown), { byLine }).length > PLACES_LETTERS) shown -= 1;
+  const first = places.slice(0, shown);
   const named = first.reduce((sum, [from, to]) => sum + to - from + 1, 0);
-  const isCut = placesOmitted || places.length > most;
+  const isCut = placesOmitted || shown < places.length;
   return placesWords(first, { byLine }) + (isCut ? ` and ${thousands(Math.max(1, count - named))} more` : "");
 }
 

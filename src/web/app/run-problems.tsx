@@ -52,14 +52,14 @@ export function FailedNote({
 }) {
   if (failures.length === 0) return null;
   const sheet = downloads.includes("sheet") ? "sheet" : downloads.includes("rejects") ? "rejects" : undefined;
-  const areCut = failures.some(({ places, firstPlaces }) => places !== firstPlaces);
+  const areCut = failures.some(({ places }) => places.endsWith(" more"));
   const rest = failures.slice(MAX_REASONS);
   return (
     <section class={`card note${run.counts.failed > 0 ? " failures" : ""}`} aria-labelledby="problems">
       <h2 id="problems">{problemWords(run)}</h2>
       <ul class="reasons">
         {failures.slice(0, MAX_REASONS).map((reason, at) => (
-          <Reason key={at} of={reason} noun={run.noun} />
+          <Reason key={at} of={reason} noun={run.noun} isFixedAlike={reason.remedy === failures[at - 1]?.remedy} />
         ))}
       </ul>
       {rest.length > 0 && (
@@ -89,9 +89,13 @@ export function FailedNote({
   );
 }
 
-/** Shows one reason: how many objects it concerns and where they are, the first wrong values, and how to fix it. */
-function Reason({ of, noun }: { readonly of: FailureRow; readonly noun: string }) {
-  const { outcome, count, message, remedy, firstPlaces, examples } = of;
+/**
+ * Shows one reason: how many objects it concerns and where they are, the first wrong values, and how to fix it unless
+ * the reason above is fixed in the same way.
+ */
+function Reason(reason: { readonly of: FailureRow; readonly noun: string; readonly isFixedAlike: boolean }) {
+  const { of, noun, isFixedAlike } = reason;
+  const { outcome, count, message, remedy, places, examples } = of;
   return (
     <li>
       <strong>
@@ -99,8 +103,8 @@ function Reason({ of, noun }: { readonly of: FailureRow; readonly noun: string }
         {outcome !== "failed" && ` ${OUTCOMES[outcome].toLowerCase()}`}:
       </strong>{" "}
       <Text of={message} most={400} />
-      <span class="line trunc quiet small">
-        {firstPlaces.replace(/^item/, noun)}
+      <span class="line quiet small">
+        {places.replace(/^item/, noun)}
         {examples.map((value, at) => (
           <Fragment key={at}>
             {at === 0 ? ": " : ", "}
@@ -111,9 +115,11 @@ function Reason({ of, noun }: { readonly of: FailureRow; readonly noun: string }
         ))}
         {examples.length > 0 && count > examples.length && ", …"}
       </span>
-      <span class="line small">
-        <Text of={remedy} most={400} />
-      </span>
+      {!isFixedAlike && (
+        <span class="line small">
+          <Text of={remedy} most={400} />
+        </span>
+      )}
     </li>
   );
 }
