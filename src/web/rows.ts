@@ -19,16 +19,8 @@ import { changeLines, changeList, firstChanges } from "./changes.ts";
 import { failureRow, planView, problemList, storyOf } from "./detail.ts";
 import { fileAnswer } from "./page.ts";
 import { type PageScope, type SeenRun, unlessDamaged, visibleRun, whyNotApprovable } from "./seen.ts";
-import {
-  nounOf,
-  objectsOf,
-  onlyObject,
-  type TitleParts,
-  titleOf,
-  undoOfRun,
-  waitingOf,
-  waitingTitle,
-} from "./waiting.ts";
+import { nounOf, onlyObject, type TitleParts, titleOf, waitingTitle } from "./titles.ts";
+import { objectsOf, undoOfRun, waitingOf } from "./waiting.ts";
 import {
   type ChangeList,
   type EffectObjects,
@@ -85,17 +77,29 @@ async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, 
   const status = RUN_STATUSES.find((one) => one === listed.status) ?? "unknown";
   const run = status === "needs_confirmation" ? await waitingAnywhere(runId, shown.services) : undefined;
   const counts = { ...NO_COUNTS, ...listed.counts };
-  const { did, only, to, client, fileName, mergesRows, plannedBy, beganAt, decided } = about;
+  const { did, inside, only, to, client, fileName, mergesRows, plannedBy, beganAt, decided } = about;
   const known = (run && nameIn(run)) ?? about.within;
   const targeting = _id === undefined ? undefined : { _id, name: names.get(_id) ?? known };
   const title = titleOf({
-    ...{ tool, status, did, only, to, fileName, mergesRows, ...workOf(counts), targeting: namedIn(targeting, run) },
+    ...{ tool, status, did, only, to, fileName, mergesRows, ...workOf(counts, inside) },
+    targeting: namedIn(targeting, run),
     ...(run ? waitingTitle(run) : { plan: undoneBy(plannedBy, did) }),
   });
   return {
     ...{ runId, title, tool: tool === "" ? "unknown tool" : tool, caller: callerName(caller), startedAt, updatedAt },
     isDeclined: decided?.is === "declined" || undefined,
-    ...{ status, counts, targeting, did, client, fileName, beganAt, noun: nounOf({ tool, fileName, mergesRows }) },
+    isUndo: isUndo(tool, plannedBy),
+    ...{
+      status,
+      counts,
+      targeting,
+      did,
+      client,
+      fileName,
+      beganAt,
+      noun: nounOf({ tool, fileName, mergesRows }, inside),
+    },
+    optionsInside: inside?.succeeded,
     decided: decided && decisionWords(decided, shown.services.person),
     ...(run ? await waitingFields(run, { targeting }, shown, shown) : idleActions(listed, status, shown)),
     ...(isDamaged && { standsStill: DAMAGED, actions: [], undoUntil: undefined }),
@@ -140,9 +144,14 @@ function nameIn(run: Run): string | undefined {
 
 const DAY_MS = 86_400_000;
 
-/** Returns the number of items of a run, and how many of them are done. */
-function workOf({ items, succeeded, alreadyDone, skipped = 0 }: RunRow["counts"]) {
-  return { items, done: succeeded + alreadyDone + skipped };
+/** Returns the number of items of a run, how many of them are done, and how many options are inside new targetings. */
+function workOf(
+  { items, succeeded, alreadyDone, skipped = 0 }: RunRow["counts"],
+  inside: NonNullable<ListedRun["about"]>["inside"],
+) {
+  const all = { items, done: succeeded + alreadyDone + skipped };
+  if (inside === undefined) return all;
+  return { items: items - inside.items, done: all.done - inside.succeeded, options: inside.items };
 }
 
 function undoneBy(plannedBy: string | undefined, did: RunRow["did"]): TitleParts["plan"] {
@@ -226,14 +235,17 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
   const targeting = await targetingOf(run, shown);
   const its = about?.did;
   const title = titleOf({
-    ...{ tool, status, did: its, fileName, mergesRows, ...workOf(counts), targeting: namedIn(targeting, waiting) },
+    ...{ tool, status, did: its, fileName, mergesRows, ...workOf(counts, about?.inside) },
+    targeting: namedIn(targeting, waiting),
     ...onlyObject(run),
     ...(waiting ? waitingTitle(waiting) : { plan: undoneBy(plannedByOf(run), its) }),
   });
   return {
     ...{ runId, title, caller: callerName(caller), environment, startedAt: createdAt, requests: state.requests },
     ...{ tool, status, counts, targeting, did: its, client: header.client, fileName },
-    noun: nounOf({ tool, fileName, mergesRows }),
+    noun: nounOf({ tool, fileName, mergesRows }, about?.inside),
+    isUndo: isUndo(tool, plannedByOf(run)),
+    optionsInside: about?.inside?.succeeded,
     beganAt: about?.beganAt,
     updatedAt: changedAt(header, state),
     decided: approval && approvalWords(approval, to.services.person),
@@ -249,6 +261,10 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
           )
         : { actions: [] }),
   };
+}
+
+function isUndo(tool: string, plannedBy: string | undefined): true | undefined {
+  return tool === "undo_run" || plannedBy === "undo_run" || undefined;
 }
 
 function plannedByOf(run: Run): string | undefined {

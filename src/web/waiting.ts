@@ -6,7 +6,7 @@ import { effectsOfRun } from "../changes/done.ts";
 import type { EffectPart } from "../changes/rows/entries.ts";
 import { undoPlanUnread } from "../plans/undo.ts";
 import { countsOfRows } from "../plans/undo-plan.ts";
-import { capitalized, cutText, thousands } from "../platform/text.ts";
+import { capitalized, thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
 import type { ToolServices } from "../tools/context.ts";
 import type { ChangeCounts, EffectObjects, RunRow, EffectPart as ShownPart, Waiting } from "./wire.ts";
@@ -30,13 +30,14 @@ export function waitingOf(
   const isDeletion = run.header.call.tool === "delete_options";
   if (waits === undefined) return undefined;
   const { digest, note, parts, until, elsewhere, stale, differs } = waits;
+  const isUndo = isUndoPlan(run);
   const counts = countsOfWaiting(run);
   const contextIds = parts.reduce((sum, part) => sum + contextIdsIn(part), 0);
   return {
     effect: note ?? effect,
     ...{ digest, parts: parts.map(firstObjects), expiresAt: until, elsewhere },
-    undo: parts.length === 0 ? undefined : undoOf(counts, parts, { days, isUndo: isUndoPlan(run) }),
-    freed: isDeletion ? freedWords(parts) : undefined,
+    undo: parts.length === 0 ? undefined : undoOf(counts, parts, { days, isUndo }),
+    consequence: isDeletion ? freedWords(parts) : isUndo ? restoredNote(newObjects(counts.created, parts)) : undefined,
     act: actOf(run, parts),
     counts,
     magnitude: magnitudeOf(run, parts),
@@ -51,20 +52,19 @@ export function waitingOf(
 export function undoOf(
   { created, changed, deleted }: ChangeCounts,
   parts: readonly EffectPart[],
-  { days, isUndo }: { readonly days: number; readonly isUndo?: boolean },
+  { days, isUndo = false }: { readonly days: number; readonly isUndo?: boolean },
 ): Waiting["undo"] {
   const objects = parts.flatMap((part) => (Object.hasOwn(DELETED, part.title) ? part.objects : []));
   const lost = unrestorable(objects);
   const counts = { created: newObjects(created, parts), exact: changed, newIds: deleted - lost, lost };
   const until = `for ${many(days, "day")}`;
-  const title = undoTitle(counts, until, optionsWithin(parts) > 0);
+  const title = undoTitle(counts, until, { isUndo, hasInside: optionsWithin(parts) > 0 });
   const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}.`;
   const can = created + changed + counts.newIds > 0;
   const notes = [
     can && !title.includes(until) && `This can be undone ${until}.`,
-    counts.newIds > 0 && "Names, groups and Context IDs come back.",
+    counts.newIds > 0 && restoredWithin(parts),
     lost > 0 && (can ? `${thousands(lost)} cannot be restored: ${refused}` : capitalized(refused)),
-    isUndo === true && created > 0 && restoredNote(created, counts.created[0] > 0 ? "object" : "option"),
     deleted > 0 && campaignsNote(deleted === 1 && optionsWithin(parts) === 0),
   ];
   return { title, notes: notes.filter((note) => note !== false) };
@@ -76,8 +76,19 @@ function campaignsNote(isOne: boolean): string {
   return `Campaigns and ad products that use ${ids} stay disconnected. Check the console first: the API does not show which.`;
 }
 
-/** Says what follows from the new IDs of the objects that an undo creates again. */
-function restoredNote(count: number, noun: string): string {
+/** Says what an undo restores besides the objects themselves. */
+function restoredWithin(parts: readonly EffectPart[]): string {
+  const [count, options] = [parts.find(({ title }) => title === "Targetings deleted")?.count, optionsWithin(parts)];
+  if (count === undefined || options === 0) return "Names, groups and Context IDs come back.";
+  const [what, its] = count === 1 ? ["The targeting", "its"] : [`The ${many(count, "targeting")}`, "their"];
+  return `${what}, ${its} ${many(options, "option")} and ${its} Context IDs come back.`;
+}
+
+/** Says what follows from the new IDs of the objects that an undo creates again; undefined if there are none. */
+function restoredNote([targetings, options]: readonly [targetings: number, options: number]): string | undefined {
+  const count = targetings + options;
+  if (count === 0) return undefined;
+  const noun = targetings > 0 ? "object" : "option";
   const [what, id] =
     count === 1
       ? [`1 restored ${noun} gets a new ID`, "ID"]
@@ -111,21 +122,28 @@ type UndoCounts = Readonly<Record<"exact" | "newIds" | "lost", number>> & {
   readonly differing?: number;
 };
 
-function undoTitle(counts: UndoCounts, until: string, hasInside: boolean): string {
+function undoTitle(
+  counts: UndoCounts,
+  until: string,
+  { isUndo, hasInside }: { readonly isUndo: boolean; readonly hasInside: boolean },
+): string {
   const { exact, newIds, lost } = counts;
   const created = counts.created[0] + counts.created[1];
   if (created + exact + newIds === 0) return "It cannot be undone";
   if (newIds + lost === 0) return `It can be undone ${until}`;
-  if (created + exact + lost > 0) return undoWords(counts);
-  return `Restorable ${until}, with ${newIds === 1 && !hasInside ? "a new ID" : "new IDs"}`;
+  if (created + exact + lost > 0) return undoWords(counts, isUndo ? "restored" : "new");
+  return `It can be undone ${until}, with ${newIds === 1 && !hasInside ? "a new ID" : "new IDs"}`;
 }
 
-/** Describes what an undo does: `Undo deletes the 3 new options and restores 2 as they were`. */
-function undoWords({ created: [targetings, options], ...others }: UndoCounts): string {
+/**
+ * Describes what an undo does: `Undo deletes the 3 new options and restores 2 as they were`. `how` says how the options
+ * were created.
+ */
+function undoWords({ created: [targetings, options], ...others }: UndoCounts, how = "new"): string {
   const made = [
-    targetings > 0 && `the ${targetings === 1 ? "new targeting" : `${thousands(targetings)} new targetings`}`,
-    options > 0 && `the ${options === 1 ? "new option" : `${thousands(options)} new options`}`,
-  ].filter((words) => words !== false);
+    { count: targetings, noun: `${how} targeting` },
+    { count: options, noun: `${how} option` },
+  ].flatMap(({ count, noun }) => (count === 0 ? [] : [`the ${count === 1 ? noun : many(count, noun)}`]));
   if (made.length === 0) return `Undo ${restoredWords(others)}`;
   const { exact, newIds, differing = 0, lost } = others;
   const restored = exact + newIds + differing + lost === 0 ? "" : ` and ${restoredWords(others, true)}`;
@@ -187,7 +205,7 @@ function contextIdsIn({ objects }: EffectPart): number {
   return objects.reduce((sum, { contextIds = 0 }) => sum + contextIds, 0);
 }
 
-const DELETED: Readonly<Record<string, string>> = {
+export const DELETED: Readonly<Record<string, string>> = {
   "Targetings deleted": "targeting",
   "Option groups deleted": "group",
   "Options deleted": "option",
@@ -208,14 +226,14 @@ function actOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[]): stri
   return changed > 0 ? `Change ${many(changed, "option")}` : "Approve";
 }
 
-function isUndoPlan(run: Run): boolean {
+export function isUndoPlan(run: Run): boolean {
   if (!isChangeRun(run)) return false;
   const { call } = run.header;
   return call.tool === "apply_plan" && call.input.plannedBy === "undo_run";
 }
 
 /** Describes what would be deleted, e.g. `1 group and 2 options`; "" if nothing is deleted. */
-function deletionWords(parts: readonly EffectPart[]): string {
+export function deletionWords(parts: readonly EffectPart[]): string {
   const kinds = parts.flatMap(({ title, count }) => {
     const noun = Object.hasOwn(DELETED, title) ? DELETED[title] : undefined;
     if (noun === "targeting" && count === 1) return ["the targeting"];
@@ -287,164 +305,8 @@ export function objectsOf(part: EffectPart, query: URLSearchParams): EffectObjec
   return { objects: found.slice(from, from + MAX_OBJECTS).map(shownObject), total: found.length };
 }
 
-/** The facts from which the title of a run is composed. Unknown facts are absent. */
-export interface TitleParts {
-  readonly tool: string;
-  readonly status: string;
-  readonly items: number;
-  readonly done: number;
-  readonly did?: ChangeCounts | undefined;
-  /** Absent if the run has no targeting or several. */
-  readonly targeting?: string | undefined;
-  /** The object's name, if the run has only one object. */
-  readonly only?: string | undefined;
-  /** How many options are deleted together with their targetings. */
-  readonly options?: number | undefined;
-  /** What a run that waits for approval would delete, e.g. `1 group and 2 options`. */
-  readonly deletes?: string | undefined;
-  /** The new name, if the run renames its only object. */
-  readonly to?: string | undefined;
-  readonly fileName?: string | undefined;
-  /** Whether several rows of its file are one item. */
-  readonly mergesRows?: boolean | undefined;
-  /** For a plan: whether it is an undo plan, and how many changes it contains. */
-  readonly plan?: { readonly isUndo: boolean; readonly changes: ChangeCounts } | undefined;
-}
-
-const MAX_LETTERS = 80;
-
-/** The first word of a title: the past tense if at least a part succeeded, otherwise the base form. */
-const VERBS = {
-  add: ["Added", "Add"],
-  import: ["Imported", "Import"],
-  change: ["Changed", "Change"],
-  create: ["Created", "Create"],
-  delete: ["Deleted", "Delete"],
-  rename: ["Renamed", "Rename"],
-  apply: ["Applied", "Apply"],
-  undo: ["Undid", "Undo"],
-  send: ["Sent", "Send"],
-  save: ["Saved", "Save"],
-  run: ["Ran", "Run"],
-  resume: ["Resumed", "Resume"],
-} as const;
-
-/** The objects that the counts of a run count, by its tool. For all other tools, they are options. */
-const NOUNS: Readonly<Record<string, string>> = {
-  create_targetings: "targeting",
-  rename_targetings: "targeting",
-  delete_targeting: "targeting",
-  apply_plan: "change",
-  plan_targeting: "change",
-  undo_run: "change",
-  resume_run: "change",
-  track_event: "event",
-  track_events: "event",
-  run_event_tests: "test",
-};
-
-/**
- * Returns the noun for the counted items of a run, in the singular. Items of a file are rows, unless several rows
- * become one item.
- */
-export function nounOf({ tool, fileName, mergesRows }: Pick<TitleParts, "tool" | "fileName" | "mergesRows">): string {
-  const noun = Object.hasOwn(NOUNS, tool) ? NOUNS[tool] : undefined;
-  return noun ?? (fileName !== undefined && !mergesRows ? "row" : "option");
-}
-
-/** Returns the title of a run. It begins with a verb and has no full stop: `Added 3,000 options to Footwear KR`. */
-export function titleOf({ tool, status, items, done, did, plan, ...names }: TitleParts): string {
-  const cut = (name: string | undefined) => (name === undefined ? undefined : cutText(name, MAX_LETTERS));
-  const [targeting, only, to, file] = [names.targeting, names.only, names.to, names.fileName].map(cut);
-  const isPartial = status === "partial";
-  const verb = (name: keyof typeof VERBS): string => VERBS[name][isPartial || status === "succeeded" ? 0 : 1];
-  const within = (word: string): string => (targeting === undefined ? "" : ` ${word} ${targeting}`);
-  const part = isPartial ? `: ${thousands(done)} of ${many(items, nounOf({ tool, ...names }))}` : "";
-  const countOf = (noun: string): string => (isPartial ? `${thousands(done)} of ` : "") + many(items, noun);
-  const targetings = only === undefined ? countOf("targeting") : `the targeting ${only}`;
-  const renamed = to === undefined ? "" : ` to ${to}`;
-  switch (tool) {
-    case "bulk_add_options":
-      return file === undefined
-        ? `${verb("add")} ${countOf("option")}${within("to")}`
-        : `${verb("import")} ${file}${within("into")}${part}`;
-    case "update_contexts":
-      return file === undefined
-        ? `${verb("change")} the Context IDs of ${countOf("option")}${within("in")}`
-        : `${verb("import")} Context IDs from ${file}${within("into")}${part}`;
-    case "update_options":
-      if (renamed !== "" && only !== undefined) return `${verb("rename")} ${only}${renamed}${within("in")}`;
-      return `${verb("change")} ${countOf("option")}${within("in")}`;
-    case "delete_options":
-      return `${verb("delete")} ${only ?? (names.deletes || countOf("option"))}${within("from")}`;
-    case "delete_targeting":
-      return `${verb("delete")} ${targetings}${withOptions(only, names.options)}`;
-    case "create_targetings":
-      return `${verb("create")} ${targetings}`;
-    case "rename_targetings":
-      return `${verb("rename")} ${only === undefined ? countOf("targeting") : only + renamed}`;
-    case "apply_plan":
-    case "plan_targeting":
-    case "undo_run": {
-      const counts = changeCounts(plan?.changes ?? did, AHEAD.has(status));
-      const what = counts === "" ? part : `: ${counts}`;
-      if (plan?.isUndo ?? tool === "undo_run") return `${verb("undo")} changes${within("to")}${what}`;
-      return `${verb("apply")} ${file ?? "a plan"}${within("to")}${what}`;
-    }
-    case "track_event":
-    case "track_events":
-      return `${verb("send")} ${file === undefined ? countOf("event") : `the events of ${file}${part}`}`;
-    case "run_event_tests":
-      return `${verb("run")} event tests against the live service`;
-    case "resume_run":
-      return `${verb("resume")} an interrupted run${within("in")}`;
-    case "list_options":
-    case "get_option":
-      return `${verb("save")} ${targeting ?? "options"} to ${file ?? "a file"}`;
-    default:
-      return `${tool}${within("in")}${part}`;
-  }
-}
-
-function withOptions(only: string | undefined, options = 0): string {
-  return options === 0 ? "" : ` and ${only === undefined ? "their" : "its"} ${many(options, "option")}`;
-}
-
-/** The statuses of runs that have changed nothing yet. */
-const AHEAD: ReadonlySet<string> = new Set(["planned", "needs_confirmation"]);
-
-/** Describes counts of changes: `1 new, 3 changed, 1 deleted`. Before the changes: `add 1, change 3, delete 1`. */
-function changeCounts(counts: ChangeCounts | undefined, isAhead: boolean): string {
-  if (counts === undefined) return "";
-  const words = { created: ["new", "add"], changed: ["changed", "change"], deleted: ["deleted", "delete"] } as const;
-  const parts = (["created", "changed", "deleted"] as const).flatMap((kind) => {
-    const [done, todo] = words[kind];
-    const count = thousands(counts[kind]);
-    return counts[kind] === 0 ? [] : [isAhead ? `${todo} ${count}` : `${count} ${done}`];
-  });
-  return parts.join(", ");
-}
-
-export function waitingTitle(run: Run): Pick<TitleParts, "plan" | "options" | "deletes"> {
-  const parts = partsOf(run);
-  const deletes = deletionWords(parts);
-  if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return { options: optionsWithin(parts), deletes };
-  return { plan: { isUndo: run.header.call.input.plannedBy === "undo_run", changes: countsOfWaiting(run) } };
-}
-
-/** Returns the name of a run's only object, and the new name if the run renames it. */
-export function onlyObject(run: Run): Pick<TitleParts, "only" | "to"> {
-  const { objects } = run.state;
-  if (objects.length !== 1 || isApproval(run)) return {};
-  const { name, change } = objects.at(0) ?? {};
-  if (!isChangeRun(run)) return {};
-  const { from, to } = change ?? {};
-  if (typeof from === "string" && typeof to === "string") return { only: from, to };
-  return name === undefined ? {} : { only: name };
-}
-
 /** Returns how many objects a run that waits for approval would create, change and delete. */
-function countsOfWaiting(run: Run): ChangeCounts {
+export function countsOfWaiting(run: Run): ChangeCounts {
   if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return countsOfEffect(partsOf(run));
   const counts = { created: 0, changed: 0, deleted: 0 };
   const { state } = run;
@@ -456,11 +318,11 @@ function countsOfWaiting(run: Run): ChangeCounts {
   return counts;
 }
 
-function partsOf(run: Run): readonly EffectPart[] {
+export function partsOf(run: Run): readonly EffectPart[] {
   return isChangeRun(run) || isApproval(run) ? (run.state.facts.waits?.parts ?? []) : [];
 }
 
-function optionsWithin(parts: readonly EffectPart[]): number {
+export function optionsWithin(parts: readonly EffectPart[]): number {
   return parts.flatMap(({ objects }) => objects).reduce((sum, { options = 0 }) => sum + options, 0);
 }
 

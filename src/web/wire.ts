@@ -95,6 +95,10 @@ export interface RunRow {
   readonly environment?: "live" | "sandbox";
   /** What the run changed; absent for runs that only read. */
   readonly did?: ChangeCounts | undefined;
+  /** How many of the created objects are options of new targetings. */
+  readonly optionsInside?: number | undefined;
+  /** Whether the run undoes another one. What it creates is restored. */
+  readonly isUndo?: true | undefined;
   /** The caller of the tool, e.g. `local` or `token:ci`. */
   readonly caller?: string;
   /** The name by which the client calls itself, at most 40 characters. It is not verified. */
@@ -135,8 +139,8 @@ export interface Waiting {
   readonly optionsInside?: number | undefined;
   /** How many Context IDs are removed, including those of deleted options. */
   readonly contextIds?: number | undefined;
-  /** What happens to the sub-options of deleted groups that are not deleted themselves. */
-  readonly freed?: string | undefined;
+  /** What follows for objects that stay or come back, e.g. for the sub-options of deleted groups. */
+  readonly consequence?: string | undefined;
   /** The text that a person must type to approve a large deletion, usually the name of the targeting. */
   readonly typed?: string | undefined;
   /** Further facts that the label, the counts and the parts do not show; empty if there are none. */
@@ -286,10 +290,8 @@ export type RunFile = "sheet" | "results" | "rejects" | "removed" | "plan";
 export interface FailureRow {
   readonly outcome: "skipped" | "failed" | "notApplied" | "unknown";
   readonly count: number;
-  /** Their positions in the input, as text: `items 1-50`, `line 3`. */
+  /** Their positions in the input, as text: `items 1-50`, `line 3`, `lines 3, 9-12 and 8 more`. */
   readonly places: string;
-  /** The first of these positions, as text, and how many more there are. */
-  readonly firstPlaces: string;
   /** The wrong values of the first objects, if they have any. */
   readonly examples: readonly string[];
   readonly message: string;

@@ -78,7 +78,7 @@ test("a run that waits is shown with its exact effect, and is approved or declin
       "To be deleted 25",
       "12 Context IDs",
       "Show 21 more",
-      "Restorable for 30 days, with new IDs",
+      "It can be undone for 30 days, with new IDs",
     ]) {
       expect(said).toContain(words);
     }
@@ -349,7 +349,7 @@ test("each run is of one kind, runs of one minute show their times, and the larg
   const row = { ...RUNNING.run, actions: [], startedAt: at, updatedAt: at, status: "succeeded" } as const;
   const lost = { ...none, succeeded: 1, failed: 0, unknown: 1, items: 2 };
   const reasons = [54, 1, 1, 1].map((count, nth) => {
-    const one = { outcome: "failed", count, places: "line 1", firstPlaces: "line 1", remedy: "Rename it." } as const;
+    const one = { outcome: "failed", count, places: "line 1", remedy: "Rename it." } as const;
     return { ...one, examples: [], message: `reason ${nth}` };
   });
   const runs: readonly RunDetail[] = [
@@ -525,14 +525,10 @@ test("runs are listed by day, narrowed and searched, and one is shown with its c
   });
 });
 
-test("on a phone four reasons with their rows, examples and remedies are on the first screen, above all else", async () => {
+test("on a phone four reasons with all their rows, examples and the remedy are on the first screen, above all else", async () => {
   const reasons = [24, 15, 12, 6].map((count, nth) => ({
-    ...{
-      outcome: "failed" as const,
-      count,
-      places: "lines 3, 9, 12, 20-40",
-      firstPlaces: "lines 3, 9, 12 and 12 more",
-    },
+    ...{ outcome: "failed" as const, count },
+    places: `lines ${Array.from({ length: count }, (_, at) => 5 + nth + 16 * at).join(", ")}`,
     ...{ examples: [`a name that is too long ${nth}`, "bad_2"], message: 'not allowed in a name: "_", "!"' },
     remedy: "Allowed: 2-36 Korean or English letters, digits, spaces, ~ % & + -; no leading or trailing space.",
   }));
@@ -544,8 +540,12 @@ test("on a phone four reasons with their rows, examples and remedies are on the 
     await page.setViewportSize({ width: 390, height: 844 });
     const box = page.getByRole("region", { name: "57 rows failed" });
     await box.getByRole("heading", { name: "57 rows failed" }).waitFor();
-    expect(await box.getByText(/^Allowed: /).count()).toBe(4);
-    await box.getByText("All 57 rows are in the list below and in the sheet with results.").waitFor();
+    // What fixes all of them is shown once.
+    expect(await box.getByText(/^Allowed: /).count()).toBe(1);
+    for (const { places } of reasons) {
+      const { y = 844, height = 0 } = (await box.getByText(places).boundingBox()) ?? {};
+      expect([places, y + height <= 844, height > 30 || places.length < 60]).toEqual([places, true, true]);
+    }
     for (const name of ["Download the sheet with results", "Copy for your agent"]) {
       const { y = 844, height = 0 } = (await box.getByRole("button", { name }).boundingBox()) ?? {};
       expect([name, y + height <= 844]).toEqual([name, true]);
@@ -553,6 +553,23 @@ test("on a phone four reasons with their rows, examples and remedies are on the 
     const above = ((await page.locator("main").innerText()).split("57 rows failed")[0] ?? "").replaceAll(/\s+/g, " ");
     expect(above).toMatch(/333 of 390 rows Partly done/);
     expect(above).not.toContain("changes");
+  });
+});
+
+test("a reason with more rows than it can name says how many more, on the page and in the copy for the agent", async () => {
+  const places = `lines ${Array.from({ length: 60 }, (_, at) => 12_000 + 3 * at).join(", ")} and 12 more`;
+  const [failure] = PARTIAL.failures;
+  const failures = failure === undefined ? [] : [{ ...failure, count: 72, places }];
+  const counts = { ...PARTIAL.run.counts, items: 390, succeeded: 318, failed: 72 };
+  const made = await serveMadeRuns({ details: [{ ...PARTIAL, run: { ...PARTIAL.run, counts }, failures }] });
+  await onPage(`${made.url}/#/runs/01PARTIAL`, async (page) => {
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.getByText(`${places}: bad_3, …`).waitFor();
+    await page.getByText("All 72 changes are in the list below").waitFor();
+    await page.getByRole("button", { name: "Copy for your agent" }).click();
+    await page.getByText("Copied.").waitFor();
+    expect(await page.evaluate("navigator.clipboard.readText()")).toContain(`- 72 failed (${places}): `);
   });
 });
 
@@ -592,6 +609,147 @@ test("the overview says first what waits, then what failed and what happened", a
     await page.getByRole("heading", { name: "Delete 25 options from Spring?" }).waitFor();
   });
 });
+
+test("needs attention lists the largest problems first, and those that are not listed are one press away", async () => {
+  const now = Date.now();
+  const failing = Array.from({ length: 6 }, (_, at) => {
+    const counts = { ...PARTIAL.run.counts, items: 100, failed: 10 + at };
+    const run = { ...PARTIAL.run, runId: `01FAILED${at}`, startedAt: now, updatedAt: now, counts, noun: "event" };
+    return { ...PARTIAL, run };
+  });
+  const made = await serveMadeRuns({ details: failing });
+  await onPage(made.url, async (page) => {
+    await page.getByText("6 problems need attention").waitFor();
+    const titles = page.getByText(/^\d+ of 100 events failed$/);
+    const shown = async () => (await titles.allInnerTexts()).map((text) => Number.parseInt(text, 10));
+    await expect.poll(shown).toEqual([15, 14, 13, 12]);
+    await page.getByRole("heading", { name: "Needs attention 6" }).waitFor();
+    await page.getByRole("button", { name: "Show 2 more" }).click();
+    await expect.poll(shown).toEqual([15, 14, 13, 12, 11, 10]);
+    await page.getByRole("button", { name: "Show fewer" }).click();
+    await expect.poll(shown).toHaveLength(4);
+  });
+});
+
+test("today's figures say what was restored, and what happened to targetings themselves", async () => {
+  const now = Date.now();
+  const did = (created: number, changed = 0, deleted = 0) => ({ created, changed, deleted });
+  const { targeting: _targeting, ...whole } = PARTIAL.run;
+  const done = { status: "succeeded", startedAt: now, updatedAt: now } as const;
+  const runs: readonly RunRow[] = [
+    { ...PARTIAL.run, ...done, runId: "01UNDO", isUndo: true, did: did(1) },
+    { ...PARTIAL.run, ...done, runId: "01ADD", tool: "bulk_add_options", did: did(3) },
+    { ...whole, ...done, runId: "01MADE", tool: "create_targetings", did: did(6), optionsInside: 2 },
+    { ...whole, ...done, runId: "01NAME", tool: "rename_targetings", did: did(0, 1) },
+    { ...whole, ...done, runId: "01GONE", tool: "delete_targeting", did: did(0, 0, 2) },
+    { ...whole, ...done, runId: "01MANY", tool: "update_contexts", did: did(0, 1) },
+  ];
+  const made = await serveMadeRuns({ details: runs.map((run) => ({ ...PARTIAL, run, failures: [] })) });
+  await onPage(made.url, async (page) => {
+    const figure = page.locator(".figure", { hasText: "Changes today" });
+    await figure.getByText("9 created · 1 restored · 2 changed · 2 deleted").waitFor();
+    for (const words of ["4 targetings created", "1 targeting renamed", "2 targetings deleted"]) {
+      expect(await figure.innerText()).toContain(words);
+    }
+    expect(await figure.innerText()).toContain("1 change in other targetings");
+    await page.getByText("today: 9 created · 1 restored · 2 changed · 2 deleted.").waitFor();
+    await page.goto(`${made.url}/#/runs/01UNDO`);
+    await page.locator(".result").getByText("+1 restored").waitFor();
+  });
+});
+
+test("on a phone a deletion says above its buttons what goes, what stays, and what an undo restores", async () => {
+  const phone = { width: 390, height: 844 };
+  const undo = (first: string) => ({
+    title: "It can be undone for 30 days, with new IDs",
+    notes: [first, "Campaigns and ad products that use the old IDs stay disconnected."],
+  });
+  const counts = { created: 0, changed: 0, deleted: 2 };
+  const consequence = "4 sub-options stay and become top-level options. Undo moves them back into the group.";
+  const back = "Names, groups and Context IDs come back.";
+  const group = {
+    ...{
+      ...WAITS,
+      act: "Delete 1 group and 1 option",
+      counts,
+      contextIds: 3,
+      consequence,
+      effect: "",
+      undo: undo(back),
+    },
+    magnitude: { count: 2, whole: 11, verb: "deleted", what: "1 group and 1 option" } as const,
+  };
+  const its = "The targeting, its 315 options and its Context IDs come back.";
+  const targeting = {
+    ...{ ...WAITS, act: "Delete the targeting", counts, contextIds: 630, effect: "", typed: "Spring", undo: undo(its) },
+    magnitude: { count: 315, verb: "deleted", what: "1 targeting and 315 options" } as const,
+  };
+  const long = "봄세일".repeat(12);
+  for (const [title, waiting, words] of [
+    [
+      "Delete group Clothing and option Bags from Spring",
+      group,
+      ["2 of 11 options (18 %)", consequence, "Removes 3 Context IDs", back],
+    ],
+    [`Delete group ${long} and option ${long} from Spring`, group, [consequence, group.undo.title]],
+    [
+      "Delete the targeting Spring and its 315 options",
+      targeting,
+      ["1 targeting and 315 options", "Removes 630 Context IDs", its],
+    ],
+  ] as const) {
+    const made = await serveMadeRuns({ details: [{ ...WAITING, run: { ...WAITING.run, title, waiting } }] });
+    await onPage(`${made.url}/#/approvals/01WAITING`, async (page) => {
+      await page.setViewportSize(phone);
+      await page.getByText("Sneakers").waitFor();
+      const { y: end = 0 } = (await page.locator(".foot").boundingBox()) ?? {};
+      const seen = [
+        page.getByRole("heading", { level: 1, name: `${title}?` }),
+        page.getByText("It can be undone for 30 days, with new IDs", { exact: true }),
+        ...words.map((text) => page.getByText(text)),
+      ];
+      for (const one of seen) {
+        const { y = end, height = 0 } = (await one.boundingBox()) ?? {};
+        expect([await one.innerText(), y + height <= end]).toEqual([await one.innerText(), true]);
+      }
+    });
+  }
+});
+
+/** The contrast between the border of an element and the page behind it. */
+const borderContrast = (selector: string) => `{
+  const luminance = (colour) => {
+    const context = document.createElement("canvas").getContext("2d");
+    context.fillStyle = colour;
+    context.fillRect(0, 0, 1, 1);
+    const [r, g, b] = [...context.getImageData(0, 0, 1, 1).data].map((part) => {
+      const share = part / 255;
+      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const style = getComputedStyle(document.querySelector("${selector}"));
+  const [one, other] = [style.borderTopColor, getComputedStyle(document.body).backgroundColor].map(luminance);
+  style.opacity === "1" ? (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05) : 0;
+}`;
+
+test.each(SCHEMES)(
+  "Decline and Undo do not look disabled, from the moment that they appear, %s",
+  async (colorScheme) => {
+    const made = await serveMadeRuns({ details: [WAITING, PARTIAL] });
+    const open = async (address: string, action: "decline" | "undo") =>
+      onPage(
+        `${made.url}/#/${address}`,
+        async (page) => {
+          await button(page, action).waitFor();
+          expect(Number(await page.evaluate(borderContrast(`[data-action=${action}]`)))).toBeGreaterThan(3);
+        },
+        { colorScheme },
+      );
+    await open("approvals/01WAITING", "decline");
+    await open("runs/01PARTIAL", "undo");
+  },
+);
 
 test.each(SCHEMES)("axe-core finds nothing in any view, and no view is wider than a phone, %s", async (colorScheme) => {
   const made = await serveMadeRuns({
@@ -676,8 +834,8 @@ test("an approval says which part comes back under new IDs, and each fact once",
   for (const [row, size, words] of [
     [
       { ...waiting, counts: { created: 0, changed: 0, deleted: 25 } },
-      "Deletes 25 options of 100 (25 %)",
-      "Restorable for 30 days, with new IDs",
+      "Deletes 25 options of 100 options (25 %)",
+      "It can be undone for 30 days, with new IDs",
     ],
     [
       plan,

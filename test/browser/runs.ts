@@ -54,7 +54,7 @@ export const WAITING: RunDetail = {
         },
       ],
       undo: {
-        title: "Restorable for 30 days, with new IDs",
+        title: "It can be undone for 30 days, with new IDs",
         notes: [
           "Names and Context IDs come back with undo_run.",
           "What ad products and campaigns refer to does not come back.",
@@ -143,7 +143,7 @@ export const PARTIAL: RunDetail = {
   story: [],
   failures: [
     {
-      ...{ outcome: "failed", count: 2, places: "lines 3-4", firstPlaces: "lines 3-4", examples: ["bad_3"] },
+      ...{ outcome: "failed", count: 2, places: "lines 3-4", examples: ["bad_3"] },
       ...{ message: "the name is taken", remedy: "Choose another name." },
     },
   ],

@@ -230,7 +230,7 @@ test("long Korean names stand whole in the narrowest view: the act, its size and
     const order = [
       /1 of \d+ options/,
       /Removes 2 Context IDs/,
-      /Restorable for 30 days, with a new ID/,
+      /It can be undone for 30 days, with a new ID/,
       long(2),
       /stay disconnected/,
     ];

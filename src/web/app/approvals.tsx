@@ -171,7 +171,7 @@ export function Decision({ run, now }: Decided) {
         {!isWaiting && <a href={`#/runs/${runId}`}>Show the run</a>}
       </div>
       {!isWaiting && <Over now={now} />}
-      <Figures waiting={waiting} removed={list.value?.removed} isRead={isRead} />
+      <Figures waiting={waiting} isUndo={run.isUndo} removed={list.value?.removed} isRead={isRead} />
       {(waiting.effect !== "" || isWaiting) && (
         <p class="card note small">
           <Text of={waiting.effect} most={2000} />
@@ -186,6 +186,7 @@ export function Decision({ run, now }: Decided) {
         title="What changes"
         deletes={waiting.magnitude?.verb === "deleted" ? waiting.magnitude.what : undefined}
         isWaiting={isWaiting}
+        isUndo={run.isUndo}
         shown={list}
       />
       {waiting.parts.map((part, at) =>
@@ -234,12 +235,14 @@ export function UndoButton({ run }: { readonly run: RunRow }) {
   );
 }
 
-function Figures({ waiting, removed = 0, isRead }: FiguresProps) {
+function Figures({ waiting, isUndo, removed = 0, isRead }: FiguresProps) {
   const { magnitude, undo } = waiting;
   const contextIds = Math.max(removed, waiting.contextIds ?? 0);
   return (
     <div class="figures">
-      {(magnitude !== undefined || hasKinds(waiting)) && <Size of={waiting} contextIds={contextIds} isRead={isRead} />}
+      {(magnitude !== undefined || hasKinds(waiting)) && (
+        <Size of={waiting} isUndo={isUndo} contextIds={contextIds} isRead={isRead} />
+      )}
       {undo !== undefined && (
         <Figure title="If you change your mind" value={undo.title} isWords>
           <Sentences of={undo.notes} />
@@ -251,6 +254,7 @@ function Figures({ waiting, removed = 0, isRead }: FiguresProps) {
 
 interface FiguresProps {
   readonly waiting: Waiting;
+  readonly isUndo: boolean | undefined;
   readonly removed: number | undefined;
   /** Whether all changes have been read from the service. Until then, the run cannot be approved. */
   readonly isRead: boolean;
@@ -264,12 +268,12 @@ function hasKinds({ counts: { created, changed, deleted } }: Waiting): boolean {
 /** Shows how many objects are changed, their share of the targeting, and how many Context IDs are removed. */
 function Size({
   of: waiting,
+  isUndo,
   contextIds,
   isRead,
-}: Pick<FiguresProps, "isRead"> & { readonly of: Waiting; readonly contextIds: number }) {
-  const { counts, freed, magnitude: { count, whole, verb, what, within } = NO_MAGNITUDE } = waiting;
+}: Omit<FiguresProps, "waiting" | "removed"> & { readonly of: Waiting; readonly contextIds: number }) {
+  const { counts, consequence, magnitude: { count, whole, verb, what, within } = NO_MAGNITUDE } = waiting;
   const title = verb === "deleted" ? "Deletes" : "Changes";
-  const noun = what.includes("group") ? " and groups" : "";
   const total = whole === undefined || whole < count ? undefined : whole;
   return (
     <Figure
@@ -279,9 +283,9 @@ function Size({
     >
       {hasKinds(waiting) ? (
         <>
-          <Bar label="Changes" shares={changeShares(counts)} />
+          <Bar label="Changes" shares={changeShares(counts, isUndo ? counts.created : 0)} />
           <span class="row small">
-            <Kinds of={counts} areAhead />
+            <Kinds of={counts} isUndo={isUndo} areAhead />
           </span>
           {total !== undefined && (
             <span class="line small">
@@ -295,14 +299,14 @@ function Size({
             within
           ) : (
             <>
-              of {/^\S+ options?$/.test(what) ? number(total) : counted(total, "option") + noun} (
-              {percent(count, total)})
+              {/^\S+ options?$/.test(what) ? "of " : `${number(count)} of `}
+              {counted(total, "option")} ({percent(count, total)})
               <Bar label={title} total={total} shares={[{ tone: verb, count, of: `of ${number(total)}` }]} />
             </>
           )}
         </span>
       )}
-      {freed !== undefined && <span class="line">{freed}</span>}
+      {consequence !== undefined && <span class="line">{consequence}</span>}
       {contextIds > 0 && <span class="line deleted">Removes {counted(contextIds, "Context ID")}</span>}
       {!isRead && verb === "deleted" && <span class="line quiet small">The Context IDs are being read…</span>}
     </Figure>

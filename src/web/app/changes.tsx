@@ -15,7 +15,7 @@ const AGAIN_MS = 1000;
 type Kind = "" | ChangeRow["kind"];
 
 /** Shows the changes of a run before and after, in the order of the targeting, with pages and a search. */
-export function Changes({ runId, version, title, isRunning, isWaiting, deletes, shown }: ChangesProps) {
+export function Changes({ runId, version, title, isRunning, isWaiting, isUndo, deletes, shown }: ChangesProps) {
   const search = useSignal("");
   const kind = useSignal<Kind>("");
   const from = useSignal(0);
@@ -39,7 +39,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, deletes, 
   const { rows, total, counts, unchanged, freed, findsNames = false, isReading = false } = list.value;
   const isAll = isWhole(list.value, from.value);
   const all = counts.created + counts.changed + counts.deleted;
-  const kinds = KINDS.filter(({ name }) => counts[name] > 0);
+  const kinds = [...KINDS, isUndo ? RESTORED : CREATED].filter(({ name }) => counts[name] > 0);
   // The list may start with the targeting itself. The heading counts only the options.
   const itself = all > 1 && kinds.length === 1 && rows[0]?.before?.says === "the targeting itself" ? 1 : 0;
   const where = findsNames || isReading ? "names" : "names and Context IDs";
@@ -114,6 +114,8 @@ interface ChangesProps {
   /** Whether the run waits for an approval, and what it then deletes: `1 group and 2 options`. */
   readonly isWaiting?: boolean;
   readonly deletes?: string | undefined;
+  /** Whether the run undoes another one. What it creates is restored. */
+  readonly isUndo?: boolean | undefined;
   /** Receives the list that is shown, for other components; undefined until the list has been read. */
   readonly shown?: Signal<ChangeList | undefined>;
 }
@@ -121,8 +123,9 @@ interface ChangesProps {
 const KINDS = [
   { name: "deleted", title: "Deleted", act: "Delete", ahead: "To be deleted" },
   { name: "changed", title: "Changed", act: "Change", ahead: "To be changed" },
-  { name: "created", title: "New", act: "Add", ahead: "To be created" },
 ] as const;
+const CREATED = { name: "created", title: "New", act: "Add", ahead: "To be created" } as const;
+const RESTORED = { name: "created", title: "Restored", act: "Restore", ahead: "To be restored" } as const;
 
 /** Returns whether the last row is shown and no filter is set. */
 function isWhole({ rows, total, counts }: ChangeList, from: number): boolean {

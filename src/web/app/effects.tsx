@@ -8,7 +8,7 @@ import { Kinds, Progress, totalOf } from "./run-words.tsx";
 const MAX_FAILURES = 20;
 
 /** Shows what an approval would change: the size, the names, what cannot be restored, and what can be undone. */
-export function Effects({ run: { waiting }, detail }: { readonly run: RunRow; readonly detail: RunDetail }) {
+export function Effects({ run: { waiting, isUndo }, detail }: { readonly run: RunRow; readonly detail: RunDetail }) {
   if (waiting === undefined) return null;
   const { parts, stale, ended, undo } = waiting;
   const { plan, changes } = detail;
@@ -30,7 +30,7 @@ export function Effects({ run: { waiting }, detail }: { readonly run: RunRow; re
       {plan === undefined && <Magnitude waiting={waiting} />}
       {undo !== undefined && <p class="small">{undo.title}</p>}
       {plan !== undefined ? (
-        <PlanRows plan={plan} changes={changes} />
+        <PlanRows plan={plan} changes={changes} isUndo={isUndo} />
       ) : (
         <>
           {changes !== undefined && changes.total > 0 && (
@@ -66,7 +66,7 @@ function Note({ part: { title, count, objects } }: { readonly part: EffectPart }
   );
 }
 
-function Magnitude({ waiting: { magnitude, freed, contextIds: removed } }: { readonly waiting: Waiting }) {
+function Magnitude({ waiting: { magnitude, consequence, contextIds: removed } }: { readonly waiting: Waiting }) {
   if (magnitude === undefined && removed === undefined) return null;
   const { count = 0, whole, verb = "changed", what, within = "" } = magnitude ?? {};
   return (
@@ -79,7 +79,7 @@ function Magnitude({ waiting: { magnitude, freed, contextIds: removed } }: { rea
         </span>
       )}
       {whole !== undefined && <Bar shares={[{ tone: verb, count, of: verb }]} total={whole} label="Share" />}
-      {freed !== undefined && <span>{freed}</span>}
+      {consequence !== undefined && <span>{consequence}</span>}
       {removed !== undefined && (
         <span>
           Removes <strong class={verb}>{number(removed)}</strong> Context {removed === 1 ? "ID" : "IDs"}
@@ -93,12 +93,17 @@ function Magnitude({ waiting: { magnitude, freed, contextIds: removed } }: { rea
  * Shows the changes of a plan, deletions first. Also shows conflicts, changes by others (drift) and why it cannot be
  * applied.
  */
-export function PlanRows({ plan, changes }: { readonly plan: PlanView; readonly changes: ChangeList | undefined }) {
+export function PlanRows(rows: {
+  readonly plan: PlanView;
+  readonly changes: ChangeList | undefined;
+  readonly isUndo: boolean | undefined;
+}) {
+  const { plan, changes, isUndo } = rows;
   const { conflicts, drift, refused = [], differs = [] } = plan;
   return (
     <>
       {refused.length > 0 && <p class="warning small">Cannot be applied: {refused.join(" ")}</p>}
-      <div class="row">{changes !== undefined && <Kinds of={changes.counts} areAhead />}</div>
+      <div class="row">{changes !== undefined && <Kinds of={changes.counts} isUndo={isUndo} areAhead />}</div>
       <ul class="names" aria-label="Plan">
         {changes === undefined || changes.total === 0 ? (
           <li class="quiet">Nothing changes.</li>
@@ -203,7 +208,7 @@ export function Done({ run, failures }: { readonly run: RunRow; readonly failure
         <ul class="names" aria-label="Failures">
           {shown.map(({ count, places, message, remedy }, at) => (
             <li key={`${at}`}>
-              <span class="bad">{counted(count, run.noun)}</span> (<Text of={places} most={120} />
+              <span class="bad">{counted(count, run.noun)}</span> (<Text of={places} most={400} />
               ): <Text of={message} most={400} />{" "}
               <small>
                 <Text of={remedy} most={400} />

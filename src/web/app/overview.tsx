@@ -1,7 +1,4 @@
-import { signal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
-import type { EventCause } from "../sandbox-wire.ts";
-import type { ChangeCounts, RunDetail, RunRow } from "../wire.ts";
+import type { ChangeCounts, RunRow } from "../wire.ts";
 import {
   Ago,
   Bar,
@@ -13,38 +10,22 @@ import {
   now,
   type Share,
   sharesText,
-  Text,
-  type Tone,
   useSteady,
-  visible,
 } from "./parts.tsx";
 import { clockWords, counted, number, percent } from "./plain-words.ts";
-import { runPath, useRead } from "./requests.ts";
-import { changeShares, NO_CHANGES, ShortRequester, Status, Title, toneOf, totalOf } from "./run-words.tsx";
-import { arrived, coverage, hasEnded, hello, metrics, runList, sandbox, verdicts, waitingRuns } from "./state.ts";
-import { eventShares, eventsOf, RESULTS, WordsOf } from "./words.tsx";
+import { Attention, openProblems } from "./problems.tsx";
+import { changeShares, ShortRequester, Status, Title, toneOf, totalOf } from "./run-words.tsx";
+import { arrived, coverage, hasEnded, hello, runList, sandbox, verdicts, waitingRuns } from "./state.ts";
+import { eventShares } from "./words.tsx";
 
 const HOUR = 3_600_000;
 const HOURS = 24;
 /** Every sixth hour of the chart has a label. */
 const LABEL_EVERY = 6;
-/** The maximum number of entries in each list. The views of runs and events show all. */
+/** The maximum number of entries in each list. */
 const MAX_WAITING = 5;
-const MAX_ATTENTION = 5;
-const MAX_PROBLEMS = 3;
 const MAX_RECENT = 6;
 const MAX_TARGETINGS = 5;
-/** The maximum number of causes that are shown for a run or an event. */
-const MAX_CAUSES = 2;
-const DISMISSED = "dismissed";
-
-/** The IDs of problems that the person has dismissed in this browser tab. */
-const dismissed = signal<readonly string[]>(JSON.parse(sessionStorage.getItem(DISMISSED) ?? "[]"));
-
-function dismiss(id: string): void {
-  dismissed.value = [...dismissed.value, id];
-  sessionStorage.setItem(DISMISSED, JSON.stringify(dismissed.value));
-}
 
 /** Shows runs and problems that need the person's attention, and what happened today. */
 export function Overview() {
@@ -112,7 +93,12 @@ function Waiting() {
           </a>
         </li>
       ))}
-      {all.length > MAX_WAITING && <LastItem at="#/approvals">and {number(all.length - MAX_WAITING)} more</LastItem>}
+      {all.length > MAX_WAITING && (
+        <li class="item">
+          <i />
+          <a href="#/approvals">{number(all.length - MAX_WAITING)} more</a>
+        </li>
+      )}
     </ul>
   );
 }
@@ -139,9 +125,14 @@ function changesIn(its: readonly RunRow[]): ChangeCounts {
   return { created: sum("created"), changed: sum("changed"), deleted: sum("deleted") };
 }
 
+/** Returns the changes of runs as segments of a bar. What an undo created is restored. */
+function sharesIn(its: readonly RunRow[]): readonly Share[] {
+  return changeShares(changesIn(its), changesIn(its.filter(({ isUndo }) => isUndo)).created);
+}
+
 function Today() {
   const its = today();
-  const changes = changeShares(changesIn(its));
+  const changes = sharesIn(its);
   const count = (...of: readonly RunRow["status"][]): number => its.filter(({ status }) => of.includes(status)).length;
   const ends: readonly Share[] = [
     { tone: "good", count: count("succeeded"), of: "done" },
@@ -174,15 +165,15 @@ function Today() {
 /** Shows the targetings that runs have changed, the most changed first. */
 function ChangedTargetings({ runs }: { readonly runs: readonly RunRow[] }) {
   const groups = [...Map.groupBy(runs, ({ targeting }) => targeting?.name ?? "")]
-    .map(([name, its]) => ({ name, total: totalOf(changesIn(its)) }))
+    .map(([name, its]) => ({ name, its, total: totalOf(changesIn(its)) }))
     .filter(({ total }) => total > 0)
     .toSorted((one, other) => other.total - one.total);
   return (
     <>
-      {groups.slice(0, MAX_TARGETINGS).map(({ name, total }) => (
+      {groups.slice(0, MAX_TARGETINGS).map(({ name, its, total }) => (
         <span key={name} class="line">
           {name === "" ? (
-            `${counted(total, "targeting")} created, renamed or deleted`
+            unnamedWords(its)
           ) : (
             <>
               <Name of={name} /> {number(total)}
@@ -197,6 +188,24 @@ function ChangedTargetings({ runs }: { readonly runs: readonly RunRow[] }) {
       )}
     </>
   );
+}
+
+/** What the tools that change targetings themselves do to them. */
+const OF_TARGETINGS: Readonly<Record<string, string>> = {
+  create_targetings: "created",
+  rename_targetings: "renamed",
+  delete_targeting: "deleted",
+};
+
+/** Describes what runs without a single targeting did: `4 targetings created · 1 targeting renamed`. */
+function unnamedWords(runs: readonly RunRow[]): string {
+  const groups = Map.groupBy(runs, ({ tool }) => OF_TARGETINGS[tool]);
+  const shares = [...groups].map(([how, its]) => {
+    const count = totalOf(changesIn(its)) - its.reduce((sum, { optionsInside = 0 }) => sum + optionsInside, 0);
+    const [one, many] = how === undefined ? ["change", "changes"] : ["targeting", "targetings"];
+    return { tone: "", count, of: `${count === 1 ? one : many} ${how ?? "in other targetings"}` };
+  });
+  return sharesText(shares);
 }
 
 function EventFigures() {
@@ -232,228 +241,15 @@ function EventFigures() {
   );
 }
 
-/** Returns the problems of the last 24 hours that the person has not dismissed: of runs, and of events. */
-function openProblems() {
-  const from = now.value - HOURS * HOUR;
-  const isShown = (id: string): boolean => !dismissed.value.includes(id);
-  const runs = runList.value.filter(
-    (run) => run.updatedAt >= from && problemOf(run) !== undefined && isShown(run.runId),
-  );
-  return { runs, grouped: groupedByEvent(metrics.value.problems).filter((causes) => isShown(idOf(causes))) };
-}
-
 /** Says in one line how many problems there are, and what changed today, because a phone shows both far below. */
 function InShort() {
-  const { runs, grouped } = openProblems();
-  const count = runs.length + grouped.length;
-  const changes = changesIn(today());
+  const { length: count } = openProblems();
+  const changes = sharesIn(today());
   const words = [
     ...(count > 0 ? [`${counted(count, "problem needs", "problems need")} attention`] : []),
-    ...(totalOf(changes) > 0 ? [`today: ${sharesText(changeShares(changes))}`] : []),
+    ...(changes.some((share) => share.count > 0) ? [`today: ${sharesText(changes)}`] : []),
   ];
   return words.length === 0 ? null : <span class="line quiet">{words.join("; ")}.</span>;
-}
-
-/**
- * Shows the problems of the last 24 hours: first runs with failures, then causes of dropped events, then other runs
- * that are unfinished or have unknown results.
- */
-function Attention() {
-  const { runs, grouped } = openProblems();
-  const failed = runs.filter(({ counts }) => counts.failed > 0);
-  const others = runs.filter(({ counts }) => counts.failed === 0);
-  const { shown: problems, holds } = useSteady(grouped, ([first]) => first?.event ?? first?.id ?? "");
-  return (
-    <div class="card">
-      <h2>
-        Needs attention <span class="quiet">{number(runs.length + problems.length)}</span>
-      </h2>
-      {runs.length + problems.length === 0 && <p class="quiet">Nothing failed in the last 24 hours.</p>}
-      <ul class="items" {...holds}>
-        {failed.slice(0, MAX_ATTENTION).map((run) => (
-          <RunProblem key={run.runId} run={run} />
-        ))}
-        <MoreItems of={failed.length - MAX_ATTENTION} what="runs with failures" at="#/runs" />
-        {problems.slice(0, MAX_PROBLEMS).map((causes) => (
-          <EventProblem key={causes[0]?.event ?? causes[0]?.id} causes={causes} />
-        ))}
-        {problems.length > MAX_PROBLEMS && (
-          <LastItem at="#/events">All {number(metrics.value.problems.length)} problems of events</LastItem>
-        )}
-        {others.slice(0, MAX_ATTENTION).map((run) => (
-          <RunProblem key={run.runId} run={run} />
-        ))}
-        <MoreItems of={others.length - MAX_ATTENTION} what="runs" at="#/runs" />
-      </ul>
-    </div>
-  );
-}
-
-/**
- * Groups causes by the intended event, so that misspelt event names are in the group of the correct name. The group
- * with the most events comes first.
- */
-function groupedByEvent(causes: readonly EventCause[]): readonly (readonly EventCause[])[] {
-  const groups = Map.groupBy(causes, ({ event, id }) => event ?? id);
-  return [...groups.values()].toSorted((one, other) => eventsOf(other) - eventsOf(one));
-}
-
-/** Returns an ID for a group of causes. It stays the same when the sandbox assigns new numbers after a reset. */
-function idOf(causes: readonly EventCause[]): string {
-  return JSON.stringify(causes.map(({ name, verdict, cause }) => [name, verdict, cause]));
-}
-
-function MoreItems({ of, what, at }: { readonly of: number; readonly what: string; readonly at: string }) {
-  if (of <= 0) return null;
-  return (
-    <LastItem at={at}>
-      and {number(of)} more {what}
-    </LastItem>
-  );
-}
-
-function LastItem({ at, children }: { readonly at: string; readonly children: ComponentChildren }) {
-  return (
-    <li class="item">
-      <i />
-      <a href={at}>{children}</a>
-    </li>
-  );
-}
-
-/** Shows a problem with its causes, a link to it, and a button that dismisses it. */
-function Problem(problem: {
-  readonly id: string;
-  readonly tone: Tone;
-  readonly title: ComponentChildren;
-  readonly href: string;
-  readonly act: "Show" | "Fix rows";
-  readonly children: ComponentChildren;
-}) {
-  const { id, tone, title, href, act, children } = problem;
-  return (
-    <li class="item">
-      <i class={`dot ${tone}`} />
-      <div>
-        {title}
-        <span class="line quiet small">{children}</span>
-      </div>
-      <span class="ways">
-        <a class="button" href={href}>
-          {act}
-        </a>
-        <button type="button" class="plain" aria-label="Dismiss" title="Dismiss" onClick={() => dismiss(id)}>
-          ✕
-        </button>
-      </span>
-    </li>
-  );
-}
-
-/** Shows a run that has failed or unknown items, or that stopped early, with its first causes. */
-function RunProblem({ run }: { readonly run: RunRow }) {
-  const { runId, updatedAt, counts, noun, fileName, targeting } = run;
-  const detail = useRead<RunDetail>(runPath(runId), { version: updatedAt });
-  const failures = detail.value?.failures ?? [];
-  return (
-    <Problem
-      id={runId}
-      tone={counts.failed > 0 ? "bad" : "idle"}
-      title={<Text of={problemOf(run)} />}
-      href={`#/runs/${runId}`}
-      act={counts.failed > 0 && noun === "row" ? "Fix rows" : "Show"}
-    >
-      {failures.slice(0, MAX_CAUSES).map(({ count, message }) => (
-        <span key={message}>
-          {number(count)} × <Text of={message} most={100} /> ·{" "}
-        </span>
-      ))}
-      <OtherCauses of={failures} />
-      {fileName === undefined || targeting?.name === undefined ? (
-        <Title run={run} />
-      ) : (
-        <>
-          in <Name of={targeting.name} />
-        </>
-      )}{" "}
-      · <Ago at={updatedAt} />
-    </Problem>
-  );
-}
-
-/** Shows how many items have causes that are not listed. */
-function OtherCauses({ of }: { readonly of: readonly { readonly count: number }[] }) {
-  const rest = of.slice(MAX_CAUSES).reduce((sum, { count }) => sum + count, 0);
-  return rest === 0 ? null : <>and {number(rest)} more · </>;
-}
-
-/** The maximum number of wrong event names that one problem lists. */
-const MAX_NAMES = 2;
-
-/**
- * Shows why an event is not recorded. Lists all causes, including misspelt names, with the number of events of each.
- */
-function EventProblem({ causes }: { readonly causes: readonly EventCause[] }) {
-  const [first] = causes;
-  if (first === undefined) return null;
-  const { event, verdict, latest } = first;
-  const total = eventsOf(causes);
-  const sent = event === undefined ? [] : [...new Set(causes.map(({ name }) => name ?? event))];
-  const platforms = [...new Set(causes.flatMap((one) => one.platforms.map(({ platform }) => visible(platform))))];
-  return (
-    <Problem
-      id={idOf(causes)}
-      tone={RESULTS[verdict].tone}
-      title={
-        <>
-          {sent.slice(0, MAX_NAMES).map((name, at) => (
-            <span key={name}>
-              {at > 0 && (sent.length > MAX_NAMES ? ", " : " and ")}
-              <code>
-                <Text of={name} most={60} />
-              </code>
-            </span>
-          ))}
-          {sent.length > MAX_NAMES && ` and ${counted(sent.length - MAX_NAMES, "more name")}`}
-          {sent.length > 0 && ": "}
-          {counted(total, "event")} {total === 1 ? "does" : "do"} not count
-        </>
-      }
-      href={`#/events/${latest}`}
-      act="Show"
-    >
-      {causes.slice(0, MAX_CAUSES).map(({ id, name, count, cause }) => (
-        <span key={id}>
-          {number(count)} ×{" "}
-          {name !== null && sent.length !== 1 && (
-            <>
-              <code>
-                <Text of={name} most={60} />
-              </code>
-              :{" "}
-            </>
-          )}
-          <WordsOf of={cause} /> ·{" "}
-        </span>
-      ))}
-      <OtherCauses of={causes} />
-      {platforms.slice(0, 3).join(", ")} · last <Ago at={Math.max(...causes.map(({ lastAt }) => lastAt))} />
-    </Problem>
-  );
-}
-
-/** Describes what is wrong with a run; undefined if nothing is. */
-function problemOf({ actions, counts, fileName, noun, status }: RunRow): string | undefined {
-  const { failed, unknown, notApplied, items } = counts;
-  const many = (count: number): string => counted(count, noun);
-  if (status === "running" || status === "planned" || status === "needs_confirmation") return undefined;
-  const of = fileName === undefined ? "" : ` of ${fileName.slice(0, 80)}`;
-  const end = noun === "event" ? `not recorded` : "failed";
-  if (failed > 0) return `${number(failed)} of ${many(items)}${of} ${end}`;
-  if (unknown > 0) return `The result of ${many(unknown)} is unknown`;
-  if (actions.includes("resume") && status === "cancelled")
-    return `Cancelled: ${number(notApplied)} of ${many(items)} not applied`;
-  return status === "interrupted" ? "Interrupted: it can be resumed" : undefined;
 }
 
 /** Shows the number of created, changed and deleted objects in each of the last 24 hours. */
@@ -462,7 +258,7 @@ function PerHour() {
   const columns: readonly Column[] = Array.from({ length: HOURS }, (_, at) => {
     const hour = end - HOURS + at;
     const its = runList.value.filter(({ updatedAt }) => Math.floor(updatedAt / HOUR) === hour);
-    return { title: clockWords(hour * HOUR, "minute", now.value), shares: changeShares(changesIn(its)) };
+    return { title: clockWords(hour * HOUR, "minute", now.value), shares: sharesIn(its) };
   });
   const all = columns.map(({ shares }) => shares.reduce((sum, { count }) => sum + count, 0));
   const busiest = columns[all.indexOf(Math.max(...all))];
@@ -479,7 +275,7 @@ function PerHour() {
         {columns.map(({ title }, at) => (at % LABEL_EVERY === 0 ? <span key={title}>{title.slice(-5)}</span> : null))}
       </p>
       <p class="row small quiet">
-        {changeShares(NO_CHANGES).map(({ tone }) => (
+        {(["created", "changed", "deleted"] as const).map((tone) => (
           <span key={tone}>
             <i class={`dot ${tone}`} /> {tone}
           </span>

@@ -211,8 +211,8 @@ export function Bar({ shares, total, label }: Shares & { readonly total?: number
   const whole = total ?? shares.reduce((sum, { count }) => sum + count, 0);
   return (
     <div class="bar" role="img" aria-label={`${label}: ${sharesText(shares)}`}>
-      {shares.map(({ tone, count }) =>
-        count > 0 ? <i key={tone} class={tone} style={{ width: `${(100 * count) / Math.max(1, whole)}%` }} /> : null,
+      {shares.map(({ tone, count, of }) =>
+        count > 0 ? <i key={of} class={tone} style={{ width: `${(100 * count) / Math.max(1, whole)}%` }} /> : null,
       )}
     </div>
   );
@@ -243,9 +243,9 @@ export function Columns({ columns, label }: { readonly columns: readonly Column[
     <div class="columns" role="img" aria-label={label}>
       {columns.map((column) => (
         <div key={column.title} title={`${column.title}: ${sharesText(column.shares)}`}>
-          {column.shares.map(({ tone, count }) =>
+          {column.shares.map(({ tone, count, of }) =>
             count > 0 ? (
-              <i key={tone} class={tone} style={{ height: `${Math.max(3, (94 * count) / highest)}%` }} />
+              <i key={of} class={tone} style={{ height: `${Math.max(3, (94 * count) / highest)}%` }} />
             ) : null,
           )}
         </div>

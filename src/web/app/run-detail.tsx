@@ -92,6 +92,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
           runId={run.runId}
           version={`${run.status} ${run.status === "running" ? "" : run.updatedAt}`}
           title="Changes"
+          isUndo={run.isUndo}
           isRunning={run.status === "running"}
         />
       )}
@@ -214,7 +215,7 @@ function Story({ of, run }: { readonly of: readonly StoryStep[]; readonly run: R
  * Nothing for a run that changed nothing and succeeded, because its history says so.
  */
 function Result({ detail: { run, undo, undone } }: { readonly detail: RunDetail }) {
-  const { did = NO_CHANGES, counts, status, undoUntil } = run;
+  const { did = NO_CHANGES, isUndo, counts, status, undoUntil } = run;
   const total = totalOf(did);
   if (counts.items === 0 || (status === "succeeded" && total === 0)) return null;
   const left = timeLeft(run);
@@ -223,7 +224,7 @@ function Result({ detail: { run, undo, undone } }: { readonly detail: RunDetail 
       {status !== "running" && total > 0 ? (
         <>
           <strong>{counted(total, "change")}</strong>
-          <Kinds of={did} />
+          <Kinds of={did} isUndo={isUndo} />
           <Bar shares={sharesOf(run)} total={counts.items} label="Result" />
           {counts.failed > 0 && <span class="bad">{counted(counts.failed, run.noun)} failed</span>}
           {counts.unknown > 0 && <span class="quiet">{counted(counts.unknown, run.noun)} unknown</span>}

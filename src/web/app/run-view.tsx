@@ -163,7 +163,8 @@ function Body({
   readonly isWaiting: boolean;
 }) {
   if (isWaiting) return <Effects run={run} detail={known} />;
-  if (run.status === "planned") return known.plan && <PlanRows plan={known.plan} changes={known.changes} />;
+  if (run.status === "planned")
+    return known.plan && <PlanRows plan={known.plan} changes={known.changes} isUndo={run.isUndo} />;
   return <Done run={run} failures={known.failures} />;
 }
 

@@ -114,17 +114,31 @@ export function totalOf({ created, changed, deleted }: ChangeCounts): number {
   return created + changed + deleted;
 }
 
-/** Returns counts of changes as segments of a bar. */
-export function changeShares(counts: ChangeCounts): readonly Share[] {
-  return (["created", "changed", "deleted"] as const).map((tone) => ({ tone, count: counts[tone], of: tone }));
+/** Returns counts of changes as segments of a bar. `restored`: how many of the created objects an undo has created. */
+export function changeShares({ created, changed, deleted }: ChangeCounts, restored = 0): readonly Share[] {
+  return [
+    { tone: "created", count: created - restored, of: "created" },
+    { tone: "created", count: restored, of: "restored" },
+    { tone: "changed", count: changed, of: "changed" },
+    { tone: "deleted", count: deleted, of: "deleted" },
+  ];
 }
 
 /** Shows counts of changes with symbols. `areAhead`: the changes have not been made yet. */
-export function Kinds({ of, areAhead = false }: { readonly of: ChangeCounts; readonly areAhead?: boolean }) {
+export function Kinds(kinds: {
+  readonly of: ChangeCounts;
+  readonly isUndo?: boolean | undefined;
+  readonly areAhead?: boolean;
+}) {
+  const { of, isUndo = false, areAhead = false } = kinds;
   const { created, changed, deleted } = of;
   return (
     <>
-      {created > 0 && <span class="created">+{number(created)} new</span>}
+      {created > 0 && (
+        <span class="created">
+          +{number(created)} {!isUndo ? "new" : areAhead ? "to restore" : "restored"}
+        </span>
+      )}
       {changed > 0 && (
         <span class="changed">
           ~{number(changed)} {areAhead ? "to change" : "changed"}
@@ -140,13 +154,13 @@ export function Kinds({ of, areAhead = false }: { readonly of: ChangeCounts; rea
 }
 
 /** Returns the items of a run by outcome, as segments of a bar. */
-export function sharesOf({ counts, did }: RunRow): readonly Share[] {
+export function sharesOf({ counts, did, isUndo }: RunRow): readonly Share[] {
   const { succeeded, alreadyDone, skipped = 0, failed, unknown } = counts;
   // The bar shows items. If a run makes more changes than it has items, the segment of successful items is not divided
   // by kind of change.
   const split = did === undefined || totalOf(did) > succeeded ? NO_CHANGES : did;
   return [
-    ...changeShares(split),
+    ...changeShares(split, isUndo ? split.created : 0),
     { tone: "good", count: succeeded - totalOf(split) + alreadyDone, of: "done" },
     { tone: "idle", count: skipped, of: "skipped" },
     { tone: "bad", count: failed, of: "failed" },

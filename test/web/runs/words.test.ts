@@ -3,7 +3,8 @@ import * as z from "zod";
 import { textFor } from "../../../src/answers/message-words.ts";
 import type { WriteCall } from "../../../src/changes/call.ts";
 import { agoWords, clockWords, dayWords, diffWords, durationWords } from "../../../src/web/app/plain-words.ts";
-import { isTyped, type TitleParts, textToType, titleOf, undoOf, undoOfRun } from "../../../src/web/waiting.ts";
+import { type TitleParts, titleOf } from "../../../src/web/titles.ts";
+import { isTyped, textToType, undoOf, undoOfRun } from "../../../src/web/waiting.ts";
 import { startService } from "../../changes/service.ts";
 
 const PART: TitleParts = { tool: "bulk_add_options", status: "succeeded", items: 3000, done: 3000 };
@@ -34,10 +35,19 @@ describe("a run as a sentence", () => {
       { tool: "delete_options", status: "needs_confirmation", items: 3, deletes: "1 group and 2 options" },
     ],
     ["Deleted Jeans from Footwear KR", { tool: "delete_options", items: 1, only: "Jeans" }],
+    [
+      "Delete group Clothing from Footwear KR",
+      { tool: "delete_options", status: "needs_confirmation", items: 1, only: "Clothing", deletes: "group Clothing" },
+    ],
+    ["Changed the Context IDs of Jeans in Footwear KR", { tool: "update_contexts", items: 1, only: "Jeans" }],
     ["Delete the targeting Winter Sale", { tool: "delete_targeting", status: "cancelled", only: "Winter Sale" }],
     [
       "Delete the targeting Winter Sale and its 333 options",
       { tool: "delete_targeting", status: "needs_confirmation", only: "Winter Sale", options: 333 },
+    ],
+    [
+      "Created 3 of 4 targetings and their 20 options",
+      { tool: "create_targetings", status: "partial", items: 4, done: 3, options: 20, targeting: undefined },
     ],
     ["Renamed Winter 2025 to Winter 2026", { tool: "rename_targetings", only: "Winter 2025", to: "Winter 2026" }],
     [
@@ -45,7 +55,7 @@ describe("a run as a sentence", () => {
       { tool: "apply_plan", plan: { isUndo: false, changes: { created: 1, changed: 3, deleted: 0 } } },
     ],
     [
-      "Undo changes to Footwear KR: add 150",
+      "Undo changes to Footwear KR: restore 150",
       {
         tool: "undo_run",
         status: "planned",
@@ -88,8 +98,8 @@ describe("what an undo brings back", () => {
   const until = "This can be undone for 30 days.";
   const back = "Names, groups and Context IDs come back.";
   test.each([
-    [0, ["Shoes"], ["Restorable for 30 days, with a new ID", back, newId]],
-    [0, ["Shoes", "Hats"], ["Restorable for 30 days, with new IDs", back, newIds]],
+    [0, ["Shoes"], ["It can be undone for 30 days, with a new ID", back, newId]],
+    [0, ["Shoes", "Hats"], ["It can be undone for 30 days, with new IDs", back, newIds]],
     [
       0,
       ["Shoes", "bad_name"],
@@ -112,13 +122,27 @@ describe("what an undo brings back", () => {
     expect(undoOf(counts, [part(["Shoes"].slice(0, deleted))], { days: 30 })?.title).toBe(title);
   });
 
-  test("an undo that creates an option again says that it gets a new ID", () => {
-    const counts = { created: 1, changed: 3, deleted: 0 };
-    const note = "1 restored option gets a new ID: campaigns and ad products that use the old ID stay disconnected.";
-    expect(undoOf(counts, [], { days: 30, isUndo: true })).toEqual({
-      title: "It can be undone for 30 days",
-      notes: [note],
-    });
+  test("an undo that creates an option again is itself undone by deleting the restored option", () => {
+    const undo = (created: number, changed: number) =>
+      undoOf({ created, changed, deleted: 1 }, [part(["Shoes"])], { days: 30, isUndo: true })?.title;
+    expect([undo(1, 0), undo(3, 2)]).toEqual([
+      "Undo deletes the restored option and restores 1 under a new ID",
+      "Undo deletes the 3 restored options and restores 2 of 3 as they were and 1 under a new ID",
+    ]);
+  });
+
+  test("a targeting comes back with its options", () => {
+    const whole = (count: number, options: number) => [
+      { title: "Targetings deleted", count, objects: [{ name: "Spring", says: "", options }] },
+    ];
+    const note = (count: number, options: number) =>
+      undoOf({ created: 0, changed: 0, deleted: count }, whole(count, options), { days: 30 })?.notes[0];
+    expect([note(1, 315), note(1, 1), note(2, 40), note(1, 0)]).toEqual([
+      "The targeting, its 315 options and its Context IDs come back.",
+      "The targeting, its 1 option and its Context IDs come back.",
+      "The 2 targetings, their 40 options and their Context IDs come back.",
+      back,
+    ]);
   });
 
   test("a run says how much comes back exactly, under new IDs, and not", async () => {

@@ -1,0 +1,200 @@
+import { many } from "../answers/message-words.ts";
+import { isApproval } from "../approvals/approvals.ts";
+import { isChangeRun } from "../changes/change-run.ts";
+import type { EffectPart } from "../changes/rows/entries.ts";
+import { cutText, thousands } from "../platform/text.ts";
+import type { Run } from "../runs/kind.ts";
+import { countsOfWaiting, DELETED, deletionWords, isUndoPlan, optionsWithin, partsOf } from "./waiting.ts";
+import type { ChangeCounts } from "./wire.ts";
+
+/** The facts from which the title of a run is composed. Unknown facts are absent. */
+export interface TitleParts {
+  readonly tool: string;
+  readonly status: string;
+  readonly items: number;
+  readonly done: number;
+  readonly did?: ChangeCounts | undefined;
+  /** Absent if the run has no targeting or several. */
+  readonly targeting?: string | undefined;
+  /** The object's name, if the run has only one object. */
+  readonly only?: string | undefined;
+  /** How many options are created or deleted together with their targetings. */
+  readonly options?: number | undefined;
+  /** What a run that waits for approval would delete, e.g. `1 group and 2 options`, or the names of a few objects. */
+  readonly deletes?: string | undefined;
+  /** The new name, if the run renames its only object. */
+  readonly to?: string | undefined;
+  readonly fileName?: string | undefined;
+  /** Whether several rows of its file are one item. */
+  readonly mergesRows?: boolean | undefined;
+  /** For a plan: whether it is an undo plan, and how many changes it contains. */
+  readonly plan?: { readonly isUndo: boolean; readonly changes: ChangeCounts } | undefined;
+}
+
+const MAX_LETTERS = 80;
+
+/** The first word of a title: the past tense if at least a part succeeded, otherwise the base form. */
+const VERBS = {
+  add: ["Added", "Add"],
+  import: ["Imported", "Import"],
+  change: ["Changed", "Change"],
+  create: ["Created", "Create"],
+  delete: ["Deleted", "Delete"],
+  rename: ["Renamed", "Rename"],
+  apply: ["Applied", "Apply"],
+  undo: ["Undid", "Undo"],
+  send: ["Sent", "Send"],
+  save: ["Saved", "Save"],
+  run: ["Ran", "Run"],
+  resume: ["Resumed", "Resume"],
+} as const;
+
+/** The objects that the counts of a run count, by its tool. For all other tools, they are options. */
+const NOUNS: Readonly<Record<string, string>> = {
+  create_targetings: "targeting",
+  rename_targetings: "targeting",
+  delete_targeting: "targeting",
+  apply_plan: "change",
+  plan_targeting: "change",
+  undo_run: "change",
+  resume_run: "change",
+  track_event: "event",
+  track_events: "event",
+  run_event_tests: "test",
+};
+
+/**
+ * Returns the noun for the counted items of a run, in the singular. Items of a file are rows, unless several rows
+ * become one item. With options inside new targetings, items are objects.
+ */
+export function nounOf(
+  { tool, fileName, mergesRows }: Pick<TitleParts, "tool" | "fileName" | "mergesRows">,
+  inside?: object,
+): string {
+  if (inside !== undefined) return "object";
+  const noun = Object.hasOwn(NOUNS, tool) ? NOUNS[tool] : undefined;
+  return noun ?? (fileName !== undefined && !mergesRows ? "row" : "option");
+}
+
+/** Returns the title of a run. It begins with a verb and has no full stop: `Added 3,000 options to Footwear KR`. */
+export function titleOf({ tool, status, items, done, did, plan, ...names }: TitleParts): string {
+  const cut = (name: string | undefined) => (name === undefined ? undefined : cutText(name, MAX_LETTERS));
+  const [targeting, only, to, file] = [names.targeting, names.only, names.to, names.fileName].map(cut);
+  const isPartial = status === "partial";
+  const verb = (name: keyof typeof VERBS): string => VERBS[name][isPartial || status === "succeeded" ? 0 : 1];
+  const within = (word: string): string => (targeting === undefined ? "" : ` ${word} ${targeting}`);
+  const part = isPartial ? `: ${thousands(done)} of ${many(items, nounOf({ tool, ...names }))}` : "";
+  const countOf = (noun: string): string => (isPartial ? `${thousands(done)} of ` : "") + many(items, noun);
+  const targetings = only === undefined ? names.deletes || countOf("targeting") : `the targeting ${only}`;
+  const renamed = to === undefined ? "" : ` to ${to}`;
+  switch (tool) {
+    case "bulk_add_options":
+      return file === undefined
+        ? `${verb("add")} ${countOf("option")}${within("to")}`
+        : `${verb("import")} ${file}${within("into")}${part}`;
+    case "update_contexts":
+      return file === undefined
+        ? `${verb("change")} the Context IDs of ${only ?? countOf("option")}${within("in")}`
+        : `${verb("import")} Context IDs from ${file}${within("into")}${part}`;
+    case "update_options":
+      if (renamed !== "" && only !== undefined) return `${verb("rename")} ${only}${renamed}${within("in")}`;
+      return `${verb("change")} ${only ?? countOf("option")}${within("in")}`;
+    case "delete_options":
+      return `${verb("delete")} ${names.deletes || (only ?? countOf("option"))}${within("from")}`;
+    case "delete_targeting":
+      return `${verb("delete")} ${targetings}${withOptions(only, names.options)}`;
+    case "create_targetings":
+      return `${verb("create")} ${targetings}${withOptions(only, names.options)}`;
+    case "rename_targetings":
+      return `${verb("rename")} ${only === undefined ? countOf("targeting") : only + renamed}`;
+    case "apply_plan":
+    case "plan_targeting":
+    case "undo_run": {
+      const isUndo = plan?.isUndo ?? tool === "undo_run";
+      const counts = changeCounts(plan?.changes ?? did, { isUndo, isAhead: AHEAD.has(status) });
+      const what = counts === "" ? part : `: ${counts}`;
+      if (isUndo) return `${verb("undo")} changes${within("to")}${what}`;
+      return `${verb("apply")} ${file ?? "a plan"}${within("to")}${what}`;
+    }
+    case "track_event":
+    case "track_events":
+      return `${verb("send")} ${file === undefined ? countOf("event") : `the events of ${file}${part}`}`;
+    case "run_event_tests":
+      return `${verb("run")} event tests against the live service`;
+    case "resume_run":
+      return `${verb("resume")} an interrupted run${within("in")}`;
+    case "list_options":
+    case "get_option":
+      return `${verb("save")} ${targeting ?? "options"} to ${file ?? "a file"}`;
+    default:
+      return `${tool}${within("in")}${part}`;
+  }
+}
+
+function withOptions(only: string | undefined, options = 0): string {
+  return options === 0 ? "" : ` and ${only === undefined ? "their" : "its"} ${many(options, "option")}`;
+}
+
+/** The statuses of runs that have changed nothing yet. */
+const AHEAD: ReadonlySet<string> = new Set(["planned", "needs_confirmation"]);
+
+/**
+ * Describes counts of changes: `1 new, 3 changed, 1 deleted`. Before the changes: `add 1, change 3, delete 1`. What an
+ * undo creates is restored.
+ */
+function changeCounts(
+  counts: ChangeCounts | undefined,
+  { isUndo, isAhead }: { readonly isUndo: boolean; readonly isAhead: boolean },
+): string {
+  if (counts === undefined) return "";
+  const created = isUndo ? (["restored", "restore"] as const) : (["new", "add"] as const);
+  const words = { created, changed: ["changed", "change"], deleted: ["deleted", "delete"] } as const;
+  const parts = (["created", "changed", "deleted"] as const).flatMap((kind) => {
+    const [done, todo] = words[kind];
+    const count = thousands(counts[kind]);
+    return counts[kind] === 0 ? [] : [isAhead ? `${todo} ${count}` : `${count} ${done}`];
+  });
+  return parts.join(", ");
+}
+
+/** Returns the facts about a run that waits for approval, for its title. */
+export function waitingTitle(run: Run): Pick<TitleParts, "plan" | "options" | "deletes"> {
+  const parts = partsOf(run);
+  if (isChangeRun(run) && run.header.call.tool === "apply_plan")
+    return { plan: { isUndo: isUndoPlan(run), changes: countsOfWaiting(run) } };
+  return { options: optionsWithin(parts), deletes: deletedNames(parts) ?? deletionWords(parts) };
+}
+
+/** The maximum number of objects that the title of a deletion names. */
+const MAX_NAMED = 3;
+
+/**
+ * Names what would be deleted: `group Clothing and option Bags`. The noun of a single option is omitted. Returns
+ * undefined if there are more objects than a title can name.
+ */
+function deletedNames(parts: readonly EffectPart[]): string | undefined {
+  const kinds = parts.flatMap(({ title, count, objects }) => {
+    const noun = Object.hasOwn(DELETED, title) ? DELETED[title] : undefined;
+    return noun === undefined ? [] : [{ noun, count, names: objects.map(({ name }) => cutText(name, MAX_LETTERS)) }];
+  });
+  const count = kinds.reduce((sum, kind) => sum + kind.count, 0);
+  const named = kinds.flatMap(({ names }) => names).length;
+  if (named !== count || count === 0 || count > MAX_NAMED) return undefined;
+  if (count === 1 && kinds[0]?.noun === "option") return kinds[0].names[0];
+  return kinds
+    .map(
+      ({ noun, names }) => `${noun}${names.length === 1 ? "" : "s"} ${names.join(kinds.length > 1 ? ", " : " and ")}`,
+    )
+    .join(" and ");
+}
+
+/** Returns the name of a run's only object, and the new name if the run renames it. */
+export function onlyObject(run: Run): Pick<TitleParts, "only" | "to"> {
+  const { objects } = run.state;
+  if (objects.length !== 1 || isApproval(run)) return {};
+  const { name, change } = objects.at(0) ?? {};
+  if (!isChangeRun(run)) return {};
+  const { from, to } = change ?? {};
+  if (typeof from === "string" && typeof to === "string") return { only: from, to };
+  return name === undefined ? {} : { only: name };
+}
