@@ -706,7 +706,7 @@ test("on a phone a deletion says above its buttons what goes, what stays, and wh
       const seen = [
         page.getByRole("heading", { level: 1, name: `${title}?` }),
         page.getByText("It can be undone for 30 days, with new IDs", { exact: true }),
-        ...words.map((text) => page.getByText(text)),
+        ...words.map((text) => page.locator(".figures").getByText(text)),
       ];
       for (const one of seen) {
         const { y = end, height = 0 } = (await one.boundingBox()) ?? {};
