@@ -17,7 +17,6 @@ import { isOn } from "../runtime/settings-input.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import { SettingsError } from "../settings/value-types.ts";
 import { isUlid } from "../spec/ulid.ts";
-import { changesOf } from "../tools/apis.ts";
 import { plannedRun } from "../tools/apply-plan.ts";
 import { ToolError } from "../tools/define-tool.ts";
 import { checkApplicable, documentOf } from "../tools/kept-plan.ts";
@@ -148,7 +147,7 @@ async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, context:
 async function applyDryRun(run: ChangeRun, yes: boolean, context: PlanContext): Promise<number> {
   const { header } = run;
   if (header.sandbox !== undefined && header.sandbox !== context.apiUrl) throw otherService();
-  const now = await dryRunToApply(run, { isDry: false }, changesOf(context), context);
+  const now = await dryRunToApply(run, { isDry: false }, context);
   const { text } = "answer" in now ? now.answer : await reportedRun(run, context);
   process.stdout.write(`${forPerson(text)}\n`);
   if ("answer" in now || !(await isApproved("Apply this?", yes))) return 1;

@@ -28,8 +28,8 @@ export interface EventTypeDetail extends EventType {
 }
 
 /** Lists the supported events (event-tracking-api 2.2), in the order of the document. */
-export function listEventTypes(): { readonly events: readonly EventType[] } {
-  return { events: Object.entries<EventSpec>(EVENTS).map(([eventName, spec]) => summaryAtRest(eventName, spec)) };
+export function listEventTypes(): readonly EventType[] {
+  return Object.entries<EventSpec>(EVENTS).map(([eventName, spec]) => summaryAtRest(eventName, spec));
 }
 
 /** Returns one event with types and limits (event-tracking-api 2.1 to 2.3, 8). Throws an UnsupportedEventError. */

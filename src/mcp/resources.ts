@@ -22,9 +22,9 @@ function page(name: string, title: string, description: string, content: () => P
 }
 
 const SPEC_RESOURCES: readonly ResourceDefinition[] = [
-  page("events", "Supported events", "Every supported event with its required and optional parameters.", async () =>
-    (await import("../events/event-types.ts")).listEventTypes(),
-  ),
+  page("events", "Supported events", "Every supported event with its required and optional parameters.", async () => ({
+    events: (await import("../events/event-types.ts")).listEventTypes(),
+  })),
   page("limits", "Limits", "Every limit of both APIs, with the section that states it.", async () => {
     const { EVENT_LIMITS, LIMITS } = await import("../spec/limits.ts");
     return { management: LIMITS, events: EVENT_LIMITS };

@@ -7,7 +7,7 @@ import type { SuiteFormat } from "../events/suites/emit.ts";
 import { thousands } from "../platform/text.ts";
 import type { SaveRuns } from "../saves/save-runs.ts";
 import { halfWords } from "../settings/environment.ts";
-import { LEAST_READ_MS, type TestBench, type ToolContext, type ToolServices } from "./context.ts";
+import { LEAST_READ_MS, type TestBench, type ToolContext, type ToolServices, type Waiting } from "./context.ts";
 import { ToolError, type Toolset } from "./define-tool.ts";
 
 /**
@@ -30,11 +30,11 @@ export function checkSettingsComplete(toolset: Toolset, { half, blocked, managem
 }
 
 /** Returns the management API for a call. A read that takes longer than the call may throws a DeadlineExceeded. */
-export function managementOf(
-  context: Pick<ToolContext, "management" | "arrivedAt" | "waitMs" | "clock">,
-): ManagementApi {
+export function managementOf(context: Waiting & Pick<ToolContext, "management">): ManagementApi {
   const management = configured("management", context.management);
-  return withDeadline(management.forCall?.() ?? management, context);
+  return aroundReads(management.forCall?.() ?? management, (read, options) =>
+    withinWait(context, options?.signal, (signal) => read({ ...options, signal })),
+  );
 }
 
 export function eventsOf({ events }: ToolContext): EventApi {
@@ -60,14 +60,13 @@ const DEFAULT_SANDBOX_URL = "http://127.0.0.1:4010";
  */
 export function sandboxOf(context: ToolContext): SandboxApi {
   const { sandbox } = context;
-  if (sandbox !== undefined) {
-    const { events } = withRefusalsExplained(sandbox);
-    return {
-      events: (query, options) =>
-        withinWait(context, options?.signal, (signal) => events(query, { ...options, signal })),
-    };
+  if (sandbox === undefined) {
+    throw new ToolError("no sandbox is configured", "Set TARGETING_MCP_SANDBOX_URL to the address of a sandbox.");
   }
-  throw new ToolError("no sandbox is configured", "Set TARGETING_MCP_SANDBOX_URL to the address of a sandbox.");
+  const { events } = withRefusalsExplained(sandbox);
+  return {
+    events: (query, options) => withinWait(context, options?.signal, (signal) => events(query, { ...options, signal })),
+  };
 }
 
 function withRefusalsExplained(sandbox: SandboxApi): SandboxApi {
@@ -111,8 +110,6 @@ function configured<Service>(api: keyof typeof SETTINGS, service: Service | unde
 /** A read was aborted because its call must be answered now (`TARGETING_MCP_WAIT_MS`). */
 export class DeadlineExceeded extends ToolError {}
 
-type Waiting = Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">;
-
 /** Runs `read` and aborts it when the call must be answered; throws a DeadlineExceeded then. */
 export async function withinWait<Value>(
   { arrivedAt, waitMs, clock }: Waiting,
@@ -125,20 +122,16 @@ export async function withinWait<Value>(
   try {
     return await read(signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]));
   } catch (thrown) {
-    if (late.signal.aborted && signal?.aborted !== true) throw tookTooLong(most);
-    throw thrown;
+    if (!late.signal.aborted || signal?.aborted === true) throw thrown;
+    throw new DeadlineExceeded(
+      `the service had not answered after ${thousands(most)} ms, which is the longest time for a call; ` +
+        "nothing was changed",
+      "Try again later. If it keeps failing, check the address and the network with targeting-mcp doctor, " +
+        "or raise TARGETING_MCP_WAIT_MS.",
+    );
   } finally {
     clearTimeout(timer);
   }
-}
-
-function tookTooLong(most: number): DeadlineExceeded {
-  return new DeadlineExceeded(
-    `the service had not answered after ${thousands(most)} ms, which is the longest time for a call; ` +
-      "nothing was changed",
-    "Try again later. If it keeps failing, check the address and the network with targeting-mcp doctor, " +
-      "or raise TARGETING_MCP_WAIT_MS.",
-  );
 }
 
 /**
@@ -147,10 +140,8 @@ function tookTooLong(most: number): DeadlineExceeded {
  */
 export async function fileWithinWait<Value>(waiting: Waiting, read: Promise<Value>): Promise<Value> {
   const waitMs = Math.max(waiting.waitMs, LEAST_READ_MS);
-  const found = await undefinedIfLate(
-    { ...waiting, waitMs },
-    read.then((value) => ({ value })),
-  );
+  const finished = read.then((value) => ({ value }));
+  const found = await undefinedIfLate({ ...waiting, waitMs }, finished);
   if (found !== undefined) return found.value;
   throw new DeadlineExceeded(
     `the file could not be read within ${thousands(waitMs)} ms, which is the longest time for a call; nothing was sent`,
@@ -168,10 +159,4 @@ export async function undefinedIfLate<Value>({ arrivedAt, waitMs, clock }: Waiti
   } finally {
     over.abort();
   }
-}
-
-function withDeadline(api: ManagementApi, waiting: Waiting): ManagementApi {
-  return aroundReads(api, (read, options) =>
-    withinWait(waiting, options?.signal, (signal) => read({ ...options, signal })),
-  );
 }

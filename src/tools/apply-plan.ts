@@ -3,7 +3,7 @@ import { effectText } from "../answers/approvals.ts";
 import { planAnswer } from "../answers/plan-answers.ts";
 import { renderReport } from "../answers/run-report.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
-import type { Changes, StartPlanned } from "../changes/changes.ts";
+import type { StartPlanned } from "../changes/changes.ts";
 import { isGoing, type Plan, type Planning } from "../changes/plan/plan.ts";
 import { plannedRequests, weighed } from "../changes/plan/requests.ts";
 import { lossDigest, needsConfirmation } from "../changes/run-rules.ts";
@@ -70,36 +70,26 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
     throw new ToolError("this plan was already started, so it cannot be checked again", "get_run shows what it did.");
   }
   const { header } = run;
-  const changes = changesOf(context);
   await context.runs.checkExecutable(run);
   if (header.dryRun) {
     const { dryRunToApply } = await import("./write/dry-runs.ts");
-    const found = await dryRunToApply(run, { isDry: dryRun }, changes, context);
+    const found = await dryRunToApply(run, { isDry: dryRun }, context);
     if ("answer" in found) return found.answer;
-    return "going" in found ? goesOn(run, found.going, dryRun, context) : carryOut(run, found.plan, changes, context);
+    return "going" in found ? goesOn(run, found.going, dryRun, context) : carryOut(run, found.plan, context);
   }
   checkApplicable(await documentOf(runId, context), context);
   const bytes = context.runs.part(runId, "input");
-  const plan = await planInTime((signal) => changes.plan(header.call, signal, bytes), context);
+  const plan = await planInTime((signal) => changesOf(context).plan(header.call, signal, bytes), context);
   if (isGoing(plan)) return goesOn(run, plan, dryRun, context);
   if (dryRun) return reportCheckedPlan(run, await documentOf(runId, context), plan, context);
-  return carryOut(run, plan, changes, context);
+  return carryOut(run, plan, context);
 }
 
-async function carryOut(
-  { header }: ChangeRun,
-  plan: Plan,
-  changes: Changes,
-  context: ToolContext,
-): Promise<ToolOutcome> {
+async function carryOut({ header }: ChangeRun, plan: Plan, context: ToolContext): Promise<ToolOutcome> {
   const { runId } = header;
   const start = async (asked: Asked, hints: readonly string[]): Promise<ToolAnswer> => {
-    const started = await startDecided(
-      header,
-      plan,
-      asked === "agreed_in_client" ? inClient(context) : undefined,
-      context,
-    );
+    const decision = asked === "agreed_in_client" ? inClient(context) : undefined;
+    const started = await startDecided(header, plan, decision, context);
     return reportRun(started, context, [], { alwaysReportsApproval: true, notes: hints });
   };
   const given = { call: header.call, bytes: context.runs.part(runId, "input") };
@@ -110,14 +100,12 @@ async function carryOut(
       digest: `${runId} ${lossDigest(plan.losses)}`,
       effect: () => effect,
       undecided: async (why) => {
-        const none = () => undecided(given, plan, why, { changes, context, kept: header });
+        const none = () => undecided(given, plan, why, context, header);
         if (why !== "closed" || !isDecidedElsewhere(context)) return none();
-        return {
-          answer: await decidePlanOnPage(header, plan, { changes, context }, async () => (await none()).answer),
-        };
+        return { answer: await decidePlanOnPage(header, plan, context, async () => (await none()).answer) };
       },
       onPage: () =>
-        decidePlanOnPage(header, plan, { changes, context }, async () =>
+        decidePlanOnPage(header, plan, context, async () =>
           tokenInstead(effectText(effect), context, (hint) => answerWithToken(header, plan, context, [hint])),
         ),
       start,
@@ -141,9 +129,8 @@ async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, contex
   }
   const begin = (plan: Plan, start: StartPlanned) =>
     beginPlanned(run.header, plan, { decision: undefined, start }, context);
-  const changes = changesOf(context);
-  const ask = context.page?.isOffered() ? askLater(changes, context) : tokenLater(context);
-  const going = await changes.prepare(run.header, planning, begin, { meanwhile: run.state, ask });
+  const ask = context.page?.isOffered() ? askLater(context) : tokenLater(context);
+  const going = await changesOf(context).prepare(run.header, planning, begin, { meanwhile: run.state, ask });
   return reportRun(going, context);
 }
 

@@ -143,7 +143,10 @@ export interface ToolContext extends ToolServices {
 /** The minimum time for a read. In less time nothing could be read. */
 export const LEAST_READ_MS = 1000;
 
+/** What determines when a call must be answered. */
+export type Waiting = Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">;
+
 /** Returns how many milliseconds are left until the call must be answered. */
-export function timeLeft({ arrivedAt, waitMs, clock }: Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">): number {
+export function timeLeft({ arrivedAt, waitMs, clock }: Waiting): number {
   return Math.max(0, arrivedAt + waitMs - clock.now());
 }

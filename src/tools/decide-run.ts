@@ -1,6 +1,5 @@
 import * as z from "zod";
-import type { ToolContext } from "./context.ts";
-import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.ts";
+import { type ToolDefinition, ToolError } from "./define-tool.ts";
 import { ownRun, reportedRun } from "./run-reports.ts";
 import { isSecretFor } from "./write/confirmation-token.ts";
 import { decide, personOf } from "./write/decide.ts";
@@ -24,39 +23,18 @@ export const decideRun = {
   idempotent: true,
   input,
   output: runOutput,
-  handler: decidedInView,
+  async handler({ runId, decision, secret }, context) {
+    const { digest = "" } = (await waitingRun(runId, context))?.state.facts.waits ?? {};
+    // The secret is valid only for a waiting run of this caller, so nobody learns of other callers' runs.
+    if (!(await isSecretFor({ runId, digest }, secret, context))) throw nothingToDecide();
+    const answer = decision === "approve" ? "approved" : "declined";
+    const saw = (seen: string): boolean => seen === digest;
+    const outcome = await decide(runId, { answer, channel: "view", person: personOf(context), saw }, context);
+    if (outcome.is !== "done" && outcome.is !== "stale") throw nothingToDecide();
+    const report = await reportedRun(await ownRun(runId, context), context);
+    return outcome.is === "stale" ? { ...report, isError: true } : report;
+  },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
-
-interface InViewDecision {
-  readonly runId: string;
-  readonly decision: "approve" | "decline";
-  readonly secret: string;
-}
-
-/**
- * Throws a ToolError unless the secret is valid for a waiting run of this caller. So nobody learns of other callers'
- * runs.
- */
-export async function decidedInView(
-  { runId, decision, secret }: InViewDecision,
-  context: ToolContext,
-): Promise<ToolAnswer> {
-  const { digest = "" } = (await waitingRun(runId, context))?.state.facts.waits ?? {};
-  if (!(await isSecretFor({ runId, digest }, secret, context))) throw nothingToDecide();
-  const outcome = await decide(
-    runId,
-    {
-      answer: decision === "approve" ? "approved" : "declined",
-      channel: "view",
-      person: personOf(context),
-      saw: (seen) => seen === digest,
-    },
-    context,
-  );
-  if (outcome.is !== "done" && outcome.is !== "stale") throw nothingToDecide();
-  const answer = await reportedRun(await ownRun(runId, context), context);
-  return outcome.is === "stale" ? { ...answer, isError: true } : answer;
-}
 
 function nothingToDecide(): ToolError {
   return new ToolError(

@@ -3,6 +3,7 @@ import { basisNotes, correctionNotes, predictedNotes, verdictRow } from "../answ
 import { groupFailures, type SummarizedFailure } from "../answers/failures.ts";
 import { many } from "../answers/message-words.ts";
 import { renderReport } from "../answers/run-report.ts";
+import type { ReportedRun } from "../answers/run-results.ts";
 import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../answers/sheets.ts";
 import type { EventRun } from "../events/run/event-runs.ts";
 import { EventRunState, resendsUnknown, settledEntry } from "../events/run/run-state.ts";
@@ -10,9 +11,8 @@ import { type EventSource, objectOf, type SourceEvent } from "../events/run/sour
 import { verdictOf } from "../events/run/verdicts.ts";
 import { rememberingNearestName } from "../events/spelling.ts";
 import { validateEvent } from "../events/validate.ts";
-import type { InputFile } from "../files/input-file.ts";
 import { isJsonObject } from "../platform/json.ts";
-import { countsOf, failureGroups, failuresFirst, type ObjectResult, type RunStatus } from "../runs/report.ts";
+import { countsOf, failureGroups, failuresFirst, type ObjectResult } from "../runs/report.ts";
 import { undefinedIfLate } from "./apis.ts";
 import { LEAST_READ_MS, type ToolContext } from "./context.ts";
 import { eventsAt, originalItemsOf } from "./original-items.ts";
@@ -21,21 +21,12 @@ const RESULTS_READ = 50;
 
 type UidOf = (object: number) => string | undefined;
 
-function eventReport(about: {
-  readonly environment: "live" | "sandbox";
-  readonly tool: string;
-  readonly runId?: string;
-  readonly status: RunStatus;
+interface ReportedEvents extends Omit<ReportedRun, "counts" | "failures" | "results"> {
   readonly state: EventRunState;
   readonly uidOf: UidOf;
-  readonly nextSteps?: readonly string[];
-  readonly notes?: readonly string[];
-  readonly hasRejects?: boolean;
-  readonly file?: InputFile | undefined;
-  readonly unknownIsFinal?: boolean;
-  readonly eventRequests?: { readonly items: number; readonly bytes: number };
-}): RenderedReport {
-  const { state, uidOf, notes = [], ...rest } = about;
+}
+
+function eventReport({ state, uidOf, notes = [], ...rest }: ReportedEvents): RenderedReport {
   const { runId, status } = rest;
   const verdicts = state.verdicts().map((group) => verdictRow(group, state.objects));
   // The service did not record failed events, so their corrections are not reported.
@@ -61,7 +52,7 @@ function eventReport(about: {
 }
 
 export async function plannedEventReport(
-  about: { readonly environment: "live" | "sandbox"; readonly tool: string; readonly file?: InputFile | undefined },
+  about: Pick<ReportedRun, "environment" | "tool" | "file">,
   events: AsyncIterable<readonly SourceEvent[]>,
 ): Promise<RenderedReport> {
   const state = new EventRunState();

@@ -11,7 +11,7 @@ import type { RunHeader } from "../runs/store.ts";
 import { isSaveKind } from "../saves/save-runs.ts";
 import type { ToolServices } from "./context.ts";
 import type { Toolset } from "./define-tool.ts";
-import { notAllowed, tooManyDeletes } from "./write/guards.ts";
+import { type NotAllowed, notAllowed, tooManyDeletes } from "./write/guards.ts";
 
 /** `refused` says why the caller may do nothing any more. */
 export type CallerRights =
@@ -38,7 +38,7 @@ export interface GuardParts
 /** For how many plans the result is remembered, because the page often checks each waiting run. */
 const MAX_PLANS = 100;
 
-type KnownPlans = Map<string, Pick<Refusal, "message" | "remedy"> | undefined>;
+type KnownPlans = Map<string, NotAllowed | undefined>;
 
 /**
  * Checks every run before this process executes it: the settings, the caller's current rights, and what the run would
@@ -68,12 +68,8 @@ function otherProject({ project, environment }: ExecutableRun["header"], parts: 
   };
 }
 
-function onlyReads(run: ExecutableRun): boolean {
-  return isSaveKind(run);
-}
-
 function bySettings(run: ExecutableRun, { readOnly, toolsets }: GuardParts): Refusal | undefined {
-  if (readOnly && !onlyReads(run)) {
+  if (readOnly && !isSaveKind(run)) {
     return {
       code: "READ_ONLY",
       message: "this server only reads (TARGETING_MCP_READ_ONLY), so it does not execute this run",
@@ -97,7 +93,7 @@ function toolsetOf({ kind, header }: ExecutableRun): Exclude<Toolset, "either"> 
 function byRights(run: ExecutableRun, rights: CallerRights): Refusal | undefined {
   const remedy = "cancel_run ends the run. To finish it, a person first restores the access of its caller.";
   if ("refused" in rights) return { code: "CALLER", message: rights.refused, remedy };
-  if (!rights.readOnly || onlyReads(run)) return undefined;
+  if (!rights.readOnly || isSaveKind(run)) return undefined;
   return { code: "CALLER", message: "the caller of this run no longer has the right to make changes", remedy };
 }
 
@@ -156,7 +152,7 @@ async function planNotApplied(
   bytes: ByteSource,
   limits: Pick<GuardParts, "maxDeletes" | "maxChangePercent">,
   plans: KnownPlans,
-): Promise<Pick<Refusal, "message" | "remedy"> | undefined> {
+): Promise<NotAllowed | undefined> {
   if (call.tool !== "apply_plan") return undefined;
   if (plans.has(runId)) return plans.get(runId);
   const [{ readStoredPlan }, { notApplicable }] = await Promise.all([

@@ -73,8 +73,7 @@ export const generateEventTestsTool = {
       seed: suite.seed,
       ...contentsOf(suite, format),
       ...(notes.length > 0 && { notes }),
-      ...(format === "playwright" && { target }),
-      ...(format === "playwright" && { note: pageTestNote(suite.cases.length) }),
+      ...(format === "playwright" && { target, note: pageTestNote(suite.cases.length) }),
       ...(place !== undefined && { savedTo: place.path }),
       preview: previewOf(text),
     };

@@ -17,7 +17,7 @@ import { type WalkPosition, walkOptions } from "../reads/option-walk.ts";
 import { untilStable } from "../reads/pages.ts";
 import type { SeenTargeting } from "../runs/backend.ts";
 import { DeadlineExceeded, managementOf } from "./apis.ts";
-import { type ToolContext, timeLeft } from "./context.ts";
+import { type ToolContext, timeLeft, type Waiting } from "./context.ts";
 import type { ToolAnswer, ToolDefinition } from "./define-tool.ts";
 import { findTargeting, type TargetingReference, targetingArguments, withNote } from "./names.ts";
 import { placeOf } from "./option-page.ts";
@@ -63,26 +63,22 @@ export async function readTargeting(
   const found = await findTargeting(reference, context);
   if (found === undefined) return listAnswer(await context.memory.recent(), seenText, context);
   const answer = withNote(found.note, await readOne(found._id, counting, context));
-  return withOthers(answer, await othersWith(reference, found._id, context));
-}
-
-async function othersWith(
-  { targetingName }: TargetingReference,
-  foundId: string,
-  { memory }: ToolContext,
-): Promise<readonly SeenTargeting[]> {
-  if (!targetingName) return [];
-  const part = folded(targetingName);
-  const others = (await memory.recent()).filter(({ _id, name }) => _id !== foundId && folded(name).includes(part));
-  return others.slice(0, OTHERS_NAMED);
+  const { targetingName } = reference;
+  const having = targetingName ? await seenContaining(targetingName, context) : [];
+  const others = having.filter(({ _id }) => _id !== found._id).slice(0, OTHERS_NAMED);
+  if (others.length === 0) return answer;
+  const { structured, text } = answer;
+  return { ...answer, structured: { ...structured, others }, text: `${text}\n${othersText(others)}` };
 }
 
 const OTHERS_NAMED = 5;
 
-function withOthers(answer: ToolAnswer, others: readonly SeenTargeting[]): ToolAnswer {
-  if (others.length === 0) return answer;
-  const { structured, text } = answer;
-  return { ...answer, structured: { ...structured, others }, text: `${text}\n${othersText(others)}` };
+async function seenContaining(
+  text: string,
+  { memory }: Pick<ToolContext, "memory">,
+): Promise<readonly SeenTargeting[]> {
+  const part = folded(text);
+  return (await memory.recent()).filter(({ name }) => folded(name).includes(part));
 }
 
 async function readOne(
@@ -113,8 +109,7 @@ async function withPart(
   { environment, memory }: ToolContext,
 ): Promise<ToolAnswer | undefined> {
   if (targetingId || !targetingName || (await memory.resolve(targetingName)).kind !== "unknown") return undefined;
-  const part = folded(targetingName);
-  const having = (await memory.recent()).filter(({ name }) => folded(name).includes(part));
+  const having = await seenContaining(targetingName, { memory });
   if (having.length === 0) return undefined;
   return listAnswer(having, (lines, omitted) => candidatesText(targetingName, lines, omitted), { environment });
 }
@@ -153,7 +148,7 @@ export function summaryOf(
   targetingId: string,
   given: string | undefined,
   api: ManagementApi,
-  context: Pick<ToolContext, "clock" | "signal" | "arrivedAt" | "waitMs">,
+  context: Waiting & Pick<ToolContext, "signal">,
 ): Promise<CountedSoFar> {
   const { clock, signal } = context;
   const end = clock.now() + timeLeft(context);

@@ -5,7 +5,7 @@ import { ENCODINGS, type Encoding } from "../files/input-file.ts";
 import type { OpenedFile } from "../files/rows.ts";
 import { isJsonObject } from "../platform/json.ts";
 import { fileWithinWait, undefinedIfLate } from "./apis.ts";
-import type { ToolContext } from "./context.ts";
+import type { ToolContext, Waiting } from "./context.ts";
 import { ToolError } from "./define-tool.ts";
 
 const rowsArguments = () => ({
@@ -94,7 +94,7 @@ export async function openedFile(
   given: FileArguments,
   beside: Readonly<Record<string, unknown>>,
   shape: ValidColumns,
-  context: Pick<ToolContext, "allowedDirs" | "roots" | "maxLineBytes" | "arrivedAt" | "waitMs" | "clock">,
+  context: Waiting & Pick<ToolContext, "allowedDirs" | "roots" | "maxLineBytes">,
 ): Promise<OpenedFile | undefined> {
   const other = Object.keys(beside).find((name) => beside[name] !== undefined);
   const { file, ...reading } = given;

@@ -17,6 +17,7 @@ import { amount } from "../platform/text.ts";
 import type { Refusal } from "../runs/kind.ts";
 import type { ToolContext, ToolServices } from "./context.ts";
 import { type ToolAnswer, ToolError } from "./define-tool.ts";
+import type { NotAllowed } from "./write/guards.ts";
 
 /** Throws a FileError if the plan of the run cannot be read. */
 export async function documentOf(runId: string, { runs }: Pick<ToolContext, "runs">): Promise<PlanDocument> {
@@ -115,11 +116,7 @@ function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonl
 type Thresholds = Pick<ToolServices, "maxChangePercent" | "maxDeletes">;
 
 /** Returns the reasons why a plan cannot be applied. Empty if it can. */
-export function whyNotApplied(
-  { plan, wayBack }: PlanDocument,
-  { maxChangePercent, maxDeletes }: Thresholds,
-): readonly string[] {
-  const thresholds = { maxChangePercent, maxDeletes };
+export function whyNotApplied({ plan, wayBack }: PlanDocument, thresholds: Thresholds): readonly string[] {
   // An undo plan changes and deletes only what the undone run changed or created.
   const exceeded = wayBack === undefined ? exceededThresholds(plan.items, plan.optionsThere, thresholds) : [];
   const why = [
@@ -135,10 +132,7 @@ export function checkApplicable(document: PlanDocument, thresholds: Thresholds):
   if (refused !== undefined) throw new ToolError(`${refused.message}; nothing was sent`, refused.remedy);
 }
 
-export function notApplicable(
-  document: PlanDocument,
-  thresholds: Thresholds,
-): { readonly message: string; readonly remedy: string } | undefined {
+export function notApplicable(document: PlanDocument, thresholds: Thresholds): NotAllowed | undefined {
   const why = whyNotApplied(document, thresholds);
   if (why.length === 0) return undefined;
   return {

@@ -33,7 +33,7 @@ export const listEventTypesTool = {
       );
     }
     if (wanted.length === 0) {
-      const { events } = listEventTypes();
+      const events = listEventTypes();
       return { structured: { environment, events }, text: eventTypesText(events), isError: false };
     }
     const events = wanted.map(describeEventType);

@@ -64,18 +64,14 @@ export async function findTargeting(
   throw new ToolError(problem, candidates);
 }
 
-function matched(
-  given: string,
-  {
-    isExact,
-    thing: { _id, name },
-  }: { readonly isExact: boolean; readonly thing: { readonly _id: string; readonly name: string } },
-): FoundByName {
-  if (isExact) return { _id };
-  return {
-    _id,
-    note: `${quoteUntrusted(given)} matched ${quoteUntrusted(name)}, which differs in case or outer spaces.`,
-  };
+interface Match {
+  readonly isExact: boolean;
+  readonly thing: Pick<OptionRecord, "_id" | "name">;
+}
+
+function matched(given: string, { isExact, thing: { _id, name } }: Match): FoundByName {
+  const note = `${quoteUntrusted(given)} matched ${quoteUntrusted(name)}, which differs in case or outer spaces.`;
+  return isExact ? { _id } : { _id, note };
 }
 
 /** Does the same as `findTargeting`, and throws a ToolError if the arguments name none. */

@@ -17,7 +17,7 @@ import {
   type RowResult,
   resultRows,
 } from "../files/result-sheet.ts";
-import type { MoreOfSheet, RowShape } from "../files/rows.ts";
+import type { RowShape } from "../files/rows.ts";
 import { freePlaceFor, savedForm, saveFile } from "../files/save-file.ts";
 import type { SheetHeader, SheetRow } from "../files/sheet-rows.ts";
 import { writtenSheet } from "../files/sheet-writing.ts";
@@ -80,12 +80,12 @@ export async function* resultSheet(
     file,
     shape,
     columns: found.events === undefined ? OPTION_RESULT_COLUMNS : RESULT_COLUMNS,
-    keyReader: (header) =>
-      found.events !== undefined
-        ? () => undefined
-        : fromCells === undefined
-          ? keyOfOption(header)
-          : keyBy({ fromCells }, header, more),
+    keyReader(header) {
+      if (found.events !== undefined) return () => undefined;
+      if (fromCells === undefined) return keyOfOption(header);
+      const read = fromCells(header, more);
+      return (cells) => read(cells).key;
+    },
     resultOf: (...about) => {
       const shown = resultOf(...about);
       if (shown !== undefined) count(shown.result);
@@ -95,11 +95,6 @@ export async function* resultSheet(
   const name = file.sheet?.sheet ?? "Results";
   const above = (file.seen?.headerLine ?? 1) - 1;
   yield* writtenSheet({ name, above, rows: resultRows(source, form) }, form);
-}
-
-function keyBy(shape: Pick<RowShape<unknown>, "fromCells">, header: SheetHeader, more: MoreOfSheet) {
-  const read = shape.fromCells(header, more);
-  return (cells: readonly string[]) => read(cells).key;
 }
 
 /** Returns the key of a row about one option, by the same rules as planning. */

@@ -13,7 +13,7 @@ import { parseNestedJson } from "../events/spelling.ts";
 import { thousands } from "../platform/text.ts";
 import type { EarlierRuns } from "../runs/kind-runs.ts";
 import { fileWithinWait, sendingOf, undefinedIfLate } from "./apis.ts";
-import { type ToolContext, timeLeft } from "./context.ts";
+import { timeLeft, type Waiting } from "./context.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
 import { eventRunReport, plannedEventReport } from "./event-report.ts";
 import {
@@ -98,13 +98,6 @@ function earlierCallNotes({ going, ended }: EarlierRuns<EventRun>): readonly str
   ];
 }
 
-function tooManyToRead(count: number): ToolError {
-  return new ToolError(
-    `the call took as long as it may after reading ${thousands(count)} events; nothing was sent`,
-    `Split the file and send ${thousands(count)} events in each call.`,
-  );
-}
-
 function noEvents(): ToolError {
   return new ToolError("there are no events to send", "Give events, or a file with rows.");
 }
@@ -112,11 +105,16 @@ function noEvents(): ToolError {
 /** Throws a ToolError if there are no events, or if reading takes longer than the call may. */
 async function* checked(
   events: AsyncIterable<readonly SourceEvent[]>,
-  waiting: Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">,
+  waiting: Waiting,
 ): AsyncGenerator<readonly SourceEvent[]> {
   let count = 0;
   for await (const batch of events) {
-    if (count > 0 && timeLeft(waiting) === 0) throw tooManyToRead(count);
+    if (count > 0 && timeLeft(waiting) === 0) {
+      throw new ToolError(
+        `the call took as long as it may after reading ${thousands(count)} events; nothing was sent`,
+        `Split the file and send ${thousands(count)} events in each call.`,
+      );
+    }
     for (const { index, line, event } of batch) {
       checkJsonValues(event, line === undefined ? `event ${index}` : `the event on line ${line}`);
     }

@@ -41,10 +41,6 @@ const input = () => {
   });
 };
 
-async function withFileContents(items: NonNullable<z.infer<ReturnType<typeof input>>["items"]>, context: ToolContext) {
-  return fileWithinWait(context, withListedContexts(items, context));
-}
-
 async function removals(contextIds: readonly string[], targetingId: string | undefined, context: ToolContext) {
   if (targetingId === undefined) {
     throw new ToolError("removeEverywhere was given without a targeting", "Give targetingId (or targetingName) too.");
@@ -74,7 +70,7 @@ export const updateContexts = {
     const { about, others: named } = fileArgumentsOf(all);
     const { reference, others } = targetingArgumentsOf(named);
     const opened = await openedFile(about, { items: given }, contextRows, context);
-    const listedItems = given === undefined ? undefined : await withFileContents(given, context);
+    const listedItems = given && (await fileWithinWait(context, withListedContexts(given, context)));
     const found = await findTargeting(referenceOf(reference, opened), context);
     const { _id: targetingId, note } = found ?? {};
     if (removeEverywhere !== undefined && (given ?? opened) !== undefined) {

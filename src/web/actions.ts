@@ -4,7 +4,6 @@ import { requestFailure } from "../answers/request-messages.ts";
 import { isApiError } from "../api/errors.ts";
 import { FileError } from "../platform/files.ts";
 import { ExecutionRefusedError, type Run } from "../runs/kind.ts";
-import { changesOf } from "../tools/apis.ts";
 import type { ToolServices } from "../tools/context.ts";
 import { ToolError } from "../tools/define-tool.ts";
 import { callerContext, grant, resumeFor } from "../tools/granted-approval.ts";
@@ -135,6 +134,6 @@ async function undo(run: Run, services: ToolServices): Promise<Acted> {
   if (kept === undefined) throw new RefusedRequest(409, `Nothing can be undone: ${undoCounts(rows, already)}.`);
   const { header, plan, document } = kept;
   checkApplicable(document, services);
-  await keepWaiting(header, plan, { ...services, changes: changesOf(services) });
+  await keepWaiting(header, plan, services);
   return { runId: header.runId };
 }

@@ -3,7 +3,7 @@ import { changedEffect } from "../../answers/approvals.ts";
 import type { WriteCall, WriteTool } from "../../changes/call.ts";
 import { writeCall } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
-import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.ts";
+import type { ChangeHeader, StartPlanned } from "../../changes/changes.ts";
 import { isGoing, type Plan } from "../../changes/plan/plan.ts";
 import { isWithdrawn, needsConfirmation } from "../../changes/run-rules.ts";
 import { isUnstarted } from "../../runs/lifecycle.ts";
@@ -39,16 +39,16 @@ export async function confirmed(given: GivenConfirmation, context: ToolContext):
     throw new ToolError("the planned run is no longer stored", "Call again without confirmation.");
   checkSameArguments(given, stored.header);
   if (!isUnstarted(stored.record.status)) return reportStarted(await changes.runs.find(confirmation.run), context);
-  return startConfirmed(stored.header, confirmation, changes, context);
+  return startConfirmed(stored.header, confirmation, context);
 }
 
 async function startConfirmed(
   header: ChangeHeader,
   confirmation: Confirmation,
-  changes: Changes,
   context: ToolContext,
 ): Promise<ToolOutcome> {
   const { runId, call } = header;
+  const changes = changesOf(context);
   const decision: Decision = {
     answer: "approved",
     channel: "token",

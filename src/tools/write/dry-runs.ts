@@ -8,7 +8,6 @@ import { isApiError } from "../../api/errors.ts";
 import type { WriteCall } from "../../changes/call.ts";
 import { fileOf } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
-import type { Changes } from "../../changes/changes.ts";
 import { isGoing, type Plan, type Planning } from "../../changes/plan/plan.ts";
 import { plannedRequests, weighed } from "../../changes/plan/requests.ts";
 import { journalLine } from "../../changes/rows/entries.ts";
@@ -22,7 +21,7 @@ import type { ByteSource } from "../../platform/held-folder.ts";
 import type { KnownChange } from "../../runs/outcome.ts";
 import { type ObjectResult, objectResult } from "../../runs/report.ts";
 import { StoreUnavailableError } from "../../runs/store.ts";
-import { DeadlineExceeded, undefinedIfLate, withinWait } from "../apis.ts";
+import { changesOf, DeadlineExceeded, undefinedIfLate, withinWait } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../define-tool.ts";
 import { reportRun } from "../run-reports.ts";
@@ -37,26 +36,23 @@ interface Shown {
 }
 
 /** Reports what a call would do and what would fail, and stores the plan for `apply_plan`. */
-export async function dryRun(given: Given, changes: Changes, context: ToolContext): Promise<ToolAnswer> {
+export async function dryRun(given: Given, context: ToolContext): Promise<ToolAnswer> {
   const { call, bytes } = given;
+  const changes = changesOf(context);
   const repeats = await changes.lastRun(call, context.caller);
-  const shown = await planToShow(given, repeats, changes, context);
-  if ("stop" in shown) return reportRun(await goOn(given, shown, changes, context), context);
+  const shown = await planToShow(given, repeats, context);
+  if ("stop" in shown) return reportRun(await goOn(given, shown, context), context);
   const { plan } = shown;
   // The first rows are left out if finding them takes too long.
   const notes = [...((await undefinedIfLate(context, previewOf(call, bytes))) ?? []), ...shown.notes];
   try {
     const { runId } = await changes.keep(call, context.caller, bytes, { ...context.requested, dryRun: true });
-    await propose(runId, plan, changes, context);
+    await propose(runId, plan, context);
     return answerOf(given, plan, { runId, notes }, context);
   } catch (thrown) {
     if (!(thrown instanceof StoreUnavailableError)) throw thrown;
-    return answerOf(
-      given,
-      plan,
-      { notes: [...notes, `the plan was not stored, so apply_plan cannot apply it: ${thrown.message}`] },
-      context,
-    );
+    const note = `the plan was not stored, so apply_plan cannot apply it: ${thrown.message}`;
+    return answerOf(given, plan, { notes: [...notes, note] }, context);
   }
 }
 
@@ -67,13 +63,12 @@ export async function dryRun(given: Given, changes: Changes, context: ToolContex
 export async function dryRunToApply(
   { header, state }: ChangeRun,
   { isDry }: { readonly isDry: boolean },
-  changes: Changes,
   context: ToolContext,
 ): Promise<{ readonly plan: Plan } | { readonly going: Planning } | { readonly answer: ToolAnswer }> {
   const { runId, call } = header;
   const given = { call, bytes: context.runs.part(runId, "input") };
-  const shown = await planToShow(given, header.repeats, changes, context);
-  if ("stop" in shown) return { going: checkWhenPlanned(shown, { header, state }, changes, context) };
+  const shown = await planToShow(given, header.repeats, context);
+  if ("stop" in shown) return { going: checkWhenPlanned(shown, { header, state }, context) };
   const { plan, notes } = shown;
   const isSame = state.facts.shown === planDigest(plan);
   if (isSame && !isDry) return { plan: shown.withoutPredictions() };
@@ -84,7 +79,7 @@ export async function dryRunToApply(
     return { answer: answerOf(given, plan, { runId, notes: [unchecked, ...notes] }, context) };
   }
   const changed = changesSince(state, plan);
-  await propose(runId, plan, changes, context);
+  await propose(runId, plan, context);
   const note = `what this would do has changed since it was shown, so nothing was sent: ${changed}. The run holds the new plan`;
   return { answer: answerOf(given, plan, { runId, notes: [note, ...notes] }, context) };
 }
@@ -93,13 +88,12 @@ export async function dryRunToApply(
 function checkWhenPlanned(
   { plan: making, stop }: Planning,
   { header, state: { facts } }: Pick<ChangeRun, "header" | "state">,
-  changes: Changes,
-  { stopping }: Pick<ToolContext, "stopping">,
+  context: ToolContext,
 ): Planning {
   const checked = async (): Promise<Plan> => {
     const plan = await making;
     const known = plan.settlements.length;
-    plan.settlements.push(...(await changes.preflight(plan, header, stopping)));
+    plan.settlements.push(...(await changesOf(context).preflight(plan, header, context.stopping)));
     const isSame = facts.shown === planDigest(plan);
     plan.settlements.length = known;
     if (isSame) return plan;
@@ -112,22 +106,15 @@ function checkWhenPlanned(
 }
 
 /** Continues to plan in the background. Returns the run that will store the plan. */
-async function goOn(
-  { call, bytes }: Given,
-  planning: Planning,
-  changes: Changes,
-  context: ToolContext,
-): Promise<ChangeRun> {
-  const header = await changes.keep(call, context.caller, bytes, {
-    ...context.requested,
-    dryRun: true,
-    unplanned: true,
-  });
+async function goOn({ call, bytes }: Given, planning: Planning, context: ToolContext): Promise<ChangeRun> {
+  const changes = changesOf(context);
+  const about = { ...context.requested, dryRun: true, unplanned: true } as const;
+  const header = await changes.keep(call, context.caller, bytes, about);
   return changes.prepare(header, planning, async () => undefined, {
     isForKeeping: true,
     async ask(_, plan) {
       plan.settlements.push(...(await changes.preflight(plan, header, context.stopping)));
-      await propose(header.runId, plan, changes, context);
+      await propose(header.runId, plan, context);
     },
   });
 }
@@ -135,9 +122,9 @@ async function goOn(
 async function planToShow(
   { call, bytes }: Given,
   repeats: string | undefined,
-  changes: Changes,
   context: ToolContext,
 ): Promise<Shown | Planning> {
+  const changes = changesOf(context);
   const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
   if (isGoing(plan)) return plan;
   const known = plan.settlements.length;
@@ -154,27 +141,20 @@ async function planToShow(
   } catch (thrown) {
     if (!(isApiError(thrown) || thrown instanceof DeadlineExceeded)) throw thrown;
     const why = isApiError(thrown) ? requestFailure(thrown).message : thrown.message;
-    return {
-      plan,
-      withoutPredictions,
-      notes: [`names and limits were not checked against the current state: ${why}`],
-    };
+    const note = `names and limits were not checked against the current state: ${why}`;
+    return { plan, withoutPredictions, notes: [note] };
   }
 }
 
 /** Stores the plan, with a digest that is compared when it is applied. */
-async function propose(
-  runId: string,
-  plan: Plan,
-  changes: Changes,
-  { clock }: Pick<ToolContext, "clock">,
-): Promise<void> {
+async function propose(runId: string, plan: Plan, context: ToolContext): Promise<void> {
+  const changes = changesOf(context);
   const stored = await changes.runs.stored(runId);
   if (stored === undefined) throw new ToolError("the dry run is no longer stored", "Make the call with dryRun again.");
   const effect = plan.losses.length === 0 ? undefined : effectOfCall(plan.losses, plan.objects, plan.facts).sentence;
   const requests = weighed(plan.steps, plannedRequests(plan.steps));
   plan.facts = { ...plan.facts, shown: planDigest(plan), foreseen: requests, ...(effect !== undefined && { effect }) };
-  plan.madeAt = clock.now();
+  plan.madeAt = context.clock.now();
   await changes.propose(stored.header, plan);
 }
 
@@ -184,15 +164,11 @@ function answerOf(
   { runId, notes }: { readonly runId?: string; readonly notes: readonly string[] },
   context: ToolContext,
 ): ToolAnswer {
-  const asks =
-    plan.losses.length > 0
-      ? [
-          `before it is applied, a person may be asked: ${effectText(effectOfCall(plan.losses, plan.objects, plan.facts))}`,
-        ]
-      : [];
   const state = new RunState(plan);
+  const effect = plan.losses.length > 0 ? effectText(effectOfCall(plan.losses, plan.objects, plan.facts)) : undefined;
+  const asks = effect === undefined ? [] : [`before it is applied, a person may be asked: ${effect}`];
   // If the effect needs approval, its text already lists the changes.
-  const changed = plan.losses.length > 0 ? [] : plannedChanges(state);
+  const changed = effect === undefined ? plannedChanges(state) : [];
   return renderReport({
     ...unstartedReport(call, state, context),
     results: changed.slice(0, MAX_SHOWN),

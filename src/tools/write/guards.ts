@@ -4,15 +4,13 @@ import { changeOf } from "../../changes/change-kinds.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { amount } from "../../platform/text.ts";
 import { findOptions } from "../../reads/option-contents.ts";
+import type { Refusal } from "../../runs/kind.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import { managementOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { ToolError } from "../define-tool.ts";
 
-interface NotAllowed {
-  readonly message: string;
-  readonly remedy: string;
-}
+export type NotAllowed = Pick<Refusal, "message" | "remedy">;
 
 const SETTING = "TARGETING_MCP_ALLOWED_TARGETINGS lists the targetings that may change.";
 const MAX_NAMED = 5;
@@ -28,13 +26,12 @@ export async function checkAllowed(
   bytes: ByteSource | undefined,
   context: ToolContext,
 ): Promise<void> {
-  const { allowedTargetings, signal } = context;
-  const refused = await notAllowed(call, bytes, { allowedTargetings, management: () => managementOf(context), signal });
+  const refused = await notAllowed(call, bytes, { ...context, management: () => managementOf(context) });
   if (refused !== undefined) throw new ToolError(`${refused.message}; nothing was changed`, refused.remedy);
 }
 
 interface Allowed {
-  readonly allowedTargetings: readonly string[] | undefined;
+  readonly allowedTargetings?: readonly string[] | undefined;
   readonly management: () => ManagementApi;
   readonly signal: AbortSignal;
 }
@@ -80,10 +77,7 @@ function refusal(kind: "targeting" | "option", ids: readonly string[]): NotAllow
 }
 
 /** Returns why a call deletes more objects than the settings allow, if so. */
-export function tooManyDeletes(
-  call: WriteCall,
-  maxDeletes: number,
-): { readonly message: string; readonly remedy: string } | undefined {
+export function tooManyDeletes(call: WriteCall, maxDeletes: number): NotAllowed | undefined {
   const { deletions } = changeOf(call);
   if (deletions <= maxDeletes) return undefined;
   return {

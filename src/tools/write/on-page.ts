@@ -9,12 +9,13 @@ import {
 } from "../../answers/approvals.ts";
 import type { ApprovalCall } from "../../approvals/approvals.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
-import type { ChangeHeader, Changes } from "../../changes/changes.ts";
+import type { ChangeHeader } from "../../changes/changes.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
 import { lossDigest } from "../../changes/run-rules.ts";
 import type { Run, ToolCall } from "../../runs/kind.ts";
 import type { RunHeader } from "../../runs/store.ts";
-import type { ToolContext } from "../context.ts";
+import { changesOf } from "../apis.ts";
+import type { ToolContext, ToolServices } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../define-tool.ts";
 import { approvalOfRun, ownRun, reportedRun, reportRun } from "../run-reports.ts";
 import { decisionFor } from "./confirmation-token.ts";
@@ -40,30 +41,26 @@ const PAGE_WAIT_MS = 24 * 3_600_000;
 /** How often a call checks for a decision, which may come through another process. */
 const LOOK_MS = 100;
 
-export async function keepWaiting(
-  header: ChangeHeader,
-  plan: Plan,
-  { changes, ...context }: { readonly changes: Changes } & Pick<ToolContext, "clock" | "runs">,
-): Promise<void> {
+export async function keepWaiting(header: ChangeHeader, plan: Plan, context: ToolServices): Promise<void> {
   const effect = await effectOf(header, plan, context);
   plan.facts = {
     ...plan.facts,
     effect: effect.sentence,
     waits: { ...storedEffect(effect, lossDigest(plan.losses)), until: context.clock.now() + PAGE_WAIT_MS },
   };
-  await changes.propose(header, plan);
+  await changesOf(context).propose(header, plan);
 }
 
 /** Stores the run of a call, and waits for a decision on the page. Answers with `otherwise` if nobody opens it. */
 export async function decideOnPage(
   { call, bytes }: Given,
   plan: Plan,
-  { changes, context }: { readonly changes: Changes; readonly context: ToolContext },
+  context: ToolContext,
   otherwise: (header: ChangeHeader) => Promise<ToolAnswer>,
 ): Promise<{ readonly run: ChangeRun } | { readonly outcome: ToolAnswer }> {
-  const kept = await changes.once({ ...context, call, bytes }, async (keep) => {
+  const kept = await changesOf(context).once({ ...context, call, bytes }, async (keep) => {
     const header = await keep();
-    await keepWaiting(header, plan, { ...context, changes });
+    await keepWaiting(header, plan, context);
     return { header };
   });
   return "run" in kept ? kept : { outcome: await askOnPage(kept.header, context, () => otherwise(kept.header)) };
@@ -73,15 +70,15 @@ export async function decideOnPage(
  * Returns a function that asks on the page about a run whose call is already answered. If nobody opens the page, the
  * agent can request a token.
  */
-export function askLater(changes: Changes, context: ToolContext) {
+export function askLater(context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {
-    await keepWaiting(header, plan, { ...context, changes });
+    await keepWaiting(header, plan, context);
     const { runId, call } = header;
     const shown = context.page?.show({ runId, tool: call.tool }) ?? Promise.resolve(false);
     void shown
       .catch(() => false)
       .then((came) => {
-        if (!came && context.confirm !== "strict") changes.remember(runId, plan.losses);
+        if (!came && context.confirm !== "strict") changesOf(context).remember(runId, plan.losses);
       });
   };
 }
@@ -90,10 +87,10 @@ export function askLater(changes: Changes, context: ToolContext) {
 export async function decidePlanOnPage(
   header: ChangeHeader,
   plan: Plan,
-  { changes, context }: { readonly changes: Changes; readonly context: ToolContext },
+  context: ToolContext,
   otherwise: () => Promise<ToolAnswer>,
 ): Promise<ToolAnswer> {
-  await keepWaiting(header, plan, { ...context, changes });
+  await keepWaiting(header, plan, context);
   return askOnPage(header, context, otherwise);
 }
 

@@ -5,12 +5,13 @@ import { type ApiError, isApiError } from "../../api/errors.ts";
 import type { WriteCall } from "../../changes/call.ts";
 import { fileOf } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
-import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.ts";
+import type { ChangeHeader, StartPlanned } from "../../changes/changes.ts";
 import type { Plan, Planning } from "../../changes/plan/plan.ts";
 import { CONFIRMATION_MS, lossDigest } from "../../changes/run-rules.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { countsOf, countsWithin } from "../../runs/report.ts";
+import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type Undecided, type UndecidedAnswer } from "../define-tool.ts";
 import { askFor } from "./confirmation-token.ts";
@@ -26,7 +27,7 @@ export interface Given {
 /** Returns the report of a call that is planned but not started. */
 export function unstartedReport(call: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
   const { takenFor, nearIds, stale, rows } = state.facts;
-  const picked = {
+  return {
     environment,
     tool: call.tool,
     file: fileOf(call),
@@ -34,9 +35,6 @@ export function unstartedReport(call: WriteCall, state: RunState, { environment 
     failures: groupFailures(state),
     results: [],
     ...(call.tool === "create_targetings" && { newOptions: countsWithin(state) }),
-  };
-  return {
-    ...picked,
     ...(takenFor && { takenFor }),
     ...(nearIds && { nearIds }),
     ...(stale && { stale }),
@@ -141,12 +139,10 @@ export async function undecided(
   { call, bytes }: Given,
   plan: Plan,
   why: Undecided,
-  {
-    changes,
-    context,
-    kept,
-  }: { readonly changes: Changes; readonly context: ToolContext; readonly kept?: ChangeHeader },
+  context: ToolContext,
+  kept?: ChangeHeader,
 ): Promise<UndecidedAnswer> {
+  const changes = changesOf(context);
   const header =
     why === "unanswered" ? (kept ?? (await changes.keep(call, context.caller, bytes, context.requested))) : undefined;
   const effect = await effectOf({ runId: (header ?? kept)?.runId, call }, plan, context);

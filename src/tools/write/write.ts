@@ -4,7 +4,7 @@ import { newRunHint, resumedRunHint } from "../../answers/run-headline.ts";
 import type { WriteCall } from "../../changes/call.ts";
 import { changeOf } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
-import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.ts";
+import type { ChangeHeader, StartPlanned } from "../../changes/changes.ts";
 import { isGoing, Plan, type Planning } from "../../changes/plan/plan.ts";
 import { CONFIRMATION_MS, lossDigest, needsConfirmation } from "../../changes/run-rules.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
@@ -54,7 +54,6 @@ export async function write(
   { dryRun, bytes }: WriteOptions,
   context: ToolContext,
 ): Promise<ToolOutcome> {
-  const changes = changesOf(context);
   if (call === undefined)
     throw new ToolError("the call changes nothing", "Say what to change or delete, or give confirmation alone.");
   const refused = tooManyDeletes(call, context.maxDeletes);
@@ -63,9 +62,9 @@ export async function write(
   if (dryRun) {
     // Imported late, because few calls are dry runs.
     const { dryRun: planOnly } = await import("./dry-runs.ts");
-    return planOnly({ call, bytes }, changes, context);
+    return planOnly({ call, bytes }, context);
   }
-  const answer = await runOrQuestion({ call, bytes }, changes, context);
+  const answer = await runOrQuestion({ call, bytes }, context);
   return "run" in answer ? reportRun(answer.run, context, [], { notes: answer.hints }) : answer.outcome;
 }
 
@@ -73,8 +72,9 @@ type RunOrOutcome =
   | { readonly run: ChangeRun | undefined; readonly hints?: readonly string[] }
   | { readonly outcome: ToolOutcome };
 
-async function runOrQuestion(given: Given, changes: Changes, context: ToolContext): Promise<RunOrOutcome> {
+async function runOrQuestion(given: Given, context: ToolContext): Promise<RunOrOutcome> {
   const { call, bytes } = given;
+  const changes = changesOf(context);
   const before = context.confirm === "off" ? undefined : await changes.runs.lastDeclined(call, context.caller);
   if (before !== undefined)
     return { run: before, hints: [declinedBeforeNote(context.clock.now() - before.state.updatedAt)] };
@@ -82,7 +82,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
   if (going !== undefined) return { run: going, hints: [resumedRunHint()] };
   const hints = ended?.open ? [newRunHint(ended)] : [];
   const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
-  if (isGoing(plan)) return withHints(await goOn(given, plan, changes, context), hints);
+  if (isGoing(plan)) return withHints(await goOn(given, plan, context), hints);
   /** If an identical call was made at the same time, uses the run of that call. */
   const once = async (make: (keep: () => Promise<ChangeHeader>) => Promise<RunOrOutcome>): Promise<RunOrOutcome> =>
     withHints(await changes.once({ ...context, call, bytes }, make), hints);
@@ -93,24 +93,26 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
       digest: lossDigest(plan.losses),
       effect,
       undecided: async (why) => {
-        const none = () => undecided(given, plan, why, { changes, context });
+        const none = () => undecided(given, plan, why, context);
         if (why !== "closed" || !isDecidedElsewhere(context)) return none();
         // Some hosts close questions without showing them. Then a view or the page asks, but never a token.
-        const shown = await decideOnPage(given, plan, { changes, context }, async () => (await none()).answer);
+        const shown = await decideOnPage(given, plan, context, async () => (await none()).answer);
         return { answer: "run" in shown ? await reportRun(shown.run, context) : shown.outcome };
       },
       onPage: () =>
-        decideOnPage(given, plan, { changes, context }, async (header) =>
+        decideOnPage(given, plan, context, async (header) =>
           tokenInstead(effectText(effect()), context, (hint) =>
             answerWithToken(header, plan, context, [...hints, hint]),
           ),
         ),
       start: async (asked, more) => {
-        const start = (header: ChangeHeader) =>
-          startDecided(header, plan, asked === "agreed_in_client" ? inClient(context) : undefined, context);
-        return withHints(await once(async (keep) => ({ run: await start(await keep()) })), more);
+        const decision = asked === "agreed_in_client" ? inClient(context) : undefined;
+        return withHints(
+          await once(async (keep) => ({ run: await startDecided(await keep(), plan, decision, context) })),
+          more,
+        );
       },
-      declined: async () => ({ outcome: await declined(given, plan, { changes, context }, effect()) }),
+      declined: async () => ({ outcome: await declined(given, plan, context, effect()) }),
       token: () => once(async (keep) => ({ outcome: await answerWithToken(await keep(), plan, context, hints) })),
     },
     context,
@@ -123,12 +125,13 @@ function withHints(answer: RunOrOutcome, hints: readonly string[]): RunOrOutcome
 }
 
 /** Continues to plan in the background. The caller gets the ID of the run. */
-async function goOn(given: Given, planning: Planning, changes: Changes, context: ToolContext): Promise<RunOrOutcome> {
+async function goOn(given: Given, planning: Planning, context: ToolContext): Promise<RunOrOutcome> {
   const { call, bytes } = given;
+  const changes = changesOf(context);
   const { reply, confirm, caller } = context;
   if (reply?.accepted === false) {
     planning.stop();
-    return { outcome: await declined(given, new Plan(), { changes, context }) };
+    return { outcome: await declined(given, new Plan(), context) };
   }
   if (chooseChannel(changeOf(call).mayTakeAway, context) === "start") {
     const made = await changes.once({ ...context, call, bytes }, async (keep) => ({
@@ -149,7 +152,7 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
     waiting?.header ?? (await changes.keep(call, caller, bytes, { ...context.requested, unplanned: true }));
   const asked = reply && readQuestion(reply.token);
   const decision = asked && inClient(context, (digest) => digest === asked.digest);
-  const ask = isPage ? askLater(changes, context) : tokenLater(context);
+  const ask = isPage ? askLater(context) : tokenLater(context);
   const begin = (plan: Plan, start: StartPlanned) => beginPlanned(header, plan, { decision, start }, context);
   return { run: await changes.prepare(header, planning, begin, { meanwhile: waiting?.state, ask }) };
 }
@@ -158,10 +161,10 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
 async function declined(
   { call, bytes }: Given,
   plan: Plan,
-  { changes, context }: { readonly changes: Changes; readonly context: ToolContext },
+  context: ToolContext,
   effect?: Effect,
 ): Promise<ToolAnswer> {
-  const header = await changes.keep(call, context.caller, bytes, context.requested);
+  const header = await changesOf(context).keep(call, context.caller, bytes, context.requested);
   return declineRun(header, plan, context, effect);
 }
 
