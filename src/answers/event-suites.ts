@@ -1,4 +1,4 @@
-import { BASIS_WORDS, type RuleBasis } from "../events/catalogue.ts";
+import { BASES, BASIS_WORDS, type RuleBasis } from "../events/catalogue.ts";
 
 export function suiteUri(suiteId: string): string {
   return `targeting://suites/${suiteId}`;
@@ -14,12 +14,10 @@ const MEANINGS = {
   notShown: "not shown in the documents: either may happen",
 } as const satisfies Record<RuleBasis, string>;
 
-const RULE_BASES = ["documented", "assumed", "notShown"] as const satisfies readonly RuleBasis[];
-
 /** Explains the words for bases that an answer uses. Empty if it uses only "documented". */
 export function basisNote(used: Iterable<RuleBasis>): readonly string[] {
   const found = new Set(used);
-  const meanings = RULE_BASES.filter((basis) => found.has(basis)).map((basis) => MEANINGS[basis]);
+  const meanings = BASES.filter((basis) => found.has(basis)).map((basis) => MEANINGS[basis]);
   return found.has("assumed") || found.has("notShown") ? [meanings.join("; ")] : [];
 }
 

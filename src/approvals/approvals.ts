@@ -8,6 +8,7 @@ import { isUnstarted } from "../runs/lifecycle.ts";
 import {
   asked,
   type Counts,
+  NO_COUNTS,
   ownReason,
   type Reason,
   type ReportedObject,
@@ -44,8 +45,6 @@ const approvalEntry = z.discriminatedUnion("t", [
 ]);
 type ApprovalEntry = Fixed<z.infer<typeof approvalEntry>>;
 
-const NOTHING = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };
-
 class ApprovalState implements RunView<ApprovalEntry> {
   objects: readonly ReportedObject[] = [];
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
@@ -75,7 +74,7 @@ class ApprovalState implements RunView<ApprovalEntry> {
   }
 
   counts(): Counts {
-    return { ...NOTHING, [this.#standing]: this.objects.length };
+    return { ...NO_COUNTS, [this.#standing]: this.objects.length };
   }
 
   standing(): Standing {

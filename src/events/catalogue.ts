@@ -34,10 +34,12 @@ export const COMMON_SHAPE: Shape = shapeOf(EVENT_FIELDS);
  * The service records an event, silently drops it (`ignored`) or answers `!invalid` (`rejected`). `uncertain`: the API
  * document does not say.
  */
-export type Verdict = "recorded" | "ignored" | "rejected" | "uncertain";
+export const VERDICTS = ["recorded", "ignored", "rejected", "uncertain"] as const;
+export type Verdict = (typeof VERDICTS)[number];
 
 /** Whether the API document states a rule, the rule is assumed, or the document does not mention the case. */
-export type RuleBasis = "documented" | "assumed" | "notShown";
+export const BASES = ["documented", "assumed", "notShown"] as const;
+export type RuleBasis = (typeof BASES)[number];
 
 export const BASIS_WORDS = {
   documented: "documented",

@@ -96,7 +96,8 @@ function foundOf(events: readonly ArrivedEvent[], expectation: Expectation): Fou
   const { verdict } = expectation;
   const meant = [...events.keys()].filter((position) => isMeant(events[position], expectation));
   const wanted = meant.filter((position) => events[position]?.verdict === (verdict ?? "recorded"));
-  const lost = verdict === undefined ? meant.filter((position) => isLost(events[position])) : [];
+  const isLost = (position: number) => ["ignored", "rejected"].includes(events[position]?.verdict ?? "");
+  const lost = verdict === undefined ? meant.filter(isLost) : [];
   return { expectation, meant, wanted, lost };
 }
 
@@ -180,10 +181,6 @@ function explained(
   return { met, found, reason };
 }
 
-function isLost(event: ArrivedEvent | undefined): boolean {
-  return event?.verdict === "ignored" || event?.verdict === "rejected";
-}
-
 function whyNotFound(arrived: readonly ArrivedEvent[], { eventName, where, verdict }: Expectation): string {
   const named = arrived.filter((event) => nameOf(event) === eventName);
   const meant = named.find((event) => matches(event.body, where ?? {}));
@@ -230,11 +227,10 @@ export function checkOrder(arrived: readonly ArrivedEvent[], expect: readonly Ex
     const { wanted, meant } = foundOf(events, expectation);
     const tooEarly = firstFrom(wanted, after);
     const last = wanted[tooEarly + needed - 1];
-    if (last === undefined)
-      return {
-        met: false,
-        reason: orderProblem({ name, needed, wanted, tooEarly, expectation, meant }, before, events),
-      };
+    if (last === undefined) {
+      const reason = orderProblem({ name, needed, wanted, tooEarly, expectation, meant }, before, events);
+      return { met: false, reason };
+    }
     after = last + 1;
     before = { name, position: last, arrivedAt: events[last]?.arrivedAt ?? 0 };
   }

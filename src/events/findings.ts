@@ -15,11 +15,10 @@ type Arrived = Pick<SandboxEvent, "body" | "text"> & {
 };
 
 /** What is wrong with the headers of an event, by the path in the sandbox's finding. */
-const HEADER_FINDINGS: ReadonlyMap<string, ArrivedFinding> = new Map([
+const HEADER_FINDINGS: ReadonlyMap<string, Omit<ArrivedFinding, "path">> = new Map([
   [
     "headers.authorization",
     {
-      path: "headers.authorization",
       code: "authorization",
       basis: "assumed",
       message: "the Authorization header does not contain a known app key",
@@ -30,7 +29,6 @@ const HEADER_FINDINGS: ReadonlyMap<string, ArrivedFinding> = new Map([
   [
     "headers.content-type",
     {
-      path: "headers.content-type",
       code: "contentType",
       basis: "notShown",
       message: "the Content-Type header is not application/json",
@@ -50,14 +48,12 @@ const SANDBOX_RULES: ReadonlyMap<string, RuleName> = new Map([
 ]);
 
 /** Returns all findings about a received event. Those that decide its verdict come first. */
-export function arrivedFindings(
-  { body, text, findings }: Arrived,
-  nearest: NearestName = nearestName,
-): readonly ArrivedFinding[] {
-  return [
-    ...findings.flatMap(({ path }) => HEADER_FINDINGS.get(path) ?? []),
-    ...bodyFindings({ body, text, findings }, nearest),
-  ];
+export function arrivedFindings(event: Arrived, nearest: NearestName = nearestName): readonly ArrivedFinding[] {
+  const ofHeaders = event.findings.flatMap(({ path }) => {
+    const found = HEADER_FINDINGS.get(path);
+    return found === undefined ? [] : [{ path, ...found }];
+  });
+  return [...ofHeaders, ...bodyFindings(event, nearest)];
 }
 
 function bodyFindings({ body, text, findings }: Arrived, nearest: NearestName): readonly ArrivedFinding[] {
@@ -77,20 +73,15 @@ function bodyFindings({ body, text, findings }: Arrived, nearest: NearestName): 
     return [{ path: "", code: "bodyNotObject", basis, message: "the body is not JSON", fix, isDecisive: true }];
   }
   // The sandbox omitted the body because of its size, so the validator cannot check it.
-  return findings.flatMap(({ path, rule, effect }) =>
-    HEADER_FINDINGS.has(path) ? [] : [sandboxFinding({ path, rule, isDecisive: effect !== "unused" })],
-  );
+  return findings.filter(({ path }) => !HEADER_FINDINGS.has(path)).map(sandboxFinding);
 }
 
-function sandboxFinding({
-  path,
-  rule,
-  isDecisive,
-}: Pick<ArrivedFinding, "path" | "isDecisive"> & { readonly rule: string }) {
+function sandboxFinding({ path, rule, effect }: Arrived["findings"][number]): ArrivedFinding {
   const code = SANDBOX_RULES.get(rule) ?? rule;
-  const basis: RuleBasis = isRule(code) ? RULES[code].basis : "notShown";
+  const basis = isRule(code) ? RULES[code].basis : "notShown";
   const message = "the sandbox reports this rule; the body is too large to show its value";
-  return { path, code, basis, message, fix: "compare this field with list_event_types", isDecisive };
+  const fix = "compare this field with list_event_types";
+  return { path, code, basis, message, fix, isDecisive: effect !== "unused" };
 }
 
 function isRule(code: string): code is RuleName {

@@ -78,9 +78,8 @@ function checkEventName(check: Check, event: JsonObject): void {
   } else if (!EVENT_SHAPES.has(eventName)) {
     if (exceeds(check, eventName, path, NAME_LIMIT, "eventNameTooLong")) return;
     const near = check.nearest(eventName, EVENT_NAMES);
-    const meant = near === undefined ? choose : `send "${near}"`;
-    const message = `${quoted(eventName)} is not a supported event`;
-    note(check, "eventNameUnsupported", path, message, meant);
+    const fix = near === undefined ? choose : `send "${near}"`;
+    note(check, "eventNameUnsupported", path, `${quoted(eventName)} is not a supported event`, fix);
   }
 }
 
@@ -306,12 +305,8 @@ function personalDataIn(uid: string): string | undefined {
 /** Warns if `currency` is not a code of three letters (event-tracking-api 2.3). */
 function currencyWarning(currency: unknown): Finding | undefined {
   if (typeof currency !== "string" || THREE_LETTERS.test(currency)) return undefined;
-  return finding(
-    "currencyFormat",
-    "currency",
-    '"currency" is not a three-letter code',
-    "send an ISO 4217 code such as KRW or USD",
-  );
+  const fix = "send an ISO 4217 code such as KRW or USD";
+  return finding("currencyFormat", "currency", '"currency" is not a three-letter code', fix);
 }
 
 function valueWarning(value: unknown, price: unknown, quantity: unknown): Finding | undefined {
@@ -320,10 +315,6 @@ function valueWarning(value: unknown, price: unknown, quantity: unknown): Findin
   // The price and the value may each be rounded to a hundredth.
   const tolerance = 0.005 * (Math.abs(quantity) + 1) + Math.abs(product) * 1e-9;
   if (Math.abs(value - product) <= tolerance) return undefined;
-  return finding(
-    "valueMismatch",
-    "value",
-    `"value" is ${value}, but "price" × "quantity" is ${product}`,
-    `send ${product}, or leave "value" out`,
-  );
+  const message = `"value" is ${value}, but "price" × "quantity" is ${product}`;
+  return finding("valueMismatch", "value", message, `send ${product}, or leave "value" out`);
 }

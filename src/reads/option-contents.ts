@@ -219,10 +219,9 @@ class Search implements FoundOptions {
    * shifting.
    */
   async #list(targetingId: string, parent?: string): Promise<readonly OptionRecord[]> {
-    const key = parent ?? targetingId;
     const read: OptionRecord[] = [];
-    if (this.#listed.has(key)) return read;
-    this.#listed.add(key);
+    if (this.#listed.has(parent ?? targetingId)) return read;
+    this.#listed.add(parent ?? targetingId);
     if (this.open.size < 2) return read;
     const list = { targetingId, parent, signal: this.#signal };
     const within = { targeting: targetingId, ...(parent !== undefined && { parent }) };

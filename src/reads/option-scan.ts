@@ -1,7 +1,6 @@
 import type { ManagementApi } from "../api/management.ts";
-import type { ContentsStore } from "../runs/backend.ts";
 import type { OptionRecord } from "../spec/records.ts";
-import { contextIdsOf } from "./option-contents.ts";
+import { type ContentsSource, contextIdsOf } from "./option-contents.ts";
 import { type Step, type Walk, type WalkPosition, walkOptions } from "./option-walk.ts";
 import { type Fetched, MANY_UNREAD, sideBySide } from "./side-by-side.ts";
 
@@ -18,16 +17,11 @@ export interface Hit {
   readonly matched?: readonly string[];
 }
 
-interface Contents {
-  readonly store?: ContentsStore | undefined;
-  readonly fresh?: boolean | undefined;
-}
-
 interface ScanJob {
   readonly walk: Walk;
   readonly from: WalkPosition;
   readonly wanted: Wanted;
-  readonly contents: Contents;
+  readonly contents: Pick<ContentsSource, "store" | "fresh">;
 }
 
 /** The option that was checked last, and its hit. Options without a hit may be left out. */
@@ -44,10 +38,9 @@ export async function* scanOptions(api: ManagementApi, job: ScanJob): AsyncGener
     }
     return;
   }
-  const { store, fresh } = job.contents;
-  const source = { store, fresh, targetingId: walk.targetingId };
+  const source = { ...job.contents, targetingId: walk.targetingId };
   const ids = new Set(wanted.contextIds);
-  await store?.refresh();
+  await source.store?.refresh();
   yield* sideBySide<Step, Hit>({
     source: (signal) => walkOptions(api, { ...walk, signal }, from),
     map(step, signal, withoutRead) {

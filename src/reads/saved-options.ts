@@ -56,11 +56,7 @@ export async function* withContexts(
   kept?: ContentsSource,
   onRead: (option: OptionRecord, contexts: readonly string[]) => void = () => {},
 ): AsyncGenerator<ReadOption> {
-  const contextsOf = async (
-    option: OptionRecord,
-    within: AbortSignal,
-    withoutRead: () => void,
-  ): Promise<readonly string[]> => {
+  const contextsOf = async (option: OptionRecord, within: AbortSignal, withoutRead: () => void) => {
     if (option.contextCount === 0) {
       withoutRead();
       return [];
@@ -68,26 +64,21 @@ export async function* withContexts(
     if (kept !== undefined) return contextIdsOf(api, option, kept, within, withoutRead);
     return (await readOptionContents(api, option._id, within)).contexts;
   };
-  const read = async (
-    placed: PlacedOption,
-    within: AbortSignal,
-    withoutRead: () => void,
-  ): Promise<ReadOption | undefined> => {
-    try {
-      const contexts = await contextsOf(placed.option, within, withoutRead);
-      onRead(placed.option, contexts);
-      return { ...placed, contexts };
-    } catch (thrown) {
-      if (isMissing(thrown)) return undefined;
-      throw thrown;
-    }
-  };
-  const rows = sideBySide({
+  const rows = sideBySide<PlacedOption, ReadOption>({
     async *source() {
       await kept?.store?.refresh();
       yield* options;
     },
-    map: read,
+    async map(placed, within, withoutRead) {
+      try {
+        const contexts = await contextsOf(placed.option, within, withoutRead);
+        onRead(placed.option, contexts);
+        return { ...placed, contexts };
+      } catch (thrown) {
+        if (isMissing(thrown)) return undefined;
+        throw thrown;
+      }
+    },
     unreadAhead: MANY_UNREAD,
     signal,
     pace: api.pace,
@@ -129,16 +120,10 @@ async function* optionRows(options: AsyncIterable<ReadOption>, form: SheetFormat
 function sheetOption({ option, groupName, contexts }: ReadOption): SheetOption {
   const { _id, name, type, parent, exposeChildren } = option;
   const isGroup = type === "collection";
-  // The group's name is unknown. An empty cell keeps the sub-option in its group.
+  // If the group's name is unknown, an empty cell keeps the sub-option in its group.
   const group = groupName ?? (typeof parent === "string" ? "" : undefined);
-  return {
-    _id,
-    name,
-    groupName: group,
-    isGroup,
-    contexts: contexts.toSorted(),
-    ...(isGroup && { exposeChildren }),
-  };
+  const about = { _id, name, groupName: group, isGroup, ...(isGroup && { exposeChildren }) };
+  return { ...about, contexts: contexts.toSorted() };
 }
 
 /** Returns a file that sets the Context IDs of one option. */

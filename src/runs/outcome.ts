@@ -121,6 +121,8 @@ export const OUTCOMES: readonly Outcome[] = ["succeeded", "alreadyDone", "skippe
 /** They add up to the number of objects. `skipped` is absent if it is 0. */
 export type Counts = Readonly<Record<Exclude<Standing, "skipped">, number>> & { readonly skipped?: number };
 
+export const NO_COUNTS: Counts = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };
+
 /** Returns when a run last changed, or was created, in milliseconds since 1970. */
 export function changedAt(
   { createdAt }: { readonly createdAt: number },

@@ -52,17 +52,10 @@ async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved>
   const source = { targetingId: asked.targetingId, store, fresh: asked.fresh };
   const pieces = lines(counted(withContexts(api, options, signal, source, whole?.take)));
   // The base comes second, because it is made from the options that were written to the file.
-  await saveFiles([
-    { place, pieces },
-    ...(whole === undefined ? [] : [{ place: whole.base, pieces: whole.baseText() }]),
-  ]);
-  const largest = largestOf(options);
-  return {
-    savedTo: place.path,
-    ...(whole && { base: whole.base.path }),
-    counts: countsOf(options, contextIds),
-    largest,
-  };
+  const base = whole === undefined ? [] : [{ place: whole.base, pieces: whole.baseText() }];
+  await saveFiles([{ place, pieces }, ...base]);
+  const counts = countsOf(options, contextIds);
+  return { savedTo: place.path, ...(whole && { base: whole.base.path }), counts, largest: largestOf(options) };
 }
 
 export function isPart({ parent, search, contextIds, empty }: ListAsked): boolean {
@@ -103,10 +96,8 @@ function countsOf(options: readonly PlacedOption[], contextIds: number): Saved["
 
 function largestOf(options: readonly PlacedOption[]): readonly OptionSummary[] {
   const held = options.flatMap(({ option }) => ((option.contextCount ?? 0) > 0 ? [option] : []));
-  return held
-    .sort((one, other) => (other.contextCount ?? 0) - (one.contextCount ?? 0))
-    .slice(0, LARGEST)
-    .map(optionSummary);
+  const sorted = held.sort((one, other) => (other.contextCount ?? 0) - (one.contextCount ?? 0));
+  return sorted.slice(0, LARGEST).map(optionSummary);
 }
 
 function optionSummary({ _id, name, type, contextCount, childCount, parent }: OptionRecord): OptionSummary {
@@ -114,10 +105,8 @@ function optionSummary({ _id, name, type, contextCount, childCount, parent }: Op
 }
 
 /** Adds the names of groups, because files contain these instead of group IDs. */
-async function placed(
-  asked: ListAsked,
-  { api, contents: store, signal }: SavingWorld,
-): Promise<readonly PlacedOption[]> {
+async function placed(asked: ListAsked, world: SavingWorld): Promise<readonly PlacedOption[]> {
+  const { api, contents: store, signal } = world;
   const { targetingId, parent, fresh } = asked;
   const steps = await untilStable(async (options) => {
     const walk = { targetingId, parent, signal, ...options };

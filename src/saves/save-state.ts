@@ -3,6 +3,7 @@ import type { Fixed } from "../platform/json.ts";
 import type { RunForm, RunView } from "../runs/kind.ts";
 import {
   type Counts,
+  NO_COUNTS,
   ownReason,
   type Reason,
   type ReportedObject,
@@ -77,8 +78,6 @@ export const SAVE_FORM: RunForm<SaveCall, SaveEntry> = {
   line: (entry) => [JSON.stringify(entry)],
 };
 
-const NOTHING = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };
-
 export class SaveState implements RunView<SaveEntry> {
   readonly objects: ReportedObject[] = [];
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
@@ -113,7 +112,7 @@ export class SaveState implements RunView<SaveEntry> {
   }
 
   counts(): Counts {
-    return { ...NOTHING, [this.#standing]: this.objects.length };
+    return { ...NO_COUNTS, [this.#standing]: this.objects.length };
   }
 
   standing(): Standing {

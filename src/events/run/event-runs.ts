@@ -263,9 +263,7 @@ async function restoreBeginEntry({
   part,
 }: StoredParts<EventCall, EventEntry>): Promise<EventEntry | undefined> {
   const { succeeded = 0, unknown = 0 } = rest?.counts ?? {};
-  if (succeeded + unknown > 0) {
-    throw new DamagedRunError(runId);
-  }
+  if (succeeded + unknown > 0) throw new DamagedRunError(runId);
   const kept = { kept: call.input.events, bytes: part("input") };
   const counts: EventCounts = (await hasBytes(kept.bytes)) ? await countEvents(eventsIn(kept)) : { items: 0 };
   return counts.items > 0 ? beginOf(counts, createdAt) : undefined;
@@ -273,16 +271,8 @@ async function restoreBeginEntry({
 
 /** Creates entries for events that were sent before a crash and whose answers are lost. */
 function entriesAfterCrash(state: EventRunState): readonly EventEntry[] {
-  const { updatedAt: at } = state;
-  return state.lost().map((object) => ({
-    t: "settled",
-    object,
-    outcome: "unknown",
-    reason: ANSWER_LOST,
-    attempts: 1,
-    afterCrash: true,
-    at,
-  }));
+  const lost = { t: "settled", outcome: "unknown", reason: ANSWER_LOST, attempts: 1, afterCrash: true } as const;
+  return state.lost().map((object) => ({ ...lost, object, at: state.updatedAt }));
 }
 
 /** Returns how many events of a run may still be sent. */

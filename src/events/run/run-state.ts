@@ -4,6 +4,7 @@ import type { Fixed } from "../../platform/json.ts";
 import type { RunView } from "../../runs/kind.ts";
 import {
   type Counts,
+  NO_COUNTS,
   type Outcome,
   ownReason,
   type Reason,
@@ -16,7 +17,7 @@ import {
   stopEntry,
 } from "../../runs/outcome.ts";
 import type { Prediction } from "../../runs/report.ts";
-import { RULES, type RuleName } from "../catalogue.ts";
+import { BASES, RULES, type RuleName, VERDICTS } from "../catalogue.ts";
 import { type EventSettlement, eventReason, type VerdictGroup, VerdictKinds, verdictOf } from "./verdicts.ts";
 
 /** A call that sends events. The events themselves are stored separately. */
@@ -38,8 +39,8 @@ export type EventCall = Fixed<z.output<typeof eventCall>>;
 
 const at = z.number();
 const object = z.number();
-const verdict = z.enum(["recorded", "ignored", "rejected", "uncertain"]);
-const basis = z.enum(["documented", "assumed", "notShown"]);
+const verdict = z.enum(VERDICTS);
+const basis = z.enum(BASES);
 
 const eventVerdict = z.object({
   predicted: verdict,
@@ -123,14 +124,7 @@ export class EventRunState implements RunView<EventEntry> {
   /** Events that were sent but not accepted. The next request for one counts as a repetition. */
   readonly #tried = new Set<number>();
   readonly #verdicts = new VerdictKinds();
-  readonly #counts: { -readonly [Field in keyof Counts]: Counts[Field] } = {
-    pending: 0,
-    succeeded: 0,
-    alreadyDone: 0,
-    failed: 0,
-    notApplied: 0,
-    unknown: 0,
-  };
+  readonly #counts: { -readonly [Field in keyof Counts]: Counts[Field] } = { ...NO_COUNTS };
 
   apply(entry: EventEntry): void {
     this.updatedAt = entry.at;

@@ -58,7 +58,10 @@ export function sourceOfEvents(events: readonly object[], autocorrect = false): 
     chunks.push(chunk);
   }
   const size = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
-  return { kept: { digest: hash.digest("hex"), ...(autocorrect && CORRECTING) }, bytes: () => each(chunks), size };
+  const bytes = async function* (): AsyncGenerator<Uint8Array> {
+    yield* chunks;
+  };
+  return { kept: { digest: hash.digest("hex"), ...(autocorrect && CORRECTING) }, bytes, size };
 }
 
 export function sourceOfFile({ file, bytes, size }: OpenedFile, autocorrect = false): EventSource {
@@ -127,11 +130,8 @@ function correctedColumns({ names, cells }: SheetHeader): readonly CorrectedColu
 
 /** The user's identifier becomes the hash that the service also stores. */
 export function objectOf({ index, line, event, mended }: SourceEvent): ReportedObject {
-  const at = line === undefined ? { index } : { index, line };
-  const place =
-    mended === undefined
-      ? at
-      : { ...at, mended: mended.slice(0, MAX_STORED_CORRECTIONS).map((one) => one.slice(0, MAX_CORRECTION_LENGTH)) };
+  const corrections = mended?.slice(0, MAX_STORED_CORRECTIONS).map((one) => one.slice(0, MAX_CORRECTION_LENGTH));
+  const place = { index, ...(line !== undefined && { line }), ...(corrections && { mended: corrections }) };
   if (!isJsonObject(event)) return place;
   const { eventName, uid } = event;
   return {
@@ -192,17 +192,11 @@ export async function countEvents(events: AsyncIterable<readonly SourceEvent[]>)
   return counts;
 }
 
-async function* each(chunks: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
-  yield* chunks;
-}
-
 /** An event as read from a file, before its values are validated. */
 export type EventRow = Readonly<Record<string, unknown>>;
 
 const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
-  [EVENT_FIELDS, ...Object.values(EVENTS).map(({ parameters }) => parameters)].flatMap((parameters) =>
-    Object.entries<Parameter>(parameters),
-  ),
+  [EVENT_FIELDS, ...Object.values(EVENTS).map(({ parameters }) => parameters)].flatMap(Object.entries<Parameter>),
 );
 
 /** Every field and parameter. `items` contains JSON. */

@@ -50,12 +50,8 @@ export class VerdictKinds {
 
   /** Undefined means recorded without findings. */
   keep(object: number, verdict: EventVerdict | undefined): void {
-    if (verdict === undefined) {
-      if (this.#plain === 0) this.#plain = this.#numberOf(PLAINLY_RECORDED);
-      this.#kindOf[object] = this.#plain;
-    } else {
-      this.#kindOf[object] = this.#numberOf(verdict);
-    }
+    if (verdict === undefined && this.#plain === 0) this.#plain = this.#numberOf(PLAINLY_RECORDED);
+    this.#kindOf[object] = verdict === undefined ? this.#plain : this.#numberOf(verdict);
   }
 
   /** Undefined if the event is recorded without findings. */
@@ -102,11 +98,8 @@ export class VerdictKinds {
 }
 
 function haveEqualMessages(one: readonly Finding[], other: readonly Finding[]): boolean {
-  if (one === other) return true;
-  return (
-    one.length === other.length &&
-    one.every(({ message, fix }, at) => message === other[at]?.message && fix === other[at]?.fix)
-  );
+  const isEqual = ({ message, fix }: Finding, at: number) => message === other[at]?.message && fix === other[at]?.fix;
+  return one === other || (one.length === other.length && one.every(isEqual));
 }
 
 function weightOf({ predicted, findings }: EventVerdict): number {
@@ -118,14 +111,10 @@ function weightOf({ predicted, findings }: EventVerdict): number {
 /** Undefined if the event is recorded without findings. */
 export function verdictOf(predicted: Validation, observed: EventSettlement["observed"]): EventVerdict | undefined {
   const { verdict, basis, findings } = predicted;
-  if (verdict === "recorded" && basis === "documented" && findings.length === 0 && observed === undefined)
-    return undefined;
-  return {
-    predicted: verdict,
-    basis,
-    ...(observed !== undefined && { observed }),
-    findings: findings.slice(0, FINDINGS_KEPT),
-  };
+  const isPlain = verdict === "recorded" && basis === "documented" && findings.length === 0 && observed === undefined;
+  if (isPlain) return undefined;
+  const first = findings.slice(0, FINDINGS_KEPT);
+  return { predicted: verdict, basis, ...(observed !== undefined && { observed }), findings: first };
 }
 
 /**
@@ -205,13 +194,11 @@ export function settleByError({ predicted, count, lost }: Attempts, error: ApiEr
   }
 }
 
-const RUN_ENDING_KINDS: ReadonlySet<RejectionKind> = new Set([
-  ...(["unauthorized", "forbidden", "wrongRoute", "redirect", "foreign"] as const),
-]);
+const RUN_ENDING_KINDS: readonly RejectionKind[] = ["unauthorized", "forbidden", "wrongRoute", "redirect", "foreign"];
 
 /** Undefined if other events may still succeed. */
 export function runEndOf(error: ApiError): RunEnd | undefined {
-  if (error.effect !== "rejected" || !RUN_ENDING_KINDS.has(error.kind)) return undefined;
+  if (error.effect !== "rejected" || !RUN_ENDING_KINDS.includes(error.kind)) return undefined;
   return { kind: error.kind, statusCode: error.statusCode, problem: problemOf(error) };
 }
 

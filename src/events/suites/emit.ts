@@ -1,4 +1,5 @@
-import { ANSWERS, BASES, CASE_KINDS, type EventSuite } from "./suite.ts";
+import { BASES } from "../catalogue.ts";
+import { ANSWERS, CASE_KINDS, type EventSuite } from "./suite.ts";
 
 interface Format {
   readonly fileName: string;

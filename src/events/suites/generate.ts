@@ -21,11 +21,7 @@ export interface SuiteChoice {
   readonly seed?: number | undefined;
 }
 
-const SEQUENCES: readonly {
-  readonly about: string;
-  readonly title: string;
-  readonly eventNames: readonly EventName[];
-}[] = [
+const SEQUENCES = [
   {
     about: "sale",
     title: "a sale from the first look to the purchase",
@@ -36,7 +32,7 @@ const SEQUENCES: readonly {
     title: "a lead form from its page to its submission",
     eventNames: ["view_content", "begin_lead_form", "generate_lead"],
   },
-];
+] as const;
 
 /** The same choice always gives the same tests (event-tracking-api 2, 7, 8). Throws an UnsupportedEventError. */
 export function generateEventTests(choice: SuiteChoice = {}): EventSuite {
@@ -296,7 +292,8 @@ const CURRENCIES = ["KRW", "USD", "EUR", "JPY"];
 /** A sample value is the same in all events of a suite, so that a cart and a purchase have the same item. */
 function sampleValue(name: string, { type }: Parameter, seed: number): unknown {
   if (type === "items") return [sampleParameters(ITEM_FIELDS, seed), sampleParameters(ITEM_FIELDS, seed + 1)];
-  const random = seededRandom(seedOf(name, seed));
+  const ownSeed = [...name].reduce((mixed, letter) => Math.imul(mixed, 31) + (letter.codePointAt(0) ?? 0), seed);
+  const random = seededRandom(ownSeed);
   if (type === "number") return Math.floor(random() * 5) + 1;
   if (name === "currency") return pick(CURRENCIES, random);
   const code = Math.floor(random() * 36 ** 5).toString(36);
@@ -309,17 +306,12 @@ export function sampleParameters(
   parameters: Readonly<Record<string, Parameter>>,
   seed: number,
 ): Record<string, unknown> {
-  const sample: Record<string, unknown> = {};
-  for (const [name, parameter] of Object.entries(parameters)) sample[name] = sampleValue(name, parameter, seed);
+  const sample: Record<string, unknown> = Object.fromEntries(
+    Object.entries(parameters).map(([name, parameter]) => [name, sampleValue(name, parameter, seed)]),
+  );
   const { price, quantity, value } = sample;
   if (value !== undefined && typeof price === "number" && typeof quantity === "number") sample.value = price * quantity;
   return sample;
-}
-
-function seedOf(name: string, seed: number): number {
-  let mixed = seed;
-  for (const letter of name) mixed = Math.imul(mixed, 31) + (letter.codePointAt(0) ?? 0);
-  return mixed;
 }
 
 function pick(choices: readonly string[], random: () => number): string {

@@ -3,23 +3,21 @@ import { AmbiguousError, BusyError, RejectedError } from "../../api/errors.ts";
 import type { EventAnswer, EventApi } from "../../api/events.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
-import type { Verdict } from "../catalogue.ts";
+import { BASES, VERDICTS, type Verdict } from "../catalogue.ts";
 import { runEndOf } from "../run/verdicts.ts";
-import { BASES, CASE_KINDS, type EventCase, type EventSuite, eventsOf } from "./suite.ts";
-
-const verdict = z.enum(["recorded", "ignored", "rejected", "uncertain"]);
+import { CASE_KINDS, type EventCase, type EventSuite, eventsOf } from "./suite.ts";
 
 const caseResult = z.object({
   id: z.string(),
   title: z.string(),
   kind: z.enum(CASE_KINDS),
-  expected: verdict,
+  expected: z.enum(VERDICTS),
   basis: z.enum(BASES),
   rule: z.string().exactOptional(),
   /** `unobservable`: no answer showed whether the verdict is the expected one. */
   status: z.enum(["matched", "mismatched", "unobservable"]),
   /** `accepted`: the service answered `ok`, which it also answers to ignored events. */
-  observed: z.union([verdict, z.literal("accepted")]).exactOptional(),
+  observed: z.enum([...VERDICTS, "accepted"]).exactOptional(),
   reason: z.enum(["answerLost", "answerNotUnderstood", "notRun"]).exactOptional(),
   milliseconds: z.number(),
 });
@@ -72,21 +70,13 @@ export async function runSuite({ cases }: EventSuite, options: RunSuiteOptions):
       options.onProgress?.(done, cases.length);
     }
   };
-  await Promise.all(
-    Array.from({ length: CONCURRENCY }, () =>
-      worker().finally(() => {
-        begun = cases.length;
-      }),
-    ),
-  );
-  const count = (status: CaseStatus) => results.filter((result) => result.status === status).length;
-  return {
-    cases: results.length,
-    matched: count("matched"),
-    mismatched: count("mismatched"),
-    unobservable: count("unobservable"),
-    results,
+  const stopAll = (): void => {
+    begun = cases.length;
   };
+  await Promise.all(Array.from({ length: CONCURRENCY }, () => worker().finally(stopAll)));
+  const count = (status: CaseStatus) => results.filter((result) => result.status === status).length;
+  const counts = { matched: count("matched"), mismatched: count("mismatched"), unobservable: count("unobservable") };
+  return { cases: results.length, ...counts, results };
 }
 
 async function runCase(one: EventCase, options: RunSuiteOptions): Promise<CaseResult> {

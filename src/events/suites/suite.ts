@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
-import { RULES, type Verdict } from "../catalogue.ts";
+import { BASES, RULES, VERDICTS, type Verdict } from "../catalogue.ts";
 
 export const CASE_KINDS = [
   "minimal",
@@ -17,19 +17,16 @@ export const CASE_KINDS = [
 /** No real user has this prefix. */
 export const TEST_UID_PREFIX = "event-tests-";
 
-export const BASES = ["documented", "assumed", "notShown"] as const;
-
 export type CaseKind = (typeof CASE_KINDS)[number];
 
 export const MAX_SEED = 0xffff_ffff;
 
-const verdicts = ["recorded", "ignored", "rejected", "uncertain"] as const satisfies readonly Verdict[];
 const body = z.record(z.string(), z.unknown()).describe("An event, as it is sent.");
 
 const common = {
   id: z.string().describe("Stable for the same event, kind and rule."),
   title: z.string(),
-  expected: z.enum(verdicts).describe("What becomes of each event of the case."),
+  expected: z.enum(VERDICTS).describe("What becomes of each event of the case."),
   basis: z.enum(BASES).describe("How the expected verdict is known."),
   rule: z.enum(Object.keys(RULES)).optional().describe("The rule that the case tries; absent where all rules hold."),
 };
