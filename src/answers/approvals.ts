@@ -152,12 +152,8 @@ export function effectWords(
   const lost = losses.filter(isCarriedOut);
   const lossesOf = (kind: Loss["kind"]): readonly Loss[] => lost.filter((loss) => loss.kind === kind);
   const sum = (some: readonly Loss[]): number => some.reduce((total, { count }) => total + count, 0);
-  const [targetings, groups, options, changed] = [
-    lossesOf("targeting"),
-    lossesOf("optionGroup"),
-    lossesOf("option"),
-    lossesOf("contextIds"),
-  ];
+  const [targetings, groups] = [lossesOf("targeting"), lossesOf("optionGroup")];
+  const [options, changed] = [lossesOf("option"), lossesOf("contextIds")];
   const ownContextIds = groups.reduce((total, loss) => total + (loss.ownContextIds ?? 0), 0);
   const emptied = changed.filter(({ empties }) => empties).length;
   const parts = [
@@ -297,17 +293,10 @@ export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
     options.map(({ name, _id, contextIds }) => ({ name: shortName(name), _id, says: contextIdWords(contextIds) })),
   );
   const count = losses.reduce((sum, { options, count: all }) => sum + (options === undefined ? 0 : all), 0);
-  const groups = losses.flatMap(({ name, lastOf }) =>
-    lastOf === undefined
-      ? []
-      : [
-          {
-            name: shortName(lastOf.name),
-            _id: lastOf._id,
-            says: `its last sub-option ${quoteUntrusted(shortName(name))} stays`,
-          },
-        ],
-  );
+  const groups = losses.flatMap(({ name, lastOf }) => {
+    const says = `its last sub-option ${quoteUntrusted(shortName(name))} stays`;
+    return lastOf === undefined ? [] : [{ name: shortName(lastOf.name), _id: lastOf._id, says }];
+  });
   return [
     ...kinds,
     ...effectPart(WITHIN_TITLE, inside).map((part) => ({ ...part, count })),

@@ -124,19 +124,15 @@ export function eventCoverageText(events: readonly EventCoverage[], coverage: Co
     const [why] = Object.entries(rules).map(
       ([rule, times]) => `${times < lost ? "mostly " : ""}${escapeInvisible(rule)} ${times}`,
     );
+    const platforms = Object.entries(byPlatform ?? {}).map(([of, times]) => `${quoteUntrusted(of)} ${times}`);
     const had = Object.entries(parameters).filter(([, times]) => times > 0);
+    const always = had.filter(([, times]) => times === count).map(([parameter]) => parameter);
     const missing = Object.keys(parameters).filter((parameter) => parameters[parameter] === 0);
     return [
       `${eventName} ${count}`,
       ...(lost === 0 ? [] : [`${lost} not recorded${why === undefined ? "" : ` (${why})`}`]),
-      ...part(
-        "platform",
-        Object.entries(byPlatform ?? {}).map(([of, times]) => `${quoteUntrusted(of)} ${times}`),
-      ),
-      ...part(
-        "all with",
-        had.filter(([, times]) => times === count).map(([parameter]) => parameter),
-      ),
+      ...part("platform", platforms),
+      ...part("all with", always),
       ...part("with", counted(Object.fromEntries(had.filter(([, times]) => times < count)))),
       ...part("never", missing),
     ].join("; ");
@@ -316,13 +312,7 @@ type Findings = Parameters<typeof arrivedFindings>[0]["findings"];
 
 /** Returns an event that was not recorded as lines, each with one reason. The first line also has the event. */
 export function arrivalText(
-  event: {
-    readonly at: string;
-    readonly verdict: string;
-    readonly uid: string | null;
-    readonly eventName: string | null;
-    readonly findings: Findings;
-  },
+  event: Pick<SandboxEvent, "at" | "uid" | "eventName"> & { readonly verdict: string; readonly findings: Findings },
   body: unknown,
 ): string {
   const { at, verdict, uid, eventName, findings } = event;

@@ -40,13 +40,8 @@ export interface Budget {
 }
 
 /** `around` are the tokens of everything but the rows and `beside`. */
-export function pageBudget({
-  beside,
-  around = AROUND_TOKENS,
-}: {
-  readonly beside?: unknown;
-  readonly around?: number;
-} = {}): Budget {
+export function pageBudget(about: { readonly beside?: unknown; readonly around?: number } = {}): Budget {
+  const { beside, around = AROUND_TOKENS } = about;
   const other = beside === undefined ? 0 : tokensOf(JSON.stringify(beside));
   return { left: PAGE_TOKENS - RANDOM_ID_TOKENS - around - other, least: 1 };
 }
@@ -76,12 +71,8 @@ export function takeFittingRows<Made extends Pick<Row, "line"> & { readonly data
   rows: readonly Made[],
   budget: Budget,
 ): readonly Made[] {
-  return takeRows(
-    rows,
-    ({ line }) => line,
-    budget,
-    ({ data }) => data,
-  );
+  const lineOf = ({ line }: Made): string => line;
+  return takeRows(rows, lineOf, budget, ({ data }) => data);
 }
 
 const LINE_FEED = 1;

@@ -1,10 +1,10 @@
 import { RATE_LIMITED } from "../api/errors.ts";
 import { BASIS_WORDS, type Finding, type RuleBasis } from "../events/catalogue.ts";
 import type { EventCode, VerdictGroup } from "../events/run/verdicts.ts";
-import { amount, thousands } from "../platform/text.ts";
+import { amount, capitalized, thousands } from "../platform/text.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
 import { basisNote } from "./event-suites.ts";
-import { placesWords, placeWords, plain, rangesOf } from "./fence.ts";
+import { joinedRanges, placesWords, placeWords, plain } from "./fence.ts";
 import { type Detail, type Message, onPage, type Sentence, type Text, texts } from "./message-words.ts";
 import { rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
 
@@ -20,8 +20,7 @@ const REFUSED = "not sent, since the service would refuse it";
 
 function fixWords({ fix }: Detail, otherwise: string): string {
   if (typeof fix !== "string") return otherwise;
-  const words = plain(fix);
-  return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
+  return `${capitalized(plain(fix))}.`;
 }
 
 /** The same words as for all other requests. */
@@ -139,7 +138,8 @@ export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[
 
 export function verdictLine(row: VerdictRow): string {
   const { count, indexes, lines, predicted, basis, observed, findings, ofFirst } = row;
-  const places = rangesOf(lines ?? indexes.map((index) => index + 1));
+  const numbers = lines ?? indexes.map((index) => index + 1);
+  const places = joinedRanges(numbers.map((place) => [place, place]));
   const words = placesWords(places, { byLine: lines !== undefined, omitted: count > indexes.length });
   const place = count === 1 ? words : `${thousands(count)} events (${words})`;
   const seen = observed === undefined ? "" : `, actual ${observed}`;

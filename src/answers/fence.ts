@@ -127,12 +127,12 @@ export function placeWords({ index, line, child, grandchild }: Omit<FailureDetai
 }
 
 /** Joins adjacent positions to ranges. */
-export function rangesOf(places: readonly number[]): readonly PlaceRange[] {
+export function joinedRanges(places: readonly PlaceRange[]): readonly PlaceRange[] {
   const ranges: [from: number, to: number][] = [];
-  for (const place of places) {
+  for (const [from, to] of places) {
     const last = ranges.at(-1);
-    if (last !== undefined && place >= last[0] && place <= last[1] + 1) last[1] = Math.max(last[1], place);
-    else ranges.push([place, place]);
+    if (last !== undefined && from >= last[0] && from <= last[1] + 1) last[1] = Math.max(last[1], to);
+    else ranges.push([from, to]);
   }
   return ranges;
 }

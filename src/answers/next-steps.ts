@@ -1,9 +1,8 @@
 import { RATE_LIMITED } from "../api/errors.ts";
 import type { LeftoverName } from "../changes/run-rules.ts";
 import { thousands } from "../platform/text.ts";
-import type { PlaceRange } from "../runs/report.ts";
 import type { SummarizedFailure } from "./failures.ts";
-import { placesWords, plain, quoteUntrusted } from "./fence.ts";
+import { joinedRanges, placesWords, plain, quoteUntrusted } from "./fence.ts";
 import type { ReportedRun } from "./run-results.ts";
 
 /** Why an object failed, if changing its item does not help. */
@@ -41,11 +40,10 @@ export function nextStepsOf(run: ReportedRun): readonly string[] {
   if (blocked === undefined) steps.push(...leftoverSteps(runId, run.strandedNames ?? []));
   const causes = new Set(run.failures.map(causeOf));
   const isOver = status !== "running" && status !== "needs_confirmation";
-  if (blocked === undefined && isOver && !causes.has("setting") && resumable(run) > 0) {
-    steps.push(resumeStep(run, runId, causes));
-  }
+  const mayResume = blocked === undefined && isOver && !causes.has("setting");
+  if (mayResume && isResumable(run)) steps.push(resumeStep(run, runId, causes));
   if (run.neverPlanned) steps.push("make the call again: the server ended before planning it, and nothing was sent");
-  if (isOver && isEvents(run) && run.counts.unknown > 0) steps.push(lookUpStep(runId));
+  if (isOver && isOfEvents(run) && run.counts.unknown > 0) steps.push(lookUpStep(runId));
   const failed = run.failures.filter(({ outcome }) => outcome === "failed");
   if (failed.some((failure) => causeOf(failure) === undefined)) steps.push(fixStep(run, runId, failed));
   else if (isOver && failed.some((failure) => causeOf(failure) === "limit")) {
@@ -83,13 +81,13 @@ function causeOf({ errorCode, statusCode, isOfFile }: SummarizedFailure): Cause 
   return Object.hasOwn(CAUSES, errorCode) ? CAUSES[errorCode] : undefined;
 }
 
-function isEvents({ tool }: Pick<ReportedRun, "tool">): boolean {
+export function isOfEvents({ tool }: Pick<ReportedRun, "tool">): boolean {
   return tool === "track_events" || tool === "track_event";
 }
 
 /** Events that may have been recorded are not sent again. */
-function resumable(run: ReportedRun): number {
-  return run.neverPlanned ? 0 : askable(run) + run.counts.pending + waiting(run);
+function isResumable(run: ReportedRun): boolean {
+  return !run.neverPlanned && askable(run) + run.counts.pending + waiting(run) > 0;
 }
 
 /**
@@ -97,7 +95,7 @@ function resumable(run: ReportedRun): number {
  * object.
  */
 function askable({ counts, failures, tool, unknownIsFinal }: ReportedRun): number {
-  if (isEvents({ tool }) || unknownIsFinal) return 0;
+  if (isOfEvents({ tool }) || unknownIsFinal) return 0;
   const unclear = failures.filter(({ errorCode, outcome }) => errorCode === "OWNER_UNCLEAR" && outcome === "unknown");
   return counts.unknown - unclear.reduce((sum, { count }) => sum + count, 0);
 }
@@ -201,36 +199,24 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
 function failedPlaces(failed: readonly SummarizedFailure[]): string {
   const [first] = failed;
   if (first === undefined || failed.some(({ placesOmitted }) => placesOmitted)) return "what failed";
-  const places = joined(failed.flatMap((failure) => failure.places).toSorted(([one], [other]) => one - other));
+  const places = joinedRanges(failed.flatMap((failure) => failure.places).toSorted(([one], [other]) => one - other));
   return places.length > MAX_PLACES ? "what failed" : placesWords(places, { byLine: first.byLine });
 }
 
 const MAX_PLACES = 5;
-
-function joined(places: readonly PlaceRange[]): readonly PlaceRange[] {
-  const ranges: [from: number, to: number][] = [];
-  for (const [from, to] of places) {
-    const last = ranges.at(-1);
-    if (last !== undefined && from <= last[1] + 1) last[1] = Math.max(last[1], to);
-    else ranges.push([from, to]);
-  }
-  return ranges;
-}
 
 /** The codes of objects that resuming a run does not send. */
 const NEVER_SENT: ReadonlySet<string> = new Set([
   ...["NEEDS_FAILED", "WITHDRAWN", "NOT_DECIDED", "PLAN_STALE_ELSEWHERE", "DECLINED", "UNDONE", "NOT_EMPTY"],
 ]);
 
-function isNeverSent({ errorCode, isOfFile = false }: SummarizedFailure): boolean {
-  return NEVER_SENT.has(errorCode) || isOfFile;
-}
-
 /** Counts the objects that resuming a run would apply. */
 function waiting({ counts, failures, tool }: ReportedRun): number {
-  return failures
-    .filter((failure) => failure.outcome === "notApplied" && (isNeverSent(failure) || PLANNING.has(tool)))
-    .reduce((left, { count }) => left - count, counts.notApplied);
+  const neverSent = failures.filter(
+    ({ outcome, errorCode, isOfFile = false }) =>
+      outcome === "notApplied" && (NEVER_SENT.has(errorCode) || isOfFile || PLANNING.has(tool)),
+  );
+  return neverSent.reduce((left, { count }) => left - count, counts.notApplied);
 }
 
 export interface UndoFacts {

@@ -42,6 +42,7 @@ import {
 } from "./plan-words.ts";
 
 const MAX_SHOWN = [20, 12, 8, 5, 3, 1, 0] as const;
+const NOTHING = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: 0 };
 
 export interface AnsweredPlan {
   readonly environment: "live" | "sandbox";
@@ -89,7 +90,7 @@ function structuredOf(answer: AnsweredPlan, most: number): Readonly<Record<strin
     runId,
     tool,
     status,
-    counts: { items, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: items },
+    counts: { ...NOTHING, items, pending: items },
     targeting: plan.targeting,
     changes,
     undo,
@@ -200,8 +201,6 @@ export function problemsAnswer(
   });
 }
 
-const NOTHING = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: 0 };
-
 /** The query of the cursors of a plan's pages. */
 export function pagesOf(runId: string): object {
   return { runId, pages: "plan" };
@@ -220,10 +219,8 @@ export function rowsOfPlan(document: PlanDocument): readonly Row[] {
   const row = (data: Row["data"], kind: string, text: string): Row => ({ data, line: `${kind}: ${text}` });
   return [
     ...conflicts.map((one) => row({ kind: "conflict", ...one }, "conflict", differenceLine(one))),
-    ...CHANGE_KINDS.flatMap((kind) =>
-      changes
-        .filter((change) => change.kind === kind)
-        .map((change) => row(change, KIND_WORDS[kind], changeLine(change))),
+    ...CHANGE_KINDS.flatMap((kind) => changes.filter((change) => change.kind === kind)).map((change) =>
+      row(change, KIND_WORDS[change.kind], changeLine(change)),
     ),
     ...drift.map((one) => row({ kind: "drift", ...one }, "changed by others, and kept", differenceLine(one))),
     ...onlyThere.map((one) =>
@@ -315,7 +312,7 @@ function undoData(answer: AnsweredUndo, rows: readonly UndoRow[], most: number):
     tool: "undo_run",
     status: "planned",
     undoes,
-    counts: { items, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: items },
+    counts: { ...NOTHING, items, pending: items },
     undo: countsIn(rows),
     ...(picked.length > 0 && { results: picked }),
     ...(rows.length > picked.length && { resultsOmitted: rows.length - picked.length }),
@@ -342,15 +339,7 @@ function undoWords(answer: AnsweredUndo, rows: readonly UndoRow[], most: number)
   const more = rows.length - picked.length;
   return [
     `Planned the undo of run ${undoes}${withinWords(planned?.document)}: ${undoCounts(rows, already)}; nothing was sent.${planned === undefined ? "" : ` Run ${planned.runId}, ${environment}.`}`,
-    ...fenceIfForeign(
-      RANK.flatMap((label) =>
-        undoSection(
-          picked.filter(({ undo }) => undo === label),
-          label,
-          planned?.document,
-        ),
-      ),
-    ),
+    ...fenceIfForeign(RANK.flatMap((label) => undoSection(picked, label, planned?.document))),
     more > 0 && `- and ${count(more)} more${allAt(planned?.runId)}`,
     planned !== undefined && `Requests: ${count(planned.requests.length)}.`,
     ...nextStepsOf(answer).map((step) => `Next: ${step}`),
@@ -363,10 +352,8 @@ function nextStepsOf({ planned, readOnly, rows }: AnsweredUndo): readonly string
   const { unresolved } = countsOfRows(rows);
   if (unresolved === 0) return [`show the plan to the person; ${apply} applies it`];
   const open = unresolved === 1 ? "the unresolved object" : `the ${count(unresolved)} unresolved objects`;
-  return [
-    `show the plan to the person; ${apply} first checks, by waiting and reading, which of ${open} were ` +
-      "changed, and restores these too",
-  ];
+  const checks = `first checks, by waiting and reading, which of ${open} were changed, and restores these too`;
+  return [`show the plan to the person; ${apply} ${checks}`];
 }
 
 function countsIn(rows: readonly UndoRow[]): object {
@@ -375,9 +362,9 @@ function countsIn(rows: readonly UndoRow[]): object {
 }
 
 /** If all objects have the same reason, the heading has it. */
-function undoSection(rows: readonly UndoRow[], label: RowLabel, document: PlanDocument | undefined): readonly string[] {
-  const [first] = rows;
-  if (first === undefined) return [];
+function undoSection(all: readonly UndoRow[], label: RowLabel, document: PlanDocument | undefined): readonly string[] {
+  const rows = all.filter(({ undo }) => undo === label);
+  if (rows.length === 0) return [];
   const [shared, ...others] = new Set(rows.map((row) => reasonWords(row).join("; ")));
   const isShared = others.length === 0 && rows.length > 1 && shared !== "";
   const bare = isShared ? rows.map(({ reasons, ...row }) => row) : rows;

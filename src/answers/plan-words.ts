@@ -176,11 +176,8 @@ function section(
   sign = `  ${SIGNS[tone]} `,
 ): readonly TonedLine[] {
   if (lines.length === 0) return [];
-  return [
-    line(""),
-    line(`${title} (${count(lines.length)}):`),
-    ...lines.map((text) => ({ text: `${sign}${text}`, tone })),
-  ];
+  const body = lines.map((text) => ({ text: `${sign}${text}`, tone }));
+  return [line(""), line(`${title} (${count(lines.length)}):`), ...body];
 }
 
 function line(text: string): TonedLine {
@@ -215,15 +212,9 @@ export function planMarkdown({ plan, file, digest, groupName }: ShownPlan): stri
 
 function list(title: string, lines: readonly string[]): readonly string[] {
   if (lines.length === 0) return [];
-  const shownLines = lines.slice(0, MAX_ROWS).map((line) => `- ${cell(line)}`);
-  const more = lines.length - shownLines.length;
-  return [
-    "",
-    `**${title}** (${count(lines.length)})`,
-    "",
-    ...shownLines,
-    ...(more > 0 ? [`- and ${count(more)} more`] : []),
-  ];
+  const shown = lines.slice(0, MAX_ROWS).map((line) => `- ${cell(line)}`);
+  const more = lines.length > shown.length ? [`- and ${count(lines.length - shown.length)} more`] : [];
+  return ["", `**${title}** (${count(lines.length)})`, "", ...shown, ...more];
 }
 
 /** Prevents that foreign text acts as Markdown, HTML or a mention, or ends the cell. */

@@ -155,14 +155,14 @@ function whereWords({ totals, tool, counts }: ReportedRun): string {
   const { name, targetingId, optionCount } = totals;
   const of = nameProblem(name) === undefined ? `${quoteUntrusted(name)} (${targetingId})` : targetingId;
   const prefix = tool === "delete_options" && counts.succeeded > 0 ? " from" : " in";
-  return `${prefix} ${of}, which ${tool.startsWith("update") ? "has" : "now has"} ${tool.startsWith("update") ? many(optionCount, "option") : thousands(optionCount)}`;
+  const has = tool.startsWith("update") ? `has ${many(optionCount, "option")}` : `now has ${thousands(optionCount)}`;
+  return `${prefix} ${of}, which ${has}`;
 }
 
 /** The number of requests in an answer does not include those without an answer. */
 export function unansweredNote({ unanswered = 0 }: ReportedRun): readonly string[] {
-  return unanswered === 0
-    ? []
-    : [`up to ${unanswered} more ${unanswered === 1 ? "request has" : "requests have"} no answer yet`];
+  const requests = unanswered === 1 ? "request has" : "requests have";
+  return unanswered === 0 ? [] : [`up to ${unanswered} more ${requests} no answer yet`];
 }
 
 function requestWords({ requests, unanswered = 0, tool, status, failures }: ReportedRun): string {

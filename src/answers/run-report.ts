@@ -9,7 +9,7 @@ import {
   takeFittingRows,
   tokensOf,
 } from "./budget.ts";
-import { type VerdictRow, verdictLine } from "./event-messages.ts";
+import { verdictLine } from "./event-messages.ts";
 import {
   type FailureForm,
   type FailureRow,
@@ -20,7 +20,7 @@ import {
 } from "./failures.ts";
 import { withForeignLast } from "./fence.ts";
 import { many } from "./message-words.ts";
-import { endNotes, nextStepsOf } from "./next-steps.ts";
+import { endNotes, isOfEvents, nextStepsOf } from "./next-steps.ts";
 import {
   countsNote,
   fuzzyMatchNote,
@@ -63,15 +63,13 @@ function sectionsOf(run: ReportedRun, budget: Budget, nextSteps: readonly string
   const { page, verdicts = [], plan = [] } = run;
   const most = page === undefined ? MAX_GROUPS : MAX_GROUPS_BESIDE_PAGE;
   const eventPlan = eventPlanRows(run);
-  const failures = failureRows(
-    run,
-    budget,
-    nextSteps.some((step) => step.includes("resume_run {")),
-  );
+  const resumes = nextSteps.some((step) => step.includes("resume_run {"));
+  const failures = failureRows(run, budget, resumes);
   const requests = takeFittingRows([...plan.slice(0, MAX_GROUPS).map(planRow), ...eventPlan], budget);
   // The failures already say why an event was not sent.
   const sentFirst = verdicts.toSorted((one, other) => Number(isNotSent(one)) - Number(isNotSent(other)));
-  const judged = takeFittingRows(sentFirst.slice(0, most).map(verdictRow), budget);
+  const verdictRows = sentFirst.slice(0, most).map((verdict) => ({ data: { ...verdict }, line: verdictLine(verdict) }));
+  const judged = takeFittingRows(verdictRows, budget);
   const some = page === undefined ? fewOfEachReason(run) : run.results;
   const rows = some.map(resultRow);
   const results = page === undefined ? takeFittingRows(rows.slice(0, MAX_RESULTS), budget) : rows;
@@ -90,10 +88,6 @@ function sectionsOf(run: ReportedRun, budget: Budget, nextSteps: readonly string
           })
         : [],
   };
-}
-
-function isOfEvents({ tool }: ReportedRun): boolean {
-  return tool === "track_event" || tool === "track_events";
 }
 
 function fewOfEachReason({ results, failures }: ReportedRun): ReportedRun["results"] {
@@ -205,12 +199,7 @@ function sentence(note: string): string {
   return `${note.charAt(0).toUpperCase()}${note.slice(1)}${/[.>]$/.test(note) ? "" : "."}`;
 }
 
-function moreLine(
-  { omitted }: { readonly omitted: number },
-  noun: string,
-  runId: string | undefined,
-  of = "",
-): readonly string[] {
+function moreLine({ omitted }: Pick<Section, "omitted">, noun: string, runId?: string, of = ""): readonly string[] {
   if (omitted === 0) return [];
   return [`${many(omitted, `more ${noun}`)}${of}${runId === undefined ? "" : ` in ${resultsUri(runId)}`}.`];
 }
@@ -290,31 +279,22 @@ function costOf(row: Row | FailureRow | undefined): number {
   return tokensOf(JSON.stringify(row.data)) + tokensOf("lines" in row ? row.lines.join("\n") : row.line);
 }
 
-function verdictRow(verdict: VerdictRow): Row {
-  return { data: { ...verdict }, line: verdictLine(verdict) };
-}
-
 function isNotSent({ predicted, observed }: { readonly predicted?: unknown; readonly observed?: unknown }): boolean {
   return observed === undefined && (predicted === "ignored" || predicted === "rejected");
 }
 
 function planRow(request: PlannedRequest): Row {
   const { operation, items, contextIds, bytes } = request;
-  return {
-    data: { operation, items, bytes, contextIds },
-    line: `A request to ${OPERATION_WORDS[operation]}: ${many(items, "item")}, ${contextIds > 0 ? `${many(contextIds, "Context ID")}, ` : ""}${many(bytes, "byte")}.`,
-  };
+  const ids = contextIds > 0 ? `${many(contextIds, "Context ID")}, ` : "";
+  const line = `A request to ${OPERATION_WORDS[operation]}: ${many(items, "item")}, ${ids}${many(bytes, "byte")}.`;
+  return { data: { operation, items, bytes, contextIds }, line };
 }
 
 function eventPlanRows({ eventRequests }: ReportedRun): readonly Row[] {
   if (eventRequests === undefined) return [];
   const { items, bytes } = eventRequests;
-  return [
-    {
-      data: { operation: "trackEvent", items, requests: items, bytes },
-      line: `${many(items, "request")} to send ${many(items, "event")}: ${many(bytes, "byte")}.`,
-    },
-  ];
+  const line = `${many(items, "request")} to send ${many(items, "event")}: ${many(bytes, "byte")}.`;
+  return [{ data: { operation: "trackEvent", items, requests: items, bytes }, line }];
 }
 
 const WAITS_FOR = {

@@ -25,10 +25,7 @@ export interface ReportedRun {
   readonly failures: readonly SummarizedFailure[];
   readonly results: readonly (ObjectResult & { readonly input?: unknown })[];
   /** Present if a page of results was requested. The answer then has all its results and fewer failures. */
-  readonly page?: {
-    readonly cursor: string | undefined;
-    readonly matching?: number;
-  };
+  readonly page?: { readonly cursor: string | undefined; readonly matching?: number };
   readonly plan?: readonly PlannedRequest[];
   /** What a dry run of events would send: one request per event, and their total size. */
   readonly eventRequests?: { readonly items: number; readonly bytes: number };
@@ -112,10 +109,7 @@ const MAX_NAMED = 20;
 const FEW_NAMED = 3;
 
 /** Objects that did not succeed are among the failures. */
-const KINDS: readonly {
-  readonly title: string;
-  readonly isOne: (result: ObjectResult) => boolean;
-}[] = [
+const KINDS: readonly { readonly title: string; readonly isOne: (result: ObjectResult) => boolean }[] = [
   { title: "Created", isOne: ({ did }) => did === "created" },
   { title: "Changed", isOne: ({ did, outcome }) => did === "changed" || outcome === "pending" },
   { title: "Deleted", isOne: ({ did, outcome }) => did === "deleted" && outcome === "succeeded" },
@@ -213,10 +207,9 @@ function changeWords(change: KnownChange): readonly string[] {
   const { names = [], places = [] } = differencesOf(change);
   const quoted = names.map((name) => quoteUntrusted(cut(name)));
   const sides = places.map((place, at) => [...quoted.slice(at, at + 1), place].join(" in "));
-  return [
-    ...(sides.length > 0 ? [`from ${sides.join(" to ")}`] : []),
-    ...(ids.length > 0 ? [`(${ids.join(", ")})`] : []),
-  ];
+  return [sides.length > 0 && `from ${sides.join(" to ")}`, ids.length > 0 && `(${ids.join(", ")})`].filter(
+    (part) => part !== false,
+  );
 }
 
 function placeIn({ parent, parentName }: Exclude<Side, string>): string | undefined {

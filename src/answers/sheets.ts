@@ -60,7 +60,7 @@ export function resultSheetText({
 /** For files that are not sheets. */
 export function failedRowsText(savedTo: string, failed: number, tool: string): string {
   return (
-    `Saved what failed, with its reason, to ${quoteUntrusted(savedTo)}: ${counted(failed, "row")}.\n` +
+    `Saved what failed, with its reason, to ${quoteUntrusted(savedTo)}: ${many(failed, "row")}.\n` +
     `Next: fix these rows, and give the file to ${tool}; the field reason is ignored.`
   );
 }
@@ -70,8 +70,8 @@ function eventLines(
   fix: string,
 ): readonly string[] {
   const sent = [
-    succeeded > 0 && `${counted(succeeded, "row")} that ${succeeded === 1 ? "was" : "were"} sent`,
-    unknown > 0 && `${counted(unknown, "row")} that may have been sent`,
+    succeeded > 0 && `${many(succeeded, "row")} that ${succeeded === 1 ? "was" : "were"} sent`,
+    unknown > 0 && `${many(unknown, "row")} that may have been sent`,
   ].filter((words) => words !== false);
   const left = "Send the rows with the result Not applied either with resume_run or with this file, not with both.";
   return [
@@ -84,13 +84,13 @@ function eventLines(
 function formWords({ format, encoding, sheet = {} }: InputFile, seen: SheetSeen): string | undefined {
   const { delimiter = "," } = sheet;
   const header = seen.headerLine === undefined ? "" : `, with the header on line ${seen.headerLine}`;
-  const above = seen.above === undefined ? "" : `; ${counted(seen.above, "row")} above it skipped`;
+  const above = seen.above === undefined ? "" : `; ${many(seen.above, "row")} above it skipped`;
   if (format === "xlsx") {
     const named = (seen.sheets ?? []).map((name) => ` ${quoteShort(name)}`).join(",");
     const others =
       seen.otherSheets === undefined
         ? ""
-        : ` (the workbook has ${counted(seen.otherSheets, "other sheet")}${named === "" ? "" : `:${named}`})`;
+        : ` (the workbook has ${many(seen.otherSheets, "other sheet")}${named === "" ? "" : `:${named}`})`;
     const macros = seen.macros === true ? "; its macros were not run" : "";
     return `read from the sheet ${quoteShort(sheet.sheet ?? "")}${others}${header}${above}${macros}`;
   }
@@ -107,49 +107,49 @@ function ignoredWords({ ignored, ignoredHeadings = [] }: SheetSeen): string | un
   if (ignored === undefined) return undefined;
   const more = ignored - ignoredHeadings.length;
   const named = ignoredHeadings.map(quoteShort).join(", ");
-  return `${counted(ignored, "column")} ignored: ${named}${more > 0 ? ` and ${thousands(more)} more` : ""}`;
+  return `${many(ignored, "column")} ignored: ${named}${more > 0 ? ` and ${thousands(more)} more` : ""}`;
 }
 
 function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string | undefined)[] {
   const { separator = "" } = sheet;
   return [
     seen.severalIds &&
-      `${counted(seen.severalIds, "cell")} with several Context IDs, separated by ${SEPARATOR_WORDS[separator] ?? separator}`,
+      `${many(seen.severalIds, "cell")} with several Context IDs, separated by ${SEPARATOR_WORDS[separator] ?? separator}`,
     seen.commas &&
-      `${counted(seen.commas, "cell")} of Context IDs with commas, read as part of the ID; separator "," splits them`,
+      `${many(seen.commas, "cell")} of Context IDs with commas, read as part of the ID; separator "," splits them`,
     seen.unseparated &&
-      `${counted(seen.unseparated, "cell")} of Context IDs with | or ; or a line break, read as part of the ID; separator ";" or "|" splits them`,
-    seen.composed && `${counted(seen.composed, "cell")} with decomposed Hangul, which was composed`,
+      `${many(seen.unseparated, "cell")} of Context IDs with | or ; or a line break, read as part of the ID; separator ";" or "|" splits them`,
+    seen.composed && `${many(seen.composed, "cell")} with decomposed Hangul, which was composed`,
     seen.trimmed &&
-      `${counted(seen.trimmed, "name")} read without the spaces around ${seen.trimmed === 1 ? "it" : "them"}`,
+      `${many(seen.trimmed, "name")} read without the spaces around ${seen.trimmed === 1 ? "it" : "them"}`,
     seen.likelyContexts &&
       `no column of Context IDs was read; if ${quoteShort(seen.likelyContexts)} is one, say so: columns {"contextId": HEADING}, or "contexts" where a cell holds several`,
     seen.grouped &&
-      `${counted(seen.grouped, "Context ID")} with thousands separators, read with them: if they are not meant, format the column without them`,
+      `${many(seen.grouped, "Context ID")} with thousands separators, read with them: if they are not meant, format the column without them`,
     seen.dates &&
-      `${counted(seen.dates, "Context ID")} that ${seen.dates === 1 ? "is a date" : "are dates"}: check whether a spreadsheet converted other texts to dates`,
+      `${many(seen.dates, "Context ID")} that ${seen.dates === 1 ? "is a date" : "are dates"}: check whether a spreadsheet converted other texts to dates`,
     seen.repeatedTx &&
-      `${counted(seen.repeatedTx, "row")} with the tx_id of an earlier row: each counts as a purchase of its own`,
+      `${many(seen.repeatedTx, "row")} with the tx_id of an earlier row: each counts as a purchase of its own`,
     seen.shorter &&
-      `${counted(seen.shorter, "Context ID")} with fewer digits than the others: check whether a spreadsheet removed leading zeros`,
+      `${many(seen.shorter, "Context ID")} with fewer digits than the others: check whether a spreadsheet removed leading zeros`,
   ].map((words) => (typeof words === "string" ? words : undefined));
 }
 
 function rowWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string | undefined)[] {
   return [
-    seen.continued && `${counted(seen.continued, "row")} without an option, which continue the option above`,
-    seen.filled && `${counted(seen.filled, "blank cell")} filled from above`,
+    seen.continued && `${many(seen.continued, "row")} without an option, which continue the option above`,
+    seen.filled && `${many(seen.filled, "blank cell")} filled from above`,
     seen.blankGroups &&
       seen.filled === undefined &&
-      `${counted(seen.blankGroups, "row")} with a blank Group below a filled one: read without a group; fillDown ["Group"] continues the group above`,
-    seen.hidden && `${counted(seen.hidden, "hidden row")} read like the others`,
-    seen.template && `${counted(seen.template, "row")} skipped, without an option, a group or Context IDs`,
-    seen.beyond && `${counted(seen.beyond, "cell")} ignored, to the right of the headings`,
-    seen.repeated && `${counted(seen.repeated, "row")} skipped, equal to the header`,
+      `${many(seen.blankGroups, "row")} with a blank Group below a filled one: read without a group; fillDown ["Group"] continues the group above`,
+    seen.hidden && `${many(seen.hidden, "hidden row")} read like the others`,
+    seen.template && `${many(seen.template, "row")} skipped, without an option, a group or Context IDs`,
+    seen.beyond && `${many(seen.beyond, "cell")} ignored, to the right of the headings`,
+    seen.repeated && `${many(seen.repeated, "row")} skipped, equal to the header`,
     skippedWords([...(sheet.subtotals ?? []), ...(seen.total === undefined ? [] : [seen.total])], "of totals"),
     skippedWords(sheet.hints ?? [], "of hints below the header"),
     seen.lineBreaks &&
-      `lines are those of a text editor; cells contain ${counted(seen.lineBreaks, "line break")}, so row numbers in a spreadsheet are lower; the sheet with results has each problem in its row`,
+      `lines are those of a text editor; cells contain ${many(seen.lineBreaks, "line break")}, so row numbers in a spreadsheet are lower; the sheet with results has each problem in its row`,
     seen.notTotal &&
       `line ${thousands(seen.notTotal)} read as an option, not as a row of totals: its numbers do not add up the rows above`,
   ].map((words) => (typeof words === "string" ? words : undefined));
@@ -165,10 +165,6 @@ function skippedWords(lines: readonly number[], kind: string): string | undefine
   const more = others.length - named.length;
   const last = more > 0 ? `${more} more` : named.pop();
   return `lines ${[first, ...named].join(", ")} and ${last} skipped as rows ${kind}`;
-}
-
-function counted(count: number, noun: string): string {
-  return `${thousands(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 /** A row of a file as this program understood it. */

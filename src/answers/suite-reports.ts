@@ -112,9 +112,16 @@ const STATUS_WORDS = [
 function countsText(groups: Readonly<Record<string, StatusCounts>>): string {
   const words = (counts: StatusCounts): string =>
     STATUS_WORDS.flatMap(([status, word]) => (counts[status] ? [`${counts[status]} ${word}`] : [])).join(", ");
-  return Object.entries(groups)
-    .map(([group, counts]) => `${group} ${words(counts)}`)
-    .join("; ");
+  return wordsOf(groups, words, "; ");
+}
+
+function wordsOf<Value>(
+  values: Readonly<Record<string, Value>>,
+  words: (value: Value) => string,
+  separator: string,
+): string {
+  const entries = Object.entries(values).map(([name, value]) => `${name} ${words(value)}`);
+  return entries.join(separator);
 }
 
 type Mismatch = ReturnType<typeof mismatchRow>;
@@ -141,16 +148,12 @@ const LONGEST = 200;
 function notesOf({ results }: SuiteReport): readonly string[] {
   const uncertain = results.filter(({ status, expected }) => status === "matched" && expected === "uncertain").length;
   const accepted = results.some(({ status, observed }) => status === "unobservable" && observed === "accepted");
+  const accept = uncertain === 1 ? "accepts" : "accept";
   return [
-    ...(accepted
-      ? ["the service answers ok to recorded and to ignored events: only a sandbox shows the difference"]
-      : []),
-    ...(uncertain > 0
-      ? [
-          `${amount(uncertain, "case")} that ended as expected ${uncertain === 1 ? "accepts" : "accept"} any result, because the documents do not state it`,
-        ]
-      : []),
-  ];
+    accepted && "the service answers ok to recorded and to ignored events: only a sandbox shows the difference",
+    uncertain > 0 &&
+      `${amount(uncertain, "case")} that ended as expected ${accept} any result, because the documents do not state it`,
+  ].filter((note) => note !== false);
 }
 
 /** An answer has the first lines of a file twice, as data and as text. */
@@ -201,10 +204,7 @@ export function suiteText(suite: {
 }): string {
   const { suiteId, resourceUri, format, cases, byKind, byVerdict, byBasis, target, savedTo, note, preview } = suite;
   const { notes = [] } = suite;
-  const counted = (counts: Readonly<Record<string, number>>): string =>
-    Object.entries(counts)
-      .map(([name, count]) => `${name} ${count}`)
-      .join(", ");
+  const counted = (counts: Readonly<Record<string, number>>): string => wordsOf(counts, (count) => `${count}`, ", ");
   return [
     `${cases} ${cases === 1 ? "event test" : "event tests"}, suite ${suiteId}: ${counted(byKind)}.`,
     `Expected of its cases: ${counted(byVerdict)}; how that is known: ${counted(inBasisWords(byBasis))}.`,
