@@ -244,8 +244,9 @@ async function recordPlan(
   run: DrivenChange,
   driver: ChangeDriver,
   given: Plan | Planning,
-  { api, clock }: ChangeWorld,
+  world: ChangeWorld,
 ): Promise<Requests | undefined> {
+  const { clock } = world;
   const plan = isGoing(given) ? await madeBy(given, run.signal) : given;
   run.state.adopt(plan);
   let waiting = 0;
@@ -260,7 +261,7 @@ async function recordPlan(
   }
   // The first request waits for this write.
   run.write();
-  await storePreviousValues(plan, run, { api, clock });
+  await storePreviousValues(plan, run, world);
   const requests = plannedRequests(plan.steps);
   run.record({ t: "planned", requests: requests.length, at: clock.now() });
   return driver.apartBy === undefined && canSendInAnyOrder(plan.steps, requests) ? requests : undefined;
@@ -282,28 +283,16 @@ function driverOf(
   serverClock: ServerClock,
   others: OtherRuns,
 ): ChangeDriver {
-  const { state, record, lease, signal, header } = run;
+  const { state, record, lease, signal, header, flush, intend, mayAnnounce, mayLeave, progress } = run;
   let repeated: Promise<RunState | undefined> | undefined;
   const perTargeting = routes.addOptions.path.includes("{targetingId}");
   return {
-    api,
-    state,
-    clock,
-    serverClock,
-    random,
-    retryBudgetMs,
-    signal,
-    record,
-    lease,
-    flush: run.flush,
-    intend: run.intend,
-    mayAnnounce: run.mayAnnounce,
-    mayLeave: run.mayLeave,
-    waiting: run.progress,
+    ...{ api, clock, serverClock, random, retryBudgetMs },
+    ...{ state, signal, record, lease, flush, intend, mayAnnounce, mayLeave, waiting: progress },
     onExisting: changeOf(header.call).onExisting,
     change: (changes, more = {}) => {
       record({ t: "answer", at: clock.now(), changes, ...more });
-      run.progress();
+      progress();
     },
     withhold: () => record({ t: "withheld", at: clock.now() }),
     madeBefore: async (object) => {
@@ -342,9 +331,9 @@ const FRESH_MS = 60_000;
  * previous values as the part `former`. Throws the ApiError of a failed read; then nothing may be deleted.
  */
 async function storePreviousValues(
-  plan: Pick<Plan, "removed" | "former" | "madeAt">,
-  { lease, keep, signal }: Keeping,
-  { api, clock }: { readonly api: ManagementApi; readonly clock: Pick<Clock, "now"> },
+  plan: Plan,
+  { lease, keep, signal }: DrivenChange,
+  { api, clock }: ChangeWorld,
 ): Promise<void> {
   if (plan.removed.length > 0) {
     await lease.renew();
@@ -354,11 +343,9 @@ async function storePreviousValues(
   if (plan.former.size > 0) await keep("former", inPieces(plan.former.lines()));
 }
 
-type Keeping = Pick<RunExecution<unknown, unknown, unknown>, "lease" | "keep" | "signal">;
-
 /** Returns the part `removed`. Records the options that it reads as previous values. */
 async function* removedLines(
-  { removed, former }: Pick<Plan, "removed" | "former">,
+  { removed, former }: Plan,
   isFresh: boolean,
   api: ManagementApi,
   signal: AbortSignal,

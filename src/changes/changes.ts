@@ -149,7 +149,7 @@ export class Changes {
     const targetings = [changes, ...(changes.further ?? [])].map(({ targeting }) => targeting._id);
     const { call, input } = await plannedCall(kept, targetings);
     const header = earlier ?? (await this.#keepPlanned(call, kept, input));
-    if (earlier !== undefined) await this.#replaceInput(header, input.bytes);
+    if (earlier !== undefined) await this.#context.store.parts.keep(header.runId, "input", input.bytes());
     await this.propose(header, plan);
     return { header, plan };
   }
@@ -171,7 +171,7 @@ export class Changes {
     const { call, input } = await plannedCall(unfinished, unfinished.targetings);
     const header = earlier ?? (await this.#keepPlanned(call, unfinished, input, { unplanned: true }));
     const plan = making.then(async ({ changes, text }) => {
-      await this.#replaceInput(header, inOne(text));
+      await this.#context.store.parts.keep(header.runId, "input", inOne(text)());
       const { planDesired } = await import("./plan/planners.ts");
       return planDesired(changes, "show");
     });
@@ -191,10 +191,6 @@ export class Changes {
     const header = await this.runs.keep(call, caller, input, { ...marks, ...requested });
     if (sheet !== undefined) await this.#context.store.parts.keep(header.runId, "sheet", sheet.bytes());
     return header;
-  }
-
-  async #replaceInput({ runId }: ChangeHeader, bytes: ByteSource): Promise<void> {
-    await this.#context.store.parts.keep(runId, "input", bytes());
   }
 
   /**
@@ -249,7 +245,10 @@ export class Changes {
     const unplanned = meanwhile === undefined ? await this.#unplanned(header, planning) : undefined;
     const standing = unplanned?.state ?? meanwhile ?? new RunState();
     // Without the lease, other processes would assume that planning was abandoned.
-    const lease = await this.#leaseToPlan(runId, planning);
+    const lease = await this.#context.store.lease(runId).catch((thrown: unknown) => {
+      planning.stop();
+      throw thrown;
+    });
     const going = this.runs.driven(runId) ?? (lease === undefined ? await this.runs.lookAt(runId) : undefined);
     if (going !== undefined || lease === undefined) {
       planning.stop();
@@ -287,10 +286,7 @@ export class Changes {
    * Returns a state that lists the whole input as not applied. The rows of a file follow once it is read, because the
    * call may have to be answered before that.
    */
-  async #unplanned(
-    header: ChangeHeader,
-    planning: Planning,
-  ): Promise<{ readonly state: RunState; readonly planning: Planning }> {
+  async #unplanned(header: ChangeHeader, planning: Planning) {
     const { call, runId } = header;
     if (fileOf(call) === undefined) {
       return { state: (await this.runs.initialState(header)) ?? new RunState(), planning };
@@ -309,15 +305,6 @@ export class Changes {
       throw thrown;
     });
     return { state, planning: { ...planning, plan } };
-  }
-
-  async #leaseToPlan(runId: string, planning: Planning): Promise<Lease | undefined> {
-    try {
-      return await this.#context.store.lease(runId);
-    } catch (thrown) {
-      planning.stop();
-      throw thrown;
-    }
   }
 
   /**

@@ -81,18 +81,21 @@ export async function readCurrentNames(
   ids: readonly string[],
   { api, signal }: PlanningContext,
 ): Promise<CurrentNames> {
-  const read = await mapConcurrently(
-    [...new Set(ids)],
-    async (_id): Promise<readonly [string, string | RejectedError]> => {
-      try {
-        return [_id, (await api.getTargeting(_id, { signal })).name];
-      } catch (thrown) {
-        if (isMissing(thrown)) return [_id, thrown];
-        throw thrown;
-      }
-    },
-  );
+  const read = await mapConcurrently([...new Set(ids)], async (_id) => {
+    const there = await orMissing(api.getTargeting(_id, { signal }));
+    return [_id, there instanceof Error ? there : there.name] as const;
+  });
   return new Map(read);
+}
+
+/** Returns the error of the service if it says that the object does not exist. */
+export async function orMissing<Value>(reading: Promise<Value>): Promise<Value | RejectedError> {
+  try {
+    return await reading;
+  } catch (thrown) {
+    if (isMissing(thrown)) return thrown;
+    throw thrown;
+  }
 }
 
 /** Returns the reason if a targeting that was given by name has another name now. */

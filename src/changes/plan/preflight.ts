@@ -1,17 +1,18 @@
 import type { RejectedError } from "../../api/errors.ts";
 import type { ManagementApi } from "../../api/management.ts";
 import { addTo } from "../../platform/grouping.ts";
-import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
+import { findOptions, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
 import { readOptions } from "../../reads/option-lists.ts";
 import { isLeftEmpty } from "../../reads/option-scan.ts";
 import type { TargetingMemory } from "../../runs/backend.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { ERROR_CODES, type ErrorCode } from "../../spec/error-codes.ts";
 import { LIMITS } from "../../spec/limits.ts";
-import type { OptionChanges, OptionRecord } from "../../spec/records.ts";
+import type { OptionRecord } from "../../spec/records.ts";
 import { bindingOf, type Settlement, type Step, type StepOf, targetOf } from "../rows/entries.ts";
 import { sentFields } from "../rows/steps.ts";
 import { requestReason } from "../state/api-reasons.ts";
+import { orMissing } from "./names.ts";
 import type { Plan } from "./plan.ts";
 
 interface PredictionContext {
@@ -23,81 +24,62 @@ interface PredictionContext {
   readonly madeBefore: (object: number) => { readonly _id: string | undefined } | undefined;
 }
 
+interface Prediction extends PredictionContext {
+  /** Reads each targeting once. Returns the error of the service if it does not exist. */
+  readonly contentsOf: (targetingId: string) => Promise<TargetingContents | RejectedError>;
+}
+
+type Predicted = readonly Settlement[];
+
 /**
  * Predicts the failures of a plan that reading can find: taken names, missing objects, parents that are not groups,
  * emptied groups, and exceeded limits. Objects of the previous run of the same call are already done. Throws the
  * ApiError of a failed read.
  */
-export async function preflight({ steps, losses }: Plan, context: PredictionContext): Promise<readonly Settlement[]> {
-  const { api, signal } = context;
-  const reader = contentsReader(api, signal);
-  const adds = new Map<string, StepOf<"addOptions">[]>();
-  const updates: Step[] = [];
+export async function preflight({ steps, losses }: Plan, given: PredictionContext): Promise<Predicted> {
+  const read = new Map<string, Promise<TargetingContents | RejectedError>>();
+  const contentsOf = (targetingId: string): Promise<TargetingContents | RejectedError> => {
+    const contents = read.get(targetingId) ?? orMissing(readTargetingContents(targetingId, given));
+    read.set(targetingId, contents);
+    return contents;
+  };
+  const context = { ...given, contentsOf };
+  const updates: StepOf<"updateOptions">[] = [];
   const targetings: StepOf<"createTargetings" | "renameTargetings">[] = [];
   const lastOf = new Map(losses.flatMap(({ _id, lastOf }) => (lastOf === undefined ? [] : [[_id, lastOf.name]])));
   const found: Settlement[] = [];
   for (let id = 0; id < steps.length; id += 1) {
     const step = steps.at(id);
-    if (step?.operation === "addOptions") {
-      const place = bindingOf(step, "targeting")?.id;
-      if (place !== undefined) addTo(adds, place, step);
-    } else if (step?.operation === "updateOptions") updates.push(step);
+    if (step?.operation === "addOptions") found.push(...(await predictAdd(step, context)));
+    else if (step?.operation === "updateOptions") updates.push(step);
     else if (step?.operation === "createTargetings" || step?.operation === "renameTargetings") targetings.push(step);
     else if (step?.operation === "deleteOptions") {
       const group = lastOf.get(targetOf(step) ?? "");
       if (group !== undefined) found.push(...failedStep(step, leavesEmpty(step, group)));
     }
   }
-  for (const [targetingId, some] of adds) found.push(...(await predictAddFailures(targetingId, some, reader, context)));
-  found.push(...(await predictUpdateFailures(updates, reader, context)));
-  found.push(...(await predictNameFailures(targetings, context)));
-  return found;
+  return [...found, ...(await predictUpdates(updates, context)), ...(await predictNames(targetings, context))];
 }
 
-async function predictAddFailures(
-  targetingId: string,
-  steps: readonly StepOf<"addOptions">[],
-  reader: ContentsReader,
-  context: Pick<PredictionContext, "madeBefore">,
-): Promise<readonly Settlement[]> {
-  const held = await reader(targetingId);
-  if (held instanceof Error) {
-    const reason = requestReason("addOptions", held);
-    return steps.flatMap(({ objects }) => objects.map((object) => failed(object, reason)));
-  }
-  const settlements: Settlement[] = [];
-  const room = {
-    options: LIMITS.targetingOptions.value - held.options.size,
-    contextIds: LIMITS.projectContextIds.value - held.contextIds,
-  };
-  for (const step of steps) {
-    const existing = held.names.get(step.item.name) ?? [];
-    settlements.push(...(madeSettlements(step, existing, context) ?? predictAddFailure(step, targetingId, held, room)));
-  }
-  return settlements;
-}
-
-function predictAddFailure(
-  step: StepOf<"addOptions">,
-  targetingId: string,
-  held: TargetingContents,
-  room: { options: number; contextIds: number },
-): readonly Settlement[] {
-  const { item } = step;
-  const [, ...inside] = step.objects;
+async function predictAdd(step: StepOf<"addOptions">, context: Prediction): Promise<Predicted> {
+  const targeting = bindingOf(step, "targeting")?.id;
+  if (targeting === undefined) return [];
+  const held = await context.contentsOf(targeting);
+  if (held instanceof Error) return failedStep(step, requestReason("addOptions", held));
+  const { item, weight } = step;
+  const made = madeSettlements(step, held.names.get(item.name) ?? [], context);
+  if (made !== undefined) return made;
   const parent = bindingOf(step, "parent")?.id;
   const reason =
     (parent === undefined ? undefined : badParent(step, held, parent)) ??
     takenBy(step, held, item.name) ??
-    overLimit(step, targetingId, held, room);
-  if (reason !== undefined) {
-    return failedWithInside(step, reason);
-  }
-  room.options -= step.weight.options;
-  room.contextIds -= step.weight.contextIds;
+    overLimit(step, targeting, held);
+  if (reason !== undefined) return failedWithInside(step, reason);
+  held.room.options -= weight.options;
+  held.room.contextIds -= weight.contextIds;
   return (item.children ?? []).flatMap(({ name }, position) => {
     const taken = takenBy(step, held, name);
-    const object = inside[position];
+    const object = step.objects[position + 1];
     return taken === undefined || object === undefined ? [] : [failed(object, taken)];
   });
 }
@@ -106,9 +88,9 @@ function predictAddFailure(
 function madeSettlements(
   { objects }: Step,
   existing: readonly string[],
-  { madeBefore }: Pick<PredictionContext, "madeBefore">,
-): readonly Settlement[] | undefined {
-  const made = objects.flatMap((object): Settlement[] => {
+  { madeBefore }: Prediction,
+): Predicted | undefined {
+  const made = objects.flatMap((object): Predicted => {
     const _id = madeBefore(object)?._id;
     return _id === undefined ? [] : [{ object, outcome: "alreadyDone", _id }];
   });
@@ -121,41 +103,30 @@ function takenBy(step: Step, { names }: TargetingContents, name: string): Reason
 }
 
 /** Returns why a step exceeds a limit. The project holds at least the Context IDs of this targeting. */
-function overLimit(
-  step: Step,
-  targeting: string,
-  held: TargetingContents,
-  room: { readonly options: number; readonly contextIds: number },
-): Reason | undefined {
+function overLimit(step: Step, targeting: string, { options, contextIds, room }: TargetingContents) {
   if (step.weight.options > room.options) {
     const limit = LIMITS.targetingOptions.value;
-    return refusal(step, "TARGETING_CATEGORY_LIMIT_EXCEEDED", { targeting, limit, there: held.options.size });
+    return refusal(step, "TARGETING_CATEGORY_LIMIT_EXCEEDED", { targeting, limit, there: options.size });
   }
-  if (step.weight.contextIds > room.contextIds) {
-    const limit = LIMITS.projectContextIds.value;
-    return refusal(step, "TARGETING_CONTEXT_LIMIT_EXCEEDED", { limit, there: held.contextIds });
-  }
-  return undefined;
+  if (step.weight.contextIds <= room.contextIds) return undefined;
+  const limit = LIMITS.projectContextIds.value;
+  return refusal(step, "TARGETING_CONTEXT_LIMIT_EXCEEDED", { limit, there: contextIds });
 }
 
 /** Predicts name conflicts with targetings that were seen before. */
-async function predictNameFailures(
+async function predictNames(
   steps: readonly StepOf<"createTargetings" | "renameTargetings">[],
-  context: PredictionContext,
-): Promise<readonly Settlement[]> {
+  context: Prediction,
+): Promise<Predicted> {
   const { api, signal, memory } = context;
   if (steps.length === 0) return [];
   const seen = await memory.recent();
   const nameOf = async (id: string): Promise<string | Reason> => {
-    try {
-      return (await api.getTargeting(id, { signal })).name;
-    } catch (thrown) {
-      if (isMissing(thrown)) return requestReason("renameTargetings", thrown);
-      throw thrown;
-    }
+    const there = await orMissing(api.getTargeting(id, { signal }));
+    return there instanceof Error ? requestReason("renameTargetings", there) : there.name;
   };
   const renamed = new Set(steps.flatMap((step) => targetOf(step) ?? []));
-  const settled = await mapConcurrently(steps, async (step): Promise<readonly Settlement[] | undefined> => {
+  const settled = await mapConcurrently(steps, async (step): Promise<Predicted | undefined> => {
     const id = targetOf(step);
     const own = id === undefined ? undefined : await nameOf(id);
     if (typeof own === "object") return failedStep(step, own);
@@ -177,12 +148,12 @@ function failed(object: number, reason: Reason): Settlement {
   return { object, outcome: "failed", reason };
 }
 
-function failedStep({ objects }: Step, reason: Reason): readonly Settlement[] {
+function failedStep({ objects }: Step, reason: Reason): Predicted {
   return objects.map((object) => failed(object, reason));
 }
 
 /** The objects inside a new object that fails are not applied. */
-function failedWithInside({ objects: [main = -1, ...inside] }: Step, reason: Reason): readonly Settlement[] {
+function failedWithInside({ objects: [main = -1, ...inside] }: Step, reason: Reason): Predicted {
   const needsMain = ownReason("NEEDS_FAILED", { needs: main });
   return [
     failed(main, reason),
@@ -191,29 +162,23 @@ function failedWithInside({ objects: [main = -1, ...inside] }: Step, reason: Rea
 }
 
 interface Update {
-  readonly step: Step;
+  readonly step: StepOf<"updateOptions">;
   readonly option: OptionRecord;
-  readonly wanted: OptionChanges;
 }
 
-async function predictUpdateFailures(
-  steps: readonly Step[],
-  reader: ContentsReader,
-  context: Pick<PredictionContext, "api" | "signal">,
-): Promise<readonly Settlement[]> {
+async function predictUpdates(steps: readonly StepOf<"updateOptions">[], context: Prediction): Promise<Predicted> {
   const ids = [...new Set(steps.flatMap((step) => targetOf(step) ?? []))];
   const { found, missing } = await findOptions(context.api, ids, context.signal);
   const updates = steps.flatMap((step): Update[] => {
     const option = found.get(targetOf(step) ?? "");
-    if (option === undefined || step.operation !== "updateOptions") return [];
-    return [{ step, option, wanted: step.item }];
+    return option === undefined ? [] : [{ step, option }];
   });
-  const renamed = new Set(updates.flatMap(({ option, wanted }) => (renames(option, wanted.name) ? [option._id] : [])));
-  const emptying = await lastMoves(updates, reader);
+  const renamed = new Set(updates.filter(isRename).map(({ option }) => option._id));
+  const emptying = await lastMoves(updates, context);
   const refused = await mapConcurrently(updates, async (update) => {
     const reason =
       emptying.get(update) ??
-      (await badChange(update, renamed, reader)) ??
+      (await badChange(update, renamed, context)) ??
       (update.step.after ? undefined : await tooMany(update, context));
     return reason && { step: update.step, reason };
   });
@@ -225,18 +190,18 @@ async function predictUpdateFailures(
 }
 
 /** Returns the moves that would leave a group empty. A group that also gets sub-options is not checked. */
-async function lastMoves(updates: readonly Update[], reader: ContentsReader): Promise<ReadonlyMap<Update, Reason>> {
+async function lastMoves(updates: readonly Update[], { contentsOf }: Prediction): Promise<ReadonlyMap<Update, Reason>> {
   const leaving = new Map<string, Update[]>();
   for (const update of updates) {
-    const { option, wanted } = update;
-    if (typeof option.parent !== "string" || wanted.parent === undefined || wanted.parent === option.parent) continue;
-    addTo(leaving, option.parent, update);
+    const from = update.option.parent;
+    const to = update.step.item.parent;
+    if (typeof from === "string" && to !== undefined && to !== from) addTo(leaving, from, update);
   }
   const reasons = new Map<Update, Reason>();
   for (const [group, some] of leaving) {
     const last = some.at(-1);
-    if (last?.option.targeting === undefined || updates.some(({ wanted }) => wanted.parent === group)) continue;
-    const held = await reader(last.option.targeting);
+    if (last?.option.targeting === undefined || updates.some(({ step }) => step.item.parent === group)) continue;
+    const held = await contentsOf(last.option.targeting);
     const left = held instanceof Error ? undefined : held.options.get(group);
     if (left !== undefined && isLeftEmpty(left, some.length)) reasons.set(last, leavesEmpty(last.step, left.name));
   }
@@ -247,8 +212,8 @@ function leavesEmpty(step: Step, group: string): Reason {
   return refusal(step, "TARGETING_CATEGORY_NOT_SUPPORTED", { group });
 }
 
-function renames(option: OptionRecord, name: string | undefined): boolean {
-  return name !== undefined && name !== option.name;
+function isRename({ step: { item }, option }: Update): boolean {
+  return item.name !== undefined && item.name !== option.name;
 }
 
 /**
@@ -256,29 +221,27 @@ function renames(option: OptionRecord, name: string | undefined): boolean {
  * (management-api 7.4).
  */
 async function badChange(
-  { step, option, wanted }: Update,
+  update: Update,
   renamed: ReadonlySet<string>,
-  reader: ContentsReader,
+  { contentsOf }: Prediction,
 ): Promise<Reason | undefined> {
-  const isGroup = option.type === "collection";
+  const { step, option } = update;
+  const { name, parent, exposeChildren } = step.item;
   const unfit = refusal(step, "TARGETING_CATEGORY_NOT_SUPPORTED");
-  if (wanted.exposeChildren !== undefined && option.type === "atomic") return unfit;
-  if (wanted.parent !== undefined && isGroup) return unfit;
-  const asks = typeof wanted.parent === "string" || renames(option, wanted.name);
-  const held = asks && option.targeting !== undefined ? await reader(option.targeting) : undefined;
+  if (exposeChildren !== undefined && option.type === "atomic") return unfit;
+  if (parent !== undefined && option.type === "collection") return unfit;
+  const asks = typeof parent === "string" || isRename(update);
+  const held = asks && option.targeting !== undefined ? await contentsOf(option.targeting) : undefined;
   if (held === undefined || held instanceof Error) return undefined;
-  const misplaced = typeof wanted.parent === "string" ? badParent(step, held, wanted.parent) : undefined;
-  if (misplaced !== undefined || wanted.name === undefined || !renames(option, wanted.name)) return misplaced;
-  const existingIds = (held.names.get(wanted.name) ?? []).filter((id) => id !== option._id && !renamed.has(id));
+  const misplaced = typeof parent === "string" ? badParent(step, held, parent) : undefined;
+  if (misplaced !== undefined || name === undefined || !isRename(update)) return misplaced;
+  const existingIds = (held.names.get(name) ?? []).filter((id) => id !== option._id && !renamed.has(id));
   return existingIds.length > 0 ? refusal(step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds }) : undefined;
 }
 
 /** Returns why an option would hold too many Context IDs. It is read only if it is close to the limit. */
-async function tooMany(
-  { step, option, wanted }: Update,
-  { api, signal }: Pick<PredictionContext, "api" | "signal">,
-): Promise<Reason | undefined> {
-  const add = wanted.contexts?.add ?? [];
+async function tooMany({ step, option }: Update, { api, signal }: Prediction): Promise<Reason | undefined> {
+  const add = step.item.contexts?.add ?? [];
   const limit = LIMITS.optionContextIds.value;
   if (add.length === 0 || (option.contextCount ?? limit) + add.length <= limit) return undefined;
   const { contexts } = await readOptionContents(api, option._id, signal);
@@ -291,39 +254,24 @@ interface TargetingContents {
   /** IDs by name. */
   readonly names: ReadonlyMap<string, readonly string[]>;
   readonly contextIds: number;
+  /** How many more options and Context IDs there may be, after the creates that are predicted so far. */
+  readonly room: { options: number; contextIds: number };
 }
 
-/** Reads each targeting once. Returns the error of the service if it does not exist. */
-type ContentsReader = (targetingId: string) => Promise<TargetingContents | RejectedError>;
-
-function contentsReader(api: ManagementApi, signal: AbortSignal): ContentsReader {
-  const known = new Map<string, Promise<TargetingContents | RejectedError>>();
-  return (targetingId) => {
-    const held = known.get(targetingId) ?? readTargetingContents(api, targetingId, signal);
-    known.set(targetingId, held);
-    return held;
-  };
-}
-
-async function readTargetingContents(
-  api: ManagementApi,
-  targetingId: string,
-  signal: AbortSignal,
-): Promise<TargetingContents | RejectedError> {
+async function readTargetingContents(id: string, { api, signal }: PredictionContext): Promise<TargetingContents> {
   const options = new Map<string, OptionRecord>();
   const names = new Map<string, string[]>();
   let contextIds = 0;
-  try {
-    for await (const option of readOptions(api, targetingId, signal)) {
-      options.set(option._id, option);
-      addTo(names, option.name, option._id);
-      contextIds += option.contextCount ?? 0;
-    }
-  } catch (thrown) {
-    if (isMissing(thrown)) return thrown;
-    throw thrown;
+  for await (const option of readOptions(api, id, signal)) {
+    options.set(option._id, option);
+    addTo(names, option.name, option._id);
+    contextIds += option.contextCount ?? 0;
   }
-  return { options, names, contextIds };
+  const room = {
+    options: LIMITS.targetingOptions.value - options.size,
+    contextIds: LIMITS.projectContextIds.value - contextIds,
+  };
+  return { options, names, contextIds, room };
 }
 
 /** Returns the reason that the service would give for a refused step. */

@@ -2,13 +2,7 @@ import { isApiError } from "../../api/errors.ts";
 import { splitBeside } from "../../files/cells.ts";
 import { type GivenItem, placeOf, rowCounts } from "../../files/rows.ts";
 import { folded } from "../../platform/name-index.ts";
-import {
-  findOptions,
-  isMissing,
-  mapConcurrently,
-  type OptionContents,
-  readOptionContents,
-} from "../../reads/option-contents.ts";
+import { findOptions, mapConcurrently, type OptionContents, readOptionContents } from "../../reads/option-contents.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { isUlid } from "../../spec/ulid.ts";
@@ -24,7 +18,7 @@ import {
   type OptionalReads,
   optionalReads,
 } from "./former-values.ts";
-import { optionFinder } from "./names.ts";
+import { optionFinder, orMissing } from "./names.ts";
 import { Plan, type PlanningContext } from "./plan.ts";
 
 /**
@@ -289,12 +283,8 @@ async function readAll(ids: readonly string[], context: PlanningContext, field: 
   const read = await mapConcurrently(ids, async (id): Promise<readonly [string, OptionContents | Reason]> => {
     const invalid = badId(field, id);
     if (invalid !== undefined) return [id, invalid];
-    try {
-      return [id, await readOptionContents(context.api, id, context.signal)];
-    } catch (thrown) {
-      if (isMissing(thrown)) return [id, requestReason("updateOptions", thrown)];
-      throw thrown;
-    }
+    const read = await orMissing(readOptionContents(context.api, id, context.signal));
+    return [id, read instanceof Error ? requestReason("updateOptions", read) : read];
   });
   return new Map(read);
 }

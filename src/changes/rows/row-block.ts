@@ -232,13 +232,11 @@ function jsonOf(text: string): Json {
   for (let at = 0; at < text.length; at += 1) {
     const unit = text.charCodeAt(at);
     const isSurrogate = unit >= 0xd800 && unit <= 0xdfff;
-    if (unit < 0x20 || unit === 0x22 || unit === 0x5c || isSurrogate) return escaped(text);
+    if (unit < 0x20 || unit === 0x22 || unit === 0x5c || isSurrogate) {
+      const json = JSON.stringify(text);
+      return { text: json, bytes: Buffer.byteLength(json) };
+    }
     bytes += unit < 0x80 ? 1 : unit < 0x800 ? 2 : 3;
   }
   return { text: `"${text}"`, bytes };
-}
-
-function escaped(text: string): Json {
-  const json = JSON.stringify(text);
-  return { text: json, bytes: Buffer.byteLength(json) };
 }

@@ -198,13 +198,10 @@ function contextCount(option: OptionItem): number {
 /** A ULID in JSON, with its quotes. Every bound ID is a ULID. */
 const ID_BYTES = 28;
 
-function boundBytes(bindings: readonly Binding[]): number {
-  return bindings.reduce((bytes, { field }) => bytes + field.length + 4 + ID_BYTES, 1);
-}
-
 /** Returns the bytes of an item in a body: its JSON, its bound fields, and one comma. */
 function entryBytes(json: string, bindings: readonly Binding[]): number {
-  return Buffer.byteLength(json, "utf8") + boundBytes(bindings);
+  const own = Buffer.byteLength(json, "utf8") + 1;
+  return bindings.reduce((bytes, { field }) => bytes + field.length + 4 + ID_BYTES, own);
 }
 
 /** The reported objects of a run, separate or in blocks of rows. */

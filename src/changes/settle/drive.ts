@@ -121,13 +121,16 @@ export type Turns = ReadonlyMap<number, number>;
 export function retryOrderOf(state: RunState): Turns {
   const deferred = state.deferredSteps();
   // A cycle member with a temporary name comes last, because its old name is free.
-  const isLast = ({ step }: Deferred) => state.stepsChanging(targetOf(step) ?? "").some(({ prepares }) => prepares);
-  const starts = [...deferred.filter(isLast), ...deferred];
+  const starts = [...deferred.filter((each) => hasTemporaryName(state, each)), ...deferred];
   const turns = new Map<number, number>();
   for (const path of pathsIn(deferred, starts)) {
     for (const { step } of path.members.toReversed()) turns.set(step.id, turns.size);
   }
   return turns;
+}
+
+function hasTemporaryName(state: RunState, { step }: Deferred): boolean {
+  return state.stepsChanging(targetOf(step) ?? "").some(({ prepares }) => prepares);
 }
 
 /** Steps without a position come first. */
@@ -164,8 +167,7 @@ function temporaryName(
 ): Step | undefined {
   const withMore = circle.filter((each) => Object.keys(otherChanges(each)).length > 0);
   if (withMore.length > 1) return undefined;
-  const wasTried = ({ step }: Deferred) => state.stepsChanging(targetOf(step) ?? "").some(({ prepares }) => prepares);
-  const chosen = (withMore.length > 0 ? withMore : circle).find((each) => !wasTried(each));
+  const chosen = (withMore.length > 0 ? withMore : circle).find((each) => !hasTemporaryName(state, each));
   if (chosen === undefined) return undefined;
   const before = circle.at(circle.indexOf(chosen) - 1);
   const id = targetOf(chosen.step);

@@ -11,7 +11,7 @@ import { ulidTime } from "../../spec/ulid.ts";
 import { type Step, type StepChange, targetOf } from "../rows/entries.ts";
 import type { RunState } from "../state/change-state.ts";
 import type { ChangeDriver } from "./change-driver.ts";
-import { type Claim, clockOrderOf, isNewer, orderOf, orUndefined, readServiceClock } from "./evidence.ts";
+import { clockOrderOf, isNewer, orderOf, orUndefined, readServiceClock } from "./evidence.ts";
 
 const nameTaken = z.looseObject({ existingId: z.string().optional(), existingIds: z.array(z.string()).optional() });
 
@@ -63,7 +63,8 @@ export async function reconcileCreates(
   }
   const { found, unread } = await withSameContexts(driver, open, await lookUp(driver, open));
   const elsewhere = open.filter(({ ids: candidates }) => !candidates.some((id) => found.has(id) || unread.has(id)));
-  await readServiceClock(driver, elsewhere.flatMap(claimsOf), clockOrderOf);
+  const openClaims = elsewhere.flatMap(({ step, ids: some }) => some.map((id) => ({ id, step })));
+  await readServiceClock(driver, openClaims, clockOrderOf);
   observeOwn(driver, open, found);
   for (const each of open) {
     const { step, reason, ids: candidates } = each;
@@ -74,7 +75,7 @@ export async function reconcileCreates(
     // have created them since. For these, only the service's clock counts.
     const isOlder = made === undefined && !mayBeResolved && isOlderByClock(driver, step, candidates);
     if (made !== undefined && isNewer(driver, { id: made._id, step })) {
-      changes.push({ step: step.id, to: "done", _id: made._id, ...childIdsOf(made) });
+      changes.push({ step: step.id, to: "done", _id: made._id, ...(made.children && { childIds: made.children }) });
     } else if (isOlder || isFree) changes.push({ step: step.id, to: "failed", reason });
     else changes.push({ step: step.id, to: "unknown", reason: mayBeResolved ? UNREAD : ownerUnclear(candidates) });
   }
@@ -112,20 +113,12 @@ function isOlderByClock(driver: ChangeDriver, step: Step, ids: readonly string[]
   return ids.every((id) => clockOrderOf(driver, { id, step }) === "before");
 }
 
-function claimsOf({ step, ids }: OpenCreate): readonly Claim[] {
-  return ids.map((id) => ({ id, step }));
-}
-
 /** For a failed read. A resumed run reads again. */
 const UNREAD = ownReason("NO_ANSWER", { reason: "the object that has this name now could not be read" });
 
 /** For an outcome that no further read can prove. It is not retried. */
 function ownerUnclear(ids: readonly string[]): Reason {
   return ownReason("OWNER_UNCLEAR", { existingIds: ids });
-}
-
-function childIdsOf(made: FoundObject): { readonly childIds?: readonly string[] } {
-  return made.children === undefined ? {} : { childIds: made.children };
 }
 
 /** The fields that are compared with the item that was sent. */

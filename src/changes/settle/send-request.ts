@@ -8,7 +8,7 @@ import { type BulkResult, type ItemError, itemError } from "../../spec/records.t
 import { APPLIED_AS, type BulkOperation } from "../../spec/routes.ts";
 import { isUlid, ulidTime } from "../../spec/ulid.ts";
 import type { MadeRows, Step, StepChange } from "../rows/entries.ts";
-import { itemReason, requestReason } from "../state/api-reasons.ts";
+import { ADDRESS_REJECTIONS, itemReason, requestReason } from "../state/api-reasons.ts";
 import type { ChangeDriver } from "./change-driver.ts";
 import { type Answered, isInDoubtNameConflict, settleAnswers } from "./settle-items.ts";
 
@@ -385,14 +385,9 @@ function staysInDoubt({ state }: ChangeDriver, { id }: Step): boolean {
 }
 
 function endsTheRun(error: Extract<ApiError, { readonly effect: "rejected" }>): boolean {
-  return (
-    error.kind === "unauthorized" ||
-    error.kind === "forbidden" ||
-    error.kind === "wrongRoute" ||
-    error.kind === "redirect" ||
-    error.kind === "foreign" ||
-    error.errorCode === "PROJECT_NOT_FOUND"
-  );
+  const { kind, errorCode } = error;
+  const isDenied = kind === "unauthorized" || kind === "forbidden" || errorCode === "PROJECT_NOT_FOUND";
+  return isDenied || ADDRESS_REJECTIONS.has(kind);
 }
 
 function asResult(error: Extract<ApiError, { readonly effect: "rejected" }>): BulkResult {

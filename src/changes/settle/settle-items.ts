@@ -48,8 +48,8 @@ export async function settleAnswers(
   const settlements: Settlement[] = [];
   const met: InDoubtNameConflict[] = [];
   const made: MadeStep[] = [];
-  const maker = StepMaker.after(driver.state.steps);
   const namesIn = optionNamesOnce(driver.api, driver.signal);
+  const means = { maker: StepMaker.after(driver.state.steps), namesIn };
   const follow = (then: Consequences): void => {
     changes.push(...then.changes);
     steps.push(...(then.steps ?? []));
@@ -71,24 +71,21 @@ export async function settleAnswers(
     }
     const inDoubtName =
       isCreate(step) && isSuspect(driver, step) ? await findInDoubtName(driver, step, reason, namesIn) : "free";
-    if (inDoubtName === "unreadable") changes.push({ step: step.id, to: "unknown", reason: inDoubt(reason) });
-    else if (inDoubtName !== "free") met.push(inDoubtName);
-    if (inDoubtName !== "free") continue;
-    follow(await afterRefusal(driver, step, reason, { maker, namesIn }));
+    if (inDoubtName === "free") follow(await afterRefusal(driver, step, reason, means));
+    else if (inDoubtName !== "unreadable") met.push(inDoubtName);
+    else {
+      const inDoubt = ownReason("NO_ANSWER", { ...reason.detail, because: reason.code });
+      changes.push({ step: step.id, to: "unknown", reason: inDoubt });
+    }
   }
   for (const change of await reconcileCreates(driver, met, madeNow, namesIn)) {
     const step = driver.state.steps.at(change.step);
-    const added = step && change.to === "unknown" ? addToExisting(driver, step, change.reason, maker) : undefined;
-    if (added !== undefined) {
-      follow(added);
-      continue;
-    }
-    if (change.to !== "failed" || step === undefined) {
-      if (step !== undefined && change.to === "done" && step.objects.length > 1) made.push({ step, change });
-      else changes.push(change);
-      continue;
-    }
-    follow(await afterRefusal(driver, step, change.reason, { maker, namesIn }));
+    const added = step && change.to === "unknown" ? addToExisting(driver, step, change.reason, means.maker) : undefined;
+    if (added !== undefined) follow(added);
+    else if (step !== undefined && change.to === "failed") {
+      follow(await afterRefusal(driver, step, change.reason, means));
+    } else if (step !== undefined && change.to === "done" && step.objects.length > 1) made.push({ step, change });
+    else changes.push(change);
   }
   changes.push(...(await withInsideIds(driver, made)));
   driver.change(changes, { steps, settlements });
@@ -122,16 +119,13 @@ async function findInDoubtName(
   }
 }
 
-function inDoubt({ code, detail }: Reason): Reason {
-  return ownReason("NO_ANSWER", { ...detail, because: code });
+interface Means {
+  readonly maker: StepMaker;
+  readonly namesIn: OptionNames;
 }
 
-async function afterRefusal(
-  driver: ChangeDriver,
-  step: Step,
-  reason: Reason,
-  { maker, namesIn }: { readonly maker: StepMaker; readonly namesIn: OptionNames },
-): Promise<Consequences> {
+async function afterRefusal(driver: ChangeDriver, step: Step, reason: Reason, means: Means): Promise<Consequences> {
+  const { maker } = means;
   const isDelete = step.operation === "deleteOptions" || step.operation === "deleteTargetings";
   if (GONE.has(reason.code) && ((isDelete && isSuspect(driver, step)) || step.undoes !== undefined)) {
     return { changes: [{ step: step.id, to: "alreadyDone" }] };
@@ -144,7 +138,7 @@ async function afterRefusal(
     const then = existingOption(driver, step, reason, maker);
     if (then !== undefined) return then;
   }
-  if (isCreate(step) && step.objects.length > 1) return unbundle(driver, step, reason, { maker, namesIn });
+  if (isCreate(step) && step.objects.length > 1) return unbundle(driver, step, reason, means);
   const parts = splitFurther(driver, step, reason, maker);
   if (parts !== undefined) return parts;
   if (mayWorkLater(driver.state, step, reason)) return { changes: [{ step: step.id, to: "deferred", reason }] };
@@ -185,10 +179,8 @@ function doneChange(step: Step, { data = {} }: BulkResult): StepChange {
   const _id = typeof data?._id === "string" ? data._id : undefined;
   const children = data?.children;
   const isList = Array.isArray(children) && children.every((child) => typeof child === "string");
-  if (step.operation === "addOptions" && step.objects.length > 1 && isList) {
-    return { step: step.id, to: "done", ...(_id !== undefined && { _id }), childIds: children };
-  }
-  return _id === undefined ? { step: step.id, to: "done" } : { step: step.id, to: "done", _id };
+  const hasChildIds = step.operation === "addOptions" && step.objects.length > 1 && isList;
+  return { step: step.id, to: "done", ...(_id !== undefined && { _id }), ...(hasChildIds && { childIds: children }) };
 }
 
 /**
@@ -296,9 +288,6 @@ export function existingOption(
 
 type ChildItem = NonNullable<OptionItem["children"]>[number];
 
-/** Refusals of the targeting itself, not of the options in it. */
-const ABOUT_THE_TARGETING = new Set(["TARGETING_NAME_DUPLICATE"]);
-
 /** Refusals of the group itself, not of the sub-options in it. */
 const ABOUT_THE_GROUP = new Set([
   "TARGETING_NOT_FOUND",
@@ -307,18 +296,8 @@ const ABOUT_THE_GROUP = new Set([
   "AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED",
 ]);
 
-interface Means {
-  readonly maker: StepMaker;
-  readonly namesIn: OptionNames;
-}
-
 /** Splits a refused group or targeting into separate steps, so that only the invalid part fails. */
-async function unbundle(
-  driver: ChangeDriver,
-  step: StepOf<"createTargetings" | "addOptions">,
-  reason: Reason,
-  means: Means,
-): Promise<Consequences> {
+async function unbundle(driver: ChangeDriver, step: Create, reason: Reason, means: Means): Promise<Consequences> {
   const { maker } = means;
   if (step.operation === "createTargetings") return unbundleTargeting(step, reason, maker);
   const group = { item: step.item, step, object: step.objects[0] ?? 0 };
@@ -327,8 +306,7 @@ async function unbundle(
   const children = group.item.children ?? [];
   const standsAlone = (group.item.contexts ?? []).length > 0;
   if (!standsAlone && children.length === 1) return failed(step, reason);
-  const seed = standsAlone ? undefined : lightest(children);
-  return regroup(group, seed === undefined ? [] : [seed], maker);
+  return regroup(group, standsAlone ? [] : lightest(children), maker);
 }
 
 interface Group {
@@ -344,7 +322,7 @@ function failed(step: Step, reason: Reason): Consequences {
 /** Creates the targeting first, then each option, so that each has its own answer. */
 function unbundleTargeting(step: StepOf<"createTargetings">, reason: Reason, maker: StepMaker): Consequences {
   const [object, ...inside] = step.objects;
-  if (ABOUT_THE_TARGETING.has(reason.code) || object === undefined) return failed(step, reason);
+  if (reason.code === "TARGETING_NAME_DUPLICATE" || object === undefined) return failed(step, reason);
   const { name, options = [] } = step.item;
   const steps: Step[] = [maker.createTargeting({ name }, { objects: [object] })];
   let taken = 0;
@@ -373,12 +351,7 @@ async function nameTaken(
   const taken = children.filter((candidate) => names?.has(candidate.name));
   if (taken.length === 0) {
     // Perhaps the service ignores case. A group with one sub-option shows which name is taken.
-    if (children.length < 2) return failed(group.step, reason);
-    return regroup(
-      group,
-      [lightest(children)].flatMap((seed) => seed ?? []),
-      maker,
-    );
+    return children.length < 2 ? failed(group.step, reason) : regroup(group, lightest(children), maker);
   }
   const settlements: Settlement[] = taken.map((candidate) => {
     const id = names?.get(candidate.name);
@@ -464,6 +437,7 @@ function objectOf(group: Group, candidate: ChildItem): number {
   return group.step.objects[position + 1] ?? group.object;
 }
 
-function lightest(children: readonly ChildItem[]): ChildItem | undefined {
-  return [...children].sort((a, b) => (a.contexts?.length ?? 0) - (b.contexts?.length ?? 0))[0];
+/** Returns the sub-option with the fewest Context IDs. */
+function lightest(children: readonly ChildItem[]): readonly ChildItem[] {
+  return children.toSorted((a, b) => (a.contexts?.length ?? 0) - (b.contexts?.length ?? 0)).slice(0, 1);
 }

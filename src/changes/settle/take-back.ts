@@ -16,8 +16,10 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
   if (step.undoes !== undefined) return afterFailedReversal(driver, step, step.undoes);
   if (done.length === 0) return undefined;
   const renamed = done.find((earlier) => earlier.formerName !== undefined);
-  if (renamed !== undefined)
-    return restoreName(step, renamed, { reason, hasMore: [step, ...done].some(changesMoreThanName) }, maker);
+  if (renamed !== undefined) {
+    const hasMore = [step, ...done].some((one) => changesMoreThan("name", one));
+    return restoreName(step, renamed, { reason, hasMore }, maker);
+  }
   const { objects } = step;
   const id = driver.state.idOf(object);
   if (id === undefined || driver.state.isNeeded(object)) return partly(step, reason);
@@ -28,7 +30,7 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
     return { changes: [failed], steps: [maker.deleteOption({ id }, inTree, { objects, undoes: reason })] };
   }
   // The values before a move, a rename or a setting are not known here.
-  if (done.some(changesMoreThanContexts)) return partly(step, reason);
+  if (done.some((one) => changesMoreThan("contexts", one))) return partly(step, reason);
   const steps: Step[] = [];
   for (const earlier of done.reverse()) {
     const last = earlier === done.at(-1);
@@ -59,13 +61,8 @@ function restoreName(
   return { changes: [{ step: step.id, to: "failed", reason, undone: true }], steps: [back] };
 }
 
-/** Such changes were applied and are not reversed. */
-function changesMoreThanName({ item, bindings }: Step): boolean {
-  return bindings.some(({ field }) => field === "parent") || Object.keys(item ?? {}).some((field) => field !== "name");
-}
-
-function changesMoreThanContexts({ item, bindings }: Step): boolean {
-  return bindings.some(({ field }) => field === "parent") || Object.keys(item ?? {}).some((one) => one !== "contexts");
+function changesMoreThan(only: "name" | "contexts", { item, bindings }: Step): boolean {
+  return bindings.some(({ field }) => field === "parent") || Object.keys(item ?? {}).some((field) => field !== only);
 }
 
 /** A resumed run tries the reversal again; if only the final name is missing, it sets that. */

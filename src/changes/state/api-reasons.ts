@@ -33,7 +33,7 @@ const REJECTION_CODES = {
 } as const satisfies Record<string, OwnCode>;
 
 /** The address is wrong, or a machine in between, such as a proxy, answered. */
-const ADDRESS_REJECTIONS: ReadonlySet<RejectionKind> = new Set(["wrongRoute", "redirect", "foreign"]);
+export const ADDRESS_REJECTIONS: ReadonlySet<RejectionKind> = new Set(["wrongRoute", "redirect", "foreign"]);
 
 /** Returns the reason that a failed request gives to all of its items. */
 export function requestReason(operation: BulkOperation, error: ApiError): Reason {
