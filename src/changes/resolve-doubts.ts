@@ -1,5 +1,6 @@
 import { isApiError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
+import type { Reading } from "../plans/planned-undo.ts";
 import { type OptionNames, optionNamesOnce } from "../reads/option-lists.ts";
 import { isUlid } from "../spec/ulid.ts";
 import type { Resolved } from "./done.ts";
@@ -10,8 +11,6 @@ import type { RunState } from "./state/change-state.ts";
 interface Found extends Resolved {
   readonly areApplied: boolean;
 }
-
-type Reading = { readonly api: ManagementApi; readonly signal: AbortSignal };
 
 /**
  * Reads what the unanswered steps of a run did. An option with the wanted name counts as created by this run if its ID

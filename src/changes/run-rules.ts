@@ -3,7 +3,7 @@ import { isApiError, problemOf } from "../api/errors.ts";
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import type { Ending } from "../runs/kind.ts";
-import { type OwnCode, ownReason, type ReportedObject, type Standing } from "../runs/outcome.ts";
+import { type OwnCode, ownReason, type Standing } from "../runs/outcome.ts";
 import type { RunHeader } from "../runs/store.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf } from "./change-kinds.ts";
@@ -69,8 +69,6 @@ export function mayBeClaimed({ header, state }: Left, now: number): boolean {
   const { mayTakeAway } = changeOf(header.call);
   return !mayTakeAway || (state.planned && now - state.updatedAt < CONFIRMATION_MS);
 }
-
-const OBJECTS_PER_LINE = 500;
 
 /**
  * Returns the state of a run until it is planned: the whole input is not applied. A file that cannot be read is one
@@ -138,14 +136,7 @@ export function* objectEntries({
   facts: { tool },
 }: Pick<RunState, "objects" | "facts">): Generator<JournalEntry> {
   if (tool !== undefined) yield { t: "facts", facts: { tool } };
-  for (let from = 0; from < objects.length; from += OBJECTS_PER_LINE) {
-    const some: ReportedObject[] = [];
-    for (let object = from; object < Math.min(from + OBJECTS_PER_LINE, objects.length); object += 1) {
-      const about = objects.at(object);
-      if (about !== undefined) some.push(about);
-    }
-    yield { t: "objects", objects: some };
-  }
+  yield* objects.entries();
 }
 
 /** An option or targeting that still has a temporary name. */

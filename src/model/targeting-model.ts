@@ -37,12 +37,7 @@ export interface UpdateItem {
   readonly remove: readonly string[];
 }
 
-export interface DeleteItem {
-  readonly op: "delete";
-  readonly ref: Ref;
-}
-
-export type Item = CreateItem | UpdateItem | DeleteItem;
+export type Item = CreateItem | UpdateItem | { readonly op: "delete"; readonly ref: Ref };
 
 /** The known options of a targeting. `apply` changes them as the service does when it accepts a request. */
 export class TargetingModel {
@@ -79,15 +74,9 @@ export class TargetingModel {
     if (item.op === "create") {
       const { ref, name, group, parent, expose, contexts, children } = item;
       this.put(ref, { name, group, parent, expose, contexts: new Set(contexts), others: 0 });
+      const inside = { group: false, parent: ref, expose: false, others: 0 };
       for (const child of children) {
-        this.put(child.ref, {
-          name: child.name,
-          group: false,
-          parent: ref,
-          expose: false,
-          contexts: new Set(child.contexts),
-          others: 0,
-        });
+        this.put(child.ref, { ...inside, name: child.name, contexts: new Set(child.contexts) });
       }
       return;
     }
@@ -159,7 +148,8 @@ export class Batch {
 
   /** Returns whether another sub-option may leave a group without emptying it (management-api 7.4, case 6). */
   mayLeave(group: Ref): boolean {
-    return this.#staying(group) > 1 || (this.#own(group) > 0 && (this.#ownAfter.get(group) ?? 1) > 0);
+    const own = ownCount(this.#model.options.get(group));
+    return this.#staying(group) > 1 || (own > 0 && (this.#ownAfter.get(group) ?? 1) > 0);
   }
 
   /** Returns whether a group may hold `own` Context IDs after its item (management-api 7.4, case 7). */
@@ -197,10 +187,6 @@ export class Batch {
 
   #staying(group: Ref): number {
     return this.#model.inside(group).size - (this.#leaving.get(group) ?? 0);
-  }
-
-  #own(group: Ref): number {
-    return ownCount(this.#model.options.get(group));
   }
 
   #leave(group: Ref): void {

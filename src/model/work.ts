@@ -18,12 +18,7 @@ interface Update extends Omit<Partial<UpdateItem>, "op" | "ref"> {
   readonly ref: Ref;
 }
 
-interface Deletion {
-  readonly kind: "delete";
-  readonly ref: Ref;
-}
-
-export type Change = Creation | Update | Deletion;
+export type Change = Creation | Update | { readonly kind: "delete"; readonly ref: Ref };
 
 export type Left = Omit<UpdateItem, "op" | "ref">;
 
@@ -47,7 +42,7 @@ export class Work {
   readonly changes: ReadonlyMap<Ref, Change>;
   readonly options: WorkOptions;
   /** The groups that hold a placeholder until they get their content. */
-  readonly #held: Set<Ref>;
+  readonly held: Set<Ref>;
 
   constructor(
     model: TargetingModel,
@@ -58,19 +53,15 @@ export class Work {
     this.model = model;
     this.changes = changes;
     this.options = options;
-    this.#held = new Set(held);
+    this.held = new Set(held);
   }
 
   copy(): Work {
-    return new Work(this.model.copy(), this.changes, this.options, this.#held);
-  }
-
-  get held(): ReadonlySet<Ref> {
-    return this.#held;
+    return new Work(this.model.copy(), this.changes, this.options, this.held);
   }
 
   isOver(): boolean {
-    return this.#held.size === 0 && [...this.changes.values()].every((change) => this.#isDone(change));
+    return this.held.size === 0 && [...this.changes.values()].every((change) => this.#isDone(change));
   }
 
   /** Applies an accepted request to the model. */
@@ -79,8 +70,8 @@ export class Work {
       this.model.apply(item);
       const option = this.model.options.get(item.ref);
       const isHeld = option?.group && option.contexts.has(this.options.placeholders.contextIdOf(item.ref));
-      if (isHeld) this.#held.add(item.ref);
-      else this.#held.delete(item.ref);
+      if (isHeld) this.held.add(item.ref);
+      else this.held.delete(item.ref);
     }
   }
 

@@ -101,16 +101,16 @@ export function renewedBase(
     const before = options.get(_id);
     if (fields === "deleted") {
       if (option === undefined) options.delete(_id);
-    } else if (option !== undefined && fields === "created") options.set(_id, baseOptionOf(option));
-    else if (option !== undefined && before !== undefined)
-      options.set(_id, renewed(before, baseOptionOf(option), fields));
+    } else if (option === undefined) continue;
+    else if (fields === "created") options.set(_id, baseOptionOf(option));
+    else if (before !== undefined) options.set(_id, renewed(before, baseOptionOf(option), fields));
   }
   return { ...base, ...(targetingRenamed && { targeting: there.targeting }), options };
 }
 
-function renewed(before: BaseOption, now: BaseOption, fields: readonly BaseField[] | "created"): BaseOption {
+function renewed(before: BaseOption, now: BaseOption, fields: readonly BaseField[]): BaseOption {
   const next = { ...before };
-  for (const field of fields === "created" ? [] : fields) {
+  for (const field of fields) {
     if (field === "name") next.name = now.name;
     if (field === "parent") next.parent = now.parent;
     if (field === "exposeChildren" && now.exposeChildren !== undefined) next.exposeChildren = now.exposeChildren;

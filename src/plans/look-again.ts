@@ -1,9 +1,15 @@
-import type { ManagementApi } from "../api/management.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import type { StatePlan } from "./diff/plan.ts";
 import { lookAgain } from "./diff/stale.ts";
 import { type PlanDocument, readPlan } from "./plan-document.ts";
-import { asPlanned, isUnresolved, type PlannedChanges, type ResolvedRun, resolvedUndo } from "./planned-undo.ts";
+import {
+  asPlanned,
+  isUnresolved,
+  type PlannedChanges,
+  type Reading,
+  type ResolvedRun,
+  resolvedUndo,
+} from "./planned-undo.ts";
 import { type HowToRead, readTargeting } from "./read-targeting.ts";
 
 /**
@@ -13,15 +19,7 @@ import { type HowToRead, readTargeting } from "./read-targeting.ts";
  */
 export async function checkStoredPlan(
   bytes: ByteSource,
-  {
-    api,
-    signal,
-    resolve,
-  }: {
-    readonly api: ManagementApi;
-    readonly signal: AbortSignal;
-    readonly resolve?: (() => Promise<ResolvedRun>) | undefined;
-  },
+  { api, signal, resolve }: Reading & { readonly resolve?: (() => Promise<ResolvedRun>) | undefined },
 ): Promise<PlannedChanges> {
   const document = await readStoredPlan(bytes);
   if (resolve !== undefined && isUnresolved(document)) {

@@ -27,15 +27,8 @@ export function changeOf(item: PlanItem, at: number, groupOf = groupAt): Change 
   const { name, exposeChildren: expose } = item;
   if (item.kind === "create") {
     const { type, contexts } = item;
-    return {
-      kind: "create",
-      ref: newRef(at),
-      name: item.name,
-      group: type === "collection",
-      parent: groupOf(item.parent),
-      expose: expose ?? false,
-      contexts,
-    };
+    const place = { group: type === "collection", parent: groupOf(item.parent) };
+    return { kind: "create", ref: newRef(at), name: item.name, ...place, expose: expose ?? false, contexts };
   }
   const { add, remove } = item.contexts ?? { add: [], remove: [] };
   return {

@@ -6,7 +6,7 @@ import { readOptionContents } from "../reads/option-contents.ts";
 import { placedOptions } from "../reads/saved-options.ts";
 import { sideBySide } from "../reads/side-by-side.ts";
 import type { Done } from "../runs/kind.ts";
-import type { ServiceTargeting } from "./base.ts";
+import type { ServiceOption, ServiceTargeting } from "./base.ts";
 import { NOTHING_PLANNED, type PlanItem, type StatePlan } from "./diff/plan.ts";
 import type { lookAgain } from "./diff/stale.ts";
 import { groupsIn, type PlanDocument, planBytes, planDocument } from "./plan-document.ts";
@@ -14,7 +14,7 @@ import { unlessMissing } from "./read-targeting.ts";
 import { alreadyUndone, contentsNeeded, targetingsIn, undoPlan } from "./undo.ts";
 import type { Present, PresentOption, UndoRow } from "./undo-plan.ts";
 
-type Reading = { readonly api: ManagementApi; readonly signal: AbortSignal };
+export type Reading = { readonly api: ManagementApi; readonly signal: AbortSignal };
 
 export interface PlannedUndo {
   readonly rows: readonly UndoRow[];
@@ -174,18 +174,13 @@ async function readTargetingNow(
   return present;
 }
 
-type OptionThere = Pick<
-  ServiceTargeting["options"][number],
-  "_id" | "name" | "type" | "parent" | "exposeChildren" | "contexts" | "contextCount"
->;
-
 /** A plan with the current state. */
 export interface PlannedChanges {
   readonly targeting: StatePlan["targeting"];
   readonly items: readonly PlanItem[];
   readonly alreadyDone: ReadonlySet<number>;
   readonly stale: ReturnType<typeof lookAgain>["stale"];
-  readonly there: ReadonlyMap<string, OptionThere>;
+  readonly there: ReadonlyMap<string, Omit<ServiceOption, "digest">>;
   /** Options that the undone run may have created. They stay and are reported. */
   readonly unclear?: readonly { readonly _id: string; readonly name: string }[];
   /** The changes of the other targetings in an undo. */

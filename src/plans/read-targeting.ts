@@ -137,13 +137,8 @@ export interface TargetingHints {
  * Returns the targeting of a plan, according to the caller, the file or the base. Undefined if the plan creates it.
  * Throws a FileError if these contradict each other, or a name is missing, unknown or ambiguous.
  */
-export async function whichTargeting({
-  given,
-  file,
-  base,
-  byName,
-  memory,
-}: TargetingHints): Promise<string | undefined> {
+export async function whichTargeting(hints: TargetingHints): Promise<string | undefined> {
+  const { given, file, base, byName, memory } = hints;
   // The file may come from another targeting, so its ID is ignored.
   const ofFile = byName ? undefined : file?._id;
   const asked = given === undefined ? undefined : await resolveTargetingArgument(given, memory);

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import type { Fixed } from "../platform/json.ts";
 import type { OptionType } from "../spec/records.ts";
+import type { ServiceOption } from "./base.ts";
 import { difference, type StatePlan, shownValue, ulid } from "./diff/plan.ts";
 
 /**
@@ -67,12 +68,7 @@ export function countsOfRows(rows: readonly UndoRow[]): Readonly<Record<RowLabel
 }
 
 /** With Context IDs only if the undo depends on them. */
-export interface PresentOption {
-  readonly _id: string;
-  readonly name: string;
-  readonly type: OptionType;
-  readonly parent: string | null;
-  readonly exposeChildren?: boolean | undefined;
+export interface PresentOption extends Omit<ServiceOption, "contexts" | "contextCount" | "digest"> {
   readonly contextCount: number;
   readonly contexts?: readonly string[] | undefined;
 }

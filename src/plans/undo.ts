@@ -200,12 +200,8 @@ function assembled(
   const position = targetings.length;
   if (itemCount(plan) > 0) targetings.push({ plan, standsFor });
   const back = ordered.map(({ key, name, there, caveats }, item): UndoRow => {
-    const about = {
-      targeting: present.targeting._id,
-      _id: key,
-      name: there?.name ?? name ?? "",
-      at: { targeting: position, item },
-    };
+    const at = { targeting: position, item };
+    const about = { targeting: present.targeting._id, _id: key, name: there?.name ?? name ?? "", at };
     return caveats.length === 0 ? { ...about, undo: "exact" } : { ...about, undo: "caveat", reasons: [...caveats] };
   });
   return [...back, ...rows];
@@ -227,15 +223,8 @@ function itemOf(
   subOptions: (id: string) => number,
 ): PlanItem {
   if (kind === "create" || there === undefined) {
-    return {
-      kind: "create",
-      line: 0,
-      name: name ?? "",
-      type,
-      parent: refOf(parent ?? null),
-      exposeChildren,
-      contexts: add,
-    };
+    const group = refOf(parent ?? null);
+    return { kind: "create", line: 0, name: name ?? "", type, parent: group, exposeChildren, contexts: add };
   }
   const seen = seenOf(there, subOptions);
   if (kind === "delete") return { kind: "delete", _id: key, seen };

@@ -28,24 +28,11 @@ export function removeConflictingChanges(all: IntendedUndo, present: Present): v
 function changeBack({ key: ref, kind, name, type, parent, add, remove }: Intent): Change {
   if (kind === "delete") return { kind, ref };
   if (kind === "create") {
-    return {
-      kind,
-      ref,
-      name: name ?? "",
-      group: type === "collection",
-      parent: parent ?? null,
-      expose: false,
-      contexts: add,
-    };
+    const group = type === "collection";
+    return { kind, ref, name: name ?? "", group, parent: parent ?? null, expose: false, contexts: add };
   }
-  return {
-    kind: "update",
-    ref,
-    ...(name !== undefined && { name }),
-    ...(parent !== undefined && { parent }),
-    add,
-    remove,
-  };
+  const changes = { ...(name !== undefined && { name }), ...(parent !== undefined && { parent }) };
+  return { kind: "update", ref, ...changes, add, remove };
 }
 
 /** Removes the change that causes a conflict. Returns false if it is removed already. */
@@ -114,11 +101,8 @@ function leave({ intents, rows }: IntendedUndo, present: Present, intent: Intent
   if (kind !== "change" || isEmptyChange(intent)) intents.delete(key);
 }
 
-export function impossible(reason: UndoReason): {
-  readonly undo: "impossible";
-  readonly reasons: readonly [UndoReason];
-} {
-  return { undo: "impossible", reasons: [reason] };
+export function impossible(reason: UndoReason) {
+  return { undo: "impossible", reasons: [reason] } as const;
 }
 
 /** The planned changes by key of the option, and the rows of everything that is not restored. */
@@ -248,16 +232,6 @@ function deleted(
     rows.push({ ...about(present), _id, name: before.name, ...impossible("nameInvalid"), field: "deleted" });
     return;
   }
-  const { name, type, parent, exposeChildren, contexts } = before;
-  intents.set(_id, {
-    key: _id,
-    kind: "create",
-    name,
-    type,
-    parent,
-    exposeChildren,
-    add: contexts,
-    remove: [],
-    caveats: ["newId"],
-  });
+  const { contexts, ...option } = before;
+  intents.set(_id, { key: _id, kind: "create", ...option, add: contexts, remove: [], caveats: ["newId"] });
 }

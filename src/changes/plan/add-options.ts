@@ -10,7 +10,7 @@ import type { RowRange } from "../rows/row-block.ts";
 import { badId, parts } from "./checks.ts";
 import { noteSimilarIds } from "./former-values.ts";
 import { found, isOption } from "./names.ts";
-import { addParts, type NewOption, type OptionCandidate, OptionDrafts, planOption } from "./option-drafts.ts";
+import { addParts, atomic, type NewOption, type OptionCandidate, OptionDrafts, planOption } from "./option-drafts.ts";
 import { Plan, type PlanningContext } from "./plan.ts";
 
 type AddOptionsInput = Inputs["bulk_add_options"];
@@ -127,10 +127,6 @@ interface Existing {
   readonly targetingId: string;
   readonly onExisting: "skip" | "addContexts";
   readonly names: ReadonlyMap<string, string>;
-}
-
-function atomic(option: Pick<NewOption, "object" | "name" | "contexts">): NewOption {
-  return { ...option, isGroup: false, exposeChildren: undefined, children: [] };
 }
 
 /** Plans an option that exists already. Its missing sub-options are added, with `addContexts` also its Context IDs. */

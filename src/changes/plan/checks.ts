@@ -48,18 +48,19 @@ export function checkContextIds(contextIds: readonly string[]): CheckedContextId
 
 /** Returns why an option cannot hold these Context IDs (management-api 8.1). */
 export function tooManyForOption(ids: readonly string[]): Reason | undefined {
-  const { optionContextIds, optionContextBytes, contextIdBytes } = LIMITS;
-  if (ids.length * contextIdBytes.value <= optionContextBytes.value && ids.length <= optionContextIds.value) {
-    return undefined;
-  }
-  const bytes = ids.reduce((sum, id) => sum + Buffer.byteLength(id, "utf8"), 0);
-  if (ids.length > LIMITS.optionContextIds.value) {
-    return ownReason("TOO_MANY_CONTEXT_IDS", { count: ids.length, limit: LIMITS.optionContextIds.value });
-  }
-  if (bytes > LIMITS.optionContextBytes.value) {
-    return ownReason("TOO_MANY_CONTEXT_IDS", { bytes, limitBytes: LIMITS.optionContextBytes.value });
-  }
-  return undefined;
+  const limit = LIMITS.optionContextIds.value;
+  const limitBytes = LIMITS.optionContextBytes.value;
+  if (ids.length > limit) return ownReason("TOO_MANY_CONTEXT_IDS", { count: ids.length, limit });
+  if (ids.length * LIMITS.contextIdBytes.value <= limitBytes) return undefined;
+  const bytes = bytesOf(ids);
+  return bytes > limitBytes ? ownReason("TOO_MANY_CONTEXT_IDS", { bytes, limitBytes }) : undefined;
+}
+
+/** Returns the UTF-8 bytes of Context IDs. */
+export function bytesOf(ids: Iterable<string>): number {
+  let bytes = 0;
+  for (const id of ids) bytes += Buffer.byteLength(id, "utf8");
+  return bytes;
 }
 
 const OTHER_FIELDS_BYTES = 4096;

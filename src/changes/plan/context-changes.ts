@@ -2,7 +2,7 @@ import type { OptionContents } from "../../reads/option-contents.ts";
 import type { Reason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { ContextChanges } from "../../spec/records.ts";
-import { parts, tooManyForOption } from "./checks.ts";
+import { bytesOf, parts, tooManyForOption } from "./checks.ts";
 import { type ContextWork, contextParts, type Growth } from "./context-parts.ts";
 import { notePreviousContents } from "./former-values.ts";
 import type { Plan } from "./plan.ts";
@@ -147,12 +147,6 @@ function growthOf({ held, add }: PlannedChange, after: ReadonlySet<string>, room
   room.left -= more;
   const bytes = Math.max(bytesOf(after), LIMITS.optionContextBytes.value) - bytesOf(held);
   return { ids: needed + more, bytes: Math.max(0, bytes) };
-}
-
-function bytesOf(ids: ReadonlySet<string>): number {
-  let bytes = 0;
-  for (const id of ids) bytes += Buffer.byteLength(id, "utf8");
-  return bytes;
 }
 
 function addStep(plan: Plan, { wish }: PlannedChange, contexts: ContextChanges, after: readonly number[]): number {

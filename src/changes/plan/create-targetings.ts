@@ -1,8 +1,9 @@
 import { ownReason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { Inputs } from "../call.ts";
+import { contextCount, optionCount } from "../rows/steps.ts";
 import { badName } from "./checks.ts";
-import { checkOption, groupItem, type NamesInUse, type NewOption, planOption } from "./option-drafts.ts";
+import { checkOption, type NamesInUse, type NewOption, optionItem, planOption } from "./option-drafts.ts";
 import { Plan } from "./plan.ts";
 
 interface TargetingCandidate {
@@ -63,7 +64,7 @@ function planAll(plan: Plan, candidates: readonly TargetingCandidate[]): void {
     const inside: NewOption[] = [];
     const ofItem = { options: LIMITS.targetingCreateOptions.value, contextIds: LIMITS.requestContextIds.value };
     for (const option of options) {
-      const size = sizeOf(option);
+      const size = { options: optionCount(option), contextIds: contextCount(option) };
       const hasRoom = [room, ofItem].every((r) => size.options <= r.options && size.contextIds <= r.contextIds);
       if (hasRoom) {
         inside.push(option);
@@ -74,19 +75,8 @@ function planAll(plan: Plan, candidates: readonly TargetingCandidate[]): void {
       } else left.push({ option, targeting: object });
     }
     const objects = [object, ...inside.flatMap((option) => [option.object, ...option.children.map((c) => c.object)])];
-    const items = inside.map((option) =>
-      option.isGroup
-        ? groupItem(option, option.contexts, option.children)
-        : { name: option.name, ...(option.contexts.length > 0 ? { contexts: option.contexts } : {}) },
-    );
+    const items = inside.map((option) => optionItem(option, option.contexts, option.children));
     plan.add(plan.make.createTargeting(items.length > 0 ? { name, options: items } : { name }, { objects }));
   }
   for (const { option, targeting } of left) planOption(plan, option, { targeting: { object: targeting } });
-}
-
-function sizeOf(option: NewOption): { readonly options: number; readonly contextIds: number } {
-  return {
-    options: 1 + option.children.length,
-    contextIds: option.children.reduce((sum, child) => sum + child.contexts.length, option.contexts.length),
-  };
 }

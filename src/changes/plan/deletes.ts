@@ -115,7 +115,8 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
   for (const option of ordered) {
     const about = { objects: objects.get(option._id) ?? [] };
     for (const object of about.objects) plan.objects.amend(object, { name: option.name });
-    plan.add(plan.make.deleteOption({ id: option._id }, isGroup(option) || isSubOption(option), about));
+    const isInTree = isGroup(option) || typeof option.parent === "string";
+    plan.add(plan.make.deleteOption({ id: option._id }, isInTree, about));
   }
   const lastOf = await groupsLeftEmpty(ordered, known, context);
   for (const loss of await mapConcurrently(ordered, (option) => lossOf(option, context))) {
@@ -126,10 +127,8 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
     if (subOptions !== undefined) plan.former.option({ _id, subOptions: [...subOptions] });
   }
   if (ordered.length > 0) plan.removed.push({ kind: "options", options: placed(ordered) });
-  noteCommonTargeting(
-    plan,
-    ordered.map(({ targeting }) => targeting),
-  );
+  const targetings = ordered.map(({ targeting }) => targeting);
+  noteCommonTargeting(plan, targetings);
   return plan;
 }
 
@@ -223,10 +222,6 @@ async function wantedOptions(
 
 function isGroup({ type }: OptionRecord): boolean {
   return type === "collection";
-}
-
-function isSubOption({ parent }: OptionRecord): boolean {
-  return typeof parent === "string";
 }
 
 function orderDeletions(options: readonly OptionRecord[]): readonly OptionRecord[] {

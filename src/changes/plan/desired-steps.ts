@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import { planRequests } from "../../model/order.ts";
 import {
   type CreateItem,
-  type DeleteItem,
   type Item,
   type KnownOption,
   type Ref,
@@ -16,7 +15,7 @@ import type { PlannedChanges } from "../../plans/planned-undo.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionChanges } from "../../spec/records.ts";
-import type { Binding, Step } from "../rows/entries.ts";
+import type { Bound, Step } from "../rows/entries.ts";
 import type { RowBlock } from "../rows/row-block.ts";
 import { parts } from "./checks.ts";
 import { contextParts } from "./context-parts.ts";
@@ -157,15 +156,8 @@ function modelOf({ there, items }: PlannedChanges, wanted: ReadonlyMap<Ref, Chan
   for (const item of items) {
     if (item.kind === "create" || !wanted.has(item._id) || model.options.has(item._id)) continue;
     const { name, parent, type } = item.seen;
-    const removed = item.kind === "change" ? (item.contexts?.remove ?? []) : [];
-    model.put(item._id, {
-      name,
-      group: type === "collection",
-      parent,
-      expose: false,
-      contexts: new Set(removed),
-      others: 1,
-    });
+    const contexts = new Set(item.kind === "change" ? item.contexts?.remove : []);
+    model.put(item._id, { name, group: type === "collection", parent, expose: false, contexts, others: 1 });
     if (parent !== null) groups.add(parent);
   }
   for (const ref of groups) {
@@ -187,7 +179,7 @@ function addRequest(making: StepContext, request: readonly Item[], before: Targe
       latest = addCreation(making, item, after);
       continue;
     }
-    const step = item.op === "delete" ? deletion(making, item, after) : update(making, item, { before, after });
+    const step = item.op === "delete" ? deletion(making, item.ref, after) : update(making, item, { before, after });
     const sums = MEASURES.map((measure, place) => (filled[place] ?? 0) + step.weight[measure]);
     const isFull =
       latest !== undefined &&
@@ -223,12 +215,12 @@ function newOption(
   return { object: first + at, name, contexts, isGroup, exposeChildren, children: [] };
 }
 
-function boundTo({ first }: StepContext, ref: Ref): Omit<Binding, "field"> {
+function boundTo({ first }: StepContext, ref: Ref): Bound {
   const at = positionOf(ref);
   return at === undefined ? { id: ref } : { object: first + at };
 }
 
-function deletion(making: StepContext, { ref }: DeleteItem, after: readonly number[]): Step {
+function deletion(making: StepContext, ref: Ref, after: readonly number[]): Step {
   const { plan, changes, itemOf, first } = making;
   const at = itemOf.get(ref) ?? 0;
   const item = changes.items[at];

@@ -52,7 +52,9 @@ async function noteOptions(plan: Plan, changes: readonly ChangingStep[], reads: 
   if (updates.length === 0) return;
   const there = new Map(await reads.records(updates.map(({ id }) => id)));
   const parents = updates.flatMap(({ item, id }) =>
-    item.parent === undefined ? [] : [item.parent, there.get(id)?.parent].filter((parent) => isId(parent)),
+    item.parent === undefined
+      ? []
+      : [item.parent, there.get(id)?.parent].filter((parent) => typeof parent === "string"),
   );
   for (const [id, record] of await reads.records(parents.filter((id) => !there.has(id)))) there.set(id, record);
   const place = (parent: string | null) => ({
@@ -77,14 +79,8 @@ async function noteOptions(plan: Plan, changes: readonly ChangingStep[], reads: 
     } else if (name === undefined) amend(plan, step, { from: place(before), to: placeAfter(parent) });
     else amend(plan, step, { from: { name: record.name, ...place(before) }, to: { name, ...placeAfter(parent) } });
   }
-  noteCommonTargeting(
-    plan,
-    updates.map(({ id }) => there.get(id)?.targeting),
-  );
-}
-
-function isId(parent: string | null | undefined): parent is string {
-  return typeof parent === "string";
+  const targetings = updates.map(({ id }) => there.get(id)?.targeting);
+  noteCommonTargeting(plan, targetings);
 }
 
 async function noteAdded(plan: Plan, changes: readonly ChangingStep[], reads: OptionalReads): Promise<void> {

@@ -1,12 +1,12 @@
 import { placeOf, type Row } from "../../files/rows.ts";
 import { detached } from "../../platform/text.ts";
 import { ownReason, type Reason, type RowCounts } from "../../runs/outcome.ts";
-import type { OptionToCreate } from "../../spec/records.ts";
 import type { AddOptionInput, ChildInput, OptionInput } from "../call.ts";
-import type { Binding } from "../rows/entries.ts";
+import type { Bound, OptionItem } from "../rows/entries.ts";
 import { type OptionRow, optionRows } from "../rows/input-rows.ts";
 import { type RowBlock, type RowRange, RowWriter } from "../rows/row-block.ts";
-import { badId, badName, checkContextIds, parts, tooManyForOption } from "./checks.ts";
+import type { OptionPlace } from "../rows/steps.ts";
+import { badId, badName, bytesInBody, checkContextIds, parts, tooManyForOption } from "./checks.ts";
 import { REQUEST_LIMITS } from "./packing.ts";
 import type { Plan } from "./plan.ts";
 
@@ -292,9 +292,7 @@ function checkOne({ objects }: Plan, input: ChildInput, names: NamesInUse): Chec
   return { name: input.name, contexts: checked.ids };
 }
 
-interface OptionTarget {
-  readonly targeting: Omit<Binding, "field">;
-  readonly parent?: Omit<Binding, "field">;
+interface OptionTarget extends OptionPlace {
   /** Steps that must have ended before the option is created. */
   readonly after?: readonly number[];
 }
@@ -303,45 +301,35 @@ interface OptionTarget {
  * Plans the steps that create an option. What does not fit into the first request is added later. Returns the ID of the
  * step that creates the option.
  */
-export function planOption(plan: Plan, option: NewOption, place: OptionTarget): number {
+export function planOption(plan: Plan, option: NewOption, { after = [], ...place }: OptionTarget): number {
+  const { object } = option;
   const [first = [], ...rest] = parts(option.contexts);
-  const after = place.after === undefined || place.after.length === 0 ? {} : { after: place.after };
-  if (!option.isGroup) {
-    const item = { name: option.name, ...(first.length > 0 ? { contexts: first } : {}) };
-    const { id } = plan.add(plan.make.addOption(item, place, { objects: [option.object], ...after }));
-    addParts(plan, { object: option.object }, option.object, rest);
-    return id;
-  }
   const { inside, outside } = splitChildren(option, first);
-  const objects = [option.object, ...inside.map(({ object }) => object)];
-  const { id } = plan.add(plan.make.addOption(groupItem(option, first, inside), place, { objects, ...after }));
-  addParts(plan, { object: option.object }, option.object, rest);
-  for (const { object, contexts } of inside) addParts(plan, { object }, object, parts(contexts).slice(1));
-  for (const child of outside) {
-    planOption(
-      plan,
-      { ...child, isGroup: false, exposeChildren: undefined, children: [] },
-      {
-        targeting: place.targeting,
-        parent: { object: option.object },
-      },
-    );
-  }
+  const objects = [object, ...inside.map((child) => child.object)];
+  const fields = { objects, ...(after.length > 0 && { after }) };
+  const { id } = plan.add(plan.make.addOption(optionItem(option, first, inside), place, fields));
+  addParts(plan, { object }, object, rest);
+  for (const child of inside) addParts(plan, { object: child.object }, child.object, parts(child.contexts).slice(1));
+  for (const child of outside) planOption(plan, atomic(child), { targeting: place.targeting, parent: { object } });
   return id;
 }
 
-export function groupItem(
-  group: NewOption,
+export function atomic({ object, name, contexts }: Child): NewOption {
+  return { object, name, contexts, isGroup: false, exposeChildren: undefined, children: [] };
+}
+
+/** Returns an option as it is sent, with the sub-options `inside`. */
+export function optionItem(
+  { name, isGroup, exposeChildren }: NewOption,
   contexts: readonly string[],
   inside: readonly Child[],
-): Omit<OptionToCreate, "parent"> {
+): OptionItem {
+  if (!isGroup) return { name, ...withContexts(contexts) };
   const children = inside.map((child) => ({ name: child.name, ...withContexts(parts(child.contexts)[0] ?? []) }));
   return {
-    name: group.name,
-    type: "collection",
-    ...withContexts(contexts),
-    ...(children.length > 0 ? { children } : {}),
-    ...(group.exposeChildren === undefined ? {} : { exposeChildren: group.exposeChildren }),
+    ...{ name, type: "collection", ...withContexts(contexts) },
+    ...(children.length > 0 && { children }),
+    ...(exposeChildren !== undefined && { exposeChildren }),
   };
 }
 
@@ -358,10 +346,10 @@ function splitChildren(
   const inside: Child[] = [];
   const outside: Child[] = [];
   let contextIds = contexts.length;
-  let bytes = 512 + contexts.reduce((sum, id) => sum + jsonBytes(id), 0);
+  let bytes = 512 + contexts.reduce((sum, id) => sum + bytesInBody(id), 0);
   for (const child of group.children) {
     const [first = []] = parts(child.contexts);
-    const size = 32 + jsonBytes(child.name) + first.reduce((sum, id) => sum + jsonBytes(id), 0);
+    const size = 32 + bytesInBody(child.name) + first.reduce((sum, id) => sum + bytesInBody(id), 0);
     const hasRoom =
       inside.length + 2 <= limits.options &&
       contextIds + first.length <= limits.contextIds &&
@@ -377,16 +365,7 @@ function splitChildren(
   return { inside, outside };
 }
 
-function jsonBytes(text: string): number {
-  return Buffer.byteLength(JSON.stringify(text), "utf8") + 1;
-}
-
-export function addParts(
-  plan: Plan,
-  option: Omit<Binding, "field">,
-  object: number,
-  added: readonly (readonly string[])[],
-): void {
+export function addParts(plan: Plan, option: Bound, object: number, added: readonly (readonly string[])[]): void {
   let after: readonly number[] = [];
   for (const add of added) {
     after = [plan.add(plan.make.updateOption(option, { contexts: { add } }, { objects: [object], after })).id];

@@ -137,14 +137,8 @@ function failStale(plan: Plan, { items, stale }: PlannedChanges, { own, first }:
     if (about === undefined) plan.leaveOut(object, ownReason("PLAN_STALE_ELSEWHERE"));
     else {
       const { field, planned, service } = about;
-      plan.fail(
-        object,
-        ownReason("PLAN_STALE", {
-          field,
-          ...(planned !== undefined && { planned }),
-          ...(service !== undefined && { service }),
-        }),
-      );
+      const values = { ...(planned !== undefined && { planned }), ...(service !== undefined && { service }) };
+      plan.fail(object, ownReason("PLAN_STALE", { field, ...values }));
     }
   }
 }
@@ -176,14 +170,9 @@ function noteChanged(plan: Plan, { items, there, alreadyDone, targeting }: Plann
     if (goes || alreadyDone.has(at)) continue;
     if (isDeleted && type === "atomic") plan.losses.push({ name, _id, kind: "option", count: contexts.length });
     else if (isDeleted) {
-      plan.losses.push({
-        name,
-        _id,
-        kind: "optionGroup",
-        count: subOptions.length,
-        subOptions: subOptions.filter((id) => !moved.has(id)).toSorted(),
-        ownContextIds: contexts.length,
-      });
+      const unmoved = subOptions.filter((id) => !moved.has(id)).toSorted();
+      const group = { count: subOptions.length, subOptions: unmoved, ownContextIds: contexts.length };
+      plan.losses.push({ name, _id, kind: "optionGroup", ...group });
     }
     const held = new Set(contexts);
     const removed = remove.filter((id) => held.has(id));
@@ -209,14 +198,10 @@ function* deletedOptions(
     const now = there.get(_id);
     if (now === undefined) continue;
     const { name, contexts, type, parent, exposeChildren } = now;
-    const expose = exposeChildren === undefined ? {} : { exposeChildren };
     const option = {
-      _id,
-      name,
-      type,
-      contextCount: contexts.length,
+      ...{ _id, name, type, contextCount: contexts.length },
       ...(parent !== null && { parent }),
-      ...expose,
+      ...(exposeChildren !== undefined && { exposeChildren }),
       ...(targeting !== undefined && { targeting }),
     };
     yield { option, contexts, groupName: parent !== null && gone.has(parent) ? there.get(parent)?.name : undefined };

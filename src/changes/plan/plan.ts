@@ -9,7 +9,7 @@ import type { UpdateContextsItem } from "../call.ts";
 import type { Decided, JournalEntry, RunFacts, Settlement, Step } from "../rows/entries.ts";
 import { PreviousValues } from "../rows/former.ts";
 import { RowBlock, type RowRange } from "../rows/row-block.ts";
-import { ObjectList, StepList, StepMaker } from "../rows/steps.ts";
+import { ENTRIES_PER_LINE, ObjectList, StepList, StepMaker } from "../rows/steps.ts";
 
 export interface PlanningContext {
   readonly api: ManagementApi;
@@ -53,9 +53,6 @@ export type Removed =
   /** `areRead`: the options come with their Context IDs. */
   | { readonly kind: "options"; readonly options: Iterable<PlacedOption>; readonly areRead?: true }
   | { readonly kind: "targeting"; readonly _id: string };
-
-/** The maximum number of objects or steps in one journal entry. */
-const ENTRIES_PER_LINE = 500;
 
 export class Plan {
   readonly objects = new ObjectList();
@@ -115,18 +112,18 @@ export class Plan {
     for (const section of this.#sections()) {
       const isRows = section instanceof RowBlock;
       const end = isRows ? section.firstObject : Math.max(yielded, endOfObjects(section));
-      yield* this.#objects(yielded, end);
+      yield* this.objects.entries(yielded, end);
       if (isRows) yield* section.entries();
       else yield { t: "steps", steps: section };
       yielded = isRows ? end + section.length : end;
     }
-    yield* this.#objects(yielded, this.objects.length);
+    yield* this.objects.entries(yielded);
     yield* this.#ending();
   }
 
   /** Returns the journal entries without the steps, for a proposal. */
   *outline(): Generator<JournalEntry> {
-    yield* this.#objects(0, this.objects.length);
+    yield* this.objects.entries();
     yield* this.#ending();
   }
 
@@ -159,23 +156,12 @@ export class Plan {
     }
     if (steps.length > 0) yield steps;
   }
-
-  *#objects(from: number, to: number): Generator<JournalEntry> {
-    for (let at = from; at < to; at += ENTRIES_PER_LINE) {
-      const some = range(at, Math.min(to, at + ENTRIES_PER_LINE));
-      yield { t: "objects", objects: some.flatMap((object) => this.objects.at(object) ?? []) };
-    }
-  }
 }
 
 function endOfObjects(steps: readonly Step[]): number {
   let end = 0;
   for (const { objects } of steps) for (const object of objects) end = Math.max(end, object + 1);
   return end;
-}
-
-function range(from: number, to: number): readonly number[] {
-  return Array.from({ length: to - from }, (_, at) => from + at);
 }
 
 export interface Planning<Made = Plan> {

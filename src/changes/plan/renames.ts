@@ -51,7 +51,8 @@ function badReference({ currentName, ...found }: GivenTargeting): Reason {
 
 interface Merged {
   readonly index: number;
-  readonly changes: Map<"name" | "parent" | "exposeChildren", string | null | boolean>;
+  /** By name of the field. */
+  readonly changes: Map<string, string | null | boolean | undefined>;
   readonly objects: number[];
 }
 
@@ -100,17 +101,11 @@ export function planUpdateOptions(input: Inputs["update_options"], find: FindOpt
       return;
     }
     const merged: Merged = byId.get(_id) ?? { index, changes: new Map(), objects: [] };
-    const contradicts =
-      differs(merged, "name", name) ||
-      differs(merged, "parent", parent) ||
-      differs(merged, "exposeChildren", exposeChildren);
-    if (contradicts) {
+    if (wanted.some(([field, value]) => merged.changes.has(field) && merged.changes.get(field) !== value)) {
       plan.fail(object, ownReason("DUPLICATE_IN_INPUT", { duplicateOfIndex: merged.index, field: "_id" }));
       return;
     }
-    if (name !== undefined) merged.changes.set("name", name);
-    if (parent !== undefined) merged.changes.set("parent", parent);
-    if (exposeChildren !== undefined) merged.changes.set("exposeChildren", exposeChildren);
+    for (const [field, value] of wanted) merged.changes.set(field, value);
     merged.objects.push(object);
     byId.set(_id, merged);
   });
@@ -153,12 +148,4 @@ function idOf(given: string | OptionRecord | Reason | undefined): string | Reaso
 
 function isReason(given: string | null | Reason | undefined): given is Reason {
   return typeof given === "object" && given !== null;
-}
-
-function differs(
-  merged: Merged,
-  field: "name" | "parent" | "exposeChildren",
-  value: string | null | boolean | undefined,
-) {
-  return value !== undefined && merged.changes.has(field) && merged.changes.get(field) !== value;
 }

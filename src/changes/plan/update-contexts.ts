@@ -89,14 +89,12 @@ export async function planUpdateContexts(
     notePreviousContents(plan, held, add);
   }
   const onlyNames = items.every(({ _id, _ids }) => (_id ?? _ids) === undefined);
-  noteCommonTargeting(
-    plan,
-    all.flatMap(({ optionId }) => {
-      const read = contents.get(optionId) ?? there.get(optionId);
-      if (read !== undefined && "code" in read) return [];
-      return [onlyNames ? input.targetingId : read?.option.targeting];
-    }),
-  );
+  const targetings = all.flatMap(({ optionId }) => {
+    const read = contents.get(optionId) ?? there.get(optionId);
+    if (read !== undefined && "code" in read) return [];
+    return [onlyNames ? input.targetingId : read?.option.targeting];
+  });
+  noteCommonTargeting(plan, targetings);
   if (find.takenFor.length > 0) plan.facts = { ...plan.facts, takenFor: find.takenFor };
   if (input.file !== undefined) plan.facts = { ...plan.facts, rows: rowCounts(given) };
   return plan;
@@ -265,13 +263,8 @@ async function readNeededContents(
   const ids = wishes
     .filter(({ set, add, remove }) => set !== undefined || remove.size > 0 || add.size > LIMITS.requestContextIds.value)
     .map(({ optionId }) => optionId);
-  const read = new Map(
-    await readAll(
-      ids.filter((id) => !known.has(id)),
-      context,
-      "_id",
-    ),
-  );
+  const unknown = ids.filter((id) => !known.has(id));
+  const read = new Map(await readAll(unknown, context, "_id"));
   for (const id of ids) {
     const before = known.get(id);
     if (before !== undefined) read.set(id, before);

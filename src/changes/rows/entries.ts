@@ -23,6 +23,9 @@ const binding = z.object({
  */
 export type Binding = Fixed<z.infer<typeof binding>>;
 
+/** The value of a binding: an ID, or the object that has it. */
+export type Bound = Omit<Binding, "field">;
+
 export function bindingOf(step: { readonly bindings: readonly Binding[] } | undefined, field: Binding["field"]) {
   return step?.bindings.find((binding) => binding.field === field);
 }

@@ -1,7 +1,17 @@
 import type { ReportedObject } from "../../runs/outcome.ts";
 import type { CreateTargetingItem, OptionChanges } from "../../spec/records.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
-import type { Binding, OptionItem, Step, StepFields, StepItems, StepOf, Weight } from "./entries.ts";
+import type {
+  Binding,
+  Bound,
+  JournalEntry,
+  OptionItem,
+  Step,
+  StepFields,
+  StepItems,
+  StepOf,
+  Weight,
+} from "./entries.ts";
 import { RowBlock } from "./row-block.ts";
 
 /** The steps of a run, separate or in blocks of rows. The ID of a step is its position. */
@@ -82,6 +92,12 @@ export function rowOf({ firstStep = 0 }: RowBlock, step: number): number {
   return step - firstStep;
 }
 
+/** Where to create an option. */
+export interface OptionPlace {
+  readonly targeting: Bound;
+  readonly parent?: Bound;
+}
+
 type StepExtras = Pick<StepFields, "objects" | "after" | "undoes" | "prepares" | "formerName">;
 
 /** Creates steps and gives them consecutive IDs. */
@@ -119,11 +135,7 @@ export class StepMaker {
   }
 
   /** The group is in `place.parent`, never in `item`. */
-  addOption(
-    item: OptionItem,
-    place: { readonly targeting: Omit<Binding, "field">; readonly parent?: Omit<Binding, "field"> },
-    given: StepExtras,
-  ): StepOf<"addOptions"> {
+  addOption(item: OptionItem, place: OptionPlace, given: StepExtras): StepOf<"addOptions"> {
     const bindings: Binding[] = [{ field: "targeting", ...place.targeting }];
     if (place.parent !== undefined) bindings.push({ field: "parent", ...place.parent });
     const group = item.type === "collection" || item.children !== undefined || place.parent !== undefined;
@@ -136,12 +148,7 @@ export class StepMaker {
   }
 
   /** `option` is its ID, or the object that creates it. `group` is the group to move it into. */
-  updateOption(
-    option: Omit<Binding, "field">,
-    item: OptionChanges,
-    given: StepExtras,
-    group?: Omit<Binding, "field">,
-  ): StepOf<"updateOptions"> {
+  updateOption(option: Bound, item: OptionChanges, given: StepExtras, group?: Bound): StepOf<"updateOptions"> {
     const { add = [], remove = [], set = [] } = item.contexts ?? {};
     const bindings: Binding[] = [{ field: "_id", ...option }];
     if (group !== undefined) bindings.push({ field: "parent", ...group });
@@ -153,7 +160,7 @@ export class StepMaker {
   }
 
   /** `inTree`: the option is a group or a sub-option (management-api 8.1). */
-  deleteOption(option: Omit<Binding, "field">, inTree: boolean, given: StepExtras): StepOf<"deleteOptions"> {
+  deleteOption(option: Bound, inTree: boolean, given: StepExtras): StepOf<"deleteOptions"> {
     const fields = this.#fields(undefined, [{ field: "_id", ...option }], given, { groupItems: inTree ? 1 : 0 });
     return { ...fields, operation: "deleteOptions", item: undefined };
   }
@@ -186,13 +193,14 @@ function takesOnlyAway({ contexts }: OptionChanges): boolean {
   return contexts.set === undefined ? contexts.remove !== undefined : contexts.set.length === 0;
 }
 
-function optionCount(option: OptionItem): number {
-  return 1 + (option.children?.length ?? 0);
+type CountedOption = Pick<OptionItem, "contexts" | "children">;
+
+export function optionCount({ children = [] }: CountedOption): number {
+  return 1 + children.length;
 }
 
-function contextCount(option: OptionItem): number {
-  const own = option.contexts?.length ?? 0;
-  return (option.children ?? []).reduce((sum, child) => sum + (child.contexts?.length ?? 0), own);
+export function contextCount({ contexts = [], children = [] }: CountedOption): number {
+  return children.reduce((sum, child) => sum + (child.contexts?.length ?? 0), contexts.length);
 }
 
 /** A ULID in JSON, with its quotes. Every bound ID is a ULID. */
@@ -203,6 +211,9 @@ function entryBytes(json: string, bindings: readonly Binding[]): number {
   const own = Buffer.byteLength(json, "utf8") + 1;
   return bindings.reduce((bytes, { field }) => bytes + field.length + 4 + ID_BYTES, own);
 }
+
+/** The maximum number of objects or steps in one journal entry. */
+export const ENTRIES_PER_LINE = 500;
 
 /** The reported objects of a run, separate or in blocks of rows. */
 export class ObjectList {
@@ -218,6 +229,18 @@ export class ObjectList {
 
   addRow(block: RowBlock): number {
     return this.#parts.push(block) - 1;
+  }
+
+  /** Returns the objects from `from` up to `to` (exclusive) as journal entries. */
+  *entries(from = 0, to = this.length): Generator<JournalEntry> {
+    for (let first = from; first < to; first += ENTRIES_PER_LINE) {
+      const objects: ReportedObject[] = [];
+      for (let object = first; object < Math.min(to, first + ENTRIES_PER_LINE); object += 1) {
+        const about = this.at(object);
+        if (about !== undefined) objects.push(about);
+      }
+      yield { t: "objects", objects };
+    }
   }
 
   /** Adds fields to an object, but not to rows of a planned block. */

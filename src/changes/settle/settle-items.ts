@@ -4,7 +4,7 @@ import { ownReason, type Reason } from "../../runs/outcome.ts";
 import type { BulkResult } from "../../spec/records.ts";
 import { contextParts } from "../plan/context-parts.ts";
 import {
-  type Binding,
+  type Bound,
   bindingOf,
   type OptionItem,
   type Settlement,
@@ -427,7 +427,7 @@ function regroup(
   return { changes: [{ step: group.step.id, to: "replaced" }], steps };
 }
 
-function addChild(group: Group, candidate: ChildItem, parent: Omit<Binding, "field">, maker: StepMaker): Step {
+function addChild(group: Group, candidate: ChildItem, parent: Bound, maker: StepMaker): Step {
   const place = { targeting: bindingOf(group.step, "targeting") ?? {}, parent };
   return maker.addOption(candidate, place, { objects: [objectOf(group, candidate)] });
 }

@@ -70,7 +70,7 @@ export class RunState {
     this.facts = { ...plan.facts };
   }
 
-  get objects(): Pick<ObjectList, "length" | "at"> {
+  get objects(): Pick<ObjectList, "length" | "at" | "entries"> {
     return this.#work.objects;
   }
 

@@ -135,12 +135,8 @@ export type ShownValue = z.infer<typeof shownValue>;
 export type ExceededLimit = Fixed<z.infer<typeof exceededLimit>>;
 
 /** Counts the objects that a plan changes. A targeting that is created, renamed or deleted counts as one. */
-export function itemCount({ items, targeting }: StatePlan): number {
-  return items.length + (isChanged(targeting) ? 1 : 0);
-}
-
-function isChanged({ _id, rename, delete: isDeleted }: PlannedTargeting): boolean {
-  return _id === undefined || rename !== undefined || isDeleted === true;
+export function itemCount({ items, targeting: { _id, rename, delete: isDeleted } }: StatePlan): number {
+  return items.length + (_id === undefined || rename !== undefined || isDeleted === true ? 1 : 0);
 }
 
 export function isApplicable({ conflicts, limits, problems }: StatePlan): boolean {

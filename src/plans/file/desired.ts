@@ -118,17 +118,13 @@ const name = z
   );
 const contextIds = z.array(z.string().min(1));
 
-const contents = {
+const common = {
+  _id: id.optional(),
+  name: name.optional(),
   contexts: contextIds.optional().describe("Exactly these Context IDs. If absent, they are not managed. []: none."),
   contextsFile: z.string().optional().describe("Exactly the Context IDs in a file beside this one, one on each line."),
   contextsAtLeast: contextIds.optional().describe("Context IDs to add. Others stay."),
 };
-const common = {
-  _id: id.optional(),
-  name: name.optional(),
-  ...contents,
-};
-
 const child = z.strictObject({ ...common, type: z.literal("atomic").optional() });
 const option = z.strictObject({
   ...common,

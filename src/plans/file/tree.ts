@@ -58,7 +58,14 @@ export function addOption(fields: ReadonlyMap<string, Entry>, place: RowPlace, d
   const file = textField(fields, "contextsFile", problems);
   const expose = fields.get("exposeChildren");
   const [held, second] = CONTEXT_FIELDS.flatMap((field) => fields.get(field) ?? []);
-  if (held !== undefined && second !== undefined) tellBoth(held, second, problems);
+  if (held !== undefined && second !== undefined) {
+    problems.add(
+      second,
+      `an option has both ${held.key} and ${second.key}`,
+      "Keep one: contexts and contextsFile list all its Context IDs, contextsAtLeast only some of them.",
+      [held.line, second.line],
+    );
+  }
   if (file !== undefined) files.push({ path: file.text, spot: file.spot, row });
   const option: DesiredOption = {
     ...spotOf(place.spot),
@@ -82,15 +89,6 @@ export function addOption(fields: ReadonlyMap<string, Entry>, place: RowPlace, d
   }
   options.push(option);
   return row;
-}
-
-function tellBoth(first: Entry, second: Entry, problems: Problems): void {
-  problems.add(
-    second,
-    `an option has both ${first.key} and ${second.key}`,
-    "Keep one: contexts and contextsFile list all its Context IDs, contextsAtLeast only some of them.",
-    [first.line, second.line],
-  );
 }
 
 /** Only rows have `op`, which says whether to set, add or remove the Context IDs. */
