@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { type AuthOptions, authenticator, requiresAuthentication } from "../http/auth.ts";
 import { checkAccess, projectsWithoutApprover } from "../http/check-access.ts";
-import { type People, people } from "../http/people.ts";
+import { people } from "../http/people.ts";
 import { claimOrphanedRuns, LAST_CALLS_MS, type Started, servedFigures, startProcess } from "../http/process.ts";
 import type { Projects } from "../http/projects.ts";
-import { createHttpServer, type HttpOptions, type HttpService, MCP_PATH, protectedResource } from "../http/server.ts";
+import { createHttpServer, type HttpOptions, MCP_PATH, protectedResource } from "../http/server.ts";
 import { questionSeal } from "../mcp/elicitation.ts";
 import { createMcpServer } from "../mcp/server.ts";
 import type { ServerParts } from "../mcp/server-parts.ts";
@@ -165,7 +165,7 @@ async function authOf(
 function partsMaker(
   all: Projects,
   tools: readonly ListedTool[],
-  servicesFor: People["servicesFor"],
+  servicesFor: ReturnType<typeof people>["servicesFor"],
   shared: Pick<ServerParts, "calls" | "observer" | "seal" | "skills">,
 ): HttpOptions["partsFor"] {
   const writingTools = toolsThatWrite(tools);
@@ -200,7 +200,11 @@ function partsMaker(
 }
 
 /** Stops runs before their next request, and waits until all calls in progress are answered. */
-async function stop({ server, close }: HttpService, all: Projects, calls: CallsUnderWay): Promise<void> {
+async function stop(
+  { server, close }: ReturnType<typeof createHttpServer>,
+  all: Projects,
+  calls: CallsUnderWay,
+): Promise<void> {
   const closed = once(server, "close");
   server.close();
   const idle = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);

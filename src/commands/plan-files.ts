@@ -48,7 +48,7 @@ function sheetOf(line: CommandLine): SheetArguments {
 }
 
 export interface PlannedFile extends MadePlan {
-  readonly read: ReadFile;
+  readonly read: Awaited<ReturnType<typeof readDesiredFile>>;
   readonly base: Base | undefined;
 }
 
@@ -80,11 +80,7 @@ export function printReading({ file }: ReadDesired): void {
   for (const note of sheetNotes(file)) printNote(`Note: ${note}.`);
 }
 
-interface ReadFile extends ReadDesired {
-  readonly bytes: Uint8Array;
-}
-
-export async function readDesiredFile(path: string, sheet: SheetArguments): Promise<ReadFile> {
+export async function readDesiredFile(path: string, sheet: SheetArguments) {
   const format = formatToRead(path);
   const bytes = await bytesAtPath(path);
   const read = await readDesired({ bytes, path, sheet, format, folder: dirname(await realpath(path)) });

@@ -52,7 +52,7 @@ interface Knowing {
   readonly access: () => Access;
   /** The tokens that the serving processes have stored. Set only for a worker whose access file has no tokens. */
   readonly servedTokens?: (() => Promise<readonly TokenEntry[] | undefined>) | undefined;
-  readonly tokens: Pick<TokenRights, "of">;
+  readonly tokens: Pick<ReturnType<typeof tokenRights>, "of">;
 }
 
 /** Returns the current rights of a run's caller; for a caller of the authorization server, those of its last tokens. */
@@ -133,22 +133,17 @@ const seenTokens = z.array(
 );
 
 /** The rights of callers who log in at the authorization server. Only their tokens contain these rights. */
-export interface TokenRights {
-  note(seen: SeenToken): Promise<void>;
-  /** Returns the last unexpired token of each client of a caller, or the very last one if all have expired. */
-  of(name: string): Promise<readonly SeenToken[] | undefined>;
-}
-
 export function tokenRights(
   texts: CallerTexts,
   { now, problem }: { readonly now: () => number; readonly problem: (error: unknown) => void },
-): TokenRights {
+) {
   const noted = new Map<string, { readonly seen: SeenToken; readonly at: number }>();
   const unstored = new Map<string, SeenToken>();
   const stored = async (name: string): Promise<readonly SeenToken[]> =>
     seenTokens.safeParse(parseJson((await texts.read(name)) ?? "[]")).data ?? [];
   return {
-    async note(seen) {
+    /** Records the rights in a valid token, so that later runs of its caller have them. */
+    async note(seen: SeenToken): Promise<void> {
       const { name } = seen;
       const last = noted.get(name);
       if (last !== undefined && isSameToken(last.seen, seen) && Math.abs(now() - last.at) < FRESH_MS) return;
@@ -165,7 +160,8 @@ export function tokenRights(
         problem(thrown);
       }
     },
-    async of(name) {
+    /** Returns the last unexpired token of each client of a caller, or the very last one if all have expired. */
+    async of(name: string): Promise<readonly SeenToken[] | undefined> {
       const before = await stored(name);
       const late = unstored.get(name);
       const all = late === undefined ? before : withLast(before, late);

@@ -13,12 +13,6 @@ export interface IssuerKeysOptions {
 
 export type KeysProblem = (reason: string) => void;
 
-/** `count` includes the unusable keys. */
-interface PublishedKeys {
-  readonly usable: readonly PublicJwk[];
-  readonly count: number;
-}
-
 const keySet = z.object({ keys: z.array(z.unknown()) });
 const text = z.string().exactOptional();
 const publicJwk = z
@@ -39,8 +33,8 @@ export function noneUsable(count: number): string {
   return count === 0 ? "no key is published" : `none of the ${count} published keys can be used`;
 }
 
-/** Keys that cannot be used are omitted (RFC 7517, 5). */
-export async function publishedKeys(options: IssuerKeysOptions): Promise<PublishedKeys> {
+/** Keys that cannot be used are omitted (RFC 7517, 5), but `count` includes them. */
+export async function publishedKeys(options: IssuerKeysOptions) {
   const { jwksUrl, proxies } = options;
   const address = jwksUrl ?? (await discovered(options));
   const answer = await issuerFetch(proxies)(address, { method: "GET", headers: {} });

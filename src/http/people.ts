@@ -16,12 +16,6 @@ const NOBODY_APPROVES =
   "Nobody can approve this here. Use a client that can ask (elicitation), or add an entry to TARGETING_MCP_ACCESS_FILE " +
   'with "approves": true for this project, or set TARGETING_MCP_CONFIRM=ask (docs/guides/run-for-a-team.md).';
 
-export interface People {
-  servicesFor(caller: Pick<Caller, "name" | "owner" | "keys">, project: Project): Pick<ToolServices, "page" | "person">;
-  /** Returns undefined for other requests, and if there is no page. */
-  serve(request: Request, peer: string): Promise<Response | undefined>;
-}
-
 interface PeopleParts {
   readonly settings: Settings;
   readonly access: () => Access;
@@ -39,21 +33,28 @@ interface PeopleParts {
 const PAGE_PATHS = /^\/(?:$|page\/|open\/|login(?:\/|$)|callback$)/;
 
 /** Without authentication, this machine's user approves. */
-export function people(parts: PeopleParts): People {
+export function people(parts: PeopleParts) {
   const { settings, asksWho } = parts;
   const { serve, pageFor, personOf } = asksWho ? approversWithLogin(parts) : localApprover(parts);
   return {
-    servicesFor: (caller, project) => ({ page: pageFor(caller, project), person: personOf(caller.name) }),
-    async serve(request, peer) {
+    /** Returns the page on which changes of this caller are approved, and the caller's name as people see it. */
+    servicesFor: (caller: CallerOfPage, project: Project): Pick<ToolServices, "page" | "person"> => ({
+      page: pageFor(caller, project),
+      person: personOf(caller.name),
+    }),
+    /** Returns undefined for other requests, and if there is no page. */
+    async serve(request: Request, peer: string): Promise<Response | undefined> {
       if (settings.page === "off" || !PAGE_PATHS.test(new URL(request.url).pathname)) return undefined;
       return serve(request, peer);
     },
   };
 }
 
+type CallerOfPage = Pick<Caller, "name" | "owner" | "keys">;
+
 interface ApproverAccess {
   readonly serve: (request: Request, peer: string) => Promise<Response>;
-  readonly pageFor: (caller: Pick<Caller, "name" | "owner" | "keys">, project: Project) => DecisionPage;
+  readonly pageFor: (caller: CallerOfPage, project: Project) => DecisionPage;
   readonly personOf: (caller: string) => string;
 }
 

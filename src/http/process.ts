@@ -131,12 +131,13 @@ function projectsById({ all, input, settings, access }: Started): ReadonlyMap<st
 const PROXY_HEADERS = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 
 /** Serves metrics to programs on this machine, and to callers with any token: they contain no names. */
-export function servedFigures(text: () => string, access: Access): ServedFigures {
+export function servedFigures(text: () => string, access: Access) {
   const authenticate = authenticator({ access, addresses: [], ownKeys: false });
   return {
     contentType: "text/plain; version=0.0.4; charset=utf-8",
     text,
-    async refuse(request, from) {
+    /** Returns undefined if the sender with the address `from` may read the metrics. */
+    async refuse(request: Request, from: string | undefined): Promise<Response | undefined> {
       if (isFromHere(request, from)) return undefined;
       if (!requiresAuthentication({ access, jwt: undefined, ownKeys: false })) {
         return httpError(
@@ -160,14 +161,7 @@ export interface Probed {
   readonly stopping: AbortSignal;
   /** Rejects if the store does not work. Absent: there is no store that could fail. */
   readonly ready?: (() => Promise<void>) | undefined;
-  readonly metrics?: ServedFigures | undefined;
-}
-
-export interface ServedFigures {
-  readonly contentType: string;
-  text(): string;
-  /** Returns undefined if the sender with the address `from` may read the metrics. */
-  refuse(request: Request, from: string | undefined): Promise<Response | undefined>;
+  readonly metrics?: ReturnType<typeof servedFigures> | undefined;
 }
 
 /** Most platforms wait longer than this for a health probe. */

@@ -18,17 +18,7 @@ export interface Project extends ServerProcess {
   readonly forgotten: AbortSignal | undefined;
 }
 
-/** Each project is connected when its keys are first used. */
-export interface Projects {
-  /** Undefined keys are the configured ones. Throws a SettingsError for unusable keys, and a TooBusyError. */
-  of(keys: ProjectKeys | undefined): Project;
-  /** Throws a SettingsError if the keys cannot be used here. */
-  idOf(keys: ProjectKeys | undefined): string;
-  living(): readonly Project[];
-  /** Stops every run before its next request. */
-  interrupt(): Promise<void>;
-  close(): Promise<void>;
-}
+export type Projects = ReturnType<typeof projects>;
 
 interface CachedProject {
   readonly project: Project;
@@ -38,7 +28,7 @@ interface CachedProject {
 }
 
 /** `settings` belong to the configured keys; those for other keys are made from `input`. */
-export function projects(input: SettingsInput, settings: Settings, shared: Shared): Projects {
+export function projects(input: SettingsInput, settings: Settings, shared: Shared) {
   const configured: Project = {
     ...connect(settings, shared),
     id: settings.project.id,
@@ -70,14 +60,16 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
   const ids = new WeakMap<ProjectKeys, string>();
   const settingsOf = (keys: ProjectKeys): Settings => settingsOfKeys(input, keys, environment);
   return {
-    idOf(keys) {
+    /** Throws a SettingsError if the keys cannot be used here. */
+    idOf(keys: ProjectKeys | undefined): string {
       if (keys === undefined || isEmbedded) return configured.id;
       const id = ids.get(keys) ?? settingsOf(keys).project.id;
       ids.set(keys, id);
       return id;
     },
-    living: everyone,
-    of(keys) {
+    living: (): readonly Project[] => everyone(),
+    /** Undefined keys are the configured ones. Throws a SettingsError for unusable keys, and a TooBusyError. */
+    of(keys: ProjectKeys | undefined): Project {
       if (keys === undefined || isEmbedded) return configured;
       const id = ownerOf("", keys);
       let one = cache.get(id);
@@ -91,10 +83,11 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
       cache.set(id, one);
       return one.project;
     },
-    async interrupt() {
+    /** Stops every run before its next request. */
+    async interrupt(): Promise<void> {
       await Promise.all(everyone().map((project) => project.stopRuns()));
     },
-    async close() {
+    async close(): Promise<void> {
       clearInterval(sweep);
       await Promise.all(everyone().map((project) => project.close()));
     },

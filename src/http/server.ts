@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { createMcpHandler, isLegacyRequest, type McpServer, type McpServerFactory } from "@modelcontextprotocol/server";
@@ -54,11 +54,6 @@ interface CallerParts extends ServerParts {
   readonly forgotten?: AbortSignal | undefined;
 }
 
-export interface HttpService {
-  readonly server: HttpServer;
-  close(): Promise<unknown>;
-}
-
 type Env = { Bindings: HttpBindings };
 
 interface Admitted extends SessionCall, ReadBody, Pick<Caller, "missingScope"> {
@@ -69,7 +64,7 @@ interface Admitted extends SessionCall, ReadBody, Pick<Caller, "missingScope"> {
  * Serves MCP over Streamable HTTP, health probes and the web page. Checks `Host`, caller, body and limits in this
  * order.
  */
-export function createHttpServer(options: HttpOptions): HttpService {
+export function createHttpServer(options: HttpOptions) {
   const { log } = options;
   const app = new Hono<Env>();
   const serve = mcpRoute(options);

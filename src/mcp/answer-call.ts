@@ -361,32 +361,24 @@ const ROOTS = "roots";
 /** The client of protocol version 2026-07-28 then repeats the call with its roots. */
 class RootsNeeded extends Error {}
 
-interface ClientRoots {
-  /** Returns the folders that may be read. Throws a RootsNeeded if the call does not contain the roots yet. */
-  readonly folders: () => Promise<readonly string[]>;
-  /** Returns the request for the roots if this call has used them: the next repetition needs them again. */
-  readonly again: () => Readonly<Record<string, InputRequest>>;
-}
-
 /** Reads the roots of a client: during the call before protocol version 2026-07-28, else from the repeated call. */
-function rootsOf(
-  call: ServerContext,
-  server: McpServer,
-  guard: (() => Promise<RootGuard>) | undefined,
-): ClientRoots | undefined {
+function rootsOf(call: ServerContext, server: McpServer, guard: (() => Promise<RootGuard>) | undefined) {
   const modern = declaredIn(call);
   if (guard === undefined || !declared.safeParse(modern ?? server.server.getClientCapabilities()).success) {
     return undefined;
   }
   let isUsed = false;
-  const folders = once(async () => {
+  /** Throws a RootsNeeded if the call does not contain the roots yet. */
+  const folders = once(async (): Promise<readonly string[]> => {
     isUsed = true;
     const said = modern === undefined ? await askedDuring(call) : repliedIn(call);
     const { roots } = answered.safeParse(said).data ?? { roots: [] };
     const uris = roots.map(({ uri }) => uri);
     return uris.length === 0 ? [] : usableRoots(uris, await guard());
   });
-  return { folders, again: () => (modern !== undefined && isUsed ? rootsRequest() : {}) };
+  /** If this call has used the roots, its next repetition needs them again. */
+  const again = (): Readonly<Record<string, InputRequest>> => (modern !== undefined && isUsed ? rootsRequest() : {});
+  return { folders, again };
 }
 
 function askedDuring(call: ServerContext): Promise<unknown> {

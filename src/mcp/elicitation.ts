@@ -112,18 +112,13 @@ export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed"
   return said === "closed" ? said : { token: sealed.token, accepted: said === "yes" };
 }
 
-interface OpenQuestion {
-  /** `closed` if the client drops the question. Never rejects. */
-  readonly said: Promise<ElicitationResult>;
-  readonly end: () => void;
-}
-
 /** Asks a client with a protocol version of 2025. The question may stay open after the call has ended. */
-export function askOlder(call: ServerContext, message: string): OpenQuestion {
+export function askOlder(call: ServerContext, message: string) {
   const ending = new AbortController();
   const options = { signal: ending.signal, timeout: QUESTION_SECONDS * 1000 };
   const params = { mode: "form" as const, message, requestedSchema: FORM };
-  const said = call.mcpReq
+  /** `closed` if the client drops the question. Never rejects. */
+  const said: Promise<ElicitationResult> = call.mcpReq
     .send({ method: "elicitation/create", params }, options)
     .then(elicitationResult, () => "closed" as const);
   return { said, end: () => ending.abort() };

@@ -1,11 +1,5 @@
 import { randomUUID } from "node:crypto";
-import {
-  type InputRequiredResult,
-  inputRequired,
-  inputResponse,
-  type McpServer,
-  type ServerContext,
-} from "@modelcontextprotocol/server";
+import { inputRequired, inputResponse, type McpServer, type ServerContext } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { opensPageText } from "../answers/approvals.ts";
 import type { Redactor } from "../answers/redact.ts";
@@ -20,13 +14,11 @@ import {
   askOlder,
   canAsk,
   digestOf,
-  type ElicitationResult,
   elicitationResult,
   formRequest,
   isModern,
   QUESTION_SECONDS,
   type QuestionSeal,
-  type SealedOpening,
 } from "./elicitation.ts";
 
 const OPEN = "open";
@@ -39,23 +31,8 @@ export interface Opening {
   readonly redactor: Redactor;
 }
 
-export interface Opener {
-  readonly opens: NonNullable<ToolContext["opens"]>;
-  /** Continues a call that is repeated with the reply to an earlier question; undefined for any other call. */
-  readonly goOn: (asked: AskedCall, context: ToolContext) => Promise<ToolAnswer | RunQuestion> | undefined;
-  /** Makes a client of protocol version 2026-07-28 open the page, or show a form afterwards. */
-  readonly asking: (
-    about: string | RunQuestion,
-    seal: QuestionSeal,
-    asked: AskedCall,
-    context: ToolContext,
-  ) => Promise<InputRequiredResult>;
-  /** Notifies a client with a protocol version of 2025 that the run was decided for which it opened the page. */
-  readonly complete: (answer: ToolAnswer) => Promise<void>;
-}
-
 /** The address contains no access, and opening it approves nothing: the person must log in and decide there. */
-export function pageOpener({ call, server, mayAsk, redactor }: Opening): Opener {
+export function pageOpener({ call, server, mayAsk, redactor }: Opening) {
   const asksForms = mayAsk && canAsk(call, server);
   let opened: string | undefined;
   const requestFor = async (runId: string, context: ToolContext) => {
@@ -66,7 +43,7 @@ export function pageOpener({ call, server, mayAsk, redactor }: Opening): Opener 
     };
   };
   return {
-    async opens(runId, context) {
+    async opens(runId: string, context: ToolContext): ReturnType<NonNullable<ToolContext["opens"]>> {
       if (isModern(call)) return "asked";
       opened = randomUUID();
       const params = { mode: "url" as const, ...(await requestFor(runId, context)), elicitationId: opened };
@@ -84,11 +61,13 @@ export function pageOpener({ call, server, mayAsk, redactor }: Opening): Opener 
       await decideInClient(question, said === "yes", context);
       return "page";
     },
-    goOn(asked, context) {
+    /** Continues a call that is repeated with the reply to an earlier question; undefined for any other call. */
+    goOn(asked: AskedCall, context: ToolContext): Promise<ToolAnswer | RunQuestion> | undefined {
       const reply = openingReply(call, asked);
       return reply && afterOpening(reply, asksForms, context);
     },
-    async asking(about, seal, { tool, input }, context) {
+    /** Makes a client of protocol version 2026-07-28 open the page, or show a form afterwards. */
+    async asking(about: string | RunQuestion, seal: QuestionSeal, { tool, input }: AskedCall, context: ToolContext) {
       const sealed = { tool, input: digestOf({ tool, input }) };
       const [request, facts] =
         typeof about === "string"
@@ -97,7 +76,8 @@ export function pageOpener({ call, server, mayAsk, redactor }: Opening): Opener 
       const requestState = await seal.mint({ ...sealed, ...facts }, call);
       return inputRequired({ inputRequests: { [OPEN]: request }, requestState });
     },
-    async complete({ structured: { status } }) {
+    /** Notifies a client with a protocol version of 2025 that the run was decided for which it opened the page. */
+    async complete({ structured: { status } }: ToolAnswer): Promise<void> {
       if (opened === undefined || status === "needs_confirmation") return;
       await server.server
         .createElicitationCompletionNotifier(opened, { relatedRequestId: call.mcpReq.id })()
@@ -114,13 +94,8 @@ function isOpened(answer: unknown): boolean {
 
 const sealedOpening = z.object({ tool: z.string(), input: z.string(), run: z.string(), digest: z.string().optional() });
 
-interface OpeningReply extends Pick<SealedOpening, "run" | "digest"> {
-  readonly isOpened: boolean;
-  readonly said: ElicitationResult;
-}
-
 /** Returns undefined for a call without a reply that is sealed for this call. */
-function openingReply(call: ServerContext, asked: AskedCall): OpeningReply | undefined {
+function openingReply(call: ServerContext, asked: AskedCall) {
   const { data: sealed } = sealedOpening.safeParse(call.mcpReq.requestState());
   if (sealed === undefined || sealed.tool !== asked.tool || sealed.input !== digestOf(asked)) return undefined;
   const given = inputResponse(call.mcpReq.inputResponses, OPEN);
@@ -128,7 +103,7 @@ function openingReply(call: ServerContext, asked: AskedCall): OpeningReply | und
 }
 
 async function afterOpening(
-  { run: runId, digest, isOpened, said }: OpeningReply,
+  { run: runId, digest, isOpened, said }: NonNullable<ReturnType<typeof openingReply>>,
   asksForms: boolean,
   context: ToolContext,
 ): Promise<ToolAnswer | RunQuestion> {

@@ -47,6 +47,8 @@ interface Listener {
   readonly http?: ServerContext["http"];
 }
 
+export type RunWatcher = ReturnType<typeof runWatcher>;
+
 /** Resolves to false if the notification cannot be sent now. */
 type Send = (notification: JSONRPCNotification) => Promise<boolean>;
 
@@ -171,13 +173,8 @@ function notification(method: string, params: Readonly<Record<string, unknown>>)
   return { jsonrpc: "2.0", method, params };
 }
 
-export interface RunWatcher {
-  /** Calls `look` until it resolves to false or the signal is aborted. A failed `look` is repeated. */
-  add(look: () => Promise<boolean>, signal: AbortSignal): void;
-}
-
 /** Checks one run after another, with long pauses, so that many subscriptions need little time. */
-export function runWatcher(clock: Pick<Clock, "sleep" | "monotonic">): RunWatcher {
+export function runWatcher(clock: Pick<Clock, "sleep" | "monotonic">) {
   const looks = new Set<() => Promise<void>>();
   let isGoing = false;
   let pausing = new AbortController();
@@ -193,7 +190,8 @@ export function runWatcher(clock: Pick<Clock, "sleep" | "monotonic">): RunWatche
     isGoing = false;
   };
   return {
-    add(look, signal) {
+    /** Calls `look` until it resolves to false or the signal is aborted. A failed `look` is repeated. */
+    add(look: () => Promise<boolean>, signal: AbortSignal): void {
       if (signal.aborted) return;
       let isBusy = false;
       const lookNow = async (): Promise<void> => {

@@ -51,16 +51,13 @@ export interface ServerParts {
   readonly observer?: Observer | undefined;
 }
 
-export interface CallsUnderWay {
-  during<Result>(call: () => Promise<Result>): Promise<Result>;
-  /** Resolves when no call is in progress, or after `withinMs`. */
-  idle(withinMs: number): Promise<void>;
-}
+export type CallsUnderWay = ReturnType<typeof callsUnderWay>;
 
-export function callsUnderWay(): CallsUnderWay {
+/** The tool calls in progress. */
+export function callsUnderWay() {
   const calls = new Set<Promise<unknown>>();
   return {
-    async during(call) {
+    async during<Result>(call: () => Promise<Result>): Promise<Result> {
       const running = call();
       calls.add(running);
       try {
@@ -69,7 +66,8 @@ export function callsUnderWay(): CallsUnderWay {
         calls.delete(running);
       }
     },
-    async idle(withinMs) {
+    /** Resolves when no call is in progress, or after `withinMs`. */
+    async idle(withinMs: number): Promise<void> {
       let timer: NodeJS.Timeout | undefined;
       const over = new Promise<void>((resolve) => {
         timer = setTimeout(resolve, withinMs);

@@ -70,12 +70,6 @@ function isJson(contentType: string | undefined): boolean {
   return /^application\/json\s*(;|$)/i.test(contentType ?? "");
 }
 
-interface ForwardAnswer {
-  readonly status: number;
-  readonly message: string;
-  readonly body: unknown;
-}
-
 /** Throws a RangeError if `base` is not an address to which events can be forwarded. */
 export function checkForward(base: string): void {
   if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol)) {
@@ -89,7 +83,7 @@ const PATIENCE_MS = 30_000;
 async function forwardEvent(
   base: string,
   event: Pick<EventRequest, "authorization" | "contentType"> & { readonly text: string },
-): Promise<ForwardAnswer> {
+) {
   const headers = new Headers({ "Content-Type": event.contentType ?? "application/json" });
   if (event.authorization !== undefined) headers.set("Authorization", event.authorization);
   try {

@@ -51,20 +51,10 @@ interface FaultState {
   readonly struck: number;
 }
 
-export interface Faults {
-  add(faults: readonly Fault[]): void;
-  /** Returns false if no fault has this ID. */
-  remove(id: number): boolean;
-  clear(): void;
-  list(): readonly FaultState[];
-  /** Counts a request for every matching fault. Returns the fault that it triggers. */
-  next(operation: Operation): Fault | undefined;
-  /** Resolves when a fault is removed. */
-  removed(fault: Fault): Promise<void>;
-}
+export type Faults = ReturnType<typeof faults>;
 
 /** Calls `changed` after each change. */
-export function faults(changed: () => void = () => undefined): Faults {
+export function faults(changed: () => void) {
   let entries: { id: number; fault: Fault; met: number; struck: number; random: () => number }[] = [];
   let added = 0;
   let waiting: { fault: Fault; resolve: () => void }[] = [];
@@ -79,26 +69,28 @@ export function faults(changed: () => void = () => undefined): Faults {
   }
 
   return {
-    add(more) {
+    add(more: readonly Fault[]): void {
       for (const fault of more) {
         added += 1;
         entries.push({ id: added, fault, met: 0, struck: 0, random: randomFrom(fault.seed) });
       }
       changed();
     },
-    remove(id) {
+    /** Returns false if no fault has this ID. */
+    remove(id: number): boolean {
       const left = entries.filter((entry) => entry.id !== id);
       const isThere = left.length < entries.length;
       if (isThere) keep(left);
       return isThere;
     },
-    clear() {
+    clear(): void {
       keep([]);
     },
-    list() {
+    list(): readonly FaultState[] {
       return entries.map(({ id, fault, met, struck }) => ({ id, fault, met, struck }));
     },
-    next(operation) {
+    /** Counts a request for every matching fault. Returns the fault that it triggers. */
+    next(operation: Operation): Fault | undefined {
       let striking: Fault | undefined;
       for (const entry of entries) {
         if (!meets(entry.fault, operation)) continue;
@@ -111,7 +103,8 @@ export function faults(changed: () => void = () => undefined): Faults {
       if (entries.length > 0) changed();
       return striking;
     },
-    removed(fault) {
+    /** Resolves when the fault is removed. */
+    removed(fault: Fault): Promise<void> {
       if (!entries.some((entry) => entry.fault === fault)) return Promise.resolve();
       return new Promise((resolve) => waiting.push({ fault, resolve }));
     },

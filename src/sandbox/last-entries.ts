@@ -1,18 +1,6 @@
 import type { Operation } from "../spec/routes.ts";
 
-/** Drops its oldest entries for space. Entries are numbered from 1. */
-export interface LastEntries<Entry> {
-  add(entry: Entry): void;
-  clear(): void;
-  newestFirst(): Iterable<Entry>;
-  /** Since the start or the last `clear`. */
-  dropped(): number;
-  /** Undefined if the entry was dropped. */
-  at(number: number): Entry | undefined;
-  /** The number of the newest entry ever added; 0 at the start. `cleared` returns what it was at the last `clear`. */
-  newest(): number;
-  cleared(): number;
-}
+export type LastEntries<Entry> = ReturnType<typeof ringBuffer<Entry>>;
 
 /** Holds the last `most` entries and at most `mostLetters` characters, but at least the newest entry. */
 export function ringBuffer<Entry>({
@@ -24,7 +12,7 @@ export function ringBuffer<Entry>({
   readonly mostLetters: number;
   /** Must always return the same size for one entry. */
   readonly lettersOf: (entry: Entry) => number;
-}): LastEntries<Entry> {
+}) {
   let ring: (Entry | undefined)[] = [];
   let oldest = 0;
   let arrived = 0;
@@ -39,27 +27,31 @@ export function ringBuffer<Entry>({
   }
 
   return {
-    add(entry) {
+    add(entry: Entry): void {
       if (arrived - oldest >= most) dropOldest();
       ring[arrived % most] = entry;
       arrived += 1;
       letters += lettersOf(entry);
       while (letters > mostLetters && arrived - oldest > 1) dropOldest();
     },
-    clear() {
+    clear(): void {
       ring = [];
       oldest = arrived;
       cleared = arrived;
       letters = 0;
     },
-    *newestFirst() {
+    *newestFirst(): Iterable<Entry> {
       for (let position = arrived - 1; position >= oldest; position -= 1) {
         const entry = ring[position % most];
         if (entry !== undefined) yield entry;
       }
     },
+    /** Since the start or the last `clear`. */
     dropped: () => oldest - cleared,
-    at: (number) => (number > oldest && number <= arrived ? ring[(number - 1) % most] : undefined),
+    /** Entries are numbered from 1. Undefined if the entry was dropped. */
+    at: (number: number): Entry | undefined =>
+      number > oldest && number <= arrived ? ring[(number - 1) % most] : undefined,
+    /** The number of the newest entry ever added; 0 at the start. `cleared` returns what it was at the last `clear`. */
     newest: () => arrived,
     cleared: () => cleared,
   };
@@ -81,16 +73,13 @@ export interface RequestEntry {
   items: number | null;
 }
 
-/** Oldest first. `dropped` counts older requests. */
-export interface RequestJournal extends Pick<LastEntries<RequestEntry>, "add" | "clear"> {
-  read(): { readonly requests: readonly RequestEntry[]; readonly dropped: number };
-}
-
 /** A path may be as long as a header, so the characters of the paths are limited too. */
 const REMEMBERED = 10_000;
 const REMEMBERED_LETTERS = 2 * 1_048_576;
 
-export function requestJournal(): RequestJournal {
+export type RequestJournal = ReturnType<typeof requestJournal>;
+
+export function requestJournal() {
   const kept = ringBuffer<RequestEntry>({
     most: REMEMBERED,
     mostLetters: REMEMBERED_LETTERS,
@@ -98,6 +87,7 @@ export function requestJournal(): RequestJournal {
   });
   return {
     ...kept,
+    /** Oldest first. `dropped` counts older requests. */
     read: () => ({ requests: [...kept.newestFirst()].reverse(), dropped: kept.dropped() }),
   };
 }

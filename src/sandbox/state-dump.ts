@@ -209,13 +209,6 @@ const READABLE_BY_ALL = 0o666;
 /** The message names the file. */
 export class DataFileError extends Error {}
 
-export interface DataFile {
-  /** Schedules a write of the file, because the state has changed. */
-  touch(): void;
-  /** Throws a DataFileError if this or an earlier write failed. */
-  flush(): Promise<void>;
-}
-
 /** Undefined if the file does not exist. Throws a DataFileError if it cannot be read or is not a dump. */
 export async function readDataFile(file: string): Promise<Dump | undefined> {
   const text = await readFile(file, "utf8").catch((error: unknown) => {
@@ -245,7 +238,7 @@ function wordsOf(thrown: unknown): string {
 }
 
 /** Writes the result of `dump` to `file` atomically. */
-export function dataFile(file: string, dump: () => Dump): DataFile {
+export function dataFile(file: string, dump: () => Dump) {
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
   let failure: DataFileError | undefined;
@@ -260,10 +253,12 @@ export function dataFile(file: string, dump: () => Dump): DataFile {
   }
 
   return {
-    touch() {
+    /** Schedules a write of the file, because the state has changed. */
+    touch(): void {
       timer ??= setTimeout(write, GATHER_MS).unref();
     },
-    async flush() {
+    /** Throws a DataFileError if this or an earlier write failed. */
+    async flush(): Promise<void> {
       clearTimeout(timer);
       write();
       await writing;

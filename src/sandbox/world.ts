@@ -7,11 +7,6 @@ import { type RequestJournal, requestJournal } from "./last-entries.ts";
 import type { Sources } from "./rules/add-options.ts";
 import { emptyProject, type Project } from "./rules/store.ts";
 
-export interface KeyGrant {
-  readonly project: Project;
-  readonly scopes: ReadonlySet<Scope>;
-}
-
 export interface World {
   readonly sources: Sources;
   /** By name. */
@@ -20,7 +15,7 @@ export interface World {
   readonly givenKeys: readonly ManagementKey[];
   readonly seededKeys: Map<string, ManagementKey>;
   readonly appKeys: Set<string>;
-  readonly lock: WriteLock;
+  readonly lock: ReturnType<typeof writeLock>;
   readonly faults: Faults;
   readonly requests: RequestJournal;
   readonly events: EventLog;
@@ -102,31 +97,19 @@ export function projectNamed(world: World, name: string): Project {
 }
 
 /** Undefined if the key is unknown or revoked (management-api 5). */
-export function grantOf(world: World, key: string): KeyGrant | undefined {
+export function grantOf(world: World, key: string) {
   const held = world.seededKeys.get(key) ?? world.givenKeys.find((given) => given.key === key);
   if (held === undefined || held.revoked) return undefined;
-  return { project: projectNamed(world, held.project ?? DEFAULT_PROJECT), scopes: new Set(held.scopes ?? SCOPES) };
+  const scopes: ReadonlySet<Scope> = new Set(held.scopes ?? SCOPES);
+  return { project: projectNamed(world, held.project ?? DEFAULT_PROJECT), scopes };
 }
 
 /** The write lock of a project, or how long to wait before retrying. */
 type Acquired = { readonly release: () => void } | { readonly retryAfterMs: number };
 
-/** Lets only one write of each project run at a time (management-api 4.2). */
-interface WriteLock {
-  acquire(project: string): Promise<Acquired>;
-  /** Waits as long as necessary. Resolves to the function that releases the lock. */
-  acquirePatiently(project: string): Promise<() => void>;
-  /** Locks a project for `ms` milliseconds once earlier writes have ended. */
-  hold(project: string, ms: number): Promise<void>;
-}
-
-interface Waiter {
-  readonly start: () => void;
-}
-
-/** `waitMs`: how long `acquire` waits; `now` returns milliseconds since 1970. */
-function writeLock(waitMs: number, now: () => number): WriteLock {
-  const queues = new Map<string, Waiter[]>();
+/** Lets only one write of each project run at a time (management-api 4.2). `waitMs`: how long `acquire` waits; `now` returns milliseconds since 1970. */
+function writeLock(waitMs: number, now: () => number) {
+  const queues = new Map<string, (() => void)[]>();
   const heldUntil = new Map<string, number>();
 
   function releaser(project: string): () => void {
@@ -137,23 +120,24 @@ function writeLock(waitMs: number, now: () => number): WriteLock {
       heldUntil.delete(project);
       const next = queues.get(project)?.shift();
       if (next === undefined) queues.delete(project);
-      else next.start();
+      else next();
     };
   }
 
   /** Calls `start` when the lock is free. Undefined: the lock was free at once. */
-  function enqueue(project: string, start: (release: () => void) => void): Waiter | undefined {
+  function enqueue(project: string, start: (release: () => void) => void): (() => void) | undefined {
     const queue = queues.get(project);
     if (queue === undefined) {
       queues.set(project, []);
       start(releaser(project));
       return undefined;
     }
-    const waiter = { start: () => start(releaser(project)) };
+    const waiter = () => start(releaser(project));
     queue.push(waiter);
     return waiter;
   }
 
+  /** Waits as long as necessary. Resolves to the function that releases the lock. */
   function acquirePatiently(project: string): Promise<() => void> {
     return new Promise((resolve) => enqueue(project, resolve));
   }
@@ -166,7 +150,7 @@ function writeLock(waitMs: number, now: () => number): WriteLock {
 
   return {
     acquirePatiently,
-    acquire(project) {
+    acquire(project: string): Promise<Acquired> {
       return new Promise((resolve) => {
         let timer: NodeJS.Timeout | undefined;
         const waiter = enqueue(project, (release) => {
@@ -181,7 +165,8 @@ function writeLock(waitMs: number, now: () => number): WriteLock {
         }, waitMs).unref();
       });
     },
-    async hold(project, ms) {
+    /** Locks a project for `ms` milliseconds once earlier writes have ended. */
+    async hold(project: string, ms: number): Promise<void> {
       const release = await acquirePatiently(project);
       heldUntil.set(project, now() + ms);
       setTimeout(release, ms).unref();

@@ -255,12 +255,7 @@ function withoutTrailingCommas(text: string): string {
   return trailing.reduceRight((rest, at) => rest.slice(0, at) + rest.slice(at + 1), text);
 }
 
-interface Layout {
-  readonly unit: string;
-  readonly eol: string;
-}
-
-function layoutOf(text: string): Layout {
+function layoutOf(text: string) {
   const [first] = nodeAt(text, []).children ?? [];
   const indent = first === undefined ? "" : indentBefore(text, first.offset);
   return { unit: indent === undefined || indent === "" ? "  " : indent, eol: text.includes("\r\n") ? "\r\n" : "\n" };
@@ -272,7 +267,7 @@ function indentBefore(text: string, offset: number): string | undefined {
   return /\S/.test(before) ? undefined : before;
 }
 
-function written(value: unknown, { unit, eol }: Layout, depth: number): string {
+function written(value: unknown, { unit, eol }: ReturnType<typeof layoutOf>, depth: number): string {
   return JSON.stringify(value, null, unit).replaceAll("\n", eol + unit.repeat(depth));
 }
 

@@ -60,10 +60,6 @@ export interface OptionToCreate {
   readonly exposeChildren?: boolean;
 }
 
-export interface AddOptionItem extends OptionToCreate {
-  readonly targeting: string;
-}
-
 export interface CreateTargetingItem {
   readonly name: string;
   readonly options?: readonly OptionToCreate[];

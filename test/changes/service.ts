@@ -13,7 +13,7 @@ import { targetingMemory } from "../../src/runs/files/side-stores.ts";
 import { Runs } from "../../src/runs/registry.ts";
 import { countsOf, failureGroups } from "../../src/runs/report.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
-import type { AddOptionItem } from "../../src/spec/records.ts";
+import type { OptionToCreate } from "../../src/spec/records.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import { memoryRunStore } from "../support/memory-store.ts";
@@ -77,7 +77,8 @@ export async function startService(requestTimeoutMs = 120_000) {
   /** A new targeting's ID. */
   const targeting = (name: string): Promise<string> => created("/context-targeting", { name });
   /** A new option's ID. */
-  const option = (item: AddOptionItem): Promise<string> => created("/context-targeting/category", item);
+  const option = (item: OptionToCreate & { readonly targeting: string }): Promise<string> =>
+    created("/context-targeting/category", item);
   return {
     api,
     changes,

@@ -134,18 +134,12 @@ function dropTree(project: Project, option: StoredOption): void {
   dropOption(project, option);
 }
 
-/** `contexts` are trimmed. */
-export interface NewStoredOption {
-  readonly _id: string;
-  readonly targeting: string;
-  readonly name: string;
-  readonly type: OptionType;
-  readonly parent?: string | undefined;
-  readonly exposeChildren?: boolean | undefined;
-  readonly contexts: Iterable<string>;
-  readonly createdAt: string;
-  readonly updatedAt: string;
-}
+type NewStoredOption = Pick<StoredOption, "_id" | "targeting" | "name" | "type" | "createdAt" | "updatedAt"> &
+  Partial<Pick<StoredOption, "parent">> & {
+    readonly exposeChildren?: boolean | undefined;
+    /** Trimmed. */
+    readonly contexts: Iterable<string>;
+  };
 
 export function putOption(project: Project, record: NewStoredOption): StoredOption {
   const { _id, name, type, parent, exposeChildren = false, createdAt, updatedAt } = record;
