@@ -9,21 +9,14 @@ interface Command extends HelpedCommand {
   readonly mostWords?: number;
   /** The exit code for wrong usage; 2 if absent. */
   readonly wrongUsage?: number;
-  /** Runs the command. Returns the exit code. */
   readonly run: (line: CommandLine) => Promise<number>;
 }
 
 const TARGETING = { flag: "targeting", meaning: "ID or name of the targeting, if the file has none" };
-const PRUNE = {
-  flag: "prune",
-  toggle: true,
-  meaning: "deletes options that are in the base but no longer in the file",
-} as const;
-const BY_NAME = {
-  flag: "by-name",
-  toggle: true,
-  meaning: "matches options by name only, for another targeting",
-} as const;
+const PRUNE_MEANS = "deletes options that are in the base but no longer in the file";
+const PRUNE = { flag: "prune", toggle: true, meaning: PRUNE_MEANS } as const;
+const BY_NAME_MEANS = "matches options by name only, for another targeting";
+const BY_NAME = { flag: "by-name", toggle: true, meaning: BY_NAME_MEANS } as const;
 const DELIMITER = { flag: "delimiter", meaning: ", ; or tab" };
 const JSON_FLAG = { flag: "json", toggle: true, meaning: "prints JSON" } as const;
 const HOST = { flag: "host", meaning: "address to listen on" };
@@ -37,11 +30,7 @@ const SHEET = [
 ];
 const SHEET_USAGE = "[--sheet S] [--columns JSON] [--encoding E]";
 
-const NO_MIGRATE = {
-  flag: "no-migrate",
-  toggle: true,
-  meaning: "does not update the tables of the store",
-} as const;
+const NO_MIGRATE = { flag: "no-migrate", toggle: true, meaning: "does not update the tables of the store" } as const;
 
 /** Commands that CI uses. Their exit code 2 means that something would change, so wrong usage is 1. */
 const ONE_WORD_IN_CI = { mostWords: 1, wrongUsage: 1 };
@@ -90,10 +79,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       PORT,
       { flag: "data", meaning: "file that stores its state" },
       { flag: "forward", meaning: "event API to which events are forwarded" },
-      {
-        flag: "seed",
-        meaning: "initial content: none, sample (a small shop) or a file",
-      },
+      { flag: "seed", meaning: "initial content: none, sample (a small shop) or a file" },
       { flag: "quiet", toggle: true, meaning: "prints no line for each event" },
     ],
     run: async (line) => (await import("./commands/sandbox-line.ts")).runSandboxLine(line),
@@ -193,7 +179,6 @@ const COMMANDS: Readonly<Record<string, Command>> = {
 };
 
 const DEFAULT_COMMAND = "stdio";
-/** The exit code for wrong usage. */
 const WRONG_USAGE = 2;
 
 async function main(argv: readonly string[]): Promise<number> {
@@ -222,20 +207,15 @@ function commandOf(name: string | undefined): Command | undefined {
   return name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
 }
 
-/** Prints a text to standard output. Returns exit code 0. */
 function print(text: string): number {
   process.stdout.write(text);
   return 0;
 }
 
-/** Ends the process when all output is written. Open sockets and timers would keep it alive. */
-function endWhenWritten(): void {
-  process.stdout.write("", () => process.exit());
-}
-
 try {
   process.exitCode = await main(process.argv.slice(2));
-  endWhenWritten();
+  // Waits until all output is written. Open sockets and timers would keep the process alive.
+  process.stdout.write("", () => process.exit());
 } catch (thrown) {
   if (!(thrown instanceof SettingsError)) throw thrown;
   process.stderr.write(`targeting-mcp: ${thrown.message}\n`);

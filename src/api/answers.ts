@@ -49,7 +49,7 @@ function listIn(body: unknown): readonly unknown[] | undefined {
   return listIn(body.items) ?? listIn(body.results) ?? listIn(body.data);
 }
 
-/** In the order of the items (management-api 2.3). Undefined if an index is missing, repeated or out of range. */
+/** Results in the order of the items (management-api 2.3); undefined if an index is missing, repeated or too large. */
 export function bulkResults(body: unknown, count: number): readonly BulkResult[] | undefined {
   const results = listIn(body)?.map(bulkResultOf);
   if (results?.length !== count || !results.every((result) => result !== undefined)) return undefined;
@@ -100,7 +100,6 @@ function optionIn(body: unknown): OptionRecord | undefined {
   return withTextsCut(recordIn(optionRecord, body));
 }
 
-/** Cuts the long texts that are shown to agents. */
 function withTextsCut<Texts extends Pick<OptionRecord, "name" | "createdAt" | "updatedAt">>(record: Texts | undefined) {
   if (record === undefined) return undefined;
   const { name, createdAt, updatedAt } = record;

@@ -32,7 +32,6 @@ export interface Connections {
   readonly sender: Sender;
   /** The origin to connect to: that of the API, or of a proxy that forwards requests. */
   readonly origin: string;
-  /** What precedes the path of each request. */
   readonly prefix: string;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -54,7 +53,7 @@ export function connectionsTo(origin: string, way: Way): Connections {
     const sender = new Pool(origin, { ...options, connect: tunnelThrough(to, timeout) });
     return { sender, origin, prefix: "", headers: {} };
   }
-  // RFC 9112, 3.2.2: many proxies open tunnels only for `https:`.
+  // An `http:` request goes to the proxy itself (RFC 9112, 3.2.2): many proxies open tunnels only for `https:`.
   return {
     sender: new Pool(to.origin, { ...options, connect: toProxy(to, timeout) }),
     origin: to.origin,
@@ -72,7 +71,7 @@ function toProxy(proxy: URL, timeout: number): buildConnector.connector {
     );
 }
 
-/** RFC 9110, 9.3.6. */
+/** Connects through a tunnel that the proxy opens (RFC 9110, 9.3.6). */
 function tunnelThrough(proxy: URL, timeout: number): buildConnector.connector {
   const secure = buildConnector({ timeout });
   const request = proxy.protocol === "https:" ? requestSecurely : requestInClear;

@@ -52,7 +52,6 @@ export class RejectedError extends Error {
   readonly kind: RejectionKind;
   readonly statusCode: number;
   readonly operation: Purpose;
-  /** `METHOD /path` of the request. */
   readonly route: string;
   readonly errorCode: string | undefined;
   readonly detail: Readonly<Record<string, unknown>> | undefined;

@@ -43,12 +43,10 @@ const sandboxEvent = z.looseObject({
   verdict: z.enum(["recorded", "ignored", "rejected"]),
   uid: z.string().nullable(),
   eventName: z.string().nullable(),
-  /** The size of the request body. */
   bytes: z.number(),
   findings: z.array(z.object({ path: z.string(), rule: z.string(), effect: z.string() })),
   /** Absent if the body is not JSON, or too large to be included. */
   body: z.unknown().optional(),
-  /** The body, if it was not JSON. */
   text: z.string().optional(),
 });
 
@@ -71,7 +69,6 @@ export interface SandboxQuery {
 
 /** Reads what a sandbox received (docs/reference/sandbox.md, "The control plane"). */
 export interface SandboxApi {
-  /** Throws an ApiError if the events cannot be read. */
   events(query: SandboxQuery, options?: RequestOptions): Promise<SandboxEvents>;
 }
 

@@ -13,7 +13,6 @@ export interface HttpSettings {
   /** A function is called before the first request. */
   readonly url: string | (() => Promise<string>);
   readonly setBy?: string | undefined;
-  /** The header with the key. */
   readonly credential: Readonly<Record<string, string>>;
   /** The time limit of one request, until the last byte of its answer. */
   readonly requestTimeoutMs: number;
@@ -36,7 +35,6 @@ interface HttpRequest {
   readonly signal?: AbortSignal | undefined;
   /** May stop the request right before it is sent. */
   readonly fence?: Fence | undefined;
-  /** If it is lower than `requestTimeoutMs`. */
   readonly timeoutMs?: number | undefined;
 }
 
@@ -56,11 +54,9 @@ export interface Http {
   send(request: HttpRequest): Promise<HttpAnswer>;
   /** Opens a connection if none is idle, so that the next request need not wait for one. Throws a NotSentError. */
   connect(operation: Purpose): Promise<void>;
-  /** Waits for running requests. */
   close(): Promise<void>;
 }
 
-/** Before and after decompression. */
 const LARGEST_ANSWER = 64 * 1_048_576;
 
 /** Nothing is loaded, resolved or connected before the first request. */

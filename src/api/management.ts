@@ -21,13 +21,11 @@ export interface BulkItems {
 
 export interface RequestOptions {
   readonly signal?: AbortSignal;
-  /** If it is lower than the general limit. */
   readonly timeoutMs?: number;
   /** How often a read is attempted at most. Set for reads that the caller can do without. */
   readonly mostTries?: number;
 }
 
-/** Bounds: management-api 8.1. */
 interface GetOptionQuery {
   readonly limit?: number;
   readonly offset?: number;
@@ -79,7 +77,7 @@ export function aroundReads(
   };
 }
 
-/** management-api 4. `spec/records.ts` has the shapes of the answers; some are assumed. */
+/** Sends the requests of management-api 4. `spec/records.ts` has the shapes of the answers; some are assumed. */
 export function managementOver(http: Http, routes: RouteTable): ManagementApi {
   return {
     async bulk(operation, { count, json }, { signal, targetingId, fence } = {}) {

@@ -29,7 +29,6 @@ export type NetworkCause =
 /** Never contains the text of a foreign error. */
 export interface NetworkFailure {
   readonly reason: string;
-  /** Undefined if the cause is unknown. */
   readonly network?: NetworkCause | undefined;
 }
 
@@ -68,7 +67,6 @@ const BY_CODE: Readonly<Record<string, readonly [NetworkCause, string]>> = {
 
 const OTHER_TLS = /^(CERT_|ERR_TLS|ERR_SSL|INVALID_|UNABLE_TO_)/;
 
-/** This program stopped the request. The message says why. */
 export class StoppedError extends Error {}
 
 const PROXY_PROBLEMS = {

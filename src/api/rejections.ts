@@ -70,7 +70,6 @@ function locationIn({ location }: HttpAnswer["headers"]): readonly string[] {
   return typeof location === "string" ? [cut(location)] : [];
 }
 
-/** The title of an HTML page is searched in this many bytes. */
 const WHERE_TITLES_ARE = 65_536;
 
 /** The title of an HTML page of a proxy or firewall, or the first line of its text. Empty for JSON. */
@@ -115,7 +114,7 @@ function kindOf(statusCode: number, errorCode: string | undefined): RejectionKin
   return statusCode === 409 && errorCode !== undefined ? "business" : "other";
 }
 
-/** In milliseconds; 0 without the header. A date is compared with the answer's `Date` header. */
+/** Returns the wait in milliseconds; 0 without the header. A date is compared with the answer's `Date` header. */
 export function retryAfter(headers: HttpAnswer["headers"]): number {
   const { "retry-after": given } = headers;
   if (typeof given !== "string") return 0;
@@ -127,7 +126,7 @@ function within(ms: number, most: number): number {
   return Number.isNaN(ms) ? 0 : Math.min(Math.max(ms, 0), most);
 }
 
-/** In milliseconds since 1970. Undefined if the answer has no `Date` header. */
+/** Returns milliseconds since 1970; undefined without a `Date` header. */
 export function serverTimeOf({ date }: HttpAnswer["headers"]): number | undefined {
   const time = typeof date === "string" ? Date.parse(date) : Number.NaN;
   return Number.isNaN(time) ? undefined : time;

@@ -62,7 +62,6 @@ async function again<Value>(
 
 const READS_AT_A_TIME = 16;
 
-/** How long the limit of concurrent reads stays reduced after a failure. */
 const SLOWER_MS = 5000;
 
 /**

@@ -74,10 +74,8 @@ function refusePlanning(asked: ApplyLine): ApplyLine {
   throw new SettingsError(`--${flag} works only with the file of a desired state, but this is a plan`);
 }
 
-/** The first bytes of a plan that `plan --out` wrote. */
 const PLAN_BEGINS = '{"kind":"targeting-mcp-plan"';
 
-/** Undefined if the file contains something else. */
 async function planIn(file: string): Promise<PlanDocument | undefined> {
   const bytes = await bytesAtPath(file);
   const begin = bytes.subarray(0, PLAN_BEGINS.length).toString("utf8");

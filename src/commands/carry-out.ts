@@ -82,7 +82,6 @@ export function forPerson(text: string): string {
     .join("\n");
 }
 
-/** Exit code 0: all items are done. */
 export async function printReport(run: ChangeRun, context: PlanContext): Promise<0 | 1> {
   const { text } = await reportedRun(run, context, [], { withTotals: true, reader: "terminal" });
   process.stdout.write(`${forPerson(text)}\n`);

@@ -59,7 +59,6 @@ const EVENTS: Names = {
   whereKeysAre: "it is in the application's service configuration file",
 };
 
-/** The settings to fix differ if a running sandbox emulates the APIs. */
 function namesOf(names: Names, { isSandbox }: ProbeOptions): Names {
   if (!isSandbox) return names;
   return {
@@ -115,7 +114,6 @@ function notWritten({ about }: Names): Check {
   return note(about, "writing was not checked: TARGETING_MCP_READ_ONLY is on");
 }
 
-/** If the API cannot be used, returns only the reason. */
 function checksOf(
   outcomes: readonly ProbeOutcome[],
   names: Names,

@@ -10,7 +10,7 @@ import { SETTING_LIST, SETTINGS } from "../settings/registry.ts";
 import { type Settings, type SettingsInput, type Source, settingText } from "../settings/settings.ts";
 import { type Setting, SettingsError } from "../settings/value-types.ts";
 import { localCaller } from "../web/browser.ts";
-import { checkEvents, checkManagement } from "./doctor-apis.ts";
+import { checkEvents, checkIssuer, checkManagement } from "./doctor-apis.ts";
 import {
   type Check,
   checkFolders,
@@ -49,21 +49,21 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
     return { ...NOTHING_FOUND, version: VERSION, checks, settings: shown };
   }
   const { settings, access } = usable;
+  const { oauth } = settings.http;
   const byCallers = keysOfCallers(input, usable);
   return withServices(forProbing(settings), async (connected) => {
     const { store, checks: ofStore } = await checkStore(settings);
     const checks = [
       node,
-      ...settings.unknownVariables.map(misspelt),
+      ...settings.unknownVariables.map((variable) => note("settings", `${variable} is not a setting`, SPELLING)),
       ...ofStore,
       ...exposures(settings, input),
       ...(await checkHostFiles(input)),
       ...checkApprovers(usable, input),
-      ...(await checksOfIssuer(settings)),
+      ...(oauth === undefined ? [] : await checkIssuer(oauth, settings.proxies)),
       ...(await checkFolders(settings.allowedDirs)),
       ...(await checkApis(connected, settings, byCallers)),
     ];
-    // If the store does not work, its runs are not listed.
     const { unfinishedRuns, problem: ofRuns } = store.ok
       ? await findUnfinished(connected, localCaller(settings))
       : { unfinishedRuns: [] };
@@ -87,6 +87,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
   });
 }
 
+const SPELLING = "Check the spelling: `targeting-mcp --help` lists all settings.";
 const NOTHING_FOUND = { ok: false, environment: undefined, tools: [], unfinishedRuns: [] } as const;
 
 interface Usable {
@@ -141,21 +142,6 @@ function checkApprovers({ settings, access }: Usable, { environment }: SettingsI
   return lacking === undefined ? [] : [{ about: "approvals", state: "note", ...lacking }];
 }
 
-async function checksOfIssuer(settings: Settings): Promise<readonly Check[]> {
-  const { oauth } = settings.http;
-  if (oauth === undefined) return [];
-  const { checkIssuer } = await import("./doctor-apis.ts");
-  return checkIssuer(oauth, settings.proxies);
-}
-
-function misspelt(variable: string): Check {
-  return note(
-    "settings",
-    `${variable} is not a setting`,
-    "Check the spelling: `targeting-mcp --help` lists all settings.",
-  );
-}
-
 async function checkApis(
   { services }: ServerProcess,
   settings: Settings,
@@ -194,7 +180,6 @@ function keysOfCallers(input: SettingsInput, { settings, access }: Usable): Keys
   };
 }
 
-/** Returns the tools of a caller who has all keys that a caller can have. */
 function withKeysOf(byCallers: KeysOfCallers, offer: ToolAvailability): ToolAvailability {
   const added = (["targeting", "events"] as const).filter((one) => byCallers[one] !== undefined);
   return { ...offer, configured: [...new Set([...offer.configured, ...added])] };
@@ -222,18 +207,14 @@ function redacted(checks: readonly Check[], redactor: Redactor): readonly Check[
   }));
 }
 
-/** The output of `targeting-mcp doctor --json`. */
 interface Diagnosis {
   readonly ok: boolean;
   readonly version: string;
-  /** Undefined if the settings cannot be used. */
   readonly environment: "live" | "sandbox" | undefined;
   readonly checks: readonly Check[];
-  /** Undefined if the settings cannot be used. */
   readonly store?: StoreShown;
   /** The value of a secret only says that it is set. */
   readonly settings: readonly { readonly variable: string; readonly source: Source; readonly value: string }[];
-  /** The names of the tools that are listed with these settings. */
   readonly tools: readonly string[];
   readonly unfinishedRuns: readonly Readonly<Record<"runId" | "tool" | "status", string>>[];
 }

@@ -15,7 +15,6 @@ import { baseFor, isThere, writeOver } from "./plan-files.ts";
 import { onlyWord, readShowing, withProject } from "./project.ts";
 import { confirmInTerminal, printNote } from "./terminal.ts";
 
-/** Exports a targeting as a desired state, to standard output, or to a file with its base. */
 export async function runExport(line: CommandLine): Promise<number> {
   const given = onlyWord(line, "the ID or name of a targeting");
   const to = optionOf(line, "to", text);
@@ -32,7 +31,7 @@ export async function runExport(line: CommandLine): Promise<number> {
       return 0;
     }
     if (!isForced && !(await mayReplace(to, there, isBaseOnly))) return 1;
-    // Before its base: an old base does no harm if the command stops in between.
+    // The file is written before its base: an old base does no harm if the command stops in between.
     const base = { path: basePathOf(to), pieces: baseText(baseOf(there, new Date().toISOString())) };
     await writeOver(isBaseOnly ? [base] : [{ path: to, pieces: piecesOf(there, form) }, base]);
     printNote(`${isBaseOnly ? base.path : `${to} and ${base.path}`}: ${amount(there.options.length, "option")}`);

@@ -38,7 +38,6 @@ function openFiles({ stateDir, sealKey, http }: Settings): readonly Exposure[] {
 interface OwnPath {
   readonly right: string;
   readonly why: string;
-  /** The severity if all users of the machine have access. */
   readonly ifForAll?: Exposure["state"];
 }
 
@@ -56,7 +55,7 @@ function openOne(
   return [{ about, state: isForAll ? ifForAll : "note", found, remedy: `chmod ${right} ${path}` }];
 }
 
-/** 0 if the file cannot be accessed: others cannot read it either. */
+/** Returns 0 if the file cannot be accessed: others cannot read it either. */
 function modeOf(path: string): number {
   try {
     return (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;

@@ -12,7 +12,6 @@ export function settingsHelp(): string {
 }
 
 export interface HelpedCommand {
-  /** Without the name of the program. */
   readonly usage: string;
   readonly meaning: string;
   readonly options: readonly CommandOption[];

@@ -37,7 +37,7 @@ const IDLE_SWEEP_MS = 50;
 
 export async function runHttp(line: CommandLine): Promise<number> {
   process.stderr.on("error", () => undefined);
-  // Handled from the start: a program that waits for the line "serving" may send a signal immediately.
+  // Signals are handled from the start: a program that waits for the line "serving" may send one immediately.
   const asked = stopSignal();
   const host = optionOf(line, "host", text) ?? "127.0.0.1";
   const port = optionOf(line, "port", wholeNumber(0, 65_535)) ?? 3000;

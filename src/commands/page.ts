@@ -60,7 +60,6 @@ async function opensPage(page: LocalPage, environment: Readonly<Record<string, s
   return isOpen || isTerminal;
 }
 
-/** `open` returns the number of open tabs. */
 export async function nobodyLooks(open: () => number, clock: Pick<Clock, "now" | "sleep">): Promise<void> {
   let since = clock.now();
   while (clock.now() - since < ENDS_AFTER_MS) {

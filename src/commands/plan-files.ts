@@ -52,7 +52,6 @@ export interface PlannedFile extends MadePlan {
   readonly base: Base | undefined;
 }
 
-/** If the file cannot be read, returns its problems instead. */
 export async function planFile(
   asked: AskedFile,
   context: PlanContext,

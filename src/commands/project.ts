@@ -12,7 +12,6 @@ import type { ToolContext } from "../tools/context.ts";
 import { localCaller } from "../web/browser.ts";
 import { printNote } from "./terminal.ts";
 
-/** The caller is the same as over stdio. */
 export interface PlanContext extends ToolContext {
   readonly management: ManagementApi;
 }
@@ -95,7 +94,6 @@ function checkService({ environment }: Settings, mode: string | undefined): void
   );
 }
 
-/** `what` describes the argument in the error message. */
 export function onlyWord({ words }: CommandLine, what: string): string {
   const [word] = words;
   if (word === undefined) throw new SettingsError(`${what} is missing (see --help)`);

@@ -9,7 +9,6 @@ import { ownRun } from "../tools/run-reports.ts";
 import { forPerson } from "./carry-out.ts";
 import { type PlanContext, reportFailure, withRuns } from "./project.ts";
 
-/** Shows the caller's recent runs, or one of them. */
 export async function runRuns(line: CommandLine): Promise<number> {
   const [given] = line.words;
   const isJson = isOn(line, "json");
@@ -33,7 +32,7 @@ export async function runRuns(line: CommandLine): Promise<number> {
   });
 }
 
-/** With the environment in which the run was made, whatever is configured now. */
+/** Shows the environment in which the run was made, whatever is configured now. */
 async function showRun(runId: string, context: PlanContext) {
   const environment = (await context.runs.find(runId))?.header.environment ?? context.environment;
   return showRunOrList({ runId }, { ...context, environment });

@@ -17,7 +17,6 @@ interface SandboxCommand extends Pick<SandboxOptions, "allowedHosts" | "forward"
   readonly host: string;
   readonly port: number;
   readonly data?: string;
-  /** The initial content, if the data file is empty. */
   readonly seed?: SandboxSeed;
   readonly isQuiet?: boolean;
 }
@@ -89,7 +88,6 @@ async function runSandbox({ data, seed = "none", isQuiet, ...options }: SandboxC
   print([sandbox.shutdownSummary(), coverageText(coverageOf(countArrived(sandbox.events().map(arrivedEvent))))]);
 }
 
-/** Converts errors that the person can fix to a SettingsError. */
 async function orSay<Value>(work: Promise<Value>, ofThePort?: (thrown: Error) => Error): Promise<Value> {
   try {
     return await work;

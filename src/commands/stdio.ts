@@ -141,7 +141,7 @@ export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
   return { words: [], flags: new Map([...flags, ["allowed-dirs", all.join(delimiter)]]) };
 }
 
-/** By then, a client has usually listed the tools but not called one yet. */
+/** After this time, a client has usually listed the tools but not called one yet. */
 const SOON_MS = 1000;
 
 /**
@@ -170,7 +170,6 @@ function connectLazily(
     if (!shared.stopping.aborted) connected().catch(failed);
   }, SOON_MS).unref();
   return {
-    /** Rejects with a SettingsError if the connection is impossible. */
     connected,
     /** With the web page on which this machine's user decides. */
     services: once(async () => {

@@ -9,7 +9,6 @@ import { startUndoPlan } from "../tools/undo-run.ts";
 import { carriedOut, forPerson, isApproved, printReport } from "./carry-out.ts";
 import { onlyWord, type PlanContext, withProject, withRuns } from "./project.ts";
 
-/** `runId` is the planned run; absent if nothing can be restored. */
 const plannedUndo = z.looseObject({ runId: z.string().optional() });
 
 /** Shows what an undo restores, asks the person, and executes it. Exit code 0: nothing is left to do. */
@@ -50,7 +49,6 @@ function isElsewhere({ environment, sandbox }: RunHeader, context: PlanContext):
   return environment !== context.environment || (sandbox !== undefined && sandbox !== context.apiUrl);
 }
 
-/** Describes the settings with which a run can be undone. */
 function placeToName({ runId, environment, sandbox }: RunHeader): string {
   if (environment === "live") {
     return `run ${runId} was made with the live service: set TARGETING_API_URL and TARGETING_API_KEY as they were then`;

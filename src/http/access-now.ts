@@ -19,7 +19,7 @@ import type { CallerRights } from "../tools/execution-guard.ts";
 import { ownerOf, type SeenToken } from "./auth.ts";
 import type { Projects } from "./projects.ts";
 
-/** Returns a function that reads the access file again when it has changed. Unreadable: nobody is let in. */
+/** Returns a function that reads the access file again when it has changed. If that fails, nobody is let in. */
 export function accessNow(
   file: string | undefined,
   first: Access,
@@ -142,7 +142,6 @@ export function tokenRights(
   const stored = async (name: string): Promise<readonly SeenToken[]> =>
     seenTokens.safeParse(parseJson((await texts.read(name)) ?? "[]")).data ?? [];
   return {
-    /** Records the rights in a valid token, so that later runs of its caller have them. */
     async note(seen: SeenToken): Promise<void> {
       const { name } = seen;
       const last = noted.get(name);

@@ -8,7 +8,6 @@ import { type ApproversOf, keysOfProject, nameOf, placesOf, type RunOf } from ".
 import { claimedProject, digestOf, ownerOf, tokenFinder } from "./auth.ts";
 import type { Project, Projects } from "./projects.ts";
 
-/** The maximum time between two checks of a person's rights, in milliseconds. */
 export const CHECK_MS = 600_000;
 
 export const personForm = z.discriminatedUnion("by", [
@@ -17,9 +16,7 @@ export const personForm = z.discriminatedUnion("by", [
     by: z.literal("issuer"),
     issuer: z.string(),
     clientId: z.string(),
-    /** The name of the project claim at the time of the login. */
     projectClaim: z.string().optional(),
-    /** The caller name that the person has when they call tools. */
     name: z.string(),
     project: z.string().optional(),
     refreshToken: z.string().optional(),

@@ -29,7 +29,6 @@ const MESSAGE = "Log in to approve or decline changes.";
 /** The lifetime of a session if the authorization server cannot check the person's rights again, in milliseconds. */
 const UNCHECKED_MS = 3_600_000;
 
-/** Serves the page to approvers. `peer` is the address of the sender. */
 export function approversPage(parts: PageParts): (request: Request, peer: string) => Promise<Response> {
   const { viewers, address, key, shared, log, stopping, settings, now = Date.now } = parts;
   const sessions = pageSessions<Person>({ person: personForm, key, shared, now });
@@ -107,7 +106,6 @@ interface Approver extends Viewing {
   readonly session: PageSession<Person>;
 }
 
-/** Finds the sandbox of a person's project. */
 function projectSandboxes() {
   const known = new WeakMap<object, ReturnType<typeof findOnce>>();
   return async (services: ToolServices) => {

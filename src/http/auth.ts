@@ -15,7 +15,6 @@ export interface Caller {
   readonly folders: readonly string[];
   /** Undefined: the configured keys. */
   readonly keys: ProjectKeys | undefined;
-  /** The OAuth scope that a read-only caller lacks for writing. */
   readonly missingScope?: string | undefined;
 }
 
@@ -49,7 +48,6 @@ export interface AuthOptions {
   /** Called before the request with a valid token of the authorization server is answered. */
   readonly noteToken?: (seen: SeenToken) => Promise<void>;
   readonly ownKeys: boolean;
-  /** The address of the protected-resource metadata (RFC 9728). */
   readonly resourceMetadataUrl?: string | undefined;
 }
 

@@ -34,9 +34,7 @@ const MAX_LARGE_BYTES = 2 * LARGEST_BODY;
 const BYTES_A_VALUE = 40;
 
 export interface ReadBody {
-  /** The memory reserved for a large body. */
   readonly held?: Held | undefined;
-  /** Undefined if the HTTP method has no body. */
   readonly body: unknown;
   readonly messages: readonly Message[];
 }
@@ -238,7 +236,7 @@ export function largeBodies(mostBytes: number) {
     };
   };
   return {
-    /** Reserves memory until `work` and `Held.until` end. Undefined: not free within `mostMs`, or `work` ended first. */
+    /** Reserves memory until `work` ends. Undefined if none is free within `mostMs`, or if `work` ended first. */
     enter(caller: string, bytes: number, mostMs: number, work: Promise<unknown>): Promise<Held | undefined> {
       return new Promise((resolve) => {
         const body: Waiting = {

@@ -68,7 +68,6 @@ export function checkAccess({ http, environment, sources }: Settings, access: Ac
   }
 }
 
-/** Describes the changes that nobody can approve over HTTP. `asksWho`: callers must authenticate. */
 export function projectsWithoutApprover(
   settings: Settings,
   access: Access,
@@ -89,7 +88,6 @@ export function projectsWithoutApprover(
   };
 }
 
-/** Undefined is the project of the configured keys. */
 function projectNamesWithoutApprover(
   { http: { oauth, ownKeys } }: Settings,
   { tokens, projects }: Access,

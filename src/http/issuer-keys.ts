@@ -20,7 +20,6 @@ const publicJwk = z
   .refine((jwk) => !Object.hasOwn(jwk, "d"), "a private key must not be published");
 type PublicJwk = z.infer<typeof publicJwk>;
 
-/** Caches the issuer's public keys. */
 export function issuerKeys(options: IssuerKeysOptions, problem: KeysProblem): KeptRead<JWTVerifyGetKey> {
   return keptRead(async () => {
     const { usable, count } = await publishedKeys(options);

@@ -13,7 +13,7 @@ const PAUSE_WITHOUT_MS = 5000;
 const TIMEOUT_MS = 5000;
 const LARGEST_ANSWER = 1_048_576;
 
-/** Tokens can then be neither accepted nor refused. */
+/** Without the authorization server, tokens can be neither accepted nor refused. */
 export class IssuerUnreachable extends Error {
   constructor(cause: unknown) {
     super("the authorization server does not answer; try again in a moment", { cause });
@@ -72,7 +72,7 @@ export function keptRead<Value>(read: () => Promise<Value>, failed: (reason: str
   };
 }
 
-/** Infinite if the clock was set back and the time is in the future. */
+/** Returns infinity if the clock was set back and the time is in the future. */
 function ageOf({ at }: { readonly at: number }): number {
   const age = Date.now() - at;
   return age < 0 ? Number.POSITIVE_INFINITY : age;

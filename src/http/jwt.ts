@@ -15,7 +15,6 @@ import { ALGORITHMS, IssuerUnreachable, type KeptRead } from "./issuer-reads.ts"
 export interface AccessClaims {
   /** The prefix distinguishes `sub` from `client_id`, whose values may look alike. */
   readonly name: `oauth:${string}` | `client:${string}`;
-  /** Empty if the token names no client. */
   readonly client: string;
   readonly scopes: readonly string[];
   /** In milliseconds since 1970. */

@@ -20,7 +20,6 @@ interface PeopleParts {
   readonly settings: Settings;
   readonly access: () => Access;
   readonly all: Projects;
-  /** Whether callers must authenticate. */
   readonly asksWho: boolean;
   /** Known only once the server listens. */
   readonly address: () => string;

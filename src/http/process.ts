@@ -27,7 +27,7 @@ interface Start {
   readonly input: SettingsInput;
   readonly settings: Settings;
   readonly access: Access;
-  /** Then its access file contains all tokens; that of a worker may have none. */
+  /** If true, the access file contains all tokens; that of a worker may have none. */
   readonly serves: boolean;
 }
 

@@ -9,7 +9,6 @@ const MAX_PAIRS = 256;
 const FORGOTTEN_AFTER_MS = 15 * 60_000;
 const SWEEP_MS = 60_000;
 
-/** The services for one pair of API keys. */
 export interface Project extends ServerProcess {
   readonly id: string;
   /** Keeps the project in memory until the returned function is called. */
@@ -83,7 +82,6 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
       cache.set(id, one);
       return one.project;
     },
-    /** Stops every run before its next request. */
     async interrupt(): Promise<void> {
       await Promise.all(everyone().map((project) => project.stopRuns()));
     },

@@ -28,7 +28,6 @@ const MAX_SUBSCRIPTIONS = 256;
 type Era = Parameters<McpServerFactory>[0]["era"];
 
 export interface HttpOptions extends Probed {
-  /** The host names that are allowed in `Host` and `Origin`. */
   readonly hostnames: string[];
   readonly authenticate: Authenticate;
   /** Throws a SettingsError if the caller's keys cannot be used, and a TooBusyError if too many keys are in use. */
@@ -38,19 +37,16 @@ export interface HttpOptions extends Probed {
   readonly toolsWithLists: ReadonlySet<string>;
   readonly metadata: ReadonlyMap<string, unknown>;
   readonly resourceMetadataUrl?: string | undefined;
-  /** Whether clients with a protocol version of 2025 get sessions. */
   readonly sessions: boolean;
   readonly waitMs: number;
-  /** Of messages. One caller gets at most half. */
+  /** The maximum number of messages in progress. One caller gets at most half. */
   readonly maxConcurrency: number;
   readonly log: Log;
   readonly page?: (request: Request, peer: string) => Promise<Response | undefined>;
 }
 
 interface CallerParts extends ServerParts {
-  /** Keeps the parts in memory until the returned function is called. */
   readonly use: () => () => void;
-  /** Aborted when the parts must no longer be used. */
   readonly forgotten?: AbortSignal | undefined;
 }
 
@@ -115,7 +111,6 @@ function mcpRoute(options: HttpOptions) {
   const places = callerQuota(options.maxConcurrency);
   const subscriptions = callerQuota(MAX_SUBSCRIPTIONS);
   const read = bodyReader(options.toolsWithLists, options.waitMs);
-  /** Reserves a place for each message until the response has ended. */
   const refusedFor = (outgoing: ServerResponse, name: string, messages: readonly Message[]) => {
     const claim = (isSubscription(messages) ? subscriptions : places).claim(name);
     onResponseClosed(outgoing, claim.end);

@@ -24,7 +24,6 @@ interface Session extends Pick<SessionCall, "caller" | "authInfo"> {
   usedAt: number;
 }
 
-/** A request of a client with a protocol version of 2025. */
 export interface SessionCall {
   readonly request: Request;
   readonly outgoing: ServerResponse;
@@ -36,7 +35,6 @@ export interface SessionCall {
   readonly forgotten?: AbortSignal | undefined;
 }
 
-/** The most recently used session comes last. */
 function sessionTable(onerror: (error: Error) => void) {
   const sessions = new Map<string, Session>();
   const remove = (id: string): void => {

@@ -72,11 +72,9 @@ export interface Called {
   readonly given: unknown;
   readonly call: ServerContext;
   readonly requestId: string;
-  /** Whether the client may get a task instead of the answer. */
   readonly asTask?: boolean;
 }
 
-/** The first protocol version that supports resource links in results. */
 const LINKS_SINCE = "2025-06-18";
 
 /** Converts an answer to a result, with links to saved files if the client is on the same machine as the server. */
@@ -145,7 +143,7 @@ export async function answerCall(
       inView: views !== undefined && mayDecideInView(services),
       asTask,
       ...progressOf(call, log),
-      // Last, because adding fields to a large object afterwards is slow.
+      // The spread comes last, because adding fields to a large object afterwards is slow.
       ...services,
     };
     const run = (reply?: Reply): Promise<ToolOutcome> =>
@@ -299,7 +297,6 @@ interface Asking {
   readonly context: ToolContext;
   readonly call: ServerContext;
   readonly run: (reply: Reply) => Promise<ToolOutcome>;
-  /** Includes this question. */
   readonly round: number;
   readonly log: Log;
 }

@@ -5,7 +5,6 @@ import { isJsonObject } from "../platform/json.ts";
 import { type JsonSchema, schemaAlternatives } from "./json-schema.ts";
 
 const MAX_SHOWN = 3;
-/** The maximum total length of the described problems, in characters. */
 const LONGEST_WORDS = 1500;
 
 export function unknownArguments(given: unknown, { properties }: JsonSchema): readonly string[] {

@@ -18,11 +18,11 @@ const CONFIRM = "confirm";
 
 export const QUESTION_SECONDS = 600;
 
-/** Is sent with a question and returned with the reply. A reply counts only for the same tool and input. */
+/** Data sent with a question and returned with the reply. A reply counts only for the same tool and input. */
 const sealedQuestion = z.object({ tool: z.string(), input: z.string(), token: z.string() });
 type SealedQuestion = z.infer<typeof sealedQuestion>;
 
-/** Is sent with a request to open the web page. A form instead also needs the digest of the effect. */
+/** Data sent with a request to open the web page. A form needs the digest of the effect, too. */
 export interface SealedOpening extends Pick<SealedQuestion, "tool" | "input"> {
   readonly run: string;
   readonly digest?: string | undefined;
@@ -58,7 +58,6 @@ export function canAsk(call: Declaring, server?: McpServer): boolean {
   return modes !== undefined && (modes.form !== undefined || modes.url === undefined);
 }
 
-/** Whether the client can open a web address for its person. */
 export function canOpen(call: Declaring, server?: McpServer): boolean {
   return modesOf(call, server)?.url !== undefined;
 }
@@ -101,7 +100,7 @@ export function elicitationResult(answer: unknown): ElicitationResult {
   return data?.action === "accept" && data.content?.[CONFIRM] === true ? "yes" : "closed";
 }
 
-/** Undefined without a reply that is sealed for this call. `closed`: closed without a decision. */
+/** Returns undefined without a reply that is sealed for this call. `closed`: closed without a decision. */
 export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed" | undefined {
   const state = call.mcpReq.requestState();
   if (state === undefined) return undefined;
@@ -166,7 +165,7 @@ const withViews = z.object({
   }),
 });
 
-/** The first message of protocol versions of 2025, and every request of 2026-07-28. */
+/** Capabilities are in the first message before protocol version 2026-07-28, then in every request. */
 const declaring = z.object({
   method: z.string(),
   params: z.looseObject({
@@ -175,7 +174,7 @@ const declaring = z.object({
   }),
 });
 
-/** Undefined if the message declares no capabilities. */
+/** Returns undefined if the message declares no capabilities. */
 export function showsViews(message: unknown): boolean | undefined {
   const { data } = declaring.safeParse(message);
   if (data === undefined) return undefined;

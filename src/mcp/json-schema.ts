@@ -9,7 +9,6 @@ export function advertised(schema: z.ZodObject, io: "input" | "output"): JsonSch
   return simplifiedObject(json);
 }
 
-/** Returns the schemas that a value may match, with references resolved. */
 export function schemaAlternatives(schema: JsonSchema, root: JsonSchema): readonly JsonSchema[] {
   if (typeof schema.$ref === "string") {
     const target = schema.$ref.split("/").slice(1).reduce(stepInto, root);
@@ -61,9 +60,9 @@ function saysNothing(keyword: string, value: unknown): boolean {
 const [QUOTE = 0, BACKSLASH = 0, COLON = 0, COMMA = 0, SPACE = 0] = Buffer.from('"\\:, ');
 const [OPEN_LIST = 0, CLOSE_LIST = 0, OPEN_OBJECT = 0, CLOSE_OBJECT = 0] = Buffer.from("[]{}");
 
-/** Of one message. Each parsed value takes many times its size in bytes. */
+/** The most values of one message. Each takes many times its size in bytes when parsed. */
 export const MAX_VALUES = 1_000_000;
-/** Of one object. No tool accepts as many fields. */
+/** The most fields of one object. No tool accepts as many. */
 export const MAX_MEMBERS = 10_000;
 
 /**
@@ -90,7 +89,6 @@ export function valuesIn(json: Uint8Array, most: number): number {
 
 /** Counts the fields of the largest object, up to `most` + 1. They take far longer to parse than entries of a list. */
 export function membersIn(json: Uint8Array, most: number): number {
-  /** The numbers of fields of the open objects, outermost first. */
   const open: number[] = [];
   let largest = 0;
   for (let at = 0; at < json.length && largest <= most; at += 1) {

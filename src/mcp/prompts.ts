@@ -133,7 +133,6 @@ export function registerPrompts(
   }
 }
 
-/** The text of a skill has no front matter here. */
 export async function promptText(
   { name, text }: PromptDefinition,
   values: Readonly<Record<string, string | undefined>>,

@@ -11,12 +11,10 @@ export interface ResourceDefinition {
   readonly title: string;
   readonly description: string;
   readonly uriTemplate: string;
-  /** Undefined if the resource does not exist. */
   readonly read: (
     variables: Readonly<Record<string, string>>,
     context: ResourceContext,
   ) => Promise<ResourceContent | undefined>;
-  /** Absent: the resources of this template are not listed. */
   readonly list?: (context: ResourceContext) => Promise<Resource[]>;
   readonly complete?: Readonly<Record<string, (typed: string, context: ResourceContext) => Promise<string[]>>>;
   /** Absent: clients may not cache the content. */
@@ -28,7 +26,6 @@ export interface ResourceContent {
   readonly text: string;
 }
 
-/** The maximum that the protocol allows in one completion. */
 const MOST = 100;
 
 export function matching(typed: string, values: readonly string[]): string[] {

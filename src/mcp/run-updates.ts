@@ -12,7 +12,6 @@ import { failureOf } from "./failures.ts";
 import type { ServerParts } from "./server-parts.ts";
 import { isOver, needsTasks, type Task, type TaskRequest, taskNow } from "./tasks.ts";
 
-/** The maximum number of resources, and of tasks, of one subscription. */
 const MAX_WATCHED = 20;
 /** Watched runs are read again and again, because other processes may change them. */
 const LOOK_MS = 1000;

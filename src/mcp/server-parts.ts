@@ -12,7 +12,6 @@ import type { Hidden, ListedTool } from "./tool-list.ts";
 
 /** For clients that show views of runs (MCP Apps, 2026-01-26). */
 export interface Views {
-  /** The tools that only the views call, not the model. */
   readonly tools: readonly ListedTool[];
   /** Connects a tool with the view of its run; undefined for all other tools. */
   readonly metaOf: (tool: string) => Meta | undefined;
@@ -42,18 +41,15 @@ export interface ServerParts {
   readonly audit: Audit;
   /** Returns the folders that no root of a client may open. Absent: roots are ignored. */
   readonly rootGuard?: (() => Promise<RootGuard>) | undefined;
-  /** Includes hidden tools. */
   readonly writingTools: ReadonlySet<string>;
   readonly skills?: Skills;
   readonly loadViews?: () => Promise<Views>;
-  /** Only for a client that shows views. */
   readonly views?: Views | undefined;
   readonly observer?: Observer | undefined;
 }
 
 export type CallsUnderWay = ReturnType<typeof callsUnderWay>;
 
-/** The tool calls in progress. */
 export function callsUnderWay() {
   const calls = new Set<Promise<unknown>>();
   return {

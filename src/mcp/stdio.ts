@@ -50,11 +50,11 @@ export class StdioConnection {
   readonly #lines: Lines;
   readonly #faces = new Map<boolean, Transport>();
   readonly #closing: (() => Promise<void>)[] = [];
-  /** By the ID of the request to listen. */
+  /** Ends the notifications of a request to listen, by its ID. */
   readonly #listening = new Map<unknown, AbortController>();
-  /** Starts the notifications when the request to listen with this ID is acknowledged. */
+  /** Starts the notifications of a request to listen when it is acknowledged, by its ID. */
   readonly #beginning = new Map<unknown, (message: object) => object | undefined>();
-  /** According to the last message that declared the client's capabilities. */
+  /** Whether the client shows views, according to the last message that declared its capabilities. */
   #last: boolean | undefined;
   #inputEnded = false;
   #closed = false;
@@ -223,7 +223,6 @@ function refuseLine(line: LongLine, options: StdioOptions): void {
   refuse(id, message, options);
 }
 
-/** Answers a request that cannot be processed, if it has an ID. */
 function refuse(id: unknown, message: string, { output }: StdioOptions): void {
   if (typeof id !== "string" && typeof id !== "number") return;
   output.write(`${JSON.stringify({ jsonrpc: "2.0", id, error: { code: INVALID_REQUEST, message } })}\n`);

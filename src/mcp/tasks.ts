@@ -48,7 +48,6 @@ const TASK_STATUS = {
   expired: "completed",
 } as const satisfies Readonly<Record<Status, string>>;
 
-/** How often clients should request the task. */
 const POLL_MS = 1000;
 const DAY_MS = 86_400_000;
 
@@ -133,38 +132,30 @@ export async function answerTask(
   request: TaskRequest<ServerContext>,
 ): Promise<Record<string, unknown>> {
   try {
-    return await answered(method, params, request);
+    if (!followsTasks(request.call)) throw needsTasks();
+    const { data } = asked.safeParse(params);
+    const context = await contextOf(request);
+    const named = data && (await namedBy(data.taskId, context));
+    if (named === undefined) throw notFound();
+    const task = await taskOf(named, data?.taskId ?? "", context, request);
+    if (method === "tasks/get") return task;
+    if (method === "tasks/cancel" && !isOver(task)) await cancelRun.handler({ runId: named.runId }, context);
+    if (method === "tasks/update") {
+      const { key, question } = (await questionOf(named.runId, task.taskId, context)) ?? {};
+      const said =
+        key === undefined ? "closed" : elicitationResult(inputResponse(request.call.mcpReq.inputResponses, key));
+      // The changes may have to be planned again. That work continues after this response.
+      if (question !== undefined && said !== "closed") {
+        await waitWithinCall(decideInClient(question, said === "yes", context), context);
+      }
+    }
+    return {};
   } catch (thrown) {
     if (thrown instanceof ProtocolError) throw thrown;
     const { redactor, log } = request.parts;
     const { message } = failureOf(thrown, method, log);
     throw new ProtocolError(ProtocolErrorCode.InternalError, redactor.text(message));
   }
-}
-
-async function answered(
-  method: TaskMethod,
-  params: unknown,
-  request: TaskRequest<ServerContext>,
-): Promise<Record<string, unknown>> {
-  if (!followsTasks(request.call)) throw needsTasks();
-  const { data } = asked.safeParse(params);
-  const context = await contextOf(request);
-  const named = data && (await namedBy(data.taskId, context));
-  if (named === undefined) throw notFound();
-  const task = await taskOf(named, data?.taskId ?? "", context, request);
-  if (method === "tasks/get") return task;
-  if (method === "tasks/cancel" && !isOver(task)) await cancelRun.handler({ runId: named.runId }, context);
-  if (method === "tasks/update") {
-    const { key, question } = (await questionOf(named.runId, task.taskId, context)) ?? {};
-    const said =
-      key === undefined ? "closed" : elicitationResult(inputResponse(request.call.mcpReq.inputResponses, key));
-    // The changes may have to be planned again. That work continues after this response.
-    if (question !== undefined && said !== "closed") {
-      await waitWithinCall(decideInClient(question, said === "yes", context), context);
-    }
-  }
-  return {};
 }
 
 export function needsTasks(): MissingRequiredClientCapabilityError {
@@ -175,7 +166,6 @@ export function isOver({ status }: Pick<Task, "status">): boolean {
   return status !== "working" && status !== "input_required";
 }
 
-/** Undefined if the caller does not have the task or it was removed. */
 export async function taskNow(taskId: string, request: TaskRequest): Promise<Task | undefined> {
   const context = await contextOf(request);
   const named = await namedBy(taskId, context);
@@ -254,7 +244,7 @@ async function taskOf(named: Named, taskId: string, context: ToolContext, reques
   return { ...ended, result: { ...ended.result, _meta: { ...(await views.beside(answer, context)) } } };
 }
 
-/** Follows a run that a person approved to resume to the resumed one. */
+/** If a person approved to resume the run, returns the resumed one. */
 async function runOf(runId: string, context: ToolContext): Promise<Run | undefined> {
   const run = await context.runs.findOwn(runId, context.caller);
   return run && followResumedRun(await endIfExpired(run, context), context);
@@ -293,7 +283,6 @@ async function handleOf({ runId, isPlan }: Named, context: ToolContext): Promise
   return Buffer.concat([ulidBytes(runId), Buffer.of(Number(isPlan)), mark]).toString("base64url");
 }
 
-/** Undefined if the handle does not belong to this caller and project. */
 async function namedBy(taskId: string, context: ToolContext): Promise<Named | undefined> {
   const bytes = Buffer.from(taskId, "base64url");
   if (bytes.length !== RUN_BYTES + 1 + MARK_BYTES) return undefined;

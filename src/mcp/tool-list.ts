@@ -21,7 +21,6 @@ function writes({ effect }: ToolFacts): boolean {
   return effect === "adds" || effect === "changes";
 }
 
-/** The first reason that applies is reported. */
 const HIDDEN_BY: readonly (readonly [
   why: Hidden["why"],
   hides: (tool: ToolFacts, offer: ToolAvailability) => boolean,

@@ -35,7 +35,6 @@ export interface FailedRequest {
 }
 
 interface AppOptions {
-  /** The base address of a real event endpoint that receives a copy of every event. */
   readonly forward: string | undefined;
   readonly names: ServedNames;
   /** Only browsers on this machine can open the page. */

@@ -14,7 +14,6 @@ export function callerOf({ socket, headers }: IncomingMessage): Caller {
 
 /** In addition to names of this machine and IP addresses. */
 export interface ServedNames {
-  /** The host name that the sandbox listens on. */
   readonly host: string;
   /** In lower case. */
   readonly allowed: readonly string[];

@@ -15,7 +15,6 @@ type ControlContext = Context<{ Bindings: HttpBindings }>;
 const RESETTABLE = ["state", "events", "requests", "faults"] as const;
 
 const faultList = z.strictObject({ faults: z.array(faultSchema) });
-/** The default is to clear all parts. */
 export const resetSchema = z.strictObject({ only: z.array(z.enum(RESETTABLE)).default([...RESETTABLE]) });
 const holdSchema = z.strictObject({
   project: z.string().min(1).default(DEFAULT_PROJECT),

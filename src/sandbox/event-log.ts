@@ -1,10 +1,9 @@
 import * as z from "zod";
 import { isJsonObject } from "../platform/json.ts";
 import { type Finding, type Verdict, verdictOf } from "./event-verdict.ts";
-import { type LastEntries, ringBuffer } from "./last-entries.ts";
+import { ringBuffer } from "./last-entries.ts";
 
 export interface ArrivedEvent {
-  /** ISO 8601. */
   readonly at: string;
   readonly verdict: Verdict;
   readonly findings: readonly Finding[];
@@ -12,7 +11,6 @@ export interface ArrivedEvent {
   readonly eventName: string | null;
   readonly text: string;
   readonly isJson: boolean;
-  /** The answer of the real endpoint if the event was forwarded. */
   readonly forwarded?: { readonly status: number; readonly message: string };
 }
 
@@ -24,40 +22,30 @@ interface EventFilter {
   readonly since?: number | undefined;
 }
 
-/** The newest events: at most 100,000, and at most 64 MiB of bodies and findings. */
-export interface EventLog extends Omit<LastEntries<ArrivedEvent>, "newestFirst" | "dropped"> {
-  /**
-   * Returns the newest `limit` matching events, oldest first. `total` counts all matches, `dropped` old removed events.
-   */
-  read(
-    filter: EventFilter,
-    limit: number,
-  ): { readonly events: readonly ArrivedEvent[]; readonly total: number; readonly dropped: number };
-  /** Counts all events since the start or the last `clear`, including removed events. */
-  counts(): Readonly<Record<Verdict, number>>;
-}
-
 const REMEMBERED = 100_000;
 const REMEMBERED_LETTERS = 64 * 1_048_576;
 const LETTERS_OF_FINDING = 128;
 
-/** Calls `changed` after each change. */
-export function eventLog(changed: () => void = () => undefined): EventLog {
+export type EventLog = ReturnType<typeof eventLog>;
+
+/** The newest events: at most 100,000, and at most 64 MiB of bodies and findings. Calls `changed` after each change. */
+export function eventLog(changed: () => void = () => undefined) {
   const kept = ringBuffer<ArrivedEvent>({ most: REMEMBERED, mostLetters: REMEMBERED_LETTERS, lettersOf });
   let counts = NONE;
   return {
     ...kept,
-    add(event) {
+    add(event: ArrivedEvent): void {
       kept.add(event);
       counts = { ...counts, [event.verdict]: counts[event.verdict] + 1 };
       changed();
     },
-    clear() {
+    clear(): void {
       kept.clear();
       counts = NONE;
       changed();
     },
-    read(filter, limit) {
+    /** Returns the newest `limit` matching events, oldest first. `total` counts all matches. */
+    read(filter: EventFilter, limit: number) {
       const newestFirst: ArrivedEvent[] = [];
       let total = 0;
       for (const event of kept.newestFirst()) {
@@ -67,6 +55,7 @@ export function eventLog(changed: () => void = () => undefined): EventLog {
       }
       return { events: newestFirst.reverse(), total, dropped: kept.dropped() };
     },
+    /** Includes events that were removed for space. */
     counts: () => counts,
   };
 }
@@ -86,10 +75,9 @@ function matches(event: ArrivedEvent, { verdict, eventName, uid, since }: EventF
   );
 }
 
-/** Of the bodies and findings in one answer. Bodies beyond it are omitted. */
+/** The most characters of the bodies and findings in one answer. Bodies beyond it are omitted. */
 const LETTERS_SHOWN = 16 * 1_048_576;
 const LETTERS_OF_FINDING_IN_PAGE = 100;
-/** How many findings of an event are shown if its body is omitted. */
 const FINDINGS_SHOWN = 3;
 
 const instant = z

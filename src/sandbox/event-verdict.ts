@@ -39,7 +39,6 @@ export function finding(path: string, rule: FindingRule): Finding {
   return { path, rule, effect: RULES[rule] };
 }
 
-/** Returns the most severe verdict. */
 export function verdictOf(findings: readonly Finding[]): Verdict {
   if (findings.some(({ effect }) => effect === "rejected")) return "rejected";
   return findings.some(({ effect }) => effect === "ignored") ? "ignored" : "recorded";

@@ -53,7 +53,6 @@ interface FaultState {
 
 export type Faults = ReturnType<typeof faults>;
 
-/** Calls `changed` after each change. */
 export function faults(changed: () => void) {
   let entries: { id: number; fault: Fault; met: number; struck: number; random: () => number }[] = [];
   let added = 0;
@@ -103,7 +102,6 @@ export function faults(changed: () => void) {
       if (entries.length > 0) changed();
       return striking;
     },
-    /** Resolves when the fault is removed. */
     removed(fault: Fault): Promise<void> {
       if (!entries.some((entry) => entry.fault === fault)) return Promise.resolve();
       return new Promise((resolve) => waiting.push({ fault, resolve }));

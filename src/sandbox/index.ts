@@ -20,7 +20,6 @@ export interface SandboxOptions {
   readonly allowedHosts?: readonly string[];
   /** Accepted in addition to the built-in keys. A dump of the state never contains them. */
   readonly keys?: { readonly managementKeys?: readonly ManagementKey[]; readonly appKeys?: readonly string[] };
-  /** The file in which the state survives restarts. */
   readonly dataFile?: string;
   /** Ignored if the data file already contains a state. */
   readonly seed?: Seed | undefined;
@@ -28,7 +27,6 @@ export interface SandboxOptions {
   readonly forward?: string;
   /** Creates the handler of the web page when a browser first opens it. */
   readonly page?: (world: World, url: string) => Promise<(request: Request) => Promise<Response>>;
-  /** Called with each failed API request that is not in the event log. */
   readonly failed?: (request: FailedRequest) => void;
   /** How long a write waits for another write of its project until it gets a 409, in milliseconds. Default: 200. */
   readonly lockWaitMs?: number;
@@ -38,28 +36,13 @@ export interface SandboxOptions {
   readonly random?: () => number;
 }
 
-export interface Sandbox {
-  /** Without a trailing slash. */
-  readonly url: string;
-  readonly port: number;
-  /** Closes all connections and writes the data file. Throws if the file cannot be written. */
-  close(): Promise<void>;
-  /** Lets the process end although the server is listening. */
-  unref(): void;
-  /** Oldest first. */
-  events(): readonly ArrivedEvent[];
-  /** Calls `arrived` with each later event. */
-  onEvent(arrived: (event: ArrivedEvent) => void): void;
-  /** Of all projects. */
-  targetings(): readonly { readonly _id: string; readonly name: string }[];
-  shutdownSummary(): string;
-}
+export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
 /**
  * Starts a sandbox of both APIs at one address. Throws a DataFileError, a RangeError if `forward` is not an address, a
  * SeedError if the seed is inconsistent, and the error of the system if the port cannot be opened.
  */
-export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+export async function startSandbox(options: SandboxOptions = {}) {
   if (options.forward !== undefined) checkForward(options.forward);
   const world = newWorld({
     managementKeys: options.keys?.managementKeys ?? [],
@@ -88,15 +71,20 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const listening = await listen(app, host, options.port ?? 0);
   let closing: Promise<void> | undefined;
   return {
+    /** Without a trailing slash. */
     url: originOf(host, listening.port),
     port: listening.port,
-    close: () => {
+    /** Closes all connections and writes the data file. Throws if the file cannot be written. */
+    close: (): Promise<void> => {
       closing ??= listening.stop().then(() => data?.flush());
       return closing;
     },
+    /** Lets the process end although the server is listening. */
     unref: listening.unref,
-    events: () => world.events.read({}, Number.POSITIVE_INFINITY).events,
-    onEvent(arrived) {
+    /** Oldest first. */
+    events: (): readonly ArrivedEvent[] => world.events.read({}, Number.POSITIVE_INFINITY).events,
+    /** Calls `arrived` with each later event. */
+    onEvent(arrived: (event: ArrivedEvent) => void): void {
       let last = world.events.newest();
       world.watch("events", () => {
         for (; last < world.events.newest(); last += 1) {
@@ -105,8 +93,9 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
         }
       });
     },
-    targetings: () => [...world.projects.values()].flatMap(({ targetings }) => [...targetings.values()]),
-    shutdownSummary: () => {
+    targetings: (): readonly { readonly _id: string; readonly name: string }[] =>
+      [...world.projects.values()].flatMap(({ targetings }) => [...targetings.values()]),
+    shutdownSummary: (): string => {
       const { recorded, ignored, rejected } = world.events.counts();
       const { dropped } = world.events.read({}, 0);
       const forgotten = dropped === 0 ? "" : `; the oldest ${dropped} were dropped for space`;
@@ -124,7 +113,6 @@ function plant(world: World, seed: Seed): void {
   }
 }
 
-/** Returns false if the data file does not exist. */
 async function loadFrom(world: World, file: string): Promise<boolean> {
   const saved = await readDataFile(file);
   if (saved === undefined) return false;

@@ -1,4 +1,3 @@
-/** What a management key may do (management-api 5). */
 export type Scope = "context-targeting:read" | "context-targeting:write";
 
 export interface ManagementKey {

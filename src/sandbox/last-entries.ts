@@ -1,7 +1,5 @@
 import type { Operation } from "../spec/routes.ts";
 
-export type LastEntries<Entry> = ReturnType<typeof ringBuffer<Entry>>;
-
 /** Holds the last `most` entries and at most `mostLetters` characters, but at least the newest entry. */
 export function ringBuffer<Entry>({
   most,
@@ -66,7 +64,6 @@ export interface RequestEntry {
   status: number | null;
   /** In an applied bulk request, single items may still have failed. */
   applied: boolean;
-  /** The kind of the fault that the request triggered. */
   fault?: string;
   readonly bytes: number;
   /** The length of `items` or `ids` in the body; null if it has neither. */

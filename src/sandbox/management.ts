@@ -42,7 +42,6 @@ interface Work {
   readonly entry: RequestEntry;
 }
 
-/** Returns the function that applies a valid request, or the error answer. */
 function prepare({ operation, pathId, query, body, entry }: ManagementRequest): { apply: Applicable } | Answer {
   if ("tooLarge" in body) return statusAnswer(413, "request entity too large");
   const value = body.text === "" ? undefined : parseJson(body.text);

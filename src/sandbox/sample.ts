@@ -100,7 +100,6 @@ const DAY: readonly (readonly [minutesAgo: number, event: Readonly<Record<string
 
 export type SeedChoice = "none" | "sample" | { readonly file: string };
 
-/** The message names the file. */
 export class SeedError extends Error {}
 
 /**

@@ -30,8 +30,8 @@ import { projectNamed, type World } from "./world.ts";
 const list = <T extends z.ZodType>(entry: T) => z.array(entry).default([]);
 
 /**
- * Stored without validation or write lock, as if from the web console (management-api 4.2 rule 4). An entry with the
- * `_id` of an existing object changes that object; any other entry creates one.
+ * A seed is stored without validation or write lock, as if from the web console (management-api 4.2 rule 4). An entry
+ * with the `_id` of an existing object changes that object; any other entry creates one.
  */
 export const seedSchema = z.strictObject({
   project: z.string().min(1).default(DEFAULT_PROJECT),
@@ -58,7 +58,7 @@ export const seedSchema = z.strictObject({
 export type SeedInput = z.input<typeof seedSchema>;
 export type Seed = z.output<typeof seedSchema>;
 
-/** In the order of the seed. */
+/** The IDs of the created and changed objects, in the order of the seed. */
 type Seeded = Readonly<Record<"audience" | "targetings" | "options" | "products" | "campaigns", readonly string[]>> & {
   readonly project: string;
 };
@@ -122,7 +122,6 @@ function checkOptions(project: Project, seed: Seed): void {
   }
 }
 
-/** Returns whether an option is `ancestor` itself or below it. */
 function isWithin(
   placeOf: (id: string) => { readonly parent: string | undefined } | undefined,
   id: string,

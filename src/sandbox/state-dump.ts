@@ -203,10 +203,9 @@ function loadOptions(project: Project, options: ProjectDump["options"]): void {
 
 /** How long after a change the file is written, together with later changes within this time. */
 const GATHER_MS = 300;
-/** As far as the umask permits: a sandbox contains no secrets. */
+/** All users may read the file: a sandbox contains no secrets. */
 const READABLE_BY_ALL = 0o666;
 
-/** The message names the file. */
 export class DataFileError extends Error {}
 
 /** Undefined if the file does not exist. Throws a DataFileError if it cannot be read or is not a dump. */
@@ -237,7 +236,6 @@ function wordsOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
-/** Writes the result of `dump` to `file` atomically. */
 export function dataFile(file: string, dump: () => Dump) {
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
@@ -253,7 +251,6 @@ export function dataFile(file: string, dump: () => Dump) {
   }
 
   return {
-    /** Schedules a write of the file, because the state has changed. */
     touch(): void {
       timer ??= setTimeout(write, GATHER_MS).unref();
     },

@@ -9,7 +9,6 @@ import { emptyProject, type Project } from "./rules/store.ts";
 
 export interface World {
   readonly sources: Sources;
-  /** By name. */
   readonly projects: Map<string, Project>;
   /** `givenKeys` come from the settings, `seededKeys` from seeds. A dump contains only the latter. */
   readonly givenKeys: readonly ManagementKey[];
@@ -21,7 +20,6 @@ export interface World {
   readonly events: EventLog;
   /** When the initial data had been stored, in milliseconds since 1970. */
   readyAt: number;
-  /** Called after every change of the data that a dump contains. */
   changed(): void;
   /** The returned function ends the calls of `observer`. */
   watch(part: WorldPart, observer: () => void): () => void;

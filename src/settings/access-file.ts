@@ -5,7 +5,6 @@ import { SETTINGS } from "./registry.ts";
 import { headerKey, SettingsError } from "./value-types.ts";
 
 const SHORTEST_TOKEN = 16;
-/** The `project` of an entry that may approve for all projects. */
 export const ALL_PROJECTS = "*";
 
 const headerText = z.string().refine((text) => headerKey.read(text) !== undefined, `must be ${headerKey.words}`);
@@ -18,7 +17,6 @@ const accessToken = z.strictObject({
   /** Undefined: the configured keys. `*` lets an approver approve for all projects. */
   project: z.string().optional(),
   readOnly: z.boolean().default(false),
-  /** The folders that `file` and `saveTo` may use. */
   folders: z.array(z.string().refine(isAbsolute, "must be an absolute path")).default([]),
   approves: z.boolean().default(false),
   /** By default, holders who approve may not call tools. */
@@ -40,7 +38,6 @@ export type TokenEntry = Readonly<z.infer<typeof tokenEntry>>;
 export interface Access {
   readonly projects: ReadonlyMap<string, ProjectKeys>;
   readonly tokens: readonly AccessToken[];
-  /** If true, no holder may approve their own requests. */
   readonly requireOtherApprover?: boolean;
   /** The file has changed and can no longer be read. All callers are then refused. */
   readonly isUnreadable?: boolean;

@@ -4,7 +4,6 @@ import { SETTING_LIST } from "./registry.ts";
 import { type Form, SettingsError } from "./value-types.ts";
 
 export interface CommandOption {
-  /** Without leading dashes. */
   readonly flag: string;
   readonly toggle?: true;
   readonly meaning: string;
@@ -50,7 +49,6 @@ export function oneTooMany(word: string): SettingsError {
   return new SettingsError(`${JSON.stringify(word)} is an unexpected argument (see --help)`);
 }
 
-/** Throws a SettingsError if the value is invalid. */
 export function optionOf<Value>({ flags }: CommandLine, flag: string, form: Form<Value>): Value | undefined {
   const given = flags.get(flag);
   if (given === undefined) return undefined;

@@ -13,7 +13,6 @@ export interface HalfPair {
   readonly problem?: string;
 }
 
-/** The problem of each invalid setting, by variable. */
 export type UnusableSettings = ReadonlyMap<string, string>;
 
 /** The tools of an absent API are not listed, unless its settings are incomplete (`half`). */

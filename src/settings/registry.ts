@@ -256,5 +256,4 @@ export const SETTINGS = {
   noProxy: shared("NO_PROXY", text, "hosts reached without a proxy", false),
 } as const satisfies Record<string, Setting<unknown>>;
 
-/** In the order of the documentation. */
 export const SETTING_LIST: readonly Setting<unknown>[] = Object.values(SETTINGS);

@@ -56,7 +56,6 @@ export function readSettings(input: SettingsInput) {
     environment,
     /** Invalid keys and addresses that do not prevent the start, by variable. */
     unusable,
-    /** The first of them that prevents every tool from working. */
     blocked: blockedBy(unusable),
     /** In live mode, this running sandbox can be inspected. */
     sandboxUrl,
@@ -72,7 +71,6 @@ export function readSettings(input: SettingsInput) {
     waitMs: read(SETTINGS.waitMs),
     readConcurrency: read(SETTINGS.readConcurrency),
     keep: { days: read(SETTINGS.keepDays), runs: read(SETTINGS.keepRuns) } as const,
-    /** For the plans, suites and unfinished runs of one caller. */
     share: { bytes: read(SETTINGS.callerMb) * 1_048_576, dryRuns: read(SETTINGS.callerPlans) },
     /** Undefined: everything is stored in the state folder. */
     store,
@@ -88,7 +86,6 @@ export function readSettings(input: SettingsInput) {
       ),
       ...[http.approvalWebhook, http.oauth?.clientSecret].filter((one) => one !== undefined),
     ],
-    /** Where the value of each setting comes from, by variable. */
     sources,
     unknownVariables: unknownVariables(input.environment),
   });
@@ -193,14 +190,11 @@ function readHttpSettings(read: Read) {
   const oauth = readOAuth(read);
   return {
     sessions: read(SETTINGS.sessions),
-    /** The file is not read here. */
     accessFile: read(SETTINGS.accessFile),
     oauth,
-    /** Receives a POST for each run that needs approval. */
     approvalWebhook: read(SETTINGS.approvalWebhook),
     /** Callers may bring their own keys in headers. */
     ownKeys: read(SETTINGS.ownKeys),
-    /** The address of `/mcp` as clients use it. */
     publicUrl: read(SETTINGS.publicUrl),
     allowedHosts: read(SETTINGS.allowedHosts),
     maxConcurrency: read(SETTINGS.maxConcurrency),

@@ -108,7 +108,6 @@ export function someOf<Word extends string>(...words: readonly Word[]): Form<rea
   };
 }
 
-/** Empty entries are ignored. */
 export const commaList: Form<readonly string[]> = {
   words: "a comma list",
   read: (given) =>
@@ -118,7 +117,6 @@ export const commaList: Form<readonly string[]> = {
       .filter((part) => part !== ""),
 };
 
-/** Made absolute. */
 export const path: Form<string> = { words: "a path", read: (given) => resolve(given) };
 
 /** The initial content of a sandbox: nothing, sample data, or the file at an absolute path. */
@@ -150,7 +148,6 @@ export interface Setting<Value, Fallback = Value | undefined> {
   readonly secret: boolean;
   readonly form: Form<Value>;
   readonly fallback: Fallback;
-  /** The fallback as text, for the documentation. */
   readonly otherwise: string;
   readonly meaning: string;
 }
@@ -214,7 +211,6 @@ export function isLoopback(url: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
 }
 
-/** Whether requests to an address leave this machine unencrypted. */
 export function isPlain(url: string): boolean {
   return /^http:/i.test(url) && !isLoopback(url);
 }

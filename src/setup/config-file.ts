@@ -5,9 +5,7 @@ import { moveIntoPlace, removeFile } from "../platform/files.ts";
 import { SETTING_LIST } from "../settings/registry.ts";
 import { type Fields, isReference, type ServerList, tableOf, UnsafeChange } from "./entry.ts";
 
-/** The mode of files that may contain keys: configuration files, their backups, and new files. */
 const PRIVATE = 0o600;
-/** The permissions of all users other than the owner. */
 const OTHERS = 0o077;
 /** Windows has access lists instead of modes, and protects a person's folders with them. */
 const HAS_MODES = process.platform !== "win32";

@@ -24,7 +24,6 @@ interface JsonForm {
   readonly more?: Readonly<Record<string, string>>;
   /** The host asks the person for each key that an entry refers to. The questions are in the `inputs` of the file. */
   readonly asks?: boolean;
-  /** The extensions of JSON that the host's parser accepts. */
   readonly reads: { readonly comments: boolean; readonly trailingCommas: boolean };
   readonly title: string;
 }
@@ -216,7 +215,6 @@ function propertiesOf(node: Node | undefined): readonly { readonly name: string;
   );
 }
 
-/** Counted from 1. */
 function lineOfComment(text: string): number | undefined {
   let first: number | undefined;
   visit(text, {
@@ -279,7 +277,7 @@ function withLast(text: string, path: JSONPath, value: unknown, name?: string): 
   const last = node.children?.at(-1);
   const start = last === undefined ? node.offset + 1 : placeOf(last).end;
   const closing = placeOf(node).end - 1;
-  // Comments, and possibly a trailing comma.
+  // The text after the last value: comments, and possibly a trailing comma.
   const between = text.slice(start, closing);
   const kept = between.trimEnd();
   const comma = last === undefined || stripComments(kept).includes(",") ? "" : ",";
@@ -298,7 +296,6 @@ function itemsGone(before: readonly unknown[], after: readonly unknown[]): reado
   return before.flatMap((item, index) => (isKept(item) ? [] : [index]));
 }
 
-/** Removes a property or an item of a list, with the comma that separated it. */
 function withoutChild(text: string, path: JSONPath): string {
   const value = nodeAt(text, path);
   const child = value.parent?.type === "property" ? value.parent : value;

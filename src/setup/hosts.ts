@@ -6,18 +6,15 @@ import { jsonList } from "./edit-json.ts";
 import { tomlList } from "./edit-toml.ts";
 import { ENTRY_NAME, type Entry, inputId, type ServerList } from "./entry.ts";
 
-/** A program that starts MCP servers, such as an AI app. */
 export interface Host {
   readonly title: string;
   readonly file: (platform: Platform) => string;
   /** Returns another path of the list, which is used if its folder exists. */
   readonly instead?: (platform: Platform) => string | undefined;
-  /** Returns the reference that the file contains instead of a key. */
   readonly reference: (variable: string) => string;
   /** Where the host gets keys from: its environment, a question to the person, or the file that the person edits. */
   readonly keysFrom: "environment" | "question" | "file";
   readonly list: ServerList;
-  /** The host's own command that adds the same entry. */
   readonly own?: OwnCommand;
   /** How the person must confirm trust, if the host starts no servers in untrusted folders. */
   readonly trust?: string;
@@ -40,7 +37,6 @@ const CLAUDE_DESKTOP = ["Claude", "claude_desktop_config.json"];
 
 export const OTHER_WORDS: Readonly<Record<string, string>> = { claude: "claude-code", code: "vscode" };
 
-/** By their word on the command line. */
 export const HOSTS: Readonly<Record<string, Host>> = {
   "claude-desktop": {
     title: "Claude Desktop",
@@ -157,7 +153,6 @@ export async function hostsFound(platform: Platform): Promise<readonly string[]>
   return found.flat();
 }
 
-/** Looks for the command, the configuration and its folder. */
 export async function isHere(host: Host, platform: Platform): Promise<boolean> {
   const file = host.file(platform);
   const folder = dirname(file);

@@ -124,7 +124,6 @@ async function isFolder(path: string): Promise<boolean> {
   }
 }
 
-/** `word` is the host on the command line. */
 function folderLine(word: string, folders: readonly string[]): string {
   const shown = folders.length === 0 ? "FOLDER" : folders.join(delimiter);
   return `No folder is allowed, so files cannot be read or saved. To allow some: targeting-mcp setup ${word} --allowed-dirs="${shown}"`;

@@ -48,7 +48,6 @@ export function givenKeys(input: SettingsInput): ReadonlyMap<string, string> {
   return keys;
 }
 
-/** Returns the variables of keys whose values are written in the fields. */
 export function keysHeld(fields: Fields): readonly string[] {
   const env = tableOf(fields.env) ?? {};
   return SETTING_LIST.flatMap(({ variable, secret }) => {
@@ -90,7 +89,6 @@ export function commandLine(words: readonly string[], platform: NodeJS.Platform)
   return words.map((word) => quoted(word, platform)).join(" ");
 }
 
-/** Quotes a word for the usual shell of a platform. */
 function quoted(word: string, platform: NodeJS.Platform): string {
   if (/^[\w@%+=:,./-]+$/.test(word) || (platform === "win32" && /^[\w+=:./\\-]+$/.test(word))) return word;
   return platform === "win32" ? `"${word}"` : `'${word.replaceAll("'", "'\\''")}'`;

@@ -23,7 +23,6 @@ import { HOSTS, type Host, hostsFound, isHere, OTHER_WORDS } from "./hosts.ts";
 import { nextSteps, type Task, withFolders } from "./next-steps.ts";
 import { checkAsServer, commandLine, entryOf, givenKeys, keysHeld, openWords } from "./settings.ts";
 
-/** Shells expect this exit code after Ctrl-C. */
 const INTERRUPTED_CODE = 130;
 
 interface Person {
@@ -228,7 +227,6 @@ async function keepPrivate(file: string, held: readonly string[], person: Person
   return 0;
 }
 
-/** `env` has the entry's present values. */
 async function keysToWrite({ file, input }: Task, person: Person, env: Fields): Promise<Entry["values"]> {
   const keys: Record<string, string> = {};
   for (const [variable, key] of givenKeys(input)) {

@@ -41,7 +41,6 @@ function composeHangul(name: string): string {
   return name.replaceAll(/[\u1100-\u11FF\uAC00-\uD7A3]+/g, (letters) => letters.normalize("NFC"));
 }
 
-/** Counts Unicode code points. */
 export function codePoints(text: string): number {
   let count = 0;
   for (let at = 0; at < text.length; at += 1) {

@@ -41,7 +41,6 @@ export interface OptionPage {
 export interface OptionWithContexts {
   readonly option: OptionRecord;
   readonly contexts: readonly string[];
-  /** As in OptionPage. */
   readonly serverTime?: number;
 }
 

@@ -53,7 +53,6 @@ export const APPLIED_AS = {
   updateOptions: "itemByItem",
 } as const satisfies Record<BulkOperation, "unit" | "itemByItem">;
 
-/** ROUTES with the overrides from the settings. */
 export type RouteTable = Readonly<Record<Operation, Route>>;
 
 export function isOperation(text: string): text is Operation {

@@ -6,7 +6,7 @@ export function isUlid(text: string): boolean {
   return ULID.test(text);
 }
 
-/** In milliseconds since 1970. */
+/** Returns milliseconds since 1970. */
 export function ulidTime(ulid: string): number {
   let time = 0;
   for (const letter of ulid.slice(0, 10)) time = time * 32 + ALPHABET.indexOf(letter);
@@ -19,7 +19,7 @@ export function ulidTime(ulid: string): number {
  */
 export const CLOCKS_APART_MS = 2000;
 
-/** The highest ULID of a time in milliseconds since 1970. All IDs created until then sort before it. */
+/** Returns the highest ULID of a time in milliseconds since 1970. All IDs created until then sort before it. */
 export function ulidAt(time: number): string {
   return encodeTime(Math.max(0, time)) + "Z".repeat(16);
 }

@@ -152,7 +152,6 @@ function typeOf(option: NewOption): OptionType {
   return option.type ?? (option.children === undefined ? "atomic" : "collection");
 }
 
-/** Of a new option and its sub-options, in this order. */
 export function namesOf(option: NewOption): readonly string[] {
   return [option.name, ...(option.children ?? []).map((child) => child.name)];
 }

@@ -16,7 +16,7 @@ export interface Claims {
   readonly project: Project;
   /** The group Context IDs that an earlier item used or freed, with the group. */
   readonly groupContexts: Map<string, GroupName>;
-  /** The number in the project before the request, and how many earlier items have added. */
+  /** The Context IDs in the project before the request, and how many earlier items have added. */
   readonly contextsBefore: number;
   contextsAdded: number;
 }

@@ -22,7 +22,6 @@ type Prepared = { readonly apply: Applicable } | { readonly problems: readonly s
 
 /** `body` is the parsed JSON; undefined if the request has none. */
 export interface RequestParts {
-  /** Empty if the route has no ID. */
   readonly pathId: string;
   readonly query: Readonly<Record<string, unknown>>;
   readonly body: unknown;

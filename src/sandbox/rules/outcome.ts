@@ -14,7 +14,6 @@ export function businessError(errorCode: ErrorCode, detail?: Readonly<Record<str
 /** The body of a 200, or a business error of the whole request. */
 export type Outcome = { readonly body: Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
 
-/** `data` of an item's entry in `results`, or its error. */
 export type ItemOutcome = { readonly data: Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
 
 /** A function that stores a valid item, or its error. */
@@ -38,7 +37,6 @@ export function applyUnit(items: readonly Checked[], interference: Interference 
   });
 }
 
-/** The answer to a bulk request (management-api 2.3). */
 export function bulkBody(outcomes: readonly ItemOutcome[]): Readonly<Record<string, unknown>> {
   const results = outcomes.map(
     (outcome, index): BulkResult =>

@@ -206,7 +206,6 @@ function optionsSent(option: unknown): number {
   return 1 + listAt(option, "children").length;
 }
 
-/** In an item, its options and its sub-options. */
 function contextsSent(item: unknown): number {
   const contexts = fieldOf(item, "contexts");
   const own = Array.isArray(contexts)

@@ -6,7 +6,6 @@ export interface StoredTargeting {
   name: string;
   readonly createdAt: string;
   updatedAt: string;
-  /** The IDs of all options and sub-options, by name. */
   readonly names: IdIndex;
   readonly topLevel: OrderedIds;
   optionCount: number;
@@ -62,7 +61,6 @@ export interface Project {
   readonly audience: Map<string, AudienceTargeting>;
   readonly products: Map<string, AdProduct>;
   readonly campaigns: Map<string, Campaign>;
-  /** By name, including audience targetings. */
   readonly targetingNames: IdIndex;
   /** The IDs of option groups by own Context ID. */
   readonly groupContexts: IdIndex;
@@ -146,7 +144,7 @@ export function putOption(project: Project, record: NewStoredOption): StoredOpti
   const targeting = project.targetings.get(record.targeting);
   const option: StoredOption = {
     _id,
-    // The string of the targeting, because each item of a request has its own copy of it.
+    // Not the string of the request, because each item has its own copy of it.
     targeting: targeting?._id ?? record.targeting,
     name,
     type,
@@ -209,7 +207,6 @@ export function replaceContexts(project: Project, option: StoredOption, contexts
   option.contextBytes = contextBytesOf(contexts);
 }
 
-/** In UTF-8. */
 export function contextBytesOf(contexts: Iterable<string>): number {
   let bytes = 0;
   for (const value of contexts) bytes += Buffer.byteLength(value, "utf8");
@@ -322,7 +319,6 @@ export class OrderedIds implements Iterable<string> {
     for (const chunk of this.#chunks) yield* chunk;
   }
 
-  /** Returns the chunk that contains `id`, or to which it would be added. */
   #chunkOf(id: string): number {
     const chunks = this.#chunks;
     const found = lowerBound(chunks.length, (place) => (chunks[place]?.at(-1) ?? "") < id);

@@ -129,7 +129,7 @@ export function getTargeting(project: Project, id: string): Outcome {
   return { body: targetingRecordOf(targeting) };
 }
 
-/** Top-level options in creation order, or sub-options of `parent` (management-api 7.4 case 8, 8.1). */
+/** Lists top-level options in creation order, or sub-options of `parent` (management-api 7.4 case 8, 8.1). */
 export function listOptions(project: Project, targetingId: string, query: ListQuery): Outcome {
   const targeting = project.targetings.get(targetingId);
   if (targeting === undefined) return { error: businessError("TARGETING_NOT_FOUND") };
@@ -146,7 +146,7 @@ export function listOptions(project: Project, targetingId: string, query: ListQu
   return { body: { items, total: list.size } };
 }
 
-/** With one page of the option's Context IDs (management-api 8.1). */
+/** Returns the option with one page of its Context IDs (management-api 8.1). */
 export function getOption(project: Project, id: string, query: GetQuery): Outcome {
   const option = project.options.get(id);
   if (option === undefined) return { error: businessError("TARGETING_CATEGORY_NOT_FOUND") };

@@ -26,9 +26,7 @@ import {
 } from "./store.ts";
 
 interface UpdateClaims extends Claims {
-  /** How many sub-options this request has moved into each group. */
   readonly arrivals: Map<string, number>;
-  /** Groups that had no own Context IDs before this request. */
   readonly hadNoContexts: Set<string>;
 }
 
@@ -115,7 +113,6 @@ function moveError(
     : undefined;
 }
 
-/** Counts the sub-options that a group had before this request and still has. */
 function stayingChildren(claims: UpdateClaims, group: StoredOption): number {
   return group.children.size - (claims.arrivals.get(group._id) ?? 0);
 }
