@@ -48,7 +48,7 @@ export async function runSandboxLine(line: CommandLine): Promise<number> {
 }
 
 /** Serves the emulated APIs until a signal arrives. Throws a SettingsError if the port or data file cannot be used. */
-async function runSandbox({ data, seed = "none", isQuiet, ...options }: SandboxCommand): Promise<void> {
+export async function runSandbox({ data, seed = "none", isQuiet, ...options }: SandboxCommand): Promise<void> {
   const { host, port, forward } = options;
   const asked = stopSignal();
   const planted = await orSay(readSeed(seed));
