@@ -90,9 +90,7 @@ function separatorsOf(separator: string): RegExp {
   return separator === "\n" ? /\n/ : new RegExp(`[${separator.replaceAll(/[\\\]^-]/g, "\\$&")}\n]`);
 }
 
-/**
- * Splits a cell into Context IDs. A cell that begins with `[` must be a JSON array of texts; otherwise it is undefined.
- */
+/** Splits a cell into Context IDs. Undefined if it begins with `[` but is no JSON array of texts. */
 export function splitter(separator: string): (cell: string) => readonly string[] | undefined {
   const between = separatorsOf(separator);
   return (cell) => {

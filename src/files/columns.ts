@@ -4,9 +4,7 @@ export const NONE = "[]";
 /** Holds the reason of a failure in files of failed rows. Reading ignores it. */
 export const REASON_COLUMN = "reason";
 
-/**
- * The first heading is used when a sheet is written. Reading ignores case, spaces, `_`, `-` and invisible characters.
- */
+/** The first heading is written. Reading ignores case, spaces, `_`, `-` and invisible characters. */
 export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
   action: ["Action", "작업", "동작", "Aktion"],
   _id: ["Option ID", "id", "옵션 ID", "옵션 아이디", "Options-ID"],

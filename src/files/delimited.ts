@@ -58,9 +58,7 @@ export class DelimitedReader {
     this.#options = options;
   }
 
-  /**
-   * Returns the records that end in the next piece. Throws a QuoteFault, or a FileError if a record is over the limit.
-   */
+  /** Returns the records that end in the next piece. Throws a QuoteFault or a FileError. */
   take(text: string): readonly SheetRecord[] {
     this.#begun.push(text);
     this.#begunLength += text.length;

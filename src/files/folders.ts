@@ -41,10 +41,7 @@ export async function findFreePlace(given: string, allowedDirs: readonly string[
   throw new FileError(`there is no folder for ${quoted(given)}`, `Name a file in ${folderWords(allowedDirs)}.`);
 }
 
-/**
- * The places that a path can mean, one in each allowed folder. Only links to these folders are resolved; others are
- * refused.
- */
+/** The places that a path can mean, one in each allowed folder. Refuses links below these folders. */
 async function placesOf(given: string, allowedDirs: readonly string[]): Promise<readonly Place[]> {
   if (allowedDirs.length === 0) {
     throw new FolderRefused(
@@ -168,9 +165,7 @@ export interface RootGuard {
   readonly files: readonly string[];
 }
 
-/**
- * The existing folders of the client's roots (MCP), without the root of a disk, the home folder, and guarded folders.
- */
+/** The client's roots (MCP), without the root of a disk, the home folder, and guarded folders. */
 export async function usableRoots(uris: readonly string[], guard: RootGuard): Promise<readonly string[]> {
   const home = await realOrSame(guard.home);
   const folders = await Promise.all(guard.folders.map(realOrSame));

@@ -10,10 +10,7 @@ import {
   type ValidColumns,
 } from "./columns.ts";
 
-/**
- * Product lists have many columns of texts, so these mean names of options only without a better heading. PRODUCTS may
- * be headings of numbers, so these count only beside Context IDs.
- */
+/** Less certain headings of names, from product lists. PRODUCTS count only beside Context IDs. */
 const PRODUCT_NAMES = [
   ...["product name", "item name", "article name", "상품명", "제품명", "품목명"],
   ...["Artikelbezeichnung", "Artikelname", "Produktbezeichnung", "Produktname"],
@@ -25,10 +22,7 @@ const WRITTEN = new Set(["Result", "Problem", "How to fix", REASON_COLUMN, "stat
 
 export const HEADER_WITHIN = 100;
 
-/**
- * How certain a heading is, best first: the caller's mapping, the name of the column, an alias, two kinds of product
- * headings.
- */
+/** How certain a heading is: mapped by the caller, the name of the column, an alias, or from a product list. */
 const [MAPPED, NAMED, ALIASED, PRODUCT_NAMED, PRODUCT] = [0, 1, 2, 3, 4];
 
 interface Reading {
@@ -102,10 +96,7 @@ export function columnCount({ names }: Header): number {
   return names.filter((name) => name !== "").length;
 }
 
-/**
- * Throws a FileError if a required column is missing, a column occurs twice, or an unknown one is an error. The message
- * shows the headings and what they probably mean.
- */
+/** Throws a FileError if a required column is missing, a column occurs twice, or an unknown one is an error. */
 export function checkHeader(
   header: Header,
   { cells, line }: { readonly cells: readonly string[]; readonly line: number },
@@ -148,10 +139,7 @@ export function checkHeader(
   );
 }
 
-/**
- * Throws a FileError if the headings are in the first column, whose cells are `firsts`. `header`: the row that was read
- * as the header, if any.
- */
+/** Throws a FileError if the headings are in the first column, whose cells are `firsts`. */
 export function checkNotTransposed(
   firsts: readonly string[],
   header: Header | undefined,
@@ -182,9 +170,7 @@ const TYPE_OR_REQUIRED = new RegExp(
   "i",
 );
 
-/**
- * Templates explain columns in such rows: the name is a rule or an example, or all cells are types and requirements.
- */
+/** Templates explain columns in such rows, by a rule or an example, or by types and requirements. */
 export function isHintRow(cells: readonly string[], { names, at }: Header): boolean {
   const name = (cells[at("name")] ?? "").trim();
   if (EXAMPLE.test(name) || RULE.test(name)) return true;

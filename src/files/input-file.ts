@@ -83,8 +83,7 @@ const sheetSeen = z.object({
   sheets: z.array(z.string()).exactOptional(),
   /** Hidden rows. They were read. */
   hidden: count,
-  /** Formulas of the workbook, whose stored values were read, and whether it has macros, which were ignored. */
-  formulas: count,
+  /** The workbook has macros, which were ignored. */
   macros: z.literal(true).exactOptional(),
   /** The targeting that the first filled row names. */
   targeting: z.string().exactOptional(),

@@ -37,10 +37,7 @@ export interface FileRules {
   readonly maxLineBytes: number;
 }
 
-/**
- * Does not detect the form of a sheet yet. Throws a FileError if the file cannot be used or has a line that is too
- * long.
- */
+/** Does not detect the form of a sheet yet. Throws a FileError if the file cannot be used or has too long a line. */
 export async function openFile(
   path: string,
   given: SheetArguments,

@@ -19,9 +19,7 @@ export const OPTION_HEADER: WrittenRow = { cells: COLUMNS.map(headingOf) };
 /** Excel allows 32,767 characters; this leaves some room. */
 const MAX_CHARACTERS = 32_000;
 
-/**
- * Several rows if the Context IDs need several cells. With the action `Set`, reading the sheet again changes nothing.
- */
+/** Returns several rows if the Context IDs need several cells. */
 export function optionCells(option: SheetOption, { format }: SheetFormat): readonly WrittenRow[] {
   const { _id, name, groupName = NONE, isGroup, exposeChildren, contexts } = option;
   const safe = format === "xlsx" ? workbookCell : inertCell;
@@ -35,9 +33,7 @@ function yesOrNo(is: boolean): string {
   return is ? "yes" : "no";
 }
 
-/**
- * Would change between `|`: it has a separator, looks like a formula or a list, or has Hangul that reading composes.
- */
+/** Matches IDs that would change between `|`: with a separator, like a formula or a list, or decomposed Hangul. */
 const NEEDS_LIST = /[|;\r\n\u1100-\u11ff]|^'*[=+\-@\t]|^\[/;
 
 /** The cells fit into spreadsheets. IDs are separated by `|`, or form a JSON array if one of them needs it. */

@@ -14,10 +14,7 @@ export interface Rejected {
   readonly words: (reason: Reason) => string;
 }
 
-/**
- * Yields the failed rows with their reasons, to be corrected and read again: those of a sheet as CSV, others as NDJSON
- * of only the parts that failed.
- */
+/** Yields the failed rows with their reasons: those of a sheet as CSV, others as NDJSON of only the failed parts. */
 export async function* rejectedRows<Item>(
   bytes: ByteSource,
   file: InputFile,

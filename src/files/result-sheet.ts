@@ -47,10 +47,7 @@ export type ResultColumn = keyof typeof COLUMNS;
 export const RESULT_COLUMNS: readonly ResultColumn[] = ["result", "problem", "howToFix"];
 export const OPTION_RESULT_COLUMNS: readonly ResultColumn[] = ["_id", "action", "op", ...RESULT_COLUMNS];
 
-/**
- * Rows above the header, blank rows and total rows stay unchanged. In a workbook, rows keep their positions. Throws a
- * FileError.
- */
+/** Yields the caller's rows with results; other rows stay unchanged. Throws a FileError. */
 export async function* resultRows(source: ResultSource, form: SheetFormat): AsyncGenerator<WrittenRow> {
   const { bytes, file, shape } = source;
   const writers: ResultWriter[] = [];

@@ -123,8 +123,7 @@ async function putInFreePlace(
     await makeLink(unfinished, place);
   } catch (thrown) {
     if (hasCode(thrown, "EEXIST")) throw thrown;
-    // FAT, exFAT and some network shares have no hard links. A copy does not replace a file either, but is visible
-    // early.
+    // Without hard links (FAT, some network shares), a copy does not replace a file either, but is visible early.
     await copyTo(place, written);
   }
 }

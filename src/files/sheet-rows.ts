@@ -286,10 +286,7 @@ class RowReader {
     return [this.#blank === 0 ? held : { ...held, skipped: (held.skipped ?? 0) + this.#blank }];
   }
 
-  /**
-   * A repeated header, or its second line, begins like the header and has only headings. A single cell does not count,
-   * because an option may have the name of its column.
-   */
+  /** A single cell does not count, because an option may have the name of its column. */
   #isHeader({ cells }: SheetRecord): boolean {
     const first = this.#read.indexOf(true);
     if (cells[first] !== this.#header.cells[first]) return false;

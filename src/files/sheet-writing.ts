@@ -33,9 +33,7 @@ export function inertCell(text: string): string {
   return FORMULA.test(text) ? `'${text}` : text;
 }
 
-/**
- * For a cell of a workbook, which runs no texts: only a quoted formula gets a further apostrophe, for `uninertCell`.
- */
+/** A workbook runs no texts: only a quoted formula gets a further apostrophe, for `uninertCell`. */
 export function workbookCell(text: string): string {
   return QUOTED_FORMULA.test(text) ? `'${text}` : text;
 }

@@ -169,10 +169,7 @@ class KoreanLikeness {
   }
 }
 
-/**
- * UTF-8 with damaged parts: its characters of three bytes never look like Western text, and those of two bytes look
- * like a letter and a sign, such as "Ã¤", which is rare in Western text.
- */
+/** Damaged UTF-8: Western text never looks like its characters of three bytes, and rarely like those of two ("Ã¤"). */
 class UnicodeLikeness {
   /** How many bytes of the current character are still missing, and how many it has in total. */
   #left = 0;
@@ -208,10 +205,7 @@ const MAC_LETTERS: ReadonlySet<number> = new Set([
   ...[0x90, 0x98, 0x9a, 0x9d, 0x9e, 0x9f],
 ]);
 
-/**
- * In Mac Roman, Excel on a Mac saves CSV files. Lines end with a carriage return only, or several bytes are letters
- * only in Mac Roman and none only in Windows-1252.
- */
+/** Excel on a Mac saves CSV files in Mac Roman, sometimes with carriage returns only. */
 class MacLikeness {
   readonly #letters = new Set<number>();
   #hasWestern = false;

@@ -19,9 +19,7 @@ interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
 
 export type Audit = (line: OutcomeLine | DecisionLine) => void;
 
-/**
- * Adds the time and the caller's name, and removes secrets with `redact`. An entry that cannot be written is logged.
- */
+/** Adds the time and removes secrets with `redact`. An entry that cannot be written is logged. */
 export function auditInto(
   append: (line: string) => Promise<void>,
   { now, redact, log }: { readonly now: () => number; readonly redact: (line: string) => string; readonly log: Log },
@@ -62,10 +60,7 @@ export interface AuditedCall {
 /** The statuses of unfinished runs, whose entries are written when they end. */
 const OPEN: ReadonlySet<string> = new Set(["running", "needs_confirmation"]);
 
-/**
- * Writes an entry after a call that may have changed an API, unless its run has ended and so has its own entry.
- * `answer` is undefined if the call failed.
- */
+/** Writes an entry, unless the run of the call has its own. `answer` is undefined if the call failed. */
 export function auditCall(
   audit: Audit,
   { tool, caller, requestId, services: { environment, project } }: AuditedCall,

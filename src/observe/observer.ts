@@ -24,22 +24,12 @@ export interface Observer {
   readonly request: Wrapper<ObservedRequest, HttpAnswer>;
 }
 
-function composeWrappers<About, Result>(
-  outer: Wrapper<About, Result>,
-  inner: Wrapper<About, Result>,
-): Wrapper<About, Result> {
-  return (about, work) => outer(about, () => inner(about, work));
-}
-
-export function combineObservers(observers: readonly Observer[]): Observer | undefined {
-  const [first, ...others] = observers;
-  return others.reduce<Observer | undefined>(
-    (outer, inner) =>
-      outer && {
-        call: composeWrappers(outer.call, inner.call),
-        run: composeWrappers(outer.run, inner.run),
-        request: composeWrappers(outer.request, inner.request),
-      },
-    first,
-  );
+/** Combines two observers. `outer` also observes the work of `inner`. */
+export function combineObservers(outer: Observer | undefined, inner: Observer | undefined): Observer | undefined {
+  if (outer === undefined || inner === undefined) return outer ?? inner;
+  return {
+    call: (about, work) => outer.call(about, () => inner.call(about, work)),
+    run: (about, work) => outer.run(about, () => inner.run(about, work)),
+    request: (about, work) => outer.request(about, () => inner.request(about, work)),
+  };
 }

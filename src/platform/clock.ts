@@ -41,9 +41,7 @@ export async function duringCall<T>(until: number, work: () => Promise<T>): Prom
   }
 }
 
-/**
- * When the current tool call must be answered, on the monotonic clock. Undefined outside a call or after its answer.
- */
+/** When the current tool call must be answered, on the monotonic clock. Undefined outside an unanswered call. */
 export function callUntil(): number | undefined {
   const call = calls.getStore();
   return call === undefined || call.isAnswered ? undefined : call.until;

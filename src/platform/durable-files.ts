@@ -11,9 +11,7 @@ const OWNER_ONLY = 0o600;
 /** The error codes of systems that cannot sync a folder: Windows, vfat and some network file systems. */
 const NOT_SYNCED: readonly unknown[] = ["EPERM", "EACCES", "EISDIR", "EINVAL", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"];
 
-/**
- * Makes created, renamed and removed files survive a power failure. Returns false if the system cannot sync folders.
- */
+/** Makes changed entries survive a power failure. Returns false if the system cannot sync folders. */
 export async function syncFolder(folder: string): Promise<boolean> {
   try {
     await withHandle(open(folder, "r"), (handle) => handle.sync());

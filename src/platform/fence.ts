@@ -1,7 +1,4 @@
-/**
- * Decides whether a request may still be sent, because its lease can expire while this process is suspended. The
- * service applies nothing before the last byte.
- */
+/** Decides whether a request may still be sent. The service applies nothing before the last byte. */
 export interface Fence {
   /** Called right before the last bytes are sent. Throws a HeldBackError. */
   mayLeave(): void;

@@ -103,16 +103,11 @@ export interface SafeDirectory {
 const O_PATH = 0o10_000_000;
 /** macOS: refuses a path with a link in any part. Node does not export this constant, and older versions ignore it. */
 const O_NOFOLLOW_ANY = 0x2000_0000;
-/**
- * On Linux, `/proc/self/fd/N/name` is the file `name` in the open folder N, even if that folder was moved (`openat`).
- */
+/** On Linux, `/proc/self/fd/N/name` is the file `name` in the open folder N (`openat`). */
 const DESCRIPTORS = "/proc/self/fd";
 const HOLDS_DESCRIPTORS = process.platform === "linux" && existsSync(DESCRIPTORS);
 
-/**
- * Opens the folder of a file. Linux opens each folder from its parent and so follows no link. Other systems need
- * `check`.
- */
+/** Linux opens each folder from its parent and so follows no link. Other systems need `check`. */
 export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Promise<SafeDirectory> {
   const folders = place.steps.slice(0, -1);
   const identity = () => identityOf(place.root, folders);

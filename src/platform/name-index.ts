@@ -18,9 +18,7 @@ const MAX_LOOKED_FOR = 20;
 /** Only this many letters of an unknown name are compared: comparing millions would delay all other calls. */
 const MAX_COMPARED_LETTERS = 256;
 
-/**
- * Finds the exact name, or else the only name that differs in case and outer spaces. Otherwise returns similar ones.
- */
+/** Finds the exact name, or the only one that differs in case and outer spaces. Otherwise returns similar ones. */
 export class NameIndex<Thing extends Named> {
   readonly #exact = new Map<string, Thing[]>();
   readonly #folded = new Map<string, Thing[]>();

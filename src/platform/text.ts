@@ -1,10 +1,7 @@
 import { LIMITS } from "../spec/limits.ts";
 import type { NameProblem } from "../spec/names.ts";
 
-/**
- * 1234567 becomes "1,234,567". `Number.toLocaleString` would load the data of all locales, which slows the start by 8
- * %.
- */
+/** 1234567 becomes "1,234,567". `Number.toLocaleString` would load all locales, which slows the start by 8 %. */
 export function thousands(count: number): string {
   return String(count).replace(/(?<=^-?\d+)(?=(?:\d{3})+$)/g, ",");
 }

@@ -16,7 +16,6 @@ export interface Backend {
   readonly sealKey: () => Promise<Uint8Array>;
   readonly endedSessions: EndedSessions;
   readonly callerRights: CallerTexts;
-  /** Resolves if the backend can be reached and is set up completely. If absent, the backend is always ready. */
   readonly ready?: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
@@ -26,16 +25,10 @@ export interface CallerTexts {
   read(caller: string): Promise<string | undefined>;
 }
 
-/**
- * How long the end of a session is stored after its tokens expire, in milliseconds, in case this machine's clock is
- * wrong.
- */
+/** Stored this long after its tokens expire, in milliseconds, in case this machine's clock is wrong. */
 export const ENDED_FOR_MS = 30 * 86_400_000;
 
-/**
- * Stores which sessions of the web page have ended. `until`: when the session's tokens expire, in milliseconds since
- * 1970.
- */
+/** `until`: when the tokens of a session of the web page expire, in milliseconds since 1970. */
 export interface EndedSessions {
   add(id: string, until: number): Promise<void>;
   has(id: string): Promise<boolean>;
@@ -43,12 +36,10 @@ export interface EndedSessions {
 
 export interface NamesOptions {
   readonly lasting: boolean;
-  /** Returns the targetings that are known from the beginning. Called once, when the memory is first used. */
   readonly known?: (() => Promise<readonly { readonly _id: string; readonly name: string }[]>) | undefined;
   readonly onProblem: (problem: unknown) => void;
 }
 
-/** An option, with fields of its record at the time when its Context IDs were read. */
 export interface SeenOption {
   readonly targetingId: string;
   readonly optionId: string;
@@ -56,13 +47,9 @@ export interface SeenOption {
   readonly contextCount: number;
 }
 
-/**
- * Context IDs that were read before, for answers and exported files only: a change that removes something reads the
- * current ones.
- */
+/** Context IDs for answers and exported files. A change that removes something reads the current ones. */
 export interface ContentsStore {
   refresh(): Promise<void>;
-  /** Returns the Context IDs that were stored for an option with exactly this record. */
   get(option: SeenOption): Promise<readonly string[] | undefined>;
   /** Stores the Context IDs of an option. A failure is ignored, because they can be read again. */
   put(option: SeenOption, contexts: readonly string[]): Promise<void>;
@@ -72,8 +59,7 @@ export interface ContentsStore {
 export interface ProjectLock {
   /**
    * Runs `work` while this process holds the write lock of the project. Before `work` sends requests, it must await
-   * `turn.settled`. If the lock is lost, `work` continues, but its requests are held back. Rejects with the signal's
-   * reason if it is aborted while waiting. Waiting callers get the lock in turn.
+   * `turn.settled`. If the lock is lost, the requests of `work` are held back. Waiting callers get the lock in turn.
    */
   hold<T>(project: string, work: (turn: Turn) => Promise<T>, signal: AbortSignal, caller?: string): Promise<T>;
 }
@@ -84,14 +70,11 @@ export interface SuiteTexts {
   put(caller: string, id: string, text: string): Promise<void>;
   get(caller: string, id: string): Promise<string | undefined>;
   list(caller: string): Promise<readonly string[]>;
-  /** Returns the size of the texts of all callers with this name, in bytes. */
   storedBytes(callerName: string): Promise<number>;
   /** Returns true for the first claim of a confirmation in any process, which may then act on it. */
   claim(confirmation: string): Promise<boolean>;
   settle(confirmation: string, text: string): Promise<void>;
-  /**
-   * Returns the result of a claimed confirmation; an empty text if there is none yet. Undefined if it was not claimed.
-   */
+  /** Returns the result of a claimed confirmation: empty if there is none yet, undefined if not claimed. */
   settled(confirmation: string): Promise<string | undefined>;
 }
 
@@ -112,7 +95,6 @@ export interface TargetingMemory {
   resolve(name: string): Promise<NameMatch<SeenTargeting>>;
 }
 
-/** Finds a targeting by name. `seen` has the last seen first. */
 export function findSeenTargeting(seen: readonly SeenTargeting[], name: string): NameMatch<SeenTargeting> {
   const found = new NameIndex(seen).find(name);
   if (found.kind !== "unknown") return found;
@@ -132,9 +114,8 @@ interface Share {
 }
 
 /**
- * Returns a backend that limits how much each caller, identified by name, may store. A dry run first replaces the
- * caller's oldest dry runs. Anything else that exceeds the share is removed again, and its call throws a
- * ShareFullError.
+ * Limits how much each caller, identified by name, may store. A dry run first replaces the caller's oldest dry runs.
+ * Anything else that exceeds the share is removed again, and its call throws a ShareFullError.
  */
 export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDryRuns }: Share): Backend {
   const { runs, suites } = backend;

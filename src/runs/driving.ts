@@ -16,7 +16,6 @@ import { type Lease, LeaseLostError, RECENT_MS } from "./turn.ts";
 export interface ExecutionParts<Call, Entry, State> {
   readonly header: RunHeader<Call>;
   readonly state: State;
-  /** The state to show while `state` has no objects. */
   readonly meanwhile?: State | undefined;
   /** `state` already contains these first entries of the journal. */
   readonly first?: readonly Entry[] | undefined;
@@ -30,7 +29,6 @@ interface HeldRun<Call, State> {
   lease?: Lease;
   record?: RunRecord | undefined;
   journal?: RunJournal;
-  /** Appends the entries of the state that the journal lacks. */
   appendRest?: () => void;
   readonly isKept: () => void;
   readonly progress: (waitingMs?: number) => void;
@@ -40,12 +38,8 @@ interface HeldRun<Call, State> {
 }
 
 export interface ExecutedRun<Call extends ToolCall, State extends ReportedState> extends Run<Call, State> {
-  /** Returns whether another process has taken over the run, or it was left to others. */
   readonly isTakenOver: () => boolean;
-  /**
-   * Returns false if another process has taken over the run. Otherwise writes the state to the store, for the other
-   * processes.
-   */
+  /** Returns false after a takeover. Otherwise writes the state to the store, for the other processes. */
   readonly isCurrent: () => Promise<boolean>;
 }
 
@@ -117,7 +111,6 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
   };
 }
 
-/** Returns a run that switches to the stored run of `find` if another process takes it over, and then calls `ended`. */
 export function followIfTakenOver<Call extends ToolCall, State extends RunView<never>>(
   run: ExecutedRun<Call, State>,
   { find, ended }: { readonly find: () => Promise<Run<Call, State> | undefined>; readonly ended: () => void },
@@ -127,7 +120,6 @@ export function followIfTakenOver<Call extends ToolCall, State extends RunView<n
   const rest = run.rest.then(async () => {
     ended();
     if (!run.isTakenOver()) return;
-    // The run counts as running while the store is unavailable.
     let isAway = false;
     other = await find().catch((thrown: unknown) => {
       isAway = thrown instanceof StoreUnavailableError;
@@ -265,7 +257,6 @@ function shouldLeaveToOthers<Call, State extends RunView<never>>(
   return left !== undefined && isStopped && restingStatus(state) === "interrupted";
 }
 
-/** Tells the process that has taken over a run about requests that were sent too late. */
 async function handOver<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
   state: State,
@@ -311,10 +302,7 @@ const STOP_CHECK_IF_NOTIFIED_MS = 1000;
 
 type StopRequests = ReturnType<typeof stopRequestsOf>;
 
-/**
- * Watches for requests to stop a run, which then is cancelled, and for takeovers, which interrupt it. `lease` returns
- * the lease of the run once it is taken.
- */
+/** Stops a run when a process asks for it or takes it over. `lease` returns its lease once it is taken. */
 function stopRequestsOf(
   { stops }: Pick<RunStore, "stops">,
   runId: string,

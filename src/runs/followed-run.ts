@@ -17,9 +17,7 @@ interface Following<S> {
   readonly isDriven: () => Promise<boolean>;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Called when following begins. `rest` resolves when it ends. */
   readonly whileFollowed: (rest: Promise<void>) => Promise<void>;
-  /** Calls the listener when the run may have changed. Some calls may be missing. */
   readonly changes?: ((listener: () => void) => (() => void) | undefined) | undefined;
 }
 
@@ -33,8 +31,7 @@ export function followedRun<S extends ReportedState>(
   let driven = true;
   let resting: Promise<void> | undefined;
   /**
-   * Reads the current state, and returns whether a process executes the run. It counts as executed until its last
-   * entries were read, so that no answer reports its end with an older state.
+   * The run counts as executed until its last entries were read, so that no answer reports its end with an old state.
    */
   const look = atOnce(async () => {
     const goesOn = await isDriven();
@@ -63,10 +60,7 @@ export function followedRun<S extends ReportedState>(
     state: () => state,
     isDriven: () => driven,
     look,
-    /**
-     * The first call begins the checks. If the run cannot be read, they end, and the next read of the run throws the
-     * error.
-     */
+    /** The first call begins the checks. If the run cannot be read, they end, and its next read throws the error. */
     rest(): Promise<void> {
       if (resting === undefined) {
         const hint = hintOf(clock, signal);

@@ -31,7 +31,6 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
   readonly #kind: RunKind<Call, Entry, State, never>;
   readonly #of: Pick<RunsContext, "store" | "clock" | "onRest">;
   readonly #lastRead = new RunCache<LoadedRun<Call, Entry, State>>();
-  /** The runs of other processes that calls in this process wait for. */
   readonly #followed = new Map<string, { readonly run: Run<Call, State>; readonly look: () => Promise<boolean> }>();
   readonly #ending = new AbortController();
 
@@ -60,10 +59,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     return stored && understood(this.#kind, stored);
   }
 
-  /**
-   * Returns undefined if there is no such run or if another process is just starting it. `isDrivenHere`: this process
-   * holds its lease.
-   */
+  /** Undefined if another process is just starting the run. `isDrivenHere`: this process holds its lease. */
   async read(runId: string, isDrivenHere = false): Promise<LoadedRun<Call, Entry, State> | undefined> {
     const stored = await this.stored(runId);
     return stored && this.#readFrom(stored, isDrivenHere);
@@ -196,7 +192,6 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     return isEnded === true;
   }
 
-  /** Writes the final records of runs whose process crashed, so that retention can remove them. */
   async recoverOrphans(isDrivenHere: (runId: string) => boolean): Promise<void> {
     for (const runId of await this.#of.store.list({ unfinished: "all" })) {
       if (!isDrivenHere(runId)) await undefinedIfUnreadable(this.#tidy(runId));
@@ -283,7 +278,6 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     };
   }
 
-  /** All calls that wait for a run share one follower. */
   #follow(found: LoadedRun<Call, Entry, State>, isDriven: () => Promise<boolean>): Run<Call, State> {
     const { header } = found;
     const { runId } = header;
@@ -336,7 +330,6 @@ export class RunCache<T> {
   /** In order of their last use, the latest last. */
   readonly #kept = new Map<string, Revision & { readonly found: T }>();
 
-  /** Reads the run if it has changed. The result must not be modified. */
   async get(runId: string, revision: Revision | undefined, read: () => Promise<T | undefined>): Promise<T | undefined> {
     const known = this.#kept.get(runId);
     this.#kept.delete(runId);

@@ -27,16 +27,12 @@ export type RunMarks = Pick<RunHeader, "unplanned" | "dryRun" | "repeats"> & Req
 /** Only shown to people: calls that differ only in them are the same. */
 export type Requested = Pick<RunHeader, "client" | "fileName">;
 
-/**
- * How long to wait before a run that was taken over is read, in milliseconds. Meanwhile this process can take over
- * other runs; no request may be sent so early anyway.
- */
+/** In milliseconds. No request may be sent so early anyway, and other runs can be taken over meanwhile. */
 const READ_LATER_MS = 250;
 
 export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given> {
   readonly kind: RunKind<Call, Entry, State, Given, Again>;
   readonly #context: RunsContext;
-  /** The runs that this process executes or is about to execute. */
   readonly #driven = new Map<string, Run<Call, State> & Partial<Pick<ExecutedRun<Call, State>, "isCurrent">>>();
   readonly #starting = new Map<string, Promise<Run<Call, State> | undefined>>();
   readonly #kept: LoadedRuns<Call, Entry, State>;
@@ -52,10 +48,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#driven.size > 0;
   }
 
-  /**
-   * Returns a hash that is equal for identical calls of the same caller. A dry run has another hash, so that no call
-   * joins it.
-   */
+  /** Returns a hash of the call and its caller. A dry run has another one, so that no call joins it. */
   fingerprint(call: Call, caller: string, dryRun?: true): string {
     const { project, environment } = this.#context;
     const about = [this.kind.identity?.(call) ?? call, caller, project, environment];
@@ -85,7 +78,6 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return (await moveRun(store, runId, wait)) !== undefined;
   }
 
-  /** Throws an ExecutionRefusedError. Called before the lease is taken. */
   async checkExecutable(header: RunHeader<Call>): Promise<void> {
     const refusal = await this.#refusal(header);
     if (refusal !== undefined) throw new ExecutionRefusedError(refusal);
@@ -106,7 +98,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   ): Promise<Run<Call, State> | undefined> {
     const { runId } = header;
     if (this.#starting.has(runId)) return undefined;
-    const starting = this.#leaseToStart(header, lease).then((held) => {
+    const starting = this.checkExecutable(header).then(async () => {
+      const held = await this.#kept.leaseToStart(runId, lease);
       if (held === undefined) return undefined;
       const state = this.kind.newState();
       const open = async () => held;
@@ -114,11 +107,6 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     });
     this.#starting.set(runId, starting);
     return starting.finally(() => this.#starting.delete(runId));
-  }
-
-  async #leaseToStart(header: RunHeader<Call>, lease?: Lease): Promise<HeldRecord | undefined> {
-    await this.checkExecutable(header);
-    return this.#kept.leaseToStart(header.runId, lease);
   }
 
   /**
@@ -155,8 +143,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Returns the run unchanged if another process executes it or if it waits for approval; undefined if there is no such
-   * run. Throws a RunStoreError, or an ExecutionRefusedError.
+   * Returns the run unchanged if another process executes it or it waits for approval. Throws an ExecutionRefusedError.
    */
   async resume(runId: string, given?: Again): Promise<Run<Call, State> | undefined> {
     const { store } = this.#context;
@@ -200,10 +187,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.kind.initialState?.(call, this.#context.store.parts.read(runId, "input"));
   }
 
-  /**
-   * Finds an earlier run of the same call: one that is executed now, one that this resumes, or one that ended recently
-   * with unfinished items.
-   */
+  /** Finds a run of the same call that is executed now, that this resumes, or that recently ended unfinished. */
   async findEarlierRun(call: Call, caller: string): Promise<EarlierRuns<Run<Call, State>>> {
     const { store, clock } = this.#context;
     const fingerprint = this.fingerprint(call, caller);
@@ -246,10 +230,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return (this.kind.mayGoOn?.(run) ?? true) ? this.resume(runId) : undefined;
   }
 
-  /**
-   * Continues a run whose process left it or crashed. Returns undefined if another process has claimed it. Throws a
-   * RunStoreError if only a call may resume it, or an ExecutionRefusedError.
-   */
+  /** Returns undefined if another process has claimed the run. Throws a RunStoreError if only a call may resume it. */
   async claim(stored: StoredRun): Promise<Run<Call, State> | undefined> {
     const { store, clock } = this.#context;
     const left = understood(this.kind, stored);
@@ -272,7 +253,6 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#driven.get(runId);
   }
 
-  /** Makes `find` return this run object until the run is at rest. */
   hold(run: Run<Call, State>): Run<Call, State> {
     const { runId } = run.header;
     const rest = run.rest.then(() => {
@@ -290,7 +270,6 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#kept.find(runId);
   }
 
-  /** Returns a run as the store has it, even if this process executes it. */
   lookAt(runId: string): Promise<Run<Call, State> | undefined> {
     return this.#kept.find(runId);
   }
@@ -299,10 +278,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#kept.stored(runId);
   }
 
-  /**
-   * Cancels a run, whichever process executes it. When this resolves, only requests that are announced on disk are
-   * still sent.
-   */
+  /** Cancels a run of any process. When this resolves, only requests that are announced on disk are still sent. */
   async cancel(runId: string): Promise<Run<Call, State> | undefined> {
     const driven = this.#driven.get(runId);
     if (driven?.stop("cancelled")) return driven;
@@ -310,15 +286,11 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.find(runId);
   }
 
-  /**
-   * Ends a run that was not started. Returns undefined if it was started, does not exist, or is of a kind that never
-   * plans first.
-   */
+  /** Returns undefined if the run was started, does not exist, or is of a kind that never plans first. */
   async withdraw(runId: string, ending?: Ending): Promise<Run<Call, State> | undefined> {
     return (await this.#kept.withdraw(runId, ending)) ? this.#kept.find(runId) : undefined;
   }
 
-  /** Ends a started run for good. Returns false if a process executes it, or if there is no such run. */
   endForGood(runId: string, ending: Ending): Promise<boolean> {
     return this.#driven.has(runId) ? Promise.resolve(false) : this.#kept.endForGood(runId, ending);
   }
@@ -357,7 +329,6 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       find: () => this.#kept.find(runId),
       ended: () => {
         this.#driven.delete(runId);
-        // No call waits for this. If it fails, it is tried again later.
         void this.recoverOrphans().catch(() => undefined);
       },
     });
@@ -424,10 +395,7 @@ export function onceDone<T>(work: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/**
- * Returns undefined if a process executes the run. Withdraws the earlier requests to stop it, but not those that arrive
- * meanwhile.
- */
+/** Withdraws the earlier requests to stop the run. Returns undefined if a process executes it. */
 async function leaseToResume(store: Pick<RunStore, "stops" | "lease">, runId: string): Promise<Lease | undefined> {
   const asked = await store.stops.asked(runId);
   const lease = await store.lease(runId);

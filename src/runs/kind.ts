@@ -29,7 +29,6 @@ export interface RunForm<Call, Entry> {
   readonly line: (entry: Entry) => Line;
 }
 
-/** The state of a run. It follows from the entries of its journal alone. */
 export interface RunView<Entry> extends ReportedState {
   apply(entry: Entry): void;
 }
@@ -47,28 +46,17 @@ export interface Ending {
 export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given>
   extends RunForm<Call, Entry> {
   readonly newState: () => State;
-  /**
-   * Whether a run is planned before it starts, and may wait for approval. If false, an unstarted run is just being
-   * started, or its process ended early.
-   */
+  /** If false, an unstarted run is just being started, or its process ended early. */
   readonly isPlannedFirst: boolean;
   /** Whether listing runs also writes the final records of runs whose process crashed. */
   readonly recoversOrphans: boolean;
-  /**
-   * Returns undefined if another process is just starting the run. Throws a RunStoreError if it can be neither shown
-   * nor resumed.
-   */
+  /** Undefined if another process is just starting the run. Throws a RunStoreError if the run is unusable. */
   readBack(kept: StoredParts<Call, Entry>): Promise<ReadBack<Entry, State> | undefined>;
-  /** Returns the state of a run that has only a call and its input so far. Absent if runs of this kind have none. */
   initialState?(call: Call, input: ByteSource): Promise<State>;
   /** Executes a run until it stops, and records how it stopped. Its journal is already open. */
   start(run: RunExecution<Call, Entry, State>, given: Given): Promise<void>;
-  /** Like `start`, for a run that continues where it stopped. */
   resume(run: RunExecution<Call, Entry, State>, given: Again | undefined): Promise<void>;
-  /**
-   * Called before a run is read that was taken over from a process that may still be alive. The kind can start a wait
-   * early.
-   */
+  /** Called before a run is read that was taken over, so that a wait can start early. */
   takenOver?(): void;
   /** Returns entries that mark the requests which a crash left in doubt. */
   lost?(state: State): readonly Entry[];
@@ -114,11 +102,9 @@ export interface RunAccess<Call, State> {
 }
 
 export interface RunExecution<Call, Entry, State> extends RunAccess<Call, State>, Pick<RunJournal, "flush" | "intend"> {
-  /** Aborted when no further request may be sent. */
   readonly signal: AbortSignal;
   cause(): "cancelled" | "interrupted";
   stop(why: "cancelled" | "interrupted"): void;
-  /** The state to show while `state` has no objects. */
   readonly meanwhile: State | undefined;
   readonly lease: Lease;
   /** Appends an entry to the journal and applies it to the state. */
@@ -127,20 +113,15 @@ export interface RunExecution<Call, Entry, State> extends RunAccess<Call, State>
   append(entry: Entry): void;
   /** Starts writing the appended entries to disk. If that fails, the next `flush` throws. */
   write(): void;
-  /**
-   * Sets a function, called before the run is reported, that appends the entries of the state that the journal lacks.
-   */
+  /** Before the run is reported, this function appends the entries of the state that the journal lacks. */
   beforeReport(appendRest: () => void): void;
   markStarted(): Promise<void>;
-  /** Returns whether a request may be announced in the journal. */
   mayAnnounce(): boolean;
   /** Returns whether an announced request may be sent. Call it right before sending. */
   mayLeave(intent?: Intent): Promise<boolean>;
-  /** Notifies the watchers. `waitingMs`: for how long the run now pauses. */
   progress(waitingMs?: number): void;
 }
 
-/** Receives the counts of a run, and the milliseconds for which the run pauses. */
 export type RunWatcher = (counts: ReportCounts, waitingMs: number) => void;
 
 export interface Run<Call extends ToolCall = ToolCall, State extends ReportedState = ReportedState> {
@@ -170,7 +151,6 @@ export interface RunsContext {
   readonly store: RunStore;
   readonly clock: Clock;
   readonly newRunId: () => string;
-  /** The project of the API key. */
   readonly project: string;
   readonly environment: "live" | "sandbox";
   /** The address of the sandbox, or `embedded` for a sandbox in this process. Absent for the live service. */
@@ -182,10 +162,8 @@ export interface RunsContext {
   readonly mayExecute?: MayExecute | undefined;
 }
 
-/** Runs some work and observes it, for example its duration. Passes its result and its errors on. */
 export type Wrapper<About, Result> = (about: About, work: () => Promise<Result>) => Promise<Result>;
 
-/** Wraps the execution of a run. The result is undefined if another process has taken the run over. */
 export type AroundRun = Wrapper<Pick<RunAccess<ToolCall, ReportedState>, "header" | "state">, RunStatus | undefined>;
 
 export interface Done {
@@ -197,7 +175,6 @@ export interface Done {
   readonly unresolved: readonly UncertainObject[];
 }
 
-/** An object that a run may have changed. `targeting` is absent if unknown. */
 export interface UncertainObject {
   readonly _id?: string;
   readonly name?: string;
@@ -224,9 +201,7 @@ export interface OptionState {
   readonly contexts: readonly string[];
 }
 
-/** `targeting` is absent if unknown. */
 export type OptionEffect =
-  /** `left` is the state after the run. */
   | { readonly did: "created"; readonly _id: string; readonly targeting: string; readonly left: OptionState }
   | ChangedOption
   /** `before` is absent if it was not stored. */
@@ -261,9 +236,7 @@ export interface ExecutableRun {
   readonly header: RunHeader<{ readonly tool: string }>;
 }
 
-/**
- * Returns why the settings or the caller's current rights forbid to execute a run now. Checked before every execution.
- */
+/** Returns why the settings or the caller's rights forbid to execute a run now. */
 export type MayExecute = (run: ExecutableRun) => Promise<Refusal | undefined>;
 
 /** This process may not execute the run now. It has taken no lease and sent nothing. */

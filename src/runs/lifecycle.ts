@@ -5,7 +5,6 @@ import type { Lease } from "./turn.ts";
 /** The version of the format of headers and journals. Runs with a newer version are left alone. */
 export const VERSION = 1;
 
-/** Everything that is needed to finish a run without its caller. */
 export const runHeaderSchema = z.object({
   version: z.number(),
   runId: z.string(),
@@ -27,7 +26,6 @@ export const runHeaderSchema = z.object({
   fileName: z.string().exactOptional(),
   /** The run is a dry run: a plan for `apply_plan`. It is removed after a day, or earlier for a newer dry run. */
   dryRun: z.literal(true).exactOptional(),
-  /** The ID of the previous run of the same call. */
   repeats: z.string().exactOptional(),
 });
 
@@ -81,15 +79,11 @@ export function isRunId(text: string): boolean {
 
 /** Returns whether a later call may continue a run at rest or ask about its outcome. */
 function isUnfinished({ open, status, counts }: z.infer<typeof runSummarySchema>): boolean {
-  // An interrupted run has no open objects before it is planned. Unknown outcomes can be asked about even if the run
-  // cannot be resumed.
+  // An interrupted run may not be planned yet. Unknown outcomes can be asked about without resuming.
   return open || status === "interrupted" || (counts.unknown ?? 0) > 0;
 }
 
-/**
- * Whether a process executes a run is not stored here: its lease shows that. A killed process leaves `planning` or
- * `running` behind.
- */
+/** Its lease shows whether a run is executed. A killed process leaves `planning` or `running` behind. */
 const STATUSES = [
   "planning",
   "planned",
@@ -134,7 +128,6 @@ const NEXT: Readonly<Record<Status, readonly Status[]>> = {
 
 export type Transition = Pick<RunRecord, "status"> & Partial<Pick<RunRecord, "ending" | "isFinal" | "rest">>;
 
-/** Returns undefined if the transition is not allowed. */
 export function transition(from: RunRecord, to: Transition): RunRecord | undefined {
   return from.isFinal || !NEXT[from.status].includes(to.status) ? undefined : { ...to, version: from.version + 1 };
 }
@@ -143,7 +136,6 @@ export function isUnstarted(status: Status): boolean {
   return status === "planning" || status === "planned" || status === "waiting";
 }
 
-/** Returns whether no process executes a run, so that only a call can continue it. */
 export function isAtRest(status: Status): boolean {
   return !isUnstarted(status) && status !== "running";
 }

@@ -22,7 +22,6 @@ interface ProjectRuns {
 
 export interface ClaimOptions {
   readonly left: OrphanedRuns;
-  /** By project ID. */
   readonly projects: ReadonlyMap<string, () => ProjectRuns>;
   readonly clock: Clock;
   readonly stopping: AbortSignal;
@@ -30,9 +29,7 @@ export interface ClaimOptions {
   readonly onRefused: (refused: ExecutionRefusedError, runId: string) => void;
 }
 
-/**
- * Continues orphaned runs until `stopping` is aborted. Resolves when other processes can see that this process does so.
- */
+/** Continues orphaned runs until `stopping` is aborted. Resolves when other processes can see that. */
 export async function claimOrphans(of: ClaimOptions): Promise<void> {
   const { left, projects, clock, stopping, onProblem } = of;
   let woken = new AbortController();
@@ -81,7 +78,6 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
     const found = wanted.length === 0 ? [] : await left.found(wanted, AT_ONCE, refusedNow);
     for (const run of found) {
       if (stopping.aborted || driven.has(run.runId)) continue;
-      // From here on, the project counts as one that this process writes to.
       const over = left.drives(run.project);
       if (over === undefined) continue;
       driven.add(run.runId);

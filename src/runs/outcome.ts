@@ -59,7 +59,6 @@ export const reportedObject = z.object({
   line: number,
   /** The position in `children` or `options`. */
   child: number,
-  /** The position in `children` of an option in a new targeting. */
   grandchild: number,
   name: text,
   _id: text,
@@ -71,7 +70,6 @@ export const reportedObject = z.object({
   contextCount: number,
 });
 
-/** The outcome of one object in the result of a writing tool. */
 export type Outcome = "succeeded" | "alreadyDone" | "skipped" | "failed" | "notApplied" | "unknown";
 
 export type Standing = Outcome | "pending";
@@ -81,7 +79,6 @@ export type Reason = Readonly<z.infer<typeof reason>>;
 
 /** The group of an option. Null for the top level. */
 export interface OptionPosition {
-  /** Absent if the ID of the group is unknown. */
   readonly parent?: string | null;
   readonly parentName?: string | null;
 }

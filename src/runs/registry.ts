@@ -77,7 +77,6 @@ export class Runs {
     return (await this.#store.record(runId))?.status;
   }
 
-  /** Returns whether a run has neither started nor ended. Undefined if there is no such run. */
   async isUnstarted(runId: string): Promise<boolean | undefined> {
     const record = await this.#store.record(runId);
     return record && isUnstarted(record.status);
@@ -96,14 +95,11 @@ export class Runs {
     if (refusal !== undefined) throw new ExecutionRefusedError(refusal);
   }
 
-  /** Returns undefined if there is no such run. Throws a RunStoreError if it cannot be read. */
   async find(runId: string): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.find(runId);
   }
 
-  /**
-   * Finds a run of a caller. If it is damaged, throws a DamagedRunError that says whether its removed data is complete.
-   */
+  /** The error for a damaged run says whether its removed data is complete. */
   async findOwn(runId: string, caller: string): Promise<Run | undefined> {
     try {
       const run = await this.find(runId);
@@ -137,10 +133,7 @@ export class Runs {
     return (await this.#kindOf(runId))?.resume(runId);
   }
 
-  /**
-   * Continues a run whose process left it or crashed. Returns undefined if another process has claimed it. Throws a
-   * RunStoreError if only a call may resume it.
-   */
+  /** Returns undefined if another process has claimed the run. Throws a RunStoreError if only a call may resume it. */
   async claim(runId: string): Promise<Run | undefined> {
     const stored = await this.#store.read(runId);
     return stored && this.#kindOfStored(stored)?.claim(stored);
@@ -155,15 +148,11 @@ export class Runs {
     await lease.release();
   }
 
-  /**
-   * Cancels a run, whichever process executes it. When this resolves, only requests that are announced on disk are
-   * still sent.
-   */
+  /** Cancels a run of any process. When this resolves, only requests that are announced on disk are still sent. */
   async cancel(runId: string): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.cancel(runId);
   }
 
-  /** Ends a run that was not started. Default ending: cancelled. */
   async withdraw(runId: string, ending?: Ending): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.withdraw(runId, ending);
   }
@@ -182,7 +171,6 @@ export class Runs {
     return listed && { ...listed, ...DAMAGED };
   }
 
-  /** Returns a few interrupted runs of the caller, the newest first. */
   async interrupted(caller: string): Promise<readonly Interrupted[]> {
     const found: Interrupted[] = [];
     for (const runId of (await this.#store.list({ unfinished: { caller, ...this.#of } })).slice(0, LOOKED_AT)) {
@@ -203,12 +191,10 @@ export class Runs {
     return this.#store.parts.read(runId, part);
   }
 
-  /** Resolves when the answers to the requests in flight are in the journals. */
   async stopAll(): Promise<void> {
     await Promise.all(this.#kinds.map((kind) => kind.stopAll()));
   }
 
-  /** Returns why not even an old run may be removed now. */
   retentionDoubt(): Promise<string | undefined> {
     return this.#store.retention.peek();
   }

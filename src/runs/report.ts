@@ -53,9 +53,7 @@ export interface ReportedState {
   idOf(object: number): string | undefined;
   /** The effect on an object whose outcome is known. Absent if this kind creates nothing. */
   didOf?(object: number): Did | undefined;
-  /** For a resumed run: the counts when it was resumed. */
   readonly resumed?: { readonly counts: Counts } | undefined;
-  /** Absent if this kind predicts nothing. */
   predictionOf?(object: number): Prediction | undefined;
 }
 
@@ -89,7 +87,6 @@ export interface FailureGroup {
   readonly details?: readonly FailureDetail[];
 }
 
-/** A range of consecutive locations, including both ends. */
 export type PlaceRange = readonly [from: number, to: number];
 
 export interface FailureDetail extends Pick<ReportedObject, "index" | "line" | "child" | "grandchild"> {
@@ -107,7 +104,6 @@ export function countsOf(state: ReportedState): ReportCounts {
 
 export type WithinCounts = Pick<ReportCounts, "items" | "succeeded" | "pending">;
 
-/** Counts the objects that are inside others, such as the options of new targetings. */
 export function countsWithin(state: ReportedState): WithinCounts {
   const counts = { items: 0, succeeded: 0, pending: 0 };
   for (let object = 0; object < state.objects.length; object += 1) {
@@ -141,10 +137,7 @@ export function statusAtRest(state: ReportedState): Status {
   return status === "interrupted" || status === "cancelled" ? status : "finished";
 }
 
-/**
- * Returns the status of a run that no process executes. Until the run starts, its record decides. After that, its
- * journal does, because a crash can leave `running` in the record.
- */
+/** Once a run starts, its journal decides, because a crash can leave `running` in the record. */
 export function reportedStatus({ status }: Pick<RunRecord, "status">, state: ReportedState): RunStatus {
   if (status === "planned") return "planned";
   if (status === "waiting") return "needs_confirmation";
@@ -189,7 +182,6 @@ export function failuresFirst(state: ReportedState, most: number): readonly Obje
   return wanted.map((object) => objectResult(state, object));
 }
 
-/** Undefined if the kind of the run creates nothing. */
 export function didCounts(state: ReportedState): DidCounts | undefined {
   if (state.didOf === undefined) return undefined;
   const counts = { created: 0, changed: 0, deleted: 0, same: 0, gone: 0 };
@@ -355,7 +347,6 @@ function aboutOf(
   };
 }
 
-/** Such runs can be neither continued nor undone. */
 const FINAL_REASON_CODES: ReadonlySet<string> = new Set(["WITHDRAWN", "NOT_DECIDED", "DECLINED", "UNDONE"]);
 
 function decisionIn({ facts, stopped }: ReportedState): Pick<NonNullable<RunSummary["about"]>, "decided" | "isOver"> {

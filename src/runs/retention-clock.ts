@@ -9,7 +9,6 @@ export const seenClock = z.object({
   at: z.number(),
   /** Whether another clock agreed at that time. */
   agreed: z.boolean(),
-  /** `before` and `after`: whether another clock agreed before and after the jump. */
   jump: z.object({ from: z.number(), to: z.number(), before: z.boolean(), after: z.boolean() }).exactOptional(),
 });
 export type SeenClock = Readonly<z.infer<typeof seenClock>>;
@@ -73,7 +72,6 @@ function dayOf(time: number): string {
 }
 
 export interface RetentionWatch {
-  /** Records the time of the live service. */
   readonly noteService: (time: number) => void;
   /** Returns why no run may be removed now. Stores the reading of the clock. */
   readonly doubt: () => Promise<string | undefined>;
@@ -90,7 +88,6 @@ export function retentionWatch(of: {
   readonly store: (seen: SeenClock) => Promise<void>;
   /** The newest time in the store from before this process wrote to it, if no reading is stored yet. */
   readonly newest: () => Promise<number | undefined>;
-  /** The time of the database. Absent if the store has no clock. */
   readonly other?: () => Promise<number>;
 }): RetentionWatch {
   /** The last time that the service sent, and the monotonic time when it arrived. */

@@ -50,7 +50,6 @@ export interface RunHeader<Call = unknown> extends Readonly<Omit<z.infer<typeof 
 /** The summary of a run at rest. It is stored in the run's record. */
 export interface RunSummary extends Readonly<z.infer<typeof runSummarySchema>> {}
 
-/** The journal of one run, open for writing with the lease of the run. */
 export interface RunJournal {
   /** Adds an entry. It is on disk once `flush` has resolved. */
   append(line: Line): void;
@@ -61,10 +60,7 @@ export interface RunJournal {
    * readings; the request may be sent only while they are fresh.
    */
   intend(turn: Turn): Promise<Intent>;
-  /**
-   * Writes the added entries to disk. If that fails, the next `flush` throws. Throws a StoreUnavailableError only if
-   * the waiting call has to be answered now.
-   */
+  /** Writes the entries to disk; if that fails, the next `flush` throws. Throws if the call has to be answered now. */
   write(): Promise<void>;
   /** Appends an entry for the process that has taken over the run, about a request that was sent too late. */
   appendLate(line: Line): Promise<void>;
@@ -72,7 +68,6 @@ export interface RunJournal {
   close(): Promise<void>;
 }
 
-/** A mark that changes whenever a run changes. */
 export interface Revision {
   readonly text: string;
   /** How many bytes have to be read to load the run. */
@@ -95,10 +90,7 @@ export interface StoredRun<Call = unknown, Entry = string> {
  */
 export type RunPart = "input" | "sheet" | "proposed" | "removed" | "former" | "rejects";
 
-/**
- * Which runs to list: a caller's runs (only those older than `before`), runs that may be unfinished, or the last run of
- * a call, given by its fingerprint.
- */
+/** A caller's runs (older than `before`), runs that may be unfinished, or the last run of a call (by fingerprint). */
 export type RunQuery =
   | { readonly caller: string; readonly before?: string }
   | { readonly unfinished: Unfinished }
@@ -121,9 +113,7 @@ export interface RunStore {
   update(runId: string, record: RunRecord, lease?: Lease): Promise<boolean>;
   /** Returns the record of a run, which also says whether its stored data is damaged. Undefined if there is no run. */
   record(runId: string): Promise<RunRecord | undefined>;
-  /** Returns undefined if there is no such run. */
   read(runId: string): Promise<StoredRun | undefined>;
-  /** Returns undefined if the run cannot be read. */
   revision(runId: string): Promise<Revision | undefined>;
   /**
    * Returns IDs of runs, the newest first. For a caller, one page is returned; the page after the last one is empty. A
@@ -136,7 +126,6 @@ export interface RunStore {
    */
   lease(runId: string): Promise<Lease | undefined>;
   isDriven(runId: string): Promise<boolean>;
-  /** Opens the journal of a started run for appending. It can be used while the lease of the run is held. */
   journal(runId: string, lease: Lease): Promise<RunJournal>;
   discard(runId: string): Promise<void>;
   /** Calls the listener when another process may have changed the run. Absent if processes do not notify each other. */
@@ -161,7 +150,6 @@ export interface PartStore {
 }
 
 export interface StopStore {
-  /** Asks the executor of a run to stop it. When this resolves, the request is on disk. */
   ask(runId: string): Promise<void>;
   /** Returns the names of the requests to stop a run that were not withdrawn. Each request has its own name. */
   asked(runId: string): Promise<readonly string[]>;
@@ -171,7 +159,6 @@ export interface StopStore {
 }
 
 interface SizeStore {
-  /** Returns how many bytes these runs take with their calls, inputs and proposed plans. */
   of(runIds: readonly string[]): Promise<number>;
   /** Throws a ShareFullError if this many further bytes exceed the caller's share. Absent if callers have no shares. */
   checkRoom?(caller: string, bytes: number): Promise<void>;
@@ -182,10 +169,7 @@ export interface RetentionStore extends RetentionWatch {
   tidy(): Promise<void>;
 }
 
-/**
- * Runs that were started and whose processes have ended. Workers, which are processes that claim runs of a project,
- * continue them. While a project has a worker, its orphaned runs count as executed.
- */
+/** Runs whose processes have ended. Workers claim and continue them, so they count as executed while one lives. */
 export interface OrphanedRuns {
   /**
    * Records that this process executes a run of a project, until the returned function is called. Returns undefined if
@@ -193,21 +177,13 @@ export interface OrphanedRuns {
    * maximum number of projects.
    */
   drives(project: string): (() => void) | undefined;
-  /** Returns whether any live process, this one or another, continues runs of the project. */
   hasWorker(project: string): Promise<boolean>;
-  /** Returns whether this process may claim runs of a project now. */
   hasRoomFor(project: string): boolean;
   /** Leaves a run to other processes. Its lease must be released first. */
   leave(runId: string): Promise<void>;
-  /**
-   * Announces that this process claims runs of these projects. `wake` is called when a run was left to others, or when
-   * this process can take another project.
-   */
+  /** `wake` is called when a run was left to others, or when this process can take another project. */
   startClaiming(projects: readonly string[], wake: () => void): Promise<void>;
-  /**
-   * Returns some runs of these projects that no process executes, apart from `except`. Runs of callers with the fewest
-   * executed projects come first, then the oldest runs.
-   */
+  /** Runs of callers with the fewest executed projects come first, then the oldest runs. */
   found(projects: readonly string[], most: number, except?: readonly string[]): Promise<readonly OrphanedRun[]>;
   /** Announces which runs this process may not execute. They then do not count as executed because of this process. */
   refuses(runIds: readonly string[]): Promise<void>;
@@ -220,7 +196,6 @@ export function callerName(owner: string): string {
   return owner.replace(/^keys:\w+ /, "");
 }
 
-/** Returns the result of `work`. Returns undefined if it fails with an error that `isExpected` accepts. */
 export async function undefinedIf<T>(
   isExpected: (thrown: unknown) => boolean,
   work: Promise<T>,

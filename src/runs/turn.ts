@@ -29,7 +29,6 @@ export interface Turn {
   renew(): Promise<Intent>;
   /** Throws a HeldBackError if the lease is known to be lost, or if the clock readings are too old. */
   mayLeave(intent: Intent): void;
-  /** Aborted as soon as this process notices that the lease is lost. */
   readonly lost: AbortSignal;
 }
 
@@ -37,12 +36,8 @@ export interface Turn {
 export interface Lease extends Turn {
   /** Whether the previous holder may still be alive and write. */
   readonly isTakenOver: boolean;
-  /**
-   * Throws a LeaseLostError if the lease is lost. Asks the store if the last renewal is older than `recentMs`
-   * milliseconds.
-   */
+  /** Throws a LeaseLostError. Asks the store if the last renewal is older than `recentMs` milliseconds. */
   check(recentMs?: number): Promise<void>;
-  /** Asks the store whether this holder still has the lease. Does not renew it. */
   stillHeld(): Promise<boolean>;
   release(): Promise<void>;
 }
@@ -56,17 +51,13 @@ export async function releaseOnError<T>(lease: Lease, work: () => Promise<T>): P
   }
 }
 
-/** Another process holds the lease now, because this process was suspended for too long. */
 export class LeaseLostError extends HeldBackError {}
 
 export function readClocks(clock: Clock): Intent {
   return { monotonic: clock.monotonic(), wall: clock.now() };
 }
 
-/**
- * Returns the milliseconds since the readings by the clock that shows more. A clock that was set back counts as time
- * passed.
- */
+/** By the clock that shows more, in milliseconds. A clock that was set back counts as time passed. */
 function agoOf({ monotonic, wall }: Intent, clock: Clock): number {
   return Math.max(clock.monotonic() - monotonic, Math.abs(clock.now() - wall));
 }
@@ -75,7 +66,6 @@ export function isFresh(intent: Intent, clock: Clock): boolean {
   return agoOf(intent, clock) <= SEND_WINDOW_MS;
 }
 
-/** Throws a HeldBackError if the readings are too old for a request. */
 export function checkFresh(intent: Intent, clock: Clock): void {
   const passed = agoOf(intent, clock);
   if (passed > SEND_WINDOW_MS) {

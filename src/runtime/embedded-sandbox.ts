@@ -15,10 +15,7 @@ export interface EmbeddedSandbox {
   close(): Promise<void>;
 }
 
-/**
- * Hosts may briefly start a second server, which then uses the port. How often, and how many milliseconds apart, it is
- * tried.
- */
+/** How often, and how many milliseconds apart, the port is tried. Hosts may briefly start a second server. */
 const PORT_TRIES = 20;
 const PORT_WAIT_MS = 150;
 

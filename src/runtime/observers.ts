@@ -17,7 +17,7 @@ export async function observers(wantsFigures: boolean) {
   const { traces, problem } = hasTracingSdk() ? await tracesOf() : {};
   return {
     /** Undefined if nothing is observed, so that no time is lost. */
-    observer: combineObservers([traces, figures?.observer].filter((one) => one !== undefined)),
+    observer: combineObservers(traces, figures?.observer),
     /** Adds metrics to a store, if they are enabled. */
     over: figures?.over ?? ((backend: Backend) => backend),
     /** The metrics; undefined if they are not enabled. */

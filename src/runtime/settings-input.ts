@@ -58,10 +58,7 @@ export function availabilityOf({ environment, readOnly, toolsets, sandboxUrl }: 
   };
 }
 
-/**
- * Returns whether the embedded sandbox starts before the first call: apps may use a fixed port, and errors in a seed
- * file are logged at once.
- */
+/** Returns whether the sandbox starts at once: apps may use its port, or its seed file may have an error. */
 export function startsSandbox({ environment }: Pick<Settings, "environment">): boolean {
   if (environment.kind !== "sandbox" || environment.url !== undefined) return false;
   return environment.port !== 0 || typeof environment.seed === "object";

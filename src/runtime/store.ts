@@ -25,10 +25,7 @@ export async function backendOf({
   return withShares(postgresBackend({ ...store, clock: systemClock, keep: kept }), share);
 }
 
-/**
- * Checks the configured store, and updates its tables if `migrates`. Logs weaknesses, and the reason for returning
- * false to standard error.
- */
+/** Checks the configured store. Logs its weaknesses, and why it is not ready to standard error. */
 export async function isStoreReady(
   { store, sealKey }: Pick<Settings, "store" | "sealKey">,
   { migrates, log }: { readonly migrates: boolean; readonly log: Pick<Log, "warn"> },
@@ -83,10 +80,7 @@ const KEY_BYTES = 32;
 /** What a key is used for. Each purpose has a separate key, so that data signed for one is invalid for the others. */
 type SealPurpose = "confirmation" | "question" | "page";
 
-/**
- * Derives keys from the setting (base64), or from the stored key of `kept`. After an error, the next request tries
- * again. Throws a RunStoreError.
- */
+/** Derives keys from the setting (base64) or the stored key. After an error, the next request tries again. */
 export function sealKeys(sealKey: string | undefined, kept: () => Promise<Uint8Array>) {
   let root = sealKey === undefined ? undefined : Buffer.from(sealKey, "base64");
   return async (purpose: SealPurpose): Promise<Uint8Array> => {

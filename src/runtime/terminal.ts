@@ -8,10 +8,7 @@ export function stopSignals(platform: NodeJS.Platform): readonly NodeJS.Signals[
   return platform === "win32" ? ["SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP"] : ["SIGTERM", "SIGINT"];
 }
 
-/**
- * Later signals are ignored, because npx repeats the interrupt of the terminal. Each command limits the time for
- * stopping.
- */
+/** Later signals are ignored, because npx repeats the interrupt of the terminal. */
 export function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
     for (const name of stopSignals(process.platform)) process.on(name, () => resolve());

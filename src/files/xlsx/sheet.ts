@@ -189,8 +189,7 @@ class RowReader {
 
   #shownText(): string {
     const value = this.#value;
-    // An empty value of type text ("str") is the stored result of a formula. With any other type it means that none is
-    // stored.
+    // An empty value of type text ("str") is a stored result. With any other type, none is stored.
     if (this.#hasFormula && value === "" && this.#type !== "str") return NO_VALUE;
     if (!this.#hasValue) return this.#hasFormula ? NO_VALUE : "";
     switch (this.#type) {

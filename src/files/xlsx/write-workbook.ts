@@ -29,10 +29,7 @@ interface Seen {
   readonly filters: string[];
 }
 
-/**
- * Writes the rows as texts, with a fixed header, a filter and fitted columns, and a second sheet that explains allowed
- * values and limits. Throws a FileError if the rows do not fit into a workbook.
- */
+/** Writes the rows, and a second sheet that explains allowed values. Throws a FileError if the rows do not fit. */
 export async function* writtenWorkbook(sheet: WrittenSheet): AsyncGenerator<Uint8Array, void, undefined> {
   const seen: Seen = { comments: [], filters: [] };
   const values = { name: VALUES_SHEET.name, above: 0, rows: inTurn(VALUES_SHEET.rows) };
@@ -170,9 +167,7 @@ const NAMED: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">"
 /** Characters that XML cannot contain, and the carriage return, which XML would read as a line feed. */
 const NOT_IN_XML = /[^\P{Cc}\t\n]|[\ufffe\uffff]/gu;
 
-/**
- * Forbidden characters become codes such as `_x000D_`, as spreadsheets write them. A text like such a code is escaped.
- */
+/** Forbidden characters become codes such as `_x000D_`; a text that looks like a code is escaped. */
 export function escaped(text: string): string {
   return text
     .toWellFormed()

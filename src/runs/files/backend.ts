@@ -90,7 +90,6 @@ const CONFIRMATIONS = "yes";
 
 export function fileSuites(folder: string): SuiteTexts {
   const folderOf = (caller: string) => join(folder, hashOf(caller).slice(0, 32));
-  /** Lists the folders of all callers with this name who use their own keys. */
   const withKeys = (name: string) => join(folder, "with-keys", hashOf(name).slice(0, 32));
   const kept = <T>(work: () => Promise<T>) => withStoreErrors(folder, work, "suites", "");
   const confirmationFile = (confirmation: string) => join(folder, CONFIRMATIONS, `${hashOf(confirmation)}.json`);

@@ -42,7 +42,6 @@ export async function openJournal(
     append(line) {
       for (const piece of lineBytes(line)) waiting.push(piece);
     },
-    // The next flush throws the error.
     write: () => write().catch(() => undefined),
     async flush() {
       await held();
@@ -82,12 +81,10 @@ export async function detachJournal(file: string): Promise<void> {
   await syncFolder(dirname(file));
 }
 
-/** Returns 0 if the journal does not exist. */
 export async function wholeBytes(file: string): Promise<number> {
   return (await unlessMissing(withHandle(open(file, "r"), endOfLastLine))) ?? 0;
 }
 
-/** Every operating system accepts this many pieces in one write. */
 const PIECES_AT_ONCE = 512;
 
 /** Does not concatenate the pieces, which would copy all bytes. */

@@ -54,7 +54,6 @@ export async function tryLease(folder: string, name: string, clock: Clock): Prom
   const token = randomUUID();
   const unsettled = isTakenOver || newest?.content?.unsettled === true;
   const mine: LeaseContent = { ...(await ownMark()), token, released: false, ...(unsettled && { unsettled }) };
-  // The run may have been removed meanwhile.
   if (!(await unlessMissing(createFile(file, mine)))) return undefined;
   const files = await filesOf(folder, name);
   if (newestIn(files, name) !== number) {
@@ -96,7 +95,6 @@ class FileLease extends HeldLease {
   }
 
   protected async giveBack(unsettled: boolean): Promise<void> {
-    // The lease of a run that was removed meanwhile is gone.
     await unlessMissing(replaceFile(this.#of.file, { ...this.#of.mine, released: true, unsettled }));
   }
 }
@@ -119,7 +117,6 @@ async function newestGeneration(folder: string, name: string): Promise<Generatio
   if (number === 0) return undefined;
   const file = fileOf(folder, name, number);
   const found = await unlessMissing(Promise.all([readFile(file, "utf8"), stat(file)]));
-  // The holder of a newer generation has removed the file.
   if (found === undefined) return newestGeneration(folder, name);
   const [text, { mtimeMs }] = found;
   return { number, content: parseContent(text), beatAt: mtimeMs };
@@ -196,10 +193,7 @@ async function readOwnMark(): Promise<ProcessMark> {
   return { pid: process.pid, host: hostname(), boot: boot?.trim(), namespace, startedAt };
 }
 
-/**
- * That a process is gone can be proven only within the same boot and namespace of process IDs. If the system reports
- * neither, a missing process ID makes it `unlikely`.
- */
+/** Only within the same boot and namespace of process IDs can a process be proven gone. */
 async function presenceOf(mark: ProcessMark): Promise<Presence> {
   const mine = await ownMark();
   if (mine.boot === undefined && mark.boot === undefined) {
@@ -208,7 +202,6 @@ async function presenceOf(mark: ProcessMark): Promise<Presence> {
   const isComparable = mark.boot === mine.boot && mark.namespace !== undefined && mark.namespace === mine.namespace;
   if (!isComparable || mark.startedAt === undefined) return "perhaps";
   if (mark.pid === mine.pid) return mark.startedAt === mine.startedAt ? "perhaps" : "gone";
-  // A new process with the same ID has another start time.
   if (!isThere(mark.pid)) return "gone";
   const startedAt = await startOf(mark.pid);
   return startedAt === undefined || startedAt === mark.startedAt ? "perhaps" : "gone";
@@ -219,15 +212,11 @@ function isThere(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (thrown) {
-    // A process that may not be signalled still exists.
     return thrown instanceof Error && "code" in thrown && thrown.code === "EPERM";
   }
 }
 
-/**
- * The start time is field 22 of the stat line. Field 2, the name, may contain any characters, but ends with the last
- * bracket.
- */
+/** The start time is field 22. Field 2, the name, may contain any characters, but ends with the last bracket. */
 async function startOf(pid: number | "self"): Promise<string | undefined> {
   const line = await orUndefined(readFile(`/proc/${pid}/stat`, "utf8"));
   const fields = line?.slice(line.lastIndexOf(")") + 2).split(" ");
@@ -246,7 +235,6 @@ async function orUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
 const LOOK_AGAIN_MS = 20;
 /** Its modification shows that a process wants the lease. */
 const ASKED = "write.asked";
-/** How long the lease is held for a next request, in milliseconds. */
 const KEEP_MS = 25;
 
 export interface SharedLeases<L extends Lease> {
@@ -256,7 +244,6 @@ export interface SharedLeases<L extends Lease> {
   asked(project: string, lease: L): Promise<number>;
 }
 
-/** Returns the write lock for the processes of this machine, which share the folders. */
 export function machineLock(folder: (project: string) => string, clock: Clock): ProjectLock {
   return sharedLock(
     {
@@ -273,8 +260,7 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
 }
 
 /**
- * Combines a queue in this process with a lease between processes. A free lease is kept for a moment, unless another
- * process asks for it.
+ * A queue in this process, and a lease between processes, which is kept for a moment unless another one asks for it.
  */
 export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Clock, lookAgainMs: number): ProjectLock {
   const queue = processLock(clock);
@@ -337,7 +323,6 @@ interface KeptLease<L> {
 
 const NEVER = new AbortController().signal;
 
-/** Returns whether a lease is still held. If the check fails, tries to release the lease. */
 async function isStillHeld(lease: Lease): Promise<boolean> {
   try {
     await lease.check(RECENT_MS);

@@ -60,10 +60,7 @@ async function hasEntries(place: string): Promise<boolean> {
   return ((await unlessMissing(stat(join(place, FILES.journal))))?.size ?? 0) > 0;
 }
 
-/**
- * Judges the header and the journal by their first and last characters. Read the summary first, because the journal may
- * grow meanwhile.
- */
+/** Judges files by their first and last characters. Read the summary first, because the journal may grow. */
 export async function isDamaged(folder: string, runId: string, summary?: RunSummary): Promise<boolean> {
   const [header, journal] = await Promise.all([
     endsOf(join(folder, runId, FILES.header)),
@@ -77,7 +74,6 @@ export async function isDamaged(folder: string, runId: string, summary?: RunSumm
   return journalBytes > 0 && (journal.bytes < journalBytes || journal.last !== "\n");
 }
 
-/** `last` is at the end of the file or of its first `upTo` bytes. */
 function endsOf(file: string, upTo?: number) {
   const ends = withHandle(open(file, "r"), async (handle) => {
     const { size } = await handle.stat();
@@ -120,12 +116,10 @@ function mark(folder: string, name: string): Promise<void> {
   return inFolder(folder, () => writeFile(join(folder, name), "", { flag: "a", mode: 0o600 }));
 }
 
-/** A mark that remains only costs one more read of its run. */
 async function unmark(file: string): Promise<void> {
   await rm(file, { force: true }).catch(() => undefined);
 }
 
-/** Runs `write`, and creates the folder first if it is missing. */
 export async function inFolder(folder: string, write: () => Promise<void>): Promise<void> {
   try {
     await write();
@@ -216,7 +210,6 @@ export function runIndex(folder: string) {
   const open = join(place, OPEN);
   const callers = callerRuns(join(place, CALLERS));
   const lastOf = (fingerprint: string): string => join(place, LAST, digest(fingerprint));
-  /** Records that a run may be unfinished again. Throws if that cannot be written. */
   const reopen = async ({ runId, fingerprint, ...run }: IndexedRun): Promise<void> => {
     const marks = [digest(fingerprint), scopeOf(run), digest(callerName(run.caller))];
     await mark(open, [runId, ...marks].join("."));
@@ -230,7 +223,6 @@ export function runIndex(folder: string) {
   return {
     reopen,
     markAtRest,
-    /** Called before the run is stored. Throws if the marks cannot be written. */
     async add(run: IndexedRun): Promise<void> {
       await callers.note(callerFolder(run.caller), run.runId, "kept");
       await reopen(run);
@@ -246,7 +238,6 @@ export function runIndex(folder: string) {
       return [...new Set(found)].sort().reverse();
     },
     of: (caller: string) => callers.of(callerFolder(caller)),
-    /** Returns the runs of all callers, by the name of the caller's folder. */
     async all(): Promise<ReadonlyMap<string, readonly KeptMark[]>> {
       const found = new Map<string, readonly KeptMark[]>();
       for (const name of await callers.callers()) found.set(name, await callers.of(name));
@@ -272,7 +263,6 @@ function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 32);
 }
 
-/** A reader finds the old ID or the new one. */
 async function keepLast(folder: string, name: string, runId: string): Promise<void> {
   const fresh = join(folder, `${name}-${runId}`);
   await inFolder(folder, () => writeFile(fresh, runId, { mode: 0o600 }));
@@ -284,9 +274,7 @@ export interface KeptMark {
   readonly holdsRemoved: boolean;
 }
 
-/**
- * One folder for each caller, with an empty file for each run: `<run>`, or `<run>.removed` if it stores removed data.
- */
+/** One folder for each caller, with an empty file for each run: `<run>`, or `<run>.removed` with removed data. */
 export function callerRuns(place: string) {
   return {
     async note(caller: string, runId: string, change: "kept" | "removed" | "gone"): Promise<void> {

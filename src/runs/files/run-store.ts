@@ -145,7 +145,6 @@ async function listed(index: RunIndex, query: RunQuery): Promise<readonly string
   return before === undefined ? ids : ids.filter((runId) => runId < before);
 }
 
-/** Files with this prefix ask the executor of a run to stop. */
 const STOP_ASKED = "stop-asked.";
 
 /** If the previous executor may still run, replaces the journal, so that its later entries have no effect. */
@@ -195,7 +194,6 @@ async function revisionOf(place: string): Promise<Revision> {
 }
 
 const DAY_MS = 86_400_000;
-/** How long an unapproved plan is stored, and the interval of searches, in milliseconds. */
 const KEEP_PLANNED_MS = DAY_MS;
 
 /** How long the finished runs of a caller are stored, in days, how many of them, and how many bytes they may have. */
@@ -229,7 +227,6 @@ function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention)
       return text === undefined ? undefined : seenClock.safeParse(parseJson(text)).data;
     },
     async store(seen) {
-      // A state folder without runs stays empty.
       if ((await unlessMissing(stat(folder))) === undefined) return;
       await makeFolder(dirname(file));
       await replaceFile(file, JSON.stringify(seen));

@@ -22,7 +22,6 @@ import { inFolder, unlessMissing } from "./run-folder.ts";
 
 interface ContentsFile {
   readonly file: string;
-  /** Reading and storing then have no effect. */
   readonly onProblem: (problem: unknown) => void;
   /** The maximum size of the two files together, in bytes. The oldest Context IDs are removed first. */
   readonly mostBytes?: number;
@@ -89,7 +88,6 @@ export function fileContentsStore({ file, onProblem, mostBytes = MAX_BYTES }: Co
       if (!key.split(" ").every((part) => PLAIN.test(part))) return;
       // Ends a line that another process may have left incomplete.
       waiting += `\n${JSON.stringify({ k: key, c: contexts })}\n`;
-      // Lines of waiting calls are written together.
       await inTurn(async () => {
         const text = waiting;
         waiting = "";
@@ -107,7 +105,6 @@ function keyOf({ targetingId, optionId, updatedAt, contextCount }: SeenOption): 
   return `${optionId} ${targetingId} ${updatedAt} ${contextCount}`;
 }
 
-/** Scans the new part of a file, or all of it if it was replaced. */
 async function scanNewLines(lines: Lines): Promise<void> {
   const handle = await unlessMissing(open(lines.path));
   if (handle === undefined) return forget(lines, 0);
@@ -152,7 +149,6 @@ async function textAt(lines: Lines, { at, length }: Line): Promise<string> {
   return (await bytes).toString("utf8", at - from, at - from + length);
 }
 
-/** After a failure, the next call reads the file again. */
 function readAround(lines: Lines, at: number, length: number) {
   const from = Math.max(0, at - NEIGHBOURS_BEFORE);
   const to = Math.max(at + length, Math.min(from + NEIGHBOURS, lines.upTo));
@@ -277,10 +273,7 @@ const UNUSABLE = {
   EACCES: "this server may not read or write it",
 } as const;
 
-/**
- * Returns the 32-byte key in a state folder. An incomplete key, as after a power failure, is replaced; earlier
- * signatures then become invalid. Throws a RunStoreError.
- */
+/** Returns a 32-byte key. An incomplete one is replaced, so earlier signatures are invalid. Throws a RunStoreError. */
 export async function sealKeyIn(stateDir: string): Promise<Uint8Array> {
   const file = join(stateDir, SEAL_KEY_FILE);
   try {
@@ -296,7 +289,6 @@ export async function sealKeyIn(stateDir: string): Promise<Uint8Array> {
   }
 }
 
-/** Creates a missing file. Returns undefined if the key remains incomplete. */
 async function keyIn(file: string, tries: number): Promise<Uint8Array | undefined> {
   for (let left = tries; left > 0; left -= 1) {
     const text = await unlessMissing(readFile(file, "utf8"));
@@ -308,7 +300,6 @@ async function keyIn(file: string, tries: number): Promise<Uint8Array | undefine
   return undefined;
 }
 
-/** The lock makes all processes use the same new key. */
 function keyMadeAgain(file: string, stateDir: string): Promise<Uint8Array> {
   const lock = machineLock((name) => join(stateDir, "locks", name), systemClock);
   return lock.hold(

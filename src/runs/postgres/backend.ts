@@ -89,7 +89,6 @@ function leasesIn(of: LeasesOf): SharedLeases<StoredLease> {
   };
 }
 
-/** A living process holds an advisory lock. */
 const ALIVE = `
   alive as (
     select objid::bigint as number from pg_locks
@@ -140,7 +139,6 @@ export function orphanedRuns(
   { drives, parallelProjects }: DrivingOptions,
 ): OrphanedRuns {
   const driven = new Map<string, number>();
-  /** Other processes may claim runs of these projects as well. */
   let shared: ReadonlySet<string> = new Set();
   let wakeUp = (): void => {};
   const hasRoomFor = (project: string): boolean => driven.has(project) || driven.size < parallelProjects;

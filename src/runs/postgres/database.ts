@@ -6,9 +6,7 @@ const PATIENCE_MS = 5000;
 export const AGAIN_MS = 250;
 /** A connection that does not answer within this time, in milliseconds, counts as broken. */
 const ANSWER_MS = 5000;
-/**
- * The last attempt gets at least this time, in milliseconds. With `PATIENCE_MS`, a call is answered within 10 seconds.
- */
+/** The minimum for the last attempt, in milliseconds, so that a call is answered within 10 seconds. */
 const LAST_ANSWER_MS = 1000;
 const CONNECT_MS = 3000;
 
@@ -35,7 +33,6 @@ export interface Database {
    * answered.
    */
   rows<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[], until?: AbortSignal): Promise<Row[]>;
-  /** The caller closes this separate connection. */
   direct(): Promise<pg.Client>;
   close(): Promise<void>;
 }
@@ -113,10 +110,7 @@ function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   });
 }
 
-/**
- * Repeats `work` while the database cannot be reached, until `isOver` returns true; then throws a
- * StoreUnavailableError. Throws a RunStoreError if the database refuses the work.
- */
+/** Repeats `work` until `isOver`, then throws a StoreUnavailableError; a RunStoreError if the database refuses it. */
 export async function retryWhileAway<T>(
   clock: Clock,
   isOver: () => boolean,

@@ -35,7 +35,6 @@ type Taken = {
 export class StoredLease extends HeldLease {
   readonly token: string;
   readonly #database: Database;
-  /** How often other processes had asked for the lease at its last renewal. */
   asked: bigint;
 
   constructor({ database, clock }: LeasesOf, { name, token }: Pick<StoredLease, "name" | "token">, taken: Taken) {
@@ -64,7 +63,6 @@ export class StoredLease extends HeldLease {
   }
 }
 
-/** Throws a TypeError for a lease of another store. */
 export function storedLease(lease: Lease): StoredLease {
   if (!(lease instanceof StoredLease)) throw new TypeError("the lease belongs to another store");
   return lease;

@@ -43,7 +43,6 @@ type Listeners = Map<string, Set<() => void>>;
 interface Shown {
   /** The number that the database has assigned. It stays the same as long as the process lives. */
   number?: number | undefined;
-  /** The ID of the database process that holds the advisory lock of this process. */
   backend?: number | undefined;
   projects: readonly string[];
   refused: readonly string[];
@@ -52,10 +51,7 @@ interface Shown {
   readonly stops: Listeners;
 }
 
-/**
- * Shows that this process lives with an advisory lock on a separate connection, which ends with the process. Begins on
- * first use.
- */
+/** An advisory lock on a separate connection, which ends with the process, shows that it lives. */
 export function memberOf(database: Database, clock: Clock): Member {
   const shown: Shown = { projects: [], refused: [], wake: () => {}, changes: new Map(), stops: new Map() };
   let session: Promise<Session> | undefined;
@@ -143,7 +139,6 @@ function listening(listeners: Listeners, runId: string, listener: () => void): (
   };
 }
 
-/** Notifies other processes of changed runs, at most every `TELL_EVERY_MS`. */
 function teller(database: Database) {
   let waiting = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
@@ -152,7 +147,6 @@ function teller(database: Database) {
     timer = undefined;
     const ids = [...waiting];
     waiting = new Set();
-    // A lost notification only delays others.
     for (let from = 0; from < ids.length; from += RUNS_AT_ONCE) {
       const some = ids.slice(from, from + RUNS_AT_ONCE).join(" ");
       await database.rows("select pg_notify($1, $2)", [CHANGED, some], ONCE).catch(() => undefined);

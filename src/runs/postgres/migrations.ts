@@ -249,10 +249,7 @@ begin
 end $$;
 `;
 
-/**
- * Numbered from 1. A released migration is never changed. Migrations only add things, so that two versions can work at
- * the same time.
- */
+/** A released migration is never changed. Migrations only add things, so that two versions can work together. */
 export const MIGRATIONS: readonly string[] = [FIRST];
 
 const MIGRATING = "1953325936, 0";
@@ -262,15 +259,11 @@ const THERE = `select to_regnamespace('${SCHEMA}') is not null as schema, to_reg
 const LAST = `select coalesce(max(number), 0) as found from ${SCHEMA}.migration`;
 
 export interface Tables {
-  /** 0 if there are no tables. */
   readonly found: number;
   readonly wanted: number;
 }
 
-/**
- * One transaction, so that no lock remains, even behind a pooler. Several processes may call this. Returns the state
- * before it.
- */
+/** One transaction, so that no lock remains, even behind a pooler. Returns the state before it. */
 export async function migrate(database: Pick<Database, "direct">): Promise<Tables> {
   const client = await database.direct();
   try {

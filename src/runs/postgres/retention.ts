@@ -10,7 +10,6 @@ const DAY_MS = 86_400_000;
 const AT_ONCE = 50;
 const MAX_STORED_CONFIRMATIONS = 1000;
 const CONTENTS_AT_ONCE = 500;
-/** The maximum size of the stored Context IDs of all projects together, in characters. */
 const MAX_CONTENTS = 1_073_741_824;
 const SOON_MS = 1000;
 
@@ -31,7 +30,6 @@ const BEYOND = removing(
      order by r.id desc offset $2 limit 1
    )`,
 );
-/** The call, the journal and the parts. */
 const BYTES = `octet_length(r.header) + r.bytes + coalesce((
   select sum(octet_length(p.bytes)) from targeting_mcp.piece p where p.run = r.id
 ), 0)`;

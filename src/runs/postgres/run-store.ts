@@ -26,7 +26,6 @@ import type { Sweeper } from "./retention.ts";
 
 const ENTRIES_AT_ONCE = 50;
 const LISTED_AT_ONCE = 200;
-/** The maximum number of runs that a query for unfinished runs returns. */
 const MAX_UNFINISHED = 1000;
 const AFTER_ALL = "~";
 /** A process that claims runs lives if it was seen within this time. */
@@ -174,7 +173,6 @@ async function idsOf(database: Database, query: string, values: readonly unknown
   return (await database.rows<{ id: string }>(query, values)).map(({ id }) => id);
 }
 
-/** Whether the journal of run `r` is complete. */
 const IS_WHOLE = `(
   select count(*) = r.seq + r.late and coalesce(sum(octet_length(e.body)) filter (where e.late = 0), 0) = r.bytes
   from targeting_mcp.entry e where e.run = r.id
@@ -305,10 +303,7 @@ interface Appended {
   readonly stop_asked: boolean | null;
 }
 
-/**
- * While the database cannot be reached, an append waits until the lease is known to be lost. API answers that arrive
- * meanwhile stay in memory.
- */
+/** During an outage, an append waits until the lease is lost. Later API answers stay in memory. */
 async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Promise<RunJournal> {
   const lease = storedLease(given);
   const [found] = await of.database.rows<{ seq: string }>("select seq from targeting_mcp.run where id = $1", [runId]);
@@ -390,7 +385,6 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
   };
 }
 
-/** The journal lacks confirmed entries, for example after a failover. */
 function behind(runId: string): LostEntriesError {
   const remedy = "look at what was applied before you resume the run";
   return new LostEntriesError(

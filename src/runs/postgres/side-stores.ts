@@ -13,9 +13,7 @@ import {
 import { RunStoreError } from "../store.ts";
 import { type Database, IS_NAMED, ONCE } from "./database.ts";
 
-/**
- * The maximum length of the Context IDs of one option, as JSON. Reading longer ones from the service takes less time.
- */
+/** The maximum length as JSON. Reading more Context IDs of an option from the service takes less time. */
 const MAX_CHARACTERS = 4 * 1_048_576;
 const AT_ONCE = 100;
 
@@ -59,7 +57,6 @@ export function storedContents(
       .catch(onProblem);
   });
   return {
-    // Every read queries the database.
     refresh: async () => {},
     async get(option) {
       const row = (await find(option)).get(option.optionId);

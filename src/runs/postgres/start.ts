@@ -12,10 +12,7 @@ interface StartOptions {
   readonly sealKey?: string | undefined;
 }
 
-/**
- * Returns the weaknesses of the database, as sentences. Throws a RunStoreError if it cannot be reached, is too old, is
- * a standby, or has other tables.
- */
+/** Returns weaknesses as sentences. Throws a RunStoreError if the database cannot be used. */
 export async function prepareStore(where: DatabaseOptions, options: StartOptions): Promise<readonly string[]> {
   return opened(where, async (database) => {
     const { weaknesses, unfit } = await answered(() => probeServer(database), options.waitMs);
@@ -48,7 +45,6 @@ function answered<T>(work: () => Promise<T>, waitMs: number): Promise<T> {
 
 interface StoredTables extends Tables {
   readonly runs: number;
-  /** The size of each table on disk, including its indexes, in bytes. */
   readonly bytes: Readonly<Record<string, number>>;
 }
 
