@@ -3,8 +3,7 @@ import { parseJson } from "../platform/json.ts";
 import { ownReason, type Reason } from "../runs/outcome.ts";
 import { contextIdProblem, trimContextId } from "../spec/context-ids.ts";
 import { LIMITS } from "../spec/limits.ts";
-import type { Header } from "./columns.ts";
-import { NONE } from "./columns.ts";
+import { type Header, NONE } from "./columns.ts";
 import { damageIn } from "./damage.ts";
 
 /** The default separator of Context IDs in one cell. A line break always separates them, too. */

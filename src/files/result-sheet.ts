@@ -1,6 +1,5 @@
 import type { ByteSource } from "../platform/held-folder.ts";
-import type { ValidColumns } from "./columns.ts";
-import { headingOf, plainHeading } from "./columns.ts";
+import { headingOf, plainHeading, type ValidColumns } from "./columns.ts";
 import { NO_VALUE } from "./damage.ts";
 import type { SheetRecord } from "./delimited.ts";
 import type { InputFile } from "./input-file.ts";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { type FileHandle, link, open, stat } from "node:fs/promises";
 import { dirname, extname } from "node:path";
-import { syncFolder } from "../platform/durable-files.ts";
+import { type Pieces, syncFolder } from "../platform/durable-files.ts";
 import { FileError, hasCode, linkRefused, moveIntoPlace, removeFile } from "../platform/files.ts";
 import { holdFolder, type Place, type SafeDirectory, SymlinkError } from "../platform/held-folder.ts";
 import { findFreePlace } from "./folders.ts";
@@ -46,11 +46,11 @@ export function savedForm(path: string, delimiter: string | undefined): SavedFor
 
 interface NewFile {
   readonly place: Place;
-  readonly pieces: AsyncIterable<string | Uint8Array>;
+  readonly pieces: Pieces;
 }
 
 /** Creates a file completely or not at all. Throws a FileError if it exists or the path now contains a link. */
-export function saveFile(place: Place, pieces: NewFile["pieces"], makeLink = link): Promise<void> {
+export function saveFile(place: Place, pieces: Pieces, makeLink = link): Promise<void> {
   return saveFiles([{ place, pieces }], makeLink);
 }
 
@@ -63,7 +63,7 @@ export async function saveFiles([file, ...others]: readonly NewFile[], makeLink 
 }
 
 /** Atomic; keeps the mode of the file. Throws the errors of `saveFile`. */
-export async function replaceFile(place: Place, pieces: AsyncIterable<string>): Promise<void> {
+export async function replaceFile(place: Place, pieces: Pieces): Promise<void> {
   await saveBy({ place, pieces }, async (written, unfinished, path) => {
     await written.chmod((await stat(path)).mode & 0o777);
     await moveIntoPlace(unfinished, path);
@@ -147,8 +147,4 @@ async function copyTo(place: string, written: FileHandle): Promise<void> {
 /** Returns the message of the operating system without its paths, because some are descriptors of this process. */
 function wordsOf(thrown: Error): string {
   return thrown.message.replace(/, \w+ '.*$/s, "");
-}
-
-export async function* inOnePiece(text: string): AsyncGenerator<string> {
-  yield text;
 }

@@ -60,7 +60,7 @@ export interface AuditedCall {
 /** The statuses of unfinished runs, whose entries are written when they end. */
 const OPEN: ReadonlySet<string> = new Set(["running", "needs_confirmation"]);
 
-/** Writes an entry, unless the run of the call has its own. `answer` is undefined if the call failed. */
+/** Writes an entry, unless the run of the call has its own entry. `answer` is undefined if the call failed. */
 export function auditCall(
   audit: Audit,
   { tool, caller, requestId, services: { environment, project } }: AuditedCall,

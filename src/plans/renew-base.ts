@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { ManagementApi } from "../api/management.ts";
-import { inOnePiece, replaceFile } from "../files/save-file.ts";
+import { replaceFile } from "../files/save-file.ts";
 import { type ByteSource, bytesAt } from "../platform/held-folder.ts";
 import { mapConcurrently, readOptionContents } from "../reads/option-contents.ts";
 import { baseText, readBase, renewedBase, type ServiceTargeting, type WrittenOption } from "./base.ts";
@@ -28,7 +28,7 @@ export async function renewBaseAt(
   // Meanwhile the base may have become that of another targeting.
   if (base.targeting._id !== targetingId) return;
   const there = await written(targetingId, wrote, api, signal);
-  await replaceFile(place, inOnePiece([...baseText(renewedBase(base, there, wrote, isRenamed))].join("")));
+  await replaceFile(place, [[...baseText(renewedBase(base, there, wrote, isRenamed))].join("")]);
 }
 
 async function written(

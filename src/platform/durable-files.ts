@@ -11,7 +11,7 @@ const OWNER_ONLY = 0o600;
 /** The error codes of systems that cannot sync a folder: Windows, vfat and some network file systems. */
 const NOT_SYNCED: readonly unknown[] = ["EPERM", "EACCES", "EISDIR", "EINVAL", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"];
 
-/** Makes changed entries survive a power failure. Returns false if the system cannot sync folders. */
+/** Syncs a folder, so that changed entries survive a power failure. Returns false if the system cannot do that. */
 export async function syncFolder(folder: string): Promise<boolean> {
   try {
     await withHandle(open(folder, "r"), (handle) => handle.sync());

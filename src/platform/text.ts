@@ -38,7 +38,7 @@ export function characterList(characters: readonly string[]): string {
   return more > 0 ? `${named} and ${more} more` : named;
 }
 
-/** Invisible on their own: control and format characters, spaces, combining marks, fillers and decomposed Hangul. */
+/** Characters that are invisible on their own: controls, spaces, combining marks, fillers and decomposed Hangul. */
 const UNSEEN = /[\p{C}\p{Z}\p{M}\p{Default_Ignorable_Code_Point}\u1100-\u11FF]/u;
 
 /** An invisible character is escaped and followed by its code point. */

@@ -25,7 +25,7 @@ export interface CallerTexts {
   read(caller: string): Promise<string | undefined>;
 }
 
-/** Stored this long after its tokens expire, in milliseconds, in case this machine's clock is wrong. */
+/** How long ended sessions stay stored after their tokens expire, in milliseconds, because clocks may be wrong. */
 export const ENDED_FOR_MS = 30 * 86_400_000;
 
 /** `until`: when the tokens of a session of the web page expire, in milliseconds since 1970. */
@@ -103,7 +103,7 @@ export function findSeenTargeting(seen: readonly SeenTargeting[], name: string):
 }
 
 const MEGABYTE = 1_048_576;
-/** A smaller call, in bytes, is not counted unless more of its run is stored. */
+/** Calls below this size, in bytes, are not counted unless more of their run is stored. */
 const SMALL_BYTES = 65_536;
 
 export class ShareFullError extends RunStoreError {}

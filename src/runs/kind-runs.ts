@@ -24,10 +24,10 @@ export interface RunInput {
 
 export type RunMarks = Pick<RunHeader, "unplanned" | "dryRun" | "repeats"> & Requested;
 
-/** Only shown to people: calls that differ only in them are the same. */
+/** Only shown to people. Two calls that differ only in these fields are the same. */
 export type Requested = Pick<RunHeader, "client" | "fileName">;
 
-/** In milliseconds. No request may be sent so early anyway, and other runs can be taken over meanwhile. */
+/** The wait before a run that was taken over is read, in milliseconds. No request may be sent so early anyway. */
 const READ_LATER_MS = 250;
 
 export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given> {
@@ -187,7 +187,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.kind.initialState?.(call, this.#context.store.parts.read(runId, "input"));
   }
 
-  /** Finds a run of the same call that is executed now, that this resumes, or that recently ended unfinished. */
+  /** Finds a run of the same call that is executed now, that this method resumes, or that recently ended unfinished. */
   async findEarlierRun(call: Call, caller: string): Promise<EarlierRuns<Run<Call, State>>> {
     const { store, clock } = this.#context;
     const fingerprint = this.fingerprint(call, caller);

@@ -46,7 +46,7 @@ export interface Ending {
 export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given>
   extends RunForm<Call, Entry> {
   readonly newState: () => State;
-  /** If false, an unstarted run is just being started, or its process ended early. */
+  /** Whether a run is planned before it starts. If false, an unstarted run is being started, or its process ended. */
   readonly isPlannedFirst: boolean;
   /** Whether listing runs also writes the final records of runs whose process crashed. */
   readonly recoversOrphans: boolean;

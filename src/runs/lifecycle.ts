@@ -83,7 +83,7 @@ function isUnfinished({ open, status, counts }: z.infer<typeof runSummarySchema>
   return open || status === "interrupted" || (counts.unknown ?? 0) > 0;
 }
 
-/** Its lease shows whether a run is executed. A killed process leaves `planning` or `running` behind. */
+/** The lease of a run shows whether it is executed. A killed process leaves `planning` or `running` behind. */
 const STATUSES = [
   "planning",
   "planned",

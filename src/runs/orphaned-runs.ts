@@ -1,6 +1,5 @@
 import type { Clock } from "../platform/clock.ts";
-import type { Run } from "./kind.ts";
-import { ExecutionRefusedError } from "./kind.ts";
+import { ExecutionRefusedError, type Run } from "./kind.ts";
 import { type OrphanedRun, type OrphanedRuns, StoreUnavailableError } from "./store.ts";
 
 /** How often a process looks for orphaned runs, in milliseconds, apart from notifications and free slots. */

@@ -57,7 +57,7 @@ export function readClocks(clock: Clock): Intent {
   return { monotonic: clock.monotonic(), wall: clock.now() };
 }
 
-/** By the clock that shows more, in milliseconds. A clock that was set back counts as time passed. */
+/** The milliseconds since the readings, by the clock that shows more. Setting a clock back counts as time passed. */
 function agoOf({ monotonic, wall }: Intent, clock: Clock): number {
   return Math.max(clock.monotonic() - monotonic, Math.abs(clock.now() - wall));
 }

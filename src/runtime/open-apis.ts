@@ -14,7 +14,7 @@ import { startsSandbox } from "./settings-input.ts";
 export interface Apis {
   readonly management?: Http | undefined;
   readonly events?: Http | undefined;
-  /** For event tests. In live mode, separate from an inspected sandbox, so that tests do not disturb it. */
+  /** The sandbox for event tests. In live mode, separate from an inspected sandbox, so that tests do not disturb it. */
   readonly bench?: Http | undefined;
   /** Returns the address of the sandbox in generated tests: the inspected sandbox, or else the one for event tests. */
   readonly benchUrl: () => Promise<string>;

@@ -5,7 +5,7 @@ import { contentsOf, emitSuite, type SuiteFormat } from "../events/suites/emit.t
 import { generateEventTests } from "../events/suites/generate.ts";
 import { CASE_KINDS, MAX_SEED } from "../events/suites/suite.ts";
 import { findFreePlace } from "../files/folders.ts";
-import { inOnePiece, saveFile } from "../files/save-file.ts";
+import { saveFile } from "../files/save-file.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
 import { emittedUrl } from "./apis.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
@@ -64,7 +64,7 @@ export const generateEventTestsTool = {
     const { suiteId } = await suites.keep(caller, suite, format);
     const target = await emittedUrl(format, context);
     const text = await emitSuite(suite, format, target);
-    if (place !== undefined) await saveFile(place, inOnePiece(text));
+    if (place !== undefined) await saveFile(place, [text]);
     const notes = basisNote(suite.cases.map(({ basis }) => basis));
     const facts = {
       suiteId,

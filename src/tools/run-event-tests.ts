@@ -10,7 +10,7 @@ import { runSuite, type SuiteReport } from "../events/suites/run-suite.ts";
 import { type EventSuite, eventSuite } from "../events/suites/suite.ts";
 import type { KeptSuite } from "../events/suites/suite-store.ts";
 import { findFile, findFreePlace, type Place } from "../files/folders.ts";
-import { inOnePiece, saveFile } from "../files/save-file.ts";
+import { saveFile } from "../files/save-file.ts";
 import { textOf } from "../files/text.ts";
 import { FileError } from "../platform/files.ts";
 import { bytesAt } from "../platform/held-folder.ts";
@@ -227,7 +227,7 @@ export async function runApprovedTests(
   if (kept === undefined) throw new ToolError("the planned tests are no longer stored", "Make the call again.");
   const place = await placeOf(saveTo, context);
   const report = await context.suites.runOnce(yes, () => reportOf(kept, "configured", context));
-  if (place !== undefined) await saveFile(place, inOnePiece(junitXml(report, `event tests ${suiteId}`)));
+  if (place !== undefined) await saveFile(place, [junitXml(report, `event tests ${suiteId}`)]);
 }
 
 /** What the token approves. The stored tests say which suite. */
@@ -292,7 +292,7 @@ async function answerOf(
   const run = { ...about(kept, context), target, report, approval: facts && approvalOf(facts) };
   if (place === undefined) return suiteReportAnswer(run);
   try {
-    await saveFile(place, inOnePiece(junitXml(report, `event tests ${kept.suiteId}`)));
+    await saveFile(place, [junitXml(report, `event tests ${kept.suiteId}`)]);
     return suiteReportAnswer({ ...run, savedTo: place.path });
   } catch (thrown) {
     if (!(thrown instanceof FileError)) throw thrown;

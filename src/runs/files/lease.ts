@@ -104,7 +104,7 @@ export async function isLeased(folder: string, name: string, now: () => number):
   return newest !== undefined && (await endOf(newest, now())) === "held";
 }
 
-/** `over`: certainly. `silent`: can be taken over although its holder may still run. */
+/** `over`: the lease has certainly ended. `silent`: it can be taken over although its holder may still run. */
 async function endOf({ content: held, beatAt }: Generation, now: number): Promise<"held" | "over" | "silent"> {
   if (held?.released) return "over";
   const presence = held === undefined ? "perhaps" : await presenceOf(held);
@@ -174,7 +174,7 @@ async function replaceFile(file: string, value: LeaseContent): Promise<void> {
 
 type ProcessMark = Omit<LeaseContent, "token" | "released" | "unsettled">;
 
-/** `unlikely`: no process here has this ID, but the system may not be comparable. */
+/** `unlikely`: no process of this machine has this ID, but the process may run in a system that cannot be compared. */
 type Presence = "gone" | "unlikely" | "perhaps";
 
 let own: Promise<ProcessMark> | undefined;
@@ -233,7 +233,7 @@ async function orUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
 }
 
 const LOOK_AGAIN_MS = 20;
-/** Its modification shows that a process wants the lease. */
+/** A change of this file shows that a process wants the lease. */
 const ASKED = "write.asked";
 const KEEP_MS = 25;
 

@@ -175,7 +175,7 @@ export function partIn(file: string): ByteSource {
   };
 }
 
-/** Next to the folders of the runs, whose names have 26 characters. */
+/** The folder of the index, next to those of the runs, whose names have 26 characters. */
 export const INDEX_FOLDER = "calls";
 /** Marks of runs that may be unfinished: `<run>.<fingerprint>.<scope>.<name of the caller>`. */
 const OPEN = "open";
@@ -201,9 +201,8 @@ export function callerFolder(caller: string): string {
 export type RunIndex = ReturnType<typeof runIndex>;
 
 /**
- * The caller of each run, whether it may be unfinished, and the newest run of each call, without opening the runs. A
- * run is indexed before it is stored, so a run without a mark comes from a version without an index. An outdated mark
- * only costs a read.
+ * Shows the caller of each run, whether it may be unfinished, and the newest run of each call, without opening runs. A
+ * run is indexed before it is stored, so a run without a mark comes from a version without an index.
  */
 export function runIndex(folder: string) {
   const place = join(folder, INDEX_FOLDER);
@@ -258,7 +257,7 @@ export function runIndex(folder: string) {
   };
 }
 
-/** Callers and fingerprints may contain any characters. */
+/** Returns a hash as a file name, because callers and fingerprints may contain any characters. */
 function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 32);
 }

@@ -183,7 +183,7 @@ function parseHeader(runId: string, text: string): RunHeader {
   return header;
 }
 
-/** Differs after any change: a replaced file has another inode or time, and a longer journal another size. */
+/** The revision differs after any change: a replaced file has another inode or time, a longer journal another size. */
 async function revisionOf(place: string): Promise<Revision> {
   const records = (await namesIn(place)).filter((name) => name.startsWith("record."));
   const files = [FILES.header, FILES.proposed, FILES.journal];
@@ -323,7 +323,7 @@ async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string
   // Its process ended before it could change the mark. The next sweep checks the run again.
   if (wasStarted && isMarkedOpen) return index.markAtRest(runId);
   const fingerprint = record?.rest?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
-  // First, so that nobody finds a half-removed run. After a crash here, it is indexed again.
+  // The index comes first, so that nobody finds a half-removed run. After a crash here, the run is indexed again.
   await index.forget(runId, name, fingerprint);
   await rm(join(folder, runId), { recursive: true, force: true });
 }
@@ -349,7 +349,7 @@ async function forgetGone({ folder, index, now }: RunsFolder): Promise<void> {
   }
 }
 
-/** If that is unknown, returns true, so that the run is not removed. */
+/** Returns true if that is unknown, so that the run is not removed. */
 async function isHeld(folder: string, runId: string, now: () => number): Promise<boolean> {
   try {
     return await isLeased(join(folder, runId), "driver", now);

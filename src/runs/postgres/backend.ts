@@ -10,7 +10,15 @@ import { memberOf } from "./member.ts";
 import { checkTables, tablesOf } from "./migrations.ts";
 import { sweeper } from "./retention.ts";
 import { storedRuns } from "./run-store.ts";
-import { storedContents, storedNames, storedSealKey, storedSuites } from "./side-stores.ts";
+import {
+  keptSetting,
+  readSetting,
+  storedContents,
+  storedNames,
+  storedSealKey,
+  storedSuites,
+  storeSetting,
+} from "./side-stores.ts";
 
 const LOOK_AGAIN_MS = 50;
 
@@ -46,18 +54,13 @@ export function postgresBackend(options: PostgresOptions): Backend {
       async add(id, until) {
         const isInDoubt = (await swept.retention.doubt()) !== undefined;
         if (!isInDoubt) await database.rows(FORGET_ENDED, [clock.now() - ENDED_FOR_MS]);
-        await database.rows(END_SESSION, [id, until]);
+        await keptSetting(database, `ended session ${id}`, String(until));
       },
-      has: async (id) => (await database.rows(IS_ENDED, [id])).length > 0,
+      has: async (id) => (await readSetting(database, `ended session ${id}`)) !== undefined,
     },
     callerRights: {
-      async keep(caller, text) {
-        await database.rows(KEEP_RIGHTS, [caller, text]);
-      },
-      async read(caller) {
-        const [row] = await database.rows(READ_RIGHTS, [caller]);
-        return typeof row?.value === "string" ? row.value : undefined;
-      },
+      keep: (caller, text) => storeSetting(database, `rights of ${caller}`, text),
+      read: (caller) => readSetting(database, `rights of ${caller}`),
     },
     ready: async () => checkTables(await tablesOf({ rows: (text, values) => database.rows(text, values, ONCE) })),
     async close() {
@@ -68,14 +71,8 @@ export function postgresBackend(options: PostgresOptions): Backend {
   };
 }
 
-const KEEP_RIGHTS =
-  "insert into targeting_mcp.setting values ('rights of ' || $1, $2) on conflict (name) do update set value = excluded.value";
-const READ_RIGHTS = "select value from targeting_mcp.setting where name = 'rights of ' || $1";
 const FORGET_ENDED =
   "delete from targeting_mcp.setting where name like 'ended session %' and value::numeric <= $1::numeric";
-const END_SESSION =
-  "insert into targeting_mcp.setting values ('ended session ' || $1, $2::text) on conflict do nothing";
-const IS_ENDED = "select 1 from targeting_mcp.setting where name = 'ended session ' || $1";
 
 function leasesIn(of: LeasesOf): SharedLeases<StoredLease> {
   const nameOf = (project: string): string => (project.startsWith("turn:") ? project : `project:${project}`);

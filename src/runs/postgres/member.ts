@@ -232,14 +232,14 @@ async function ended(client: Session, number: number | undefined): Promise<void>
   await client.end().catch(() => undefined);
 }
 
-/** If the last statements are lost, others only notice later. */
+/** Waits a short time for the last statements. If they are lost, other processes only notice later. */
 async function shortly(clock: Clock, said: Promise<unknown>): Promise<void> {
   const isSaid = new AbortController();
   await Promise.race([said, clock.sleep(CLOSING_TIMEOUT_MS, isSaid.signal).catch(() => undefined)]);
   isSaid.abort();
 }
 
-/** False if a pooler shares sessions between clients. */
+/** Returns whether the lock keeps others out. It does not if a pooler shares sessions between clients. */
 async function isKeptOut(database: Database, number: number): Promise<boolean> {
   const other = await database.direct();
   try {

@@ -4,6 +4,7 @@ import { ulidAt } from "../../spec/ulid.ts";
 import type { Retention } from "../files/run-store.ts";
 import { type RetentionWatch, retentionWatch, seenClock } from "../retention-clock.ts";
 import type { Database } from "./database.ts";
+import { readSetting, storeSetting } from "./side-stores.ts";
 
 const DAY_MS = 86_400_000;
 /** Few rows per statement, so that nothing waits for it. */
@@ -21,8 +22,8 @@ const removing = (which: string): string =>
 
 const OLD = removing("not r.open and r.id < $1");
 /**
- * The newest finished runs of a caller remain. Runs that store removed data are removed by age alone. Runs created
- * while a clock was ahead do not count as the newest.
+ * Removes all but the newest finished runs of a caller. Runs that store removed data are removed by age alone. Runs
+ * created while a clock was ahead do not count as the newest.
  */
 const BEYOND = removing(
   `not r.open and r.caller = $1 and not ${HELD} and r.id < (
@@ -53,7 +54,7 @@ const LEASES = `
       and not exists (select from targeting_mcp.run r where r.id = split_part(l.name, ':', 2))
     limit ${AT_ONCE}
   ) returning name as id`;
-/** Context IDs that are old, and the oldest beyond the maximum size. */
+/** Removes old Context IDs, and the oldest ones beyond the maximum size. */
 const CONTENTS = `
   delete from targeting_mcp.content where (project, option) in (
     select project, option from (
@@ -73,23 +74,15 @@ const CALLERS = `
 export type Sweeper = ReturnType<typeof sweeper>;
 
 const CLOCK = "clock of retention";
-const READ_CLOCK = "select value from targeting_mcp.setting where name = $1";
-const STORE_CLOCK =
-  "insert into targeting_mcp.setting values ($1, $2) on conflict (name) do update set value = excluded.value";
 const DATABASE_TIME = "select (extract(epoch from clock_timestamp()) * 1000)::float8 as time";
 
 function clockOf(database: Database, keep: Retention, clock: Clock): RetentionWatch {
   return retentionWatch({
     clock,
     keepMs: keep.days * DAY_MS,
-    async read() {
-      const [found] = await database.rows<{ value: string }>(READ_CLOCK, [CLOCK]);
-      return found && seenClock.safeParse(parseJson(found.value)).data;
-    },
-    async store(seen) {
-      await database.rows(STORE_CLOCK, [CLOCK, JSON.stringify(seen)]);
-    },
-    newest: () => Promise.resolve(undefined),
+    read: async () => seenClock.safeParse(parseJson((await readSetting(database, CLOCK)) ?? "")).data,
+    store: (seen) => storeSetting(database, CLOCK, JSON.stringify(seen)),
+    newest: async () => undefined,
     async other() {
       const [found] = await database.rows<{ time: number }>(DATABASE_TIME);
       return found?.time ?? clock.now();

@@ -175,7 +175,7 @@ const KEY_BYTES = 32;
 
 /** Returns the key that the processes share, created on first use. Throws a RunStoreError if others use another key. */
 export async function storedSealKey(database: Database): Promise<Uint8Array> {
-  const key = Buffer.from(await kept(database, "seal key", randomBytes(KEY_BYTES).toString("base64")), "base64");
+  const key = Buffer.from(await keptSetting(database, "seal key", randomBytes(KEY_BYTES).toString("base64")), "base64");
   await checkSealKey(database, key);
   return key;
 }
@@ -183,7 +183,7 @@ export async function storedSealKey(database: Database): Promise<Uint8Array> {
 /** Throws a RunStoreError if other processes use another key and could not verify signatures. */
 export async function checkSealKey(database: Database, key: Uint8Array): Promise<void> {
   const hash = createHash("sha256").update(key).digest("hex");
-  if ((await kept(database, "hash of the seal key", hash)) === hash) return;
+  if ((await keptSetting(database, "hash of the seal key", hash)) === hash) return;
   throw new RunStoreError(
     "the other processes that share the store of TARGETING_MCP_STORE sign with another key",
     "Set the same TARGETING_MCP_SEAL_KEY for all processes, or for none.",
@@ -191,9 +191,18 @@ export async function checkSealKey(database: Database, key: Uint8Array): Promise
 }
 
 /** Returns the stored value; if there is none, stores the given one. */
-async function kept(database: Database, name: string, value: string): Promise<string> {
+export async function keptSetting(database: Database, name: string, value: string): Promise<string> {
   await database.rows("insert into targeting_mcp.setting values ($1, $2) on conflict do nothing", [name, value]);
-  const query = "select value from targeting_mcp.setting where name = $1";
-  const [found] = await database.rows<{ value: string }>(query, [name]);
-  return found?.value ?? value;
+  return (await readSetting(database, name)) ?? value;
+}
+
+export function readSetting(database: Database, name: string): Promise<string | undefined> {
+  return textOf(database, "select value as body from targeting_mcp.setting where name = $1", [name]);
+}
+
+export async function storeSetting(database: Database, name: string, value: string): Promise<void> {
+  await database.rows(
+    "insert into targeting_mcp.setting values ($1, $2) on conflict (name) do update set value = excluded.value",
+    [name, value],
+  );
 }

@@ -155,7 +155,7 @@ function weaknessesOf(probed: Probed): readonly string[] {
 const POOLED =
   "advisory locks have no effect, because a pooler in transaction mode is used: a dead process is noticed only when its leases expire (set TARGETING_MCP_STORE_LISTEN to a direct address)";
 
-/** False if a pooler shares sessions between clients. */
+/** Returns whether a lock keeps other sessions out. It does not if a pooler shares sessions between clients. */
 async function locksExclude(database: Pick<Database, "direct">): Promise<boolean> {
   const one = await database.direct();
   const other = await database.direct();
