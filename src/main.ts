@@ -15,17 +15,21 @@ interface Command extends HelpedCommand {
 const TARGETING = { flag: "targeting", meaning: "ID or name of the targeting, if the file has none" };
 const PRUNE_MEANS = "deletes options that are in the base but no longer in the file";
 const PRUNE = { flag: "prune", toggle: true, meaning: PRUNE_MEANS } as const;
-const BY_NAME_MEANS = "matches options by name only, for another targeting";
+const BY_NAME_MEANS = "matches options by name only, for the file of another targeting";
 const BY_NAME = { flag: "by-name", toggle: true, meaning: BY_NAME_MEANS } as const;
-const DELIMITER = { flag: "delimiter", meaning: ", ; or tab" };
+const DELIMITER = { flag: "delimiter", meaning: "separator of .csv cells: , ; or tab" };
 const JSON_FLAG = { flag: "json", toggle: true, meaning: "prints JSON" } as const;
 const HOST = { flag: "host", meaning: "address to listen on" };
 const PORT = { flag: "port", meaning: "port to listen on; 0: a free one" };
-const FRESH = { flag: "fresh", toggle: true, meaning: "reads everything again" } as const;
+const FRESH = {
+  flag: "fresh",
+  toggle: true,
+  meaning: "reads everything again",
+} as const;
 
 const SHEET = [
   { flag: "sheet", meaning: "sheet of a workbook" },
-  { flag: "columns", meaning: 'heading of each field: {"name":"Title"}' },
+  { flag: "columns", meaning: 'heading of each field in the file: {"name":"Title"}' },
   { flag: "encoding", meaning: "encoding of a text file" },
 ];
 const SHEET_USAGE = "[--sheet S] [--columns JSON] [--encoding E]";
@@ -73,14 +77,14 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   sandbox: {
     usage: "sandbox [--host 127.0.0.1] [--port 4010] [--data FILE] [--forward URL] [--seed none|sample|FILE] [--quiet]",
-    meaning: "serves the emulated event and management APIs over HTTP, and a page for people at /",
+    meaning: "serves the emulated APIs over HTTP, and a page for people at /",
     options: [
       HOST,
       PORT,
-      { flag: "data", meaning: "file that stores its state" },
+      { flag: "data", meaning: "file that stores the sandbox's state" },
       { flag: "forward", meaning: "event API to which events are forwarded" },
       { flag: "seed", meaning: "initial content: none, sample (a small shop) or a file" },
-      { flag: "quiet", toggle: true, meaning: "prints no line for each event" },
+      { flag: "quiet", toggle: true, meaning: "does not print each event" },
     ],
     run: async (line) => (await import("./commands/sandbox-line.ts")).runSandboxLine(line),
   },
@@ -99,11 +103,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   setup: {
     usage: "setup HOST [--yes] [--remove]",
     meaning:
-      "writes this server into the configuration of claude-desktop, claude-code, vscode, cursor, codex or gemini; " +
+      "adds this server to the configuration of claude-desktop, claude-code, vscode, cursor, codex or gemini; " +
       "shows the change and asks first",
     options: [
       { flag: "yes", toggle: true, meaning: "writes without asking, and without keys" },
-      { flag: "remove", toggle: true, meaning: "removes this server" },
+      { flag: "remove", toggle: true, meaning: "removes this server's entry" },
     ],
     mostWords: 1,
     run: async (line) => (await import("./setup/setup.ts")).runSetup(line),
@@ -158,7 +162,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   undo: {
     usage: "undo RUN [--yes]",
     meaning: "shows how a run would be undone, asks, and undoes it; exit code 0: all done, 1: not",
-    options: [{ flag: "yes", toggle: true, meaning: "undoes it without asking" }],
+    options: [{ flag: "yes", toggle: true, meaning: "undoes the run without asking" }],
     ...ONE_WORD_IN_CI,
     run: async (line) => (await import("./commands/undo.ts")).runUndo(line),
   },

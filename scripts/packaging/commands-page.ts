@@ -12,7 +12,7 @@ export function commandsPage(): string {
       "environment variables. `targeting-mcp COMMAND --help` shows the same in a terminal.",
     tableOf(
       ["command", "does"],
-      commands.map(({ usage, meaning }) => [`\`${usage.replaceAll("|", "\\|")}\``, meaning.replaceAll("|", "\\|")]),
+      commands.map(({ usage, meaning }) => [`\`${usage}\``, meaning]),
     ),
     "## Flags",
     tableOf(["command", "flag", "meaning"], flagRows(commands)),

@@ -13,7 +13,7 @@ export function waitsOnPage(runId: string, address: string | undefined): string 
     address === undefined
       ? "a page with this run was opened for the person, who decides there"
       : `a person who may approve it decides on the page at ${address}`;
-  return `${who}; nothing was changed yet. get_run {"runId":"${runId}","waitMs":25000} waits for the decision; cancel_run ends it`;
+  return `${who}; nothing was changed yet. get_run {"runId":"${runId}","waitMs":25000} waits for the decision; cancel_run ends the run`;
 }
 
 /** The status of a task while a person decides. Without `address`, the server has opened the page. */
@@ -30,7 +30,7 @@ export function opensPageText(effect = "a change waits there."): string {
 export function waitsInView(runId: string): string {
   return (
     "the client shows this run to the person, who decides there; nothing was changed yet. " +
-    `get_run {"runId":"${runId}","waitMs":25000} waits for the decision; cancel_run ends it`
+    `get_run {"runId":"${runId}","waitMs":25000} waits for the decision; cancel_run ends the run`
   );
 }
 
@@ -44,7 +44,7 @@ export const PAGE_NOT_OPENED_REMEDY =
   "Ask the person to run targeting-mcp page on this machine, with the settings of this server, and to decide there; " +
   "or use a client that can ask (elicitation).";
 
-export const PAGE_NOT_OPENED_HINT = "a page was opened for the person, but nobody visited it";
+export const PAGE_NOT_OPENED_HINT = "the approval page was opened for the person, but nobody visited it";
 
 /** `effect` is what the person saw. */
 export function declinedNote(effect: string | undefined): string {
@@ -61,12 +61,12 @@ export function declinedInClientNote(question: string): string {
 export function declinedBeforeNote(ms: number): string {
   const minutes = Math.floor(ms / 60_000);
   const ago = minutes === 0 ? "less than a minute" : amount(minutes, "minute");
-  return `the same call was declined ${ago} ago, so nobody was asked again. It can ask again in ${amount(10 - minutes, "minute")}`;
+  return `the same call was declined ${ago} ago, so nobody was asked again. The call can ask again in ${amount(10 - minutes, "minute")}`;
 }
 
 /** A run cannot be approved because its effect has changed. */
 export function staleNote(changed: string): string {
-  return `this has changed since it was planned and cannot be approved any more; make the call again (${changed})`;
+  return `the effect has changed since it was planned, so it cannot be approved any more; make the call again (${changed})`;
 }
 
 /** Why there is no decision. */
@@ -81,10 +81,10 @@ export function undecidedNote(why: keyof typeof UNDECIDED_WORDS): string {
 
 /** With `runId`, a later approval still starts that run. */
 export function undecidedSteps(runId: string | undefined): readonly string[] {
-  const again = "ask the person. If they want it, make the call again: they are then asked for approval";
+  const again = "ask the person. If they want the change, make the call again: they are then asked for approval";
   if (runId === undefined) return [again];
   return [
-    `get_run {"runId":"${runId}","waitMs":25000}: an approval within 10 minutes still starts it, while this server runs`,
+    `get_run {"runId":"${runId}","waitMs":25000}: an approval within 10 minutes still starts the run, while this server runs`,
     `cancel_run {"runId":"${runId}"} ends it; or ${again}`,
   ];
 }

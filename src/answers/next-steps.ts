@@ -42,12 +42,13 @@ export function nextStepsOf(run: ReportedRun): readonly string[] {
   const isOver = status !== "running" && status !== "needs_confirmation";
   const mayResume = blocked === undefined && isOver && !causes.has("setting");
   if (mayResume && isResumable(run)) steps.push(resumeStep(run, runId, causes));
-  if (run.neverPlanned) steps.push("make the call again: the server ended before planning it, and nothing was sent");
+  if (run.neverPlanned)
+    steps.push("make the call again: the server ended before the call was planned, and nothing was sent");
   if (isOver && isOfEvents(run) && run.counts.unknown > 0) steps.push(lookUpStep(runId));
   const failed = run.failures.filter(({ outcome }) => outcome === "failed");
   if (failed.some((failure) => causeOf(failure) === undefined)) steps.push(fixStep(run, runId, failed));
   else if (isOver && failed.some((failure) => causeOf(failure) === "limit")) {
-    steps.push(`what did not fit: ${inputCall(runId)}`);
+    steps.push(`the items that did not fit: ${inputCall(runId)}`);
   }
   return steps;
 }
@@ -118,7 +119,7 @@ function resumeStep(run: ReportedRun, runId: string, causes: ReadonlySet<Cause |
 function lookUpStep(runId: string): string {
   return (
     `${callOf("get_run", { runId, outcome: "unknown", includeInput: true })} shows the events whose answer was lost: ` +
-    "look for them in the console's reports before you send any of them again"
+    "look for them in the reports of the web console before you send any of them again"
   );
 }
 
@@ -130,7 +131,7 @@ function leftoverSteps(runId: string, stranded: readonly LeftoverName[]): readon
     const has = isSure ? "has" : "may have";
     return `${plain(_id)} ${has} the temporary name ${quoteUntrusted(temporaryName)} (before: ${quoteUntrusted(formerName)})`;
   });
-  const more = stranded.length > MAX_STRANDED ? [`${stranded.length - MAX_STRANDED} more have one, too`] : [];
+  const more = stranded.length > MAX_STRANDED ? [`${stranded.length - MAX_STRANDED} more options have one, too`] : [];
   return [
     `${callOf("resume_run", { runId })} gives each option its new or its old name: ${[...named, ...more].join("; ")}`,
   ];
@@ -154,7 +155,7 @@ function limitNote({ failures, counts, status }: ReportedRun): readonly string[]
   const isIn = counts.succeeded + counts.alreadyDone;
   return [
     `a limit was reached at ${where}: ${thousands(isIn)} applied, ${thousands(left)} not applied, because there is no room. ` +
-      "The items that were not applied are valid: make room, or leave them out; then send only these again",
+      "The items that were not applied are valid: to apply them, make room, and send only these again",
   ];
 }
 
@@ -168,13 +169,13 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
       return "call plan_targeting or undo_run again for a plan of the current state";
     }
     const existing = failures.find(({ errorCode }) => errorCode === "TARGETING_NAME_DUPLICATE")?.detail?.existingId;
-    if (typeof existing !== "string") return "fix the state, and plan it again";
-    return `the targeting exists: put _id: "${existing}" below targeting in the state, and plan it again`;
+    if (typeof existing !== "string") return "fix the desired state, and plan it again";
+    return `the targeting exists: put _id: "${existing}" below targeting in the desired state, and plan it again`;
   }
   if (tool === "track_event") return "fix the event and send it again with track_event";
   const its = failed.length === 1 && failed[0]?.count === 1 ? "Its" : "Their";
   const input = `${its} input: ${inputCall(runId)}`;
-  if (status === "needs_confirmation") return `fix what cannot be done first, or leave it out. ${input}`;
+  if (status === "needs_confirmation") return `first fix the items that cannot be done, or leave them out. ${input}`;
   const isSeen = page !== undefined && run.results.some((result) => result.input !== undefined);
   const own = failed.filter(({ isInside }) => !isInside);
   const inside = failed.filter(({ isInside }) => isInside);

@@ -55,7 +55,7 @@ export function optionsText(page: OptionsPage): string {
   ].filter((part) => part !== false);
   const about = looked.length === 0 ? "" : ` (${looked.join("; ")})`;
   const columns = rows.length === 0 ? "." : ": ID:Context IDs, name.";
-  const cut = brief?.beginning ? ` Each ID begins with ${brief.beginning}, left out here.` : "";
+  const cut = brief?.beginning ? ` Each ID begins with ${brief.beginning}, which is omitted here.` : "";
   return lines([
     `${counted}${about}${columns}${cut}`,
     ...fenceIfForeign(rows.map(listLines(brief))),
@@ -159,7 +159,7 @@ export function targetingText(
       `It holds ${many(summary.topLevel, "top-level option")} (${many(summary.groups, "group")}), ` +
         `${many(summary.subOptions, "sub-option")} and ${many(summary.contextIds, "Context ID")} (summed over the options). ` +
         `Empty (no Context IDs; groups: no sub-options either): ${thousands(summary.withoutContexts)}.`,
-    summary?.complete === false && "These counts are not complete: one call was too short to read all of it.",
+    summary?.complete === false && "These counts are not complete: one call was too short to read the whole targeting.",
     cursor !== undefined && `To continue counting: the same call with cursor ${cursor}`,
   ]);
 }
@@ -167,7 +167,7 @@ export function targetingText(
 /** `candidates` are the lines of targetings whose names contain the given text. */
 export function candidatesText(part: string, candidates: readonly string[], omitted: number): string {
   return lines([
-    `No known targeting is named exactly ${quoteUntrusted(part)}; these contain it:`,
+    `No targeting seen before is named exactly ${quoteUntrusted(part)}; these names contain it:`,
     ...withForeignLast([], candidates),
     omitted > 0 && `${thousands(omitted)} more contain it; give more of the name.`,
   ]);
@@ -191,7 +191,7 @@ export function seenText(seen: readonly string[], omitted: number): string {
     );
   }
   return lines([
-    `${many(seen.length, "targeting")} seen before, with the time; names may have changed since:`,
+    `${many(seen.length, "targeting")} seen before, with the time of the last look; names may have changed since:`,
     ...withForeignLast([], seen),
     omitted > 0 && `${thousands(omitted)} more were seen earlier; give targetingName to find one of them.`,
   ]);

@@ -325,7 +325,7 @@ function limitPlace({ first, before, after }: LimitsMet): readonly string[] {
   if (first === undefined) return [];
   const sides = [sideWords("before", before), sideWords("after", after)].filter((words) => words !== undefined);
   const picked = sides.length === 0 ? "" : ` (applied: ${sides.join(", ")})`;
-  return [`The limit was reached first at ${placeWords(first)}${picked}, and nothing of it was applied`];
+  return [`The limit was reached first at ${placeWords(first)}${picked}, and nothing of that item was applied`];
 }
 
 function sideWords(side: "before" | "after", { count, isIn }: Side): string | undefined {
@@ -345,7 +345,9 @@ function optionsWords({ options, optionsOmitted }: LimitsMet): readonly string[]
   const words = options.map((option) => `${quoteUntrusted(option.name)} (${option._id}) ${holdsWords(option)}`);
   // Options that do not exist any more were not read.
   const hasMore = optionsOmitted > 0 && options.length > 0;
-  const more = hasMore ? [`${many(optionsOmitted, "more option")} reached it; get_option shows their counts`] : [];
+  const more = hasMore
+    ? [`${many(optionsOmitted, "more option")} reached the limit; get_option shows their counts`]
+    : [];
   return [...words, ...more];
 }
 

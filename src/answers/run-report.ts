@@ -221,7 +221,7 @@ function notesOf(run: ReportedRun): readonly string[] {
 }
 
 export function blockedText({ message, remedy }: NonNullable<ReportedRun["blocked"]>): string {
-  return `It cannot go on here: ${message}. ${remedy}`;
+  return `The run cannot continue on this server: ${message}. ${remedy}`;
 }
 
 function resultsUri(runId: string): string {
@@ -300,7 +300,7 @@ function eventPlanRows({ eventRequests }: ReportedRun): readonly Row[] {
 const WAITS_FOR = {
   page: "A person decides on the page of this server",
   client: "The client asks the person",
-  token: "It waits for its confirmation token",
+  token: "The run waits for its confirmation token",
 } as const;
 
 /** If there is no token, says in which channel and until when the effect can be approved. */

@@ -23,9 +23,9 @@ import {
 
 export const SETTINGS = {
   targetingApiUrl: optional("TARGETING_API_URL", address, "base address of the management API"),
-  targetingApiKey: key("TARGETING_API_KEY", "`x-api-key` of the management API"),
+  targetingApiKey: key("TARGETING_API_KEY", "key of the management API, sent as `x-api-key`"),
   eventApiUrl: optional("EVENT_API_URL", address, "base address of the event API"),
-  eventAppKey: key("EVENT_APP_KEY", "`Authorization` of the event API"),
+  eventAppKey: key("EVENT_APP_KEY", "key of the event API, sent as `Authorization`"),
   mode: setting(
     "TARGETING_MCP_MODE",
     oneOf("auto", "live", "sandbox"),
@@ -49,16 +49,16 @@ export const SETTINGS = {
   project: optional(
     "TARGETING_MCP_PROJECT",
     text,
-    "name of the project behind the key",
+    "name of the project that the keys belong to",
     "derived from the address and the key",
   ),
   toolsets: setting(
     "TARGETING_MCP_TOOLSETS",
     someOf("targeting", "events"),
     ["targeting", "events"] as const,
-    "which tools are listed",
+    "tools that are offered",
   ),
-  readOnly: setting("TARGETING_MCP_READ_ONLY", toggle, false, "lists no tools that change an API", "off"),
+  readOnly: setting("TARGETING_MCP_READ_ONLY", toggle, false, "offers no tools that change an API", "off"),
   confirm: optional(
     "TARGETING_MCP_CONFIRM",
     oneOf("ask", "strict", "off"),
@@ -75,7 +75,7 @@ export const SETTINGS = {
     "TARGETING_MCP_TRUST_VIEWS",
     toggle,
     false,
-    "with strict: whether an approval in a view of the host counts",
+    "with strict: counts approvals in a view that the host shows",
     "off",
   ),
   allowedTargetings: optional(
@@ -94,7 +94,7 @@ export const SETTINGS = {
     "TARGETING_MCP_MAX_CHANGE_PERCENT",
     wholeNumber(0, 100),
     30,
-    "percentage of a targeting's options that a plan may change or delete, if it has at least 10",
+    "percentage of a targeting's options that a plan may change or delete, from 10 options up",
   ),
   allowedDirs: setting(
     "TARGETING_MCP_ALLOWED_DIRS",
@@ -110,7 +110,7 @@ export const SETTINGS = {
     "maximum length of a line or value in a file, in MB",
   ),
   stateDir: optional("TARGETING_MCP_STATE_DIR", path, "folder where runs are stored", "the platform's state folder"),
-  routes: optional("TARGETING_MCP_ROUTES", path, 'JSON file of routes: {"operation": "METHOD /path"}'),
+  routes: optional("TARGETING_MCP_ROUTES", path, 'JSON file of routes of your service: {"operation": "METHOD /path"}'),
   requestTimeoutMs: setting(
     "TARGETING_MCP_REQUEST_TIMEOUT_MS",
     wholeNumber(1, 3_600_000),
@@ -121,7 +121,7 @@ export const SETTINGS = {
     "TARGETING_MCP_RETRY_BUDGET_MS",
     wholeNumber(0, 86_400_000),
     120_000,
-    "milliseconds for retries of a request",
+    "milliseconds for which a request is retried",
   ),
   waitMs: setting(
     "TARGETING_MCP_WAIT_MS",
@@ -133,7 +133,7 @@ export const SETTINGS = {
     "TARGETING_MCP_READ_CONCURRENCY",
     wholeNumber(1, 256),
     16,
-    "maximum number of concurrent reads of a call",
+    "maximum number of reads of a call at a time",
   ),
   keepDays: setting(
     "TARGETING_MCP_KEEP_DAYS",
@@ -141,13 +141,13 @@ export const SETTINGS = {
     30,
     "days to store finished runs; runs that removed data are never deleted earlier",
   ),
-  keepRuns: setting("TARGETING_MCP_KEEP_RUNS", wholeNumber(1, 1_000_000), 500, "finished runs stored per caller"),
-  callerPlans: setting("TARGETING_MCP_CALLER_PLANS", wholeNumber(1, 10_000), 50, "dry runs stored per caller"),
+  keepRuns: setting("TARGETING_MCP_KEEP_RUNS", wholeNumber(1, 1_000_000), 500, "finished runs stored for each caller"),
+  callerPlans: setting("TARGETING_MCP_CALLER_PLANS", wholeNumber(1, 10_000), 50, "dry runs stored for each caller"),
   callerMb: setting(
     "TARGETING_MCP_CALLER_MB",
     wholeNumber(1, 1_000_000),
     500,
-    "megabytes per caller for plans, suites and unfinished runs; finished runs have a second limit of the same size (the oldest are removed)",
+    "megabytes of plans, suites and unfinished runs stored for each caller, and as many of finished runs",
   ),
   store: key(
     "TARGETING_MCP_STORE",
@@ -157,7 +157,7 @@ export const SETTINGS = {
   ),
   storeListen: key(
     "TARGETING_MCP_STORE_LISTEN",
-    "direct address of that database, if the store's address is a pooler",
+    "direct address of the database, if the store's address is a pooler",
     databaseAddress,
     "TARGETING_MCP_STORE",
   ),
@@ -165,13 +165,13 @@ export const SETTINGS = {
     "TARGETING_MCP_STORE_CONNECTIONS",
     wholeNumber(2, 1000),
     10,
-    "maximum number of connections from each process to the store",
+    "maximum number of connections of a process to the store",
   ),
   drive: setting(
     "TARGETING_MCP_DRIVE",
     toggle,
     true,
-    "over HTTP with a store: whether this process executes runs; off: a worker does",
+    "with a store: on: this process executes runs; off: only workers do",
     "on",
   ),
   parallelProjects: setting(
@@ -180,10 +180,16 @@ export const SETTINGS = {
     50,
     "with a store: maximum number of projects that a process writes to at once",
   ),
-  sessions: setting("TARGETING_MCP_SESSIONS", toggle, false, "over HTTP, sessions for 2025-era clients", "off"),
+  sessions: setting(
+    "TARGETING_MCP_SESSIONS",
+    toggle,
+    false,
+    "over HTTP: sessions for clients of the 2025 protocol",
+    "off",
+  ),
   sealKey: key(
     "TARGETING_MCP_SEAL_KEY",
-    "signs confirmations; replicas without a shared folder need the same one",
+    "key that signs confirmations; replicas without a shared folder need the same",
     sealKey,
     "created once, in the state folder",
   ),
@@ -191,12 +197,12 @@ export const SETTINGS = {
   oauthIssuer: optional(
     "TARGETING_MCP_OAUTH_ISSUER",
     issuer,
-    "over HTTP: authorization server whose access tokens (JWTs) are accepted",
+    "authorization server whose access tokens (JWTs) are accepted",
   ),
   oauthAudience: optional(
     "TARGETING_MCP_OAUTH_AUDIENCE",
     text,
-    "required `aud` of an access token",
+    "`aud` that an access token must have",
     "TARGETING_MCP_PUBLIC_URL",
   ),
   oauthJwksUrl: optional(
@@ -211,40 +217,40 @@ export const SETTINGS = {
     "claim of an access token that names a project of the access file",
     "none: the configured keys are used",
   ),
-  oauthClientId: optional("TARGETING_MCP_OAUTH_CLIENT_ID", text, "over HTTP: OAuth client for logging in to the page"),
-  oauthClientSecret: key("TARGETING_MCP_OAUTH_CLIENT_SECRET", "the secret of that client", text),
+  oauthClientId: optional("TARGETING_MCP_OAUTH_CLIENT_ID", text, "OAuth client for logging in to the page"),
+  oauthClientSecret: key("TARGETING_MCP_OAUTH_CLIENT_SECRET", "secret of the OAuth client", text),
   approvalWebhook: key(
     "TARGETING_MCP_APPROVAL_WEBHOOK",
-    "over HTTP: receives a POST for each run that waits for approval",
+    "address that gets a POST for each run that waits for approval",
     text,
   ),
   ownKeys: setting(
     "TARGETING_MCP_OWN_KEYS",
     toggle,
     false,
-    "over HTTP: callers bring their own keys in `x-targeting-api-key` and `x-event-app-key`",
+    "callers send their own keys in `x-targeting-api-key` and `x-event-app-key`",
     "off",
   ),
   publicUrl: optional(
     "TARGETING_MCP_PUBLIC_URL",
     address,
-    "over HTTP: the address of `/mcp` as clients see it",
+    "address of `/mcp` as clients see it",
     "the address it listens on",
   ),
   allowedHosts: setting(
     "TARGETING_MCP_ALLOWED_HOSTS",
     commaList,
     [],
-    "over HTTP and in the sandbox: more hosts allowed in `Host` and `Origin`",
+    "further hosts allowed in `Host` and `Origin`",
     "none",
   ),
   maxConcurrency: setting(
     "TARGETING_MCP_MAX_CONCURRENCY",
     wholeNumber(1, 10_000),
     64,
-    "over HTTP: maximum number of concurrent requests (half for one caller); more get 503",
+    "over HTTP: maximum number of requests at a time (half for one caller); others get 503",
   ),
-  metrics: setting("TARGETING_MCP_METRICS", toggle, false, "over HTTP: Prometheus metrics at `/metrics`", "off"),
+  metrics: setting("TARGETING_MCP_METRICS", toggle, false, "serves Prometheus metrics at `/metrics`", "off"),
   logLevel: setting(
     "TARGETING_MCP_LOG_LEVEL",
     oneOf("debug", "info", "warn", "error", "silent"),

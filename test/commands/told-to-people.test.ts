@@ -10,7 +10,7 @@ test("a targeting that is to be created and exists is named with the line that t
   writeFileSync(file, "version: 1\ntargeting: { name: Spring }\noptions: [{ name: Boots }]\n");
   const applied = await run(["apply", file, "--yes"]);
   expect(applied.code).toBe(1);
-  expect(applied.text).toContain(`put _id: "${targeting}" below targeting in the state`);
+  expect(applied.text).toContain(`put _id: "${targeting}" below targeting in the desired state`);
   expect(applied.text).not.toMatch(TOOL);
   expect(await count("addOptions")).toBe(0);
 });

@@ -158,7 +158,7 @@ test("rejects of an NDJSON file are a resource", async () => {
       .map((line) => JSON.parse(line)),
   ).toMatchObject([
     { name: "x", reason: expect.stringContaining("INVALID_NAME") },
-    { name: "News", colour: "red", reason: expect.stringContaining("valid fields: name, contexts") },
+    { name: "News", colour: "red", reason: expect.stringContaining("Valid fields: name, contexts") },
   ]);
 });
 

@@ -69,7 +69,7 @@ describe("tools that read", () => {
     );
     expect(textOf(await client.callTool("get_targeting", { targetingId: "x" }))).toContain("not a ULID");
     expect(textOf(await client.callTool("get_option", { optionId: "01JABCDEFGHJKMNPQRSTVWXYZ0" }))).toContain(
-      "has an option with this ID",
+      "no option with this ID exists",
     );
     expect(textOf(await client.callTool("get_targeting", { targetingName: "Nobody" }))).toContain(
       'no targeting named "Nobody" has been seen',

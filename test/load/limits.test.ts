@@ -47,7 +47,7 @@ test("a full targeting says its limit, how many options are there and fit, and w
       `included: ${3 - made} more ${3 - made === 1 ? "fits" : "fit"}`,
   );
   expect(report.notes.join("\n")).toContain("The limit was reached first at item 2 (applied: 1 of 1 before it");
-  expect(textOf(given)).toContain("nothing of it was applied");
+  expect(textOf(given)).toContain("nothing of that item was applied");
   const full = { targetingId: targeting, items: [{ name: "B1", children: contextIds(3).map((name) => ({ name })) }] };
   const dry = await session.client.callTool("bulk_add_options", { ...full, dryRun: true });
   expect(textOf(dry)).toMatch(/it has 99,99\d, so \d more fits?/);

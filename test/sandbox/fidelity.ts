@@ -41,7 +41,7 @@ export function fidelityTable(): string {
   return `${INTRODUCTION}
 ${RULES.length} rules: ${count("documented")} documented, ${count("assumed")} assumed.
 
-${markdownTable(["section", "rule", "basis", "held by (test/sandbox)"], rows)}
+${markdownTable(["section", "rule", "basis", "test (in test/sandbox)"], rows)}
 `;
 }
 

@@ -89,7 +89,7 @@ describe.each([
     const { rows, text } = await fullPage(options, {});
     expect(rows.length).toBeGreaterThanOrEqual(least);
     // The text has the whole of each ID: what all begin with, and the rest.
-    const left = / Each ID begins with (\w+), left out here\.\n/.exec(text)?.[1] ?? "";
+    const left = / Each ID begins with (\w+), which is omitted here\.\n/.exec(text)?.[1] ?? "";
     expect(left.length).toBeGreaterThanOrEqual(3);
     for (const { _id, name } of rows) {
       expect(_id.startsWith(left)).toBe(true);
@@ -145,5 +145,5 @@ test("a page that holds all has the whole of each ID", async () => {
   const { context } = toolContext(readingApi(options).api);
   const { text } = await listOptions.handler(listOptions.input().parse({ targetingId }), context);
   for (const { _id, contextCount, name } of options) expect(text).toContain(`${_id}:${contextCount} ${name}`);
-  expect(text).not.toContain("left out here");
+  expect(text).not.toContain("which is omitted here");
 });
