@@ -9,7 +9,6 @@ import { damageIn } from "./damage.ts";
 /** The default separator of Context IDs in one cell. A line break always separates them, too. */
 export const BETWEEN_CONTEXTS = "|";
 
-/** The trimmed Context IDs of a row, or why they are unusable. */
 export type CellContexts =
   | { readonly contexts: string[]; readonly isBlank: boolean; readonly split?: SplitCells }
   | { readonly reason: Reason };
@@ -48,7 +47,6 @@ function oneText(cell: string): readonly string[] {
   return cell.trim() === NONE ? [] : [cell];
 }
 
-/** Cells with Context IDs before they were split at `separator`. */
 export interface SplitCells {
   readonly cells: readonly string[];
   readonly separator: string;
@@ -123,7 +121,6 @@ export function damagedName(name: string, what: "name" | "group"): Reason | unde
   return damage === undefined ? undefined : damaged(what, name, damage);
 }
 
-/** Reads one column. The text is empty if the file or the row lacks it. */
 export function cellReader(header: Header, column: string): (cells: readonly string[]) => string {
   const at = header.at(column);
   return at < 0 ? () => "" : (cells) => cells[at] ?? "";

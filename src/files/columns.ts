@@ -51,11 +51,9 @@ export interface ValidColumns {
   /** Whether unknown columns are errors, because ignoring one would lose data. */
   readonly isStrict?: true;
   readonly spelt?: (name: string) => string | undefined;
-  /** The column that an unknown heading probably means, for the error message. */
   readonly nearest?: (name: string, columns: readonly string[]) => string | undefined;
 }
 
-/** The heading of each column according to the caller, such as `{name: "옵션명"}`. */
 export type ColumnsArgument = Readonly<Record<string, string>>;
 
 export interface Header {

@@ -5,7 +5,6 @@ import type { SheetRecord } from "./delimited.ts";
 import { isArchive, textRecords } from "./sheet-rows.ts";
 import { EncodingDetector } from "./text.ts";
 
-/** Trimmed, with its line in a text or its row in a workbook. */
 export interface ListedContextId {
   readonly line: number;
   readonly id: string;

@@ -115,7 +115,6 @@ class TextScan {
   #cells: string[] = [];
   #places: CellPlace[] = [];
   #lineStart = 0;
-  /** So that neither is searched twice. */
   readonly #next = { delimiter: -1, newline: -1 };
 
   constructor(text: string, options: ScanOptions) {
@@ -137,7 +136,6 @@ class TextScan {
       const next = this.#text.charAt(this.at);
       if (next === delimiter) {
         this.at += 1;
-        // More text may follow this delimiter in the next piece.
         if (this.at === this.#text.length && !isLast) return undefined;
         continue;
       }
@@ -223,7 +221,6 @@ class TextScan {
 
 const [QUOTE, RETURN, NEWLINE] = [0x22, 0x0d, 0x0a];
 
-/** Throws the same errors as DelimitedReader. */
 export function recordsIn(text: string, options: Delimited): readonly SheetRecord[] {
   const reader = new DelimitedReader(options);
   return [...reader.take(text), ...reader.end()];

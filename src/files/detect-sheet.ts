@@ -24,7 +24,6 @@ import {
 } from "./sheet-rows.ts";
 import { textOf } from "./text.ts";
 
-/** What the caller says about a file. Absent arguments are detected. */
 export interface SheetArguments {
   readonly encoding?: Encoding | undefined;
   /** A name, or a number from 1. */
@@ -39,7 +38,6 @@ export interface UndetectedSheet {
   readonly format: "csv" | "xlsx";
   readonly encoding: Encoding;
   readonly shape: ValidColumns;
-  /** Whether the extension means that tabs separate cells (.tsv). */
   readonly isTabbed: boolean;
   readonly maxBytes: number | undefined;
 }

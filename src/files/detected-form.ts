@@ -36,7 +36,6 @@ export async function withDetectedForm<File extends ReadableFile>(
 async function detected(bytes: ByteSource, file: ReadableFile, shape: ValidColumns): Promise<DetectedForm> {
   const { format, encoding, given = {} } = file;
   if (format !== "csv" && format !== "xlsx") return {};
-  // Imported on demand, for a fast start.
   const { detectSheet } = await import("./detect-sheet.ts");
   const { isTabbed = false, maxBytes, ...asked } = given;
   return detectSheet({ bytes, format, encoding, shape, isTabbed, maxBytes }, asked);

@@ -72,7 +72,6 @@ function placeIn(root: string, steps: readonly string[]): Place {
   return { root, steps, path: join(root, ...steps) };
 }
 
-/** Undefined if the path is outside the folder. */
 function partsInside(folder: string, path: string): readonly string[] | undefined {
   const inside = relative(folder, path);
   if (inside === "" || isAbsolute(inside)) return undefined;
@@ -89,7 +88,6 @@ async function realFolder(folder: string): Promise<string | undefined> {
   }
 }
 
-/** A link could lead out of the allowed folder. */
 async function hasLink(root: string, parts: readonly string[]): Promise<boolean> {
   for (let length = 1; length <= parts.length; length += 1) {
     const found = await statOf(join(root, ...parts.slice(0, length)));
@@ -137,7 +135,6 @@ async function nearWords(given: string, places: readonly Place[], allowedDirs: r
   return `The nearest files there: ${near.map(({ name }) => quoted(name)).join(", ")}.`;
 }
 
-/** Empty if the folder cannot be read, because these are only suggestions. */
 async function filesBeside(place: Place): Promise<readonly string[]> {
   try {
     const folder = await holdFolder(place);

@@ -160,7 +160,6 @@ export function checkNotTransposed(
 
 const REQUIREMENT = "required|mandatory|optional|필수|선택|Pflichtfeld|erforderlich";
 const TYPE = "text|string|number|integer|boolean|varchar|list|텍스트|문자열?|숫자|목록|Zahl|Liste";
-/** An example, as in templates. No name contains these signs. */
 const EXAMPLE = /^\(?(?:(?:example|예시?|Beispiel)\s*:|e\. ?g\.|z\. ?B\.|ex\.)\s*\S/i;
 /** A rule with an explanation, as in templates. No name contains these signs. */
 const RULE = new RegExp(`^(?:${REQUIREMENT}|${TYPE})\\s*[,:;(\\[/]`, "i");

@@ -50,13 +50,11 @@ const sheetSeen = z.object({
   ignoredHeadings: z.array(z.string()).exactOptional(),
   read: z.array(z.object({ column: z.string(), heading: z.string() })).exactOptional(),
   severalIds: count,
-  /** Cells with commas (`commas`) or other separators (`unseparated`) that were not used to separate Context IDs. */
   commas: count,
   unseparated: count,
   /** Rows that continue the option above, and cells that got the value of the cell above. */
   continued: count,
   filled: count,
-  /** Blank group cells below filled ones. */
   blankGroups: count,
   composed: count,
   grouped: count,
@@ -65,7 +63,6 @@ const sheetSeen = z.object({
   lineBreaks: count,
   repeatedTx: count,
   shorter: count,
-  /** Skipped rows that repeat the header. */
   repeated: count,
   /** Skipped rows without an option, as templates have them at the end. */
   template: count,
@@ -81,7 +78,6 @@ const sheetSeen = z.object({
   /** How many other sheets the workbook has, and the names of the first ones. */
   otherSheets: count,
   sheets: z.array(z.string()).exactOptional(),
-  /** Hidden rows. They were read. */
   hidden: count,
   /** The workbook has macros, which were ignored. */
   macros: z.literal(true).exactOptional(),
@@ -100,7 +96,6 @@ const sheetGiven = z.object({
   maxBytes: count,
 });
 
-/** Identified by its contents instead of its path. */
 export const inputFile = z.object({
   format: z.enum(FORMATS),
   encoding: z.enum(ENCODINGS),

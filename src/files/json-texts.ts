@@ -3,7 +3,6 @@ import type { ByteSource } from "../platform/held-folder.ts";
 import type { Encoding } from "./input-file.ts";
 import { textOf } from "./text.ts";
 
-/** `line` is where the JSON of the row begins, from 1. */
 export interface JsonText {
   readonly line: number;
   readonly text: string;

@@ -1,6 +1,5 @@
 import { FileError } from "../platform/files.ts";
 
-/** Each line, or each JSON value nested in at most `jsonDepth` brackets. */
 export type BoundedUnit = "line" | { readonly jsonDepth: number };
 
 const MEGABYTE = 1_048_576;
@@ -23,7 +22,6 @@ export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Ar
         unitBytes = 0;
         isBlank = true;
       } else unitBytes += 1;
-      // A value begins on the line of its first character that is no white space.
       if (isBlank && byte > SPACE && unitBytes > 0) {
         isBlank = false;
         unitLine = line;

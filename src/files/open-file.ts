@@ -22,14 +22,12 @@ const BY_ENDING: Readonly<Record<string, Format>> = {
   ".json": "json",
 };
 
-/** The part that is in memory at one time. Its size is limited. */
 const UNITS: Readonly<Record<Exclude<Format, "xlsx">, BoundedUnit>> = {
   csv: "line",
   ndjson: "line",
   json: { jsonDepth: 1 },
 };
 
-/** A compressed workbook is whole in memory. */
 const MAX_PACKED_BYTES = 104_857_600;
 
 export interface FileRules {

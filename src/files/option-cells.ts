@@ -5,7 +5,6 @@ import type { SheetFormat, WrittenRow } from "./written-rows.ts";
 export interface SheetOption {
   readonly _id: string;
   readonly name: string;
-  /** Absent if the option is at the top level. */
   readonly groupName?: string | undefined;
   readonly isGroup: boolean;
   readonly exposeChildren?: boolean | undefined;
@@ -19,7 +18,6 @@ export const OPTION_HEADER: WrittenRow = { cells: COLUMNS.map(headingOf) };
 /** Excel allows 32,767 characters; this leaves some room. */
 const MAX_CHARACTERS = 32_000;
 
-/** Returns several rows if the Context IDs need several cells. */
 export function optionCells(option: SheetOption, { format }: SheetFormat): readonly WrittenRow[] {
   const { _id, name, groupName = NONE, isGroup, exposeChildren, contexts } = option;
   const safe = format === "xlsx" ? workbookCell : inertCell;
@@ -43,7 +41,6 @@ export function contextCells(contexts: readonly string[]): readonly string[] {
   let part: string[] = [];
   let length = 0;
   for (const id of contexts) {
-    // The maximum, if every character must be escaped.
     const size = NEEDS_LIST.test(id) ? 6 * id.length + 4 : id.length + 4;
     if (part.length === 0 || length + size > MAX_CHARACTERS) {
       part = [];

@@ -47,7 +47,6 @@ export async function* rejectedRows<Item>(
   }
 }
 
-/** The failures of an item are stored under its first row. */
 function failedIn<Item>(
   { index, content }: FileRow<Item>,
   failed: Rejected["failed"],

@@ -42,7 +42,6 @@ const COLUMNS = {
 } as const;
 export type ResultColumn = keyof typeof COLUMNS;
 
-/** A sheet of options also has those of OPTION_RESULT_COLUMNS. */
 export const RESULT_COLUMNS: readonly ResultColumn[] = ["result", "problem", "howToFix"];
 export const OPTION_RESULT_COLUMNS: readonly ResultColumn[] = ["_id", "action", "op", ...RESULT_COLUMNS];
 

@@ -33,7 +33,6 @@ export interface RowShape<Item> extends ValidColumns {
   /** Returns a reader of the rows of a sheet. Throws a FileError if its columns contradict each other. */
   readonly fromCells: (header: Header, more: MoreOfSheet) => (cells: readonly string[]) => RowContent<Item>;
   readonly fromValue: (value: unknown) => RowContent<Item>;
-  /** Returns the reason if the rows contradict each other. */
   readonly merge: (item: Item, further: Item) => Reason | undefined;
   readonly rest: (item: Item, failed: readonly FailedObject[]) => readonly RestRow[];
 }
@@ -50,7 +49,6 @@ export interface RestRow {
 
 export interface Row<Item> {
   readonly content: RowContent<Item>;
-  /** Among the items of the call or the rows of the file, from 0. */
   readonly index: number;
   readonly line?: number;
   /** How many empty rows were skipped before this row, or after it if it is the last. Absent if there were none. */
@@ -85,7 +83,6 @@ async function* sheetFileRows<Item>(
   let read: ((cells: readonly string[]) => RowContent<Item>) | undefined;
   let columns = 0;
   let index = 0;
-  // Imported on demand, for a fast start.
   const { sheetRows } = await import("./sheet-rows.ts");
   const rows = sheetRows({ bytes, file, shape }, (header) => {
     onHeader(header);
@@ -154,7 +151,6 @@ export type GivenItem<Item> = {
 
 type Position = Pick<Row<unknown>, "index" | "line">;
 
-/** Returns the position of an item as reports show it. */
 export function placeOf({ index, line }: Position) {
   return line === undefined ? { index } : { index, line };
 }
@@ -229,7 +225,6 @@ export function rowCounts(given: readonly GivenItem<unknown>[]): RowCounts {
   return { read: given.length + merged, merged, skipped: sum("skipped") };
 }
 
-/** The first problem, and the valid fields. */
 export function fieldProblem(issues: readonly z.core.$ZodIssue[], schema: z.ZodObject): Reason {
   const [issue] = issues;
   if (issue?.code === "unrecognized_keys") {

@@ -101,7 +101,6 @@ async function saveIn(
     for await (const piece of pieces) await handle.appendFile(piece);
     await handle.datasync();
     await whole?.();
-    // The answer will contain this path.
     await folder.check();
     const path = folder.at(name);
     await put(handle, unfinished, path);
@@ -112,7 +111,6 @@ async function saveIn(
   }
 }
 
-/** Unlike a rename, a hard link fails if the file exists. */
 async function putInFreePlace(
   written: FileHandle,
   unfinished: string,

@@ -88,7 +88,7 @@ export async function* sheetRows(
     onHeader(header);
     return new RowReader(header, reading);
   };
-  /** No row has all required columns. The error of the row with the most known columns names those that are missing. */
+  /** If no row is a complete header, the error of the most similar one names the missing columns. */
   const beginAnyhow = (): RowReader => {
     const filled = above.filter((one) => !isBlank(one));
     const [first] = filled;
@@ -158,7 +158,6 @@ export async function* textRecords(
   }
 }
 
-/** Returns whether the bytes are a ZIP archive, as workbooks are. */
 export async function isArchive(bytes: ByteSource): Promise<boolean> {
   for await (const [first, second, third] of bytes()) return first === 0x50 && second === 0x4b && third === 0x03;
   return false;
@@ -189,7 +188,6 @@ function isBlank({ cells }: SheetRecord): boolean {
 const CONTINUED = ["_id", "name", "op", "action"];
 /** Columns that templates fill in every row, also in rows without an option. */
 const PREFILLED = ["action", "op", "type", "exposeChildren", "targeting"];
-/** Columns with names, whose outer spaces are removed. */
 const NAMES = ["name", "parentName"];
 
 /** Holds the latest row back until the next one shows whether it was the last, which may be a total. */
@@ -201,12 +199,10 @@ class RowReader {
   readonly #filled: readonly number[];
   readonly #continued: readonly number[];
   readonly #contextId: number;
-  /** Whether the column at each position is read. */
   readonly #read: readonly boolean[];
   readonly #names: readonly boolean[];
   /** The positions of the columns that are read and that templates leave blank. A row without them has no option. */
   readonly #about: readonly number[];
-  /** Cells of a row beyond this number are ignored. */
   readonly #width: number;
   /** Recognizes total rows. Undefined if the lines to skip are stored with the file. */
   readonly #totals: TotalRows | undefined;

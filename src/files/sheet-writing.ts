@@ -38,7 +38,6 @@ export function workbookCell(text: string): string {
   return QUOTED_FORMULA.test(text) ? `'${text}` : text;
 }
 
-/** Returns the text of a cell without the apostrophe that `inertCell` or `workbookCell` added. */
 export function uninertCell(text: string): string {
   return QUOTED_FORMULA.test(text) ? text.slice(1) : text;
 }

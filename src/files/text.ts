@@ -58,7 +58,6 @@ async function cp949(): Promise<Decode> {
 /** Counts the lines of a chunk that end before its first invalid UTF-8 bytes. */
 function newlinesBeforeFault(chunk: Uint8Array | undefined): number {
   if (chunk === undefined) return 0;
-  // The chunk may begin inside a character of the previous chunk.
   const start = chunk.findIndex((byte) => (byte & 0xc0) !== 0x80);
   const text = new TextDecoder("utf-8").decode(chunk.subarray(Math.max(start, 0)), { stream: true });
   return text.slice(0, Math.max(text.indexOf(LOST), 0)).split("\n").length - 1;
@@ -85,13 +84,12 @@ function markedEncoding([first, second, third]: Uint8Array): Encoding | undefine
 }
 
 /**
- * Detects an encoding: by the byte order mark; UTF-16 by zero bytes; UTF-8 by validity. Otherwise CP949, Windows-1252
- * or Mac Roman, whichever gives letters. Mostly valid UTF-8 counts as UTF-8, so that reading reports the invalid line.
+ * The byte order mark decides, then zero bytes (UTF-16) and validity (UTF-8), then which encoding gives letters. Mostly
+ * valid UTF-8 counts as UTF-8, so that reading reports the invalid line.
  */
 export class EncodingDetector {
   #marked: Encoding | undefined;
   #isFirst = true;
-  /** How many zero bytes are at even and at odd positions. */
   readonly #zeros: [even: number, odd: number] = [0, 0];
   #position = 0;
   readonly #utf8 = new TextDecoder("utf-8", { fatal: true });

@@ -72,7 +72,6 @@ export class TotalRows {
     const filled = cells.flatMap((cell, at) => (cell.trim() === "" ? [] : [{ cell: cell.trim(), at }]));
     const [first, ...others] = filled;
     const isSum = hasSum === true || others.some(({ cell }) => SUM_FORMULA.test(cell));
-    // A formula without a stored value counts as one that sums.
     const isFigure = ({ cell }: { readonly cell: string }): boolean =>
       cell === NO_VALUE || SUM_FORMULA.test(cell) || isNumber(cell);
     if (isSum && filled.every((one) => this.#read[one.at] !== true && isFigure(one))) return "total";

@@ -45,7 +45,6 @@ const tests = z.object({
   unobservable: z.number().optional(),
 });
 
-/** Returns whether calls of a tool are recorded in the audit log. This applies to all tools that may change an API. */
 export function isAudited({ effect }: Pick<Tool, "effect">): boolean {
   return effect === "adds" || effect === "changes" || effect === "tests";
 }
@@ -57,7 +56,6 @@ export interface AuditedCall {
   readonly services: Pick<ToolServices, "environment" | "project">;
 }
 
-/** The statuses of unfinished runs, whose entries are written when they end. */
 const OPEN: ReadonlySet<string> = new Set(["running", "needs_confirmation"]);
 
 /** Writes an entry, unless the run of the call has its own entry. `answer` is undefined if the call failed. */

@@ -149,10 +149,8 @@ function measuredLock(figures: Figures, monotonic: () => number): (lock: Project
   });
 }
 
-/** The labels of a value: names of tools, operations and statuses, but never of callers or objects. */
 type Labels = Readonly<Record<string, string>>;
 
-/** A metric, with one number for each combination of labels. */
 interface Figure {
   add(by: number, labels?: Labels): void;
 }

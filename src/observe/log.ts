@@ -21,7 +21,6 @@ interface LogOptions {
   readonly write: (line: string) => void;
   readonly redact: (line: string) => string;
   readonly now: () => number;
-  /** Where the fields of the work in progress are stored; undefined: the log does not follow work. */
   readonly work: FollowedWork | undefined;
 }
 

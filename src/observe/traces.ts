@@ -4,9 +4,8 @@ import type { Observer } from "./observer.ts";
 export type OpenTelemetry = typeof import("@opentelemetry/api");
 
 /**
- * Creates spans for tool calls in the client's trace (`_meta`), for runs, and for API requests. A run has a trace of
- * its own, linked to the call, because it may last longer. Names follow the semantic conventions for MCP. Spans contain
- * no callers, objects or arguments.
+ * A run has a trace of its own, linked to its call, because it may last longer. Names follow the semantic conventions
+ * for MCP. Spans contain no callers, objects or arguments.
  */
 export function traces({ trace, context, propagation, ...api }: OpenTelemetry, version: string): Observer {
   const tracer = trace.getTracer("targeting-mcp", version);

@@ -23,7 +23,6 @@ export const systemClock: Clock = {
   },
 };
 
-/** A tool call whose client waits for the answer. */
 interface WaitedCall {
   readonly until: number;
   isAnswered: boolean;

@@ -23,12 +23,13 @@ const HELD: readonly unknown[] = ["EPERM", "EACCES", "EBUSY"];
 /** The pauses between attempts in milliseconds: about two seconds in total, far less than the expiry of a lease. */
 const PAUSES_MS = [10, 20, 40, 80, 150, 200, 250, 300, 400, 500] as const;
 
-/** Atomically replaces an existing file. Throws the last error. */
+/**
+ * Atomically replaces an existing file. On Windows, retries for two seconds while another program has the file open.
+ */
 export function moveIntoPlace(from: string, to: string, system: MovingSystem = THIS_SYSTEM): Promise<void> {
   return retryWhileLocked(() => system.rename(from, to), system);
 }
 
-/** On Windows, retries an operation for about two seconds while another program has the file open. */
 async function retryWhileLocked(work: () => Promise<void>, { platform, sleep }: PatientSystem): Promise<void> {
   for (const pause of platform === "win32" ? PAUSES_MS : []) {
     try {
@@ -41,7 +42,6 @@ async function retryWhileLocked(work: () => Promise<void>, { platform, sleep }: 
   await work();
 }
 
-/** Removes a file if it exists. */
 export function removeFile(file: string, system: PatientSystem = THIS_SYSTEM): Promise<void> {
   return retryWhileLocked(() => rm(file, { force: true }), system);
 }

@@ -7,7 +7,6 @@ export type Fixed<Value> = Value extends readonly (infer Item)[]
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Returns whether a value is a JSON object: neither an array nor null. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -18,7 +18,6 @@ export async function openPort(server: Server, host: string, port: number): Prom
   return address.port;
 }
 
-/** Returns the address `http://HOST:PORT`. */
 export function originOf(host: string, port: number): string {
   return `http://${bracketed(host)}:${port}`;
 }

@@ -5,8 +5,7 @@ import { countsOf, type ReportedState } from "./report.ts";
 const LOOK_MS = 100;
 const CHECK_IF_NOTIFIED_MS = 500;
 /**
- * At most one tenth of the time is spent on reading the followed run, or one fourth after a notification. But it is
- * read at least every `PAUSE_MS.most` milliseconds, unless a read takes longer.
+ * Reading takes at most this share of the time (one tenth), but happens at least every `PAUSE_MS.most` milliseconds.
  */
 const READ_SHARE = 10;
 const READ_SHARE_IF_NOTIFIED = 4;
@@ -30,9 +29,7 @@ export function followedRun<S extends ReportedState>(
   let state = first;
   let driven = true;
   let resting: Promise<void> | undefined;
-  /**
-   * The run counts as executed until its last entries were read, so that no answer reports its end with an old state.
-   */
+  /** A run counts as executed until its last entries were read, so that no answer reports its end with an old state. */
   const look = atOnce(async () => {
     const goesOn = await isDriven();
     state = (await read()) ?? state;

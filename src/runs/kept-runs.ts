@@ -92,10 +92,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     return read && { header, record, ...read };
   }
 
-  /**
-   * Takes the lease of a run, unless it is `held`, and marks the run as running. Returns undefined if another process
-   * has started or ended it. The lease comes first, so a `running` run without a lease was interrupted.
-   */
+  /** Takes the lease, unless it is `held`, and marks the run as running. Undefined if another process was faster. */
   async leaseToStart(runId: string, held?: Lease): Promise<HeldRecord | undefined> {
     const { store, clock } = this.#of;
     const startBy = (lease: Lease) =>
@@ -118,10 +115,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     }
   }
 
-  /**
-   * Ends a run that was not started. Returns false if it was started, or if this kind never plans first. No lease is
-   * needed: the new version of the record makes a process fail that is just starting the run.
-   */
+  /** Returns false if the run was started. The new version of the record makes a process fail that is starting it. */
   async withdraw(runId: string, { reason, cause } = WITHDRAWN): Promise<boolean> {
     const { store, clock } = this.#of;
     for (;;) {

@@ -110,8 +110,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Stores a run and starts it at once. Its journal begins with `first`, or with entries that the kind makes from
-   * `given`, so a run without entries was never started. An error while storing becomes the reason of the run.
+   * Starts a run as it is stored. Its journal begins with `first`, or with entries that the kind makes from `given`. An
+   * error while storing becomes the reason of the run.
    */
   startAtOnce(
     call: Call,
@@ -358,10 +358,7 @@ const SAME_CALL_MS = 3_600_000;
 
 type AnyStore = Pick<RunStore, "withCallLock" | "list" | "record" | "isDriven" | "read">;
 
-/**
- * Makes identical calls that arrive at the same time share one run, even across processes. `attach` joins a run that
- * was still executed when this call arrived. Otherwise returns the result of `make`.
- */
+/** `attach` joins a run of an identical call that was still executed when this call arrived, in any process. */
 export function startOrJoin<R>(
   store: AnyStore,
   { fingerprint, arrivedAt }: MadeCall,

@@ -39,10 +39,7 @@ export interface Ending {
   readonly reason?: Reason;
 }
 
-/**
- * A kind of run, such as sending events or changing targetings. `Given` is the input for starting a run that is not
- * stored, and `Again` is optional input for resuming it.
- */
+/** `Given` is the input for starting a run that is not stored, and `Again` is optional input for resuming it. */
 export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given>
   extends RunForm<Call, Entry> {
   readonly newState: () => State;
@@ -253,8 +250,7 @@ export class ExecutionRefusedError extends Error {
 }
 
 /**
- * Parses a stored run. Returns undefined if it belongs to another kind. Throws a DamagedRunError if the call is
- * invalid, as reading an invalid journal entry does.
+ * Undefined for a run of another kind. Throws a DamagedRunError if its call is invalid, and on reading invalid entries.
  */
 export function understood<Call, Entry>(
   form: RunForm<Call, Entry>,

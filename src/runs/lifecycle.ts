@@ -160,8 +160,8 @@ interface Records {
 }
 
 /**
- * Changes the status of a run to that of `to`. Tries again if another process changed the record meanwhile. Returns
- * undefined if the transition is not allowed. `record`: the current record, if already read. Throws a LeaseLostError.
+ * Changes a run to the status of `to`, again if another process was faster. Returns undefined if the transition is not
+ * allowed. `record`: the current record, if already read. Throws a LeaseLostError.
  */
 export async function moveRun(
   store: Records,

@@ -27,9 +27,8 @@ export interface Judged {
 }
 
 /**
- * Checks whether this machine's clock may decide which runs are removed: it agrees with other clocks and has not
- * jumped. After a jump, no run is removed for a day if other clocks agreed before and after it, otherwise for `keepMs`,
- * how long runs are retained, but at least a day. So a wrong clock removes no run early.
+ * The clock may decide which runs are removed if it agrees with other clocks. After a jump, no run is removed for a
+ * day, or for `keepMs` unless other clocks agreed before and after it, so a wrong clock removes none early.
  */
 export function checkRetentionClock(
   before: SeenClock | undefined,

@@ -55,10 +55,7 @@ export interface RunJournal {
   append(line: Line): void;
   /** Resolves when all added entries are on disk and the lease of the run is still held, or throws a LeaseLostError. */
   flush(): Promise<void>;
-  /**
-   * Like `flush`, but for a request: also renews the lease of the run and the write lock `turn`. Returns earlier clock
-   * readings; the request may be sent only while they are fresh.
-   */
+  /** Like `flush`, but also renews both leases. The request may be sent only while the returned readings are fresh. */
   intend(turn: Turn): Promise<Intent>;
   /** Writes the entries to disk; if that fails, the next `flush` throws. Throws if the call has to be answered now. */
   write(): Promise<void>;
@@ -106,10 +103,7 @@ export type Unfinished =
 export interface RunStore {
   /** Stores a new run. Its status is `planning`. */
   create(header: RunHeader): Promise<void>;
-  /**
-   * Replaces the record of a run. Returns false if the stored version is not the one before `record.version`. With a
-   * lease, throws a LeaseLostError if another process holds that lease.
-   */
+  /** Returns false if the stored version is not the one before `record.version`. Throws a LeaseLostError. */
   update(runId: string, record: RunRecord, lease?: Lease): Promise<boolean>;
   /** Returns the record of a run, which also says whether its stored data is damaged. Undefined if there is no run. */
   record(runId: string): Promise<RunRecord | undefined>;
@@ -120,10 +114,7 @@ export interface RunStore {
    * query for unfinished runs may also return finished ones. The cost hardly depends on the number of stored runs.
    */
   list(query: RunQuery): Promise<readonly string[]>;
-  /**
-   * Takes the lease to plan and execute a run. Returns undefined while another executor holds it. If the previous
-   * executor is still alive, entries that it appends after this are not part of the journal.
-   */
+  /** Returns undefined while another executor holds it. Later entries of a previous executor do not count. */
   lease(runId: string): Promise<Lease | undefined>;
   isDriven(runId: string): Promise<boolean>;
   journal(runId: string, lease: Lease): Promise<RunJournal>;

@@ -9,10 +9,7 @@ const TAKE_OVER_WAIT_MS = SEND_WINDOW_MS + 500;
 /** A lease that was renewed within this time, in milliseconds, counts as held for checks that no request depends on. */
 export const RECENT_MS = 100;
 
-/**
- * Readings of both clocks, taken before a request is announced: the monotonic clock may stop while the machine is
- * suspended, and the wall clock can be set.
- */
+/** Readings of both clocks: the monotonic one may stop while the machine is suspended, the wall clock can be set. */
 export interface Intent {
   readonly monotonic: number;
   readonly wall: number;
@@ -169,10 +166,7 @@ export function permitWithoutLease(clock: Clock): Turn {
   };
 }
 
-/**
- * Returns the fence of a request that needs all `turns`. For a large body, `renew` takes new clock readings before the
- * last slice. `onLate` is called if the request was sent too late.
- */
+/** For a large body, `renew` takes new readings before the last slice. `onLate`: the request was sent too late. */
 export function requestFence(
   turns: readonly Turn[],
   intent: Intent,

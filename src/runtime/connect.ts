@@ -30,7 +30,6 @@ import { type Apis, openApis, watched } from "./open-apis.ts";
 import { availabilityOf, routesOf } from "./settings-input.ts";
 import { backendOf, sealKeys } from "./store.ts";
 
-/** The services for calls, and functions to start and stop them. */
 export interface ServerProcess {
   readonly services: ToolServices;
   readonly offer: ToolAvailability;
@@ -45,15 +44,11 @@ export interface ServerProcess {
   readonly close: () => Promise<void>;
 }
 
-/** What all projects of one process share. */
 export interface Shared extends LogParts {
   /** Aborted before the process ends. */
   readonly stopping: AbortSignal;
-  /** The store for all data that must survive the process. */
   readonly backend: Backend;
-  /** Returns the key that signs confirmations. */
   readonly sealKey: () => Promise<Uint8Array>;
-  /** The log, if it exists already. */
   readonly logging?: LogSetup;
   readonly observer?: Observer | undefined;
   /** Returns the current rights of a caller. Absent: callers may do everything that the settings allow. */
@@ -154,7 +149,6 @@ const lookAgain: typeof checkStoredPlan = async (...given) =>
   (await import("../plans/look-again.ts")).checkStoredPlan(...given);
 const renewBase: typeof renewBaseAt = async (...given) =>
   (await import("../plans/renew-base.ts")).renewBaseAt(...given);
-/** The functions for plans, imported when a plan is first applied. */
 const PLANS = { lookAgain, renewBase };
 
 /** Returns the check that decides whether a run may be executed now. Imported with the first run. */

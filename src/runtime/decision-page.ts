@@ -35,7 +35,6 @@ export function withPage(
 
 interface Parts {
   readonly page: "auto" | "on" | "off";
-  /** Starts to serve the page. Called when the page is first needed. */
   readonly serve: () => Promise<LinkedPage>;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }

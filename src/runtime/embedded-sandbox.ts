@@ -64,7 +64,6 @@ function unusableSeed(choice: SandboxSeed, cause: unknown): unknown {
   return new StoppedError(`the seed file ${choice.file} (TARGETING_MCP_SANDBOX_SEED) cannot be used`, { cause });
 }
 
-/** Loads the sandbox's web page. Imported on demand to keep the start fast. */
 export const pageOf: NonNullable<SandboxOptions["page"]> = async (world, url) =>
   (await import("../web/sandbox-page.ts")).sandboxPage(world, url);
 

@@ -6,7 +6,6 @@ import type { Backend } from "../runs/backend.ts";
 import type { Settings } from "../settings/settings.ts";
 import { VERSION } from "./settings-input.ts";
 
-/** The warning if traces were expected but cannot be created. */
 export const NO_TRACES =
   "an OpenTelemetry SDK is loaded, but no traces are created: install the package @opentelemetry/api next to this one";
 
@@ -18,11 +17,8 @@ export async function observers(wantsFigures: boolean) {
   return {
     /** Undefined if nothing is observed, so that no time is lost. */
     observer: combineObservers(traces, figures?.observer),
-    /** Adds metrics to a store, if they are enabled. */
     over: figures?.over ?? ((backend: Backend) => backend),
-    /** The metrics; undefined if they are not enabled. */
     text: figures?.text,
-    /** The reason why there are no traces although an SDK is loaded. */
     problem,
   } as const;
 }

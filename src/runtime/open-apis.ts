@@ -22,12 +22,10 @@ export interface Apis {
   readonly sandbox?: Http | undefined;
   /** Returns the targetings of the embedded sandbox's initial content. */
   readonly seeded?: () => Promise<readonly Named[]>;
-  /** Starts everything that the first request needs. Resolves when it is running. */
   readonly start: () => Promise<unknown>;
   readonly close: () => Promise<void>;
 }
 
-/** Prepares the connections to the APIs in the settings. */
 export function openApis(settings: Settings): Apis {
   const { environment } = settings;
   return environment.kind === "sandbox" ? openSandbox(environment, settings) : openLive(environment, settings);

@@ -7,7 +7,6 @@ import { SettingsError, toggle } from "../settings/value-types.ts";
 import { type RouteTable, routesWith } from "../spec/routes.ts";
 import { isUlid } from "../spec/ulid.ts";
 
-/** Returns the sources of this process's settings. */
 export function inputOf({ flags }: CommandLine): SettingsInput {
   return { flags, environment: process.env, platform: process.platform, home: homedir() };
 }
@@ -31,7 +30,6 @@ export function settingsFrom(input: SettingsInput): Settings {
   return settings;
 }
 
-/** Returns the configured routes. Throws a SettingsError if a route is invalid. */
 export function routesOf({ routes }: Settings): RouteTable {
   try {
     return routesWith(routes);
@@ -41,7 +39,6 @@ export function routesOf({ routes }: Settings): RouteTable {
   }
 }
 
-/** Returns which tools these settings make available. */
 export function availabilityOf({ environment, readOnly, toolsets, sandboxUrl }: Settings): ToolAvailability {
   if (environment.kind === "sandbox") {
     return { readOnly, toolsets, configured: ["targeting", "events"], hasSandbox: true };

@@ -9,7 +9,6 @@ import type { Settings } from "../settings/settings.ts";
 import { SettingsError } from "../settings/value-types.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
 
-/** How long the start waits for the database, in milliseconds. */
 const WAIT_MS = 30_000;
 
 /** Returns the store for these settings. Connects nothing and opens no file yet. */
@@ -62,7 +61,6 @@ export function giveUpAfter(backend: Pick<Backend, "close">, ms: number): void {
   setTimeout(() => void backend.close().catch(() => undefined), ms).unref();
 }
 
-/** Reports that a command needs a shared store. Returns the exit code. */
 export function withoutStore(command: string): number {
   process.stderr.write(
     `targeting-mcp: ${command} requires TARGETING_MCP_STORE, set to the postgres:// address of a database\n`,

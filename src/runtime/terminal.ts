@@ -15,12 +15,10 @@ export function stopSignal(): Promise<void> {
   });
 }
 
-/** Returns the result of `work`; undefined if the process is asked to end first. */
 export function orStopped<T>(work: Promise<T>, asked: Promise<void>): Promise<T | undefined> {
   return Promise.race([work, asked.then(() => undefined)]);
 }
 
-/** Thrown if the person presses Ctrl-C at a question. */
 export class QuestionInterrupted extends Error {}
 
 /** Asks a yes-or-no question in the terminal. Only yes approves. Throws a QuestionInterrupted after Ctrl-C. */
@@ -49,7 +47,6 @@ export async function listen(server: Server, host: string, port: number): Promis
   }
 }
 
-/** Returns the error for a person whose server cannot listen on its port. */
 export function cannotListen(host: string, port: number, cause: unknown): SettingsError {
   const why = cause instanceof Error ? cause.message : String(cause);
   return new SettingsError(`cannot listen on ${host}, port ${port} (${why}). Use another --host or --port`);

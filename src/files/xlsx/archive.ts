@@ -2,11 +2,9 @@ import { parser } from "sax";
 import { type Entry, fromBuffer, type ZipFile } from "yauzl";
 import { FileError } from "../../platform/files.ts";
 
-/** Real workbooks have fewer parts. */
 const MAX_PARTS = 10_000;
 const MEGABYTE = 1_048_576;
 
-/** The parts of a workbook by name. A part is unpacked while it is read. */
 export interface Archive {
   readonly names: readonly string[];
   /** Yields the unpacked bytes; none if there is no such part. Throws a FileError if they are more than `mostBytes`. */
@@ -56,7 +54,6 @@ function opened(packed: Buffer): Promise<ZipFile> {
 }
 
 async function* unpacked(zip: ZipFile, entry: Entry, mostBytes: number): AsyncGenerator<Uint8Array> {
-  // An archive may state a wrong size, so the unpacked bytes are counted as well.
   if (entry.uncompressedSize > mostBytes) throw tooLarge(entry, mostBytes);
   const stream = await new Promise<AsyncIterable<unknown>>((resolve, reject) => {
     zip.openReadStream(entry, (thrown, found) => {

@@ -6,7 +6,6 @@ import { columnOf } from "./sheet.ts";
 import { partOfSheet } from "./workbook.ts";
 import { escaped, lettersOf, zipped } from "./write-workbook.ts";
 
-/** A text for a cell. Rows (`line`) count from 1, columns from 0. */
 export interface CellText {
   readonly line: number;
   readonly column: number;

@@ -9,7 +9,6 @@ import { type Archive, readXml, unescaped } from "./archive.ts";
 export interface SheetParts {
   readonly strings: readonly string[];
   readonly formats: readonly (string | undefined)[];
-  /** Whether dates count days from 1904 instead of 1899. */
   readonly is1904: boolean;
 }
 
@@ -79,7 +78,6 @@ export function columnOf(letters: string): number {
 class RowReader {
   readonly #parts: SheetParts;
   readonly #merged: ReadonlyMap<number, readonly MergedRange[]>;
-  /** The value of the current merged range in a column, and its last row. */
   readonly #shown = new Map<number, { readonly to: number; readonly text: string }>();
   #rows: SheetRecord[] = [];
   #line = 0;
@@ -205,7 +203,6 @@ class RowReader {
       case "n":
         return this.#shownNumber(value);
       default:
-        // Error values such as #N/A.
         return value;
     }
   }

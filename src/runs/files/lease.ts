@@ -149,9 +149,8 @@ function parseContent(text: string): LeaseContent | undefined {
 }
 
 /**
- * Creates a file together with its content, so that other processes can tell whether its holder was killed. Returns
- * false if it exists. Without hard links, it is empty for a moment; if its process ends then, the holder counts as
- * alive until the lease expires.
+ * Returns false if the file exists. It appears with its content, so that others can tell whether its holder was killed.
+ * Without hard links, it is empty for a moment.
  */
 async function createFile(file: string, value: LeaseContent): Promise<boolean> {
   const fresh = `${file}-${value.token}`;
@@ -259,9 +258,7 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
   );
 }
 
-/**
- * A queue in this process, and a lease between processes, which is kept for a moment unless another one asks for it.
- */
+/** Combines a queue in this process with a lease that is kept for a moment unless another process asks for it. */
 export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Clock, lookAgainMs: number): ProjectLock {
   const queue = processLock(clock);
   const kept = new Map<string, KeptLease<L>>();

@@ -38,8 +38,8 @@ export async function runsIn(folder: string): Promise<readonly string[]> {
 }
 
 /**
- * A power failure can restore a record from before the start, so a run whose journal has entries counts as started. So
- * does one whose newest record cannot be read. If a file is damaged, the summary says so.
+ * If the journal has entries or the newest record cannot be read, the run counts as started, because a power failure
+ * can restore an old record. If a file is damaged, the summary says so.
  */
 export async function readRecord(folder: string, runId: string): Promise<RunRecord | undefined> {
   const place = join(folder, runId);

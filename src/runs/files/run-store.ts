@@ -239,10 +239,7 @@ function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention)
   });
 }
 
-/**
- * Removes old runs, and finished runs beyond a caller's limits. Runs that store removed data are removed by age alone,
- * unapproved plans after a day, and unfinished runs never. No call waits for this.
- */
+/** Runs that store removed data are removed by age alone, unapproved plans after a day, and unfinished runs never. */
 function sweeper(of: RunsFolder, keep: Retention) {
   const { index, now, doubt } = of;
   const waiting = new Map<string, boolean>();

@@ -53,10 +53,7 @@ interface Lines {
 
 const line = z.object({ k: z.string(), c: z.array(z.string()) });
 
-/**
- * Stores Context IDs as lines of a file to which all processes append. At half of the maximum size, it is renamed and
- * replaces the one that was renamed before. A damaged line counts as not stored.
- */
+/** Context IDs as lines of a file to which all processes append. A full file replaces the one that was full before. */
 export function fileContentsStore({ file, onProblem, mostBytes = MAX_BYTES }: ContentsFile): ContentsStore {
   const files = [linesOf(file), linesOf(`${file}.before`)] as const;
   let turn: Promise<unknown> = Promise.resolve();

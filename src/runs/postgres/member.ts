@@ -213,8 +213,8 @@ async function showMember(database: Database, client: Session, shown: Shown): Pr
 }
 
 /**
- * Ends the previous session of this process, if the database has not noticed that it is broken. If another process uses
- * the number, as after a failover that lost the last numbers, the next attempt takes a new one.
+ * Ends a broken session that the database has not noticed. If another process uses the number, the next attempt takes a
+ * new one.
  */
 async function freeNumber(client: Session, number: number, shown: Shown): Promise<void> {
   const holder = (await client.query<{ pid: number }>(HOLDER, [number])).rows[0]?.pid;

@@ -21,10 +21,7 @@ const removing = (which: string): string =>
    ) returning id`;
 
 const OLD = removing("not r.open and r.id < $1");
-/**
- * Removes all but the newest finished runs of a caller. Runs that store removed data are removed by age alone. Runs
- * created while a clock was ahead do not count as the newest.
- */
+/** Ignores runs with removed data, which are removed by age alone, and runs created while a clock was ahead. */
 const BEYOND = removing(
   `not r.open and r.caller = $1 and not ${HELD} and r.id < (
      select r.id from targeting_mcp.run r where r.caller = $1 and not r.open and not ${HELD} and r.id <= $3
