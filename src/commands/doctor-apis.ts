@@ -38,12 +38,7 @@ interface ProbeOutcome {
   readonly remedy?: string;
 }
 
-interface Names {
-  readonly about: string;
-  readonly address: string;
-  readonly key: string;
-  readonly whereKeysAre: string;
-}
+type Names = Readonly<Record<"about" | "address" | "key" | "whereKeysAre", string>>;
 
 /** Where people find the keys: management-api 5, event-tracking-api 5. */
 const MANAGEMENT: Names = {

@@ -39,10 +39,7 @@ export interface ReadBody {
   readonly messages: readonly Message[];
 }
 
-export interface Message {
-  readonly method: string | undefined;
-  readonly tool: string | undefined;
-}
+export type Message = ReturnType<typeof messageOf>;
 
 /** Reads JSON bodies. Only calls of `toolsWithLists` may be large. A large body waits at most `waitMs` for its turn. */
 export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number) {
@@ -155,7 +152,7 @@ function parsed(json: Buffer, toolsWithLists: ReadonlySet<string>): ReadBody | R
   return { body, messages };
 }
 
-function messageOf(given: unknown): Message {
+function messageOf(given: unknown) {
   const { data } = message.safeParse(given);
   return { method: data?.method, tool: data?.method === "tools/call" ? data.params?.name : undefined };
 }

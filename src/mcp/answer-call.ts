@@ -169,7 +169,7 @@ export async function answerCall(
     const result = resultOf(outcome);
     return views === undefined ? result : { ...result, _meta: { ...(await views.beside(outcome, context)) } };
   } catch (thrown) {
-    if (thrown instanceof RootsNeeded) return askingRoots();
+    if (thrown instanceof RootsNeeded) return inputRequired({ inputRequests: rootsRequest() });
     written(undefined);
     // The client ignores the answer. The error only results from the cancellation.
     if (call.mcpReq.signal.aborted) return failed({ message: "the call was cancelled" });
@@ -199,12 +199,6 @@ function requestedBy(server: McpServer, input: unknown): Requested {
 
 const STORE_MS = 500;
 
-/** A call with a shared store keeps time for its last request to the store. */
-function leavingTime(services: ToolServices): ToolServices {
-  if (services.runs.left === undefined) return services;
-  return { ...services, waitMs: Math.max(0, services.waitMs - STORE_MS) };
-}
-
 type InTime = Pick<ToolContext, "runs" | "clock" | "arrivedAt" | "waitMs">;
 
 /** Ends the call when its maximum wait is over, even if a shared store does not answer. */
@@ -219,17 +213,19 @@ function opensPages({ confirm, page }: ToolServices): boolean {
 }
 
 export async function servicesOfCall(load: () => Promise<ToolServices>): Promise<ToolServices> {
-  return leavingTime(withApprovalPolicy(await load()));
+  const services = await load();
+  // A caller who may not approve its own changes decides only on the page, not in the client.
+  const isOnlyOnPage = needsOther(services) && services.confirm !== "off";
+  return {
+    ...services,
+    ...(isOnlyOnPage && { confirm: "strict", trustViews: false }),
+    // A call with a shared store keeps time for its last request to the store.
+    ...(services.runs.left !== undefined && { waitMs: Math.max(0, services.waitMs - STORE_MS) }),
+  };
 }
 
 export function needsOther({ page }: ToolServices): boolean {
   return page?.needsOther?.() === true;
-}
-
-/** A caller who may not approve its own changes decides only on the page, not in the client. */
-function withApprovalPolicy(services: ToolServices): ToolServices {
-  if (!needsOther(services) || services.confirm === "off") return services;
-  return { ...services, confirm: "strict", trustViews: false };
 }
 
 /** Also sends errors, without details, to a client with a protocol version of 2025 that used `logging/setLevel`. */
@@ -368,7 +364,13 @@ function rootsOf(call: ServerContext, server: McpServer, guard: (() => Promise<R
   /** Throws a RootsNeeded if the call does not contain the roots yet. */
   const folders = once(async (): Promise<readonly string[]> => {
     isUsed = true;
-    const said = modern === undefined ? await askedDuring(call) : repliedIn(call);
+    const { inputResponses } = call.mcpReq;
+    // A repeated call without roots is that of a client without roots, which is not asked again.
+    if (modern !== undefined && inputResponses === undefined) throw new RootsNeeded();
+    const said: unknown =
+      modern !== undefined
+        ? inputResponses?.[ROOTS]
+        : await call.mcpReq.send({ method: "roots/list" }, { timeout: ROOTS_MS }).catch(() => undefined);
     const { roots } = answered.safeParse(said).data ?? { roots: [] };
     const uris = roots.map(({ uri }) => uri);
     return uris.length === 0 ? [] : usableRoots(uris, await guard());
@@ -378,20 +380,6 @@ function rootsOf(call: ServerContext, server: McpServer, guard: (() => Promise<R
   return { folders, again };
 }
 
-function askedDuring(call: ServerContext): Promise<unknown> {
-  return call.mcpReq.send({ method: "roots/list" }, { timeout: ROOTS_MS }).catch(() => undefined);
-}
-
-/** A repeated call without roots is that of a client without roots, which is not asked again. */
-function repliedIn({ mcpReq: { inputResponses } }: ServerContext): unknown {
-  if (inputResponses === undefined) throw new RootsNeeded();
-  return inputResponses[ROOTS];
-}
-
 function rootsRequest() {
   return { [ROOTS]: inputRequired.listRoots() };
-}
-
-function askingRoots(): InputRequiredResult {
-  return inputRequired({ inputRequests: rootsRequest() });
 }

@@ -33,7 +33,9 @@ function simplifiedObject(node: JsonSchema): JsonSchema {
   const parts: Record<string, unknown> = {};
   for (const [keyword, value] of kept) {
     const isNamed = (keyword === "properties" || keyword === "$defs") && isJsonObject(value);
-    parts[keyword] = isNamed ? mapped(value) : simplified(value);
+    parts[keyword] = isNamed
+      ? Object.fromEntries(Object.entries(value).map(([name, schema]) => [name, simplified(schema)]))
+      : simplified(value);
   }
   // Some clients refuse an object schema that has neither `properties` nor `additionalProperties`.
   if (parts.type === "object" && parts.properties === undefined && parts.additionalProperties === undefined) {
@@ -43,10 +45,6 @@ function simplifiedObject(node: JsonSchema): JsonSchema {
   // Some clients support only one type in `type`.
   const { type, ...rest } = parts;
   return { ...rest, anyOf: parts.type.map((one: unknown) => ({ type: one })) };
-}
-
-function mapped(named: JsonSchema): JsonSchema {
-  return Object.fromEntries(Object.entries(named).map(([name, schema]) => [name, simplified(schema)]));
 }
 
 /** The bounds of `z.int()`, and empty `additionalProperties` and `properties`, only repeat a default. */

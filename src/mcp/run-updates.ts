@@ -10,7 +10,7 @@ import type { Clock } from "../platform/clock.ts";
 import { followsTasks } from "./elicitation.ts";
 import { failureOf } from "./failures.ts";
 import type { ServerParts } from "./server-parts.ts";
-import { isOver, needsTasks, type Task, type TaskRequest, taskNow } from "./tasks.ts";
+import { isOver, needsTasks, type TaskRequest, taskNow } from "./tasks.ts";
 
 const MAX_WATCHED = 20;
 /** Watched runs are read again and again, because other processes may change them. */
@@ -155,17 +155,14 @@ async function watchedTask(taskId: string, request: TaskRequest): Promise<Watche
     async look(send) {
       const task = await taskNow(taskId, request);
       if (task === undefined) return false;
-      const seen = seenOf(task);
+      const { status, statusMessage, inputRequests = {} } = task;
+      const seen = JSON.stringify([status, statusMessage, Object.keys(inputRequests)]);
       if (seen === last) return true;
       if (!(await send(notification("notifications/tasks", task)))) return true;
       last = seen;
       return !isOver(task);
     },
   };
-}
-
-function seenOf({ status, statusMessage, inputRequests = {} }: Task): string {
-  return JSON.stringify([status, statusMessage, Object.keys(inputRequests)]);
 }
 
 function notification(method: string, params: Readonly<Record<string, unknown>>): JSONRPCNotification {

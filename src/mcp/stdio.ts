@@ -110,7 +110,7 @@ export class StdioConnection {
     if (known !== undefined) return known;
     const { output, createServer, log } = this.#options;
     const send = (message: object) => written(output, this.#begun(message));
-    const transport = faceOver(send, () => this.#endMessages());
+    const transport: Transport = { start: async () => {}, send, close: async () => this.#endMessages() };
     this.#faces.set(isWithViews, transport);
     const onerror = (error: Error): void => log.warn("a message could not be handled", { error });
     const create = async ({ era }: Parameters<McpServerFactory>[0]) => createServer(isWithViews, era);
@@ -197,11 +197,6 @@ export class StdioConnection {
     await nextTurn();
     this.#endMessages();
   }
-}
-
-/** Another server may share the connection. */
-function faceOver(send: Transport["send"], closed: () => void): Transport {
-  return { start: async () => {}, send, close: async () => closed() };
 }
 
 /** Resolves even if writing fails: the output stream then also emits an error. */

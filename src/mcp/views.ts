@@ -4,7 +4,7 @@ import type { ToolAnswer } from "../tools/define-tool.ts";
 import { VIEW_TYPE } from "./elicitation.ts";
 import { MADE_VIEW_TOOLS } from "./made-view-tools.ts";
 import type { Views } from "./server-parts.ts";
-import { asMade, catalogue, type ListedTool, listedTools, type ToolAvailability } from "./tool-list.ts";
+import { asMade, catalogue, listedTools, type ToolAvailability } from "./tool-list.ts";
 
 const VIEW_URI = "ui://targeting/run.html";
 /** A day: the content changes only with the server's version. */
@@ -29,13 +29,12 @@ const META = new Map<string, Readonly<Record<string, unknown>>>([
 ]);
 
 export async function loadViews(offer: ToolAvailability): Promise<Views> {
-  const tools = listedTools(await viewTools(), offer);
+  const isMade = MADE_VIEW_TOOLS.length > 0;
+  const all = isMade
+    ? MADE_VIEW_TOOLS.map(asMade)
+    : catalogue(await (await import("../tools/registry.ts")).everyViewTool());
+  const tools = listedTools(all, offer);
   return { tools, metaOf: (tool) => META.get(tool), attach, beside };
-}
-
-async function viewTools(): Promise<readonly ListedTool[]> {
-  if (MADE_VIEW_TOOLS.length > 0) return MADE_VIEW_TOOLS.map(asMade);
-  return catalogue(await (await import("../tools/registry.ts")).everyViewTool());
 }
 
 function attach(server: McpServer): void {

@@ -2,13 +2,9 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { originIn } from "../platform/listen.ts";
 
-interface Caller {
-  readonly peer: string | undefined;
-  readonly host: string | undefined;
-  readonly origin: string | undefined;
-}
+type Caller = ReturnType<typeof callerOf>;
 
-export function callerOf({ socket, headers }: IncomingMessage): Caller {
+export function callerOf({ socket, headers }: IncomingMessage) {
   return { peer: socket.remoteAddress, host: headers.host, origin: headers.origin };
 }
 

@@ -14,19 +14,14 @@ export interface ArrivedEvent {
   readonly forwarded?: { readonly status: number; readonly message: string };
 }
 
-/** `since` is in milliseconds since 1970. */
-interface EventFilter {
-  readonly verdict?: Verdict | undefined;
-  readonly eventName?: string | undefined;
-  readonly uid?: string | undefined;
-  readonly since?: number | undefined;
-}
-
 const REMEMBERED = 100_000;
 const REMEMBERED_LETTERS = 64 * 1_048_576;
 const LETTERS_OF_FINDING = 128;
 
 export type EventLog = ReturnType<typeof eventLog>;
+
+/** `since` is in milliseconds since 1970. */
+type EventFilter = Omit<z.output<typeof eventQuery>, "limit">;
 
 /** The newest events: at most 100,000, and at most 64 MiB of bodies and findings. Calls `changed` after each change. */
 export function eventLog(changed: () => void = () => undefined) {

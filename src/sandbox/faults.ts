@@ -43,14 +43,6 @@ export const faultSchema = z.discriminatedUnion("kind", [
 ]);
 export type Fault = z.output<typeof faultSchema>;
 
-/** `met` counts matching requests, `struck` those that triggered the fault. */
-interface FaultState {
-  readonly id: number;
-  readonly fault: Fault;
-  readonly met: number;
-  readonly struck: number;
-}
-
 export type Faults = ReturnType<typeof faults>;
 
 export function faults(changed: () => void) {
@@ -85,7 +77,8 @@ export function faults(changed: () => void) {
     clear(): void {
       keep([]);
     },
-    list(): readonly FaultState[] {
+    /** `met` counts matching requests, `struck` those that triggered the fault. */
+    list() {
       return entries.map(({ id, fault, met, struck }) => ({ id, fault, met, struck }));
     },
     /** Counts a request for every matching fault. Returns the fault that it triggers. */

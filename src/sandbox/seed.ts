@@ -58,13 +58,8 @@ export const seedSchema = z.strictObject({
 export type SeedInput = z.input<typeof seedSchema>;
 export type Seed = z.output<typeof seedSchema>;
 
-/** The IDs of the created and changed objects, in the order of the seed. */
-type Seeded = Readonly<Record<"audience" | "targetings" | "options" | "products" | "campaigns", readonly string[]>> & {
-  readonly project: string;
-};
-
-/** Stores a seed completely or not at all. Throws a RangeError if an option names a missing targeting or parent. */
-export function plantSeed(world: World, seed: Seed): Seeded {
+/** Stores a seed, or throws a RangeError if an option names a missing targeting or parent. Returns the IDs. */
+export function plantSeed(world: World, seed: Seed) {
   const project = projectNamed(world, seed.project);
   checkOptions(project, seed);
   const { newId } = world.sources;
@@ -89,15 +84,12 @@ export function plantSeed(world: World, seed: Seed): Seeded {
     products: seed.products.map(({ _id = newId(), ...product }) => putProduct(project, { _id, ...product })),
     campaigns: seed.campaigns.map(({ _id = newId(), ...campaign }) => putCampaign(project, { _id, ...campaign })),
   };
-  for (const { at: arrivedAt = at, event } of seed.events) plantEvent(world, event, arrivedAt);
+  for (const { at: arrivedAt = at, event } of seed.events) {
+    const about = { at: new Date(arrivedAt).toISOString(), text: JSON.stringify(event), body: event };
+    world.events.add(arrivedEvent({ ...about, findings: eventFindings(event) }));
+  }
   world.changed();
   return planted;
-}
-
-/** As if the event had been sent with a valid key. */
-function plantEvent(world: World, event: unknown, at: string): void {
-  const about = { at: new Date(at).toISOString(), text: JSON.stringify(event), body: event };
-  world.events.add(arrivedEvent({ ...about, findings: eventFindings(event) }));
 }
 
 /** The parent of each option must exist before the option is added: in the project, or earlier in the seed. */

@@ -3,15 +3,7 @@ import * as z from "zod";
 import { replaceFile } from "../platform/durable-files.ts";
 import { isUlid } from "../spec/ulid.ts";
 import { SCOPES } from "./keys.ts";
-import {
-  emptyProject,
-  type Project,
-  putAudience,
-  putOption,
-  putTargeting,
-  type StoredOption,
-  type StoredTargeting,
-} from "./rules/store.ts";
+import { emptyProject, type Project, putAudience, putOption, putTargeting, type StoredOption } from "./rules/store.ts";
 import { projectNamed, resetProjects, type World } from "./world.ts";
 
 const ulid = z.string().refine(isUlid, { error: "must be a ULID" });
@@ -91,7 +83,14 @@ export function dumpProject(project: Project): ProjectDump {
     _id: project._id,
     name: project.name,
     deleted: project.deleted,
-    targetings: byId([...project.targetings.values()].map(targetingDump)),
+    targetings: byId(
+      [...project.targetings.values()].map(({ _id, name, createdAt, updatedAt }) => ({
+        _id,
+        name,
+        createdAt,
+        updatedAt,
+      })),
+    ),
     options: byId([...project.options.values()].map(optionDump)),
     audience: byId([...project.audience.values()]),
     products: byId(
@@ -105,10 +104,6 @@ export function dumpProject(project: Project): ProjectDump {
       [...project.campaigns.values()].map((campaign) => ({ ...campaign, options: [...campaign.options].sort() })),
     ),
   };
-}
-
-function targetingDump({ _id, name, createdAt, updatedAt }: StoredTargeting): ProjectDump["targetings"][number] {
-  return { _id, name, createdAt, updatedAt };
 }
 
 function optionDump(option: StoredOption): ProjectDump["options"][number] {

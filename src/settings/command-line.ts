@@ -67,17 +67,14 @@ function unknownFlag(raw: string, known: readonly string[]): SettingsError {
       secret.variable,
     );
   }
-  const meant = flagMeant(raw.replace(/^-+/, ""), known);
+  // The flag may be misspelt, or written as the name of the variable.
+  const wrong = raw.replace(/^-+/, "");
+  const ofVariable = SETTING_LIST.find(({ variable }) => withoutSeparators(variable) === withoutSeparators(wrong));
+  const meant = ofVariable?.flag ?? nearestWord(wrong, known);
   if (meant !== undefined) return new SettingsError(`unknown flag ${raw}; did you mean --${meant}? (see --help)`);
   return new SettingsError(
     `unknown flag ${raw}; the flags are ${known.map((flag) => `--${flag}`).join(", ")} (see --help)`,
   );
-}
-
-/** The wrong flag may be misspelt, or written as the name of the variable. */
-function flagMeant(wrong: string, known: readonly string[]): string | undefined {
-  const ofVariable = SETTING_LIST.find(({ variable }) => withoutSeparators(variable) === withoutSeparators(wrong));
-  return ofVariable?.flag ?? nearestWord(wrong, known);
 }
 
 /** Names the most similar word, and all known words, for the end of an error. */

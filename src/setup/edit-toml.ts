@@ -25,7 +25,7 @@ function fieldsOf({ command, args, values, references }: Entry, old: Fields = {}
   const names = [...handedOn, ...missing];
   return {
     startup_timeout_sec: FIRST_START_S,
-    ...localPart(old),
+    ...Object.fromEntries(Object.entries(old).filter(([name]) => !REMOTE_FIELDS.includes(name))),
     command,
     args,
     ...(names.length > 0 && { env_vars: names }),
@@ -35,10 +35,6 @@ function fieldsOf({ command, args, values, references }: Entry, old: Fields = {}
 
 /** Codex refuses an entry with these fields, which are for a server over HTTP, and a command. */
 const REMOTE_FIELDS = ["url", "bearer_token_env_var", "http_headers", "env_http_headers"];
-
-function localPart(old: Fields): Fields {
-  return Object.fromEntries(Object.entries(old).filter(([name]) => !REMOTE_FIELDS.includes(name)));
-}
 
 function withFields(content: string, fields: Fields): string {
   const before = tomlIn(content);

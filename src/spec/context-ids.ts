@@ -20,14 +20,8 @@ export function contextIdProblem(trimmed: string): ContextIdProblem | undefined 
   return bytes > LIMITS.contextIdBytes.value ? { rule: "tooLong", bytes } : undefined;
 }
 
-/** Two Context IDs that differ only in case, width or composition: one that the caller gave, and one of the option. */
-export interface NearContextId {
-  readonly given: string;
-  readonly held: string;
-}
-
 /** Returns the given Context IDs that are probably mistyped: the option has a similar one. */
-export function nearContextIds(given: readonly string[], held: readonly string[]): readonly NearContextId[] {
+export function nearContextIds(given: readonly string[], held: readonly string[]) {
   const exact = new Set(held);
   const fresh = given.filter((id) => !exact.has(id));
   if (fresh.length === 0) return [];

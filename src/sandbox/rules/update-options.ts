@@ -105,8 +105,9 @@ function moveError(
     return isOptionLocked(claims.project, option._id) ? businessError("TARGETING_CATEGORY_LOCKED") : undefined;
   }
   const group = claims.project.options.get(from);
-  if (group !== undefined && stayingChildren(claims, group) <= 1 && !keepsOwnContexts(claims, group)) {
-    return NOT_SUPPORTED;
+  if (group !== undefined && stayingChildren(claims, group) <= 1) {
+    const keepsOwnContexts = group.contexts.length > 0 && !claims.hadNoContexts.has(group._id);
+    if (!keepsOwnContexts) return NOT_SUPPORTED;
   }
   return to === null
     ? requiredLimitError(claims.project, increasesByHeirs(claims.project, from, [option._id], false))
@@ -115,11 +116,6 @@ function moveError(
 
 function stayingChildren(claims: UpdateClaims, group: StoredOption): number {
   return group.children.size - (claims.arrivals.get(group._id) ?? 0);
-}
-
-/** Both now and before this request. */
-function keepsOwnContexts(claims: UpdateClaims, group: StoredOption): boolean {
-  return group.contexts.length > 0 && !claims.hadNoContexts.has(group._id);
 }
 
 function nameError(
