@@ -151,10 +151,6 @@ function measuredLock(figures: Figures, monotonic: () => number): (lock: Project
 
 type Labels = Readonly<Record<string, string>>;
 
-interface Figure {
-  add(by: number, labels?: Labels): void;
-}
-
 interface Kept {
   readonly name: string;
   readonly type: "counter" | "gauge";
@@ -162,30 +158,26 @@ interface Kept {
   readonly values: Map<string, number>;
 }
 
-interface Figures {
-  /** Creates a metric that only grows. Its name ends in `_total`. */
-  counter(name: string, help: string): Figure;
-  gauge(name: string, help: string): Figure;
-  text(): string;
-}
+type Figures = ReturnType<typeof newFigures>;
 
 const PREFIX = "targeting_mcp_";
 
-function newFigures(): Figures {
+function newFigures() {
   const all: Kept[] = [];
-  const createFigure = (type: Kept["type"], name: string, help: string): Figure => {
+  const createFigure = (type: Kept["type"], name: string, help: string) => {
     const values = new Map<string, number>();
     all.push({ name: PREFIX + name, type, help, values });
     return {
-      add(by, labels) {
+      add(by: number, labels?: Labels): void {
         const written = labels === undefined ? "" : writtenLabels(labels);
         values.set(written, (values.get(written) ?? 0) + by);
       },
     };
   };
   return {
-    counter: (name, help) => createFigure("counter", name, help),
-    gauge: (name, help) => createFigure("gauge", name, help),
+    /** Creates a metric that only grows. Its name ends in `_total`. */
+    counter: (name: string, help: string) => createFigure("counter", name, help),
+    gauge: (name: string, help: string) => createFigure("gauge", name, help),
     text: () => all.map(figureText).join(""),
   };
 }

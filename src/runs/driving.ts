@@ -1,7 +1,7 @@
 import { beyondCall } from "../platform/clock.ts";
 import type { Run, RunAccess, RunExecution, RunKind, RunsContext, RunView, RunWatcher, ToolCall } from "./kind.ts";
 import { type HeldRecord, moveRun, type RunRecord, type Transition } from "./lifecycle.ts";
-import { ownReason, type Reason } from "./outcome.ts";
+import { ownReason } from "./outcome.ts";
 import { countsOf, type ReportedState, restingStatus, statusAtRest, summaryOf } from "./report.ts";
 import {
   LostEntriesError,
@@ -227,7 +227,8 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
       // The run is left as it is. The first process that reaches the store again continues it.
       if (thrown instanceof StoreUnavailableError && held.journal !== undefined) held.isLeft = true;
       if (held.isLeft) continue;
-      const reason = kind.reasonOf?.(thrown) ?? machineError(thrown);
+      const error = thrown instanceof Error ? thrown.message : String(thrown);
+      const reason = kind.reasonOf?.(thrown) ?? ownReason("STOPPED_BY_ERROR", { error });
       const stop = kind.stop({ cause: "interrupted", reason }, clock.now());
       state.apply(stop);
       // Other processes would not see the lost entries, so the stop is written to the journal.
@@ -291,10 +292,6 @@ export function summaryAtRest<Call extends ToolCall, Entry, State extends RunVie
 ): RunSummary {
   const summary = summaryOf(header, state, restingStatus(state));
   return isOpen === undefined ? summary : { ...summary, open: isOpen(header, state) };
-}
-
-function machineError(thrown: unknown): Reason {
-  return ownReason("STOPPED_BY_ERROR", { error: thrown instanceof Error ? thrown.message : String(thrown) });
 }
 
 const STOP_CHECK_MS = 100;

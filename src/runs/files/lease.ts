@@ -7,6 +7,7 @@ import type { Clock } from "../../platform/clock.ts";
 import { isCreated, makeFolder } from "../../platform/durable-files.ts";
 import { hasCode, moveIntoPlace, removeFile } from "../../platform/files.ts";
 import { addTo } from "../../platform/grouping.ts";
+import { parseJson } from "../../platform/json.ts";
 import type { ProjectLock } from "../backend.ts";
 import { HeldLease, type Lease, permitWithoutLease, RECENT_MS } from "../turn.ts";
 import { namesIn, readText, unlessMissing } from "./run-folder.ts";
@@ -141,11 +142,7 @@ function fileOf(folder: string, name: string, number: number): string {
 }
 
 function parseContent(text: string): LeaseContent | undefined {
-  try {
-    return content.parse(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
+  return content.safeParse(parseJson(text)).data;
 }
 
 /**
@@ -185,8 +182,8 @@ export function ownMark(): Promise<ProcessMark> {
 
 async function readOwnMark(): Promise<ProcessMark> {
   const [boot, namespace, startedAt] = await Promise.all([
-    orUndefined(readFile("/proc/sys/kernel/random/boot_id", "utf8")),
-    orUndefined(readlink("/proc/self/ns/pid")),
+    readFile("/proc/sys/kernel/random/boot_id", "utf8").catch(() => undefined),
+    readlink("/proc/self/ns/pid").catch(() => undefined),
     startOf("self"),
   ]);
   return { pid: process.pid, host: hostname(), boot: boot?.trim(), namespace, startedAt };
@@ -217,18 +214,10 @@ function isThere(pid: number): boolean {
 
 /** The start time is field 22. Field 2, the name, may contain any characters, but ends with the last bracket. */
 async function startOf(pid: number | "self"): Promise<string | undefined> {
-  const line = await orUndefined(readFile(`/proc/${pid}/stat`, "utf8"));
+  const line = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => undefined);
   const fields = line?.slice(line.lastIndexOf(")") + 2).split(" ");
   // A zombie is listed until its parent reads its exit status.
   return fields?.[0] === "Z" ? "ended" : fields?.[19];
-}
-
-async function orUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
-  try {
-    return await reading;
-  } catch {
-    return undefined;
-  }
 }
 
 const LOOK_AGAIN_MS = 20;

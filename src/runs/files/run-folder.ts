@@ -25,11 +25,6 @@ export function recordFile(version: number): string {
   return `record.${version}.json`;
 }
 
-function versionsIn(names: readonly string[]): number[] {
-  const versions = names.flatMap((name) => /^record\.([1-9]\d*)\.json$/.exec(name)?.[1] ?? []).map(Number);
-  return versions.sort((one, other) => other - one);
-}
-
 const partOfHeader = runHeaderSchema
   .pick({ createdAt: true, fingerprint: true, caller: true, project: true, environment: true })
   .partial();
@@ -45,19 +40,16 @@ export async function readRecord(folder: string, runId: string): Promise<RunReco
   const place = join(folder, runId);
   const names = await namesIn(place);
   if (names.length === 0) return undefined;
-  const [version = 0] = versionsIn(names);
+  const version = Math.max(0, ...names.map((name) => Number(/^record\.([1-9]\d*)\.json$/.exec(name)?.[1] ?? 0)));
   const text = version === 0 ? undefined : await readText(join(place, recordFile(version)));
   const read = runRecord.safeParse(parseJson(text ?? "")).data ?? (version === 0 ? CREATED : undefined);
   const record: RunRecord = read ?? { version, status: "running" };
-  if (isUnstarted(record.status) && (await hasEntries(place))) return { version, status: "running" };
+  const hasEntries = async () => (await bytesOfFiles([join(place, FILES.journal)])) > 0;
+  if (isUnstarted(record.status) && (await hasEntries())) return { version, status: "running" };
   const { rest } = record;
   if (rest === undefined) return record;
   const { journalBytes: _, ...summary } = rest;
   return { ...record, rest: (await isDamaged(folder, runId, rest)) ? { ...summary, isDamaged: true } : summary };
-}
-
-async function hasEntries(place: string): Promise<boolean> {
-  return ((await unlessMissing(stat(join(place, FILES.journal))))?.size ?? 0) > 0;
 }
 
 /** Judges files by their first and last characters. Read the summary first, because the journal may grow. */
@@ -225,7 +217,10 @@ export function runIndex(folder: string) {
     async add(run: IndexedRun): Promise<void> {
       await callers.note(callerFolder(run.caller), run.runId, "kept");
       await reopen(run);
-      await keepLast(join(place, LAST), digest(run.fingerprint), run.runId);
+      // The file is replaced at once, so that a reader finds the old ID or the new one.
+      const fresh = `${lastOf(run.fingerprint)}-${run.runId}`;
+      await inFolder(join(place, LAST), () => writeFile(fresh, run.runId, { mode: 0o600 }));
+      await moveIntoPlace(fresh, lastOf(run.fingerprint));
     },
     markHoldsRemoved: (runId: string, caller: string) => callers.note(callerFolder(caller), runId, "removed"),
     async open(which: Unfinished = "all"): Promise<readonly string[]> {
@@ -262,12 +257,6 @@ function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 32);
 }
 
-async function keepLast(folder: string, name: string, runId: string): Promise<void> {
-  const fresh = join(folder, `${name}-${runId}`);
-  await inFolder(folder, () => writeFile(fresh, runId, { mode: 0o600 }));
-  await moveIntoPlace(fresh, join(folder, name));
-}
-
 export interface KeptMark {
   readonly runId: string;
   readonly holdsRemoved: boolean;
@@ -283,19 +272,17 @@ export function callerRuns(place: string) {
       if (change === "gone") await unmark(join(folder, `${runId}.${REMOVED}`));
       else await syncFolder(folder);
     },
-    of: (caller: string): Promise<readonly KeptMark[]> => marksIn(join(place, caller)),
+    async of(caller: string): Promise<readonly KeptMark[]> {
+      const marks = new Map<string, boolean>();
+      for (const name of await namesIn(join(place, caller))) {
+        const [runId = "", flag] = name.split(".");
+        if (isRunId(runId)) marks.set(runId, flag === REMOVED || marks.get(runId) === true);
+      }
+      const runIds = [...marks.keys()].sort().reverse();
+      return runIds.map((runId) => ({ runId, holdsRemoved: marks.get(runId) === true }));
+    },
     callers: () => namesIn(place),
   };
 }
 
 const REMOVED = "removed";
-
-async function marksIn(folder: string): Promise<readonly KeptMark[]> {
-  const marks = new Map<string, boolean>();
-  for (const name of await namesIn(folder)) {
-    const [runId = "", flag] = name.split(".");
-    if (isRunId(runId)) marks.set(runId, flag === REMOVED || marks.get(runId) === true);
-  }
-  const runIds = [...marks.keys()].sort().reverse();
-  return runIds.map((runId) => ({ runId, holdsRemoved: marks.get(runId) === true }));
-}
