@@ -5,7 +5,7 @@ import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { isUndone, isWithdrawn, undoneByRun } from "../changes/run-rules.ts";
 import { countsOfRows } from "../plans/undo-plan.ts";
-import { thousands } from "../platform/text.ts";
+import { cutText, thousands } from "../platform/text.ts";
 import type { ListedRun, Run } from "../runs/kind.ts";
 import { changedAt } from "../runs/outcome.ts";
 import { countsOf, didCounts, summaryOf } from "../runs/report.ts";
@@ -213,12 +213,15 @@ export async function downloaded(runId: string, file: string, shown: PageScope):
   return run === undefined || run === "damaged" ? undefined : (await files()).downloadOf(run, file, shown.services);
 }
 
+/** The maximum number of characters of the title in the name of a file. Systems accept about 250 bytes. */
+const FILE_LETTERS = 80;
+
 /** Returns all changes of a run as a CSV file that is named after the run's title. */
 async function listedChanges(runId: string, shown: PageScope): Promise<Response | undefined> {
   const seen = await unlessDamaged(visibleRun(runId, shown));
   if (seen === undefined || seen === "damaged") return undefined;
   const { title } = await foundRow(seen, shown);
-  return fileAnswer(`${title}.csv`, changeLines(seen.run, seen.shown.services));
+  return fileAnswer(`${cutText(title, FILE_LETTERS)}.csv`, changeLines(seen.run, seen.shown.services));
 }
 
 /** Returns the row of a run. `to` is the scope of the person who sees it. */

@@ -46,6 +46,7 @@ test("events come live, with what became of them and why; one that is chosen say
     const pane = page.getByRole("region", { name: "Event", exact: true });
     await pane.getByText("The service answers “ok”, but does not count this event.").waitFor();
     await pane.getByText(/"purchase" needs "tx_id".* Add "tx_id"\./).waitFor();
+    expect(await pane.getByText("Rename these fields as well").count()).toBe(0);
     await pane.getByText("Body as sent").click();
     await pane.getByText('{"uid":"u-2","eventName":"purchase"}').waitFor();
     await page.keyboard.press("k");
@@ -86,6 +87,7 @@ test("problems are grouped by cause, lead to their events, and a corrected event
     await pane.getByText("Same problem in 3 events").waitFor();
     expect(await pane.locator("del").allTextContents()).toEqual(["Purchase", "orderId"]);
     expect(await pane.locator("ins").allTextContents()).toEqual(["purchase", "tx_id"]);
+    await pane.getByText("Rename these fields as well: orderId → tx_id.").waitFor();
     await pane.getByRole("button", { name: "Send to the sandbox" }).click();
     await page.getByText("The corrected event was sent to the sandbox.").waitFor();
     await page.getByRole("button", { name: "Show all events" }).click();
@@ -97,6 +99,11 @@ test("problems are grouped by cause, lead to their events, and a corrected event
       page.getByRole("button", { name: "Download tests" }).click(),
     ]);
     expect(download.suggestedFilename()).toBe("events.test.ts");
+    // If the reason already says which field to rename, it is not said again.
+    await sandbox.send({ uid: "u", eventName: "purchase", orderId: "o-2" });
+    await page.goto(`${sandbox.url}/#/events/8`);
+    await pane.getByText(/Rename "orderId" to "tx_id"/).waitFor();
+    expect(await pane.getByText("Rename these fields as well").count()).toBe(0);
   });
 });
 

@@ -572,7 +572,7 @@ describe("the sandbox of a server, on the page of its runs", () => {
     await client.callTool("track_event", { uid: "shopper-1", eventName: "app_open" });
     await expect
       .poll(() =>
-        person.seen.some((message) => message.kind === "events" && JSON.stringify(message).includes("app_open")),
+        person.seen.some((message) => message.kind === "events" && JSON.stringify(message).includes("shopper-1")),
       )
       .toBe(true);
     const read = (path: string, headers: Record<string, string> = person.headers) =>

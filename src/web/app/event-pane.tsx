@@ -74,7 +74,7 @@ function Detail({ detail }: { readonly detail: EventDetail }) {
         <strong>{MEANING[verdict]}</strong>
       </p>
       <Reasons problems={problems} isRecorded={verdict === "recorded"} />
-      {corrected !== undefined && <Corrected corrected={corrected} />}
+      {corrected !== undefined && <Corrected corrected={corrected} problems={problems} />}
       {sameProblem !== undefined && sameProblem.count > 1 && <SameProblem problem={sameProblem} />}
       {forwarded !== undefined && (
         <p class="small">
@@ -132,7 +132,10 @@ function sentence(text: string): string {
   return /[.?!]$/.test(first) ? first : `${first}.`;
 }
 
-function Corrected({ corrected: { text, lines, examples, renamed } }: { readonly corrected: CorrectedEvent }) {
+function Corrected({ corrected, problems }: Pick<EventDetail, "problems"> & { readonly corrected: CorrectedEvent }) {
+  const { text, lines, examples } = corrected;
+  // The fixes above may already name a renamed field.
+  const renamed = corrected.renamed.filter((one) => !problems.some(({ fix }) => fix.includes(`"${one.split(" ")[0]}"`)));
   const send = () => act(PATHS.events, { text }, "The corrected event was sent to the sandbox.");
   return (
     <>

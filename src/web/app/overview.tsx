@@ -23,7 +23,7 @@ const HOURS = 24;
 /** Every sixth hour of the chart has a label. */
 const LABEL_EVERY = 6;
 /** The maximum number of entries in each list. */
-const MAX_WAITING = 5;
+const MAX_WAITING = 3;
 const MAX_RECENT = 6;
 const MAX_TARGETINGS = 5;
 
@@ -205,7 +205,7 @@ function unnamedWords(runs: readonly RunRow[]): string {
     const [one, many] = how === undefined ? ["change", "changes"] : ["targeting", "targetings"];
     return { tone: "", count, of: `${count === 1 ? one : many} ${how ?? "in other targetings"}` };
   });
-  return sharesText(shares);
+  return sharesText(shares.toSorted((one, other) => other.count - one.count));
 }
 
 function EventFigures() {
