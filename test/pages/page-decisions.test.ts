@@ -215,7 +215,7 @@ describe("a decision on the page over stdio", () => {
     }
     const told = await client.callTool("get_run", { runId });
     expect(checkedReport(told)).toMatchObject({ status: "cancelled", counts: { notApplied: 1 } });
-    expect(textOf(told)).toContain("nobody approved or declined it within 24 hours");
+    expect(textOf(told)).toContain("nobody approved or declined the change within 24 hours");
     expect(await session.deletions()).toBe(0);
   });
 

@@ -135,7 +135,9 @@ function sentence(text: string): string {
 function Corrected({ corrected, problems }: Pick<EventDetail, "problems"> & { readonly corrected: CorrectedEvent }) {
   const { text, lines, examples } = corrected;
   // The fixes above may already name a renamed field.
-  const renamed = corrected.renamed.filter((one) => !problems.some(({ fix }) => fix.includes(`"${one.split(" ")[0]}"`)));
+  const renamed = corrected.renamed.filter(
+    (one) => !problems.some(({ fix }) => fix.includes(`"${one.split(" ")[0]}"`)),
+  );
   const send = () => act(PATHS.events, { text }, "The corrected event was sent to the sandbox.");
   return (
     <>
