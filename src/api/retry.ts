@@ -5,7 +5,7 @@ import type { Http } from "./http.ts";
 import { aroundReads, type ManagementApi, type RequestOptions } from "./management.ts";
 import { retryAfter } from "./rejections.ts";
 
-export interface ReadRetry {
+interface ReadRetry {
   readonly clock: Clock;
   /** How long attempts may start, after the start of the first one. */
   readonly budgetMs: number;

@@ -31,7 +31,7 @@ export interface JwtVerifier {
 /** The allowed values of the header `typ`, without "application/" (RFC 9068, 2.1; OpenID Connect Core, 2). */
 const TYPES = { access: ["jwt", "at+jwt"], id: ["jwt"] } as const;
 
-export interface JwtOptions extends IssuerKeysOptions {
+interface JwtOptions extends IssuerKeysOptions {
   /** Default: `access`. */
   readonly kind?: keyof typeof TYPES;
   readonly audience: string;

@@ -23,7 +23,7 @@ const sealedQuestion = z.object({ tool: z.string(), input: z.string(), token: z.
 type SealedQuestion = z.infer<typeof sealedQuestion>;
 
 /** Data sent with a request to open the web page. A form needs the digest of the effect, too. */
-export interface SealedOpening extends Pick<SealedQuestion, "tool" | "input"> {
+interface SealedOpening extends Pick<SealedQuestion, "tool" | "input"> {
   readonly run: string;
   readonly digest?: string | undefined;
 }

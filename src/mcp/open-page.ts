@@ -24,7 +24,7 @@ import {
 const OPEN = "open";
 
 /** `mayAsk`: the person may also be asked with a form. */
-export interface Opening {
+interface Opening {
   readonly call: ServerContext;
   readonly server: McpServer;
   readonly mayAsk: boolean;

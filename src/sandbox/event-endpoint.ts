@@ -7,7 +7,7 @@ import type { RequestEntry } from "./last-entries.ts";
 import { type Answer, type Reply, type RequestBody, statusAnswer } from "./reply.ts";
 import type { World } from "./world.ts";
 
-export interface EventRequest {
+interface EventRequest {
   readonly authorization: string | undefined;
   readonly contentType: string | undefined;
   readonly body: RequestBody;

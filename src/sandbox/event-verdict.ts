@@ -31,7 +31,7 @@ const RULES = {
   contentType: "uncertain",
   notAParameter: "unused",
 } as const satisfies Record<string, Finding["effect"]>;
-export type FindingRule = keyof typeof RULES;
+type FindingRule = keyof typeof RULES;
 
 type Fields = Readonly<Record<string, unknown>>;
 

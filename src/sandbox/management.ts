@@ -9,7 +9,7 @@ import { businessError, type Interference, type Outcome } from "./rules/outcome.
 import type { Project } from "./rules/store.ts";
 import { grantOf, type World } from "./world.ts";
 
-export interface ManagementRequest {
+interface ManagementRequest {
   readonly operation: ManagementOperation;
   readonly key: string | undefined;
   readonly pathId: string;

@@ -6,7 +6,7 @@ import { type Seed, type SeedInput, seedSchema } from "./seed.ts";
 const MINUTE_MS = 60_000;
 
 /** A small shop with some wrong events. `newId` returns ascending ULIDs; `now` is in milliseconds since 1970. */
-export function sampleSeed(newId: () => string, now: number): SeedInput {
+function sampleSeed(newId: () => string, now: number): SeedInput {
   const [categories, brands, campaigns] = [newId(), newId(), newId()];
   const options: NonNullable<SeedInput["options"]>[number][] = [];
   const add = (targeting: string, name: string, contexts: readonly string[] = [], parent?: string): string => {
@@ -98,7 +98,7 @@ const DAY: readonly (readonly [minutesAgo: number, event: Readonly<Record<string
   ],
 ];
 
-export type SeedChoice = "none" | "sample" | { readonly file: string };
+type SeedChoice = "none" | "sample" | { readonly file: string };
 
 export class SeedError extends Error {}
 

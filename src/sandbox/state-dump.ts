@@ -63,7 +63,7 @@ export const dumpSchema = z.strictObject({
   keys: z.array(keySchema),
   projects: z.array(projectSchema),
 });
-export type Dump = z.output<typeof dumpSchema>;
+type Dump = z.output<typeof dumpSchema>;
 type ProjectDump = z.output<typeof projectSchema>;
 
 /** Lists are in creation order, so equal data gives equal dumps. */

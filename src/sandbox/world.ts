@@ -28,7 +28,7 @@ export interface World {
 type WorldPart = "state" | "events" | "faults";
 
 /** `lockWaitMs`: how long a write waits for another write of its project. */
-export interface WorldOptions {
+interface WorldOptions {
   readonly managementKeys: readonly ManagementKey[];
   readonly appKeys: readonly string[];
   readonly lockWaitMs: number;

@@ -1,7 +1,7 @@
 import { LIMITS } from "./limits.ts";
 
 /** management-api 8.1. `bytes` is the UTF-8 length after trimming. */
-export interface ContextIdProblem {
+interface ContextIdProblem {
   readonly rule: "empty" | "tooLong" | "halfCharacter";
   readonly bytes: number;
 }

@@ -1,5 +1,5 @@
 /** management-api 7.2, with the `detail` fields that the error may have (7.3). */
-export interface ErrorCodeSpec {
+interface ErrorCodeSpec {
   readonly statusCode: 400 | 404 | 409 | 500;
   readonly section: string;
   readonly detail: readonly DetailField[];

@@ -1,5 +1,5 @@
 /** `section` states the limit; `exceeded` is the answer of the service beyond it. */
-export interface Limit {
+interface Limit {
   readonly value: number;
   readonly section: string;
   readonly exceeded: string;

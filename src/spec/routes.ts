@@ -4,7 +4,7 @@ type Basis = "documented" | "assumed";
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
 /** `{targetingId}` and `{optionId}` in a path are replaced by IDs. */
-export interface Route {
+interface Route {
   readonly method: Method;
   readonly path: string;
   readonly basis: Basis;

@@ -46,10 +46,7 @@ interface Campaign {
 }
 
 /** The API cannot read or change it, but no other targeting can have its name (management-api 1). */
-export interface AudienceTargeting {
-  readonly _id: string;
-  readonly name: string;
-}
+type AudienceTargeting = Pick<AdProduct, "_id" | "name">;
 
 /** Only the functions of this file may change a project, because they keep the indexes consistent. */
 export interface Project {
@@ -221,7 +218,7 @@ function siblings(project: Project, option: StoredOption): OrderedIds | undefine
 }
 
 /** IDs by name or Context ID. The web console can create duplicates (management-api 4.2 rule 4). */
-export type IdIndex = Map<string, string | readonly string[]>;
+type IdIndex = Map<string, string | readonly string[]>;
 
 function indexId(index: IdIndex, text: string, id: string): void {
   const held = idsBy(index, text);
