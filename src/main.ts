@@ -13,10 +13,16 @@ interface Command extends HelpedCommand {
 }
 
 const TARGETING = { flag: "targeting", meaning: "ID or name of the targeting, if the file has none" };
-const PRUNE_MEANS = "deletes options that are in the base but no longer in the file";
-const PRUNE = { flag: "prune", toggle: true, meaning: PRUNE_MEANS } as const;
-const BY_NAME_MEANS = "matches options by name only, for the file of another targeting";
-const BY_NAME = { flag: "by-name", toggle: true, meaning: BY_NAME_MEANS } as const;
+const PRUNE = {
+  flag: "prune",
+  toggle: true,
+  meaning: "deletes options that are in the base but no longer in the file",
+} as const;
+const BY_NAME = {
+  flag: "by-name",
+  toggle: true,
+  meaning: "matches options by name only, for the file of another targeting",
+} as const;
 const DELIMITER = { flag: "delimiter", meaning: "separator of .csv cells: , ; or tab" };
 const JSON_FLAG = { flag: "json", toggle: true, meaning: "prints JSON" } as const;
 const HOST = { flag: "host", meaning: "address to listen on" };

@@ -99,7 +99,7 @@ function tunnelThrough(proxy: URL, timeout: number): buildConnector.connector {
   };
 }
 
-/** Empty for an IP address, for which TLS sends no name. */
+/** Returns an empty text for an IP address, for which TLS sends no name. */
 function serverNameOf({ hostname }: URL): string {
   return isIP(hostname.replace(/^\[(.*)\]$/, "$1")) === 0 ? hostname : "";
 }

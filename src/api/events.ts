@@ -24,7 +24,7 @@ export interface EventApi {
   connect?(): Promise<void>;
 }
 
-/** event-tracking-api 4, 7. */
+/** Sends events over HTTP (event-tracking-api 4, 7). */
 export function eventsOver(http: Http, routes: RouteTable): EventApi {
   return {
     connect: () => http.connect("trackEvent"),
@@ -54,7 +54,7 @@ const sandboxEvents = z.object({ events: z.array(sandboxEvent), total: z.number(
 
 export type SandboxEvent = z.output<typeof sandboxEvent>;
 
-/** Oldest first. `total` counts all matches; `dropped` counts older events that the sandbox no longer stores. */
+/** The events, oldest first. `total` counts all matches, `dropped` the events that are no longer stored. */
 export type SandboxEvents = z.output<typeof sandboxEvents>;
 
 /** `since` is in milliseconds since 1970. */

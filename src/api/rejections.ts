@@ -47,7 +47,7 @@ export function errorOf({ operation, route, setBy }: Asked, answer: HttpAnswer):
   return new RejectedError({ ...about, kind, errorCode, detail, messages: messagesOf(body) });
 }
 
-/** For a 2xx answer with an unreadable body, which a proxy or firewall may have sent. */
+/** Returns the error for a 2xx answer with an unreadable body, which a proxy or firewall may have sent. */
 export function notUnderstood({ operation, setBy }: Asked, answer: HttpAnswer): AmbiguousError {
   const { statusCode } = answer;
   const messages = titleIn(answer);

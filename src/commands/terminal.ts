@@ -28,7 +28,7 @@ const COLORS: Readonly<Record<Tone, string | undefined>> = {
   plain: undefined,
 };
 
-/** In colour if it is a terminal and NO_COLOR is not set. */
+/** Prints lines, in colour if standard output is a terminal and NO_COLOR is not set. */
 export function printLines(lines: readonly TonedLine[]): void {
   const { NO_COLOR = "" } = process.env;
   const isColored = process.stdout.isTTY && NO_COLOR === "";

@@ -216,7 +216,7 @@ export function hasApprover(of: ApproversOf, { name, ...run }: RunOf & { readonl
   });
 }
 
-/** Undefined: the configured keys. */
+/** Returns the keys of a project; undefined for the configured keys. */
 export function keysOfProject(name: string | undefined, projects: Access["projects"]): ProjectKeys | undefined {
   return name === undefined ? undefined : projects.get(name);
 }

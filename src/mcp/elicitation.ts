@@ -79,7 +79,7 @@ export function followsTasks(call: Declaring): boolean {
   return withTasks.safeParse(declaredIn(call)).success;
 }
 
-/** Undefined before protocol version 2026-07-28. */
+/** Returns the capabilities in the envelope of a call; undefined before protocol version 2026-07-28. */
 export function declaredIn({ mcpReq }: Declaring): unknown {
   const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
   return envelope[CLIENT_CAPABILITIES_META_KEY];

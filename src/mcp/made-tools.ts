@@ -6,5 +6,5 @@ export interface MadeTool extends ToolFacts {
   readonly outputSchema: JsonSchema;
 }
 
-/** In the listed order. Filled by the build, because creating tools is slow; empty without a build. */
+/** The tools in the listed order. Filled by the build, because creating tools is slow; empty without a build. */
 export const MADE_TOOLS: readonly MadeTool[] = [];

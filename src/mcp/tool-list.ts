@@ -53,7 +53,7 @@ export interface ListedTool {
   readonly prepare: (given: unknown) => Promise<Prepared>;
 }
 
-/** In a fixed order. Without a build, the tools are created from the code. */
+/** Returns all tools in a fixed order. Without a build, the tools are created from the code. */
 export async function allTools(): Promise<readonly ListedTool[]> {
   if (MADE_TOOLS.length > 0) return MADE_TOOLS.map(asMade);
   return catalogue(await (await import("../tools/registry.ts")).everyTool());

@@ -8,7 +8,7 @@ export function callerOf({ socket, headers }: IncomingMessage) {
   return { peer: socket.remoteAddress, host: headers.host, origin: headers.origin };
 }
 
-/** In addition to names of this machine and IP addresses. */
+/** Host names that are served in addition to those of this machine and IP addresses. */
 export interface ServedNames {
   readonly host: string;
   /** In lower case. */

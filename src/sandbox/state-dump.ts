@@ -173,7 +173,7 @@ function loadProject(dump: ProjectDump): Project {
   return project;
 }
 
-/** Parents first. IDs alone do not give this order: an option can be older than the group it moved into. */
+/** Stores options, parents first: an option can have a lower ID than the group it moved into. */
 function loadOptions(project: Project, options: ProjectDump["options"]): void {
   let waiting = options;
   while (waiting.length > 0) {
@@ -203,7 +203,7 @@ const READABLE_BY_ALL = 0o666;
 
 export class DataFileError extends Error {}
 
-/** Undefined if the file does not exist. Throws a DataFileError if it cannot be read or is not a dump. */
+/** Reads a dump; undefined if the file does not exist. Throws a DataFileError if it cannot be read or is not a dump. */
 export async function readDataFile(file: string): Promise<Dump | undefined> {
   const text = await readFile(file, "utf8").catch((error: unknown) => {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;

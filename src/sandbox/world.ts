@@ -94,7 +94,7 @@ export function projectNamed(world: World, name: string): Project {
   return project;
 }
 
-/** Undefined if the key is unknown or revoked (management-api 5). */
+/** Returns what a key may do (management-api 5); undefined if it is unknown or revoked. */
 export function grantOf(world: World, key: string) {
   const held = world.seededKeys.get(key) ?? world.givenKeys.find((given) => given.key === key);
   if (held === undefined || held.revoked) return undefined;
@@ -105,7 +105,7 @@ export function grantOf(world: World, key: string) {
 /** The write lock of a project, or how long to wait before retrying. */
 type Acquired = { readonly release: () => void } | { readonly retryAfterMs: number };
 
-/** Lets only one write of each project run at a time (management-api 4.2). `waitMs`: how long `acquire` waits; `now` returns milliseconds since 1970. */
+/** Lets only one write of each project run at a time (management-api 4.2). `waitMs`: how long `acquire` waits. */
 function writeLock(waitMs: number, now: () => number) {
   const queues = new Map<string, (() => void)[]>();
   const heldUntil = new Map<string, number>();

@@ -158,7 +158,7 @@ export interface Proxies {
   readonly none?: string | undefined;
 }
 
-/** Undefined: a direct connection. Loopback addresses use none: the proxy would connect to its own machine. */
+/** Returns the proxy for an address. Loopback addresses use none: the proxy would connect to its own machine. */
 export function proxyFor(url: string, proxies: Proxies): string | undefined {
   const proxy = url.startsWith("https:") ? proxies.https : proxies.http;
   return proxy === undefined || isLoopback(url) || needsNoProxy(url, proxies.none ?? "") ? undefined : proxy;

@@ -225,7 +225,7 @@ export interface Platform {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** For data that must survive a restart. The folder may not exist yet. */
+/** Returns the folder for data that must survive a restart. It may not exist yet. */
 export function stateFolder({ platform, home, environment }: Platform): string {
   if (platform === "win32") {
     return win32.join(environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local"), NAME);
@@ -265,7 +265,7 @@ function readStoreSettings(read: Read, ownKeys: HttpSettings["ownKeys"]) {
 
 export type Source = "flag" | "environment" | "default";
 
-/** Undefined if the setting is not set. Empty texts and unfilled placeholders count as not set. */
+/** Returns a setting and its source; undefined if it is not set, empty or an unfilled placeholder. */
 export function settingText(
   { variable, flag, anyCase }: Setting<unknown, unknown>,
   { flags, environment }: Pick<SettingsInput, "flags" | "environment">,

@@ -28,7 +28,7 @@ export const address: Form<string> = {
   },
 };
 
-/** Compared as text, so it must be written exactly as in the tokens. Plain http is allowed only on this machine. */
+/** The issuer must be written exactly as in the tokens. Plain http is allowed only on this machine. */
 export const issuer: Form<string> = {
   words: "an https:// address (http:// on this machine only) without a query or fragment",
   read(given) {
@@ -38,7 +38,7 @@ export const issuer: Form<string> = {
   },
 };
 
-/** Https, or http on this machine. */
+/** An address that returns trusted content: https, or http on this machine. */
 export const secureAddress: Form<string> = {
   words: "an https:// address (http:// on this machine only) without a user name, query or fragment",
   read: (given) => (issuer.read(given) === undefined ? undefined : address.read(given)),
@@ -127,7 +127,7 @@ export const seed: Form<SandboxSeed> = {
   read: (given) => (given === "none" || given === "sample" ? given : { file: resolve(given) }),
 };
 
-/** Separated as in PATH, and made absolute. */
+/** Folders, separated as in PATH, and made absolute. */
 export const folders: Form<readonly string[]> = {
   words: 'folders separated by ":" (";" on Windows)',
   read: (given) =>

@@ -40,12 +40,12 @@ export function isReference(text: string): boolean {
   return /^\s*(?:\$\{(?:env:|input:)?[\w-]+(?::-)?\}\s*)?$/.test(text);
 }
 
-/** False for an empty text and for a reference. */
+/** Returns false for an empty text and for a reference. */
 export function isFilledIn(text: unknown): text is string {
   return typeof text === "string" && !/^\s*(?:\$\{[^}]*\}\s*)?$/.test(text);
 }
 
-/** Empty if there is no such table. Throws an UnsafeChange if the name has another kind of value. */
+/** Returns an empty table if there is none. Throws an UnsafeChange if the name has another kind of value. */
 export function tableIn(parent: Fields, name: string): Fields {
   if (!Object.hasOwn(parent, name)) return {};
   const found = tableOf(parent[name]);

@@ -1,6 +1,6 @@
 import { LIMITS } from "./limits.ts";
 
-/** management-api 8.1. `bytes` is the UTF-8 length after trimming. */
+/** The rule of management-api 8.1 that a Context ID breaks. `bytes` is the UTF-8 length after trimming. */
 interface ContextIdProblem {
   readonly rule: "empty" | "tooLong" | "halfCharacter";
   readonly bytes: number;

@@ -1,4 +1,4 @@
-/** management-api 7.2, with the `detail` fields that the error may have (7.3). */
+/** A business error of management-api 7.2, with the `detail` fields that the error may have (7.3). */
 interface ErrorCodeSpec {
   readonly statusCode: 400 | 404 | 409 | 500;
   readonly section: string;
@@ -17,7 +17,7 @@ type DetailField =
   | "products"
   | "conflicts";
 
-/** management-api 7.2. */
+/** Every business error code (management-api 7.2). */
 export const ERROR_CODES = {
   AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED: {
     statusCode: 400,

@@ -6,7 +6,7 @@ export interface Parameter {
   readonly required: boolean;
 }
 
-/** event-tracking-api 2.2. */
+/** A supported event (event-tracking-api 2.2). */
 export interface EventSpec {
   readonly meaning: string;
   readonly family: "common" | "sales" | "lead";
@@ -29,7 +29,7 @@ export const EVENT_FIELDS = {
   platform: text,
 } as const satisfies Record<string, Parameter>;
 
-/** With their own parameters (event-tracking-api 2.2). */
+/** The supported events with their own parameters (event-tracking-api 2.2). */
 export const EVENTS = {
   app_open: { meaning: "App opened", family: "common", parameters: {} },
   sign_up: { meaning: "User signed up", family: "common", parameters: { method: requiredText } },

@@ -8,7 +8,7 @@ interface Limit {
 const VALIDATION = "400 validation";
 const CONTEXT_LIMIT = "400 TARGETING_CONTEXT_LIMIT_EXCEEDED";
 
-/** management-api 8.1. Bytes are UTF-8, lengths are Unicode code points. */
+/** The limits of management-api 8.1. Bytes are UTF-8, lengths are Unicode code points. */
 export const LIMITS = {
   /** Items of one bulk request that creates, renames or deletes targetings. */
   targetingItems: { value: 100, section: "8.1", exceeded: VALIDATION },
@@ -55,10 +55,10 @@ export const LIMITS = {
   retryAfterMs: { value: 2000, section: "4.2", exceeded: "not applicable" },
 } as const satisfies Record<string, Limit>;
 
-/** For the bodies that this program sends: below "8 MB" in either reading of MB. */
+/** The most bytes of a body that this program sends: below "8 MB" in either reading of MB. */
 export const OWN_BODY_BYTES = 8_000_000;
 
-/** event-tracking-api 8. Lengths are Unicode code points. */
+/** The limits of event-tracking-api 8. Lengths are Unicode code points. */
 export const EVENT_LIMITS = {
   eventNameLength: { value: 64, section: "8", exceeded: "!invalid" },
   items: { value: 100, section: "8", exceeded: "!invalid" },

@@ -3,7 +3,7 @@ import * as z from "zod";
 /** A regular option or an option group (management-api 2.1). */
 export type OptionType = "atomic" | "collection";
 
-/** management-api 2; fields assumed. Further fields are allowed. */
+/** A targeting (management-api 2; fields assumed). Further fields are allowed. */
 export const targetingRecord = z.looseObject({
   _id: z.string(),
   name: z.string(),
@@ -13,7 +13,7 @@ export const targetingRecord = z.looseObject({
 });
 export type TargetingRecord = z.infer<typeof targetingRecord>;
 
-/** management-api 2.1; `targeting` and `parent` assumed. */
+/** An option (management-api 2.1; `targeting` and `parent` assumed). */
 export const optionRecord = z.looseObject({
   _id: z.string(),
   name: z.string(),
@@ -49,7 +49,7 @@ interface ChildToCreate {
   readonly contexts?: readonly string[];
 }
 
-/** management-api 2.1, 4; fields assumed. */
+/** An option in a request that creates it (management-api 2.1, 4; fields assumed). */
 export interface OptionToCreate {
   readonly name: string;
   readonly type?: OptionType;
@@ -64,14 +64,14 @@ export interface CreateTargetingItem {
   readonly options?: readonly OptionToCreate[];
 }
 
-/** management-api 2.1. `set` replaces all and excludes `add` and `remove`. */
+/** Changes of Context IDs (management-api 2.1). `set` replaces all and excludes `add` and `remove`. */
 export interface ContextChanges {
   readonly add?: readonly string[];
   readonly remove?: readonly string[];
   readonly set?: readonly string[];
 }
 
-/** management-api 4. Absent fields stay as they are; `parent: null` moves the option to the top level. */
+/** Changes of an option (management-api 4). Absent fields stay; `parent: null` moves it to the top level. */
 export interface OptionChanges {
   readonly name?: string;
   readonly parent?: string | null;
@@ -79,7 +79,7 @@ export interface OptionChanges {
   readonly contexts?: ContextChanges;
 }
 
-/** Of one item, or of a whole request (management-api 2.2, 2.3). */
+/** The error of one item, or of a whole request (management-api 2.2, 2.3). */
 export const itemError = z.looseObject({
   statusCode: z.number().optional(),
   errorCode: z.string().optional(),

@@ -43,7 +43,7 @@ export const BULK_OPERATIONS = [
 ] as const;
 export type BulkOperation = (typeof BULK_OPERATIONS)[number];
 
-/** management-api 4.1: all items or none ("unit"), or each item on its own. */
+/** How the service applies a request (management-api 4.1): all items or none ("unit"), or each item on its own. */
 export const APPLIED_AS = {
   createTargetings: "unit",
   deleteTargetings: "unit",

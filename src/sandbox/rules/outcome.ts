@@ -1,7 +1,7 @@
 import { ERROR_CODES, type ErrorCode } from "../../spec/error-codes.ts";
 import type { BulkResult } from "../../spec/records.ts";
 
-/** Of an item or a whole request (management-api 7.2). `detail` has the fields of 7.3. */
+/** The error of an item or a whole request (management-api 7.2). `detail` has the fields of 7.3. */
 export interface BusinessError {
   readonly errorCode: ErrorCode;
   readonly detail?: Readonly<Record<string, unknown>>;

@@ -185,7 +185,7 @@ export function renameStoredOption(project: Project, option: StoredOption, name:
   option.name = name;
 }
 
-/** Undefined: to the top level. */
+/** Moves an option into a group. Undefined: to the top level. */
 export function moveStoredOption(project: Project, option: StoredOption, parent: string | undefined): void {
   siblings(project, option)?.remove(option._id);
   option.parent = parent;
@@ -237,13 +237,13 @@ export function idsBy(index: IdIndex, text: string, except?: string): readonly s
   return except === undefined ? held : held.filter((id) => id !== except);
 }
 
-/** Some fields are assumed. */
+/** Returns a targeting as the API returns it (fields assumed). */
 export function targetingRecordOf(targeting: StoredTargeting): TargetingRecord {
   const { _id, name, optionCount, createdAt, updatedAt } = targeting;
   return { _id, name, optionCount, createdAt, updatedAt };
 }
 
-/** management-api 2.1, with the first 50 sub-options and their number (8.1). */
+/** Returns an option as the API does (management-api 2.1), with its first 50 sub-options and their number (8.1). */
 export function optionRecordOf(option: StoredOption): OptionRecord {
   const { _id, targeting, name, type, parent, exposeChildren, children, createdAt, updatedAt } = option;
   return {

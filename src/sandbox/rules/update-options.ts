@@ -77,7 +77,7 @@ function updateError(
   );
 }
 
-/** management-api 7.4 cases 2, 5 and 9. */
+/** Checks whether a change fits the option's type (management-api 7.4 cases 2, 5 and 9). */
 function typeError(project: Project, option: StoredOption, item: OptionUpdate): BusinessError | undefined {
   const isGroup = option.type === "collection";
   if (isUnchangeable(project, option)) return NOT_SUPPORTED;
@@ -130,7 +130,7 @@ function nameError(
   return namesTaken(targeting, [name], option._id);
 }
 
-/** management-api 7.2, 7.4 case 7, 8.1, 8.2 rule 1. */
+/** Checks a change of Context IDs (management-api 7.2, 7.4 case 7, 8.1, 8.2 rule 1). */
 function contextsError(claims: UpdateClaims, option: StoredOption, changes: ContextChanges): BusinessError | undefined {
   const after = contextsAfter(option.contexts, changes);
   if (option.type === "collection") {
