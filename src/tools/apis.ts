@@ -10,10 +10,7 @@ import { halfWords } from "../settings/environment.ts";
 import { LEAST_READ_MS, type TestBench, type ToolContext, type ToolServices, type Waiting } from "./context.ts";
 import { ToolError, type Toolset } from "./define-tool.ts";
 
-/**
- * Throws a ToolError if the settings that a tool needs are missing or invalid. Toolset `either` needs only one of the
- * two APIs.
- */
+/** Throws a ToolError if settings that a tool needs are missing or invalid. `either` needs one API. */
 export function checkSettingsComplete(toolset: Toolset, { half, blocked, management, events }: ToolServices): void {
   const whole = management ?? events;
   const ofEither = whole === undefined ? (half?.targeting ?? half?.events) : undefined;
@@ -29,7 +26,7 @@ export function checkSettingsComplete(toolset: Toolset, { half, blocked, managem
   );
 }
 
-/** Returns the management API for a call. A read that takes longer than the call may throws a DeadlineExceeded. */
+/** Returns the management API for a call. Its reads throw a DeadlineExceeded when the call must be answered. */
 export function managementOf(context: Waiting & Pick<ToolContext, "management">): ManagementApi {
   const management = configured("management", context.management);
   return aroundReads(management.forCall?.() ?? management, (read, options) =>
@@ -56,7 +53,7 @@ export async function emittedUrl(format: SuiteFormat, { testBench }: Pick<ToolSe
 const DEFAULT_SANDBOX_URL = "http://127.0.0.1:4010";
 
 /**
- * Returns the sandbox whose events are inspected. A read that takes longer than the call may throws a DeadlineExceeded.
+ * Returns the sandbox whose events are inspected. Its reads throw a DeadlineExceeded when the call must be answered.
  */
 export function sandboxOf(context: ToolContext): SandboxApi {
   const { sandbox } = context;
@@ -134,10 +131,7 @@ export async function withinWait<Value>(
   }
 }
 
-/**
- * Waits for `read` until the call must be answered; throws a DeadlineExceeded then. A late read continues and changes
- * nothing.
- */
+/** Waits for `read` until the call must be answered, then throws a DeadlineExceeded; the read continues. */
 export async function fileWithinWait<Value>(waiting: Waiting, read: Promise<Value>): Promise<Value> {
   const waitMs = Math.max(waiting.waitMs, LEAST_READ_MS);
   const finished = read.then((value) => ({ value }));

@@ -57,7 +57,7 @@ export async function plannedRun(runId: string, context: ToolContext): Promise<C
 }
 
 /** Applies a planned run, with approval if it needs one. If it was started before, reports that run. */
-export async function applyPlanned(runId: string, dryRun: boolean, context: ToolContext): Promise<ToolOutcome> {
+async function applyPlanned(runId: string, dryRun: boolean, context: ToolContext): Promise<ToolOutcome> {
   const run = await plannedRun(runId, context);
   if (run.status() !== "planned" && run.status() !== "needs_confirmation") {
     if (run.status() === "running" && run.state.facts.tool !== undefined) {

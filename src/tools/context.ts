@@ -36,9 +36,7 @@ export interface DecisionPage {
   readonly isOffered: () => boolean;
   /** Shows a waiting run. Resolves to false if nobody opened the page. */
   readonly show: (run: { readonly runId: string; readonly tool: string }) => Promise<boolean>;
-  /**
-   * Whether people must not approve their own requests, so that approvals through their client or a token do not count.
-   */
+  /** Whether approvals of people's own requests, through their client or a token, do not count. */
   readonly needsOther?: () => boolean;
   /** The address, if people open the page themselves. Absent: the server opens it for them. */
   readonly address?: () => string;
@@ -89,9 +87,7 @@ export interface ToolServices {
   readonly keep: { readonly days: number; readonly runs: number };
   /** The highest percentage of a targeting's options that one plan may change or delete. */
   readonly maxChangePercent: number;
-  /**
-   * The address of the management API, or a fixed word if it is part of this process. A plan is valid for one address.
-   */
+  /** The management API's address, or a fixed word if it is part of this process. A plan is valid for one. */
   readonly apiUrl: string;
   /** The folders that `file` and `saveTo` may use, as absolute paths. Over HTTP they come from the caller's token. */
   readonly allowedDirs: readonly string[];
@@ -113,10 +109,7 @@ export interface ToolContext extends ToolServices {
   readonly caller: string;
   /** What the client calls itself, and the name of the input file. */
   readonly requested?: Requested;
-  /**
-   * In milliseconds since 1970. In protocol 2026-07-28 a reply to a question is a new call; otherwise it is part of the
-   * same call.
-   */
+  /** In ms since 1970. In protocol 2026-07-28 a reply to a question is a new call. */
   readonly arrivedAt: number;
   /** Absent if the client did not request progress. */
   readonly progress?: (done: number, total: number, message: string | undefined) => void;
@@ -128,8 +121,8 @@ export interface ToolContext extends ToolServices {
   /** Whether the client would show a ToolQuestion to a person. */
   readonly canAsk: () => boolean;
   /**
-   * Asks the client to open the page for a waiting run. The call then answers with that request ("asked"), waits for a
-   * decision on the page ("page"), or shows a view ("view").
+   * Asks the client to open the page. Returns whether the call is answered with that request, waits for a decision on
+   * the page, or shows a view.
    */
   readonly opens?: (runId: string, context: ToolContext) => Promise<"asked" | "page" | "view">;
   /** Whether the client shows the run of this call in a view, in which a person decides. */

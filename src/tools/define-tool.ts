@@ -28,18 +28,14 @@ export interface ToolAnswer {
 }
 
 /**
- * A question to the person instead of an answer, allowed only if `context.canAsk()`. After the reply the tool is called
- * again with the same arguments and `context.reply`.
+ * Returned instead of an answer if `context.canAsk()`. After the reply the tool is called again with `context.reply`.
  */
 export interface ToolQuestion {
   readonly ask: {
     readonly message: string;
     /** Returned in `context.reply`. The server signs it. At most a few hundred bytes. */
     readonly token: string;
-    /**
-     * Answers if nobody decided. Perhaps no person saw a "closed" question, so it must not be asked again in the same
-     * way.
-     */
+    /** Answers if nobody decided. Perhaps no person saw a "closed" question, so it is not asked again. */
     readonly undecided?: (why: Undecided) => Promise<UndecidedAnswer>;
     /** Asks on the page after the question was closed. Absent if `undecided` does this. */
     readonly onPage?: (() => Promise<ToolAnswer>) | undefined;

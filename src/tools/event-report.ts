@@ -97,10 +97,7 @@ export async function plannedEventReport(
 
 const UIDS_KEPT = 2000;
 
-/**
- * Reports a run that sends events. Failed and uncertain events are listed with their original `uid`, from `source` or
- * the stored input.
- */
+/** Reports a run of events. Failed and uncertain ones get their original `uid`, from `source` or the stored input. */
 export async function eventRunReport(
   run: EventRun,
   context: ToolContext,
@@ -159,10 +156,7 @@ function withUids(failure: SummarizedFailure, uidOf: UidOf): SummarizedFailure {
   return uids.length === 0 ? failure : { ...failure, uids: [...new Set(uids)] };
 }
 
-/**
- * Adds the original `uid`. A single event needs only its outcome: the caller knows the event, and the verdict says the
- * rest.
- */
+/** A single event needs only its outcome: the caller knows the event, and the verdict says the rest. */
 function firstResults(state: EventRunState, tool: string, uidOf: UidOf): readonly ObjectResult[] {
   const results = failuresFirst(state, RESULTS_READ).map((result): ObjectResult => {
     const uid = uidOf(result.index);

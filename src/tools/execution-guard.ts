@@ -40,10 +40,7 @@ const MAX_PLANS = 100;
 
 type KnownPlans = Map<string, NotAllowed | undefined>;
 
-/**
- * Checks every run before this process executes it: the settings, the caller's current rights, and what the run would
- * change.
- */
+/** Checks settings, the caller's current rights, and the changes of every run before this process executes it. */
 export function executionGuard(parts: GuardParts): MayExecute {
   const plans: KnownPlans = new Map();
   return async (run) => {

@@ -53,9 +53,7 @@ export const getOption = {
 
 const position = z.int().min(0).max(LIMITS.getOffset.value);
 
-/**
- * Returns an option with a page of its Context IDs, saves all of them, or compares them with those of another option.
- */
+/** Returns a page of an option's Context IDs, saves all, or compares them with those of another option. */
 export async function readOption(
   { limit, cursor, saveTo, delimiter, compareWith, detail, ...given }: GetOption,
   context: ToolContext,
@@ -124,7 +122,7 @@ async function pageOf(
 }
 
 /** Finds the option to compare with by ID, or by name in the targeting of the first option. */
-export async function otherOption(
+async function otherOption(
   given: string,
   { _id, targetingId }: RequestedOption,
   api: ManagementApi,
@@ -141,7 +139,7 @@ type Kind = (typeof KINDS)[number];
 const place = z.record(z.enum(KINDS), z.int().min(0));
 
 /** Compares the Context IDs of two options: counts, and a page that begins with those of only one option. */
-export async function compareOptions(
+async function compareOptions(
   optionId: string,
   otherId: string,
   { limit, cursor: given, withShared = false }: PageAsked & { readonly withShared?: boolean | undefined },

@@ -49,10 +49,7 @@ export const getTargeting = {
     readTargeting(reference, summary || cursor ? { cursor } : undefined, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/**
- * Returns one targeting, with `counting` also the counts of its options. Without a reference, lists the targetings seen
- * before.
- */
+/** Returns one targeting, with `counting` also its counts. Without a reference, lists those seen before. */
 export async function readTargeting(
   reference: TargetingReference,
   counting: { readonly cursor: string | undefined } | undefined,
@@ -138,7 +135,7 @@ const place = z.strictObject({ top: z.int().min(0), inside: z.int().min(0).optio
 const NOTHING: z.output<typeof counted> = { topLevel: 0, groups: 0, subOptions: 0, withoutContexts: 0, contextIds: 0 };
 
 /** The cursor is absent if everything is counted. */
-export interface CountedSoFar {
+interface CountedSoFar {
   readonly summary: TargetingSummary;
   readonly cursor?: string;
 }

@@ -12,8 +12,7 @@ import { waitingAnywhere } from "./write/waiting.ts";
 const STALE = "the run is no longer as it was when this was asked";
 
 /**
- * Starts approved work other than a change, once for all processes. Returns "stale" if the work would now differ,
- * undefined if another process started it.
+ * Starts approved work, once for all processes. Returns "stale" if it would differ, undefined if it was started before.
  */
 export async function grant(
   approval: ApprovalRun,

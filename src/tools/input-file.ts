@@ -31,7 +31,7 @@ export const eventFileArguments = (columns: string) => ({ ...fileArgument(column
 
 export const fileArguments = (columns: string) => ({ ...fileArgument(columns, "items"), ...sheetReadingArguments() });
 
-export type FileArguments = Omit<SheetArguments, "sheet" | "encoding"> & {
+type FileArguments = Omit<SheetArguments, "sheet" | "encoding"> & {
   readonly file?: string | undefined;
   readonly sheet?: string | undefined;
   readonly encoding?: string | undefined;
@@ -86,10 +86,7 @@ export function sheetArguments({ encoding, sheet, columns, separator, fillDown }
   };
 }
 
-/**
- * Opens the file of a call. `beside` has the arguments that exclude a file. The form of a sheet is detected now if time
- * allows, otherwise when its rows are read.
- */
+/** Opens the file of a call, which `beside` excludes. Detects the form of a sheet now if time allows. */
 export async function openedFile(
   given: FileArguments,
   beside: Readonly<Record<string, unknown>>,

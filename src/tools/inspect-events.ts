@@ -84,7 +84,7 @@ export const inspectEvents = {
 const LOOKED_AT = 100_000;
 
 /** Returns the events that a sandbox received, and the result of each check. */
-export async function inspection(given: InspectInput, context: ToolContext): Promise<ToolAnswer> {
+async function inspection(given: InspectInput, context: ToolContext): Promise<ToolAnswer> {
   const { eventName, verdict, limit } = given;
   const filters = { uid: given.uid, since: instant(given.since), eventName, verdict };
   const { uids, platform } = given;
@@ -263,7 +263,7 @@ function withoutEvents(events: readonly SandboxEvent[], uids: readonly string[])
 }
 
 /** `order` and `within` are absent if the call does not request them. */
-export interface Checks {
+interface Checks {
   readonly expectations: readonly ExpectationRow[];
   readonly order?: readonly CheckRow[];
   readonly within?: readonly CheckRow[];

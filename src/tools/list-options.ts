@@ -124,7 +124,7 @@ const position = z.strictObject({
 type Position = z.output<typeof position>;
 
 /** Lists a page of the options that match a query. */
-export async function listedOptions(query: OptionsQuery, form: ListForm, context: ToolContext): Promise<ToolAnswer> {
+async function listedOptions(query: OptionsQuery, form: ListForm, context: ToolContext): Promise<ToolAnswer> {
   const api = managementOf(context);
   const { parent, sortBy } = query;
   const show = async <P>(reading: Promise<Part<P>>): Promise<ToolAnswer> => {

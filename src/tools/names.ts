@@ -38,10 +38,7 @@ export interface FoundByName {
   readonly note?: string | undefined;
 }
 
-/**
- * Returns the targeting that the arguments name, if any. Throws a ToolError with candidates for an unknown or ambiguous
- * name.
- */
+/** Returns the targeting that the arguments name, if any. Throws a ToolError with candidates. */
 export async function findTargeting(
   { targetingId, targetingName }: TargetingReference,
   { memory }: Pick<ToolContext, "memory">,

@@ -121,9 +121,7 @@ const REMEDIES = {
   option: "Leave cursor out to start at the beginning.",
 } as const;
 
-/**
- * Returns the position in a cursor, or else the beginning. Throws a ToolError if the cursor belongs to another query.
- */
+/** Returns the position in a cursor, or the beginning. Throws a ToolError for a cursor of another query. */
 export function placeOf<Schema extends z.ZodType>(
   of: keyof typeof REMEDIES,
   cursor: string | undefined,

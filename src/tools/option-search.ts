@@ -37,9 +37,7 @@ interface SearchJob {
   readonly fresh: boolean | undefined;
 }
 
-/**
- * Reads options until `most` of them match, all are read, or the call must be answered. Begins again if a list changed.
- */
+/** Reads until `most` options match, all are read, or the call must be answered. Repeats if a list changed. */
 export function searchOptions(
   api: ManagementApi,
   context: ToolContext,
@@ -76,10 +74,7 @@ export function searchOptions(
 }
 
 const key = z.tuple([z.union([z.string(), z.number()]), z.string(), z.string()]);
-/**
- * `after` is the sort key of the last option shown, which stays valid if other options change. `scan` says where
- * reading continues.
- */
+/** `after`, the sort key of the last option shown, stays valid. `scan` says where reading continues. */
 const place = z.strictObject({
   after: key.optional(),
   scan: z
@@ -106,8 +101,8 @@ function keep(id: string, hits: readonly FoundOption[]): void {
 }
 
 /**
- * Returns the next options, sorted by the number of Context IDs (highest first) or by name. All options must be read
- * first; if one call is too short for that, returns none and a cursor that continues.
+ * Returns the next options, the fullest first or by name. All must be read first; if one call is too short, returns a
+ * cursor.
  */
 export async function sortedPart(
   query: OptionsQuery & { readonly sortBy: "contextCount" | "name" },
@@ -198,9 +193,7 @@ function inOrder(unit: number): number {
   return unit >= 0xd800 ? unit + 0x2000 : unit;
 }
 
-/**
- * Returns all options of a targeting that match. Throws a ToolError if one call is too short; the next call continues.
- */
+/** Returns all options that match. Throws a ToolError if one call is too short; the next call continues. */
 export async function everyOption(
   targetingId: string,
   { contextIds }: Pick<Wanted, "contextIds">,

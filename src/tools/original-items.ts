@@ -13,12 +13,9 @@ import type { ReportedObject } from "../runs/outcome.ts";
 import type { ToolContext } from "./context.ts";
 
 /** By object number. */
-export type GivenOf = ReadonlyMap<number, unknown>;
+type GivenOf = ReadonlyMap<number, unknown>;
 
-/**
- * Returns the event or row that the caller sent for each object. Omits objects that succeeded, and input that is not
- * stored any more.
- */
+/** Returns what the caller sent for each object that did not succeed, as far as it is stored. */
 export async function originalItemsOf(run: Run, objects: readonly number[], context: ToolContext): Promise<GivenOf> {
   const wanted = objects.filter((object) => {
     const standing = run.state.standing(object);

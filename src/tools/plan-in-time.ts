@@ -17,10 +17,7 @@ interface PlanWork<Made> extends Pick<StoredPlan, "base" | "undoes" | "sheet"> {
   readonly answer: (made: Made) => Promise<ToolAnswer>;
 }
 
-/**
- * Answers with a plan, or with a run that will store it if planning takes too long. `earlier` is the run of a plan that
- * was interrupted. Throws a PlanningError if a read failed.
- */
+/** Answers with a plan, or with a run that will store it. Throws a PlanningError if a read failed. */
 export async function planNowOrInBackground<Made extends object>(
   work: PlanWork<Made>,
   context: ToolContext,

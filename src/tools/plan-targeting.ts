@@ -56,7 +56,7 @@ const input = () =>
     fresh: z.boolean().optional().describe("Read again, use nothing stored"),
   });
 
-export type DesiredArguments = z.output<ReturnType<typeof input>>;
+type DesiredArguments = z.output<ReturnType<typeof input>>;
 
 export const planTargeting = {
   name: "plan_targeting",
@@ -71,10 +71,7 @@ export const planTargeting = {
   handler: (given, context) => planDesiredState(given, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/**
- * Plans a desired state, and stores the plan as a run. `earlier` is the run of a plan that was interrupted before it
- * was stored.
- */
+/** Plans a desired state, and stores the plan as a run. `earlier` is the run of an interrupted plan. */
 export async function planDesiredState(
   given: DesiredArguments,
   context: ToolContext,
@@ -245,10 +242,7 @@ function nearNotes(items: readonly PlanItem[], there: ServiceTargeting | undefin
 
 const MAX_NEAR = 3;
 
-/**
- * Stores a sheet with problems as an empty plan, so that it can be returned with marked problems. Returns the run's ID,
- * if it could be stored.
- */
+/** Stores a sheet with problems as an empty plan, so that it can be returned with marked problems. */
 async function storeProblems(
   given: DesiredArguments,
   read: ProblemsRead,

@@ -160,10 +160,7 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
   }
 }
 
-/**
- * Returns the removals that a person must approve before a run is resumed: those approved more than ten minutes ago.
- * Undefined if none. Throws a ToolError if a plan cannot be applied any more.
- */
+/** Returns the removals to approve before resuming: those approved more than ten minutes ago. Undefined if none. */
 export async function approvalToResume(run: ChangeRun, context: ToolContext): Promise<Effect | undefined> {
   const { header, state } = run;
   const { tool } = header.call;

@@ -23,8 +23,8 @@ export function resultLine({ state }: Pick<Run, "state">, object: number): strin
 }
 
 /**
- * Yields what a run removed, as JSON lines that `bulk_add_options` and `update_contexts` can read. "not-removed": what
- * it did not (`removed: "no"`) or perhaps did not remove (`"unknown"`).
+ * Yields what a run removed, as JSON lines for `bulk_add_options` and `update_contexts`. "not-removed": what it did not
+ * (`removed: "no"`) or perhaps did not remove (`"unknown"`).
  */
 export async function* removedLines(
   run: Run,
@@ -149,8 +149,8 @@ async function ownOrDamaged(runId: string, { runs, caller }: PartContext): Promi
 }
 
 /**
- * Returns the results of a run as JSON lines, beginning with object `from`, or another part from byte `from`. The last
- * line of a long part names the next address.
+ * Returns results as JSON lines from object `from`, or another part from byte `from`. A long part ends with the next
+ * address.
  */
 export async function readPart(
   runId: string,

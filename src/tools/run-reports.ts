@@ -158,10 +158,7 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   return { ...report, tool, status: "needs_confirmation", confirmation, nextSteps };
 }
 
-/**
- * Returns whether the server stopped before it planned a run that cannot be planned any more. A plan can, if its input
- * is stored.
- */
+/** Returns whether a run was not planned and cannot be any more. A plan can, if its input is stored. */
 async function isNeverPlanned({ header, state, status }: ChangeRun, { runs }: ToolContext): Promise<boolean> {
   if (status() !== "interrupted" || state.planned) return false;
   if (header.call.tool !== "apply_plan") return header.unplanned === true;

@@ -39,10 +39,7 @@ interface StoredUndoPlan extends Pick<PlannedUndo, "rows" | "already"> {
   readonly kept?: { readonly header: ChangeHeader; readonly plan: Plan; readonly document: PlanDocument };
 }
 
-/**
- * Plans how to undo a run, and stores the plan as a run. `earlier` is the run of a plan that was interrupted before it
- * was stored.
- */
+/** Plans how to undo a run, and stores the plan as a run. `earlier` is the run of an interrupted plan. */
 export async function startUndoPlan(runId: string, context: ToolContext, earlier?: ChangeHeader): Promise<ToolAnswer> {
   const { targetings, make } = await undoPlanOf(runId, context);
   return planNowOrInBackground<PlannedUndo>(
@@ -83,9 +80,7 @@ async function undoPlanOf(runId: string, context: ToolContext) {
   return { targetings, make };
 }
 
-/**
- * Returns a function that computes what a run changed. Throws a ToolError or a DamagedRunError if it cannot be undone.
- */
+/** Returns a function that computes what a run changed. Throws if the run cannot be undone. */
 async function doneOf(runId: string, api: ManagementApi, context: ToolContext): Promise<() => Promise<Done>> {
   const former = context.runs.part(runId, "former");
   try {

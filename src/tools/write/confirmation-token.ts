@@ -65,8 +65,8 @@ const SECONDS_ROUND = 2 ** (8 * SECONDS);
 const TOKEN_LETTERS = 40;
 
 /**
- * Returns a token of 40 characters with the run and the time of expiry. Its two signatures include the caller; the
- * second, checked later, also the effect. `key` has at least 32 bytes.
+ * Returns 40 characters with the run, the time of expiry, and two signatures of the caller; the second also of the
+ * effect. `key` has at least 32 bytes.
  */
 export function sealConfirmation(key: Uint8Array, agreement: Agreement): string {
   const seconds = Buffer.alloc(4);
@@ -76,8 +76,8 @@ export function sealConfirmation(key: Uint8Array, agreement: Agreement): string 
 }
 
 /**
- * Returns undefined if this server did not sign the token for this caller. Does not check its expiry. Its three bytes
- * of time repeat after half a year; `now` says which time they mean.
+ * Returns undefined if this server did not sign the token for this caller. The three bytes of time repeat after half a
+ * year; `now` says which time they mean.
  */
 function openConfirmation(
   key: Uint8Array,

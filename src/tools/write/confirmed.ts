@@ -82,10 +82,7 @@ async function startConfirmed(
   return answerWithToken(await changes.keep(call, context.caller, bytes, context.requested), plan, context, [changed]);
 }
 
-/**
- * Returns "started" if another call with the same token has started the run. Planning may then fail, because the
- * objects are already deleted.
- */
+/** Returns "started" if another call has started the run. Planning may then fail, because objects are deleted. */
 async function plannedOrStarted<P>(
   runId: string,
   { runs }: Pick<ToolContext, "runs">,

@@ -76,8 +76,7 @@ export type Refused =
   | "ELSEWHERE";
 
 /**
- * "decided": another decision came first. "changed": the person saw another effect. "stale": the run would now do
- * something else. "expired": the decision came too late.
+ * "decided": another decision came first. "changed": the person saw another effect. "stale": the run would now differ.
  */
 export type Outcome =
   | { readonly is: "done"; readonly run?: Run }
@@ -86,10 +85,7 @@ export type Outcome =
 
 type Rights = Pick<ToolServices, "readOnly" | "confirm" | "trustViews" | "environment" | "project" | "page">;
 
-/**
- * Returns why a person may not decide about a run, if so. Declining sends nothing, so it needs no key of the project,
- * and requesters may decline.
- */
+/** Returns why a person may not decide about a run. Declining needs no key of the project. */
 export function refusal(
   { caller, project, environment }: Pick<RunHeader, "caller" | "project" | "environment">,
   elsewhere: "client" | "token" | undefined,
@@ -108,9 +104,8 @@ export function refusal(
 }
 
 /**
- * Carries out a person's decision, once for all processes: checks their rights, compares what they saw with what the
- * run would do now, and stores the decision before anything is sent. Without `looked`, the run must be waiting and is
- * planned again. Without `grant`, work other than a change is refused.
+ * Carries out a person's decision, once for all processes: checks their rights and what they saw, and stores the
+ * decision before anything is sent. Without `looked`, the run must be waiting and is planned again.
  */
 export async function decide(
   runId: string,
@@ -231,10 +226,7 @@ function note(
   noteDecision?.({ at: new Date(at).toISOString(), runId, decision, where, who, caller, project });
 }
 
-/**
- * Starts a change that was just planned. Without a decision, it must not need approval. Returns the run, even if
- * another process started it.
- */
+/** Starts a change that was just planned. Without a decision, it must not need approval. */
 export async function startDecided(
   header: ChangeHeader,
   plan: Plan,
@@ -303,10 +295,7 @@ export function chooseChannel(
   return confirm === "strict" ? "refuse" : "token";
 }
 
-/**
- * Starts a request, asks a person first, or follows the client's reply. Asks again if the effect has changed since.
- * Throws a ToolError if no person can be asked.
- */
+/** Starts a request, asks a person first, or follows their reply. Asks again if the effect has changed. */
 export async function decided<R>(
   wish: ApprovalRequest<R>,
   context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "inView" | "reply">,

@@ -56,10 +56,7 @@ export async function dryRun(given: Given, context: ToolContext): Promise<ToolAn
   }
 }
 
-/**
- * Plans a dry run again. Returns the plan, the planning that continues after the call, or an answer if nothing may be
- * applied.
- */
+/** Plans a dry run again. Returns an answer if the plan may not be applied. */
 export async function dryRunToApply(
   { header, state }: ChangeRun,
   { isDry }: { readonly isDry: boolean },

@@ -17,10 +17,7 @@ interface Followed {
   stop(cause: "cancelled" | "interrupted"): boolean;
 }
 
-/**
- * Waits until a run ends or the call must be answered. Stops the run if the caller cancels. For a task, waits only
- * until the run is stored.
- */
+/** Waits until a run ends or the call must be answered. Stops the run if the caller cancels. */
 export async function followRun(run: Followed, context: ToolContext): Promise<void> {
   if (context.asTask) {
     context.goesOn?.(run.rest);
@@ -113,10 +110,7 @@ const OPTION_TOOLS: ReadonlySet<string> = new Set([
 /** For reads that an answer can do without. */
 const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 3000 } as const;
 
-/**
- * Returns how many options the targeting has after a run. Undefined if the run changed no options, or those of several
- * targetings.
- */
+/** Returns how many options the targeting has now. Undefined if options of one targeting were not changed. */
 export async function totalsAfter(
   { header, state, status }: ChangeRun,
   context: ToolContext,

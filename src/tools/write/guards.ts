@@ -36,10 +36,7 @@ interface Allowed {
   readonly signal: AbortSignal;
 }
 
-/**
- * Returns why a call may not change its targetings, if so. Ignores options that do not exist. Throws an ApiError if a
- * read fails.
- */
+/** Returns why a call may not change its targetings. Ignores options that do not exist. */
 export async function notAllowed(
   call: WriteCall,
   bytes: ByteSource | undefined,

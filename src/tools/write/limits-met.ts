@@ -13,10 +13,7 @@ const OF_CONTEXT_IDS = "TARGETING_CONTEXT_LIMIT_EXCEEDED";
 const OPTIONS_READ = 3;
 const MAX_LISTED = 5000;
 
-/**
- * Returns which limit of management-api 8.1 a run reached, where it stopped, and how much is stored now. Omits what
- * cannot be read.
- */
+/** Returns which limit of management-api 8.1 a run reached, where it stopped, and how much is stored now. */
 export async function limitsMet(run: ChangeRun, context: ToolContext): Promise<LimitsMet> {
   const api = shortReads(context);
   const { signal } = context;

@@ -66,10 +66,7 @@ export async function decideOnPage(
   return "run" in kept ? kept : { outcome: await askOnPage(kept.header, context, () => otherwise(kept.header)) };
 }
 
-/**
- * Returns a function that asks on the page about a run whose call is already answered. If nobody opens the page, the
- * agent can request a token.
- */
+/** Asks on the page about a run whose call is already answered. If nobody opens it, the agent can request a token. */
 export function askLater(context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {
     await keepWaiting(header, plan, context);
@@ -142,10 +139,7 @@ export async function declinedBefore(
   return { approval: approvalOfRun(before), note: declinedBeforeNote(clock.now() - before.state.updatedAt) };
 }
 
-/**
- * Shows a waiting run and waits for the decision. Answers with `otherwise` if nobody opened the page, with `after` if
- * there is a decision. A client with views is answered at once.
- */
+/** Shows a waiting run and waits for the decision. Answers with `otherwise` if nobody opened the page. */
 async function askOnPage(
   { runId, call: { tool } }: Pick<RunHeader<ToolCall>, "runId" | "call">,
   context: ToolContext,

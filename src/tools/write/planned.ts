@@ -84,10 +84,7 @@ export class PlanningError extends Error {
   }
 }
 
-/**
- * Makes a plan, or returns the planning, which continues, when the call must be answered. Throws a PlanningError if a
- * read failed.
- */
+/** Makes a plan, or returns the planning when the call must be answered. Throws a PlanningError if a read failed. */
 export async function planInTime<Made>(
   make: (signal: AbortSignal) => Promise<Made>,
   context: ToolContext,
@@ -132,8 +129,8 @@ export function applyStep(runId: string): string {
 }
 
 /**
- * Answers if nobody decided. If the call had to be answered first, stores the run for a later decision. Perhaps no
- * person saw a question that was closed, so nothing is stored for it.
+ * Answers if nobody decided. Stores the run for a later decision, unless the question was closed: perhaps no person saw
+ * it.
  */
 export async function undecided(
   { call, bytes }: Given,

@@ -105,10 +105,7 @@ interface Elsewhere {
   readonly until: number;
 }
 
-/**
- * Stores a run that waits for an approval in the client or with a token. If it already waits on the page, it keeps
- * waiting there. A plan gets only its effect, because lists show it as a plan.
- */
+/** Stores a run that waits in the client or for a token. If it already waits on the page, it keeps waiting there. */
 export async function storeWaitingElsewhere(
   header: ChangeHeader,
   plan: Plan,
@@ -124,8 +121,8 @@ export async function storeWaitingElsewhere(
 }
 
 /**
- * Returns a function that stores a run whose call is already answered, so that the agent can request a token. In strict
- * mode the client may ask again instead.
+ * Stores a run whose call is already answered, so that the agent can request a token. In strict mode the client may ask
+ * again.
  */
 export function tokenLater(context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {
