@@ -244,10 +244,7 @@ function deletedEnd(deleted: readonly Loss[]): string {
 
 const REMOVED_END = " Undo can bring them back.";
 
-/**
- * Returns the share of a targeting's options that are deleted or lose Context IDs. `hasOthers`: the effect has other
- * changes too.
- */
+/** Returns the share of options that are deleted or lose Context IDs. `hasOthers`: the effect has other changes. */
 function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthers: boolean): string {
   const lost = losses.filter((loss) => loss.kind !== "targeting" && isCarriedOut(loss)).length;
   const { optionsThere = 0, within = "the targeting" } = targeting;
@@ -259,10 +256,7 @@ function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthe
   return ` ${share} ${lost === 1 ? "is deleted or loses" : "are deleted or lose"} Context IDs.`;
 }
 
-/**
- * Returns a targeting's name for one of our own sentences. A name that is not valid could be misread; then returns
- * `id`.
- */
+/** Names a targeting in one of our own sentences, or returns `id` if its name is not valid and could be misread. */
 export function targetingWords({ withinName }: Pick<EffectTargeting, "withinName">, id: string): string {
   return withinName !== undefined && nameProblem(withinName) === undefined ? quoteUntrusted(withinName) : id;
 }

@@ -113,9 +113,7 @@ function wrong(events: Readonly<Record<string, WrongEvents>>): readonly string[]
 
 const MAX_UNSUPPORTED_SHOWN = 5;
 
-/**
- * Returns a line for each received event name: how many arrived, why some were not recorded, platforms and parameters.
- */
+/** Returns a line per received event name: counts, why some were not recorded, platforms and parameters. */
 export function eventCoverageText(events: readonly EventCoverage[], coverage: Coverage): readonly string[] {
   const came = events.filter(({ count }) => count > 0);
   const never = events.filter(({ count }) => count === 0).map(({ eventName }) => eventName);

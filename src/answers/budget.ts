@@ -136,8 +136,7 @@ const FURTHER_SIGN = 0.7;
 const OUTSIDE_BMP = 0xffff;
 
 /**
- * Counts tokens up to `most`, and returns where counting stopped. Measured with o200k: words and up to three digits
- * take few tokens, identifiers many, a rare letter one per UTF-8 byte.
+ * Counts tokens up to `most`, as measured with o200k: few for words and digits, one per UTF-8 byte for rare letters.
  */
 function measure(
   text: string,
@@ -180,10 +179,7 @@ const ASCII_END = 0x7f;
 /** The key under which repeated letters are recognised. IDs of one request share their first letters only. */
 const beginningOf = (letters: string): string => letters.slice(0, 3);
 
-/**
- * For letters that form no word. If they repeat in many rows, returns the highest possible number, because an error
- * would add up.
- */
+/** For letters that form no word. If they repeat, returns the highest number, because an error would add up. */
 function tokensOfLetters(letters: string, isRepeated = false): number {
   if (isRepeated) return mostTokensOfLetters(letters);
   const { length } = letters;

@@ -151,9 +151,7 @@ interface Beside {
   readonly isBelowShared?: boolean;
 }
 
-/**
- * The heading of several groups with the same code: the number of failures, and the shared beginning of their messages.
- */
+/** The heading of several groups with the same code: their number, and the shared beginning of their messages. */
 export function sharedLine(failures: readonly SummarizedFailure[]): string {
   const [first] = failures;
   if (first === undefined) return "";

@@ -14,18 +14,13 @@ const TAG_DIGITS = 4;
 /** Invisible characters, and those that break a line. */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
-/**
- * Marks lines as foreign text, written by the service or its users. All foreign text in them must be quoted, so that no
- * line of it can begin with the random end mark.
- */
+/** Marks lines as foreign text. Foreign text in them must be quoted, so that it cannot begin with the end mark. */
 export function fenced(lines: readonly string[]): string {
   const tag = `untrusted-${randomUUID().slice(0, TAG_DIGITS)}`;
   return [`<${tag}>`, ...lines, `</${tag}>`].join("\n");
 }
 
-/**
- * Moves all lines with foreign text to the end and marks them. If one of `rows` has foreign text, all rows are marked.
- */
+/** Moves all lines with foreign text to the end and marks them. One such row marks all `rows`. */
 export function withForeignLast(lines: readonly string[], rows: readonly string[] = []): readonly string[] {
   const areForeign = !rows.every(isOurs);
   const foreign = [...lines.filter((line) => !isOurs(line)), ...(areForeign ? rows : [])];
@@ -41,8 +36,8 @@ export function fenceIfForeign(lines: readonly string[]): readonly string[] {
 const QUOTED = /"((?:[^"\\]|\\.)*)"/g;
 
 /**
- * Returns whether everything that a line quotes is a valid name (management-api 8.3), a documented name or a single
- * character, so that no foreign text can be mistaken for an instruction.
+ * Returns whether everything that a line quotes is a valid or documented name or a single character (management-api
+ * 8.3).
  */
 export function isOurs(line: string): boolean {
   return [...line.matchAll(QUOTED)].every(

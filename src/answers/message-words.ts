@@ -87,10 +87,7 @@ export function heldWords({ contextCount, childCount }: Detail): string {
 
 export const text = (value: unknown): string => (typeof value === "string" ? quoteUntrusted(value) : "?");
 
-/**
- * Returns up to `most` entries as text, and how many are left out. `all` is the number of entries if `value` is already
- * cut.
- */
+/** Returns up to `most` entries, and how many are left out. `all` is their number if `value` is already cut. */
 export function list(value: unknown, most = 3, all?: unknown): string {
   const entries = Array.isArray(value) ? value.filter((entry) => typeof entry === "string") : [];
   const count = typeof all === "number" ? all : entries.length;

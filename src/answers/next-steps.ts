@@ -91,10 +91,7 @@ function isResumable(run: ReportedRun): boolean {
   return !run.neverPlanned && askable(run) + run.counts.pending + waiting(run) > 0;
 }
 
-/**
- * Counts the objects whose unknown result another attempt could resolve. The service does not show who created an
- * object.
- */
+/** Another attempt cannot resolve OWNER_UNCLEAR, because the service does not show who created an object. */
 function askable({ counts, failures, tool, unknownIsFinal }: ReportedRun): number {
   if (isOfEvents({ tool }) || unknownIsFinal) return 0;
   const unclear = failures.filter(({ errorCode, outcome }) => errorCode === "OWNER_UNCLEAR" && outcome === "unknown");
@@ -220,7 +217,7 @@ function waiting({ counts, failures, tool }: ReportedRun): number {
   return neverSent.reduce((left, { count }) => left - count, counts.notApplied);
 }
 
-export interface UndoFacts {
+interface UndoFacts {
   readonly runId: string;
   readonly isUndone: boolean;
   readonly undoneBy: string | undefined;

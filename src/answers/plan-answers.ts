@@ -44,7 +44,7 @@ import {
 const MAX_SHOWN = [20, 12, 8, 5, 3, 1, 0] as const;
 const NOTHING = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: 0 };
 
-export interface AnsweredPlan {
+interface AnsweredPlan {
   readonly environment: "live" | "sandbox";
   readonly runId?: string | undefined;
   readonly tool: string;
@@ -281,7 +281,7 @@ export function planPage(rows: readonly Row[], { environment, runId, tool, from,
 
 const UNDO_ROWS = [50, 30, 20, 12, 8, 5, 3, 1, 0] as const;
 
-export interface AnsweredUndo {
+interface AnsweredUndo {
   readonly environment: "live" | "sandbox";
   readonly undoes: string;
   readonly rows: readonly UndoRow[];

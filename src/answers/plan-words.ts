@@ -138,7 +138,7 @@ const TONES: Readonly<Record<ListedChangeKind, Tone>> = {
 
 const SIGNS: Readonly<Record<Tone, string>> = { comes: "+", changes: "~", goes: "-", stops: "!", plain: " " };
 
-export interface ShownPlan {
+interface ShownPlan {
   readonly plan: StatePlan;
   readonly file: string;
   readonly digest: string;

@@ -241,10 +241,7 @@ export interface BriefList {
   readonly beginning: string;
 }
 
-/**
- * Returns a function to be called for each row in order. Before the options of another group it adds a line with that
- * group.
- */
+/** Returns a function for each row in order. It adds a line before the options of another group. */
 export function listLines(brief?: BriefList): (row: OptionRow) => string {
   const known = new Map<string, unknown>();
   let last: string | undefined;

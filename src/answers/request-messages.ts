@@ -227,7 +227,7 @@ const HOSTS: Readonly<Record<string, readonly [word: string, title: string]>> = 
 };
 
 /** A call that used a file outside the allowed folders. */
-export interface FolderRequest {
+interface FolderRequest {
   /** The name that the client reports. Undefined over HTTP, where each token has its own folders. */
   readonly client: string | undefined;
   readonly path: string;

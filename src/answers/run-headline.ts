@@ -40,9 +40,7 @@ const BEFORE: Readonly<Partial<Record<RunStatus, string>>> = {
   needs_confirmation: "Approval required; nothing was sent. ",
 };
 
-/**
- * Returns the first line of an answer: what was done, what was not, in which targeting, the run and the environment.
- */
+/** Returns the first line of an answer: what was done and not done, in which targeting, and the run. */
 export function headline(run: ReportedRun): string {
   const { status, runId, environment, counts } = run;
   const ran = runId === undefined ? `Environment: ${environment}.` : `Run ${runId}, ${environment}.`;
@@ -76,8 +74,7 @@ function resultWords(run: ReportedRun): string {
     return `${all}: ${rest.join(", ")}`;
   }
   const isAll = counts.items > 1 && rest.length === 1 ? "all " : "";
-  // Objects with an unknown result may have been changed, so "none was" would be wrong; also if options of new
-  // targetings are counted.
+  // "None was" would be wrong if results are unknown, or if options of new targetings are counted.
   const isNone = counts.unknown === 0 && !did?.gone && (newOptions?.items ?? 0) === 0;
   const none = isNone ? `No ${work.noun} was ${work.done.toLowerCase()}` : all;
   return `${none}${whereWords(run)}: ${isAll}${rest.join(", ")}`;

@@ -125,10 +125,7 @@ interface ChangeWords {
   readonly isPlanned?: boolean;
 }
 
-/**
- * Returns what a run did or would do, a line for each kind of change. `done` is the title for objects whose change is
- * unknown; `allAt` says where all objects are listed.
- */
+/** Returns a line for each kind of change. `done` is the title for objects whose change is unknown. */
 export function changeLines(
   results: readonly ObjectResult[],
   all: Readonly<Record<string, number>>,

@@ -31,8 +31,7 @@ export const ITEM_SHAPE: Shape = shapeOf(ITEM_FIELDS);
 export const COMMON_SHAPE: Shape = shapeOf(EVENT_FIELDS);
 
 /**
- * The service records an event, silently drops it (`ignored`) or answers `!invalid` (`rejected`). `uncertain`: the API
- * document does not say.
+ * The service silently drops `ignored` events, and answers `!invalid` to `rejected` ones. `uncertain`: not documented.
  */
 export const VERDICTS = ["recorded", "ignored", "rejected", "uncertain"] as const;
 export type Verdict = (typeof VERDICTS)[number];

@@ -20,10 +20,7 @@ interface UnsupportedName {
   readonly nearest?: string;
 }
 
-/**
- * Each event name is in exactly one of `neverSeen`, `alwaysRight`, `sometimesWrong` and `alwaysWrong` (event-tracking-
- * api 2.2).
- */
+/** Each event name is in exactly one of the first four lists (event-tracking-api 2.2). */
 export interface Coverage {
   readonly summary: string;
   readonly neverSeen: readonly string[];
@@ -48,7 +45,7 @@ interface Seen {
   readonly rules: Map<string, number>;
 }
 
-export interface CountedEvents {
+interface CountedEvents {
   /** By event name, in the order of the document. Only received names. */
   readonly seen: ReadonlyMap<string, Seen>;
   readonly unsupported: ReadonlyMap<string, number>;

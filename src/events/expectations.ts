@@ -12,10 +12,7 @@ export interface ArrivedEvent {
 
 export interface Expectation {
   readonly eventName: string;
-  /**
-   * Parameters that the event must have. Objects may have more fields. Each entry of an array must match an actual
-   * entry.
-   */
+  /** Objects of the event may have more fields. Each entry of an array must match an actual entry. */
   readonly where?: Readonly<Record<string, unknown>> | undefined;
   /** The exact number of events. Absent: at least one. */
   readonly count?: number | undefined;
@@ -23,7 +20,7 @@ export interface Expectation {
   readonly verdict?: Verdict | undefined;
 }
 
-export interface ExpectationOptions {
+interface ExpectationOptions {
   /** The events of each expectation must arrive after those of the previous one. */
   readonly inOrder?: boolean | undefined;
   /** All expected events must arrive within this many milliseconds of the first one. */
@@ -83,10 +80,7 @@ function sortedByTime(arrived: readonly ArrivedEvent[]): readonly ArrivedEvent[]
 /** The events of one expectation, as positions in the list sorted by time. */
 interface Found {
   readonly expectation: Expectation;
-  /**
-   * `meant` has the expected name and parameters, `wanted` the verdict as well. `lost` was unexpectedly ignored or
-   * rejected.
-   */
+  /** `meant` has the expected name and parameters, `wanted` the verdict as well. `lost` was not recorded. */
   readonly meant: readonly number[];
   readonly wanted: readonly number[];
   readonly lost: readonly number[];
@@ -210,7 +204,7 @@ function matches(value: unknown, wanted: unknown): boolean {
 }
 
 /** `reason` names the first event out of order, and the time difference. */
-export interface OrderResult {
+interface OrderResult {
   readonly met: boolean;
   readonly reason?: string;
 }
@@ -269,7 +263,7 @@ function orderProblem(
   return `${name} arrived ${early} ms before ${before.name}, not after it${which}`;
 }
 
-export interface DurationResult {
+interface DurationResult {
   readonly met: boolean;
   /** Milliseconds from the first to the last expected event. Absent if some did not arrive. */
   readonly tookMs?: number;
@@ -301,10 +295,7 @@ function shortest(events: readonly ArrivedEvent[], all: readonly Found[], inOrde
   return least;
 }
 
-/**
- * Returns the position of the event that meets the last open expectation, counting from `start`. Undefined if one stays
- * open.
- */
+/** Returns the position of the event that meets the last open expectation. Undefined if one stays open. */
 function endOf(all: readonly Found[], start: number, inOrder: boolean): number | undefined {
   let after = start;
   let end = start;

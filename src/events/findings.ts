@@ -3,7 +3,7 @@ import { type Finding, RULES, type RuleBasis, type RuleName } from "./catalogue.
 import { type NearestName, nearestName, rememberingNearestName } from "./spelling.ts";
 import { validateEvent } from "./validate.ts";
 
-export interface ArrivedFinding extends Pick<Finding, "path" | "basis" | "message" | "fix"> {
+interface ArrivedFinding extends Pick<Finding, "path" | "basis" | "message" | "fix"> {
   /** The validator's rule, or the sandbox's if the validator cannot check it. */
   readonly code: string;
   /** Whether the finding prevents, or may prevent, that the event is recorded. */
@@ -104,10 +104,7 @@ export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
   readonly verdict: SandboxEvent["verdict"];
 }
 
-/**
- * Returns why events were not, or may not have been, recorded, the most frequent reason first. `message` and `fix` are
- * those of the first event.
- */
+/** Returns why events were not recorded, the most frequent reason first, with the message of its first event. */
 export function wrongKinds(arrived: readonly SandboxEvent[]): readonly WrongKind[] {
   const kinds = new Map<string, { readonly kind: Omit<WrongKind, "count" | "of">; count: number }>();
   const all = new Map<string | null, number>();

@@ -3,15 +3,12 @@ import { EVENT_NAMES, EVENT_SHAPES, ITEM_SHAPE, type Shape } from "./catalogue.t
 import { closestSpelling, type NearestName, synonymOf } from "./spelling.ts";
 
 /** `mended` describes each correction, such as `eventName addToCart → add_to_cart`. */
-export interface EventCorrection {
+interface EventCorrection {
   readonly event: unknown;
   readonly mended: readonly string[];
 }
 
-/**
- * Corrects misspelt event and parameter names (event-tracking-api 2.2, 2.3), and other systems' names for required
- * parameters. Never changes values.
- */
+/** Corrects misspelt names, and other systems' names for required parameters (event-tracking-api 2.2, 2.3). */
 export function fixSpelling(event: unknown, spelt: NearestName = closestSpelling): EventCorrection {
   if (!isJsonObject(event)) return { event, mended: [] };
   const mended: string[] = [];

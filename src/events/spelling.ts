@@ -92,10 +92,7 @@ const BARE_NAMES: ReadonlyMap<string, string> = new Map(KNOWN_NAMES.map(([name])
 const LONGEST_NAME = 40;
 const REMEMBERED_NAMES = 1000;
 
-/**
- * Returns the entry of `valid` most similar to `name`. Tries case and separators, other systems' names, then up to two
- * mistyped letters.
- */
+/** Tries case and separators, then other systems' names, then up to two mistyped letters. */
 export function nearestName(name: string, valid: readonly string[]): string | undefined {
   if (name.length > LONGEST_NAME) return undefined;
   const plain = bare(name);
@@ -124,10 +121,7 @@ export function remembering(find: NearestName): NearestName {
   };
 }
 
-/**
- * Returns the entry of `valid` of which `name` is clearly a misspelling. Digits must be equal. Other systems' names do
- * not count, because they may mean something else.
- */
+/** Returns the entry of `valid` of which `name` is clearly a misspelling. Digits must be equal. */
 export function closestSpelling(name: string, valid: readonly string[]): string | undefined {
   if (name.length > LONGEST_NAME || valid.includes(name)) return undefined;
   const plain = withoutSeparators(name);
@@ -159,10 +153,7 @@ function bare(name: string): string {
   return BARE_NAMES.get(name) ?? withoutSeparators(name);
 }
 
-/**
- * Parses `items`, or entries of it, that were sent as JSON strings. Changes no other string, because the validator
- * judges the event as sent.
- */
+/** Parses `items`, or its entries, that were sent as JSON strings. Changes no other string. */
 export function parseNestedJson(event: JsonObject): JsonObject {
   if (!Object.hasOwn(event, "items")) return event;
   const { items } = event;

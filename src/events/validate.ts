@@ -26,10 +26,7 @@ const ITEM_LIMIT = EVENT_LIMITS.items.value;
 const STRING_LIMIT = EVENT_LIMITS.stringLength.value;
 const NAME_LIMIT = EVENT_LIMITS.eventNameLength.value;
 
-/**
- * Predicts what the service does with any JSON value (event-tracking-api 2, 7, 8; some rules assumed). For many events,
- * pass a `nearest` that caches.
- */
+/** Predicts what the service does with any JSON value (event-tracking-api 2, 7, 8; some rules assumed). */
 export function validateEvent(event: unknown, nearest: NearestName = nearestName): Validation {
   const check: Check = { findings: [], nearest };
   if (isJsonObject(event)) checkEvent(check, event);
@@ -181,10 +178,7 @@ function checkString(check: Check, text: string, path: string): void {
   exceeds(check, text, path, STRING_LIMIT, "stringTooLong");
 }
 
-/**
- * Adds a finding for a text of more than `limit` code points. If only its UTF-16 units exceed the limit, adds
- * `lengthUnclear` and returns false.
- */
+/** Returns whether a text has more than `limit` code points. Otherwise only its UTF-16 units may be noted. */
 function exceeds(check: Check, text: string, path: string, limit: number, rule: RuleName): boolean {
   if (text.length <= limit) return false;
   const length = codePoints(text);

@@ -75,10 +75,7 @@ export interface ContentsSource {
 /** The minimum age of a record to be stored. A newer one may change again without a new `updatedAt`. */
 const SETTLED_MS = 60_000;
 
-/**
- * Returns the Context IDs of an option whose record was just read. If they are stored for this record, calls
- * `withoutRead`.
- */
+/** Calls `withoutRead` if the Context IDs are stored for this record, which was just read. */
 export async function contextIdsOf(
   api: ManagementApi,
   option: OptionRecord,
@@ -117,8 +114,8 @@ interface Compared {
 }
 
 /**
- * Returns which options lack expected Context IDs. Lists show only their number, so each option needs its own read.
- * With `isAlone` (no sign of another writer), reads a sample of about 100; the others only if one of these differs.
+ * Returns which options lack expected Context IDs. With `isAlone` (no sign of another writer), reads a sample of about
+ * 100; the others only if one of these differs.
  */
 export async function compareContexts(
   api: ManagementApi,
@@ -145,7 +142,7 @@ export async function compareContexts(
 }
 
 /** Each ID is in one of the two maps. */
-export interface FoundOptions {
+interface FoundOptions {
   readonly found: Map<string, OptionRecord>;
   readonly missing: Map<string, RejectedError>;
 }
@@ -154,8 +151,7 @@ export interface FoundOptions {
 const READ_ALONE = { first: 1, later: 8 } as const;
 
 /**
- * Finds options by ID. The service returns one option per read, which names its targeting and group. So the lists of
- * these are searched for the others, as long as that saves reads.
+ * Finds options by ID. Each read returns one option and names its targeting and group; then these lists are searched.
  */
 export async function findOptions(
   api: ManagementApi,
@@ -214,10 +210,7 @@ class Search implements FoundOptions {
     }
   }
 
-  /**
-   * Reads a list while it has fewer pages left than options are missing. Stops silently if it is gone or keeps
-   * shifting.
-   */
+  /** Reads a list while that saves reads. Stops silently if the list is gone or keeps shifting. */
   async #list(targetingId: string, parent?: string): Promise<readonly OptionRecord[]> {
     const read: OptionRecord[] = [];
     if (this.#listed.has(parent ?? targetingId)) return read;

@@ -25,7 +25,7 @@ interface ScanJob {
 }
 
 /** The option that was checked last, and its hit. Options without a hit may be left out. */
-export type Scanned = Fetched<Step, Hit>;
+type Scanned = Fetched<Step, Hit>;
 
 /** Checks options in order, from a position on. Reads Context IDs only if the search needs them. */
 export async function* scanOptions(api: ManagementApi, job: ScanJob): AsyncGenerator<Scanned, void> {

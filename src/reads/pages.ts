@@ -30,9 +30,8 @@ const LIMIT = LIMITS.listLimit.value;
 const MAX_WALKS = 4;
 
 /**
- * Reads a list page by page (management-api 8.1). Pages overlap by one option, which shows whether another writer has
- * changed the list. With a known total, next pages are read ahead. Throws a ListError if pages repeat or the list
- * shifts.
+ * Reads a list page by page (management-api 8.1). Pages overlap by one option, which shows whether the list changed.
+ * Throws a ListError if pages repeat or the list shifts.
  */
 export async function* listPages(
   api: ManagementApi,
@@ -77,10 +76,7 @@ export function isLastPage({ items, total }: OptionPage, end: number, limit: num
   return items.length === 0 || (total === undefined ? items.length < limit : end >= total);
 }
 
-/**
- * Repeats `work` if a list has shifted meanwhile. In the last attempt, the total may change. Throws a ListError if the
- * list shifts in every attempt.
- */
+/** Repeats `work` if a list has shifted meanwhile. Throws a ListError if it shifts in every attempt. */
 export async function untilStable<T>(work: (walk: Pick<WalkOptions, "totalMayChange">) => Promise<T>): Promise<T> {
   for (let walks = 1; ; walks += 1) {
     try {

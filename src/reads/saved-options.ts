@@ -45,10 +45,7 @@ export interface ReadOption extends PlacedOption {
   readonly contexts: readonly string[];
 }
 
-/**
- * Adds the Context IDs to options. Reads each option, unless it has none or they are stored. Omits options that no
- * longer exist. Calls `onRead` in any order.
- */
+/** Adds Context IDs, read or stored. Omits options that no longer exist. Calls `onRead` in any order. */
 export async function* withContexts(
   api: ManagementApi,
   options: Iterable<PlacedOption> | AsyncIterable<PlacedOption>,

@@ -33,10 +33,7 @@ async function saveContexts(
   return { savedTo: place.path, option: optionSummary(option), total: contextIds, counts: { options: 1, contextIds } };
 }
 
-/**
- * Saves options with their Context IDs, as rows or as a desired state. A whole targeting also gets a base beside its
- * file.
- */
+/** Saves options as rows or as a desired state. A whole targeting also gets a base beside its file. */
 async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved> {
   const { api, signal, contents: store } = world;
   const { place, whole, lines } = await formOf(asked, world);

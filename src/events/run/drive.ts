@@ -22,7 +22,7 @@ export interface EventWorld {
   readonly observe?: (event: unknown) => Promise<Verdict | undefined>;
 }
 
-export type DrivenEvents = RunExecution<EventCall, EventEntry, EventRunState>;
+type DrivenEvents = RunExecution<EventCall, EventEntry, EventRunState>;
 
 const PROGRESS_INTERVAL = 100;
 /** How many events one line of the journal describes. Between two lines, requests can be sent. */
@@ -206,10 +206,7 @@ const RENEW_AFTER_MS = SEND_WINDOW_MS / 2;
 /** Without a limit, a slow machine would retry a held-back event forever. */
 const HELD_BACK_TRIES = 10;
 
-/**
- * Sends events only while this process holds the lease. Events are announced before: a process that takes over treats
- * announced events without an outcome as unknown. `track` throws a LeaseLostError.
- */
+/** Sends events only while this process holds the lease. `track` throws a LeaseLostError when it is lost. */
 export function fencedEvents(api: EventApi, lease: Turn, monotonic: () => number): EventApi {
   let renewing: { readonly since: number; readonly intent: Promise<Intent> } | undefined;
   const renewed = async (): Promise<Intent> => {

@@ -37,12 +37,9 @@ export interface PlannedEvents extends Partial<EventCounts> {
 export type EventRun = Run<EventCall, EventRunState>;
 
 /** `repeat` is absent if the call started the run. */
-export interface EventRunOfCall {
+interface EventRunOfCall {
   readonly run: EventRun;
-  /**
-   * `attached`: the call sends nothing. `resumed`: it sends an event that had not been sent. `resent`: it sends the
-   * event again.
-   */
+  /** `attached`: the call sends nothing. `resumed`: the event had not been sent. `resent`: it is sent again. */
   readonly repeat?: "attached" | "resumed" | "resent";
 }
 
@@ -62,10 +59,7 @@ export class EventRuns {
     this.runs = new KindRuns(eventKind(context), context);
   }
 
-  /**
-   * Starts a run in the background. A host that lost its connection repeats its call, so the same call in progress
-   * keeps its run.
-   */
+  /** Starts a run in the background. The same call in progress keeps its run, because hosts repeat calls. */
   start(planned: PlannedEvents, caller: string): EventRun {
     const { source, items } = planned;
     const call = callOf(planned);
@@ -77,18 +71,12 @@ export class EventRuns {
     );
   }
 
-  /**
-   * Returns the earlier run of the same call, to be resumed if it was interrupted or recently cancelled. A finished run
-   * is only mentioned in the answer.
-   */
+  /** Returns the earlier run of the same call if it should be resumed. A finished run is only mentioned. */
   findEarlierRun(planned: PlannedEvents, caller: string): Promise<EarlierRuns<EventRun>> {
     return this.runs.findEarlierRun(callOf(planned), caller);
   }
 
-  /**
-   * Returns the same run for equal calls made at the same time, in any process. `arrivedAt` is in milliseconds since
-   * 1970.
-   */
+  /** Returns the same run for equal calls at the same time, in any process. `arrivedAt` is in ms since 1970. */
   async once(
     planned: PlannedEvents,
     caller: string,
@@ -115,10 +103,7 @@ export class EventRuns {
     );
   }
 
-  /**
-   * Sends one event. If the outcome of an equal recent call is unknown, returns the run of that call, which sends the
-   * event only if it had not been sent, or with `onUnknown: "resend"`.
-   */
+  /** Sends one event. If the result of an equal recent call is unknown, returns its run instead. */
   async sendOne(planned: PlannedEvents, caller: string): Promise<EventRunOfCall> {
     const fingerprint = this.runs.fingerprint(callOf(planned), caller);
     return this.#context.store.withCallLock(fingerprint, async () => {
@@ -232,10 +217,7 @@ async function begin(
   await run.flush();
 }
 
-/**
- * With an empty journal, nothing was sent, and all stored events are still to be sent. Throws a NothingKeptError if
- * there are none, and a DamagedRunError if the journal is lost.
- */
+/** Throws a NothingStoredError if no events are stored, and a DamagedRunError if the journal is lost. */
 async function readBack(
   kept: StoredParts<EventCall, EventEntry>,
 ): Promise<ReadBack<EventEntry, EventRunState> | undefined> {
@@ -281,10 +263,7 @@ function leftOf(call: EventCall, state: EventRunState): number {
   return pending + notApplied + (resendsUnknown(call, state) ? unknown : 0);
 }
 
-/**
- * Deletes the events of a finished run that are not needed any more. Stores the failed rows of a file with their
- * reasons.
- */
+/** Deletes the events of a finished run that are not needed any more. Stores failed rows with reasons. */
 async function finish(
   { header, state, part, keep }: RunAccess<EventCall, EventRunState>,
   words: EventWorld["words"],

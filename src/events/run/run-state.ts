@@ -225,10 +225,7 @@ export class EventRunState implements RunView<EventEntry> {
     else this.#reasons.set(object, reason);
   }
 
-  /**
-   * An event without an outcome was not sent since the last resume. It is unknown if an earlier attempt may have been
-   * recorded, otherwise not applied.
-   */
+  /** An event without an outcome is unknown if an earlier attempt may have been recorded, else not applied. */
   #stop(cause: StopCause, reason: Reason | undefined): void {
     this.stopped = { cause };
     for (const [object, standing] of this.#standing.entries()) {

@@ -81,9 +81,9 @@ interface PreparedEvent extends IndexedEvent {
 }
 
 /**
- * Sends each event in its own request (event-tracking-api 4), those with the same `uid` one after the other. Never
- * sends an event that is predicted as `ignored` or `rejected`. An error that concerns all events ends the run; the rest
- * is `notApplied`. Errors of the input, `beforeSend` and `onSettled` are thrown once running requests are completed.
+ * Sends each event in its own request (event-tracking-api 4), those of one `uid` in order, and none that would be
+ * dropped or refused. An error that concerns all events ends the run. Other errors are thrown once running requests are
+ * completed.
  */
 export async function sendEvents(
   events: Iterable<IndexedEvent> | AsyncIterable<IndexedEvent>,
@@ -261,10 +261,7 @@ function fairBuffer<Item>() {
   };
 }
 
-/**
- * Runs at most `concurrency` tasks at a time, those of one key one after the other, and none after an error. Only one
- * caller at a time may wait for it.
- */
+/** Runs at most `concurrency` tasks at a time, those of one key in order, and none after an error. */
 function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<void>) {
   interface Entry {
     readonly key: string;
@@ -324,10 +321,7 @@ function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<
       ready.push({ key, task });
       begin();
     },
-    /**
-     * Resolves to the number of waiting tasks when few tasks are ready to start. Rejects with the first error of a
-     * task.
-     */
+    /** Resolves to the number of waiting tasks when few are ready to start. Rejects with a task's error. */
     async nearlyEmpty(few: number): Promise<number> {
       await until(() => ready.length <= 2 * concurrency && held - running <= few);
       return held - running;

@@ -30,7 +30,7 @@ export interface EventCounts {
 }
 
 /** How to read the stored events: as the caller's file, or as one JSON text per line. */
-export type KeptEvents = EventCall["input"]["events"];
+type KeptEvents = EventCall["input"]["events"];
 
 export interface SourceEvent {
   readonly index: number;

@@ -33,10 +33,7 @@ const FINDINGS_KEPT = 5;
 
 const PLAINLY_RECORDED: EventVerdict = { predicted: "recorded", basis: "documented", findings: [] };
 
-/**
- * The verdicts on all events of a run. To save memory, stores one number per event, and each combination of findings
- * once.
- */
+/** Stores one number per event, and each combination of findings once, to save memory. */
 export class VerdictKinds {
   readonly #kinds: VerdictKind[] = [];
   readonly #byKey = new Map<string, number>();
@@ -117,16 +114,12 @@ export function verdictOf(predicted: Validation, observed: EventSettlement["obse
   return { predicted: verdict, basis, ...(observed !== undefined && { observed }), findings: first };
 }
 
-/**
- * `succeeded`: no finding contradicts the answer `ok`. `unknown`: sent, but perhaps not recorded. `notApplied`: did not
- * reach the service.
- */
+/** `unknown`: sent, but perhaps not recorded. `notApplied`: did not reach the service. */
 export type EventOutcome = "succeeded" | "failed" | "unknown" | "notApplied";
 
 /**
- * `refused`: it would be ignored or rejected, so it was not sent. `invalid`: the service answered `!invalid`.
- * `answerNotUnderstood`: neither `ok` nor `!invalid`. `notSent`, `busy`: until the retry budget was spent. `runEnded`:
- * another event's error applies to all.
+ * `refused`: would be dropped or refused. `notSent`, `busy`: until the retry budget was spent. `runEnded`: another
+ * event's error applies to all.
  */
 type SettlementReason =
   | "refused"
@@ -221,9 +214,7 @@ const CODES = {
 
 export type EventCode = (typeof CODES)[keyof typeof CODES] | "EVENT_IGNORED" | "EVENT_REJECTED";
 
-/**
- * `detail` has the decisive rule, its path and section, and the validator's message and fix (as `finding` and `fix`).
- */
+/** `detail` has the decisive rule, its path and section, and the validator's `finding` and `fix`. */
 export function eventReason({ reason, predicted, statusCode, problem }: EventSettlement): Reason | undefined {
   if (reason === undefined) return undefined;
   const [first] = predicted.findings;

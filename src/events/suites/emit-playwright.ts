@@ -5,9 +5,8 @@ import { ADDRESS_VARIABLE, EVENT_PATH } from "./emit-scripts.ts";
 import { type EventSuite, eventsOf } from "./suite.ts";
 
 /**
- * Returns a Playwright test that checks the events that a page sends (event-tracking-api 2, 7, 8). The suite's cases
- * are left out, because a test cannot choose what a page sends. The page sends to `sandboxUrl`, unless the test's
- * environment has another address.
+ * Returns a Playwright test of the events that a page sends (event-tracking-api 2, 7, 8). Leaves out the suite's cases,
+ * because a test cannot choose what a page sends.
  */
 export function emitPlaywright(suite: EventSuite, sandboxUrl: string): string {
   const fallback = sandboxUrl.replace(/\/+$/, "");

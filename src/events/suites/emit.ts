@@ -35,7 +35,7 @@ export const SUITE_FORMATS = {
 export type SuiteFormat = keyof typeof SUITE_FORMATS;
 
 /** How many tests a generated file contains. */
-export interface EmittedContents {
+interface EmittedContents {
   readonly cases: number;
   readonly byKind: Readonly<Record<string, number>>;
   readonly byVerdict: Readonly<Record<string, number>>;

@@ -12,7 +12,7 @@ import { EVENT_NAMES, RULES, type Rule, type RuleName } from "../catalogue.ts";
 import { UnsupportedEventError } from "../event-types.ts";
 import { CASE_KINDS, type CaseKind, type EventCase, type EventSuite, TEST_UID_PREFIX } from "./suite.ts";
 
-export interface SuiteChoice {
+interface SuiteChoice {
   readonly eventNames?: readonly string[] | undefined;
   readonly kinds?: readonly CaseKind[] | undefined;
   /** The `uid` of every event. Absent: derived from the seed. */

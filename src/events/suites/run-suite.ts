@@ -53,10 +53,7 @@ const CONCURRENCY = 8;
 const BUSY_ATTEMPTS = 20;
 const BUSY_PAUSE_MS = 50;
 
-/**
- * Runs several cases at a time, and sends the events of a case one after the other. Also sends events that should be
- * ignored or rejected. Throws an ApiError if it means that no case can be tested.
- */
+/** Runs several cases at a time, each in order. Throws an ApiError if it means that no case can be tested. */
 export async function runSuite({ cases }: EventSuite, options: RunSuiteOptions): Promise<SuiteReport> {
   const results: CaseResult[] = [];
   let begun = 0;

@@ -27,10 +27,7 @@ export interface SuiteStore {
   keep(caller: string, suite: EventSuite, format: SuiteFormat): Promise<KeptSuite>;
   /** Replaces the report of an earlier run. */
   keepReport(caller: string, kept: KeptSuite, report: SuiteReport): Promise<void>;
-  /**
-   * Calls `run` once per approval token, in any process; later returns the first report. Throws a RunStoreError if
-   * there is no report yet; after a crash there never will be one.
-   */
+  /** Calls `run` once per approval token, in any process. Throws a RunStoreError if there is no report yet. */
   runOnce(yes: string, run: () => Promise<SuiteReport>): Promise<SuiteReport>;
   /** Returns whether tests were already started with an approval token. */
   wasRun(yes: string): Promise<boolean>;
