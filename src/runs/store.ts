@@ -134,7 +134,7 @@ export interface RunStore {
 /** Calls the listener until the returned function is called. The calls are only hints, and some may be missing. */
 type Watch = (runId: string, listener: () => void) => () => void;
 
-export interface PartStore {
+interface PartStore {
   keep(runId: string, part: RunPart, pieces: Pieces): Promise<void>;
   /** Returns the content of a part. It is empty if no such part was stored. */
   read(runId: string, part: RunPart): ByteSource;
@@ -155,7 +155,7 @@ interface SizeStore {
   checkRoom?(caller: string, bytes: number): Promise<void>;
 }
 
-export interface RetentionStore extends RetentionWatch {
+interface RetentionStore extends RetentionWatch {
   /** Removes the runs that are stored for longer than necessary. */
   tidy(): Promise<void>;
 }
