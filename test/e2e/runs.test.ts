@@ -101,7 +101,7 @@ test("status beside runId is refused, since it is for the list", async () => {
   const { runId } = await call(client, "create_targetings", { items: [{ name: "One" }] });
   const answered = await callTool(client, "get_run", { runId, status: "failed" });
   expect(answered.isError).toBe(true);
-  expect(answered.error?.message).toContain("status is for the list");
+  expect(answered.error?.message).toContain("status only filters the list");
   expect(await call(client, "get_run", { status: "failed" })).toMatchObject({ runs: [] });
 });
 
@@ -128,7 +128,7 @@ test("the list of runs names their targeting, and is filtered by it and by the t
   const text = textOf(await client.callTool("get_run", { targetingId: spring }));
   expect(text).toContain('bulk_add_options in "Spring" succeeded');
   const mixed = await callTool(client, "get_run", { runId: first, tool: "x" });
-  expect(mixed.error?.message).toContain("tool is for the list");
+  expect(mixed.error?.message).toContain("tool only filters the list");
   // Another process has only what is kept.
   const other = await service.client();
   expect((await call(other, "get_run", { targetingId: spring })).runs).toMatchObject([{ targetingName: "Spring" }]);
