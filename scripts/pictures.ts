@@ -172,6 +172,7 @@ async function takePictures(page: Page, url: string, views: typeof VIEWS, colorS
   for (const [view, prepare] of Object.entries(views)) {
     await page.goto(`${url}/#/${view}`);
     await prepare(page);
+    await page.evaluate("scrollTo(0, 0)");
     await page.mouse.move(0, 0);
     await page.screenshot({ path: `${FOLDER}/${view}-${colorScheme}.png` });
   }
