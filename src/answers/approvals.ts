@@ -452,7 +452,7 @@ const PLACES = {
   terminal: "in the terminal",
 } as const;
 
-/** Empty if no approval was needed. */
+/** Returns nothing if no approval was needed. */
 export function approvalLines(approval: Approval | undefined): readonly string[] {
   const words = approval && approvalWords(approval);
   return words === undefined ? [] : [`${words}.`];

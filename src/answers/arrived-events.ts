@@ -330,7 +330,7 @@ function reasons(findings: Findings, body: unknown): readonly string[] {
   return [...sentences.slice(0, MAX_REASONS), `and ${sentences.length - MAX_REASONS} more`];
 }
 
-/** For a request that is not in the event log: `12:00:00 404 POST /events: did you mean /event?` */
+/** Returns a line about a request that is not in the event log: `12:00:00 404 POST /events: did you mean /event?` */
 export function failedRequestLine(request: {
   readonly at: string;
   readonly method: string;

@@ -179,7 +179,7 @@ const ASCII_END = 0x7f;
 /** The key under which repeated letters are recognised. IDs of one request share their first letters only. */
 const beginningOf = (letters: string): string => letters.slice(0, 3);
 
-/** For letters that form no word. If they repeat, returns the highest number, because an error would add up. */
+/** Estimates letters that form no word. If they repeat, an error would add up, so returns the highest number. */
 function tokensOfLetters(letters: string, isRepeated = false): number {
   if (isRepeated) return mostTokensOfLetters(letters);
   const { length } = letters;
@@ -225,7 +225,7 @@ export function writeCursor(query: unknown, position: unknown): string {
   return `${digestOf(query)}${Buffer.from(JSON.stringify(position)).toString("base64url")}`;
 }
 
-/** Undefined if the cursor is invalid or belongs to another query. */
+/** Returns undefined if the cursor is invalid or belongs to another query. */
 export function readCursor<Schema extends z.ZodType>(
   cursor: string,
   query: unknown,

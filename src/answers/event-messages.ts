@@ -23,7 +23,7 @@ function fixWords({ fix }: Detail, otherwise: string): string {
   return `${capitalized(plain(fix))}.`;
 }
 
-/** The same words as for all other requests. */
+/** Uses the same words as for all other requests. */
 function requestWords({ kind, ...detail }: Detail, statusCode: number | undefined): Message {
   const known = storedRequestDetails(detail, statusCode);
   if (kind === "rateLimited")

@@ -54,7 +54,7 @@ function codeWords(code: string): string {
   return Object.hasOwn(SENTENCES, code) ? code : quoteShort(code);
 }
 
-/** For files of failed rows. */
+/** Returns a reason as one line, for files of failed rows. */
 export function reasonWords(reason: Reason): string {
   const { message, remedy } = messageFor(reason);
   return `${codeWords(reason.code)}: ${message}. ${remedy}`;
@@ -151,7 +151,7 @@ interface Beside {
   readonly isBelowShared?: boolean;
 }
 
-/** The heading of several groups with the same code: their number, and the shared beginning of their messages. */
+/** Returns the heading of groups with the same code: their number, and the beginning that messages share. */
 export function sharedLine(failures: readonly SummarizedFailure[]): string {
   const [first] = failures;
   if (first === undefined) return "";

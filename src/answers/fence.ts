@@ -68,7 +68,7 @@ export function quoteShort(text: string): string {
   return quoted(text, LONGEST_BRIEF);
 }
 
-/** For the end of a line: quotes a foreign text unless it consists of words of letters and digits. */
+/** Quotes a foreign text at the end of a line, unless it consists of words of letters and digits. */
 export function quoteUntrustedLast(text: string): string {
   return text.length <= LONGEST_NAME && /^\p{L}[\p{L}\p{N}]*(?: [\p{L}\p{N}]+)*$/u.test(text)
     ? text

@@ -120,7 +120,7 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount }: Detai
   return { message, remedy };
 }
 
-/** For a rejection that all further requests would get, too. Nothing of the request was applied. */
+/** Describes a rejection that all further requests would get, too. */
 function refusal(kind: string): Sentence {
   return (detail, { operation, statusCode }) => {
     const words = refusalWords(kind, { operation, ...storedRequestDetails(detail, statusCode) });

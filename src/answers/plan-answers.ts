@@ -167,7 +167,7 @@ function requestLines(requests: readonly PlannedRequest[]): readonly string[] {
   return [`Requests: ${count(requests.length)} (${parts.join(", ")}).`];
 }
 
-/** For a desired state that cannot be planned. `runId` is the run that stores the sheet. */
+/** Answers that a desired state cannot be planned. `runId` is the run that stores the sheet. */
 export function problemsAnswer(
   environment: "live" | "sandbox",
   problems: readonly Problem[],
@@ -201,7 +201,7 @@ export function problemsAnswer(
   });
 }
 
-/** The query of the cursors of a plan's pages. */
+/** Returns the query that the cursors of a plan's pages belong to. */
 export function pagesOf(runId: string): object {
   return { runId, pages: "plan" };
 }
@@ -326,7 +326,7 @@ function undoData(answer: AnsweredUndo, rows: readonly UndoRow[], most: number):
   };
 }
 
-/** Empty if there are several targetings. */
+/** Returns nothing if there are several targetings. */
 function withinWords(document: PlanDocument | undefined): string {
   const { _id, name } = document?.plan.targeting ?? {};
   const isOne = document !== undefined && (document.wayBack?.further ?? []).length === 0 && _id !== undefined;

@@ -22,7 +22,7 @@ export const KIND_WORDS: Readonly<Record<ListedChangeKind, string>> = {
   adopted: "found by name",
 };
 
-/** In the form of compilers: `FILE:LINE:COLUMN: text`. A path replaces that. */
+/** Returns `FILE:LINE:COLUMN: text`, as compilers do. A path replaces the position. */
 export function problemLine(file: string, { line, column, path, message, remedy }: Problem): string {
   const place = path === undefined ? `${file}:${line}:${column}` : plain(path);
   return `${place}: ${plain(message)}. ${plain(remedy)}`;
@@ -226,7 +226,7 @@ function cell(text: string): string {
 
 const UNSEEN = "The API does not show who changed it, or when single Context IDs were added or removed.";
 
-/** For a terminal. `against` names the state that the service was compared with. */
+/** Returns lines for a terminal. `against` names the state that the service was compared with. */
 export function driftLines(
   { name, _id }: { readonly name: string; readonly _id: string },
   drift: readonly Difference[],

@@ -39,7 +39,7 @@ export function planningFailure(detail: Readonly<Record<string, unknown>>): Fail
   return stored === undefined ? { message: "the reason is not known" } : problemWords(stored);
 }
 
-/** For a request that belongs to no run. */
+/** Describes a failed request that belongs to no run. */
 export function requestFailure(error: ApiError): Failure {
   if (error instanceof ListError) return LIST_FAILURES[error.problem];
   return planningFailure(problemOf(error));
@@ -69,7 +69,7 @@ function problemWords(problem: Problem): Failure {
   }
 }
 
-/** For a request that was not sent or not answered. An unknown cause is treated as a lost connection. */
+/** Returns what to do if a request was not sent or not answered. */
 export function remedyOf(problem: Known): string {
   const { network = "lost" } = problem;
   return (isCause(network) ? REMEDIES[network] : REMEDIES.lost)(endpointOf(problem));
@@ -159,7 +159,7 @@ function quoted(route: string | undefined): string {
   return route === undefined ? "a request" : quoteUntrusted(route);
 }
 
-/** Undefined for rejections that only this request gets. */
+/** Returns undefined for rejections that only this request gets. */
 export function refusalWords(kind: string, problem: Known): Message | undefined {
   return Object.hasOwn(REFUSALS, kind) ? REFUSALS[kind]?.(problem, endpointOf(problem)) : undefined;
 }

@@ -194,13 +194,13 @@ const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "apply_plan",
 ]);
 
-/** Undefined for plans, for waiting runs, and for tools that do not ask. */
+/** Returns undefined for plans, for waiting runs, and for tools that do not ask. */
 export function reportedApproval({ approval, tool, status, alwaysReportsApproval }: ReportedRun): Approval | undefined {
   if (approval === undefined || status === "planned" || status === "needs_confirmation") return undefined;
   return alwaysReportsApproval || ASKING_TOOLS.has(tool) || approval.decision !== "not_needed" ? approval : undefined;
 }
 
-/** Empty if each row is one item. */
+/** Returns nothing if each row is one item. */
 export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[] {
   if (merged + skipped === 0) return [];
   const parts = [

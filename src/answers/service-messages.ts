@@ -180,7 +180,7 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
   },
 };
 
-/** For the cases of management-api 7.4. Case 8 is in `request-messages.ts`, because only reads have it. */
+/** Describes the cases of management-api 7.4. Case 8 is in `request-messages.ts`, because only reads have it. */
 function notSupported({ operation, sent = [] }: Reason): Entry {
   if (operation === "deleteOptions") return LAST_SUB_OPTION;
   if (operation === "addOptions" || operation === "createTargetings") {
@@ -190,7 +190,7 @@ function notSupported({ operation, sent = [] }: Reason): Entry {
   return about?.words ?? STORED_UNCHANGEABLE;
 }
 
-/** For a deletion or move that would leave the named group empty. */
+/** Describes a deletion or move that would leave the named group empty. */
 function leavesEmpty(group: string, { operation }: Reason): Entry {
   return {
     message: `the option is the last sub-option of ${quoteUntrusted(group)}, a group without Context IDs of its own (API document 7.4, case 6)`,

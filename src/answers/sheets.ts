@@ -57,7 +57,7 @@ export function resultSheetText({
   return `${first}\nRows that are done stay as they are.\n${fix}`;
 }
 
-/** For files that are not sheets. */
+/** Describes the saved rows of a file that is not a sheet. */
 export function failedRowsText(savedTo: string, failed: number, tool: string): string {
   return (
     `Saved what failed, with its reason, to ${quoteUntrusted(savedTo)}: ${many(failed, "row")}.\n` +

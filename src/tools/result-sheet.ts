@@ -282,7 +282,7 @@ function againCall({ run, file: { given = {} } }: SheetRun, file: string): strin
   return `${tool === "apply_plan" ? "plan_targeting" : tool} ${JSON.stringify(call)}`;
 }
 
-/** For a path that a person passed to a command. Any folder is allowed. */
+/** Saves to a path that a person passed to a command. Any folder is allowed. */
 export async function savedResultsAt(
   run: Run,
   { saveTo, delimiter }: SaveArguments,

@@ -104,7 +104,7 @@ async function* remainingEvents(
     );
 }
 
-/** Undefined if verdicts cannot be observed. */
+/** Returns undefined if verdicts cannot be observed. */
 async function observedVerdict(
   { observe }: EventWorld,
   event: unknown,

@@ -51,7 +51,7 @@ export class VerdictKinds {
     this.#kindOf[object] = verdict === undefined ? this.#plain : this.#numberOf(verdict);
   }
 
-  /** Undefined if the event is recorded without findings. */
+  /** Returns undefined if the event is recorded without findings. */
   predictionOf(object: number): Prediction | undefined {
     return this.#kinds[(this.#kindOf[object] ?? 0) - 1]?.prediction;
   }
@@ -105,7 +105,7 @@ function weightOf({ predicted, findings }: EventVerdict): number {
   return findings.length > 0 ? 2 : 3;
 }
 
-/** Undefined if the event is recorded without findings. */
+/** Returns undefined if the event is recorded without findings. */
 export function verdictOf(predicted: Validation, observed: EventSettlement["observed"]): EventVerdict | undefined {
   const { verdict, basis, findings } = predicted;
   const isPlain = verdict === "recorded" && basis === "documented" && findings.length === 0 && observed === undefined;
@@ -189,13 +189,13 @@ export function settleByError({ predicted, count, lost }: Attempts, error: ApiEr
 
 const RUN_ENDING_KINDS: readonly RejectionKind[] = ["unauthorized", "forbidden", "wrongRoute", "redirect", "foreign"];
 
-/** Undefined if other events may still succeed. */
+/** Returns undefined if other events may still succeed. */
 export function runEndOf(error: ApiError): RunEnd | undefined {
   if (error.effect !== "rejected" || !RUN_ENDING_KINDS.includes(error.kind)) return undefined;
   return { kind: error.kind, statusCode: error.statusCode, problem: problemOf(error) };
 }
 
-/** For a run whose requests got no answer for a whole retry budget. */
+/** Ends a run whose requests got no answer for a whole retry budget. */
 export function noAnswerEnd(error: ApiError): RunEnd {
   const kind = error.effect === "busy" ? "rateLimited" : "unreachable";
   return { kind, statusCode: error.statusCode, problem: problemOf(error) };

@@ -60,7 +60,7 @@ test("the page sends its events as the event API records them", async ({ page })
 `;
 }
 
-/** If a suite has no events: all supported ones. */
+/** Returns all supported events if the suite has none. */
 function eventNamesOf({ cases }: EventSuite): readonly string[] {
   const named = cases.flatMap((one) => [one.id.split("/")[0], ...eventsOf(one).map(({ eventName }) => eventName)]);
   const names = EVENT_NAMES.filter((name) => named.includes(name));

@@ -278,7 +278,7 @@ interface ApprovalRequest<R> {
 
 type NextStep = "start" | "ask" | "page" | "token" | "refuse";
 
-/** In a view of the person's client, or on the page. */
+/** Returns whether a person decides in a view of the client, or on the page. */
 export function isDecidedElsewhere({ page, inView }: Pick<ToolContext, "page" | "inView">): boolean {
   return inView === true || page?.isOffered() === true;
 }

@@ -42,7 +42,7 @@ function reportProgress(run: Pick<Followed, "watch">, { progress }: Pick<ToolCon
   });
 }
 
-/** Undefined before the number of items is known. */
+/** Returns undefined before the number of items is known. */
 export function progressWords(done: number, items: number, waitingMs = 0): string | undefined {
   if (items === 0) return undefined;
   const waiting = waitingMs > 0 ? `, waiting ${thousands(Math.ceil(waitingMs / 1000))} s for the service` : "";
@@ -130,7 +130,7 @@ export function shortReads(context: ToolContext): ManagementApi {
   return aroundReads(managementOf(context), (read, options) => read({ ...options, ...OPTIONAL_READ_LIMITS }));
 }
 
-/** Undefined if the read fails or the call must be answered. */
+/** Returns undefined if the read fails or the call must be answered. */
 export async function undefinedIfFailed<Value>(
   read: () => Promise<Value>,
   { signal }: ToolContext,

@@ -42,7 +42,7 @@ export function unstartedReport(call: WriteCall, state: RunState, { environment 
   };
 }
 
-/** For planning that cannot continue in the background. */
+/** Returns the error of planning that cannot continue in the background. */
 export function tookTooLong(): ToolError {
   return new ToolError(
     "planning this took longer than a call may take; nothing was changed",
