@@ -171,10 +171,7 @@ function withoutFound(file: InputFile | undefined) {
   return { digest, format, encoding, given };
 }
 
-/**
- * Reads a run from its journal. A run without a plan has the state of its proposal; without a proposal, the caller's
- * whole input is not applied.
- */
+/** Reads a run from its journal. Without a plan, it has the state of its proposal, or lists its whole input. */
 async function readBack({
   header,
   record,
@@ -236,10 +233,7 @@ async function begun(
   }
 }
 
-/**
- * Writes a plan to the state and the journal. The previous values are stored before `planned`, because nothing may be
- * sent without them. Returns the requests if their order does not matter.
- */
+/** Writes a plan to the journal. Previous values are stored before `planned`, as nothing may be sent without them. */
 async function recordPlan(
   run: DrivenChange,
   driver: ChangeDriver,
@@ -326,10 +320,7 @@ function reasonOf(thrown: unknown): Reason | undefined {
 /** How long the values that a plan read count as current, in milliseconds. */
 const FRESH_MS = 60_000;
 
-/**
- * Stores what a run removes as the part `removed`, as rows for `bulk_add_options` or `update_contexts`, and the
- * previous values as the part `former`. Throws the ApiError of a failed read; then nothing may be deleted.
- */
+/** Stores the parts `removed`, as rows for a later call, and `former`. If a read throws, nothing may be deleted. */
 async function storePreviousValues(
   plan: Plan,
   { lease, keep, signal }: DrivenChange,

@@ -88,9 +88,7 @@ export class Changes {
     return plan;
   }
 
-  /**
-   * Predicts which objects of a dry run would fail. Names that the run `repeats` of the same call created do not fail.
-   */
+  /** Predicts which objects of a dry run would fail. Names of the run that it `repeats` do not fail. */
   async preflight(
     plan: Plan,
     { call, repeats }: { readonly call: WriteCall; readonly repeats?: string | undefined },
@@ -135,10 +133,7 @@ export class Changes {
     return until > clock.now() ? run : undefined;
   }
 
-  /**
-   * Stores the plan of a desired state as a run that is not started: a new one, or `earlier`, a run without a plan.
-   * `kept.text` is the plan as `lookAgain` reads it.
-   */
+  /** Stores a plan, as a new run or as `earlier`, a run without a plan. `kept.text` is the plan for `lookAgain`. */
   async keepPlan(
     changes: PlannedChanges,
     kept: StoredPlan,
@@ -193,10 +188,7 @@ export class Changes {
     return header;
   }
 
-  /**
-   * Stores the plan of a run, which then waits for approval or is only a plan. Returns false if the run was started or
-   * ended meanwhile.
-   */
+  /** Stores the plan of a run, which then waits or is only a plan. False if it was started or ended meanwhile. */
   propose(header: ChangeHeader, plan: Plan): Promise<boolean> {
     const { runId, call } = header;
     if (call.tool === "apply_plan") {
@@ -212,10 +204,7 @@ export class Changes {
     return isWaiting ? this.#asked.get(header.runId)?.losses : undefined;
   }
 
-  /**
-   * Starts a stored run in the background, with the lease that it was planned with, if any. Returns undefined if it was
-   * already started. Throws an ExecutionRefusedError.
-   */
+  /** Starts a stored run in the background. Undefined if it is started already. Throws an ExecutionRefusedError. */
   async start(header: ChangeHeader, plan: Plan | Planning, lease?: Lease): Promise<ChangeRun | undefined> {
     await this.runs.checkExecutable(header);
     if ("plan" in plan) {
@@ -282,10 +271,7 @@ export class Changes {
     return this.runs.hold(run);
   }
 
-  /**
-   * Returns a state that lists the whole input as not applied. The rows of a file follow once it is read, because the
-   * call may have to be answered before that.
-   */
+  /** Returns a state that lists the whole input as not applied. The rows of a file follow once it is read. */
   async #unplanned(header: ChangeHeader, planning: Planning) {
     const { call, runId } = header;
     if (fileOf(call) === undefined) {
@@ -351,8 +337,8 @@ export class Changes {
   }
 
   /**
-   * Returns a function that reads what the unanswered requests of the undone run did. If not all were applied, it reads
-   * again when no request can be in progress any more.
+   * Returns a function that reads what the unanswered requests of the undone run did, again once none can be in
+   * progress.
    */
   #resolveUndone(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined {
     const undoes = undoneBy(call);

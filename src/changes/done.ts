@@ -46,19 +46,17 @@ export async function effectsOfRun(
   const isFindable = (object: number): boolean =>
     stepOf.get(object)?.operation !== "createTargetings" && about(object).targeting !== undefined;
   const lost = [...stepOf.keys()].filter((object) => !isFindable(object));
-  const unknown = [...unknownIn(state).filter((object) => !stepOf.has(object)), ...lost];
+  const objects = Array.from({ length: state.objects.length }, (_, object) => object);
+  const unknownAlone = objects.filter((object) => state.standing(object) === "unknown" && !stepOf.has(object));
   const unclear = [...(resolved?.unclear ?? [])].map(([object, _id]) => ({ ...about(object), _id }));
   return {
     ...tracks.done(),
-    unknown: [...unknown.map(about), ...unclear],
+    unknown: [...[...unknownAlone, ...lost].map(about), ...unclear],
     unresolved: resolved === undefined ? [...stepOf.keys()].filter(isFindable).map(about) : [],
   };
 }
 
-/**
- * Returns what a damaged run may have removed: everything in its parts `former` and `removed`. Comparing it with the
- * service shows what is really gone. Returns undefined if `former` is incomplete.
- */
+/** Returns what a damaged run may have removed, from its stored parts. Undefined if `former` is incomplete. */
 export async function possibleRemovals(
   former: AsyncIterable<Uint8Array>,
   removed: AsyncIterable<Uint8Array>,
@@ -118,10 +116,7 @@ export async function readPreviousValues(pieces: AsyncIterable<Uint8Array>): Pro
   return former;
 }
 
-/**
- * Returns the IDs of the applied steps and of those in `also`, in order. Steps that set temporary names come first,
- * because they are applied first.
- */
+/** Returns the applied steps and those in `also`, in order. Steps that set temporary names are applied first. */
 function appliedSteps(state: RunState, also: ReadonlySet<number>): readonly number[] {
   const first: number[] = [];
   const others: number[] = [];
@@ -134,14 +129,6 @@ function appliedSteps(state: RunState, also: ReadonlySet<number>): readonly numb
     if (state.isDone(id) || isGone || also.has(id)) (isTemporary ? first : others).push(id);
   }
   return [...first, ...others];
-}
-
-function unknownIn(state: RunState): readonly number[] {
-  const unknown: number[] = [];
-  for (let object = 0; object < state.objects.length; object += 1) {
-    if (state.standing(object) === "unknown") unknown.push(object);
-  }
-  return unknown;
 }
 
 class Tracks {
@@ -182,9 +169,8 @@ class Tracks {
         if (_id !== undefined) this.#deleteTargeting(_id);
         return;
       case "updateOptions":
-        if (_id === undefined) return;
         // A group that the same run created has no ID in the item.
-        this.#update(_id, step.item, bound("parent"));
+        if (_id !== undefined) this.#update(_id, step.item, bound("parent"));
         return;
       case "deleteOptions":
         if (_id !== undefined) this.#delete(_id);
@@ -266,10 +252,7 @@ class Tracks {
   }
 
   #enter(_id: string, group: string | null): void {
-    if (group === null) return;
-    const inside = this.#wentInto.get(group);
-    if (inside === undefined) this.#wentInto.set(group, new Set([_id]));
-    else inside.add(_id);
+    if (group !== null) this.#wentInto.set(group, (this.#wentInto.get(group) ?? new Set()).add(_id));
   }
 
   #heldBefore(_id: string): readonly string[] | undefined {

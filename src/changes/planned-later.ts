@@ -23,10 +23,7 @@ interface Then {
   readonly over: () => Promise<void>;
 }
 
-/**
- * Returns a run that is planned in the background. It then starts, waits for approval, or ends with the reason why it
- * could not be planned.
- */
+/** Returns a run that is planned in the background, and then starts, waits for approval, or ends. */
 export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, then: Then): ChangeRun {
   const watchers = new Map<RunWatcher, () => void>();
   let state = then.meanwhile;

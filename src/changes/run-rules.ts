@@ -55,10 +55,7 @@ function takesAway(step: Step): boolean {
 
 type Left = { readonly header: RunHeader<WriteCall>; readonly state: Pick<RunState, "planned" | "updatedAt"> };
 
-/**
- * Returns whether an identical call may resume a run: not a deletion, which could now affect other objects, nor a run
- * that has no plan yet and may need approval.
- */
+/** Whether an identical call may resume a run: no deletion, and no run without a plan that may need approval. */
 export function mayGoOn({ header, state }: Left): boolean {
   const { deletes, mayTakeAway } = changeOf(header.call);
   return !deletes && (state.planned || !mayTakeAway);
@@ -70,10 +67,7 @@ export function mayBeClaimed({ header, state }: Left, now: number): boolean {
   return !mayTakeAway || (state.planned && now - state.updatedAt < CONFIRMATION_MS);
 }
 
-/**
- * Returns the state of a run until it is planned: the whole input is not applied. A file that cannot be read is one
- * object.
- */
+/** Lists the whole input as not applied. A file that cannot be read is one object. */
 export async function unplannedState(call: WriteCall, bytes: ByteSource | undefined): Promise<RunState> {
   try {
     return new RunState({ objects: await changeOf(call).objects(bytes), steps: new StepList(), settlements: [] });
@@ -97,10 +91,7 @@ export function unfinishedPlanState({ tool, input }: WriteCall): RunState {
   return state;
 }
 
-/**
- * Returns how a run ends if its planning failed. After a rejection the run has failed; after another ApiError it can be
- * resumed. Undefined for an error of this machine.
- */
+/** Returns how a failed planning ends the run: for good after a rejection. Undefined for an error of this machine. */
 export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending | undefined {
   if (thrown instanceof FileError) {
     const { message, remedy } = thrown;

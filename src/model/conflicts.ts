@@ -21,10 +21,7 @@ interface After {
   readonly own: number;
 }
 
-/**
- * Returns the conflicts after all changes (management-api 7.2 to 7.4), without those that no change is about. Conflicts
- * of one kind are adjacent, because resolving one may resolve the next.
- */
+/** Returns the conflicts after all changes (management-api 7.2 to 7.4). Conflicts of one kind are adjacent. */
 export function conflicts(
   options: ReadonlyMap<Ref, KnownOption>,
   changes: ReadonlyMap<Ref, Change>,
@@ -69,9 +66,7 @@ function inUse(changes: ReadonlyMap<Ref, Change>, inside: ReadonlyMap<Ref, numbe
   });
 }
 
-/**
- * Returns the values that two options would have. If both options take the value, the conflict is about the later one.
- */
+/** Returns the values that two options would have. The later of two options that take a value has the conflict. */
 function doubled(
   kind: "name" | "owner",
   after: ReadonlyMap<Ref, After>,

@@ -5,10 +5,7 @@ import { isNothing, type Left, type Work } from "./work.ts";
 /** In order of preference. */
 const OPERATIONS = ["update", "create", "delete"] as const;
 
-/**
- * Returns the possible next requests. Empty if nothing is left or nothing is possible. `inParts` also returns requests
- * that make only a part of a change.
- */
+/** Returns the possible next requests. `inParts` also returns requests that make only a part of a change. */
 function candidates(work: Work, inParts = false): readonly (readonly Item[])[] {
   const found: Item[][] = [];
   for (const isPart of [false, true]) {
@@ -62,10 +59,7 @@ function updateOne(work: Work, ref: Ref, batch: Batch, isPart: boolean): void {
   if (item !== undefined) batch.take(item);
 }
 
-/**
- * Adds the renames of a cycle as one request, once its options have no other changes left. The first option gets a
- * temporary name.
- */
+/** Adds the renames of a cycle as one request, once nothing else is left. The first gets a temporary name. */
 function updateCycle(work: Work, cycle: readonly Ref[], batch: Batch, isPart: boolean): void {
   let isReady = true;
   for (const ref of cycle) {
@@ -191,8 +185,7 @@ function remove(work: Work, batch: Batch): void {
     });
     if (!isFree) continue;
     const also = inside.filter((child) => work.isGoing(child));
-    // The group goes just before its last sub-option: it is never empty, and no sub-option moves to the top level
-    // first.
+    // The group goes before its last sub-option, so it is never empty and none moves to the top level first.
     const order = also.length === inside.length ? [...also.slice(0, -1), ref, ...also.slice(-1)] : [...also, ref];
     for (const one of order) {
       batch.take({ op: "delete", ref: one });
@@ -286,10 +279,7 @@ export interface RequestSequence {
   readonly isWhole: boolean;
 }
 
-/**
- * Returns the requests for all changes, and applies them to the model of `work`. The next request is always the one
- * that needs the fewest requests after it.
- */
+/** Plans all requests and applies them to the model of `work`. The next is the one that needs the fewest after it. */
 export function planRequests(work: Work): RequestSequence {
   const requests: (readonly Item[])[] = [];
   const looksAhead = work.model.options.size + work.changes.size <= MAX_LOOKAHEAD_SIZE;

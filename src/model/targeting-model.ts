@@ -59,10 +59,8 @@ export class TargetingModel {
     this.options.set(ref, option);
     this.holders.set(option.name, ref);
     if (option.group) for (const id of option.contexts) this.owners.set(id, ref);
-    if (option.parent === null) return;
-    const inside = this.#inside.get(option.parent);
-    if (inside === undefined) this.#inside.set(option.parent, new Set([ref]));
-    else inside.add(ref);
+    const { parent } = option;
+    if (parent !== null) this.#inside.set(parent, (this.#inside.get(parent) ?? new Set()).add(ref));
   }
 
   inside(group: Ref): ReadonlySet<Ref> {

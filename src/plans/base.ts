@@ -84,10 +84,7 @@ export interface WrittenOption {
 
 type BaseField = "name" | "parent" | "exposeChildren" | "contexts";
 
-/**
- * Returns the base after an apply. Only what was written gets its current state: with other current values, the next
- * plan would revert what others changed.
- */
+/** Updates only what an apply wrote: with other current values, the next plan would revert changes by others. */
 export function renewedBase(
   base: Base,
   there: ServiceTargeting,

@@ -35,10 +35,7 @@ export async function checkStoredPlan(
   return { ...(await look(document.plan)), further };
 }
 
-/**
- * The options whose Context IDs are needed: deleted ones, those with changed Context IDs, groups that lose or get an
- * option, and options with a name that the plan assigns.
- */
+/** The options whose Context IDs decide whether a plan still fits. */
 function wantsOf({ items }: StatePlan): HowToRead["wants"] {
   const ids = new Set<string>();
   const names = new Set<string>();

@@ -47,10 +47,7 @@ const document = z.strictObject({
   /** The names of the groups when the plan was made, by ID. */
   groups: z.record(ulid, z.string()),
   wayBack: wayBack.optional(),
-  /**
-   * In a file with a plan: the relative path of the planned file, whose base is renewed after the apply. It is not part
-   * of the digest, because it does not change what is applied.
-   */
+  /** In a file: the relative path of the planned file, whose base is renewed. It is not part of the digest. */
   file: z.string().optional(),
   /** SHA-256 of all other fields, in hexadecimal digits. */
   digest: z.string(),
@@ -109,14 +106,12 @@ export function readPlan(text: string, path: string): PlanDocument {
   // The digest comes before the validation, so that their memory is not needed at the same time.
   const isUnchanged = digestOfPlan(content) === digest;
   const read = document.safeParse(value).data;
+  const quoted = JSON.stringify(path);
   if (read === undefined) {
-    throw new FileError(
-      `${JSON.stringify(path)} is not a plan`,
-      "Write a plan with targeting-mcp plan FILE --out PLAN.",
-    );
+    throw new FileError(`${quoted} is not a plan`, "Write a plan with targeting-mcp plan FILE --out PLAN.");
   }
   if (isUnchanged) return read;
-  throw new FileError(`${JSON.stringify(path)} was changed after it was planned`, "Plan the file again.");
+  throw new FileError(`${quoted} was changed after it was planned`, "Plan the file again.");
 }
 
 export type PlanExitCode = 0 | 1 | 2;
@@ -192,10 +187,7 @@ export interface MadePlan {
   readonly there: ServiceTargeting | undefined;
 }
 
-/**
- * Plans a desired state. Throws a FileError for an unknown targeting or `prune` without a base, and the errors of
- * `read`.
- */
+/** Throws a FileError for an unknown targeting or `prune` without a base, and the errors of `read`. */
 export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<MadePlan> {
   const { desired, fileDigest, base, targeting, prune, byName } = asked;
   const { memory, thresholds, environment, apiUrl } = scene;

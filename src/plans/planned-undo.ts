@@ -65,10 +65,7 @@ export interface ResolvedRun {
   readonly done: Done;
 }
 
-/**
- * Returns the changes of an undo plan whose outcomes are known now. Throws a FileError if others changed the objects
- * since the plan was made, and the ApiError of a failed read.
- */
+/** Plans an undo whose outcomes are known now. Throws a FileError if others changed the objects since. */
 export async function resolvedUndo(
   { wayBack: shown }: PlanDocument,
   { known, done }: ResolvedRun,
@@ -123,10 +120,7 @@ function optionsIn(present: Present | undefined): PlannedChanges["there"] {
   return new Map(options.map((option) => [option._id, { ...option, contexts: option.contexts ?? [] }]));
 }
 
-/**
- * Reads the targetings that a run changed, as far as they exist, with the Context IDs that the undo depends on. Throws
- * the ApiError of a failed read, and a ListError if the lists keep changing.
- */
+/** Reads the targetings of a run that still exist. Throws an ApiError, or a ListError if lists keep changing. */
 export async function readPresent(
   api: ManagementApi,
   done: Done,

@@ -27,10 +27,7 @@ interface Placed {
   readonly parent: string | null;
 }
 
-/**
- * Reads a whole targeting, without options that are deleted meanwhile. Throws the ApiError of a failed read, and a
- * ListError if the lists keep changing.
- */
+/** Reads a whole targeting. Throws the ApiError of a failed read, and a ListError if the lists keep changing. */
 export async function readTargeting(
   api: ManagementApi,
   targetingId: string,

@@ -9,10 +9,7 @@ import type { Desired } from "./file/desired.ts";
 import { readStoredPlan, textOf } from "./look-again.ts";
 import { serviceOption, unlessMissing } from "./read-targeting.ts";
 
-/**
- * Updates the base of an applied file with what the apply wrote. Throws a FileError if the base cannot be read or
- * written, and the ApiError of a failed read.
- */
+/** Updates the base of an applied file. Throws a FileError for the base, and the ApiError of a failed read. */
 export async function renewBaseAt(
   { root, steps }: { readonly root: string; readonly steps: readonly string[] },
   { plan: kept, objects }: { readonly plan: ByteSource; readonly objects: AppliedObjects },

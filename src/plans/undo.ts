@@ -20,10 +20,7 @@ export function targetingsIn({ targetings, options, unresolved }: Done): readonl
   return [...new Set([...targetings.map(({ _id }) => _id), ...within])];
 }
 
-/**
- * Returns the options whose Context IDs the undo depends on: created and changed ones, and all groups if a group gets
- * Context IDs back.
- */
+/** Returns the options whose Context IDs the undo depends on, with all groups if a group gets some back. */
 export function contentsNeeded(done: Done, { targeting, options }: Present): readonly string[] {
   const needed = new Set<string>();
   let groups = false;
@@ -41,10 +38,7 @@ export function contentsNeeded(done: Done, { targeting, options }: Present): rea
   return [...needed].filter((id) => (options.get(id)?.contextCount ?? 0) > 0);
 }
 
-/**
- * Plans the undo of a run, without reading. `present` are the targetings that still exist. A field is restored if it
- * still has the value that the run wrote.
- */
+/** Plans the undo of a run. A field is restored if it still has the value that the run wrote. */
 export function undoPlan(done: Done, present: ReadonlyMap<string, Present>): UndoPlan {
   const rows: UndoRow[] = [
     ...done.unresolved.map((object) => ({ ...doubted(object), undo: "unresolved" }) as const),

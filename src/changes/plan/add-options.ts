@@ -90,10 +90,7 @@ function placePlain(plan: Plan, { block, from, to }: RowRange, existing: Existin
   plan.addRows({ block, from: first, to });
 }
 
-/**
- * Turns sub-options of new groups of this call into children of these groups. Returns all other options, with the ID of
- * their existing group.
- */
+/** Turns sub-options of new groups into their children. Returns the others with the ID of their existing group. */
 async function assignToGroups(
   plan: Plan,
   targetingId: string,

@@ -26,10 +26,7 @@ interface PlannedChange {
   readonly remove: readonly string[];
 }
 
-/**
- * Plans the changes of options, in parts if a change does not fit into one request. `contents` has each option as it
- * was read, or the reason why that failed.
- */
+/** Plans changes, in parts if needed. `contents` has each option as it was read, or why that failed. */
 export function planContextChanges(
   plan: Plan,
   wishes: readonly RequestedContextChange[],
@@ -87,10 +84,7 @@ const newOf = (add: readonly string[], held: ReadonlySet<string>): number => add
 const keptFrom = (remove: readonly string[], held: ReadonlySet<string>): number =>
   remove.filter((id) => held.has(id)).length;
 
-/**
- * Returns the Context IDs that move between groups. One group must lose them before the other gets them (management-api
- * 7.2).
- */
+/** Returns the Context IDs that move between groups, which must lose them first (management-api 7.2). */
 function movingBetweenGroups(changes: readonly PlannedChange[]): ReadonlySet<string> {
   const groups = changes.filter(({ contents }) => contents?.option.type !== "atomic");
   const leaving = new Set(groups.flatMap(({ held, remove }) => remove.filter((id) => held.has(id))));

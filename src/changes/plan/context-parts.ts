@@ -90,9 +90,7 @@ class Cut {
     return canAdd ? "add" : undefined;
   }
 
-  /**
-   * A pure part does one operation. The last Context ID is removed at the very end, so that the option is never empty.
-   */
+  /** A pure part does one operation. The last Context ID is removed at the very end, never before additions. */
   #nextPure(
     part: Readonly<Record<PartKind, readonly string[]>>,
     { canAdd, add, remove }: { readonly canAdd: boolean; readonly add: number; readonly remove: number },

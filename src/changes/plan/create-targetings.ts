@@ -12,10 +12,7 @@ interface TargetingCandidate {
   readonly options: readonly NewOption[];
 }
 
-/**
- * Plans creating targetings. Options that fit are created in the same request, the others afterwards (management-api
- * 8.1: 100 options per create request, 5,000 per add request).
- */
+/** Plans creating targetings. Options that do not fit into the same request follow (management-api 8.1). */
 export function planCreateTargetings(input: Inputs["create_targetings"]): Plan {
   const plan = new Plan();
   const candidates: TargetingCandidate[] = [];

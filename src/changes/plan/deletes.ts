@@ -18,10 +18,7 @@ interface WantedDelete {
   readonly object: number;
 }
 
-/**
- * Plans deleting targetings. Reads them first to show what would be deleted. Throws the ApiError of a failed read,
- * unless the targeting does not exist.
- */
+/** Plans deleting targetings, which are read first. Throws the ApiError of a read, unless one does not exist. */
 export async function planDeleteTargetings(input: Inputs["delete_targeting"], context: PlanningContext): Promise<Plan> {
   const { api, signal } = context;
   const plan = new Plan();
@@ -108,8 +105,8 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
   const there = input.onlyEmpty === true ? emptyOptions(all) : all;
   const going = new Set(there);
   for (const { _id, contextCount, childCount } of all.filter((option) => !going.has(option))) {
-    const held = ownReason("NOT_EMPTY", { contextCount, ...(childCount !== undefined && { childCount }) });
-    for (const object of objects.get(_id) ?? []) plan.skip(object, held);
+    const reason = ownReason("NOT_EMPTY", { contextCount, ...(childCount !== undefined && { childCount }) });
+    for (const object of objects.get(_id) ?? []) plan.settlements.push({ object, outcome: "skipped", reason });
   }
   const ordered = orderDeletions(there);
   for (const option of ordered) {
@@ -132,10 +129,7 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
   return plan;
 }
 
-/**
- * Returns the groups that would be left empty, by the ID of the last sub-option, whose deletion the service will
- * refuse.
- */
+/** Returns groups that would be left empty, by the ID of the sub-option that the service will not delete. */
 async function groupsLeftEmpty(
   ordered: readonly OptionRecord[],
   known: ReadonlyMap<string, OptionRecord>,
@@ -181,9 +175,7 @@ async function subOptionsOf(
   return ids;
 }
 
-/**
- * Returns options as they are stored for an undo. A sub-option gets the name of its group if the group is deleted too.
- */
+/** Returns options as stored for an undo. A sub-option gets the name of its group if that is deleted too. */
 function placed(options: readonly OptionRecord[]): readonly PlacedOption[] {
   const names = new Map(options.map(({ _id, name }) => [_id, name]));
   return options.map((option) => ({ option, groupName: names.get(option.parent ?? "") }));

@@ -67,10 +67,7 @@ interface StepContext extends TargetingObjects {
   last: readonly number[];
 }
 
-/**
- * Adds the steps of all open items, request by request. If an order needs a placeholder option and the limit of options
- * leaves no room for it, all items fail before anything is sent.
- */
+/** Adds the steps of open items, request by request. All fail if the limit leaves no room for a needed placeholder. */
 export function addSteps(plan: Plan, changes: PlannedChanges, place: TargetingObjects): void {
   const { items, alreadyDone } = changes;
   const open = items.flatMap((item, at) => (alreadyDone.has(at) ? [] : [{ at, item }]));
@@ -180,10 +177,9 @@ function addRequest(making: StepContext, request: readonly Item[], before: Targe
       continue;
     }
     const step = item.op === "delete" ? deletion(making, item.ref, after) : update(making, item, { before, after });
+    const limits = REQUEST_LIMITS[step.operation];
     const sums = MEASURES.map((measure, place) => (filled[place] ?? 0) + step.weight[measure]);
-    const isFull =
-      latest !== undefined &&
-      MEASURES.some((measure, place) => (sums[place] ?? 0) > REQUEST_LIMITS[step.operation][measure]);
+    const isFull = latest !== undefined && MEASURES.some((measure, place) => (sums[place] ?? 0) > limits[measure]);
     filled = isFull ? MEASURES.map((measure) => step.weight[measure]) : sums;
     // Later items may need names and deletions of the full request, so it must end before the next one.
     if (isFull && latest !== undefined) after = [latest];
@@ -278,10 +274,7 @@ function contextsOf({ add, remove }: UpdateItem, known: KnownOption | undefined)
   return contextParts({ add, remove }, { growth: { ids: Math.max(0, room), bytes: Number.POSITIVE_INFINITY } });
 }
 
-/**
- * Returns the reported object of an update. A group that only gets or loses a placeholder has no item; an item that
- * leaves or enters the group is used instead.
- */
+/** Returns the reported object of an update. For a group without an item, an item that leaves or enters it. */
 function objectOf(
   { itemOf, changes, groupOf, first }: StepContext,
   { ref }: UpdateItem,

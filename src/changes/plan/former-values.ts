@@ -10,10 +10,7 @@ import type { Plan, PlanningContext } from "./plan.ts";
 
 type ChangingStep = { readonly step: Step; readonly id: string };
 
-/**
- * Records values for the report: previous names and groups, how many added Context IDs the options already hold, and
- * the common targeting. Values that cannot be read are omitted.
- */
+/** Records previous names, groups and Context IDs, and the common targeting, as far as they can be read. */
 export async function notePreviousValues(plan: Plan, context: PlanningContext): Promise<void> {
   const changes = [...changesIn(plan)];
   if (changes.length === 0) return;

@@ -18,10 +18,7 @@ interface OptionFinder extends FindOption {
 
 const MAX_MATCHED_NAMES = 20;
 
-/**
- * Returns a finder of options by name. If `isNeeded`, it reads the targeting first. Throws the ApiError of a failed
- * read.
- */
+/** Returns a finder by name. If `isNeeded`, it reads the targeting first. Throws the ApiError of a failed read. */
 export async function optionFinder(
   targetingId: string | undefined,
   isNeeded: boolean,

@@ -25,10 +25,7 @@ interface OpenOption {
   readonly item: OptionRow;
 }
 
-/**
- * Collects and checks the rows of a call. Plain options are stored as the text that will be sent, so 100,000 rows need
- * only a few megabytes.
- */
+/** Collects and checks the rows of a call. Plain options become the text to send: 100,000 rows need few megabytes. */
 export class OptionDrafts {
   readonly #plan: Plan;
   readonly #targetingId: string;
@@ -297,10 +294,7 @@ interface OptionTarget extends OptionPlace {
   readonly after?: readonly number[];
 }
 
-/**
- * Plans the steps that create an option. What does not fit into the first request is added later. Returns the ID of the
- * step that creates the option.
- */
+/** Plans the steps that create an option, in several requests if needed. Returns the ID of the creating step. */
 export function planOption(plan: Plan, option: NewOption, { after = [], ...place }: OptionTarget): number {
   const { object } = option;
   const [first = [], ...rest] = parts(option.contexts);

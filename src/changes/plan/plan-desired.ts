@@ -63,9 +63,7 @@ function addObjects(plan: Plan, changes: PlannedChanges): TargetingObjects {
   return { own, first, rows };
 }
 
-/**
- * Returns what is deleted with a targeting of `count` options. Context IDs are counted only if all options were read.
- */
+/** Returns what is deleted with a targeting. Context IDs are counted only if all `count` options were read. */
 export function targetingLoss(targeting: Pick<Loss, "name" | "_id">, items: readonly PlanItem[], count: number): Loss {
   const seen = items.flatMap((item) => (item.kind === "delete" ? [item.seen.contexts] : []));
   const contextIds = seen.reduce((sum, contexts) => sum + contexts, 0);
@@ -143,9 +141,7 @@ function failStale(plan: Plan, { items, stale }: PlannedChanges, { own, first }:
   }
 }
 
-/**
- * Records what is removed, for the approval. With `keeps`, also records previous values and removed data, for the undo.
- */
+/** Records what is removed. With `keeps`, also records previous values and removed data for the undo. */
 function noteChanged(plan: Plan, { items, there, alreadyDone, targeting }: PlannedChanges, keeps: boolean): void {
   const inside = groupedBy(there, ([, { parent }]) => parent);
   const goes = targeting.delete === true;

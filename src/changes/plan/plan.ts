@@ -89,10 +89,6 @@ export class Plan {
     this.settlements.push({ object, outcome: "notApplied", reason });
   }
 
-  skip(object: number, reason: Reason): void {
-    this.settlements.push({ object, outcome: "skipped", reason });
-  }
-
   add(step: Step): Step {
     this.steps.add(step);
     return step;
@@ -132,10 +128,7 @@ export class Plan {
     if (Object.keys(this.facts).length > 0) yield { t: "facts", facts: this.facts };
   }
 
-  /**
-   * Returns the steps in order: blocks of rows, and lists of other steps. A block whose objects an earlier step uses
-   * becomes single steps.
-   */
+  /** Returns blocks of rows and lists of steps. A block whose objects an earlier step uses becomes steps. */
   *#sections(): Generator<RowBlock | readonly Step[]> {
     let named = 0;
     let steps: Step[] = [];

@@ -216,10 +216,7 @@ function isRename({ step: { item }, option }: Update): boolean {
   return item.name !== undefined && item.name !== option.name;
 }
 
-/**
- * Returns why the service would refuse a change: a taken name, a parent that is no group, or the wrong type
- * (management-api 7.4).
- */
+/** Returns why the service would refuse a change: its name, its parent, or its type (management-api 7.4). */
 async function badChange(
   update: Update,
   renamed: ReadonlySet<string>,

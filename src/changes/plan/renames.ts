@@ -8,10 +8,7 @@ import { Plan } from "./plan.ts";
 
 type GivenTargeting = Omit<Inputs["rename_targetings"]["items"][number], "name">;
 
-/**
- * Plans renaming targetings. Swapped names are resolved when the requests are sent. `now` has the current names of
- * targetings that were given by name.
- */
+/** Plans renaming targetings. `now` has the current names of targetings that were given by name. */
 export function planRenameTargetings(input: Inputs["rename_targetings"], now: CurrentNames = new Map()): Plan {
   const plan = new Plan();
   const byId = new Map<string, { readonly index: number; readonly name: string; readonly objects: number[] }>();
@@ -56,10 +53,7 @@ interface Merged {
   readonly objects: number[];
 }
 
-/**
- * Plans changes of options. Items about the same option are merged, because a request may contain it only once
- * (management-api 4.1). An item that contradicts an earlier one fails.
- */
+/** Plans changes of options, one step for each (management-api 4.1). An item that contradicts an earlier one fails. */
 export function planUpdateOptions(input: Inputs["update_options"], find: FindOption = unread): Plan {
   const plan = new Plan();
   const byId = new Map<string, Merged>();
@@ -119,10 +113,7 @@ export function planUpdateOptions(input: Inputs["update_options"], find: FindOpt
 /** For calls without names. */
 const unread: FindOption = (value, field) => ownReason("NAME_NOT_FOUND", { field, value });
 
-/**
- * Returns the ID in an item, or the option that it names. Returns a reason if the item has both, or the name was not
- * found.
- */
+/** Returns the ID in an item, or the option that it names, or a reason if it has both or the name is unknown. */
 function referred(
   item: Inputs["update_options"]["items"][number],
   idField: "_id" | "parent",

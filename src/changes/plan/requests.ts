@@ -19,10 +19,7 @@ export type Requests = readonly (readonly number[])[];
 
 type Steps = Pick<StepList, "length" | "partAt" | "parts" | "weightOf" | "areIndependent">;
 
-/**
- * Returns the next requests for steps that may be sent now, all of one operation. Steps with different `apartBy` keys
- * do not share a request.
- */
+/** Returns the next requests, all of one operation. Steps with different `apartBy` keys do not share one. */
 export function nextRequests(steps: Steps, ready: readonly number[], apartBy?: (step: number) => string): Requests {
   const [next] = inOrder(steps, ready);
   if (next === undefined) return [];

@@ -137,9 +137,7 @@ function failMisnamed(
   wishes.delete(optionId);
 }
 
-/**
- * Reads the options whose Context ID cells were split. An ID that an option already holds may contain the separator.
- */
+/** Reads the options whose cells were split. An ID that an option holds may contain the separator. */
 async function readSplitOptions(
   items: readonly UpdateContextsItem[],
   find: Awaited<ReturnType<typeof optionFinder>>,

@@ -17,10 +17,7 @@ const binding = z.object({
   object: z.number().exactOptional(),
 });
 
-/**
- * A field that is filled in when the item is sent: with a known ID, or the ID of an object that this run creates first.
- * The item of a delete is only its `_id`.
- */
+/** A field that is filled in when the item is sent. The item of a delete is only its `_id`. */
 export type Binding = Fixed<z.infer<typeof binding>>;
 
 /** The value of a binding: an ID, or the object that has it. */
@@ -175,10 +172,7 @@ const rowsEntry = z.object({
   items: z.array(rowItem),
 });
 
-/**
- * Consecutive objects, each with the one step that adds it: most of a large file. `index` and `line` are those of the
- * first.
- */
+/** Consecutive objects, each added by one step. `index` and `line` are those of the first. */
 export interface RowsEntry extends Omit<Fixed<z.infer<typeof rowsEntry>>, "items"> {
   /** To write: the JSON of the items in UTF-8, separated by commas. */
   readonly items: readonly RowItem[] | Uint8Array;
@@ -246,10 +240,7 @@ export const waits = z.object({
   parts: z.array(effectPart),
   /** In milliseconds since 1970. */
   until: z.number(),
-  /**
-   * What has changed since the plan was made, for the agent and the person. If set, the effect can no longer be
-   * approved.
-   */
+  /** What has changed since the plan was made. If set, the effect can no longer be approved. */
   stale: z.string().exactOptional(),
   differs: z.array(z.string()).exactOptional(),
   /** Where approval is given, if not on the web page: the client asks the person, or the agent has a token. */

@@ -164,10 +164,7 @@ const CONTEXT_COLUMNS = [
   "targeting",
 ] as const;
 
-/**
- * How to read files for `update_contexts`. An `_id` and a `name` in one row must belong to the same option. Columns
- * about groups are ignored.
- */
+/** How to read files for `update_contexts`. An `_id` and a `name` in one row must belong to the same option. */
 export const contextRows: RowShape<ContextRow> = {
   columns: CONTEXT_COLUMNS,
   required: [

@@ -22,10 +22,7 @@ interface WrittenRows {
 const ROWS_PER_ENTRY = 500;
 const COMMA_BYTES = 1;
 
-/**
- * Consecutive options without sub-options, stored as the bytes that will be sent, so that 100,000 rows need little
- * memory. A row becomes a step only if its answer has to be examined.
- */
+/** Consecutive options without sub-options, stored as the bytes to send. 100,000 of them need little memory. */
 export class RowBlock {
   readonly operation = "addOptions";
   readonly bindings: readonly Binding[];

@@ -12,10 +12,7 @@ import { existingIds } from "./reconcile.ts";
 import { type BatchEnd, sendBatch, sendingOf } from "./send-request.ts";
 import { takeBack } from "./take-back.ts";
 
-/**
- * Executes a planned run until no step is left or the run must stop, and records why it stopped. `cause` returns why
- * the signal was aborted; `first` are the first requests, if already planned.
- */
+/** Executes a planned run and records why it stopped. `cause` returns why the signal was aborted. */
 export async function drive(
   driver: ChangeDriver,
   hold: (work: (turn: Turn) => Promise<BatchEnd>) => Promise<BatchEnd>,
@@ -114,10 +111,7 @@ interface Deferred {
 /** The position in the sending order, by step. */
 export type Turns = ReadonlyMap<number, number>;
 
-/**
- * Returns the order in which to retry refused changes: each follows the change that frees its name. A rename may use a
- * name that an earlier item of the same request frees (management-api 4.1), so a chain fits in one request.
- */
+/** Orders retries: each change follows the one that frees its name, in one request if possible (management-api 4.1). */
 export function retryOrderOf(state: RunState): Turns {
   const deferred = state.deferredSteps();
   // A cycle member with a temporary name comes last, because its old name is free.
@@ -181,10 +175,7 @@ function temporaryName(
     : maker.updateOption({ id }, { ...otherChanges(chosen), name }, fields);
 }
 
-/**
- * A chain of changes that each need the name of the next one. With `circleFrom`, the last one needs the name of the
- * member at that position.
- */
+/** Changes that each need the name of the next one. With `circleFrom`, the last needs the name at that position. */
 interface Path {
   readonly members: readonly Deferred[];
   readonly circleFrom?: number;

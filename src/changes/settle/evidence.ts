@@ -158,8 +158,7 @@ export async function readServiceClock(
     const [claim] = open;
     const gap = gaps[gaps.length >> 1];
     if (claim === undefined || gap === undefined) return "read";
-    // This reading can show that the object is newer than the attempt. If it does not, the next one, a round trip
-    // later, shows that the object is older.
+    // This reading can show that the object is newer. If not, the next one, a round trip later, shows that it is older.
     const wait = serverClock.nextReadingIn(clock.now(), reading % 2 === 0 ? gap + 1 : gap + 1 + roundTrip);
     if (!(await waited(driver, wait))) return "unread";
     const sentAt = clock.now();

@@ -82,10 +82,7 @@ export async function reconcileCreates(
   return changes;
 }
 
-/**
- * Passes the IDs of objects that certainly belong to this run to the service clock. They are newer than their first
- * attempt, so they limit how far ahead that clock can be.
- */
+/** Tells the service clock which IDs are certainly newer than their first attempt. They limit how far it is ahead. */
 function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: LookedUp["found"]): void {
   const { serverClock, state, clock } = driver;
   for (const { step, ids } of open) {
@@ -98,10 +95,7 @@ function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: Lo
   }
 }
 
-/**
- * Returns whether a step creates a group whose name is free. Groups and their sub-options are created together, so the
- * step has created no sub-options.
- */
+/** Whether a step creates a group whose name is free. It has then created no sub-options either. */
 async function hasNoGroup(driver: ChangeDriver, step: Step, namesIn: OptionNames): Promise<boolean> {
   const targeting = driver.state.boundId(step, "targeting");
   if (step.operation !== "addOptions" || step.objects.length === 1 || targeting === undefined) return false;

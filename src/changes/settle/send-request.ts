@@ -20,10 +20,7 @@ type Attempt =
   /** Another process has the write lock, so nothing was sent. */
   | { readonly kind: "turnLost" };
 
-/**
- * How a batch ended: the run may continue, or must end for `reason`. With `turnLost`, the batch may continue once this
- * process has the write lock again.
- */
+/** With `turnLost`, the batch may continue once this process has the write lock again. */
 export type BatchEnd =
   | { readonly ended: false; readonly turnLost?: true }
   | { readonly ended: true; readonly reason: Reason };
@@ -35,10 +32,7 @@ interface Sending {
   batches: readonly Batch[];
   /** Whether a first attempt was sent. */
   again: boolean;
-  /**
-   * How long the request may still be retried, in milliseconds. Its halves share this budget. Time without the write
-   * lock does not count.
-   */
+  /** In milliseconds. Halves of a request share it. Time without the write lock does not count. */
   budgetMs: number;
 }
 
@@ -77,8 +71,7 @@ export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Tu
     if (next.kind === "resend") {
       // Otherwise a crash during the pause would leave the answered items in doubt.
       if (attempt.kind === "answer") await driver.flush();
-      // Refusals of an item in doubt have their own limit, and a held-back request was not sent. Neither uses the
-      // budget.
+      // Refusals of an item in doubt have their own limit, and a held-back request was not sent.
       const isFailing = !next.isFree && next.batch.refused === batch.refused;
       if (isFailing) sending.budgetMs -= driver.clock.now() - startedAt + next.waitMs;
       if (sending.budgetMs < 0) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
@@ -203,8 +196,7 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
   }
   const request = stepsOf(driver, batch.ids);
   const answered: Answered[] = [];
-  // Creates whose name is taken, perhaps by their first attempt. The answers to the other items may decide that, so
-  // they are resent together.
+  // Creates whose name is taken. The answers to the other items may decide why, so they are resent together.
   const met: Answered[] = [];
   const busy: Step[] = [];
   const uncatched: Step[] = [];
@@ -227,9 +219,7 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
   return isWhole ? { kind: "settled" } : afterAnswer(driver, batch, { request, busy, uncatched, met, retryAfterMs });
 }
 
-/**
- * The fast path of an import: returns the created options if the request had only consecutive rows and all succeeded.
- */
+/** The fast path of an import: the created options, if there were only consecutive rows and all succeeded. */
 function madeRows({ state }: ChangeDriver, ids: readonly number[], { results }: BulkAnswer): MadeRows | undefined {
   const [from = 0] = ids;
   if (!state.steps.areRows(ids)) return undefined;
@@ -265,8 +255,7 @@ async function afterAnswer(
     }
     await giveUpOnUncatched(driver, request, uncatched);
     if (busy.length === 0) {
-      // UNCATCHED comes after the check of names, so the name was free. The request is all or nothing, so the first
-      // attempt was not applied.
+      // UNCATCHED comes after the check of names, so no first attempt of this all-or-nothing request was applied.
       await settleAnswers(driver, request, left.met, true);
       return { kind: "settled" };
     }
@@ -376,10 +365,7 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
   }
 }
 
-/**
- * Returns whether an item stays in doubt when refused. If a resumed run gets the same refusal, the item itself is the
- * reason, and the earlier attempt was refused as well.
- */
+/** Whether an item stays in doubt when refused. After a resume, a second refusal counts for all attempts. */
 function staysInDoubt({ state }: ChangeDriver, { id }: Step): boolean {
   return state.suspectSince(id) !== undefined && !state.wasRefusedInDoubt(id);
 }

@@ -10,9 +10,7 @@ export interface ClockReading {
 
 export type Order = "before" | "after" | "unclear";
 
-/**
- * Smaller contradictions between readings, in milliseconds, are ignored: servers update the header `Date` with a delay.
- */
+/** Smaller contradictions, in milliseconds, are ignored: servers update the header `Date` with a delay. */
 const NOISE_MS = 20;
 
 /** The middle of a narrower range is a good estimate. In milliseconds, about the latency of one request. */
@@ -88,10 +86,7 @@ export class ServerClock {
     return highest - lowest <= NARROW_MS && theirs >= ours + (lowest + highest) / 2;
   }
 
-  /**
-   * Returns the wait, in milliseconds, until a header `Date` tells whether the difference is below `difference`: a
-   * clock that is further ahead then shows the next full second.
-   */
+  /** Returns the wait, in milliseconds, until a header `Date` can tell whether the difference is below `difference`. */
   nextReadingIn(now: number, difference: number): number {
     if (!Number.isFinite(this.#dates.highest - this.#dates.lowest)) return 0;
     const theirs = now + difference;

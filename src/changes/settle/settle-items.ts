@@ -183,10 +183,7 @@ function doneChange(step: Step, { data = {} }: BulkResult): StepChange {
   return { step: step.id, to: "done", ...(_id !== undefined && { _id }), ...(hasChildIds && { childIds: children }) };
 }
 
-/**
- * Returns the number of Context IDs in an answer if it differs from what was sent for a new option, or from what was
- * read before plus the changes.
- */
+/** Returns an unexpected number of Context IDs in an answer, compared with what was sent or read before. */
 function unexpectedCount(
   { state }: ChangeDriver,
   step: Step,

@@ -34,10 +34,7 @@ interface InFlight {
   readonly progress: number;
 }
 
-/**
- * Everything that is known about a run. After the plan, only journal entries change the state, so a run that is read
- * from its journal has the same state.
- */
+/** The state of a run. After the plan, only journal entries change it, so it can be read from the journal. */
 export class RunState {
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
   /** By targeting or group: its newest options before the first request. */
@@ -145,10 +142,7 @@ export class RunState {
     return this.#inFlight?.steps ?? [];
   }
 
-  /**
-   * Returns the steps that may have been applied, because their request has no answer. Without those that ended as
-   * `OWNER_UNCLEAR`: no read can tell whose objects they are.
-   */
+  /** The steps that may have been applied. No read can tell about `OWNER_UNCLEAR`, so these are left out. */
   inDoubt(): ReadonlySet<number> {
     const suspects = this.#work.standings.suspects().filter((id) => !this.#isUnclear(id));
     return new Set([...suspects, ...this.lostInFlight()]);
@@ -227,7 +221,7 @@ export class RunState {
 
   /** Whether a step in doubt was resent and refused with its request before the run was resumed. */
   wasRefusedInDoubt(step: number): boolean {
-    return this.#work.standings.wasRefusedInDoubt(step);
+    return this.#work.standings.refusedInDoubt.has(step);
   }
 
   doneSteps(object: number): readonly Step[] {
@@ -245,7 +239,7 @@ export class RunState {
 
   /** `isSure` is false if the step is in doubt. */
   preparingSteps(): readonly { readonly step: Step; readonly isSure: boolean }[] {
-    return this.#work.standings.preparing().flatMap((id) => {
+    return [...this.#work.standings.preparing].flatMap((id) => {
       const step = this.steps.at(id);
       const isSure = this.isDone(id);
       const isPossible = isSure || this.suspectSince(id) !== undefined;
@@ -397,7 +391,7 @@ export class RunState {
         return;
       default:
         if (change.to === "failed") standings.clearSuspicion(step.id);
-        if (change.to === "unknown" && change.reason.detail?.refused === true) standings.refuseInDoubt(step.id);
+        if (change.to === "unknown" && change.reason.detail?.refused === true) standings.refusedInDoubt.add(step.id);
         if (change.undone) standings.set(step.id, change.to);
         else this.#work.failStep(step, change.to, change.reason);
     }

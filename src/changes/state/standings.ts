@@ -29,11 +29,13 @@ export class StepStandings {
   readonly #steps: StepList;
   readonly #objects: ObjectList;
   readonly #standing: StepStanding[] = [];
-  readonly #preparing = new Set<number>();
+  /** Steps that only prepare others. */
+  readonly preparing = new Set<number>();
+  /** Steps in doubt that were resent and refused with their request, which says nothing about the first attempt. */
+  readonly refusedInDoubt = new Set<number>();
   readonly #deferrals = new Map<number, Deferral>();
   /** By step in doubt: when it was first sent, by the clock of this machine. */
   readonly #suspectSince = new Map<number, number>();
-  readonly #refusedInDoubt = new Set<number>();
   readonly #changing = new Map<string, number[]>();
   readonly #boundTo = new Map<number, number[]>();
   /** Without the steps of rows. */
@@ -50,10 +52,6 @@ export class StepStandings {
 
   get length(): number {
     return this.#standing.length;
-  }
-
-  preparing(): readonly number[] {
-    return [...this.#preparing];
   }
 
   at(step: number): StepStanding | undefined {
@@ -95,21 +93,12 @@ export class StepStandings {
     return [...this.#suspectSince.keys()].filter((id) => OPEN_TO_DOUBT.has(this.#standing[id] ?? "done"));
   }
 
-  /** A step in doubt was resent and refused with its request, which says nothing about the first attempt. */
-  refuseInDoubt(step: number): void {
-    this.#refusedInDoubt.add(step);
-  }
-
-  wasRefusedInDoubt(step: number): boolean {
-    return this.#refusedInDoubt.has(step);
-  }
-
   follow(): void {
     for (let id = this.length; id < this.#steps.length; id += 1) {
       this.#standing.push("pending");
       const step = this.#steps.partAt(id);
       if (step === undefined || step instanceof RowBlock) continue;
-      if (step.prepares) this.#preparing.add(id);
+      if (step.prepares) this.preparing.add(id);
       for (const object of step.objects) addTo(this.#ofObject, object, id);
       for (const { object, field, id: bound } of step.bindings) {
         if (object !== undefined) addTo(this.#boundTo, object, id);
@@ -119,13 +108,14 @@ export class StepStandings {
   }
 
   *pending(): Generator<number> {
-    for (let id = this.#nextPending(0); id >= 0; id = this.#nextPending(id + 1)) yield id;
+    const next = (from: number): number => this.#standing.indexOf("pending", from);
+    for (let id = next(0); id >= 0; id = next(id + 1)) yield id;
   }
 
   /** Steps that only prepare others come first. */
   *inOrder(): Generator<number> {
-    for (const id of this.#preparing) if (this.#standing[id] === "pending") yield id;
-    for (const id of this.pending()) if (!this.#preparing.has(id)) yield id;
+    for (const id of this.preparing) if (this.#standing[id] === "pending") yield id;
+    for (const id of this.pending()) if (!this.preparing.has(id)) yield id;
   }
 
   deferred(): readonly ({ readonly id: number } & Deferral)[] {
@@ -171,10 +161,6 @@ export class StepStandings {
 
   boundTo(object: number): readonly number[] {
     return this.#boundTo.get(object) ?? [];
-  }
-
-  #nextPending(from: number): number {
-    return this.#standing.indexOf("pending", from);
   }
 
   /** Steps never change, so each is tested only once. */
@@ -288,10 +274,7 @@ export function nothingPlanned(): PlannedWork {
   return { objects: new ObjectList(), steps: new StepList(), settlements: [] };
 }
 
-/**
- * The objects and steps of a run. The outcome of a step decides the outcomes of its objects and of those that depend on
- * them.
- */
+/** The objects and steps of a run. The outcome of a step decides those of its objects and their dependents. */
 export class RunWork {
   readonly objects: ObjectList;
   readonly steps: StepList;

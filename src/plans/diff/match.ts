@@ -162,11 +162,8 @@ function planned({ items, targeting }: StatePlan, there: ServiceTargeting): read
   const { _id, name, rename } = targeting;
   if (rename !== undefined) drift.push({ _id, name, field: "name", file: rename, service: name });
   for (const item of items) {
-    if (item.kind === "create") {
-      drift.push({ name: item.name, field: "deleted", file: item.name, line: item.line });
-      continue;
-    }
-    if (item.kind === "delete") continue;
+    if (item.kind === "create") drift.push({ name: item.name, field: "deleted", file: item.name, line: item.line });
+    if (item.kind !== "change") continue;
     const { seen, line, _id, name, parent, exposeChildren, contexts } = item;
     const about = { _id, name: seen.name, line };
     if (name !== undefined) drift.push({ ...about, field: "name", file: name, service: seen.name });

@@ -19,10 +19,7 @@ export interface StaleCheck {
   readonly alreadyDone: ReadonlySet<number>;
 }
 
-/**
- * Checks whether a plan still fits the service: fields that it writes, options to delete and their sub-options, groups
- * that receive options, and names that it assigns.
- */
+/** Checks whether a plan still fits everything that it writes, deletes, moves into, or names. */
 export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeting | undefined): StaleCheck {
   const look = new Look(items, serviceOf(there));
   const alreadyDone = new Set<number>();

@@ -38,10 +38,7 @@ export interface NodeCount {
   nodes: number;
 }
 
-/**
- * Parses strict JSON, which begins on the line `firstLine` of its file. Throws an UnreadableFile at the first syntax
- * error, or if a limit is exceeded.
- */
+/** Parses strict JSON that begins on `firstLine`. Throws an UnreadableFile for a syntax error or an exceeded limit. */
 export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { nodes: 0 }): Node {
   const open: (ListNode | MapNode)[] = [];
   let key: Omit<Entry, "value"> | undefined;
@@ -74,9 +71,9 @@ export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { node
       onArrayEnd: () => void open.pop(),
       onLiteralValue: (value: unknown, _offset, _length, line, character) => {
         const spot = place(line, character);
-        if (typeof value === "string") put({ kind: "text", text: value, isPlain: false, ...spot });
-        else if (typeof value === "number" || typeof value === "boolean") put({ kind: "value", value, ...spot });
-        else put({ kind: "value", value: null, ...spot });
+        const isText = typeof value === "string";
+        const known = typeof value === "number" || typeof value === "boolean" ? value : null;
+        put(isText ? { kind: "text", text: value, isPlain: false, ...spot } : { kind: "value", value: known, ...spot });
       },
       onError: (code, _offset, _length, line, character) => {
         throw new UnreadableFile(
@@ -93,10 +90,7 @@ export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { node
   return root;
 }
 
-/**
- * Returns the path to a position, such as `options[1].name`, for objects in calls. The path of the whole value is
- * empty.
- */
+/** Returns the path to a position in JSON, such as `options[1].name`. Empty for the whole value. */
 export function jsonPathAt(text: string, offset: number): string {
   const steps = getLocation(text, offset).path.map((step) =>
     typeof step === "number" ? `[${step}]` : `.${JSON.stringify(step).slice(1, -1)}`,

@@ -100,10 +100,7 @@ export function formatToRead(path: string): ReadFormat {
   throw unknownForm(path, ".yaml, ");
 }
 
-/**
- * Reads a desired state. Reports a syntax error alone, or all other problems together. Throws a FileError for a line
- * longer than `maxLineBytes`.
- */
+/** Reports a syntax error alone, or all other problems. Throws a FileError for a line over `maxLineBytes`. */
 export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
   const { bytes, format, folder, maxLineBytes } = source;
   if (maxLineBytes !== undefined && format !== "csv" && format !== "xlsx") {

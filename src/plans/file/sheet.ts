@@ -38,10 +38,7 @@ export interface ReadSheet {
   readonly columns: readonly { readonly heading: string; readonly column: string }[];
 }
 
-/**
- * Reads a sheet into `drafts`. With the column `contextId`, the rows of an option are merged. Throws an UnreadableFile
- * or a FileError.
- */
+/** Reads a sheet into `drafts`. Throws an UnreadableFile or a FileError. */
 export async function readSheet({ file, bytes }: OpenedFile, drafts: Drafts): Promise<ReadSheet> {
   let rows: Rows | undefined;
   let values = 0;

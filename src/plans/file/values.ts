@@ -64,10 +64,7 @@ export function nameIn(text: string, spot: Spot, problems: Problems): string | u
   );
 }
 
-/**
- * Adds a trimmed Context ID (management-api 8.1), or reports a problem. `where` ends the message if the Context ID is
- * in another file.
- */
+/** Adds a trimmed Context ID (management-api 8.1), or reports a problem. `where` ends the message. */
 export function addContextId(ids: Set<string>, text: string, spot: Spot, problems: Problems, where = ""): void {
   const id = trimContextId(text);
   const problem = contextIdProblem(id);

@@ -10,10 +10,7 @@ import { type DesiredFormat, MAX_YAML_OPTIONS } from "./read-desired.ts";
 /** The published JSON Schema, which editors load. */
 const SCHEMA_ADDRESS = "https://unpkg.com/targeting-mcp/docs/desired-state.schema.json";
 
-/**
- * Returns a desired state in pieces. Equal targetings give equal bytes. Texts that another program could misread are
- * quoted. Throws a FileError if the targeting is too large for YAML.
- */
+/** Equal targetings give equal bytes. Throws a FileError if the targeting is too large for YAML. */
 export function* desiredText(there: ServiceTargeting, format: DesiredFormat): Generator<string> {
   if (format === "csv") yield* csvText(there);
   else if (format === "ndjson") yield* ndjsonText(there);

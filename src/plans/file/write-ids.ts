@@ -18,10 +18,7 @@ interface Splice {
 
 export type WrittenFile = Pick<DesiredSource, "format" | "path" | "sheet">;
 
-/**
- * Writes IDs, by the position of their row, into a file without problems. Everything else stays as it is. Throws a
- * FileError if the file would have another meaning.
- */
+/** Writes the ID of each row into a file without problems. Throws a FileError if the meaning would change. */
 export async function withIds(
   bytes: Uint8Array,
   file: WrittenFile,

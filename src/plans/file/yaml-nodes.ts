@@ -16,10 +16,7 @@ const OTHER_FORMS = "Save it as JSON, NDJSON or CSV, which have no such limit.";
 
 type Yaml = typeof import("yaml");
 
-/**
- * Parses YAML. Values stay texts as they are written. Throws an UnreadableFile for a syntax error, merge keys, custom
- * tags, several documents, and if a limit is exceeded.
- */
+/** Parses YAML as texts. Throws an UnreadableFile for syntax that is wrong or not allowed, and for exceeded limits. */
 export async function yamlNodes(text: string): Promise<Node> {
   if (text.length > MAX_BYTES) {
     const line = linesIn(text, MAX_BYTES);
