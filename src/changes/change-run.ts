@@ -2,7 +2,7 @@ import { isApiError } from "../api/errors.ts";
 import type { BulkItems, ManagementApi } from "../api/management.ts";
 import type { InputFile } from "../files/input-file.ts";
 import type { checkStoredPlan } from "../plans/look-again.ts";
-import type { ResolvedRun } from "../plans/planned-undo.ts";
+import type { Reading, ResolvedRun } from "../plans/planned-undo.ts";
 import type { AppliedObjects, renewBaseAt } from "../plans/renew-base.ts";
 import type { Clock } from "../platform/clock.ts";
 import { inPieces } from "../platform/durable-files.ts";
@@ -329,7 +329,7 @@ async function storePreviousValues(
   if (plan.removed.length > 0) {
     await lease.renew();
     const isFresh = plan.madeAt !== undefined && clock.now() - plan.madeAt <= FRESH_MS;
-    await keep("removed", inPieces(removedLines(plan, isFresh, api, signal)));
+    await keep("removed", inPieces(removedLines(plan, isFresh, { api, signal })));
   }
   if (plan.former.size > 0) await keep("former", inPieces(plan.former.lines()));
 }
@@ -338,8 +338,7 @@ async function storePreviousValues(
 async function* removedLines(
   { removed, former }: Plan,
   isFresh: boolean,
-  api: ManagementApi,
-  signal: AbortSignal,
+  { api, signal }: Reading,
 ): AsyncGenerator<string> {
   for (const one of removed) {
     if (one.kind === "row") yield `${JSON.stringify(one.row)}\n`;

@@ -8,6 +8,7 @@ import { type PreviousOption, type PreviousTargeting, previousValueLine } from "
 import { StepMaker } from "./rows/steps.ts";
 import type { RunState } from "./state/change-state.ts";
 
+type Pieces = AsyncIterable<Uint8Array>;
 type Former = ReadonlyMap<string, PreviousOption | PreviousTargeting>;
 
 /** What a read showed about the steps in doubt. None of them can still be applied. */
@@ -23,11 +24,7 @@ export interface Resolved {
  * doubt are listed as unresolved; with `resolved`, they count as applied, and comparing them with the current state
  * shows which ones were.
  */
-export async function effectsOfRun(
-  state: RunState,
-  former: AsyncIterable<Uint8Array>,
-  resolved?: Resolved,
-): Promise<Done> {
+export async function effectsOfRun(state: RunState, former: Pieces, resolved?: Resolved): Promise<Done> {
   const before = await readPreviousValues(former);
   const inDoubt = state.inDoubt();
   const idOf = (object: number): string | undefined => state.idOf(object) ?? resolved?.made.get(object);
@@ -58,8 +55,8 @@ export async function effectsOfRun(
 
 /** Returns what a damaged run may have removed, from its stored parts. Undefined if `former` is incomplete. */
 export async function possibleRemovals(
-  former: AsyncIterable<Uint8Array>,
-  removed: AsyncIterable<Uint8Array>,
+  former: Pieces,
+  removed: Pieces,
   isGone: (targetingId: string) => Promise<boolean>,
 ): Promise<Done | undefined> {
   const before = new Map<string, PreviousOption | PreviousTargeting>();
@@ -107,7 +104,7 @@ function doubtedObject(state: RunState, object: number, step: Step | undefined, 
 }
 
 /** Reads the part `former` of a run. Returns the previous values by ID. */
-export async function readPreviousValues(pieces: AsyncIterable<Uint8Array>): Promise<Former> {
+export async function readPreviousValues(pieces: Pieces): Promise<Former> {
   const former = new Map<string, PreviousOption | PreviousTargeting>();
   for await (const line of wholeLines(pieces)) {
     const read = previousValueLine.safeParse(parseJson(line)).data;

@@ -53,11 +53,7 @@ function namesOf({ operation, item }: Step): readonly string[] {
 }
 
 /** IDs ascend with time. `byList` compares the ID with the list before the run. */
-function creatorOfOption(
-  id: string,
-  byList: "before" | "after" | undefined,
-  ownNewest: string | undefined,
-): "ours" | "others" | "unclear" {
+function creatorOfOption(id: string, byList: "before" | "after" | undefined, ownNewest: string | undefined) {
   if (!isUlid(id)) return "unclear";
   if (byList !== undefined) return byList === "before" ? "others" : "ours";
   return ownNewest !== undefined && id > ownNewest ? "ours" : "unclear";

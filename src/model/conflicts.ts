@@ -11,6 +11,9 @@ export type Conflict =
   /** A group would have neither sub-options nor Context IDs. `leaving` are the sub-options that leave it. */
   | { readonly kind: "empty"; readonly ref: Ref; readonly leaving: readonly Ref[] };
 
+type Options = ReadonlyMap<Ref, KnownOption>;
+type Changes = ReadonlyMap<Ref, Change>;
+
 interface After {
   readonly ref: Ref;
   readonly change: Exclude<Change, { readonly kind: "delete" }> | undefined;
@@ -22,10 +25,7 @@ interface After {
 }
 
 /** Returns the conflicts after all changes (management-api 7.2 to 7.4). Conflicts of one kind are adjacent. */
-export function conflicts(
-  options: ReadonlyMap<Ref, KnownOption>,
-  changes: ReadonlyMap<Ref, Change>,
-): readonly Conflict[] {
+export function conflicts(options: Options, changes: Changes): readonly Conflict[] {
   const after = afterAll(options, changes);
   const inside = new Map<Ref, number>();
   for (const { parent } of after.values()) if (parent !== null) inside.set(parent, (inside.get(parent) ?? 0) + 1);
@@ -41,7 +41,7 @@ export function conflicts(
   ];
 }
 
-function afterAll(options: ReadonlyMap<Ref, KnownOption>, changes: ReadonlyMap<Ref, Change>): ReadonlyMap<Ref, After> {
+function afterAll(options: Options, changes: Changes): ReadonlyMap<Ref, After> {
   const after = new Map<Ref, After>();
   for (const [ref, before] of options) {
     const change = changes.get(ref);
@@ -59,7 +59,7 @@ function afterAll(options: ReadonlyMap<Ref, KnownOption>, changes: ReadonlyMap<R
   return after;
 }
 
-function inUse(changes: ReadonlyMap<Ref, Change>, inside: ReadonlyMap<Ref, number>): readonly Conflict[] {
+function inUse(changes: Changes, inside: ReadonlyMap<Ref, number>): readonly Conflict[] {
   return [...changes.values()].flatMap(({ kind, ref }): Conflict[] => {
     const staying = inside.get(ref) ?? 0;
     return kind === "delete" && staying > 0 ? [{ kind: "inUse", ref, staying }] : [];
@@ -98,8 +98,8 @@ function* ownContexts({ group, before, change }: After): Generator<string> {
 }
 
 function emptied(
-  options: ReadonlyMap<Ref, KnownOption>,
-  changes: ReadonlyMap<Ref, Change>,
+  options: Options,
+  changes: Changes,
   after: ReadonlyMap<Ref, After>,
   inside: ReadonlyMap<Ref, number>,
 ): readonly Conflict[] {

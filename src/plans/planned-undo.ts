@@ -16,6 +16,8 @@ import type { Present, PresentOption, UndoRow } from "./undo-plan.ts";
 
 export type Reading = { readonly api: ManagementApi; readonly signal: AbortSignal };
 
+type PresentById = ReadonlyMap<string, Present>;
+
 export interface PlannedUndo {
   readonly rows: readonly UndoRow[];
   /** The number of further objects that are in their previous state already. */
@@ -97,11 +99,7 @@ function keyOf({ at: _, ...row }: UndoRow): string {
   return JSON.stringify(Object.entries(row).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-function changesOf(
-  first: StatePlan,
-  others: readonly StatePlan[],
-  present: ReadonlyMap<string, Present>,
-): PlannedChanges {
+function changesOf(first: StatePlan, others: readonly StatePlan[], present: PresentById): PlannedChanges {
   const changesIn = (plan: StatePlan): PlannedChanges => ({
     ...asPlanned(plan, undefined),
     there: optionsIn(present.get(plan.targeting._id ?? "")),
@@ -109,7 +107,7 @@ function changesOf(
   return { ...changesIn(first), further: others.map(changesIn) };
 }
 
-function nothingOf(_id: string | undefined, present: ReadonlyMap<string, Present>): StatePlan {
+function nothingOf(_id: string | undefined, present: PresentById): StatePlan {
   const name = present.get(_id ?? "")?.targeting.name ?? "";
   return { ...NOTHING_PLANNED, targeting: { _id, name } };
 }
@@ -121,25 +119,16 @@ function optionsIn(present: Present | undefined): PlannedChanges["there"] {
 }
 
 /** Reads the targetings of a run that still exist. Throws an ApiError, or a ListError if lists keep changing. */
-export async function readPresent(
-  api: ManagementApi,
-  done: Done,
-  signal: AbortSignal,
-): Promise<ReadonlyMap<string, Present>> {
+export async function readPresent(api: ManagementApi, done: Done, signal: AbortSignal): Promise<PresentById> {
   const present = new Map<string, Present>();
   for (const _id of targetingsIn(done)) {
-    const read = await unlessMissing(readTargetingNow(api, _id, done, signal));
+    const read = await unlessMissing(readTargetingNow({ api, signal }, _id, done));
     if (read !== undefined) present.set(_id, read);
   }
   return present;
 }
 
-async function readTargetingNow(
-  api: ManagementApi,
-  targetingId: string,
-  done: Done,
-  signal: AbortSignal,
-): Promise<Present> {
+async function readTargetingNow({ api, signal }: Reading, targetingId: string, done: Done): Promise<Present> {
   const { _id, name } = await api.getTargeting(targetingId, { signal });
   const options = new Map<string, PresentOption>();
   for await (const { option } of placedOptions(api, targetingId, signal)) {

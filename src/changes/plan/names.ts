@@ -74,10 +74,7 @@ export function unnamed({ currentName: value, ids = [], near = [] }: NamedTarget
 export type CurrentNames = ReadonlyMap<string, string | RejectedError>;
 
 /** Reads targeting names. Throws the ApiError of a failed read, unless the targeting does not exist. */
-export async function readCurrentNames(
-  ids: readonly string[],
-  { api, signal }: PlanningContext,
-): Promise<CurrentNames> {
+export async function readCurrentNames(ids: Iterable<string>, { api, signal }: PlanningContext): Promise<CurrentNames> {
   const read = await mapConcurrently([...new Set(ids)], async (_id) => {
     const there = await orMissing(api.getTargeting(_id, { signal }));
     return [_id, there instanceof Error ? there : there.name] as const;

@@ -332,10 +332,7 @@ function withContexts(contexts: readonly string[]): { readonly contexts?: readon
 }
 
 /** Divides sub-options into those that fit into the item of their group, and the others. */
-function splitChildren(
-  group: NewOption,
-  contexts: readonly string[],
-): { readonly inside: readonly Child[]; readonly outside: readonly Child[] } {
+function splitChildren(group: NewOption, contexts: readonly string[]) {
   const limits = REQUEST_LIMITS.addOptions;
   const inside: Child[] = [];
   const outside: Child[] = [];

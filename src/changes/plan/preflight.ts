@@ -30,6 +30,7 @@ interface Prediction extends PredictionContext {
 }
 
 type Predicted = readonly Settlement[];
+type NamingStep = StepOf<"createTargetings" | "renameTargetings">;
 
 /**
  * Predicts the failures of a plan that reading can find: taken names, missing objects, parents that are not groups,
@@ -45,7 +46,7 @@ export async function preflight({ steps, losses }: Plan, given: PredictionContex
   };
   const context = { ...given, contentsOf };
   const updates: StepOf<"updateOptions">[] = [];
-  const targetings: StepOf<"createTargetings" | "renameTargetings">[] = [];
+  const targetings: NamingStep[] = [];
   const lastOf = new Map(losses.flatMap(({ _id, lastOf }) => (lastOf === undefined ? [] : [[_id, lastOf.name]])));
   const found: Settlement[] = [];
   for (let id = 0; id < steps.length; id += 1) {
@@ -114,10 +115,7 @@ function overLimit(step: Step, targeting: string, { options, contextIds, room }:
 }
 
 /** Predicts name conflicts with targetings that were seen before. */
-async function predictNames(
-  steps: readonly StepOf<"createTargetings" | "renameTargetings">[],
-  context: Prediction,
-): Promise<Predicted> {
+async function predictNames(steps: readonly NamingStep[], context: Prediction): Promise<Predicted> {
   const { api, signal, memory } = context;
   if (steps.length === 0) return [];
   const seen = await memory.recent();

@@ -233,14 +233,10 @@ function savedRow(value: object): RowContent<ContextRow> {
 }
 
 /** Returns a function that finds rows for another call: their action is not `does`, or they name another targeting. */
-function rowChecker(
-  header: Header,
-  { targeting }: MoreOfSheet,
-  does: "add" | "edit",
-): (cells: readonly string[]) => Reason | undefined {
+function rowChecker(header: Header, { targeting }: MoreOfSheet, does: "add" | "edit") {
   const action = cellReader(header, "action");
   const named = cellReader(header, "targeting");
-  return (cells) => {
+  return (cells: readonly string[]): Reason | undefined => {
     const value = named(cells).trim();
     if (value !== "" && targeting !== undefined && !targeting.includes(value)) {
       return invalidRow("otherTargeting", { value: value.slice(0, 40) }).reason;

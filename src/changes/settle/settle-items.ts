@@ -333,12 +333,8 @@ function unbundleTargeting(step: StepOf<"createTargetings">, reason: Reason, mak
 }
 
 /** Handles a taken name of a group or of its sub-options. */
-async function nameTaken(
-  driver: ChangeDriver,
-  group: Group,
-  reason: Reason,
-  { maker, namesIn }: Means,
-): Promise<Consequences> {
+async function nameTaken(driver: ChangeDriver, group: Group, reason: Reason, means: Means): Promise<Consequences> {
+  const { maker, namesIn } = means;
   const targetingId = driver.state.boundId(group.step, "targeting");
   const names = targetingId === undefined ? undefined : await namesOrReason(namesIn, group.step, targetingId);
   if (names !== undefined && "code" in names) return unread(driver, group.step, names);

@@ -1,7 +1,7 @@
 import { groupedBy } from "../../platform/grouping.ts";
 import type { Base, BaseOption, ServiceOption, ServiceTargeting } from "../base.ts";
 import { type Desired, type DesiredOption, type Problem, type Problems, quoted } from "../file/desired.ts";
-import type { Difference, DifferingField, SeenOption, ShownValue, StatePlan } from "./plan.ts";
+import type { Difference, DifferingField, GroupName, SeenOption, ShownValue, StatePlan } from "./plan.ts";
 
 /** The options of a targeting, by ID, by name, and by their group (null for the top level). */
 export interface Service {
@@ -31,7 +31,7 @@ export interface Sides {
   readonly problems: Problems;
   readonly drift: Difference[];
   readonly conflicts: Difference[];
-  readonly groupName: (id: string) => string;
+  readonly groupName: GroupName;
 }
 
 /** Without options if the plan creates the targeting. */
@@ -107,11 +107,7 @@ export function driftSince(base: Base, there: ServiceTargeting): readonly Differ
 }
 
 /** Returns what others have changed in an option since the base. */
-export function changedSince(
-  base: BaseOption,
-  there: ServiceOption,
-  groupName: (id: string) => string,
-): readonly Difference[] {
+export function changedSince(base: BaseOption, there: ServiceOption, groupName: GroupName): readonly Difference[] {
   const { _id, name } = there;
   return differingFields(base, there).map(([field, before, now]) => {
     const shown = (value: ShownValue) => (field === "parent" && typeof value === "string" ? groupName(value) : value);

@@ -20,6 +20,8 @@ export function compareGone(row: DesiredRow, wanted: WantedPlaces, { drift, conf
 }
 
 /** `onlyThere`: only the targeting has these. */
+type Rows = readonly DesiredRow[];
+
 interface Unnamed {
   readonly deleted: readonly ServiceOption[];
   readonly onlyThere: readonly ServiceOption[];
@@ -29,7 +31,7 @@ interface Unnamed {
  * Decides about options that are not in the file. With `prune`, those in the base are deleted, or a conflict if others
  * have changed them or added sub-options. Options that others have added stay.
  */
-export function compareOthers(rows: readonly DesiredRow[], sides: Sides): Unnamed {
+export function compareOthers(rows: Rows, sides: Sides): Unnamed {
   const { base, service, prune, byName, drift, groupName } = sides;
   const named = new Set(rows.flatMap(({ there }) => there?._id ?? []));
   const others = service.options.filter(({ _id }) => !named.has(_id));
@@ -59,7 +61,7 @@ export function compareOthers(rows: readonly DesiredRow[], sides: Sides): Unname
  * Returns the options that rows ask to delete, or a conflict if others have changed them or added sub-options. An
  * option that is not in the base is never deleted by its name alone.
  */
-export function removedByRows(rows: readonly DesiredRow[], sides: Sides): readonly ServiceOption[] {
+export function removedByRows(rows: Rows, sides: Sides): readonly ServiceOption[] {
   const { base, prune, problems, desired } = sides;
   if (prune && desired.hasActions === true) {
     const [first] = rows;
@@ -114,12 +116,7 @@ function subOptionsAddedSince({ base, service }: Sides): ReadonlyMap<string, num
   return given;
 }
 
-export function checkOrphans(
-  rows: readonly DesiredRow[],
-  deleted: readonly ServiceOption[],
-  wanted: WantedPlaces,
-  sides: Sides,
-): void {
+export function checkOrphans(rows: Rows, deleted: readonly ServiceOption[], wanted: WantedPlaces, sides: Sides): void {
   const gone = new Set(deleted.map(({ _id }) => _id));
   for (const row of rows) {
     const { there, option } = row;
@@ -158,7 +155,7 @@ export interface WantedPlaces {
  * Finds the parent of each row by name, first in the file, then in the service. Reports invalid parents, groups inside
  * groups, and types that differ from the existing option's.
  */
-export function placesOf(rows: readonly DesiredRow[], sides: Sides): WantedPlaces {
+export function placesOf(rows: Rows, sides: Sides): WantedPlaces {
   const named = new Map<string, DesiredRow>();
   for (const row of rows) {
     const name = row.option.name ?? row.there?.name;
@@ -179,12 +176,7 @@ export function placesOf(rows: readonly DesiredRow[], sides: Sides): WantedPlace
   return wanted;
 }
 
-function placeOf(
-  row: DesiredRow,
-  rows: readonly DesiredRow[],
-  named: ReadonlyMap<string, DesiredRow>,
-  sides: Sides,
-): WantedPlace {
+function placeOf(row: DesiredRow, rows: Rows, named: ReadonlyMap<string, DesiredRow>, sides: Sides): WantedPlace {
   const { option } = row;
   const { parent } = option;
   if (parent.kind === "top") return TOP;

@@ -120,6 +120,9 @@ export type CreateItem = Extract<PlanItem, { readonly kind: "create" }>;
 export type ChangeItem = Extract<PlanItem, { readonly kind: "change" }>;
 export type DeleteItem = Extract<PlanItem, { readonly kind: "delete" }>;
 
+/** Returns the name of an existing group by its ID. */
+export type GroupName = (id: string) => string;
+
 export type ParentRef = CreateItem["parent"];
 
 export type SeenOption = DeleteItem["seen"];
@@ -173,7 +176,7 @@ export const listedChange = z.object({
 export type ListedChange = Fixed<z.infer<typeof listedChange>>;
 
 /** Returns all changes, sorted by kind. `groupName` returns the name of an existing group. */
-export function changesOf(plan: StatePlan, groupName: (id: string) => string): readonly ListedChange[] {
+export function changesOf(plan: StatePlan, groupName: GroupName): readonly ListedChange[] {
   const changes = [...ofTargeting(plan), ...plan.items.flatMap((item) => itemChanges(plan, item, groupName))];
   for (const { _id, name } of plan.adopted) changes.push({ kind: "adopted", _id, name });
   const order = new Map(CHANGE_KINDS.map((kind, place) => [kind, place]));
@@ -191,11 +194,7 @@ function renamedIn({ items }: StatePlan, id: string): string | undefined {
   return group?.kind === "change" ? group.name : undefined;
 }
 
-export function itemChanges(
-  plan: StatePlan,
-  item: StatePlan["items"][number],
-  groupName: (id: string) => string,
-): readonly ListedChange[] {
+export function itemChanges(plan: StatePlan, item: PlanItem, groupName: GroupName): readonly ListedChange[] {
   const place = (parent: ParentRef): ShownValue => {
     if (parent === null) return null;
     if ("_id" in parent) return renamedIn(plan, parent._id) ?? groupName(parent._id);

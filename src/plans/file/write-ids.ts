@@ -10,6 +10,9 @@ import type { Entry, MapNode, Node } from "./node.ts";
 import { type DesiredSource, readDesired } from "./read-desired.ts";
 import { desiredRows } from "./sheet.ts";
 
+/** By the position or the line of a row. */
+type Ids = ReadonlyMap<number, string>;
+
 interface Splice {
   readonly at: number;
   readonly removed?: number;
@@ -19,11 +22,7 @@ interface Splice {
 export type WrittenFile = Pick<DesiredSource, "format" | "path" | "sheet">;
 
 /** Writes the ID of each row into a file without problems. Throws a FileError if the meaning would change. */
-export async function withIds(
-  bytes: Uint8Array,
-  file: WrittenFile,
-  ids: ReadonlyMap<number, string>,
-): Promise<Uint8Array> {
+export async function withIds(bytes: Uint8Array, file: WrittenFile, ids: Ids): Promise<Uint8Array> {
   const before = await optionsOf(bytes, file);
   const spliced = await (file.format === "xlsx"
     ? workbookWithIds(bytes, file, idsByLine(before, ids))
@@ -47,16 +46,11 @@ function meaningOf({ _id, name, parent, type, exposeChildren, contexts }: Desire
 }
 
 /** Returns the IDs by the line on which their option begins. */
-function idsByLine(options: readonly DesiredOption[], ids: ReadonlyMap<number, string>): ReadonlyMap<number, string> {
+function idsByLine(options: readonly DesiredOption[], ids: Ids): Ids {
   return new Map([...ids].map(([row, id]) => [options[row]?.line ?? 0, id]));
 }
 
-async function textWithIds(
-  text: string,
-  file: WrittenFile,
-  ids: ReadonlyMap<number, string>,
-  byLine: ReadonlyMap<number, string>,
-): Promise<Uint8Array> {
+async function textWithIds(text: string, file: WrittenFile, ids: Ids, byLine: Ids): Promise<Uint8Array> {
   if (text.includes("\uFFFD") || text.includes("\0")) {
     throw new FileError(
       "the new IDs can be written only into workbooks and into text files in UTF-8",
@@ -70,11 +64,7 @@ async function textWithIds(
 }
 
 /** Adds the column of IDs if there is none. */
-async function workbookWithIds(
-  bytes: Uint8Array,
-  file: WrittenFile,
-  byLine: ReadonlyMap<number, string>,
-): Promise<Uint8Array> {
+async function workbookWithIds(bytes: Uint8Array, file: WrittenFile, byLine: Ids): Promise<Uint8Array> {
   const { header, rows, sheet } = await rowsOf(bytes, file);
   const own = header.at("_id");
   const width = rows.reduce((most, { raw }) => Math.max(most, raw.length), header.cells.length);
@@ -105,7 +95,7 @@ async function rowsOf(content: Uint8Array, { format, path = "", sheet = {} }: Wr
 /** All rows of an option get the same ID. */
 function withTheirIds(
   { rows, header }: { readonly rows: readonly SheetRow[]; readonly header: SheetHeader },
-  byLine: ReadonlyMap<number, string>,
+  byLine: Ids,
 ): readonly (SheetRow & { readonly id: string | undefined })[] {
   const name = header.at("name");
   const oneARow = header.at("contextId") >= 0;
@@ -113,11 +103,7 @@ function withTheirIds(
   return rows.map((row) => ({ ...row, id: oneARow ? byName.get(row.cells[name]) : byLine.get(row.line) }));
 }
 
-async function splicesOf(
-  text: string,
-  format: DesiredSource["format"],
-  ids: ReadonlyMap<number, string>,
-): Promise<readonly Splice[]> {
+async function splicesOf(text: string, format: DesiredSource["format"], ids: Ids): Promise<readonly Splice[]> {
   if (format === "ndjson") return ndjsonSplices(text, ids);
   const root = format === "json" ? jsonNodes(text) : await (await import("./yaml-nodes.ts")).yamlNodes(text);
   return [...optionsIn(root)].flatMap((map, row) => {
@@ -151,7 +137,7 @@ function mapSplice(text: string, { isFlow }: MapNode, { offset, column }: Entry,
   return { at: offset, text: `${field}${isFlow ? "," : ""}${newline}${indent}` };
 }
 
-function ndjsonSplices(text: string, ids: ReadonlyMap<number, string>): readonly Splice[] {
+function ndjsonSplices(text: string, ids: Ids): readonly Splice[] {
   const splices: Splice[] = [];
   let row = 0;
   let start = 0;
@@ -169,11 +155,7 @@ function ndjsonSplices(text: string, ids: ReadonlyMap<number, string>): readonly
   return splices;
 }
 
-async function sheetSplices(
-  text: string,
-  file: WrittenFile,
-  byLine: ReadonlyMap<number, string>,
-): Promise<readonly Splice[]> {
+async function sheetSplices(text: string, file: WrittenFile, byLine: Ids): Promise<readonly Splice[]> {
   const { rows, header, sheet } = await rowsOf(Buffer.from(text), file);
   const { delimiter = "," } = sheet;
   const column = header.at("_id");
