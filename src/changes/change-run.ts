@@ -387,7 +387,6 @@ const OPENING = Buffer.from("[");
 const COMMA = Buffer.from(",");
 const CLOSING = Buffer.from("]");
 
-/** The item of a delete is only the ID. */
 function itemText(state: RunState, { id: step, item, bindings }: Step, targetingInPath: boolean): string {
   const bound: Record<string, string> = {};
   for (const binding of bindings) {

@@ -393,7 +393,6 @@ function resumedError(): FileError {
   return new FileError("the run to undo is executing again", "Wait until it has ended, then call undo_run again.");
 }
 
-/** A stream if the plan may be large. */
 type PlanText = string | ByteSource;
 
 /** A plan as `lookAgain` reads it. `undoes` is the ID of the run to undo. */

@@ -82,7 +82,6 @@ const THERE: ReadonlyMap<string, string> = new Map([["", ""]]);
 
 const GONE: ReadonlySet<string> = new Set(["TARGETING_NOT_FOUND", "TARGETING_CATEGORY_NOT_FOUND"]);
 
-/** Returns an empty map for a targeting or group that does not exist. */
 async function orNone(reading: Promise<ReadonlyMap<string, string>>): Promise<ReadonlyMap<string, string>> {
   try {
     return await reading;

@@ -80,7 +80,6 @@ function updateCycle(work: Work, cycle: readonly Ref[], batch: Batch, isPart: bo
   }
 }
 
-/** Returns the options whose wanted names form a cycle that begins at `start`, if there is one. */
 function cycleFrom(work: Work, start: Ref): readonly Ref[] | undefined {
   const cycle: Ref[] = [start];
   const seen = new Set(cycle);
@@ -95,7 +94,6 @@ function cycleFrom(work: Work, start: Ref): readonly Ref[] | undefined {
   }
 }
 
-/** Returns the changes of an option that can be sent now. */
 function itemFor(
   work: Work,
   ref: Ref,
@@ -270,7 +268,6 @@ function fillNewGroups(work: Work, batch: Batch): void {
 
 /** With more options and changes than this, candidates are not compared. The first one is used. */
 const MAX_LOOKAHEAD_SIZE = 2000;
-/** The maximum number of requests that are tried for one candidate. */
 const MAX_LOOKAHEAD_REQUESTS = 200;
 
 export interface RequestSequence {
@@ -294,7 +291,6 @@ export function planRequests(work: Work): RequestSequence {
   return { requests, isWhole: work.isOver() };
 }
 
-/** Returns the first of the candidates that need the fewest requests after them. */
 function nearest(work: Work): readonly Item[] | undefined {
   const found = candidates(work, true);
   if (found.length < 2) return found[0];

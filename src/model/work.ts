@@ -12,7 +12,6 @@ export interface Creation extends Omit<CreateItem, "op" | "children"> {
   readonly kind: "create";
 }
 
-/** Absent fields stay as they are. */
 interface Update extends Omit<Partial<UpdateItem>, "op" | "ref"> {
   readonly kind: "update";
   readonly ref: Ref;

@@ -158,7 +158,6 @@ function about({ targeting }: Present): { readonly targeting: string } {
   return { targeting: targeting._id };
 }
 
-/** The value to restore. */
 interface Back<Value> {
   readonly value: Value;
 }
@@ -217,7 +216,6 @@ function isEmptyChange({ name, parent, exposeChildren, add, remove }: Intent): b
   return name === undefined && parent === undefined && exposeChildren === undefined && add.length + remove.length === 0;
 }
 
-/** Creates an option again that the run deleted. */
 function deleted(
   { _id, before }: Extract<OptionEffect, { readonly did: "deleted" }>,
   present: Present,

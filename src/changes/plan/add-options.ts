@@ -76,7 +76,6 @@ function place(plan: Plan, targetingId: string, { option, parent }: Placed, exis
   } else planOption(plan, option, parent === undefined ? { targeting } : { targeting, parent: { id: parent } });
 }
 
-/** Plans rows of new options. Rows whose name exists already are planned separately. */
 function placePlain(plan: Plan, { block, from, to }: RowRange, existing: Existing): void {
   let first = from;
   for (let row = from; row < to; row += 1) {
@@ -139,7 +138,6 @@ function planExisting(plan: Plan, option: NewOption, there: string, existing: Ex
   }
 }
 
-/** Returns the sub-options that can be created inside a new group. Plans those that exist already. */
 function newSubOptions(
   plan: Plan,
   children: readonly NewOption["children"][number][],

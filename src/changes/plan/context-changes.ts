@@ -163,7 +163,6 @@ function noteLoss(plan: Plan, { wish, contents, held, add, remove }: PlannedChan
   plan.removed.push({ kind: "row", row: { _id: wish.optionId, add: removed } });
 }
 
-/** `set`, or Context IDs to add and remove. */
 interface ItemContextChange {
   readonly object: number;
   readonly add: readonly string[];

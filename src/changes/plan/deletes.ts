@@ -51,7 +51,6 @@ export async function planDeleteTargetings(input: Inputs["delete_targeting"], co
   return plan;
 }
 
-/** How many options of a targeting are shown by name before its deletion. */
 const NAMED = { first: 990, last: 10 } as const;
 
 async function lossOfTargeting(
@@ -153,7 +152,6 @@ async function groupsLeftEmpty(
   return lastOf;
 }
 
-/** Reads the sub-options and counts that the record does not contain. */
 async function lossOf(option: OptionRecord, { api, signal }: PlanningContext): Promise<Loss> {
   const { _id, name, contextCount } = option;
   const contexts = contextCount ?? (await readOptionContents(api, _id, signal)).contexts.length;
@@ -192,7 +190,6 @@ function validIds(plan: Plan, wanted: readonly WantedDelete[]): ReadonlyMap<stri
   return objects;
 }
 
-/** Returns the options to delete, and the records that were read to find them by name. */
 async function wantedOptions(
   plan: Plan,
   { ids = [], names = [], targetingId }: Inputs["delete_options"],

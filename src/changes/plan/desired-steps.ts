@@ -190,7 +190,6 @@ function addRequest(making: StepContext, request: readonly Item[], before: Targe
   making.last = [...new Set([...(latest === undefined ? [] : [latest]), ...lastParts, plan.steps.length - 1])];
 }
 
-/** Returns the ID of the first step. */
 function addCreation(making: StepContext, item: CreateItem, after: readonly number[]): number {
   const { plan, own, changes } = making;
   const targeting = changes.targeting._id === undefined ? { object: own } : { id: changes.targeting._id };
@@ -265,7 +264,6 @@ function addContextParts(
   return last === first ? [] : [last];
 }
 
-/** Returns the changed Context IDs in parts that each fit into one request. */
 function contextsOf({ add, remove }: UpdateItem, known: KnownOption | undefined) {
   const all = [...add, ...remove];
   if (all.length === 0) return [];

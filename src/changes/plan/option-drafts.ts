@@ -272,7 +272,6 @@ function badTypes(input: OptionInput): Reason | undefined {
   return undefined;
 }
 
-/** Returns a name and Context IDs as they are sent, or why they are invalid. */
 function checkOne({ objects }: Plan, input: ChildInput, names: NamesInUse): CheckedOption | Reason {
   const invalid = badName(input.name);
   if (invalid !== undefined) return invalid;
@@ -331,7 +330,6 @@ function withContexts(contexts: readonly string[]): { readonly contexts?: readon
   return contexts.length > 0 ? { contexts } : {};
 }
 
-/** Divides sub-options into those that fit into the item of their group, and the others. */
 function splitChildren(group: NewOption, contexts: readonly string[]) {
   const limits = REQUEST_LIMITS.addOptions;
   const inside: Child[] = [];

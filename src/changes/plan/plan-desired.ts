@@ -9,7 +9,6 @@ import { addSteps, plainItems, type TargetingObjects } from "./desired-steps.ts"
 import { type Loss, Plan } from "./plan.ts";
 import { plannedRequests, weighed } from "./requests.ts";
 
-/** The maximum number of outdated values in a report. */
 const MAX_STALE = 20;
 
 /**

@@ -114,7 +114,6 @@ function overLimit(step: Step, targeting: string, { options, contextIds, room }:
   return refusal(step, "TARGETING_CONTEXT_LIMIT_EXCEEDED", { limit, there: contextIds });
 }
 
-/** Predicts name conflicts with targetings that were seen before. */
 async function predictNames(steps: readonly NamingStep[], context: Prediction): Promise<Predicted> {
   const { api, signal, memory } = context;
   if (steps.length === 0) return [];
@@ -269,7 +268,6 @@ async function readTargetingContents(id: string, { api, signal }: PredictionCont
   return { options, names, contextIds, room };
 }
 
-/** Returns the reason that the service would give for a refused step. */
 function refusal(step: Step, code: ErrorCode, detail?: Readonly<Record<string, unknown>>): Reason {
   const { statusCode } = ERROR_CODES[code];
   const sent = code === "TARGETING_CATEGORY_NOT_SUPPORTED" ? { sent: sentFields(step) } : {};

@@ -110,7 +110,6 @@ export function planUpdateOptions(input: Inputs["update_options"], find: FindOpt
   return plan;
 }
 
-/** For calls without names. */
 const unread: FindOption = (value, field) => ownReason("NAME_NOT_FOUND", { field, value });
 
 /** Returns the ID in an item, or the option that it names, or a reason if it has both or the name is unknown. */

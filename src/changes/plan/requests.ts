@@ -27,7 +27,6 @@ export function nextRequests(steps: Steps, ready: readonly number[], apartBy?: (
   return apart.flatMap((ids) => packed(steps, ids));
 }
 
-/** Packs steps of one operation into requests. */
 function packed(steps: Steps, ids: readonly number[]): Requests {
   const operation = operationOf(steps, ids);
   if (operation === undefined) return [];
@@ -36,7 +35,6 @@ function packed(steps: Steps, ids: readonly number[]): Requests {
   return requests.map((members) => members.map((member) => ids[member] ?? 0));
 }
 
-/** Groups steps by operation, in sending order. */
 function inOrder(steps: Steps, ids: readonly number[]): Requests {
   const byOperation = groups(ids, (id) => steps.partAt(id)?.operation);
   return ORDER.flatMap((operation) => {
@@ -99,7 +97,6 @@ export function weighed(steps: Steps, requests: Requests): readonly PlannedReque
   });
 }
 
-/** Returns the steps that must be done before each step. */
 function needsOf(steps: Steps): ReadonlyMap<number, readonly number[]> {
   const needs = new Map<number, readonly number[]>();
   const makers = makersOf(steps);
@@ -113,7 +110,6 @@ function needsOf(steps: Steps): ReadonlyMap<number, readonly number[]> {
   return needs;
 }
 
-/** Returns the first step of each object, which creates it. */
 function makersOf(steps: Steps): ReadonlyMap<number, number> {
   const makers = new Map<number, number>();
   for (const step of steps.parts()) {

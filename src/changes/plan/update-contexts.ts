@@ -102,7 +102,6 @@ export async function planUpdateContexts(
 
 type ReadContents = ReadonlyMap<string, OptionContents | Reason>;
 
-/** Returns the current names of options. Lists the options that were not read yet. */
 async function namesOf(
   ids: readonly string[],
   read: readonly ReadContents[],
@@ -124,7 +123,6 @@ async function namesOf(
   return names;
 }
 
-/** Fails the rows of an option that name it differently. */
 function failMisnamed(
   plan: Plan,
   wishes: Map<string, RequestedContextChange>,

@@ -144,7 +144,6 @@ export interface RowRange {
   readonly to: number;
 }
 
-/** The size of one buffer, in bytes. */
 const CHUNK_BYTES = 262_144;
 /** How many UTF-16 code units are encoded together. Encoding each row separately takes three times as long. */
 const GATHERED_UNITS = 16_384;

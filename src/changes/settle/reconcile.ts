@@ -115,7 +115,6 @@ function ownerUnclear(ids: readonly string[]): Reason {
   return ownReason("OWNER_UNCLEAR", { existingIds: ids });
 }
 
-/** The fields that are compared with the item that was sent. */
 interface FoundObject {
   readonly _id: string;
   readonly name: string;
@@ -143,7 +142,6 @@ function isAsSent(step: Step, made: FoundObject): boolean {
   );
 }
 
-/** Removes the options whose Context IDs differ from those that were sent. */
 async function withSameContexts(
   driver: ChangeDriver,
   wanted: readonly OpenCreate[],

@@ -314,7 +314,6 @@ function isServerFault(error: ItemError | null | undefined): boolean {
   return (error?.statusCode ?? 500) >= 500;
 }
 
-/** The maximum number of refused attempts for an item in doubt. */
 const REFUSED_TRIES = 3;
 
 /** Applies an error that concerns a whole request. */

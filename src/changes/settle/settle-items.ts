@@ -28,7 +28,6 @@ export interface Answered {
   readonly result: BulkResult;
 }
 
-/** The object no longer exists. */
 const GONE = new Set(["TARGETING_NOT_FOUND", "TARGETING_CATEGORY_NOT_FOUND"]);
 const NAME_TAKEN = new Set(["TARGETING_NAME_DUPLICATE", "TARGETING_CATEGORY_NAME_DUPLICATE"]);
 
@@ -332,7 +331,6 @@ function unbundleTargeting(step: StepOf<"createTargetings">, reason: Reason, mak
   return { changes: [{ step: step.id, to: "replaced" }], steps };
 }
 
-/** Handles a taken name of a group or of its sub-options. */
 async function nameTaken(driver: ChangeDriver, group: Group, reason: Reason, means: Means): Promise<Consequences> {
   const { maker, namesIn } = means;
   const targetingId = driver.state.boundId(group.step, "targeting");
@@ -430,7 +428,6 @@ function objectOf(group: Group, candidate: ChildItem): number {
   return group.step.objects[position + 1] ?? group.object;
 }
 
-/** Returns the sub-option with the fewest Context IDs. */
 function lightest(children: readonly ChildItem[]): readonly ChildItem[] {
   return children.toSorted((a, b) => (a.contexts?.length ?? 0) - (b.contexts?.length ?? 0)).slice(0, 1);
 }

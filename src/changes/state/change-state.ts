@@ -426,7 +426,6 @@ export class RunState {
     }
   }
 
-  /** Returns whether the values read before equal the new ones. */
   #changesNothing(object: number): boolean {
     const { from, to, added = 0, removed = 0, ...rest } = this.objects.at(object)?.change ?? {};
     if (from !== undefined) return JSON.stringify(from) === JSON.stringify(to) && added + removed === 0;
@@ -453,7 +452,6 @@ export class RunState {
     }
   }
 
-  /** Failed steps stay failed. */
   #reopen(): void {
     const { outcomes, standings } = this.#work;
     for (let id = 0; id < this.steps.length; id += 1) {

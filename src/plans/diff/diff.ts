@@ -208,7 +208,6 @@ function compareRow(row: DesiredRow, there: ServiceOption, wanted: WantedPlaces,
   return changes;
 }
 
-/** Returns whether the plan sets a field to the value in the file. */
 type FieldComparer = (field: DifferingField, values: Sided) => boolean;
 
 /** Records drift and conflicts. */
@@ -227,7 +226,6 @@ function fieldComparer(
   };
 }
 
-/** `key` to compare the value, and `shown` to show it. */
 interface Side {
   readonly key: ShownValue | object;
   readonly shown: ShownValue;

@@ -19,9 +19,9 @@ export function compareGone(row: DesiredRow, wanted: WantedPlaces, { drift, conf
   (isChanged ? conflicts : drift).push({ _id: base._id, name: base.name, field: "deleted", line: option.line });
 }
 
-/** `onlyThere`: only the targeting has these. */
 type Rows = readonly DesiredRow[];
 
+/** `onlyThere`: only the targeting has these. */
 interface Unnamed {
   readonly deleted: readonly ServiceOption[];
   readonly onlyThere: readonly ServiceOption[];

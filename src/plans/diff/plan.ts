@@ -10,7 +10,6 @@ const type = z.enum(["atomic", "collection"]);
 const parentRef = z.union([z.null(), z.strictObject({ _id: ulid }), z.strictObject({ item: z.int().min(0) })]);
 const texts = z.array(z.string());
 
-/** The state of an option when the plan was made. */
 const seen = z.strictObject({
   name: z.string(),
   parent: ulid.nullable(),

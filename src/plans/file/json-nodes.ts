@@ -15,7 +15,6 @@ import {
 import { addOption, CONTEXT_FIELDS, checkVersion, type Drafts, readTargeting } from "./tree.ts";
 import { entriesOf, textIn } from "./values.ts";
 
-/** By error code of the parser. */
 const WORDS: Readonly<Partial<Record<ParseErrorCode, string>>> = {
   1: "this is not valid JSON",
   2: "a number is not in the form that JSON requires",

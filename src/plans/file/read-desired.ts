@@ -52,7 +52,6 @@ const UNITS: Readonly<Record<Exclude<DesiredFormat, "csv">, BoundedUnit>> = {
   json: { jsonDepth: 2 },
 };
 
-/** The size of a file with about 10,000 options. */
 const LARGE_BYTES = 1_048_576;
 
 export interface DesiredSource {
@@ -200,7 +199,6 @@ const AS_SHEET = "If it is a workbook, name it .xlsx; otherwise unpack it.";
 const AS_XLSX = "Save it as a workbook with the extension .xlsx.";
 const AS_TEXT = "Give YAML, JSON, NDJSON or a sheet.";
 
-/** Files that are not text in UTF-8, by their first bytes. */
 const FOREIGN: readonly (readonly [start: string, message: string, remedy: string])[] = [
   ["PK\u0003\u0004", "this is really a spreadsheet or an archive", AS_SHEET],
   ["\u00D0\u00CF\u0011\u00E0", "this is really an old spreadsheet", AS_XLSX],

@@ -7,7 +7,6 @@ import { thousands } from "../../platform/text.ts";
 import type { ServiceOption, ServiceTargeting } from "../base.ts";
 import { type DesiredFormat, MAX_YAML_OPTIONS } from "./read-desired.ts";
 
-/** The published JSON Schema, which editors load. */
 const SCHEMA_ADDRESS = "https://unpkg.com/targeting-mcp/docs/desired-state.schema.json";
 
 /** Equal targetings give equal bytes. Throws a FileError if the targeting is too large for YAML. */

@@ -45,7 +45,6 @@ function meaningOf({ _id, name, parent, type, exposeChildren, contexts }: Desire
   return { _id, name, parent, type, exposeChildren, contexts };
 }
 
-/** Returns the IDs by the line on which their option begins. */
 function idsByLine(options: readonly DesiredOption[], ids: Ids): Ids {
   return new Map([...ids].map(([row, id]) => [options[row]?.line ?? 0, id]));
 }
@@ -63,7 +62,6 @@ async function textWithIds(text: string, file: WrittenFile, ids: Ids, byLine: Id
   return Buffer.from(mark + applied(body, await splices));
 }
 
-/** Adds the column of IDs if there is none. */
 async function workbookWithIds(bytes: Uint8Array, file: WrittenFile, byLine: Ids): Promise<Uint8Array> {
   const { header, rows, sheet } = await rowsOf(bytes, file);
   const own = header.at("_id");
