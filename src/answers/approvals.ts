@@ -61,7 +61,7 @@ export function declinedInClientNote(question: string): string {
 export function declinedBeforeNote(ms: number): string {
   const minutes = Math.floor(ms / 60_000);
   const ago = minutes === 0 ? "less than a minute" : amount(minutes, "minute");
-  return `the same call was declined ${ago} ago, so nobody was asked again. The call can ask again in ${amount(10 - minutes, "minute")}`;
+  return `the same call was declined ${ago} ago, so nobody was asked again. If the person wants it after all, the same call asks again in ${amount(10 - minutes, "minute")}`;
 }
 
 /** A run cannot be approved because its effect has changed. */

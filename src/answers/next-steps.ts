@@ -44,7 +44,7 @@ export function nextStepsOf(run: ReportedRun): readonly string[] {
   if (mayResume && isResumable(run)) steps.push(resumeStep(run, runId, causes));
   if (run.neverPlanned)
     steps.push("make the call again: the server ended before the call was planned, and nothing was sent");
-  if (isOver && isOfEvents(run) && run.counts.unknown > 0) steps.push(lookUpStep(runId));
+  if (isOver && isOfEvents(run) && run.counts.unknown > 0) steps.push(lookUpStep(runId, run));
   const failed = run.failures.filter(({ outcome }) => outcome === "failed");
   if (failed.some((failure) => causeOf(failure) === undefined)) steps.push(fixStep(run, runId, failed));
   else if (isOver && failed.some((failure) => causeOf(failure) === "limit")) {
@@ -113,10 +113,11 @@ function resumeStep(run: ReportedRun, runId: string, causes: ReadonlySet<Cause |
   return `${when}${call} finishes what was not applied`;
 }
 
-function lookUpStep(runId: string): string {
+function lookUpStep(runId: string, { environment }: Pick<ReportedRun, "environment">): string {
+  const where = environment === "sandbox" ? "with inspect_events" : "in the reports of the web console";
   return (
     `${callOf("get_run", { runId, outcome: "unknown", includeInput: true })} shows the events whose answer was lost: ` +
-    "look for them in the reports of the web console before you send any of them again"
+    `look for them ${where} before you send any of them again`
   );
 }
 

@@ -234,6 +234,18 @@ export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly st
   ];
 }
 
+/** Returns the options that exist outside the group that the call names for them. A call that adds moves nothing. */
+export function elsewhereNote({ elsewhere }: Pick<ReportedRun, "elsewhere">): readonly string[] {
+  if (elsewhere === undefined) return [];
+  const { count, first } = elsewhere;
+  const names = `${first.map((name) => quoteUntrusted(name)).join(", ")}${count > first.length ? ", …" : ""}`;
+  return [
+    count === 1
+      ? `1 option that exists is not in the group that was given for it, and was not moved (update_options moves it): ${names}`
+      : `${thousands(count)} options that exist are not in the group that was given for them, and were not moved (update_options moves them): ${names}`,
+  ];
+}
+
 /** Undo does not remove Context IDs from options that were not read before, which may have had them already. */
 export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string[] {
   if (unread === 0 || counts.succeeded === 0) return [];

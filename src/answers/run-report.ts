@@ -23,6 +23,7 @@ import { many } from "./message-words.ts";
 import { endNotes, isOfEvents, nextStepsOf } from "./next-steps.ts";
 import {
   countsNote,
+  elsewhereNote,
   fuzzyMatchNote,
   headline,
   nearNote,
@@ -213,6 +214,7 @@ function notesOf(run: ReportedRun): readonly string[] {
     ...(run.rows === undefined ? [] : rowsNote(run.rows)),
     ...fuzzyMatchNote(run),
     ...nearNote(run),
+    ...elsewhereNote(run),
     ...countsNote(run),
     ...unreadNote(run),
     ...resumedNote(run),

@@ -3,7 +3,16 @@ import type { LeftoverName } from "../changes/run-rules.ts";
 import type { InputFile } from "../files/input-file.ts";
 import { thousands } from "../platform/text.ts";
 import type { Refusal } from "../runs/kind.ts";
-import type { Counts, DidCounts, KnownChange, MatchedName, NearIds, OtherCount, RowCounts } from "../runs/outcome.ts";
+import type {
+  Counts,
+  DidCounts,
+  Elsewhere,
+  KnownChange,
+  MatchedName,
+  NearIds,
+  OtherCount,
+  RowCounts,
+} from "../runs/outcome.ts";
 import type { ObjectResult, ReportCounts, RunStatus, WithinCounts } from "../runs/report.ts";
 import type { Approval } from "./approvals.ts";
 import type { Row } from "./budget.ts";
@@ -50,6 +59,7 @@ export interface ReportedRun {
   readonly rows?: RowCounts;
   readonly takenFor?: readonly MatchedName[];
   readonly nearIds?: NearIds;
+  readonly elsewhere?: Elsewhere;
   readonly unread?: number;
   readonly otherCounts?: readonly OtherCount[];
   readonly resumed?: Counts;

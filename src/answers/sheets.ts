@@ -37,6 +37,7 @@ export function resultSheetText({
   results,
   isOver,
   again,
+  isAppliedAgain,
   events,
 }: {
   readonly savedTo: string;
@@ -44,6 +45,8 @@ export function resultSheetText({
   readonly isOver: boolean;
   /** The call for the corrected sheet. */
   readonly again: string;
+  /** Whether that call applies rows that are done, too. */
+  readonly isAppliedAgain: boolean;
   /** For a sheet of events, which contains only those that were not sent: the outcomes of all events. */
   readonly events?: Pick<Counts, "succeeded" | "unknown" | "notApplied">;
 }): string {
@@ -54,7 +57,10 @@ export function resultSheetText({
   if (events !== undefined) return [first, ...eventLines(events, fix)].join("\n");
   const isOpen = [...results.keys()].some((result) => result !== "Done" && result !== "Already done");
   if (!isOpen) return first;
-  return `${first}\nRows that are done stay as they are.\n${fix}`;
+  const done = isAppliedAgain
+    ? "Rows that are done are applied again, which changes only what was changed since."
+    : "Rows that are done stay as they are.";
+  return `${first}\n${done}\n${fix}`;
 }
 
 /** Describes the saved rows of a file that is not a sheet. */

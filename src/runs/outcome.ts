@@ -30,6 +30,7 @@ export const nearIds = z.object({
   count: z.number(),
   first: z.array(z.object({ given: z.string(), held: z.string() })),
 });
+export const elsewhere = z.object({ count: z.number(), first: z.array(z.string()) });
 export const rowCounts = z.object({ read: z.number(), merged: z.number(), skipped: z.number() });
 
 export const stopEntry = z.object({
@@ -97,6 +98,9 @@ export type MatchedName = Fixed<z.infer<typeof takenName>>;
 
 /** Context IDs that are similar to one that their option already holds. */
 export type NearIds = Fixed<z.infer<typeof nearIds>>;
+
+/** Options that exist, but not in the group that the call names for them. `first` holds names. */
+export type Elsewhere = Fixed<z.infer<typeof elsewhere>>;
 
 export interface OtherCount {
   readonly name?: string | undefined;

@@ -261,6 +261,7 @@ export async function savedResults(
       results,
       isOver: status !== "running",
       again: againCall(found, saveTo),
+      isAppliedAgain: call.tool === "update_contexts",
       ...(found.events && { events: found.events.state.counts() }),
     }),
     isError: false,

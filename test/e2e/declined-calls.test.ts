@@ -38,7 +38,7 @@ describe.each(Object.entries(CLIENTS))("%s", (_name, connect) => {
       approval: { decision: "declined", channel: "client" },
     });
     expect(textOf(again)).toMatch(
-      /the same call was declined less than a minute ago, so nobody was asked again\. The call can ask again in 10 minutes/i,
+      /the same call was declined less than a minute ago, so nobody was asked again\. If the person wants it after all, the same call asks again in 10 minutes/i,
     );
     expect(asked).toHaveLength(1);
     const shown = checkedReport(await session.client.callTool("get_run", { runId: declined.runId }));

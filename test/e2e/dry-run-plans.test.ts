@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { CLIENTS } from "../support/clients.ts";
+import { CLIENTS, textOf } from "../support/clients.ts";
 import { COMMAND } from "../support/server-process.ts";
 import { startSession, warmSessions } from "../support/writing.ts";
 
@@ -229,4 +229,29 @@ describe("a stored dry run", () => {
     const reports = await Promise.all(calls.map((call) => of.write("bulk_add_options", call)));
     expect(reports.map(({ status }) => status)).toEqual(calls.map(() => "planned"));
   });
+});
+
+test("a new group whose sub-options all exist fails in the dry run as when it is applied", async () => {
+  const { client, targetingId } = await service();
+  const items = [{ name: "Sports", children: [{ name: "One" }] }];
+  const shown = await client.callTool("bulk_add_options", { targetingId, items, dryRun: true });
+  const { runId } = z.object({ runId: z.string() }).parse(shown.structuredContent);
+  const counts = { items: 2, failed: 2 };
+  expect(shown.structuredContent).toMatchObject({ counts });
+  const applied = await client.callTool("apply_plan", { runId });
+  expect(applied.structuredContent).toMatchObject({ status: "failed", counts });
+});
+
+test("an option that exists outside of the group that is given for it stays there, and the answer says so", async () => {
+  const of = await service();
+  const { client, targetingId } = of;
+  const items = [
+    { name: "One", contexts: ["z"], parentName: "Ball games" },
+    { name: "Football", contexts: ["f"], parentName: "Ball games" },
+    { name: "Ball games", children: [{ name: "Two", contexts: ["t"] }] },
+  ];
+  for (const dryRun of [true, false]) {
+    const added = await client.callTool("bulk_add_options", { targetingId, items, onExisting: "addContexts", dryRun });
+    expect(textOf(added)).toMatch(/2 options that exist are not in the group that was given.*"Two", "One"/);
+  }
 });

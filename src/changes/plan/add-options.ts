@@ -1,7 +1,7 @@
 import type { Row } from "../../files/rows.ts";
 import { NameIndex } from "../../platform/name-index.ts";
 import { mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
-import { readOptionNames, readOptions } from "../../reads/option-lists.ts";
+import { readOptions } from "../../reads/option-lists.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import type { AddOptionInput, Inputs } from "../call.ts";
@@ -50,8 +50,8 @@ async function placeAll(
   const { targetingId, onExisting = "fail" } = input;
   const candidates = await planRowsWithIds(plan, input, drafts.candidates(), context);
   const placed = await assignToGroups(plan, targetingId, candidates, context);
-  const names = () => readOptionNames(context.api, targetingId, context.signal);
-  const existing = onExisting === "fail" ? undefined : { targetingId, onExisting, names: await names() };
+  const existing =
+    onExisting === "fail" ? undefined : { targetingId, onExisting, names: await placesOf(targetingId, context) };
   const further = placed.values();
   let next = further.next();
   for (const plain of drafts.plain()) {
@@ -68,7 +68,7 @@ async function placeAll(
 function place(plan: Plan, targetingId: string, { option, parent }: Placed, existing: Existing | undefined): void {
   const targeting = { id: targetingId };
   const there = existing?.names.get(option.name);
-  if (there !== undefined && existing !== undefined) planExisting(plan, option, there, existing);
+  if (there !== undefined && existing !== undefined) planExisting(plan, option, there, existing, parent);
   else if (option.isGroup) {
     const fresh = { ...option, children: newSubOptions(plan, option.children, existing) };
     if (fresh.children.length > 0 || fresh.contexts.length > 0) planOption(plan, fresh, { targeting });
@@ -122,11 +122,30 @@ async function assignToGroups(
 interface Existing {
   readonly targetingId: string;
   readonly onExisting: "skip" | "addContexts";
-  readonly names: ReadonlyMap<string, string>;
+  readonly names: ReadonlyMap<string, Place>;
 }
 
-/** Plans an option that exists already. Its missing sub-options are added, with `addContexts` also its Context IDs. */
-function planExisting(plan: Plan, option: NewOption, there: string, existing: Existing): void {
+/** An option that exists, and its group. */
+type Place = Pick<OptionRecord, "_id" | "parent">;
+
+async function placesOf(targetingId: string, { api, signal }: PlanningContext): Promise<ReadonlyMap<string, Place>> {
+  const places = new Map<string, Place>();
+  for await (const { name, _id, parent } of readOptions(api, targetingId, signal)) places.set(name, { _id, parent });
+  return places;
+}
+
+/**
+ * Plans an option that exists already. Its missing sub-options are added, with `addContexts` also its Context IDs.
+ * `group` is the ID of the group that the call names for it; null if that group is new.
+ */
+function planExisting(
+  plan: Plan,
+  option: NewOption,
+  { _id: there, parent }: Place,
+  existing: Existing,
+  group?: string | null,
+): void {
+  if (group !== undefined && group !== parent) noteElsewhere(plan, option.name);
   const add = existing.onExisting === "addContexts" ? option.contexts : [];
   if (add.length === 0) plan.settlements.push(unchangedOption(option.object, there, existing.onExisting));
   else addParts(plan, { id: there }, option.object, parts(add));
@@ -134,8 +153,15 @@ function planExisting(plan: Plan, option: NewOption, there: string, existing: Ex
   for (const child of option.children) {
     const childThere = existing.names.get(child.name);
     if (childThere === undefined) planOption(plan, atomic(child), place);
-    else planExisting(plan, atomic(child), childThere, existing);
+    else planExisting(plan, atomic(child), childThere, existing, there);
   }
+}
+
+const MAX_NAMED = 3;
+
+function noteElsewhere(plan: Plan, name: string): void {
+  const { count = 0, first = [] } = plan.facts.elsewhere ?? {};
+  plan.facts = { ...plan.facts, elsewhere: { count: count + 1, first: [...first, name].slice(0, MAX_NAMED) } };
 }
 
 function newSubOptions(
@@ -146,7 +172,7 @@ function newSubOptions(
   return children.filter((child) => {
     const there = existing?.names.get(child.name);
     if (existing === undefined || there === undefined) return true;
-    planExisting(plan, atomic(child), there, existing);
+    planExisting(plan, atomic(child), there, existing, null);
     return false;
   });
 }

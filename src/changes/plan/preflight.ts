@@ -78,11 +78,16 @@ async function predictAdd(step: StepOf<"addOptions">, context: Prediction): Prom
   if (reason !== undefined) return failedWithInside(step, reason);
   held.room.options -= weight.options;
   held.room.contextIds -= weight.contextIds;
-  return (item.children ?? []).flatMap(({ name }, position) => {
+  const children = item.children ?? [];
+  const refused = children.flatMap(({ name }, position) => {
     const taken = takenBy(step, held, name);
     const object = step.objects[position + 1];
     return taken === undefined || object === undefined ? [] : [failed(object, taken)];
   });
+  // The group then fails as well, as it does when the service refuses all its sub-options.
+  const isEmptied = refused.length > 0 && refused.length === children.length && (item.contexts ?? []).length === 0;
+  const [group] = step.objects;
+  return isEmptied && group !== undefined ? [failed(group, ownReason("EMPTY_GROUP")), ...refused] : refused;
 }
 
 /** Returns the outcomes of a create whose name belongs to an object of the previous run of the same call. */

@@ -2,7 +2,16 @@ import { createHash } from "node:crypto";
 import * as z from "zod";
 import { inputFile } from "../../files/input-file.ts";
 import { type Fixed, isJsonObject, parseJson } from "../../platform/json.ts";
-import { asked, nearIds, reason, reportedObject, rowCounts, stopEntry, takenName } from "../../runs/outcome.ts";
+import {
+  asked,
+  elsewhere,
+  nearIds,
+  reason,
+  reportedObject,
+  rowCounts,
+  stopEntry,
+  takenName,
+} from "../../runs/outcome.ts";
 import type { CreateTargetingItem, OptionChanges, OptionToCreate } from "../../spec/records.ts";
 import { BULK_OPERATIONS, type BulkOperation } from "../../spec/routes.ts";
 
@@ -280,6 +289,7 @@ const runFacts = z.object({
   decided: decided.exactOptional(),
   /** Context IDs that differ from another one only in case, width or Unicode composition. */
   nearIds: nearIds.exactOptional(),
+  elsewhere: elsewhere.exactOptional(),
   /** Names that did not match exactly, and the objects used instead. */
   takenFor: z.array(takenName).exactOptional(),
 });

@@ -26,7 +26,7 @@ export interface Given {
 
 /** Returns the report of a call that is planned but not started. */
 export function unstartedReport(call: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
-  const { takenFor, nearIds, stale, rows } = state.facts;
+  const { takenFor, nearIds, elsewhere, stale, rows } = state.facts;
   return {
     environment,
     tool: call.tool,
@@ -37,6 +37,7 @@ export function unstartedReport(call: WriteCall, state: RunState, { environment 
     ...(call.tool === "create_targetings" && { newOptions: countsWithin(state) }),
     ...(takenFor && { takenFor }),
     ...(nearIds && { nearIds }),
+    ...(elsewhere && { elsewhere }),
     ...(stale && { stale }),
     ...(rows && { rows }),
   };
