@@ -38,6 +38,8 @@ export interface SandboxOptions {
 
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
+const KEEP_ALIVE_MS = 65_000;
+
 /**
  * Starts a sandbox of both APIs at one address. Throws a DataFileError, a RangeError if `forward` is not an address, a
  * SeedError if the seed is inconsistent, and the error of the system if the port cannot be opened.
@@ -127,7 +129,8 @@ async function loadFrom(world: World, file: string): Promise<boolean> {
 
 /** Throws the error of the system if the port cannot be opened. */
 async function listen(app: Hono<{ Bindings: HttpBindings }>, host: string, port: number) {
-  const server = createAdaptorServer({ fetch: app.fetch });
+  // Longer than any pause of a busy machine: a client would lose a request that it sends while the connection is closed.
+  const server = createAdaptorServer({ fetch: app.fetch, serverOptions: { keepAliveTimeout: KEEP_ALIVE_MS } });
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);
