@@ -91,7 +91,11 @@ class Reading<From, To> {
   }
 
   removeFirst(): void {
-    if (this.slots.shift()?.needsRead === true) this.#reads -= 1;
+    this.#forget(this.slots.shift());
+  }
+
+  #forget(slot: Slot<From, To> | undefined): void {
+    if (slot?.needsRead === true) this.#reads -= 1;
   }
 
   get isBusy(): boolean {
@@ -164,7 +168,8 @@ class Reading<From, To> {
       slot.isSettled = true;
     }
     const before = this.slots.at(-1);
-    if (before?.isSettled === true && before.value === undefined && before.failure === undefined) this.slots.pop();
+    if (before?.isSettled === true && before.value === undefined && before.failure === undefined)
+      this.#forget(this.slots.pop());
     this.slots.push(slot);
   }
 }

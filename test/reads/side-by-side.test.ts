@@ -81,6 +81,25 @@ describe("reading side by side", () => {
     expect(last).toBe(9999);
   });
 
+  test("reads everything where reads have no result and end in any order, also once it reads less at a time", async () => {
+    const { open, begun, read } = byHand();
+    const pace = { width: 8 };
+    const all = (async () => {
+      const map = (number: number, signal: AbortSignal) => read(number, signal).then(() => undefined);
+      const job = { source: numbers(300), map, unreadAhead: 10_000, pace };
+      for await (const _ of sideBySide(job));
+    })();
+    await settled();
+    for (let round = 0; round < 1000 && open.size > 0; round += 1) {
+      // The latest first, and the first of all last.
+      [...open.values()].at(-1)?.resolve();
+      if (round === 100) pace.width = 1;
+      await settled();
+    }
+    await all;
+    expect(begun).toEqual(numbers(300)());
+  });
+
   test("stops at once when enough was taken: nothing more begins, and what is under way is aborted", async () => {
     const { open, begun, read } = byHand();
     const job = { source: numbers(100), map: read, pace: { width: 4 } };
