@@ -109,15 +109,21 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount }: Detai
     return {
       message,
       remedy: texts(
-        `${its}To create this group, add an item or row with its name and type "collection".`,
-        `${its}To create this group, add a row with its name, and write yes in its column Is Group.`,
+        `${its}To create this group, add to the same call an item or row with its name and type "collection".`,
+        `${its}To create this group, add a row with its name and with yes in a column Is Group.`,
       ),
     };
   }
-  const remedy = hasNear
-    ? `Similar names: ${list(near, 5)}.`
-    : texts("Find the name with list_options and its argument search.", "Look for the name in the web console.");
-  return { message, remedy };
+  const similar = hasNear ? `Similar names: ${list(near, 5)}.` : undefined;
+  if (field === "parentName") {
+    const create = "plan_targeting creates the group and moves options into it, if they are its children in desired.";
+    return { message, remedy: texts(similar ? `${similar} ${create}` : create, similar ?? "Create the group first.") };
+  }
+  const search = texts(
+    "Find the name with list_options and its argument search.",
+    "Look for the name in the web console.",
+  );
+  return { message, remedy: similar ?? search };
 }
 
 /** Describes a rejection that all further requests would get, too. */

@@ -75,7 +75,9 @@ test("a missing group says how to create it, and how many there are", async () =
   expect(textOf(added)).toMatch(
     /: item 1: the targeting has no option group named "Nope"\. Existing groups: .* and 7 more\./,
   );
-  expect(textOf(added)).toContain('To create this group, add an item or row with its name and type "collection".');
+  expect(textOf(added)).toContain(
+    'To create this group, add to the same call an item or row with its name and type "collection".',
+  );
 });
 
 test("a group that the same call renames is found by its new name, too", async () => {
