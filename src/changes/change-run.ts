@@ -159,7 +159,7 @@ export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunK
     },
     lateEntry: ({ late }, at) => (late.length > 0 ? { t: "late", steps: late, at } : undefined),
     isMeant: ({ status, open, counts }, isRecent) =>
-      status === "interrupted" || (isRecent && open && (counts.notApplied ?? 0) > 0),
+      status === "interrupted" || (isRecent && open && (counts.notApplied ?? 0) + (counts.unknown ?? 0) > 0),
     mayBeClaimed,
     mayGoOn,
   };

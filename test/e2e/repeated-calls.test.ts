@@ -56,6 +56,28 @@ test("a dry run of the same call says so too, and so does applying it", async ()
   expect(again).toMatchObject({ status: "planned", counts: { items: 2, alreadyDone: 2, failed: 0 } });
 });
 
+test("a call whose run ended without the answers is made again: its run goes on, and finds what it created", async () => {
+  const env = {
+    TARGETING_MCP_CONFIRM: "off",
+    TARGETING_MCP_RETRY_BUDGET_MS: "300",
+    TARGETING_MCP_REQUEST_TIMEOUT_MS: "500",
+  };
+  const { client, sandbox, control } = await startSession({ env });
+  const targetingId = await sandbox.targeting("Shop");
+  const call = { targetingId, items: ITEMS };
+  await control("/faults", {
+    faults: [
+      { on: "write", nth: 1, times: 1, kind: "reset", applied: true },
+      { on: "any", nth: 2, times: 1000, kind: "status", status: 502, applied: false },
+    ],
+  });
+  const first = checkedReport(await client.callTool("bulk_add_options", call));
+  expect(first).toMatchObject({ status: "unknown", counts: { items: 3, unknown: 3 } });
+  await fetch(`${sandbox.url}/_sandbox/faults`, { method: "DELETE" });
+  const again = checkedReport(await client.callTool("bulk_add_options", call));
+  expect(again).toMatchObject({ runId: first.runId, status: "succeeded", counts: { items: 3, succeeded: 3 } });
+});
+
 test("so is a targeting", async () => {
   const { client } = await shop();
   const items = [{ name: "Autumn", options: [{ name: "Leaves", contexts: ["l"] }] }];
