@@ -79,7 +79,13 @@ export function DecisionButtons(buttons: {
  */
 const isAtRest = signal(false);
 
-let places: ReadonlyMap<string, string> = new Map();
+interface Place {
+  readonly left: number;
+  readonly top: number;
+  readonly height: number;
+}
+
+let places: ReadonlyMap<string, Place> = new Map();
 let timer: ReturnType<typeof setTimeout> | undefined;
 let observer: ResizeObserver | undefined;
 
@@ -89,17 +95,27 @@ function recordPositions(): void {
     observer = new ResizeObserver(recordPositions);
     observer.observe(document.body);
   }
-  const now = new Map<string, string>();
+  const now = new Map<string, Place>();
+  let hasMoved = false;
   for (const button of document.querySelectorAll<HTMLElement>("[data-decides]")) {
-    const { left, top } = button.getBoundingClientRect();
+    const { left, top, height } = button.getBoundingClientRect();
     // Buttons in the fixed footer do not move when the page is scrolled.
     const scrolled = button.closest(".foot") === null ? scrollY : 0;
-    now.set(button.dataset.decides ?? "", `${Math.round(left + scrollX)} ${Math.round(top + scrolled)}`);
+    const place = { left: left + scrollX, top: top + scrolled, height };
+    const key = button.dataset.decides ?? "";
+    const before = places.get(key);
+    const stays = before !== undefined && isNear(before, place);
+    hasMoved ||= !stays;
+    now.set(key, stays ? before : place);
   }
-  const hasMoved = [...now].some(([button, place]) => places.get(button) !== place);
   places = now;
   if (!hasMoved) return;
   isAtRest.value = false;
   clearTimeout(timer);
   timer = setTimeout(() => set(isAtRest, true), REST_MS);
+}
+
+/** Whether a pointer that was on the button still is. The footer moves a little at the end of the page. */
+function isNear(before: Place, { left, top, height }: Place): boolean {
+  return Math.max(Math.abs(left - before.left), Math.abs(top - before.top)) < height / 2;
 }
