@@ -90,7 +90,7 @@ export class SymlinkError extends Error {}
 
 /** An open folder. It stays the same folder if its path is replaced by a link or another folder. */
 export interface SafeDirectory {
-  /** Whether the system keeps the folder open. If not, call `check` before and after each use. */
+  /** Whether `at` uses an open handle of the folder. If not, call `check` before and after each use. */
   readonly isFirm: boolean;
   /** Returns the path for opening, creating, linking or removing the file `name` in the folder. */
   readonly at: (name: string) => string;

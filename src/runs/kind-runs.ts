@@ -110,8 +110,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Starts a run as it is stored. Its journal begins with `first`, or with entries that the kind makes from `given`. An
-   * error while storing becomes the reason of the run.
+   * Stores and starts a run. Its journal begins with `first`, or with entries that the kind makes from `given`. If
+   * storing fails, the run ends with that error.
    */
   startAtOnce(
     call: Call,

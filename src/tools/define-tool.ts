@@ -21,7 +21,7 @@ export interface ToolAnswer {
   readonly structured: Readonly<Record<string, unknown>>;
   readonly text: string;
   readonly isError: boolean;
-  /** What a view needs for a person's decision. It is sent in `_meta`, which models do not read. */
+  /** What the view in a host needs to send a person's decision. It is in `_meta`, which models do not read. */
   readonly decision?: { readonly runId: string; readonly secret: string };
   /** The waiting run for which the client is asked to open the page. */
   readonly opens?: string;

@@ -175,7 +175,7 @@ export async function declineRun(
   context: ToolContext,
   effect?: Effect,
 ): Promise<ToolAnswer> {
-  // Only a run that waits for approval can be declined.
+  // To be declined, a run must first be waiting.
   if (effect === undefined) await changesOf(context).propose(header, plan);
   else {
     const until = context.clock.now() + CONFIRMATION_MS;

@@ -25,7 +25,6 @@ export const wanted = signal<Wanted>(ALL);
  * if the list is live.
  */
 const held = signal<{ readonly rows: readonly EventRow[]; readonly from: number } | undefined>(undefined);
-/** The events that match the filter. */
 export const isPaused = signal(false);
 /** The events that the server found for the filter. */
 const found = signal<EventList>({ events: [], older: false });
