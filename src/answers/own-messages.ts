@@ -396,7 +396,7 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
   }),
   otherName: ({ value, name, _id }) => ({
     message: `the row names the option ${String(_id)} ${quotedCell(value)}, but its name is ${quotedCell(name)}`,
-    remedy: "Keep the correct cell (ID or name), and empty the other.",
+    remedy: "Leave the correct cell (ID or name) as it is, and empty the other one.",
   }),
   edited: ({ name, _id, fields }) => ({
     message: `the row is about ${quotedCell(name)} (${String(_id)}), which exists and differs in ${Array.isArray(fields) ? fields.join(", ") : ""}`,
