@@ -9,7 +9,7 @@ export function originIn(header: string): URL | undefined {
   return isWeb && url.origin === header ? url : undefined;
 }
 
-/** Starts a server (0: any free port) and returns its port. Throws the system's error. */
+/** Opens a port for a server, any free one for 0, and returns it. Throws the error of the system if it is in use. */
 export async function openPort(server: Server, host: string, port: number): Promise<number> {
   server.listen(port, host);
   await once(server, "listening");
