@@ -138,6 +138,8 @@ function restWords({ counts, status, tool, did }: ReportedRun): readonly string[
 const ALREADY_WORDS: Readonly<Record<string, string>> = {
   create_targetings: "already there",
   bulk_add_options: "already there",
+  delete_options: "already deleted",
+  delete_targeting: "already deleted",
 };
 
 /** `options` are options of new targetings, which are counted separately. */

@@ -38,6 +38,7 @@ import {
   mayBeClaimed,
   mayGoOn,
   objectEntries,
+  settleDeletedBefore,
   unfinishedPlanState,
   unplannedState,
 } from "./run-rules.ts";
@@ -129,7 +130,7 @@ export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunK
     recoversOrphans: false,
     readBack,
     initialState: unplannedState,
-    start: (run, plan) => goOn(run, (driver) => recordPlan(run, driver, plan, world)),
+    start: (run, plan) => goOn(run, (driver) => recordPlan(run, driver, plan, { ...world, ...others })),
     resume: (run, agreed) =>
       goOn(run, async (driver) => {
         if (!run.state.planned) {
@@ -138,7 +139,7 @@ export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunK
           const reading = { api: api.forCall?.() ?? api, signal: run.signal, bytes: run.part("input"), lookAgain };
           const plan = await changeOf(call).plan({ ...reading, resolve: others.resolve(call, run.signal) });
           if (plan.facts.stale === undefined) await others.end(run.header);
-          await recordPlan(run, driver, plan, world);
+          await recordPlan(run, driver, plan, { ...world, ...others });
         }
         driver.change(run.state.lostInFlight().map((step) => ({ step, to: "suspect" })));
         if (agreed !== undefined) run.record({ t: "facts", facts: agreed });
@@ -238,10 +239,12 @@ async function recordPlan(
   run: DrivenChange,
   driver: ChangeDriver,
   given: Plan | Planning,
-  world: ChangeWorld,
+  world: ChangeWorld & Pick<OtherRuns, "stateOf">,
 ): Promise<Requests | undefined> {
   const { clock } = world;
   const plan = isGoing(given) ? await madeBy(given, run.signal) : given;
+  const { call, repeats } = run.header;
+  if (repeats !== undefined) settleDeletedBefore(plan, call, await world.stateOf(repeats));
   run.state.adopt(plan);
   let waiting = 0;
   for (const entry of plan.entries()) {

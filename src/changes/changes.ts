@@ -24,6 +24,7 @@ import {
   isWithdrawn,
   madeBefore,
   needsConfirmation,
+  settleDeletedBefore,
   UNREADABLE_FILE,
   unfinishedPlanState,
 } from "./run-rules.ts";
@@ -95,8 +96,10 @@ export class Changes {
     signal: AbortSignal,
   ): Promise<readonly Settlement[]> {
     const { api, memory } = this.#context;
-    const mayRepeat = repeats !== undefined && changeOf(call).onExisting === "fail";
+    const { deletes, onExisting } = changeOf(call);
+    const mayRepeat = repeats !== undefined && (deletes || onExisting === "fail");
     const before = mayRepeat ? (await undefinedIfUnreadable(this.runs.find(repeats)))?.state : undefined;
+    settleDeletedBefore(plan, call, before);
     // Loaded late, so that start-up stays fast.
     const { preflight } = await import("./plan/preflight.ts");
     return preflight(plan, { api, memory, signal, madeBefore: (object) => madeBefore(before, plan.objects, object) });

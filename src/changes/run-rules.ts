@@ -160,3 +160,26 @@ export function madeBefore(
   const isSame = before?.objects.at(object)?.name === objects.at(object)?.name;
   return isSame && before?.didOf(object) !== undefined ? { _id: before.idOf(object) } : undefined;
 }
+
+/** Settles objects that a deletion no longer finds, and that the previous run of the same call deleted, as `alreadyDone`. */
+export function settleDeletedBefore(plan: Plan, call: WriteCall, before: RunState | undefined): void {
+  if (before === undefined || !changeOf(call).deletes) return;
+  for (const [at, { object, outcome, reason }] of plan.settlements.entries()) {
+    const { _id, name } = plan.objects.at(object) ?? {};
+    const then = before.objects.at(object);
+    const isSame = _id === undefined ? name !== undefined && then?.name === name : then?._id === _id;
+    const isMissing = outcome === "failed" && NOT_THERE.has(reason?.code ?? "");
+    if (isSame && isMissing && DELETED.has(before.standing(object))) {
+      plan.settlements[at] = { object, outcome: "alreadyDone" };
+    }
+  }
+}
+
+const NOT_THERE: ReadonlySet<string> = new Set([
+  "TARGETING_NOT_FOUND",
+  "TARGETING_CATEGORY_NOT_FOUND",
+  "NAME_NOT_FOUND",
+]);
+
+/** A deletion without an answer counts, as its object is gone. */
+const DELETED: ReadonlySet<Standing> = new Set(["succeeded", "alreadyDone", "unknown"]);

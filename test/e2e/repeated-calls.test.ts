@@ -78,6 +78,44 @@ test("a call whose run ended without the answers is made again: its run goes on,
   expect(again).toMatchObject({ runId: first.runId, status: "succeeded", counts: { items: 3, succeeded: 3 } });
 });
 
+test("what the same call deleted before is already done, with its answer or without, by ID and by name", async () => {
+  const env = {
+    TARGETING_MCP_CONFIRM: "off",
+    TARGETING_MCP_RETRY_BUDGET_MS: "300",
+    TARGETING_MCP_REQUEST_TIMEOUT_MS: "500",
+  };
+  const { client, sandbox, control } = await startSession({ env });
+  const targetingId = await sandbox.targeting("Shop");
+  const [one, two] = await sandbox.options(targetingId, [{ name: "One" }, { name: "Two" }, { name: "Three" }]);
+  const report = async (tool: string, args: object) => checkedReport(await client.callTool(tool, { ...args }));
+  const byId = { ids: [one, two] };
+  await control("/faults", {
+    faults: [
+      { on: "write", nth: 1, times: 1, kind: "reset", applied: true },
+      { on: "write", nth: 2, times: 1000, kind: "status", status: 502, applied: false },
+    ],
+  });
+  const lost = await report("delete_options", byId);
+  expect(lost).toMatchObject({ status: "unknown", counts: { items: 2, unknown: 2 } });
+  await fetch(`${sandbox.url}/_sandbox/faults`, { method: "DELETE" });
+  const shown = await report("delete_options", { ...byId, dryRun: true });
+  expect(shown).toMatchObject({ counts: { items: 2, alreadyDone: 2, failed: 0 } });
+  for (let time = 0; time < 2; time += 1) {
+    const again = await report("delete_options", byId);
+    expect(again).toMatchObject({ status: "succeeded", counts: { items: 2, alreadyDone: 2, failed: 0 } });
+  }
+  const byName = { targetingId, names: ["Three"] };
+  expect(await report("delete_options", byName)).toMatchObject({ status: "succeeded", counts: { succeeded: 1 } });
+  expect(await report("delete_options", byName)).toMatchObject({ status: "succeeded", counts: { alreadyDone: 1 } });
+  await sandbox.options(targetingId, [{ name: "Three" }]);
+  expect(await report("delete_options", byName)).toMatchObject({ status: "succeeded", counts: { succeeded: 1 } });
+  // Another call, and options that nobody deleted here, are told apart.
+  expect(await report("delete_options", { ids: [one] })).toMatchObject({ status: "failed", counts: { failed: 1 } });
+  expect(await report("delete_targeting", { ids: [targetingId] })).toMatchObject({ status: "succeeded" });
+  const gone = await report("delete_targeting", { ids: [targetingId] });
+  expect(gone).toMatchObject({ status: "succeeded", counts: { items: 1, alreadyDone: 1 } });
+});
+
 test("so is a targeting", async () => {
   const { client } = await shop();
   const items = [{ name: "Autumn", options: [{ name: "Leaves", contexts: ["l"] }] }];
