@@ -81,12 +81,15 @@ function resultWords(run: ReportedRun): string {
 }
 
 /** Adding options may also add Context IDs to options that exist. */
-function wouldWords({ tool, counts, plan = [], newOptions }: ReportedRun, { todo, noun }: Work): string {
+function wouldWords({ tool, counts, plan = [], newOptions, did }: ReportedRun, { todo, noun }: Work): string {
   const { pending, items, failed } = counts;
   const updates = plan.reduce((sum, { operation, items }) => sum + (operation === "updateOptions" ? items : 0), 0);
   // If some items would fail, the requests do not say how many options they would change.
-  if (tool !== "bulk_add_options" || updates === 0 || failed > 0)
-    return `${todo} ${ofAll(pending, items, noun, newOptions && { ...newOptions, count: newOptions.pending })}`;
+  if (tool !== "bulk_add_options" || updates === 0 || failed > 0) {
+    const same = did?.same ?? 0;
+    const unchanged = same === 0 ? "" : `, leave ${thousands(same)} unchanged`;
+    return `${todo} ${ofAll(pending - same, items, noun, newOptions && { ...newOptions, count: newOptions.pending })}${unchanged}`;
+  }
   const extended = `add Context IDs to ${thousands(updates)}`;
   if (updates === pending) return `${extended} of ${many(items, noun)}`;
   return `${todo} ${ofAll(pending - updates, items, noun)}, ${extended} that exist`;

@@ -3,15 +3,16 @@ import type { LeftoverName } from "../changes/run-rules.ts";
 import type { InputFile } from "../files/input-file.ts";
 import { thousands } from "../platform/text.ts";
 import type { Refusal } from "../runs/kind.ts";
-import type {
-  Counts,
-  DidCounts,
-  Elsewhere,
-  KnownChange,
-  MatchedName,
-  NearIds,
-  OtherCount,
-  RowCounts,
+import {
+  type Counts,
+  changesNothing,
+  type DidCounts,
+  type Elsewhere,
+  type KnownChange,
+  type MatchedName,
+  type NearIds,
+  type OtherCount,
+  type RowCounts,
 } from "../runs/outcome.ts";
 import type { ObjectResult, ReportCounts, RunStatus, WithinCounts } from "../runs/report.ts";
 import type { Approval } from "./approvals.ts";
@@ -121,10 +122,16 @@ const FEW_NAMED = 3;
 /** Objects that did not succeed are among the failures. */
 const KINDS: readonly { readonly title: string; readonly isOne: (result: ObjectResult) => boolean }[] = [
   { title: "Created", isOne: ({ did }) => did === "created" },
-  { title: "Changed", isOne: ({ did, outcome }) => did === "changed" || outcome === "pending" },
+  {
+    title: "Changed",
+    isOne: (result) => result.did === "changed" || (result.outcome === "pending" && !changesNothing(result)),
+  },
   { title: "Deleted", isOne: ({ did, outcome }) => did === "deleted" && outcome === "succeeded" },
   { title: "Found deleted", isOne: ({ did }) => did === "deleted" },
-  { title: "Unchanged", isOne: ({ did, outcome }) => did === "same" && outcome === "succeeded" },
+  {
+    title: "Unchanged",
+    isOne: ({ did, outcome }) => (did === "same" && outcome === "succeeded") || outcome === "pending",
+  },
   { title: "Done", isOne: ({ outcome }) => outcome === "succeeded" },
   { title: "Already done", isOne: ({ outcome }) => outcome === "alreadyDone" },
 ];
@@ -165,6 +172,7 @@ function titleOf(title: string, results: readonly ObjectResult[], { done, isPlan
   if (title === "Done") return done ?? title;
   if (title !== "Changed") return title;
   const differences = results.map(differencesOf);
+  if (results.some(isSetting)) return isPlanned ? "Would change" : title;
   if (differences.every(({ names, places }) => names !== undefined && places === undefined))
     return isPlanned ? "Would rename" : "Renamed";
   if (differences.every(({ names, places }) => names === undefined && places !== undefined))
@@ -203,6 +211,10 @@ function differencesOf({ from, to }: KnownChange) {
   return { ...(new Set(names).size === 2 && { names }), ...(isMoved && { places }) };
 }
 
+function isSetting({ exposeChildren: shown }: KnownChange): boolean {
+  return shown?.from !== shown?.to;
+}
+
 function changeWords(change: KnownChange): readonly string[] {
   const { added = 0, removed = 0, alreadyThere = 0, absent = 0 } = change;
   const ids = [
@@ -214,9 +226,11 @@ function changeWords(change: KnownChange): readonly string[] {
   const { names = [], places = [] } = differencesOf(change);
   const quoted = names.map((name) => quoteUntrusted(cut(name)));
   const sides = places.map((place, at) => [...quoted.slice(at, at + 1), place].join(" in "));
-  return [sides.length > 0 && `from ${sides.join(" to ")}`, ids.length > 0 && `(${ids.join(", ")})`].filter(
-    (part) => part !== false,
-  );
+  return [
+    sides.length > 0 && `from ${sides.join(" to ")}`,
+    isSetting(change) && `exposeChildren ${change.exposeChildren?.from} → ${change.exposeChildren?.to}`,
+    ids.length > 0 && `(${ids.join(", ")})`,
+  ].filter((part) => part !== false);
 }
 
 function placeIn({ parent, parentName }: Exclude<Side, string>): string | undefined {

@@ -47,6 +47,7 @@ const knownChange = z.object({
   /** The names before and after a rename, or the groups before and after a move, or both. */
   from: side,
   to: side,
+  exposeChildren: z.object({ from: z.boolean(), to: z.boolean() }).exactOptional(),
   /** The numbers of Context IDs that are added and removed, already there, and already absent. */
   added: number,
   removed: number,
@@ -85,6 +86,14 @@ export interface OptionPosition {
 }
 
 export type KnownChange = Readonly<z.infer<typeof knownChange>>;
+
+/** Returns whether all values that a change sets were so before. False if they were not read. */
+export function changesNothing({ from, to, exposeChildren: shown, ...rest }: KnownChange = {}): boolean {
+  const { added = 0, removed = 0 } = rest;
+  if (added + removed > 0 || shown?.from !== shown?.to) return false;
+  if (from !== undefined) return JSON.stringify(from) === JSON.stringify(to);
+  return shown !== undefined || rest.alreadyThere !== undefined || rest.absent !== undefined;
+}
 
 export type Did = "created" | "changed" | "deleted" | "same";
 

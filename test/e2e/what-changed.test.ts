@@ -237,3 +237,29 @@ test("a name of one letter is counted as one", async () => {
   const refused = await session.client.callTool("bulk_add_options", { targetingId, items: [{ name: "X" }] });
   expect(textOf(refused)).toContain("the name has 1 character (at least 2)");
 });
+
+test("a setting that is given with its value, a name or a group counts as changed only where it differs", async () => {
+  const { session, targetingId, winter, boots, sandals } = await footwear();
+  const items = [
+    { _id: winter, name: "Winter", exposeChildren: false },
+    { _id: boots, parent: winter },
+    { _id: sandals, name: "Sandals", parent: null },
+  ];
+  const shown = await session.client.callTool("update_options", { targetingId, items, dryRun: true });
+  expect(textOf(shown)).toContain("Would change 0 of 3 options, leave 3 unchanged.");
+  expect(textOf(shown)).toMatch(/^Unchanged \(items 1-3\): /m);
+  expect(textOf(shown)).not.toMatch(/swapped|Would (?:move|rename) /);
+  const same = await session.write("update_options", { targetingId, items });
+  expect(inCallOrder(same)).toMatchObject([{ did: "same" }, { did: "same" }, { did: "same" }]);
+
+  const changed = await session.client.callTool("update_options", {
+    targetingId,
+    items: [{ _id: winter, name: "Winter", exposeChildren: true }],
+  });
+  expect(checkedReport(changed).results).toMatchObject([
+    { did: "changed", from: "Winter", to: "Winter", exposeChildren: { from: false, to: true } },
+  ]);
+  expect(textOf(changed)).toMatch(/Changed \(item 1\): "Winter" \w{26} exposeChildren false → true/);
+  const again = await session.write("update_options", { items: [{ _id: winter, exposeChildren: true }] });
+  expect(again.results).toMatchObject([{ did: "same" }]);
+});

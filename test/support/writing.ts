@@ -45,6 +45,7 @@ const result = z.strictObject({
   did: z.enum(["created", "changed", "deleted", "same"]).optional(),
   from: side.optional(),
   to: side.optional(),
+  exposeChildren: z.strictObject({ from: z.boolean(), to: z.boolean() }).optional(),
   added: count.optional(),
   removed: count.optional(),
   alreadyThere: count.optional(),

@@ -68,13 +68,19 @@ async function noteOptions(plan: Plan, changes: readonly ChangingStep[], reads: 
     const record = there.get(id);
     if (record === undefined) continue;
     plan.former.record(record);
-    const { name, parent } = item;
-    const before = record.parent ?? null;
+    const { name, parent, exposeChildren: isShown } = item;
     if (name === undefined) for (const object of step.objects) plan.objects.amend(object, { name: record.name });
-    if (parent === undefined) {
-      if (name !== undefined) amend(plan, step, { from: record.name, to: name });
-    } else if (name === undefined) amend(plan, step, { from: place(before), to: placeAfter(parent) });
-    else amend(plan, step, { from: { name: record.name, ...place(before) }, to: { name, ...placeAfter(parent) } });
+    const [from, to] = parent === undefined ? [{}, {}] : [place(record.parent ?? null), placeAfter(parent)];
+    const sides =
+      name === undefined
+        ? parent !== undefined && { from, to }
+        : parent === undefined
+          ? { from: record.name, to: name }
+          : { from: { name: record.name, ...from }, to: { name, ...to } };
+    const shown = isShown !== undefined && {
+      exposeChildren: { from: record.exposeChildren ?? false, to: isShown },
+    };
+    if (sides !== false || shown !== false) amend(plan, step, { ...sides, ...shown });
   }
   const targetings = updates.map(({ id }) => there.get(id)?.targeting);
   noteCommonTargeting(plan, targetings);

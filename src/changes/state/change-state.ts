@@ -1,5 +1,6 @@
 import {
   type Counts,
+  changesNothing,
   type Did,
   type OtherCount,
   ownReason,
@@ -209,7 +210,7 @@ export class RunState {
       if (isDelete && (standing === "done" || standing === "alreadyDone")) return "deleted";
       if (standing !== "done" || operation === undefined) continue;
       if (operation === "addOptions" || operation === "createTargetings") return "created";
-      if (!this.#changesNothing(object)) did = "changed";
+      if (!changesNothing(this.objects.at(object)?.change)) did = "changed";
     }
     return did;
   }
@@ -424,12 +425,6 @@ export class RunState {
       standings.set(step, "unknown");
       for (const object of this.steps.at(step)?.objects ?? []) outcomes.doubt(object, reason);
     }
-  }
-
-  #changesNothing(object: number): boolean {
-    const { from, to, added = 0, removed = 0, ...rest } = this.objects.at(object)?.change ?? {};
-    if (from !== undefined) return JSON.stringify(from) === JSON.stringify(to) && added + removed === 0;
-    return added + removed === 0 && (rest.alreadyThere !== undefined || rest.absent !== undefined);
   }
 
   /** A step that was sent becomes `unknown`, any other open step `notApplied`. */

@@ -18,7 +18,7 @@ import type { InputFile } from "../../files/input-file.ts";
 import { type FileRow, type RowShape, rowsOf } from "../../files/rows.ts";
 import { FileError } from "../../platform/files.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
-import type { KnownChange } from "../../runs/outcome.ts";
+import { changesNothing, type KnownChange } from "../../runs/outcome.ts";
 import { type ObjectResult, objectResult } from "../../runs/report.ts";
 import { StoreUnavailableError } from "../../runs/store.ts";
 import { changesOf, DeadlineExceeded, undefinedIfLate, withinWait } from "../apis.ts";
@@ -166,10 +166,11 @@ function answerOf(
   const asks = effect === undefined ? [] : [`before it is applied, a person may be asked: ${effect}`];
   // If the effect needs approval, its text already lists the changes.
   const changed = effect === undefined ? plannedChanges(state) : [];
+  const same = changed.filter(changesNothing).length;
   return renderReport({
     ...unstartedReport(call, state, context),
     results: changed.slice(0, MAX_SHOWN),
-    did: { created: 0, changed: changed.length, deleted: 0, same: 0 },
+    did: { created: 0, changed: changed.length - same, deleted: 0, same },
     temporaryNames: swaps(changed),
     ...(runId !== undefined && { runId, nextSteps: [applyStep(runId)] }),
     status: "planned",
@@ -190,7 +191,9 @@ function plannedChanges(state: RunState): readonly ObjectResult[] {
 }
 
 function swaps(changed: readonly ObjectResult[]): number {
-  const next = new Map(changed.map(({ from, to }) => [nameIn(from), nameIn(to)]));
+  const next = new Map(
+    changed.map(({ from, to }) => [nameIn(from), nameIn(to)] as const).filter(([from, to]) => from !== to),
+  );
   let circles = 0;
   const passed = new Set<string | undefined>([undefined]);
   for (const start of next.keys()) {
