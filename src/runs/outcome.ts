@@ -91,8 +91,15 @@ export type KnownChange = Readonly<z.infer<typeof knownChange>>;
 export function changesNothing({ from, to, exposeChildren: shown, ...rest }: KnownChange = {}): boolean {
   const { added = 0, removed = 0 } = rest;
   if (added + removed > 0 || shown?.from !== shown?.to) return false;
-  if (from !== undefined) return JSON.stringify(from) === JSON.stringify(to);
+  if (from !== undefined) return placeAndName(from) === placeAndName(to);
   return shown !== undefined || rest.alreadyThere !== undefined || rest.absent !== undefined;
+}
+
+/** A group that the same call renames is the same group. */
+function placeAndName(side: KnownChange["from"]): string | undefined {
+  if (typeof side !== "object") return side;
+  const { name, parent, parentName } = side;
+  return JSON.stringify([name, parent === undefined ? parentName : parent]);
 }
 
 export type Did = "created" | "changed" | "deleted" | "same";

@@ -260,6 +260,14 @@ test("a setting that is given with its value, a name or a group counts as change
     { did: "changed", from: "Winter", to: "Winter", exposeChildren: { from: false, to: true } },
   ]);
   expect(textOf(changed)).toMatch(/Changed \(item 1\): "Winter" \w{26} exposeChildren false → true/);
+  const renamed = [
+    { _id: winter, name: "Snow" },
+    { _id: boots, parent: winter },
+  ];
+  expect(inCallOrder(await session.write("update_options", { items: renamed }))).toMatchObject([
+    { did: "changed", to: "Snow" },
+    { did: "same", to: { parent: winter, parentName: "Snow" } },
+  ]);
   const again = await session.write("update_options", { items: [{ _id: winter, exposeChildren: true }] });
   expect(again.results).toMatchObject([{ did: "same" }]);
 });
