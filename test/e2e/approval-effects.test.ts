@@ -21,14 +21,15 @@ type Session = Awaited<ReturnType<typeof startSession>>;
 const run = z.looseObject({ runId: z.string(), status: z.string() });
 const NEW = Array.from({ length: 25 }, (_, at) => `New ${String(at + 1).padStart(2, "0")}`);
 
+const targetingId = "01HZZZZZZZZZZZZZZZZZZZZZZZ";
+const id = (at: number): string => `01HZZZZZZZZZZZZZZZZZZZZZA${at}`;
+const option = (at: number, name: string, more: object = { contexts: [`c${at}`, `d${at}`] }) => ({
+  ...{ _id: id(at), targeting: targetingId, name },
+  ...more,
+});
+
 /** A plan with every kind of change. */
 async function plannedOfAllKinds({ client, control }: Session): Promise<string> {
-  const targetingId = "01HZZZZZZZZZZZZZZZZZZZZZZZ";
-  const id = (at: number): string => `01HZZZZZZZZZZZZZZZZZZZZZA${at}`;
-  const option = (at: number, name: string, more: object = {}) => ({
-    ...{ _id: id(at), targeting: targetingId, name, contexts: [`c${at}`, `d${at}`] },
-    ...more,
-  });
   await control("/seed", {
     targetings: [{ _id: targetingId, name: "Shop" }],
     options: [
@@ -37,7 +38,7 @@ async function plannedOfAllKinds({ client, control }: Session): Promise<string> 
       option(2, "Gaining"),
       option(3, "Wrong name"),
       option(4, "Group", { type: "collection", contexts: [] }),
-      option(5, "Inside", { parent: id(4) }),
+      option(5, "Inside", { parent: id(4), contexts: ["c5", "d5"] }),
       option(6, "Moving"),
     ],
   });
@@ -117,14 +118,6 @@ test("sub-options that the plan moves do not become top-level options when it de
       return { action: "decline" };
     },
   });
-  const targetingId = "01HZZZZZZZZZZZZZZZZZZZZZZZ";
-  const id = (at: number): string => `01HZZZZZZZZZZZZZZZZZZZZZA${at}`;
-  const option = (at: number, name: string, more: object = {}) => ({
-    _id: id(at),
-    targeting: targetingId,
-    name,
-    ...more,
-  });
   const group = { type: "collection", contexts: [] };
   await control("/seed", {
     targetings: [{ _id: targetingId, name: "Shop" }],
@@ -193,7 +186,7 @@ test("the page has all of it: a plan by kind, an undo by what comes back and wha
   expect(checkedReport(await applied).status).toBe("succeeded");
 
   await session.control("/seed", {
-    options: [{ _id: "01HZZZZZZZZZZZZZZZZZZZZZA3", targeting: "01HZZZZZZZZZZZZZZZZZZZZZZZ", name: "Theirs" }],
+    options: [option(3, "Theirs", {})],
   });
   const undone = await person.press(runId, "undo");
   expect(undone.status).toBe(200);
@@ -244,11 +237,10 @@ test("an update that takes away and adds says both", async () => {
 
 /** A targeting of ten options that holds Context IDs, with calls that need an approval and their share of it. */
 async function shopOfTen({ control }: Session) {
-  const targetingId = "01HZZZZZZZZZZZZZZZZZZZZZZZ";
-  const ids = Array.from({ length: 10 }, (_, at) => `01HZZZZZZZZZZZZZZZZZZZZZA${at}`);
+  const ids = Array.from({ length: 10 }, (_, at) => id(at));
   await control("/seed", {
     targetings: [{ _id: targetingId, name: "Shop" }],
-    options: ids.map((_id, at) => ({ _id, targeting: targetingId, name: `Option ${at}`, contexts: [`c${at}`] })),
+    options: ids.map((_, at) => option(at, `Option ${at}`, { contexts: [`c${at}`] })),
   });
   return [
     { tool: "delete_options", args: { ids: ids.slice(0, 3) }, share: '3 of the 10 options of "Shop" (30 %)' },

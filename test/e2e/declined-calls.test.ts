@@ -35,6 +35,7 @@ describe.each(Object.entries(CLIENTS))("%s", (_name, connect) => {
     expect(checkedReport(again)).toMatchObject({
       runId: declined.runId,
       status: "cancelled",
+      counts: { items: 1, notApplied: 1 },
       approval: { decision: "declined", channel: "client" },
     });
     expect(textOf(again)).toMatch(

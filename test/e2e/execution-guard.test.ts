@@ -76,35 +76,22 @@ describe("a run that was cut short is not executed", () => {
   });
 });
 
-test("a confirmation starts nothing that deletes more than is allowed by now", async () => {
+test.for([
+  ["the server has become strict", { TARGETING_MCP_CONFIRM: "strict" }, "TARGETING_MCP_CONFIRM is strict"],
+  ["it deletes more than is allowed by now", { TARGETING_MCP_MAX_DELETES: "1" }, "TARGETING_MCP_MAX_DELETES"],
+] as const)("a confirmation starts nothing where %s", async ([, by, sentence]) => {
   const service = await startService();
   const asking = await startServer({ ...service.live, TARGETING_MCP_CONFIRM: "ask" });
   const made = await asking.call("create_targetings", { items: [{ name: "One" }, { name: "Two" }] });
-  const ids = made.results.map(({ _id }) => _id);
-  const { confirmation, runId } = await asking.call("delete_targeting", { ids });
-  const env = {
-    TARGETING_MCP_STATE_DIR: asking.stateDir,
-    TARGETING_MCP_CONFIRM: "ask",
-    TARGETING_MCP_MAX_DELETES: "1",
-  };
-  const limited = await startServer({ ...service.live, ...env });
-  const refused = await limited.call("delete_targeting", { confirmation: confirmation.token });
+  const { confirmation, runId } = await asking.call("delete_targeting", { ids: made.results.map(({ _id }) => _id) });
+  const env = { TARGETING_MCP_STATE_DIR: asking.stateDir, TARGETING_MCP_CONFIRM: "ask", ...by };
+  const now = await startServer({ ...service.live, ...env });
+  const refused = await now.call("delete_targeting", { confirmation: confirmation.token });
   expect(refused.isError).toBe(true);
-  expect(refused.text).toContain("TARGETING_MCP_MAX_DELETES");
-  expect(await limited.call("get_run", { runId })).toMatchObject({ blocked: { code: "LIMITS" } });
-  expect(await service.count("deleteTargetings")).toBe(0);
-});
-
-test("a confirmation starts nothing where the server has become strict", async () => {
-  const service = await startService();
-  const asking = await startServer({ ...service.live, TARGETING_MCP_CONFIRM: "ask" });
-  const made = await asking.call("create_targetings", { items: [{ name: "One" }] });
-  const { confirmation } = await asking.call("delete_targeting", { ids: made.results.map(({ _id }) => _id) });
-  const env = { TARGETING_MCP_STATE_DIR: asking.stateDir, TARGETING_MCP_CONFIRM: "strict" };
-  const strict = await startServer({ ...service.live, ...env });
-  const refused = await strict.call("delete_targeting", { confirmation: confirmation.token });
-  expect(refused.isError).toBe(true);
-  expect(refused.text).toContain("TARGETING_MCP_CONFIRM is strict");
+  expect(refused.text).toContain(sentence);
+  if ("TARGETING_MCP_MAX_DELETES" in by) {
+    expect(await now.call("get_run", { runId })).toMatchObject({ blocked: { code: "LIMITS" } });
+  }
   expect(await service.count("deleteTargetings")).toBe(0);
 });
 

@@ -145,11 +145,8 @@ describe("keys, addresses and proxies that cannot be used, over stdio", () => {
   });
 });
 
-test.each([
-  [["http", "--port", "0"], 2],
-  [["doctor"], 1],
-])("half a pair is refused by %j", async (args, code) => {
-  const ended = await runCommand(args, { TARGETING_API_URL: "https://api.example.com" });
-  expect(ended.code).toBe(code);
+test("half a pair is refused by doctor", async () => {
+  const ended = await runCommand(["doctor"], { TARGETING_API_URL: "https://api.example.com" });
+  expect(ended.code).toBe(1);
   expect(ended.stderr + ended.text).toContain("TARGETING_API_KEY is missing");
 });

@@ -45,7 +45,6 @@ test("the documents can be looked up", async () => {
   });
   expect(await read("targeting://spec/events")).toContain("begin_checkout");
   expect(await read("targeting://spec/errors")).toContain("TARGETING_LOCKED");
-  expect(await ask("resources/read", { uri: "targeting://spec/limits" })).toMatchObject({ ttlMs: 86_400_000 });
 });
 
 test("the options of a targeting are read in parts", async () => {
@@ -97,13 +96,4 @@ test("prompts name the tools, and what was seen before completes their arguments
   for (const uri of ["targeting://suites/{suiteId}", "targeting://suites/{suiteId}/junit"]) {
     expect(await complete({ ...template, uri }, "suiteId", "")).toEqual([suiteId]);
   }
-});
-
-test("tools are listed in one order, and may be kept for a while", async () => {
-  const { ask } = await shared();
-  const list = z.looseObject({ tools: z.array(z.looseObject({ name: z.string() })), ttlMs: z.number() });
-  const [one, other] = [list.parse(await ask("tools/list")), list.parse(await ask("tools/list"))];
-  expect(one).toEqual(other);
-  expect(one.tools[0]?.name).toBe("get_targeting");
-  expect(one.ttlMs).toBeGreaterThan(0);
 });

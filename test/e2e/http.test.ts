@@ -69,7 +69,17 @@ describe.each(Object.entries(CLIENTS))("%s", (_name, connect) => {
     const altered = [0, 10, 22, 28].map(
       (at) => `${token.slice(0, at)}${token[at] === "B" ? "C" : "B"}${token.slice(at + 1)}`,
     );
-    for (const bad of [...altered, "made.up", token.slice(0, -1), `${token}A`, `${token}.more`]) {
+    for (const bad of [
+      ...altered,
+      "x",
+      ".",
+      "made.up",
+      "\u0000",
+      token.slice(0, -1),
+      token.slice(1),
+      `${token}A`,
+      `${token}.x`,
+    ]) {
       const refused = await client.callTool("delete_targeting", { confirmation: bad });
       expect(textOf(refused)).toContain("not a token that this server gave");
     }

@@ -58,9 +58,19 @@ describe("resume_run is named only where it would do something", () => {
   test("not for a key without scope: what a person has to set is in the remedy", async () => {
     const { session, targetingId } = await shop();
     await session.control("/seed", { keys: [{ key: "sandbox-key", scopes: ["context-targeting:read"] }] });
-    const given = await session.client.callTool("bulk_add_options", { targetingId, items: [{ name: "New" }] });
+    const given = await session.client.callTool("bulk_add_options", {
+      targetingId,
+      items: [{ name: "New" }, { name: "Newer" }],
+    });
     const report = checkedReport(given);
-    expect(report.failures).toMatchObject([{ errorCode: "FORBIDDEN", remedy: expect.stringContaining("resume_run") }]);
+    expect(report.failures).toMatchObject([
+      {
+        errorCode: "FORBIDDEN",
+        count: 2,
+        statusCode: 403,
+        remedy: expect.stringMatching(/create a new one in the console.*resume_run/),
+      },
+    ]);
     expect(report.nextSteps).toEqual([]);
   });
 

@@ -95,23 +95,3 @@ test("a state that cannot be read counts nothing, and says where in it each prob
   expect(textOf(told)).toMatch(/^The desired state has 3 problems and was not planned; nothing was sent/);
   expect(textOf(told)).toContain('options[1].name: the name "Clothing" occurs twice. ');
 });
-
-test("a plan that is stale is made again, not resumed", async () => {
-  const { client, sandbox } = await startSession({});
-  const targetingId = await sandbox.targeting("Shop");
-  const [bags, hats] = await sandbox.options(targetingId, [{ name: "Bags" }, { name: "Hats" }]);
-  const options = [
-    { _id: bags, name: "Belts" },
-    { _id: hats, name: "Caps" },
-  ];
-  const planned = await client.callTool("plan_targeting", {
-    desired: { version: 1, targeting: { _id: targetingId }, options },
-  });
-  await client.callTool("update_options", { items: [{ _id: bags, name: "Bags and Belts" }] });
-  const { runId } = answer.parse(planned.structuredContent);
-  const applied = await client.callTool("apply_plan", { runId });
-  expect(applied.structuredContent).toMatchObject({
-    ...{ status: "failed", requests: { sent: 0 } },
-    nextSteps: ["call plan_targeting or undo_run again for a plan of the current state"],
-  });
-});

@@ -96,6 +96,7 @@ test("what changed since so that it matters is told object by object, and nothin
     counts: { items: 2, failed: 1, notApplied: 1 },
     requests: { sent: 0 },
     stale: [{ name: "Sandals", field: "name", planned: "Shoes", service: "Sandals" }],
+    nextSteps: ["call plan_targeting or undo_run again for a plan of the current state"],
   });
   expect((await call("apply_plan", { runId: data.runId })).data).toMatchObject({ status: "failed" });
   const options = await client.callTool("list_options", { targetingId });
@@ -176,27 +177,22 @@ test("a plan that deletes needs a yes, given by a token that stands for it alone
 });
 
 test("groups exchange their Context IDs, options their names, in one plan", async () => {
-  const { call, sandbox, client } = await spring();
+  const { call, sandbox } = await spring();
   const targetingId = await sandbox.targeting("Exchange");
-  await sandbox.options(targetingId, [
+  const [one, two, left, right] = await sandbox.options(targetingId, [
     { name: "One", type: "collection", contexts: ["g1"] },
     { name: "Two", type: "collection", contexts: ["g2"] },
     { name: "Left" },
     { name: "Right" },
   ]);
-  const read = await client.callTool("list_options", { targetingId });
-  const { options } = z
-    .looseObject({ options: z.array(z.looseObject({ _id: z.string(), name: z.string() })) })
-    .parse(read.structuredContent);
-  const idOf = (name: string) => options.find((one) => one.name === name)?._id;
   const desired = {
     version: 1,
     targeting: { _id: targetingId },
     options: [
-      { _id: idOf("One"), name: "One", contexts: ["g2"], children: [] },
-      { _id: idOf("Two"), name: "Two", contexts: ["g1"], children: [] },
-      { _id: idOf("Left"), name: "Right" },
-      { _id: idOf("Right"), name: "Left" },
+      { _id: one, name: "One", contexts: ["g2"], children: [] },
+      { _id: two, name: "Two", contexts: ["g1"], children: [] },
+      { _id: left, name: "Right" },
+      { _id: right, name: "Left" },
     ],
   };
   const { data } = await call("plan_targeting", { desired });

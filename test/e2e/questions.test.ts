@@ -71,13 +71,14 @@ describe.each(Object.entries(CLIENTS))("%s", (_name, connect) => {
   });
 });
 
+const envelope = {
+  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+  "io.modelcontextprotocol/clientInfo": { name: "by-hand", version: "1" },
+  "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {} } },
+};
+
 describe("a client that answers by itself", () => {
   const yes = { confirm: { action: "accept", content: { confirm: true } } };
-  const envelope = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": { name: "by-hand", version: "1" },
-    "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {} } },
-  };
   const asked = z.object({ result: z.object({ resultType: z.literal("input_required"), requestState: z.string() }) });
 
   function start() {
@@ -113,16 +114,11 @@ test("what was declined stays declined, also for another reply to the same quest
   const service = await startService();
   const targetingId = await service.targeting("Spring");
   const ids = await service.options(targetingId, [{ name: "One" }]);
-  const meta = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": { name: "by-hand", version: "1" },
-    "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {} } },
-  };
   const server = startNode([COMMAND], service.live);
   let id = 0;
   const call = (more: object) => {
     id += 1;
-    const params = { name: "delete_options", arguments: { ids }, _meta: meta, ...more };
+    const params = { name: "delete_options", arguments: { ids }, _meta: envelope, ...more };
     server.send({ jsonrpc: "2.0", id, method: "tools/call", params });
     return server.answer(id);
   };

@@ -90,10 +90,3 @@ test("the memory of names outlives the process", async () => {
     targetings: [{ _id: targetingId, name: "Sports fans" }],
   });
 });
-
-test("the embedded sandbox needs no setting", async () => {
-  const client = await CLIENTS["2026 client, modern"]({ args: [COMMAND], env: cleanEnvironment() });
-  const result = await client.callTool("get_targeting", { targetingId: "01JABCDEFGHJKMNPQRSTVWXYZ0" });
-  expect(textOf(result)).toContain("has no context targeting with this ID");
-  expect(result.structuredContent).toMatchObject({ environment: "sandbox" });
-});

@@ -36,6 +36,7 @@ test("a set says what it added, took away and found, and the targeting's totals,
     items: [{ name: "Running Shoes", set: ["b", "c", "d", "e"] }],
   });
   expect(given.structuredContent).toMatchObject({
+    environment: "live",
     status: "succeeded",
     approval: { decision: "not_needed" },
     results: [{ _id: running, name: "Running Shoes", did: "changed", added: 2, removed: 1, alreadyThere: 2 }],
@@ -122,33 +123,6 @@ test("failed rows come first, in numbers that people count by, as ranges", async
   const [first] = checkedReport(given).results;
   expect(first).toMatchObject({ index: 20, outcome: "failed", name: "bad_20" });
   expect(textOf(given)).toContain("INVALID_NAME, 30 items (21-50)");
-});
-
-test("a decline tells the model the question, and where it was declined", async () => {
-  const session = await startSession({ answer: () => ({ action: "decline" }) });
-  const targetingId = idOf(await session.write("create_targetings", { items: [{ name: "Footwear" }] }));
-  const report = await session.write("delete_targeting", { ids: [targetingId] });
-  expect(report).toMatchObject({ status: "cancelled", approval: { decision: "declined", channel: "client" } });
-  expect(JSON.stringify(report.notes)).toMatch(/the question was: This deletes 1 targeting/);
-});
-
-test("swapped names say why there were more requests", async () => {
-  const session = await startSession();
-  const made = await session.write("create_targetings", { items: [{ name: "One" }, { name: "Two" }] });
-  const report = await session.write("rename_targetings", {
-    items: [
-      { _id: idOf(made), name: "Two" },
-      { _id: idOf(made, 1), name: "One" },
-    ],
-  });
-  expect(report).toMatchObject({
-    status: "succeeded",
-    results: [
-      { from: "One", to: "Two" },
-      { from: "Two", to: "One" },
-    ],
-  });
-  expect(report.notes.join()).toContain("swapped");
 });
 
 test("an option that another writer changed meanwhile is told with the number that was expected", async () => {

@@ -71,6 +71,8 @@ describe("tools that write", () => {
     });
     expect(report).toMatchObject({ status: "partial", counts: { items: 3, succeeded: 2, failed: 1 } });
     expect(report.failures).toMatchObject([{ errorCode: "TARGETING_NOT_FOUND", statusCode: 404, indexes: [2] }]);
+    expect(inCallOrder(report)).toMatchObject([{ from: "One", to: "Two" }, { from: "Two", to: "One" }, {}]);
+    expect(report.notes.join()).toContain("swapped");
     const { structuredContent } = await session.client.callTool("get_targeting", { targetingName: "Two" });
     expect(structuredContent).toMatchObject({ targeting: { _id: idOf(made) } });
   });
@@ -177,41 +179,12 @@ describe("tools that write", () => {
     expect(ignored).toMatchObject({ status: "failed", failures: [{ errorCode: "EVENT_IGNORED", ref: "sign_up" }] });
     const rejected = await session.write("track_event", { uid: "u", eventName: "x".repeat(65) });
     expect(rejected).toMatchObject({ status: "failed", failures: [{ errorCode: "EVENT_REJECTED" }] });
+    const planned = await session.write("track_event", { uid: "u", eventName: "app_open", dryRun: true });
+    expect(planned).toMatchObject({ status: "planned", verdicts: [{ predicted: "recorded" }] });
     expect(await session.writesSent()).toEqual([]);
   });
-});
 
-describe("dryRun", () => {
-  test("plans every tool that writes, and sends nothing", async () => {
-    const session = await startSession();
-    const targetingId = idOf(await session.write("create_targetings", { items: [{ name: "Sports fans" }] }));
-    const made = await session.write("bulk_add_options", { targetingId, items: [{ name: "One", contexts: ["a"] }] });
-    await session.writesSent();
-    const plans: readonly [string, object, string][] = [
-      ["create_targetings", { items: [{ name: "New" }] }, "createTargetings"],
-      ["rename_targetings", { items: [{ _id: targetingId, name: "New" }] }, "renameTargetings"],
-      ["delete_targeting", { ids: [targetingId] }, "deleteTargetings"],
-      ["bulk_add_options", { targetingId, items: [{ name: "New" }] }, "addOptions"],
-      ["update_options", { items: [{ _id: idOf(made), name: "New" }] }, "updateOptions"],
-      ["update_contexts", { items: [{ _id: idOf(made), set: [] }] }, "updateOptions"],
-      ["delete_options", { ids: [idOf(made)] }, "deleteOptions"],
-    ];
-    for (const [tool, args, operation] of plans) {
-      const report = await session.write(tool, { ...args, dryRun: true });
-      expect(report, tool).toMatchObject({
-        status: "planned",
-        plan: [{ operation, items: 1 }],
-        counts: { pending: 1 },
-      });
-      expect(report.nextSteps.join(), tool).toContain(`apply_plan {"runId":"${report.runId}"}`);
-    }
-    const event = await session.write("track_event", { uid: "u", eventName: "app_open", dryRun: true });
-    expect(event).toMatchObject({ status: "planned", verdicts: [{ predicted: "recorded" }] });
-    expect(await session.writesSent()).toEqual([]);
-    expect(await namesIn(session, targetingId)).toEqual(["One"]);
-  });
-
-  test("names the requests that go out then, with their bytes", async () => {
+  test("dryRun names the requests that go out then, with their bytes", async () => {
     const session = await startSession();
     const targetingId = idOf(await session.write("create_targetings", { items: [{ name: "Sports fans" }] }));
     const items = Array.from({ length: 5001 }, (_, number) => ({ name: `축구 ${number}`, contexts: [`c${number}`] }));
@@ -229,19 +202,6 @@ describe("dryRun", () => {
       expect((arrived[position]?.bytes ?? 0) - bytes).toBeLessThan(32);
     });
   });
-});
-
-test("a live service is called live", async () => {
-  const session = await startSession({ live: true });
-  const report = await session.write("create_targetings", { items: [{ name: "Sports fans" }] });
-  expect(report).toMatchObject({ environment: "live", status: "succeeded" });
-});
-
-test("a key without the scope to write is told once for all items, with what to do", async () => {
-  const session = await startSession({ live: true, env: { TARGETING_API_KEY: "sandbox-read-key" } });
-  const report = await session.write("create_targetings", { items: [{ name: "One" }, { name: "Two" }] });
-  expect(report).toMatchObject({ status: "failed", failures: [{ errorCode: "FORBIDDEN", count: 2, statusCode: 403 }] });
-  expect(report.failures[0]?.remedy).toContain("create a new one in the console");
 });
 
 describe("the same size of answer for 12 and for 12,000 items", () => {

@@ -8,13 +8,11 @@ import { asPlanned } from "../../src/plans/planned-undo.ts";
 import { readTargeting } from "../../src/plans/read-targeting.ts";
 import type { startService } from "../changes/service.ts";
 import { isPossible, meaningOf, type Thing, type World } from "./meaning.ts";
-import { comparable, desiredOf, fileOf } from "./plan-properties.ts";
+import { AT, asModel, comparable, desiredOf, fileOf, LOOSE } from "./plan-properties.ts";
 import { editedFile, type Random, randomOf, randomWorld } from "./random-edits.ts";
 
 export type Service = Awaited<ReturnType<typeof startService>>;
 
-const LOOSE = { maxChangePercent: 100, maxDeletes: 1000 };
-const AT = "2026-01-01T00:00:00.000Z";
 const signal = new AbortController().signal;
 
 /** Makes a targeting of the model in the sandbox; gives it as it is read back. */
@@ -64,18 +62,6 @@ export async function apply(plan: StatePlan, there: ServiceTargeting, { changes,
   if (run === undefined) throw new Error("the plan was started before");
   await run.rest;
   return run;
-}
-
-/** New options are named by the model as `new NAME`. */
-function asModel(world: World, before: World): World {
-  const idOf = (thing: Thing): string => (before.has(thing.id) ? thing.id : `new ${thing.name}`);
-  const ids = new Map([...world.values()].map((thing) => [thing.id, idOf(thing)]));
-  return new Map(
-    [...world.values()].map((thing): [string, Thing] => {
-      const parent = thing.parent === null ? null : (ids.get(thing.parent) ?? thing.parent);
-      return [idOf(thing), { ...thing, id: idOf(thing), parent }];
-    }),
-  );
 }
 
 /** What the service does wrong while a plan is applied: on some writes, once each. */

@@ -6,7 +6,7 @@ import { textOf } from "../../src/plans/look-again.ts";
 import { readTargeting } from "../../src/plans/read-targeting.ts";
 import { startService } from "../changes/service.ts";
 import { apply } from "./applied-properties.ts";
-import { desiredOf } from "./plan-properties.ts";
+import { AT, desiredOf, LOOSE } from "./plan-properties.ts";
 
 const requests = z.object({ requests: z.array(z.object({ operation: z.string(), path: z.string() })) });
 
@@ -21,9 +21,7 @@ test("what a plan deletes is read once when it is applied, and all of it is kept
   const { signal } = new AbortController();
   const there = await readTargeting(service.api, targetingId, { signal });
   const desired = await desiredOf(JSON.stringify({ version: 1, targeting: { _id: targetingId }, options: [] }));
-  const base = baseOf(there, "2026-01-01T00:00:00.000Z");
-  const thresholds = { maxChangePercent: 100, maxDeletes: 1000 };
-  const plan = planOf({ desired, base, there, prune: true, byName: false, thresholds });
+  const plan = planOf({ desired, base: baseOf(there, AT), there, prune: true, byName: false, thresholds: LOOSE });
   await service.control("POST", "/reset", { only: ["requests"] });
   const run = await apply(plan, there, service);
   expect(run.status()).toBe("succeeded");

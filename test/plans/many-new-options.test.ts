@@ -6,9 +6,8 @@ import { asPlanned } from "../../src/plans/planned-undo.ts";
 import { readTargeting } from "../../src/plans/read-targeting.ts";
 import { startService } from "../changes/service.ts";
 import { apply } from "./applied-properties.ts";
-import { desiredOf } from "./plan-properties.ts";
+import { desiredOf, LOOSE } from "./plan-properties.ts";
 
-const LOOSE = { maxChangePercent: 100, maxDeletes: 1000 };
 const MANY = 5001;
 
 /** A targeting with two options and a group, and a plan that frees the name Spring and adds many options. */

@@ -25,7 +25,8 @@ export interface FileRow {
   readonly atLeast?: boolean | undefined;
 }
 
-const same = (one: ReadonlySet<string>, other: ReadonlySet<string>): boolean =>
+/** Whether two sets hold the same. */
+export const same = (one: ReadonlySet<string>, other: ReadonlySet<string>): boolean =>
   one.size === other.size && [...one].every((each) => other.has(each));
 
 /** What a file comes to: the targeting afterwards, or that both sides changed the same. New options have the ID `new NAME`. */

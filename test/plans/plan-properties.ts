@@ -16,8 +16,8 @@ import { type FileRow, isPossible, meaningOf, type Thing, type World } from "./m
 import { editedFile, editedWorld, randomOf, randomWorld } from "./random-edits.ts";
 
 export const TARGETING = { _id: "01J0000000000000000000000T", name: "Spring" };
-const LOOSE = { maxChangePercent: 100, maxDeletes: 1000 };
-const AT = "2026-01-01T00:00:00.000Z";
+export const LOOSE = { maxChangePercent: 100, maxDeletes: 1000 };
+export const AT = "2026-01-01T00:00:00.000Z";
 
 /** A targeting of the model as it is read from the service. */
 function thereOf(world: World): ServiceTargeting {
@@ -34,6 +34,18 @@ function thereOf(world: World): ServiceTargeting {
     digest: digestOfContexts([...contexts]),
   }));
   return { targeting: TARGETING, options };
+}
+
+/** New options are named by the model as `new NAME`. */
+export function asModel(world: World, before: World): World {
+  const idOf = (thing: Thing): string => (before.has(thing.id) ? thing.id : `new ${thing.name}`);
+  const ids = new Map([...world.values()].map((thing) => [thing.id, idOf(thing)]));
+  return new Map(
+    [...world.values()].map((thing): [string, Thing] => {
+      const parent = thing.parent === null ? null : (ids.get(thing.parent) ?? thing.parent);
+      return [idOf(thing), { ...thing, id: idOf(thing), parent }];
+    }),
+  );
 }
 
 /** The rows as a JSON file, written by hand. */

@@ -1,17 +1,10 @@
+import { randomFrom } from "../faults/random.ts";
 import { type FileRow, isPossible, type Thing, type World } from "./meaning.ts";
 
-/** Random numbers of a seed (mulberry32). */
+/** Random numbers of a seed. */
 export function randomOf(seed: number) {
-  let state = seed >>> 0;
-  const next = (): number => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-  const below = (count: number): number => Math.floor(next() * count);
-  const one = <T>(list: readonly T[]): T | undefined => list[below(list.length)];
-  return { next, below, one, chance: (share: number): boolean => next() < share };
+  const { next, below, chance } = randomFrom(seed);
+  return { next, below, chance, one: <T>(list: readonly T[]): T | undefined => list[below(list.length)] };
 }
 export type Random = ReturnType<typeof randomOf>;
 

@@ -40,6 +40,20 @@ async function planOfSaved(state: ServiceTargeting, path: string, form: SheetFor
   return planOf({ desired, there: state, prune: false, byName: false, thresholds, base: undefined });
 }
 
+/** The items of a file as a tool reads them. */
+async function itemsOf<Item>(
+  bytes: Uint8Array,
+  path: string,
+  format: SheetFormat["format"] | "ndjson",
+  shape: RowShape<Item>,
+) {
+  const source = async function* () {
+    yield bytes;
+  };
+  const { file } = await openBytes(source, { path, format, maxLineBytes: undefined }, {}, shape);
+  return (await itemsIn(source, file, shape)).map((one) => ("item" in one ? one.item : one));
+}
+
 const HARD = [
   ...["=1+1", "+82 10", "-5", "@home", "'=x", "''=x", "'plain", "[]", '["a"]', "a|b", "a;b", "a,b", "a\nb", 'say "x"'],
   ...["TRUE", "1.23E+15", "#N/A", '="00123"', "00123", "_x0041_", "a\tb", "\u1112\u1161\u11ab", "é", "e\u0301"],
@@ -88,14 +102,7 @@ describe.each(Object.entries(FORMS))("%s", (path, form) => {
   test("holds the same for imports and for changes of Context IDs", async () => {
     const state = stateOf(["Ball games", "+Football", "러닝화", "Empty"], [[], ["00123", "a|b"], ["신발"], []]);
     const bytes = await saved(state, form);
-    const read = async <Item>(shape: RowShape<Item>) => {
-      const source = async function* () {
-        yield bytes;
-      };
-      const content = { path, format: form.format, maxLineBytes: undefined } as const;
-      const { file } = await openBytes(source, content, {}, shape);
-      return (await itemsIn(source, file, shape)).map((one) => ("item" in one ? one.item : one));
-    };
+    const read = <Item>(shape: RowShape<Item>) => itemsOf(bytes, path, form.format, shape);
     expect(await read(optionRows)).toEqual([
       { _id: idOf("A"), name: "Ball games", type: "collection", exposeChildren: true, contexts: [] },
       { _id: idOf("B"), name: "+Football", type: "atomic", parentName: "Ball games", contexts: ["00123", "a|b"] },
@@ -115,14 +122,7 @@ test("saved NDJSON holds the same for every tool", async () => {
   const state = stateOf(["Ball games", "Football", "러닝화", "Empty"], [[], ["00123", "a|b"], ["신발"], []]);
   const text = [...desiredText(state, "ndjson")].join("");
   const bytes = Buffer.from(text);
-  const read = async <Item>(content: Uint8Array, shape: RowShape<Item>) => {
-    const source = async function* () {
-      yield content;
-    };
-    const named = { path: "all.ndjson", format: "ndjson", maxLineBytes: undefined } as const;
-    const { file } = await openBytes(source, named, {}, shape);
-    return (await itemsIn(source, file, shape)).map((one) => ("item" in one ? one.item : one));
-  };
+  const read = <Item>(content: Uint8Array, shape: RowShape<Item>) => itemsOf(content, "all.ndjson", "ndjson", shape);
   expect(await read(bytes, optionRows)).toMatchObject([
     { _id: idOf("A"), name: "Ball games", type: "collection", contexts: [] },
     { _id: idOf("B"), name: "Football", parentName: "Ball games", contexts: ["00123", "a|b"] },

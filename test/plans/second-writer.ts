@@ -6,14 +6,12 @@ import { isApplicable, itemCount } from "../../src/plans/diff/plan.ts";
 import { readTargeting } from "../../src/plans/read-targeting.ts";
 import type { ToolContext } from "../../src/tools/context.ts";
 import { objectResults } from "../support/object-results.ts";
-import { isPossible, type Thing, type World } from "./meaning.ts";
+import { isPossible, same, type Thing, type World } from "./meaning.ts";
 import { CALM, type Modelled, modelled, overwrite, put, randomTrouble, worldIn } from "./modelled.ts";
-import { desiredOf, fileOf } from "./plan-properties.ts";
+import { AT, desiredOf, fileOf, LOOSE } from "./plan-properties.ts";
 import { editedFile, editedWorld, type Random, randomOf, randomWorld } from "./random-edits.ts";
 import { kept } from "./undone-properties.ts";
 
-const LOOSE = { maxChangePercent: 100, maxDeletes: 1000 };
-const AT = "2026-01-01T00:00:00.000Z";
 const signal = new AbortController().signal;
 
 /** How the states between plan and apply are compared. */
@@ -25,9 +23,6 @@ interface Sides {
 }
 
 const FIELDS = ["name", "parent", "expose"] as const;
-
-const same = (one: ReadonlySet<string>, other: ReadonlySet<string>): boolean =>
-  one.size === other.size && [...one].every((each) => other.has(each));
 
 function areSame(one: Thing, other: Thing): boolean {
   return FIELDS.every((field) => one[field] === other[field]) && same(one.contexts, other.contexts);

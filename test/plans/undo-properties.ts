@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { undoPlan } from "../../src/plans/undo.ts";
 import type { Present, UndoRow } from "../../src/plans/undo-plan.ts";
 import type { Done, OptionEffect } from "../../src/runs/kind.ts";
-import { isPossible, type Thing, type World } from "./meaning.ts";
+import { isPossible, same, type Thing, type World } from "./meaning.ts";
 import { applied, comparable, TARGETING } from "./plan-properties.ts";
 import { editedWorld, randomOf, randomWorld } from "./random-edits.ts";
 
@@ -118,7 +118,7 @@ const FIELDS = ["name", "parent", "expose"] as const;
 function checkThing(now: Thing, then: Thing | undefined, { before, after, excused }: Sides): void {
   const [was, left] = [before.get(now.id), after.get(now.id)];
   if (was === undefined && left !== undefined) {
-    const isSame = FIELDS.every((field) => now[field] === left[field]) && sameIds(now.contexts, left.contexts);
+    const isSame = FIELDS.every((field) => now[field] === left[field]) && same(now.contexts, left.contexts);
     if (!isSame) expect(then, "what others changed since stays").toBeDefined();
     else if (!excused.has(now.id)) expect(then).toBeUndefined();
     return;
@@ -135,8 +135,4 @@ function checkThing(now: Thing, then: Thing | undefined, { before, after, excuse
   for (const id of left?.contexts ?? []) if (was !== undefined && !was.contexts.has(id)) wanted.delete(id);
   for (const id of was?.contexts ?? []) if (left?.contexts.has(id) === false) wanted.add(id);
   expect([...then.contexts].sort()).toEqual([...wanted].sort());
-}
-
-function sameIds(one: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
-  return one.size === other.size && [...one].every((id) => other.has(id));
 }

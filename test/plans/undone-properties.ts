@@ -17,7 +17,7 @@ import { randomFrom } from "../faults/random.ts";
 import { fillWorld } from "../faults/world.ts";
 import { objectResults } from "../support/object-results.ts";
 import { readingApi, testServices } from "../support/tool-context.ts";
-import { isPossible, meaningOf, type Thing, type World } from "./meaning.ts";
+import { isPossible, meaningOf } from "./meaning.ts";
 import {
   byNames,
   CALM,
@@ -29,11 +29,9 @@ import {
   type Trouble,
   worldIn,
 } from "./modelled.ts";
-import { comparable, desiredOf, fileOf } from "./plan-properties.ts";
+import { AT, asModel, comparable, desiredOf, fileOf, LOOSE } from "./plan-properties.ts";
 import { editedFile, editedWorld, randomOf, randomWorld } from "./random-edits.ts";
 
-const LOOSE = { maxChangePercent: 100, maxDeletes: 1000 };
-const AT = "2026-01-01T00:00:00.000Z";
 const signal = new AbortController().signal;
 
 /** What all seeds share of a context. */
@@ -56,18 +54,6 @@ export async function kept(plan: StatePlan, there: ServiceTargeting, scene: Mode
   const { changes } = scene.tools();
   const by = { text, plannedBy: "plan_targeting", caller: "tester" } as const;
   return (await changes.keepPlan(asPlanned(plan, there), by)).header;
-}
-
-/** New options are named by the model as `new NAME`. */
-function asModel(world: World, before: World): World {
-  const idOf = (thing: Thing): string => (before.has(thing.id) ? thing.id : `new ${thing.name}`);
-  const ids = new Map([...world.values()].map((thing) => [thing.id, idOf(thing)]));
-  return new Map(
-    [...world.values()].map((thing): [string, Thing] => {
-      const parent = thing.parent === null ? null : (ids.get(thing.parent) ?? thing.parent);
-      return [idOf(thing), { ...thing, id: idOf(thing), parent }];
-    }),
-  );
 }
 
 function toldOf({ state, status }: ChangeRun): string {
