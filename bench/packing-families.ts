@@ -1,4 +1,4 @@
-import { REQUEST_LIMITS, type WeightColumns } from "../src/changes/plan/packing.ts";
+import { REQUEST_LIMITS, type WeightColumns } from "../src/changes/plan/requests.ts";
 import type { Weight } from "../src/changes/rows/entries.ts";
 
 /** The limits that items are packed into. */

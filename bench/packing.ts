@@ -1,7 +1,7 @@
 // Compares the number of requests that packing needs with the lower bound, for the families of weights and their
 // variants, at about 10, 100 and 1,000 requests. Exits with 1 if a family takes more than 1.3 times the bound, or all
 // take more than 1.06 times on average.
-import { pack } from "../src/changes/plan/packing.ts";
+import { pack } from "../src/changes/plan/requests.ts";
 import { columnsOf, FAMILIES, LIMITS, lowerBound, MAX_MORE, randomFrom } from "./packing-families.ts";
 
 const SEED = 20_260_101;

@@ -1,7 +1,13 @@
 import { dirname, isAbsolute } from "node:path";
 import * as z from "zod";
-import { type ApiError, ListError, type ListProblem, problemOf, RATE_LIMITED } from "../api/errors.ts";
-import type { NetworkCause } from "../api/network-causes.ts";
+import {
+  type ApiError,
+  ListError,
+  type ListProblem,
+  type NetworkCause,
+  problemOf,
+  RATE_LIMITED,
+} from "../api/errors.ts";
 import { thousands } from "../platform/text.ts";
 import { fenced, plain, quoteUntrusted } from "./fence.ts";
 import type { Message } from "./message-words.ts";

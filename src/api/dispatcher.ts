@@ -2,7 +2,7 @@ import { request as requestInClear } from "node:http";
 import { request as requestSecurely } from "node:https";
 import { isIP } from "node:net";
 import { buildConnector, type Dispatcher, Pool } from "undici";
-import { ProxyError, StoppedError } from "./network-causes.ts";
+import { ProxyError, StoppedError } from "./errors.ts";
 
 const CONNECTIONS = 16;
 const CONNECT_TIMEOUT_MS = 10_000;

@@ -6,8 +6,7 @@ import type { Dispatcher } from "undici";
 import { type Fence, HeldBackError } from "../platform/fence.ts";
 import type { Method } from "../spec/routes.ts";
 import type { Connections } from "./dispatcher.ts";
-import { AmbiguousError, NotSentError, type Purpose } from "./errors.ts";
-import { decoded, networkFailure, StoppedError } from "./network-causes.ts";
+import { AmbiguousError, decoded, NotSentError, networkFailure, type Purpose, StoppedError } from "./errors.ts";
 
 export interface HttpSettings {
   /** A function is called before the first request. */

@@ -8,13 +8,13 @@ import {
   type ApiError,
   BusyError,
   NotSentError,
+  ProxyError,
   type Purpose,
   RATE_LIMITED,
   RejectedError,
   type RejectionKind,
 } from "./errors.ts";
 import type { HttpAnswer } from "./http.ts";
-import { ProxyError } from "./network-causes.ts";
 
 export interface Asked {
   readonly operation: Purpose;

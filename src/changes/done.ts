@@ -3,8 +3,16 @@ import { parseJson } from "../platform/json.ts";
 import type { Done, OptionEffect, OptionState, TargetingEffect, UncertainObject } from "../runs/kind.ts";
 import { wholeLines } from "../runs/store.ts";
 import type { OptionChanges } from "../spec/records.ts";
-import { type Binding, bindingOf, type OptionItem, type Step, type StepOf } from "./rows/entries.ts";
-import { type PreviousOption, type PreviousTargeting, previousValueLine } from "./rows/former.ts";
+import {
+  type Binding,
+  bindingOf,
+  type OptionItem,
+  type PreviousOption,
+  type PreviousTargeting,
+  previousValueLine,
+  type Step,
+  type StepOf,
+} from "./rows/entries.ts";
 import { StepMaker } from "./rows/steps.ts";
 import type { RunState } from "./state/change-state.ts";
 

@@ -35,7 +35,6 @@ import {
 } from "../tools/define-tool.ts";
 import { mayDecideInView } from "../tools/write/confirmation-token.ts";
 import { waitWithinCall } from "../tools/write/follow-run.ts";
-import { cutAtIssueLimit, describeIssues, unknownArguments, unknownWords } from "./argument-errors.ts";
 import {
   asking,
   askOlder,
@@ -47,9 +46,18 @@ import {
   replyTo,
 } from "./elicitation.ts";
 import { failureOf, readable } from "./failures.ts";
-import { DEEPEST, isTooDeep, parseStringifiedArguments, withoutAbsent, withUpperIds } from "./read-arguments.ts";
-import type { ServerParts } from "./server-parts.ts";
-import { arrivalOf } from "./server-parts.ts";
+import {
+  cutAtIssueLimit,
+  DEEPEST,
+  describeIssues,
+  isTooDeep,
+  parseStringifiedArguments,
+  unknownArguments,
+  unknownWords,
+  withoutAbsent,
+  withUpperIds,
+} from "./read-arguments.ts";
+import { arrivalOf, type ServerParts } from "./server-parts.ts";
 import type { ListedTool } from "./tool-list.ts";
 
 type CallParts = Pick<

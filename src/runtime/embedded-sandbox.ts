@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { StoppedError } from "../api/network-causes.ts";
+import { StoppedError } from "../api/errors.ts";
 import { hasCode } from "../platform/files.ts";
 import type { Sandbox, SandboxOptions } from "../sandbox/index.ts";
 import { BUILT_IN_KEYS } from "../sandbox/keys.ts";

@@ -17,7 +17,6 @@ import { amount } from "../platform/text.ts";
 import type { Refusal } from "../runs/kind.ts";
 import type { ToolContext, ToolServices } from "./context.ts";
 import { type ToolAnswer, ToolError } from "./define-tool.ts";
-import type { NotAllowed } from "./write/guards.ts";
 
 /** Throws a FileError if the plan of the run cannot be read. */
 export async function documentOf(runId: string, { runs }: Pick<ToolContext, "runs">): Promise<PlanDocument> {
@@ -132,7 +131,10 @@ export function checkApplicable(document: PlanDocument, thresholds: Thresholds):
   if (refused !== undefined) throw new ToolError(`${refused.message}; nothing was sent`, refused.remedy);
 }
 
-export function notApplicable(document: PlanDocument, thresholds: Thresholds): NotAllowed | undefined {
+export function notApplicable(
+  document: PlanDocument,
+  thresholds: Thresholds,
+): Pick<Refusal, "message" | "remedy"> | undefined {
   const why = whyNotApplied(document, thresholds);
   if (why.length === 0) return undefined;
   return {

@@ -1,6 +1,5 @@
 import { EVENT_SHAPES, ITEM_SHAPE, type Shape } from "../events/catalogue.ts";
-import { fixSpelling } from "../events/fix-spelling.ts";
-import { nearestName, parseNestedJson } from "../events/spelling.ts";
+import { fixSpelling, nearestName, parseNestedJson } from "../events/spelling.ts";
 import { sampleParameters } from "../events/suites/generate.ts";
 import { validateEvent } from "../events/validate.ts";
 import { isJsonObject, type JsonObject } from "../platform/json.ts";

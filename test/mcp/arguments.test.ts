@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { describeIssues } from "../../src/mcp/argument-errors.ts";
 import { advertised } from "../../src/mcp/json-schema.ts";
-import { parseStringifiedArguments } from "../../src/mcp/read-arguments.ts";
+import { describeIssues, parseStringifiedArguments } from "../../src/mcp/read-arguments.ts";
 
 const schema = z.strictObject({
   targetingId: z.string(),

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { fixSpelling } from "../../src/events/fix-spelling.ts";
+import { fixSpelling } from "../../src/events/spelling.ts";
 import { getRun } from "../../src/tools/get-run.ts";
 import { trackEvents } from "../../src/tools/track-events.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";

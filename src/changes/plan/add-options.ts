@@ -5,7 +5,7 @@ import { readOptions } from "../../reads/option-lists.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import type { AddOptionInput, Inputs } from "../call.ts";
-import { unchangedOption } from "../rows/former.ts";
+import { unchangedOption } from "../rows/entries.ts";
 import type { RowRange } from "../rows/row-block.ts";
 import { badId, parts } from "./checks.ts";
 import { noteSimilarIds } from "./former-values.ts";

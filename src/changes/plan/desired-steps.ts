@@ -20,8 +20,8 @@ import type { RowBlock } from "../rows/row-block.ts";
 import { parts } from "./checks.ts";
 import { contextParts } from "./context-parts.ts";
 import { type NewOption, planOption, ROW_CONTEXT_IDS } from "./option-drafts.ts";
-import { MEASURES, REQUEST_LIMITS } from "./packing.ts";
 import type { Plan } from "./plan.ts";
+import { MEASURES, REQUEST_LIMITS } from "./requests.ts";
 
 /** The positions of a targeting's reported objects: `own` is the targeting itself, `first` its first item. */
 export interface TargetingObjects {

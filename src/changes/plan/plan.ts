@@ -6,8 +6,14 @@ import type { ByteSource } from "../../platform/held-folder.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";
 import type { Asked, Reason, ReportedObject } from "../../runs/outcome.ts";
 import type { UpdateContextsItem } from "../call.ts";
-import type { Decided, JournalEntry, RunFacts, Settlement, Step } from "../rows/entries.ts";
-import { PreviousValues } from "../rows/former.ts";
+import {
+  type Decided,
+  type JournalEntry,
+  PreviousValues,
+  type RunFacts,
+  type Settlement,
+  type Step,
+} from "../rows/entries.ts";
 import { RowBlock, type RowRange } from "../rows/row-block.ts";
 import { ENTRIES_PER_LINE, ObjectList, StepList, StepMaker } from "../rows/steps.ts";
 

@@ -13,8 +13,8 @@ import {
   type StepOf,
   targetOf,
   type UnexpectedCount,
+  unchangedOption,
 } from "../rows/entries.ts";
-import { unchangedOption } from "../rows/former.ts";
 import { StepMaker, sentFields } from "../rows/steps.ts";
 import { itemReason, requestReason } from "../state/api-reasons.ts";
 import type { ChangeDriver, Consequences } from "./change-driver.ts";

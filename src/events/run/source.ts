@@ -11,7 +11,7 @@ import type { ByteSource } from "../../platform/held-folder.ts";
 import { isJsonObject, parseJson } from "../../platform/json.ts";
 import type { Reason, ReportedObject } from "../../runs/outcome.ts";
 import { EVENT_FIELDS, EVENTS, ITEM_FIELDS, type Parameter } from "../../spec/events.ts";
-import { closestSpelling, nearestName, parseNestedJson, remembering, synonymOf } from "../spelling.ts";
+import { closestSpelling, fixSpelling, nearestName, parseNestedJson, remembering, synonymOf } from "../spelling.ts";
 import type { EventCall } from "./run-state.ts";
 
 /** Events to send: how to read them, and their bytes, which are stored with the run. */
@@ -76,7 +76,6 @@ export async function* eventsIn(source: EventSource): AsyncGenerator<readonly So
     yield* readUncorrected(source);
     return;
   }
-  const { fixSpelling } = await import("../fix-spelling.ts");
   const spelt = remembering(closestSpelling);
   for await (const batch of readUncorrected(source)) {
     yield batch.map((given) => {

@@ -21,19 +21,21 @@ import {
   type StoredRun,
 } from "../store.ts";
 import { type Lease, RECENT_MS, releaseOnError } from "../turn.ts";
-import { detachJournal, journalLines, openJournal, wholeBytes } from "./journal.ts";
 import { isLeased, machineLock, tryLease } from "./lease.ts";
 import {
   bytesInFolder,
   bytesOfFiles,
   callerFolder,
+  detachJournal,
   FILES,
   INDEX_FOLDER,
   type IndexedRun,
   isDamaged,
+  journalLines,
   type KeptMark,
   keepPart,
   namesIn,
+  openJournal,
   partIn,
   type RunIndex,
   readHeader,
@@ -43,6 +45,7 @@ import {
   runIndex,
   runsIn,
   unlessMissing,
+  wholeBytes,
   withStoreErrors,
 } from "./run-folder.ts";
 

@@ -11,6 +11,7 @@ import type { ByteSource } from "../../platform/held-folder.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../define-tool.ts";
+import { checkAllowed, tooManyDeletes } from "../execution-guard.ts";
 import { reportRun } from "../run-reports.ts";
 import {
   beginPlanned,
@@ -22,7 +23,6 @@ import {
   readQuestion,
   startDecided,
 } from "./decide.ts";
-import { checkAllowed, tooManyDeletes } from "./guards.ts";
 import { askLater, decideOnPage, tokenInstead } from "./on-page.ts";
 import { answerWithToken, type Given, planInTime, tookTooLong, undecided } from "./planned.ts";
 import { storeWaitingElsewhere, tokenLater } from "./waiting.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { columnsOf, FAMILIES, LIMITS, lowerBound, randomFrom } from "../../../bench/packing-families.ts";
-import { pack as packColumns, REQUEST_LIMITS } from "../../../src/changes/plan/packing.ts";
+import { pack as packColumns, REQUEST_LIMITS } from "../../../src/changes/plan/requests.ts";
 import type { Weight } from "../../../src/changes/rows/entries.ts";
 
 const MEASURES = ["items", "options", "groupItems", "contextIds", "bytes"] as const;

@@ -3,9 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
-import { detachJournal, journalLines, openJournal } from "../../../src/runs/files/journal.ts";
-import type { RunForm } from "../../../src/runs/kind.ts";
-import { understood } from "../../../src/runs/kind.ts";
+import { detachJournal, journalLines, openJournal } from "../../../src/runs/files/run-folder.ts";
+import { type RunForm, understood } from "../../../src/runs/kind.ts";
 import { RunStoreError } from "../../../src/runs/store.ts";
 import { type Lease, LeaseLostError, permitWithoutLease } from "../../../src/runs/turn.ts";
 
