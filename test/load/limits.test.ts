@@ -112,3 +112,23 @@ test("an option that is full says so of itself; a full project is told apart fro
   expect(told).toContain("the project's 200,000 Context IDs");
   expect(told).toContain('the options of "Sports" alone hold 199,998, so at most 2 more fit');
 });
+
+test("of an item that does not fit nothing stays, and what then fits is applied, with the numbers of whole items", async () => {
+  const session = await startSession();
+  const targeting = await session.sandbox.targeting("Fillers");
+  const options = [1, 2, 3, 4, 5].map((number) => ({
+    ...{ _id: ulid(number), targeting, name: `Fill ${number}`, contexts: ["z"] },
+  }));
+  await session.control("/seed", { options });
+  const items = options.map(({ _id }, at) => ({ _id, add: contextIds(48_000, `${at}-`) }));
+  const report = await session.write("update_contexts", { items });
+  expect(report.counts).toMatchObject({ items: 5, succeeded: 4, failed: 1 });
+  expect(report.failures).toMatchObject([
+    { errorCode: "TARGETING_CONTEXT_LIMIT_EXCEEDED", message: expect.stringContaining("the item gives 48,000") },
+  ]);
+  const counts = new Map(report.results.map(({ _id, outcome }) => [_id, outcome === "succeeded" ? 48_001 : 1]));
+  const listed = await session.client.callTool("list_options", { targetingId: targeting });
+  expect(listed.structuredContent).toMatchObject({
+    options: options.map(({ _id }) => ({ _id, contextCount: counts.get(_id) })),
+  });
+});

@@ -63,7 +63,11 @@ export async function settleAnswers(
       if (driver.state.suspectSince(step.id) !== undefined) madeNow = true;
       continue;
     }
-    const reason = withCallerPositions(driver, request, withSentFields(step, itemReason(step.operation, result.error)));
+    const reason = withCallerPositions(
+      driver,
+      request,
+      withSentFields(driver, step, itemReason(step.operation, result.error)),
+    );
     if (isCreate(step) && isSuspect(driver, step) && NAME_TAKEN.has(reason.code) && existingIds(reason).length > 0) {
       met.push({ step, reason });
       continue;
@@ -198,9 +202,12 @@ function unexpectedCount(
 }
 
 /** The names of the sent fields tell cases apart that share an error code (management-api 7.4, 8.1). */
-function withSentFields(step: Step, reason: Reason): Reason {
+function withSentFields({ state }: ChangeDriver, step: Step, reason: Reason): Reason {
   if (reason.code === "TARGETING_CONTEXT_LIMIT_EXCEEDED") {
-    const { contextIds } = step.weight;
+    const [object = -1] = step.objects;
+    const parts = [step, ...state.doneSteps(object), ...state.openSteps(object).filter(({ id }) => id !== step.id)];
+    const given = parts.filter((part) => part.prepares === undefined && part.undoes === undefined);
+    const contextIds = given.reduce((sum, { weight }) => sum + weight.contextIds, 0);
     return { ...reason, detail: { ...reason.detail, contextIds }, sent: sentFields(step) };
   }
   return reason.code === "TARGETING_CATEGORY_NOT_SUPPORTED" ? { ...reason, sent: sentFields(step) } : reason;

@@ -5,9 +5,9 @@ import type { StepMaker } from "../rows/steps.ts";
 import type { ChangeDriver, Consequences } from "./change-driver.ts";
 
 /**
- * Reverses the applied parts of a change when a later part is refused, so that `failed` always means that nothing was
- * applied. Returns undefined if there is nothing to reverse. If other steps need the object, or it was moved or
- * renamed, the outcome is `unknown` instead.
+ * Reverses the applied parts of a change when another part is refused, so that `failed` always means that nothing was
+ * applied, and drops the parts that are left. Returns undefined if there is nothing to reverse. If other steps need the
+ * object, a part has no answer, or the object was moved or renamed, the outcome is `unknown` instead.
  */
 export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
@@ -23,11 +23,14 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
   const { objects } = step;
   const id = driver.state.idOf(object);
   if (id === undefined || driver.state.isNeeded(object)) return partly(step, reason);
+  const left = driver.state.openSteps(object).filter((other) => other.id !== step.id);
+  if (left.some((other) => driver.state.suspectSince(other.id) !== undefined)) return partly(step, reason);
   const failed = { step: step.id, to: "failed", reason, undone: true } as const;
+  const changes = [failed, ...left.map((other) => ({ step: other.id, to: "replaced" }) as const)];
   const created = done.find((earlier) => earlier.operation === "addOptions");
   if (created !== undefined) {
     const inTree = created.weight.groupItems > 0;
-    return { changes: [failed], steps: [maker.deleteOption({ id }, inTree, { objects, undoes: reason })] };
+    return { changes, steps: [maker.deleteOption({ id }, inTree, { objects, undoes: reason })] };
   }
   // The values before a move, a rename or a setting are not known here.
   if (done.some((one) => changesMoreThan("contexts", one))) return partly(step, reason);
@@ -40,7 +43,7 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
     const kind = last ? { undoes: reason } : ({ prepares: true } as const);
     steps.push(maker.updateOption({ id }, { contexts: inverse }, { objects, after, ...kind }));
   }
-  return { changes: [failed], steps };
+  return { changes, steps };
 }
 
 /** Restores the old name when the second step of a name swap is refused. Other changes remain. */
