@@ -125,12 +125,19 @@ export interface EffectTargeting {
 
 /** If the number of options in the targeting is known, the effect says which share is lost. */
 export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, targeting: EffectTargeting): Effect {
-  const gaining: EffectObject[] = [];
+  // Several rows of a file may change one option.
+  const gains = new Map<string | number, { readonly name: string; readonly _id?: string; added: number }>();
   for (let at = 0; at < objects.length; at += 1) {
     const { _id, name = _id ?? "?", change } = objects.at(at) ?? {};
     const { added = 0 }: KnownChange = change ?? {};
-    if (added > 0) gaining.push({ name, ...(_id !== undefined && { _id }), says: `gets ${many(added, "Context ID")}` });
+    const gain = gains.get(_id ?? at);
+    if (gain !== undefined) gain.added += added;
+    else if (added > 0) gains.set(_id ?? at, { name, ...(_id !== undefined && { _id }), added });
   }
+  const gaining = [...gains.values()].map(({ added, ...option }) => ({
+    ...option,
+    says: `gets ${many(added, "Context ID")}`,
+  }));
   const gained = gaining.length === 0 ? [] : [`adds Context IDs to ${many(gaining.length, "option")}`];
   return {
     ...effectWords(losses, gained, targeting),

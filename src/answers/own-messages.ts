@@ -207,7 +207,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     message:
       detail.count === undefined
         ? "the option would hold more than 8 MB of Context IDs"
-        : `the option would hold ${many(detail.count, "Context ID")}; at most ${number(detail.limit)} are allowed`,
+        : `the option would hold at least ${many(detail.count, "Context ID")}; at most ${number(detail.limit)} are allowed`,
     remedy: "Spread the Context IDs over several options.",
   }),
   ITEM_TOO_LARGE: {

@@ -84,7 +84,7 @@ function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Entry {
   const own = detail.contextIds;
   const isNew = operation === "addOptions" || operation === "createTargetings";
   const isFarBelow = typeof own === "number" && own * LIMITS.contextIdBytes.value <= LIMITS.optionContextBytes.value;
-  const comes = typeof own === "number" && !sent.includes("onlyLoss") ? `; this request gives ${number(own)}` : "";
+  const comes = typeof own === "number" && !sent.includes("onlyLoss") ? `; the item gives ${number(own)}` : "";
   if (isNew && isFarBelow && own <= LIMITS.optionContextIds.value) {
     return {
       message: `the project would hold more than ${MOST.project} Context IDs over all its targetings${comes}${there(detail)}`,

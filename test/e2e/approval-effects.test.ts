@@ -282,3 +282,20 @@ test("a deletion outside of plans says its share of the targeting in the client,
   await person.press(waiting.runId, "approve");
   expect(checkedReport(await calling).counts).toMatchObject({ succeeded: 3 });
 });
+
+test("an option that several items change is one option of the effect", async () => {
+  const session = await startSession({ env: BY_TOKEN });
+  await session.control("/seed", {
+    targetings: [{ _id: targetingId, name: "Shop" }],
+    options: [option(0, "Losing"), option(1, "Gaining")],
+  });
+  const items = [
+    { _id: id(0), set: [] },
+    { _id: id(1), add: ["e1"] },
+    { _id: id(1), add: ["f1", "g1"] },
+  ];
+  const asked = await session.client.callTool("update_contexts", { items });
+  const text = textOf(asked);
+  expect(text).toContain("adds Context IDs to 1 option");
+  expect(text).toContain("gets 3 Context IDs");
+});
