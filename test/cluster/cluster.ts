@@ -77,11 +77,11 @@ export function killAll(): void {
 }
 
 /** Starts PostgreSQL for the tests of a file; after each test its processes end, and what it put into `closing`. */
-export function withPostgres() {
+export function withPostgres(settings: Readonly<Record<string, string>> = {}) {
   const closing: (() => unknown)[] = [];
   let started: TestPostgres | undefined;
   beforeAll(async () => {
-    started = await testPostgres();
+    started = await testPostgres(settings);
   });
   afterEach(async () => {
     killAll();

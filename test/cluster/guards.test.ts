@@ -1,9 +1,10 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { startIssuer } from "../support/issuer.ts";
+import { TOKENS, writeAccess } from "../support/page-http.ts";
 import {
   call,
   optionItems,
@@ -92,40 +93,26 @@ test("a worker does not go on for a caller whose last token of the issuer may on
   expect(await restOf(replica.url, runId, 60_000, writing)).toMatchObject({ status: "succeeded" });
 });
 
-test("a worker without tokens knows what the servers' access file says of a caller's token", async () => {
-  const file = join(mkdtempSync(join(tmpdir(), "targeting-mcp-")), "access.json");
-  const other = { name: "other", token: "other-token-0123456789" };
-  const agent = { name: "agent", token: "agent-token-0123456789" };
-  writeFileSync(file, JSON.stringify({ tokens: [agent, other] }), { mode: 0o600 });
-  const env = { TARGETING_MCP_ACCESS_FILE: file };
-  const { runId } = await orphaned(env, agent.token);
-  writeFileSync(file, JSON.stringify({ tokens: [other] }), { mode: 0o600 });
-  await startReplica({ ...cluster.settings, ...env, TARGETING_MCP_DRIVE: "off" });
-  const worker = startMember(["worker"], cluster.settings);
-  const { runId: refused, reason } = await worker.logged("an orphaned run may not be executed by this process");
-  expect(refused).toBe(runId);
-  expect(String(reason)).toMatch(/no longer valid/);
-  expect(cluster.gate.writes).toHaveLength(1);
-});
-
 test.for([
   ["was removed", []],
-  ["may only read", [{ name: "agent", token: "agent-token-0123456789", readOnly: true }]],
-] as const)("a worker does not go on for a caller whose token %s", async ([, tokens]) => {
+  ["may only read", [{ name: "agent", readOnly: true }]],
+  ["was removed, of which the worker knows by the servers alone", [], "without tokens"],
+] as const)("a worker does not go on for a caller whose token %s", async ([, entries, without]) => {
   const file = join(mkdtempSync(join(tmpdir(), "targeting-mcp-")), "access.json");
-  const other = { name: "other", token: "other-token-0123456789" };
-  const agent = { name: "agent", token: "agent-token-0123456789" };
-  writeFileSync(file, JSON.stringify({ tokens: [agent, other] }), { mode: 0o600 });
+  writeAccess(file, [{ name: "agent" }, { name: "other" }]);
   const env = { TARGETING_MCP_ACCESS_FILE: file };
-  const { runId } = await orphaned(env, agent.token);
-  writeFileSync(file, JSON.stringify({ tokens: [...tokens, other] }), { mode: 0o600 });
-  const worker = startMember(["worker"], { ...cluster.settings, ...env });
+  const { runId } = await orphaned(env, TOKENS.agent);
+  writeAccess(file, [...entries, { name: "other" }]);
+  const started = () => startReplica({ ...cluster.settings, ...env, TARGETING_MCP_DRIVE: "off" });
+  if (without !== undefined) await started();
+  const worker = startMember(["worker"], { ...cluster.settings, ...(without === undefined && env) });
   const { runId: refused, reason } = await worker.logged("an orphaned run may not be executed by this process");
   expect(refused).toBe(runId);
-  expect(String(reason)).toMatch(/caller/);
+  expect(String(reason)).toMatch(without === undefined ? /caller/ : /no longer valid/);
   expect(cluster.gate.writes).toHaveLength(1);
+  if (without !== undefined) return;
   // Once they may write again, it goes on by itself.
-  writeFileSync(file, JSON.stringify({ tokens: [agent, other] }), { mode: 0o600 });
-  const replica = await startReplica({ ...cluster.settings, ...env, TARGETING_MCP_DRIVE: "off" });
-  expect(await restOf(replica.url, runId, 60_000, agent.token)).toMatchObject({ status: "succeeded" });
+  writeAccess(file, [{ name: "agent" }, { name: "other" }]);
+  const { url } = await started();
+  expect(await restOf(url, runId, 60_000, TOKENS.agent)).toMatchObject({ status: "succeeded" });
 });

@@ -1,22 +1,14 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { browserOfTest, personAt } from "../support/page-person.ts";
 import { startCommand } from "../support/server-process.ts";
 import { startSession } from "../support/writing.ts";
-import { call, killAll, startReplica } from "./cluster.ts";
-import { type TestPostgres, testPostgres } from "./postgres.ts";
+import { call, startReplica, withPostgres } from "./cluster.ts";
 
-let postgres: TestPostgres;
-beforeAll(async () => {
-  postgres = await testPostgres();
-});
-afterAll(async () => {
-  killAll();
-  await postgres.stop();
-});
+const cluster = withPostgres();
 
 test("on a shared store the page shows and decides the runs of this user of this machine alone", async () => {
   const browser = browserOfTest();
-  const store = { TARGETING_MCP_STORE: await postgres.database() };
+  const store = { TARGETING_MCP_STORE: await cluster.postgres.database() };
   const session = await startSession({ live: true, env: { ...browser.env, ...store } });
   const { environment } = session;
   const { BROWSER: _, TARGETING_MCP_STATE_DIR: __, ...settings } = environment;

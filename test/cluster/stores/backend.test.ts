@@ -1,5 +1,5 @@
 import pg from "pg";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { duringCall, systemClock } from "../../../src/platform/clock.ts";
 import type { Backend } from "../../../src/runs/backend.ts";
 import { postgresBackend } from "../../../src/runs/postgres/backend.ts";
@@ -9,25 +9,12 @@ import { migrate } from "../../../src/runs/postgres/migrations.ts";
 import { DamagedRunError, LostEntriesError } from "../../../src/runs/store.ts";
 import { backendContract } from "../../runs/backend-contract.ts";
 import { restRun, startRun, summaryOf } from "../../support/records.ts";
-import { type TestPostgres, testPostgres } from "../postgres.ts";
+import { withPostgres } from "../cluster.ts";
 
-let server: TestPostgres;
-const opened: Backend[] = [];
-
-beforeAll(async () => {
-  server = await testPostgres({ fsync: "off" });
-});
-
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((backend) => backend.close()));
-});
-
-afterAll(async () => {
-  await server.stop();
-});
+const cluster = withPostgres({ fsync: "off" });
 
 async function migrated(): Promise<string> {
-  const url = await server.database();
+  const url = await cluster.postgres.database();
   const database = openDatabase({ url, connections: 2 });
   await migrate(database);
   await database.close();
@@ -36,7 +23,7 @@ async function migrated(): Promise<string> {
 
 function backendIn(url: string, clock = systemClock): Backend {
   const backend = postgresBackend({ url, connections: 5, clock, keep: { days: 30, runs: 500 } });
-  opened.push(backend);
+  cluster.closing.push(() => backend.close());
   return backend;
 }
 

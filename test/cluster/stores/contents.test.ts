@@ -1,16 +1,8 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { startService } from "../../support/service.ts";
-import { call, killAll, startReplica } from "../cluster.ts";
-import { type TestPostgres, testPostgres } from "../postgres.ts";
+import { call, startReplica, withPostgres } from "../cluster.ts";
 
-let postgres: TestPostgres;
-beforeAll(async () => {
-  postgres = await testPostgres();
-}, 120_000);
-afterAll(async () => {
-  killAll();
-  await postgres.stop();
-});
+const cluster = withPostgres();
 
 const AN_HOUR_MS = 3_600_000;
 const OPTIONS = 40;
@@ -18,7 +10,7 @@ const OPTIONS = 40;
 test("Context IDs that one replica read are not read again by another one, until they change", async () => {
   let agoMs = AN_HOUR_MS;
   const service = await startService({ now: () => Date.now() - agoMs });
-  const settings = { ...service.live, TARGETING_MCP_STORE: await postgres.database() };
+  const settings = { ...service.live, TARGETING_MCP_STORE: await cluster.postgres.database() };
   const [one, other] = [await startReplica(settings), await startReplica(settings)];
   const made = await call(one.url, "create_targetings", { items: [{ name: "Spring" }] });
   expect(made.isError).not.toBe(true);

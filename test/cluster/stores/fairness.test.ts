@@ -1,29 +1,24 @@
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
-import { killAll, restOf, runOf, startReplica, startService, startWorker } from "../cluster.ts";
-import { statement, type TestPostgres, testPostgres } from "../postgres.ts";
+import { expect, test } from "vitest";
+import { restOf, runOf, startReplica, startService, startWorker, withPostgres } from "../cluster.ts";
+import { statement } from "../postgres.ts";
 
-let postgres: TestPostgres;
-beforeAll(async () => {
-  postgres = await testPostgres();
-}, 60_000);
-afterEach(killAll);
-afterAll(() => postgres.stop());
+const cluster = withPostgres();
 
 /** Settings of processes with the keys of some projects, and a token for each caller: `caller of project`. */
 async function shared(projects: readonly string[], callers: readonly (readonly [string, string])[]) {
   const keys = projects.map((project) => ({ key: `key-of-${project}`, project }));
   const service = await startService(keys);
-  onTestFinished(() => service.close());
+  cluster.closing.push(service.close);
   const file = join(await mkdtemp(join(tmpdir(), "targeting-mcp-access-")), "access.json");
   const access = {
     projects: Object.fromEntries(keys.map(({ key, project }) => [project, { targetingApiKey: key }])),
     tokens: callers.map(([name, project]) => ({ name, token: `token-of-the-caller-${name}`, project })),
   };
   await writeFile(file, JSON.stringify(access), { mode: 0o600 });
-  const store = await postgres.database();
+  const store = await cluster.postgres.database();
   const settings = {
     TARGETING_MCP_STORE: store,
     TARGETING_MCP_MODE: "live",

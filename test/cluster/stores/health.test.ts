@@ -1,23 +1,16 @@
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { killAll, optionItems, restOf, runOf, startMember, startReplica, startService } from "../cluster.ts";
-import { type TestPostgres, testPostgres } from "../postgres.ts";
+import { expect, test, vi } from "vitest";
+import { optionItems, restOf, runOf, startMember, startReplica, startService, withPostgres } from "../cluster.ts";
 
-let postgres: TestPostgres;
-beforeAll(async () => {
-  postgres = await testPostgres();
-}, 120_000);
-afterAll(async () => {
-  killAll();
-  await postgres.stop();
-});
+const cluster = withPostgres();
 
 async function start() {
   const service = await startService();
+  cluster.closing.push(service.close);
   const settings = {
     TARGETING_API_URL: service.url,
     TARGETING_API_KEY: "sandbox-key",
     TARGETING_MCP_MODE: "live",
-    TARGETING_MCP_STORE: await postgres.database(),
+    TARGETING_MCP_STORE: await cluster.postgres.database(),
     TARGETING_MCP_METRICS: "on",
   };
   const replica = await startReplica({ ...settings, TARGETING_MCP_DRIVE: "off" });
@@ -43,20 +36,18 @@ test("a worker's figures tell of the runs that it drives for a replica", async (
   const { text: ofReplica } = await get(replica.url, "/metrics");
   expect(ofReplica).toContain('targeting_mcp_calls_total{tool="bulk_add_options",result="ok"} 1\n');
   expect(ofReplica).not.toContain('operation="addOptions"');
-  await service.close();
 }, 60_000);
 
 test("without its store a process lives and is not ready, and is ready again by itself", async () => {
-  const { service, replica, worker } = await start();
+  const { replica, worker } = await start();
   const statuses = async () => {
     const asked = [replica.url, worker].flatMap((url) => [get(url, "/healthz"), get(url, "/readyz")]);
     return (await Promise.all(asked)).map(({ status }) => status);
   };
   expect(await statuses()).toEqual([200, 200, 200, 200]);
-  await postgres.kill();
+  await cluster.postgres.kill();
   await vi.waitFor(async () => expect(await statuses()).toEqual([200, 503, 200, 503]), { timeout: 10_000 });
   expect((await get(worker, "/readyz")).text).toBe('{"status":"the store cannot be used"}');
-  await postgres.start();
+  await cluster.postgres.start();
   await vi.waitFor(async () => expect(await statuses()).toEqual([200, 200, 200, 200]), { timeout: 20_000 });
-  await service.close();
 }, 90_000);

@@ -1,16 +1,11 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import pg from "pg";
-import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
-import { killAll, runOf, startReplica, startService } from "../cluster.ts";
-import { statement, type TestPostgres, testPostgres } from "../postgres.ts";
+import { expect, onTestFinished, test } from "vitest";
+import { runOf, startReplica, startService, withPostgres } from "../cluster.ts";
+import { statement } from "../postgres.ts";
 import { transactionPooler } from "./pooler.ts";
 
-let postgres: TestPostgres;
-beforeAll(async () => {
-  postgres = await testPostgres();
-}, 60_000);
-afterEach(killAll);
-afterAll(() => postgres.stop());
+const cluster = withPostgres();
 
 /** Targetings of one request: management-api 8.1. */
 const AT_ONCE = 100;
@@ -18,8 +13,8 @@ const AT_ONCE = 100;
 /** A run of so many requests that one replica drives; how another one, of such settings, tells its progress to a client. */
 async function followed(requests: number, delayMs: number, otherStore: (url: string) => Promise<string>) {
   const service = await startService();
-  onTestFinished(() => service.close());
-  const store = await postgres.database();
+  cluster.closing.push(service.close);
+  const store = await cluster.postgres.database();
   const settings = {
     TARGETING_MCP_STORE: store,
     TARGETING_MCP_MODE: "sandbox",

@@ -1,6 +1,5 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { systemClock } from "../../../src/platform/clock.ts";
-import type { Backend } from "../../../src/runs/backend.ts";
 import type { Retention } from "../../../src/runs/files/run-store.ts";
 import { postgresBackend } from "../../../src/runs/postgres/backend.ts";
 import { openDatabase } from "../../../src/runs/postgres/database.ts";
@@ -8,27 +7,20 @@ import { migrate } from "../../../src/runs/postgres/migrations.ts";
 import type { RunHeader } from "../../../src/runs/store.ts";
 import { ulidSource } from "../../../src/spec/ulid.ts";
 import { restRun, startRun } from "../../support/records.ts";
-import { statement, type TestPostgres, testPostgres } from "../postgres.ts";
+import { withPostgres } from "../cluster.ts";
+import { statement } from "../postgres.ts";
 
 const DAY_MS = 86_400_000;
 
-let server: TestPostgres;
-const opened: Backend[] = [];
-beforeAll(async () => {
-  server = await testPostgres({ fsync: "off" });
-});
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((backend) => backend.close()));
-});
-afterAll(() => server.stop());
+const cluster = withPostgres({ fsync: "off" });
 
 async function storeKeeping(keep: Retention, parallelProjects = 50) {
-  const url = await server.database();
+  const url = await cluster.postgres.database();
   const database = openDatabase({ url, connections: 2 });
   await migrate(database);
   await database.close();
   const backend = postgresBackend({ url, connections: 6, clock: systemClock, keep, parallelProjects });
-  opened.push(backend);
+  cluster.closing.push(() => backend.close());
   return { url, runs: backend.runs };
 }
 
@@ -263,7 +255,7 @@ describe("a process whose clock is wrong", () => {
 
   function openedWith(url: string, clock: typeof systemClock) {
     const backend = postgresBackend({ url, connections: 2, clock, keep: { days: 30, runs: 3 } });
-    opened.push(backend);
+    cluster.closing.push(() => backend.close());
     const told: string[] = [];
     backend.runs.retention.onDoubt((doubt) => told.push(doubt));
     return { runs: backend.runs, told };
