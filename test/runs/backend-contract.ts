@@ -317,7 +317,10 @@ export function backendContract(name: string, make: (clock?: Clock) => Promise<r
       expect(await runs.list({ unfinished: { fingerprint: "other" } })).toEqual([theirs.runId]);
       const mine = { caller: "me", project: "project", environment: "sandbox" as const };
       expect(await runs.list({ unfinished: mine })).toEqual([last.runId, first.runId]);
-      expect(await runs.list({ unfinished: { ...mine, project: "another" } })).toEqual([]);
+      for (const other of [{ caller: "nobody" }, { project: "another" }, { environment: "live" as const }])
+        expect(await runs.list({ unfinished: { ...mine, ...other } })).toEqual([]);
+      await runs.discard(first.runId);
+      expect(await others.list({ lastOf: "same" })).toEqual([last.runId]);
     });
 
     test("at rest have a summary, until they are taken up again", async () => {

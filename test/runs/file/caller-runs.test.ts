@@ -1,8 +1,8 @@
 import { mkdtemp, readdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { callerRuns, keepPart, partIn, runIndex } from "../../../src/runs/files/run-folder.ts";
+import { callerRuns, keepPart, partIn } from "../../../src/runs/files/run-folder.ts";
 import { ulidSource } from "../../../src/spec/ulid.ts";
 
 const newRunId = ulidSource(
@@ -49,62 +49,12 @@ describe("the runs of a caller", () => {
   });
 });
 
-describe("the index", () => {
-  const run = (runId: string, fingerprint = "call") => {
-    return { runId, caller: "ann", project: "p", environment: "sandbox" as const, fingerprint };
-  };
-
-  test("knows which runs may be unfinished, of which call, and for whom", async () => {
-    const index = runIndex(await newFolder());
-    const [first, second] = [newRunId(), newRunId()];
-    await index.add(run(first));
-    await index.add(run(second, "other"));
-    expect(await index.open()).toEqual([second, first]);
-    expect(await index.open({ fingerprint: "call" })).toEqual([first]);
-    const scope = { caller: "ann", project: "p", environment: "sandbox" as const };
-    expect(await index.open(scope)).toEqual([second, first]);
-    for (const other of [{ caller: "bob" }, { project: "q" }, { environment: "live" as const }])
-      expect(await index.open({ ...scope, ...other })).toEqual([]);
-    await index.markAtRest(second);
-    expect(await index.open()).toEqual([first]);
-    await index.reopen(run(second, "other"));
-    expect(await index.open()).toEqual([second, first]);
-    expect(idsOf(await index.of("ann"))).toEqual([second, first]);
-  });
-
-  test("knows the run of a call that was made last, until it is gone", async () => {
-    const index = runIndex(await newFolder());
-    const [first, second] = [newRunId(), newRunId()];
-    await index.add(run(first));
-    await index.add(run(second));
-    expect(await index.last("call")).toBe(second);
-    const [folder = ""] = [...(await index.all()).keys()];
-    await index.forget(first, folder, "call");
-    expect(await index.last("call")).toBe(second);
-    await index.forget(second, folder, "call");
-    expect(await index.last("call")).toBeUndefined();
-    expect(await index.open()).toEqual([]);
-    expect(await index.of("ann")).toEqual([]);
-  });
-});
-
 describe("a part of a run", () => {
   async function contentOf(file: string): Promise<string> {
     const pieces: Uint8Array[] = [];
     for await (const piece of partIn(file)()) pieces.push(piece);
     return Buffer.concat(pieces).toString("utf8");
   }
-
-  test("replaces the one before as a whole, and leaves no file where it is empty", async () => {
-    const folder = await newFolder();
-    const file = join(folder, "part");
-    await keepPart(file, ["first ", Buffer.from("text")]);
-    expect(await contentOf(file)).toBe("first text");
-    await keepPart(file, ["second"]);
-    expect(await contentOf(file)).toBe("second");
-    await keepPart(file, []);
-    expect([await contentOf(file), await readdir(folder)]).toEqual(["", []]);
-  });
 
   test("stays as it was where its successor fails half-way", async () => {
     const file = join(await newFolder(), "part");
@@ -115,5 +65,7 @@ describe("a part of a run", () => {
     }
     await expect(keepPart(file, failing())).rejects.toThrow("the disk is full");
     expect(await contentOf(file)).toBe("whole");
+    await keepPart(file, []);
+    expect([await contentOf(file), await readdir(dirname(file))]).toEqual(["", []]);
   });
 });

@@ -54,21 +54,6 @@ async function keptRun(
 }
 
 describe("runs that may be unfinished are found", () => {
-  test("those at rest and of other calls are left out", async () => {
-    const folder = await newFolder();
-    const driven = await keptRun(folder, {});
-    const interrupted = await keptRun(folder, { status: "interrupted" });
-    const cancelled = await keptRun(folder, { status: "cancelled" });
-    await keptRun(folder, { status: "succeeded" });
-    const other = await keptRun(folder, { fingerprint: "other" });
-    expect(await storeIn(folder).list({ unfinished: { fingerprint: "same" } })).toEqual([
-      cancelled,
-      interrupted,
-      driven,
-    ]);
-    expect(await storeIn(folder).list({ unfinished: "all" })).toEqual([other, cancelled, interrupted, driven]);
-  });
-
   test("a run that is taken up again after it came to rest", async () => {
     const folder = await newFolder();
     const runId = await keptRun(folder, { status: "failed" });

@@ -22,34 +22,6 @@ const option = (number: number, more: object = {}) => ({
 });
 const ids = (number: number) => [`한국어 "${number}"\n`, `b-${number}`];
 
-test("what one process kept, another one finds, for exactly the same record", async () => {
-  const { open, file } = await newStore();
-  const [one, other] = [open(), open()];
-  await other.refresh();
-  await one.put(option(1), ids(1));
-  await one.put(option(2), ids(2));
-  expect(await other.get(option(1))).toBeUndefined();
-  for (const store of [one, other]) {
-    await store.refresh();
-    expect(await store.get(option(1))).toEqual(ids(1));
-    expect(await store.get(option(2))).toEqual(ids(2));
-    for (const changed of [{ contextCount: 3 }, { updatedAt: "2025-01-02" }, { targetingId: ulidOf(9) }]) {
-      expect(await store.get(option(1, changed))).toBeUndefined();
-    }
-  }
-  expect((await stat(file)).mode & 0o077).toBe(0);
-});
-
-test("the newest record of an option counts", async () => {
-  const { open } = await newStore();
-  const store = open();
-  await store.put(option(1), ids(1));
-  await store.put(option(1, { updatedAt: "2025-02-01" }), ids(2));
-  await store.refresh();
-  expect(await store.get(option(1))).toBeUndefined();
-  expect(await store.get(option(1, { updatedAt: "2025-02-01" }))).toEqual(ids(2));
-});
-
 test("a line that is torn, damaged or has another number of Context IDs counts as not kept", async () => {
   const { open, file, problems } = await newStore();
   await open().put(option(1), ids(1));
@@ -84,6 +56,7 @@ test("it stays within its size, and what was kept last is found", async () => {
   expect(await store.get(record(199))).toEqual(many);
   expect(await store.get(record(198))).toEqual(many);
   expect(await store.get(record(0))).toBeUndefined();
+  expect((await stat(file)).mode & 0o077).toBe(0);
 });
 
 test("a folder that cannot be written costs only another read", async () => {
