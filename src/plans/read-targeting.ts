@@ -142,7 +142,7 @@ export async function whichTargeting(hints: TargetingHints): Promise<string | un
   if (asked !== undefined && ofFile !== undefined && asked !== ofFile) {
     throw new FileError(
       `the file describes the targeting ${ofFile}, but the call names ${asked}`,
-      "To plan the file for its own targeting, do not name a targeting in the call. To plan it for the other targeting, matching options by name, use byName: true (--by-name).",
+      "To plan the file for its own targeting, do not name a targeting in the call. To plan it for the other targeting, matching options by name, use byName: true.",
     );
   }
   const known = asked ?? ofFile;
@@ -153,7 +153,10 @@ export async function whichTargeting(hints: TargetingHints): Promise<string | un
     );
   }
   if (known !== undefined) return known;
-  if (base !== undefined) return base.targeting._id;
+  if (base !== undefined) {
+    if (!byName && file?.name !== undefined) await checkNameOfBase(file.name, base, memory);
+    return base.targeting._id;
+  }
   if (file?.name === undefined) {
     throw new FileError(
       "neither the file nor the call names the targeting",
@@ -164,6 +167,27 @@ export async function whichTargeting(hints: TargetingHints): Promise<string | un
   if (found.kind === "one") return found.thing._id;
   if (found.kind === "unknown") return undefined;
   throw ambiguous(file.name, found.candidates);
+}
+
+/** Throws a FileError if a file names another targeting than its base. */
+async function checkNameOfBase(
+  name: string,
+  { targeting }: Base,
+  memory: Pick<TargetingMemory, "resolve">,
+): Promise<void> {
+  const found = await memory.resolve(name);
+  const isOther = found.kind === "one" && found.thing._id !== targeting._id;
+  // The targeting may have been renamed since the base was written.
+  const isRenamed = found.kind === "one" && !isOther;
+  if (isRenamed || (name === targeting.name && !isOther)) return;
+  const [named, owner] = [name, targeting.name].map((one) => JSON.stringify(one));
+  const other = isOther ? ` (${found.thing._id})` : "";
+  throw new FileError(
+    `the file names the targeting ${named}${other}, but its base belongs to ${owner} (${targeting._id})`,
+    `To change ${owner}, put _id: ${targeting._id} below targeting in the file; the name then renames it. ` +
+      `For ${named}, save the file under another name, without a base beside it; to match the options of an ` +
+      "exported file by their names, use byName: true.",
+  );
 }
 
 /** Throws a FileError if the name is unknown or ambiguous. */

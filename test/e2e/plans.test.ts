@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, writeFile } from "node:fs/promises";
+import { copyFile, mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
@@ -144,6 +144,40 @@ test("groups that exchange their only sub-options: each is reported under its ow
   }
   const undone = await call("undo_run", { runId: data.runId });
   expect(undone.data).toMatchObject({ undo: { exact: 2, caveat: 0, notOurs: 0, impossible: 0 } });
+});
+
+test("a copy of an export that names another targeting is not planned for the targeting of its base", async () => {
+  const { call, client, folder, file, targetingId } = await spring();
+  const clone = join(folder, "clone.yaml");
+  const exported = await readFile(file, "utf8");
+  await writeFile(clone, exported.replace(/ {2}_id: .*\n {2}name: .*\n/, "  name: Spring 2027\n"));
+  await copyFile(join(folder, "spring.base.ndjson"), join(folder, "clone.base.ndjson"));
+  const refused = async (base: object = {}) => {
+    const { isError, text, data } = await call("plan_targeting", { file: clone, prune: true, ...base });
+    expect(isError).toBe(true);
+    expect(data.runId).toBeUndefined();
+    expect(text).toContain('the file names the targeting "Spring 2027"');
+    expect(text).toContain(`but its base belongs to "Spring" (${targetingId})`);
+    expect(text).toContain(`put _id: ${targetingId} below targeting in the file`);
+    expect(text).toContain("save the file under another name");
+    expect(text).toContain("byName: true");
+    return text;
+  };
+  await refused();
+  await refused({ base: join(folder, "spring.base.ndjson") });
+  const { results } = named.parse(
+    (await client.callTool("create_targetings", { items: [{ name: "Spring 2027" }] })).structuredContent,
+  );
+  expect(await refused()).toContain(`"Spring 2027" (${results[0]?._id})`);
+  const byName = await call("plan_targeting", { file: clone, byName: true });
+  expect(byName.data).toMatchObject({ targeting: { _id: results[0]?._id }, changes: { created: { count: 4 } } });
+  // A file of the same targeting by its new name is planned.
+  await client.callTool("rename_targetings", { items: [{ _id: targetingId, name: "Summer" }] });
+  await writeFile(clone, exported.replace(/ {2}_id: .*\n {2}name: .*\n/, "  name: Summer\n"));
+  expect((await call("plan_targeting", { file: clone })).data).toMatchObject({
+    targeting: { _id: targetingId },
+    counts: { items: 0 },
+  });
 });
 
 test("prune without a base names a way with files and one without them", async () => {
